@@ -84,7 +84,7 @@ def test_facts() -> None:
 def test_tensor() -> None:
     """Numbers of a tensor: statistics, a histogram of all elements, a slice."""
     answers = Answers(DYNAMIC)
-    found = ask(answers, "tensor/0/0/")
+    found = ask(answers, "tensor/0/0")
     with pt2kit.open(DYNAMIC) as package:
         array = package.weights()["a.weight"].numpy()
     answers.close()

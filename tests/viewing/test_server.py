@@ -133,7 +133,7 @@ def test_a_port_in_use(server: Server) -> None:
         "answer/program/-1",
         "answer/program/0/0",
         "answer/details/0/x",
-        "answer/tensor/0/99/",
+        "answer/tensor/0/99",
         "answer/tensor/0/0/9999999999999",
         "answer/../../etc/passwd",
         "../../etc/passwd",

@@ -33,7 +33,7 @@ export interface Drawing {
   flags: Uint8Array; // step: 1 drawn against the flow, 2 a stub
 }
 
-const GAP_X = 18, GAP_DUMMY = 10, GAP_Y = 20, TRACK = 6, MAX_TRACKS = 40, STUB = 12, MANY = 64;
+const GAP_X = 18, GAP_DUMMY = 10, GAP_Y = 22, TRACK = 6, MAX_TRACKS = 40, STUB = 12, MANY = 64;
 
 export function layered(items: Item[], edges: Edge[]): Drawing {
   const n = items.length;
@@ -138,6 +138,7 @@ class Net {
   stubs: number[] = [];
   rows: Int32Array[] = [];
   x: Float64Array = new Float64Array(0);
+  readonly main = new Set<number>(); // links of chains next to the straight one
   up: Csr = { start: new Int32Array(0), list: new Int32Array(0) };
   down: Csr = this.up;
 
@@ -325,6 +326,56 @@ class Net {
     }
   }
 
+  /** Chains next to the straight one, longest first: an item stands below the one with the longest way to it. */
+  private chains(): number[][] {
+    const length = new Float64Array(this.count), next = new Int32Array(this.count).fill(-1), main = new Int32Array(this.count).fill(-1);
+    const isFree = (v: number): boolean => Number.isNaN(this.spine[v]);
+    for (const row of this.rows) for (const v of row) {
+      if (!isFree(v)) continue;
+      for (let e = this.up.start[v]; e < this.up.start[v + 1]; e++) {
+        const u = this.links[this.up.list[e]].from;
+        if (isFree(u)) length[v] = Math.max(length[v], length[u] + 1e-6);
+      }
+      if (v < this.n && !this.items[v].pin) length[v]++;
+    }
+    const order = [...length.keys()].filter(v => length[v] > 0).sort((a, b) => length[b] - length[a]);
+    for (const v of order) {
+      for (let at = v; main[at] < 0;) {
+        let best = -1;
+        for (let e = this.up.start[at]; e < this.up.start[at + 1]; e++) {
+          const u = this.links[this.up.list[e]].from;
+          if (isFree(u) && next[u] < 0 && (best < 0 || length[u] > length[best])) best = u;
+        }
+        if (best < 0) break;
+        next[best] = at;
+        main[at] = best;
+        at = best;
+      }
+    }
+    const found: number[][] = [];
+    for (let v = 0; v < this.count; v++) {
+      if (main[v] >= 0 || next[v] < 0) continue;
+      const chain = [v];
+      for (let at = next[v]; at >= 0; at = next[at]) chain.push(at);
+      if (chain.some(at => at < this.n && !this.items[at].pin)) found.push(chain);
+    }
+    return found.sort((a, b) => b.length - a.length);
+  }
+
+  /** Items of a chain next to the straight one come below one another, as far as there is room. */
+  private alignChains(): void {
+    const place = new Int32Array(this.count);
+    for (const row of this.rows) row.forEach((v, i) => { place[v] = i; });
+    for (const chain of this.chains()) {
+      const middles = chain.map(v => this.x[v] + this.anchor(v)).sort((a, b) => a - b), median = middles[middles.length >> 1];
+      this.align(chain, place, median, median);
+      for (let k = 1; k < chain.length; k++) for (let e = this.up.start[chain[k]]; e < this.up.start[chain[k] + 1]; e++) if (this.links[this.up.list[e]].from === chain[k - 1]) this.main.add(this.up.list[e]);
+    }
+  }
+
+  /** Where a chain goes through an item or dummy. */
+  private anchor(v: number): number { return v < this.n && !this.items[v].pin ? this.items[v].w / 2 : 0; }
+
   /** With ports known, lines become straight: each run of dummies goes where all of them can stand in one column. */
   private straighten(): void {
     const place = new Int32Array(this.count);
@@ -359,15 +410,15 @@ class Net {
     const settle = (end: number): void => {
       let x = start === 0 && from >= low && from <= high ? from : end === run.length && to >= low && to <= high ? to : NaN;
       if (Number.isNaN(x)) {
-        const wanted = start === 0 && !Number.isNaN(from) ? from : end === run.length && !Number.isNaN(to) ? to : start > 0 ? this.x[run[start - 1]] : this.x[run[start]];
+        const wanted = start === 0 && !Number.isNaN(from) ? from : end === run.length && !Number.isNaN(to) ? to : start > 0 ? this.x[run[start - 1]] + this.anchor(run[start - 1]) : this.x[run[start]] + this.anchor(run[start]);
         x = Math.max(low, Math.min(high, wanted));
       }
-      for (let k = start; k < end; k++) this.x[run[k]] = x;
+      for (let k = start; k < end; k++) this.x[run[k]] = x - this.anchor(run[k]);
     };
     run.forEach((v, k) => {
       const row = this.rows[this.layerOf[v]], i = place[v];
-      const least = i > 0 ? this.x[row[i - 1]] + this.width[row[i - 1]] + 8 : -Infinity;
-      const most = i + 1 < row.length ? this.x[row[i + 1]] - 8 : Infinity;
+      const least = i > 0 ? this.x[row[i - 1]] + this.width[row[i - 1]] + 8 + this.anchor(v) : -Infinity;
+      const most = i + 1 < row.length ? this.x[row[i + 1]] - 8 - this.width[v] + this.anchor(v) : Infinity;
       if (least > most) { settle(k); start = k + 1; low = -Infinity; high = Infinity; return; }
       if (Math.max(low, least) > Math.min(high, most)) { settle(k); start = k; low = least; high = most; return; }
       low = Math.max(low, least);
@@ -378,6 +429,7 @@ class Net {
 
   route(): Drawing {
     const { n, items, rows, links } = this;
+    this.alignChains();
     this.spreadPorts();
     this.straighten();
     const x = new Float64Array(n), y = new Float64Array(n);
@@ -404,7 +456,7 @@ class Net {
       const roomy = ports ? 14 : GAP_Y;
       at += high + roomy + TRACK * Math.min(MAX_TRACKS, tracks.count);
       for (const i of leaving[r]) {
-        steps[5 * i + 2] = bottom[r] + roomy * 0.6 + TRACK * ((tracks.track.get(i) ?? 0) % MAX_TRACKS);
+        steps[5 * i + 2] = bottom[r] + roomy * 0.7 + TRACK * ((tracks.track.get(i) ?? 0) % MAX_TRACKS);
       }
     }
     const height = bottom[rows.length - 1];
@@ -448,7 +500,7 @@ class Net {
         if (link.to === v && Number.isNaN(link.in)) ins.push(this.up.list[e]);
       }
       ins.sort((a, b) => this.end(a, true) - this.end(b, true));
-      const places = spread(ins.map(i => this.end(i, true) - this.x[v]), w, ins.findIndex(i => this.edges[this.links[i].edge].spine));
+      const places = spread(ins.map(i => this.end(i, true) - this.x[v]), w, Math.max(ins.findIndex(i => this.edges[this.links[i].edge].spine), Number.isNaN(this.spine[v]) ? ins.findIndex(i => this.main.has(i)) : -1));
       ins.forEach((i, k) => { this.links[i].in = places[k]; });
       const outs = new Map<number, number[]>();
       for (let e = this.down.start[v]; e < this.down.start[v + 1]; e++) {
@@ -461,7 +513,8 @@ class Net {
       const groups = [...outs.values()].map(group => ({ group, x: group.reduce((sum, i) => sum + this.end(i, false), 0) / group.length }));
       groups.sort((a, b) => a.x - b.x);
       const wide = Math.min(14, (w - 12) / Math.max(1, groups.length - 1));
-      const main = groups.findIndex(({ group }) => group.some(i => this.edges[this.links[i].edge].spine));
+      const straight = groups.findIndex(({ group }) => group.some(i => this.edges[this.links[i].edge].spine));
+      const main = straight < 0 ? groups.findIndex(({ group }) => group.some(i => this.main.has(i))) : straight;
       const shift = main < 0 ? (groups.length - 1) / 2 : main, most = Math.max(shift, groups.length - 1 - shift);
       const step = main < 0 ? wide : Math.min(14, (w / 2 - 6) / Math.max(1, most));
       groups.forEach(({ group }, k) => { for (const i of group) this.links[i].out = w / 2 + (k - shift) * step; });

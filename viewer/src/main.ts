@@ -323,7 +323,7 @@ class App {
 
   private chooseBox(box: number, then: (() => void) | null = null): void {
     const size = this.open.size;
-    if (box > 0) this.reveal(box, true);
+    if (box > 0) this.reveal(box, !this.program?.stage.aside[box]);
     const after = (): void => { this.choose(box > 0 ? { kind: 'box', id: box } : NONE, false); if (then) then(); else this.view.show(this.itemOfSelection()); };
     if (this.open.size !== size) void this.layout().then(after); else after();
   }

@@ -14,7 +14,8 @@ export function moduleTree(program: Program, open: Set<number>, selected: number
   const list = h('ul', { class: 'modules', role: 'tree', 'aria-label': 'Modules' });
   let shown = 0;
   const add = (box: number, depth: number): void => {
-    if (shown++ > 4000) return;
+    if (shown > 4000 || (program.stage.aside[box] && !open.has(box))) return;
+    shown++;
     const children = program.stage.modules[box], name = program.text(boxes.name[box]) || operatorName(program.text(boxes.type[box]));
     const kind = program.text(boxes.type[box]).split('.').pop() ?? '', repeat = boxes.kind[box] === REPEAT || boxes.repeat[box] > 1 ? ` × ${boxes.repeat[box]}` : '';
     const arrow = !children.length && program.stage.alone[box] ? h('span', { class: 'arrow', 'aria-hidden': 'true' }) : h('button', { type: 'button', class: 'arrow', 'aria-expanded': String(open.has(box)), 'aria-label': `${open.has(box) ? 'Fold' : 'Unfold'} ${name}`, onclick: () => toggle(box), text: open.has(box) ? '▾' : '▸' });

@@ -13,7 +13,7 @@ export interface Marks { nodes: Uint8Array; boxes: Uint8Array; steps: Uint8Array
 export const MONO = '"DejaVu Sans Mono", "SFMono-Regular", Menlo, Consolas, monospace';
 const SANS = 'system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
 const CELL = 512;
-const LEAST_PX = 7; // names are at least this high on the screen, as long as they fit into their boxes
+const LEAST_PX = 8; // names are at least this high on the screen, as long as they fit into their boxes
 
 /** Everything that can be said of a scene before it is painted. */
 export class Painting {
@@ -438,7 +438,11 @@ export class Painting {
       if (scene.flags[i] & 8) { const list = ports.get(scene.value[i]); if (list) list.push(i); else ports.set(scene.value[i], [i]); }
       else if (scene.end[i] !== -1) put(scene.value[i], scene.end[i], i);
     }
-    for (let k = 0; k < scene.merged.length; k += 2) put(scene.merged[k + 1], scene.end[scene.merged[k]], scene.merged[k]);
+    for (let k = 0; k < scene.merged.length; k += 2) {
+      const step = scene.merged[k], value = scene.merged[k + 1];
+      put(value, scene.end[step], step);
+      if (scene.value[step] !== value) ports.set(value, [...ports.get(value) ?? [], ...ports.get(scene.value[step]) ?? []]);
+    }
     const follow = (step: number): void => { for (let at = step; at >= 0 && !found[at]; at = scene.before[at]) found[at] = 1; };
     for (const [value, node] of pairs) {
       const of = ends.get(value);

@@ -182,9 +182,9 @@ export function tensorPanel(context: Context, weight: number, into: HTMLElement)
   const { program } = context, { weights } = program.picture;
   const users = [...new Set(program.list(program.nodesOfWeight, weight))], first = weights.first[weight], status = STATUSES[weights.status[weight]];
   const body = h('div', { 'aria-live': 'polite' });
-  const load = (index: string): void => {
+  const load = (index: number[]): void => {
     body.replaceChildren(h('p', { class: 'faint', text: 'reading …' }));
-    ask<TensorSample>(`tensor/${context.number}/${weight}/${index}`).then(
+    ask<TensorSample>(['tensor', context.number, weight, ...index].join('/')).then(
       sample => { body.replaceChildren(...numbers(sample, load)); body.dataset.ready = 'true'; },
       (error: Error) => body.replaceChildren(h('p', { class: 'error', text: error.message })),
     );
@@ -204,13 +204,13 @@ export function tensorPanel(context: Context, weight: number, into: HTMLElement)
     section('Numbers', body),
     section('Used by', ...(users.length ? more(users.map(node => nodeRow(context, node)), 20) : [h('p', { class: 'faint', text: 'nothing' })])),
   );
-  const button = link('Read its numbers', () => load(''), 'button');
+  const button = link('Read its numbers', () => load([]), 'button');
   button.id = 'read-numbers';
   body.append(button, h('p', { class: 'faint', text: `Reads ${bytesText(weights.bytes[weight])} from the file.` }));
-  if (!context.live) load('');
+  if (!context.live) load([]);
 }
 
-function numbers(sample: TensorSample, load: (index: string) => void): HTMLElement[] {
+function numbers(sample: TensorSample, load: (index: number[]) => void): HTMLElement[] {
   const { statistics: s, counts, heat } = sample, share = (n: number): string => (s.numel ? `${n.toLocaleString('en')} (${((100 * n) / s.numel).toPrecision(3)} %)` : '0');
   const out = [rows([
     ['min', numberText(s.min)], ['max', numberText(s.max)], ['mean', numberText(s.mean)], ['std', numberText(s.std)],
@@ -228,7 +228,7 @@ function numbers(sample: TensorSample, load: (index: string) => void): HTMLEleme
   return out;
 }
 
-function heatMap(heat: NonNullable<TensorSample['heat']>, sample: TensorSample, load: (index: string) => void): HTMLElement[] {
+function heatMap(heat: NonNullable<TensorSample['heat']>, sample: TensorSample, load: (index: number[]) => void): HTMLElement[] {
   const height = heat.cells.length, width = heat.cells[0]?.length ?? 0;
   if (!width) return [];
   const canvas = h('canvas', { width, height, class: 'heat', role: 'img', 'aria-label': `heat map of a slice of ${heat.rows} by ${heat.columns}` });
@@ -242,7 +242,7 @@ function heatMap(heat: NonNullable<TensorSample['heat']>, sample: TensorSample, 
   ctx.putImageData(image, 0, 0);
   const pickers = heat.index.map((at, axis) => h('input', {
     type: 'number', min: 0, max: sample.sizes[axis] - 1, value: at, 'aria-label': `index in dimension ${axis}`,
-    onchange: (event: Event) => { const next = [...heat.index]; next[axis] = Math.max(0, Math.floor(Number((event.target as HTMLInputElement).value)) || 0); load(next.join('.')); },
+    onchange: (event: Event) => { const next = [...heat.index]; next[axis] = Math.max(0, Math.floor(Number((event.target as HTMLInputElement).value)) || 0); load(next); },
   }));
   return [h('p', { class: 'faint' }, 'slice [', ...pickers.flatMap(picker => [picker, ', ']), `:, :] of ${heat.rows.toLocaleString('en')} × ${heat.columns.toLocaleString('en')}`), canvas];
 }

@@ -107,11 +107,12 @@ function statuses(program: Program): number[] {
   return nodes.status.map((status, node) => status || (program.stage.weightsOf[node].some(weight => weights.status[weight]) ? MODIFIED : SAME));
 }
 
-/** The boxes to open at first so that changes are seen: those around them, up to so many items; not what is new or gone as a whole. */
+/** The boxes to open at first so that changes are seen: those around them, up to so many items; not what is new or gone as a whole.
+ *  Where nodes changed, boxes in which only numbers of weights changed stay folded: often all of them did. */
 export function openChanges(program: Program, open: Set<number>, most: number): Set<number> {
   const { boxes } = program.picture, { stage } = program, whole = wholeStatus(program), found = new Set(open);
   let room = most;
-  statuses(program).forEach((status, node) => {
+  (program.picture.nodes.status.some(status => status) ? program.picture.nodes.status : statuses(program)).forEach((status, node) => {
     if (!status) return;
     const around = program.around(stage.boxOf[node]), end = around.findIndex(box => whole[box] || boxes.kind[box] === PLUMBING);
     const needed = (end < 0 ? around : around.slice(0, end)).filter(box => !found.has(box)), items = needed.reduce((sum, box) => sum + stage.nodesOf[box].length + stage.children[box].length, 0);

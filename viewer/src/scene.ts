@@ -11,6 +11,8 @@ export const FOLDED = 0, NODE = 1, OPEN = 2;
 
 export interface Scene {
   width: number; height: number;
+  spine: number; // x of the straight chain
+  main: number; // width without what is drawn next to the picture
   kind: Uint8Array; // of items: FOLDED, NODE, OPEN; open boxes before what is in them
   id: Int32Array; // box or node
   at: Float32Array; // 4 numbers each: x y w h
@@ -25,7 +27,7 @@ export interface Scene {
   insets: Int32Array; // pairs: item of a folded box, item of one of the equal modules in it, drawn open next to the picture
 }
 
-const PAD = 14, TITLE = 24, INSET_GAP = 64, INSET_ITEMS = 22;
+const PAD = 14, TITLE = 24, PORTS = 4, INSET_GAP = 48, INSET_ITEMS = 22, WIDE = 1080, NARROW = 260;
 const CHAR = 6.7;
 
 export function operatorName(target: string): string {
@@ -58,6 +60,7 @@ export class Stage {
   readonly weightsOf: number[][]; // node -> its weights
   readonly boxOf: Int32Array; // node -> the box it is drawn in: not that of a module of its own
   readonly alone: Uint8Array; // box -> whether it is a module of one operation, drawn as that
+  readonly aside: Uint8Array; // box -> whether it is plumbing that nothing uses: drawn only if it is open
   readonly chains: Chains;
   private readonly firstValue: Int32Array;
   private readonly ranks: Float64Array;
@@ -89,6 +92,7 @@ export class Stage {
     this.firstValue = new Int32Array(nodes.kind.length).fill(-1);
     for (let value = picture.values.node.length - 1; value >= 0; value--) this.firstValue[picture.values.node[value]] = value;
     this.alone = this.findAlone();
+    this.aside = this.findAside();
     this.boxOf = Int32Array.from(nodes.box, box => { while (this.alone[box]) box = this.parent[box]; return box; });
     this.boxOf.forEach((box, node) => this.nodesOf[box].push(node));
     this.chains = new Chains(picture, this.depth);
@@ -103,6 +107,17 @@ export class Stage {
     const { boxes } = this.picture, alone = new Uint8Array(boxes.parent.length);
     for (let box = 1; box < alone.length; box++) alone[box] = boxes.kind[box] === MODULE && this.inside[box] === 1 ? 1 : 0;
     return alone;
+  }
+
+  /** Boxes of operators whose results nothing else uses, such as checks, unless they differ in a comparison. */
+  private findAside(): Uint8Array {
+    const { boxes, nodes, edges, values } = this.picture, aside = Uint8Array.from(boxes.kind, kind => (kind === PLUMBING ? 1 : 0));
+    nodes.box.forEach((box, node) => { if (nodes.kind[node] !== OPERATION || nodes.status[node]) aside[box] = 0; });
+    edges.target.forEach((target, i) => {
+      const box = nodes.box[values.node[edges.source[i]]];
+      if (box !== nodes.box[target]) aside[box] = 0;
+    });
+    return aside;
   }
 
   /** What a node is called: module · operator, its important arguments; an input or output by the caller's name for it. */
@@ -140,7 +155,7 @@ export class Stage {
 
   boxSize(box: number): { w: number; h: number; room: number } {
     const times = this.picture.boxes.repeat[box] > 1 ? 6 : 0;
-    return { w: Math.max(120, (boxTitle(this.picture, box).length + times) * CHAR + 30), h: 46, room: 84 };
+    return { w: Math.max(120, (boxTitle(this.picture, box).length + times) * CHAR + 30), h: 46, room: 100 };
   }
 
   /** Everything to draw for a set of open boxes. */
@@ -185,7 +200,7 @@ export class Stage {
     const boxSlot = new Int32Array(parent.length), nodeSlot = new Int32Array(nodeCount);
     isOpen.forEach((open, box) => {
       if (!open) return;
-      const things: number[] = [...this.nodesOf[box], ...this.children[box].map(child => -1 - child)];
+      const things: number[] = [...this.nodesOf[box], ...this.children[box].filter(child => isOpen[child] || !this.aside[child]).map(child => -1 - child)];
       const start = (thing: number): number => (thing >= 0 ? this.rank(thing) : this.rankOfBox(-1 - thing));
       things.sort((a, b) => start(a) - start(b));
       things.forEach((thing, slot) => { if (thing >= 0) nodeSlot[thing] = slot; else boxSlot[-1 - thing] = slot; });
@@ -200,33 +215,48 @@ export class Stage {
       home[node] = at < 0 ? -1 : folded < 0 ? this.boxOf[node] : parent[folded];
     }
     const depth = (box: number): number => (box < 0 ? -1 : this.depth[box]), above = (box: number): number => (box === root ? -1 : parent[box]);
+    const bundles = this.bundle(outermost);
     const connect = (value: number, from: number, to: number): void => {
       let a = home[from], b = home[to];
-      if (a < 0 && b < 0) return;
+      if ((a < 0 && b < 0) || this.aside[outermost[from]] || this.aside[outermost[to]]) return;
       if (a >= 0 && b >= 0 && outermost[from] >= 0 && outermost[from] === outermost[to]) return;
       let slotA = outermost[from] >= 0 ? boxSlot[outermost[from]] : nodeSlot[from];
       let slotB = outermost[to] >= 0 ? boxSlot[outermost[to]] : nodeSlot[to];
+      const lead = bundles(from, to) ?? value;
       let closedA = true, closedB = true;
       while (a !== b) {
         if (depth(a) >= depth(b)) {
-          (plans.get(a) as Plan).leave(slotA, value);
+          (plans.get(a) as Plan).leave(slotA, lead, value);
           slotA = boxSlot[a];
           closedA = false;
           a = above(a);
         } else {
-          (plans.get(b) as Plan).enter(slotB, value);
+          (plans.get(b) as Plan).enter(slotB, lead, value);
           slotB = boxSlot[b];
           closedB = false;
           b = above(b);
         }
       }
-      if (a >= 0) (plans.get(a) as Plan).between(slotA, slotB, value, closedA && closedB);
+      if (a >= 0) (plans.get(a) as Plan).between(slotA, slotB, lead, value, closedA && closedB);
     };
     const { edges, values, carries } = picture;
     for (let i = 0; i < edges.source.length; i++) connect(edges.source[i], values.node[edges.source[i]], edges.target[i]);
     for (let i = 0; i < carries.source.length; i++) connect(-2 - carries.source[i], carries.source[i], carries.target[i]);
     for (const plan of plans.values()) plan.sort();
     return plans;
+  }
+
+  /** Of two nodes in folded boxes the value whose line stands for all values from one box to the other. */
+  private bundle(outermost: Int32Array): (from: number, to: number) => number | undefined {
+    const { edges, values } = this.picture, lead = new Map<number, number>(), main = new Set([...this.chains.enters, ...this.chains.leaves]);
+    const key = (from: number, to: number): number => outermost[from] * 0x4000000 + outermost[to];
+    edges.source.forEach((value, i) => {
+      const from = values.node[value], to = edges.target[i];
+      if (outermost[from] < 0 || outermost[to] < 0) return;
+      const known = lead.get(key(from, to));
+      if (known === undefined || (main.has(value) && !main.has(known))) lead.set(key(from, to), value);
+    });
+    return (from, to) => (outermost[from] < 0 || outermost[to] < 0 ? undefined : lead.get(key(from, to)));
   }
 
   /** Outputs come last in their graph, inputs first; otherwise the order of execution, what is gone after its arguments. */
@@ -258,7 +288,7 @@ export class Stage {
     const isMain = (thing: number): boolean => (thing >= 0 ? chains.ofNode[thing] : chains.ofBox[-1 - thing]) === chain;
     const items: Item[] = plan.things.map(thing => {
       const open = thing < 0 ? laid.get(-1 - thing) : undefined;
-      const size = open ? { w: open.w, h: open.h, room: 84 } : thing < 0 ? this.boxSize(-1 - thing) : this.nodeSize(thing);
+      const size = open ? { w: open.w, h: open.h, room: 100 } : thing < 0 ? this.boxSize(-1 - thing) : this.nodeSize(thing);
       return { ...size, pin: 0, spine: isMain(thing) ? open?.zero ?? size.w / 2 : NaN };
     });
     const ins = [...plan.ins.keys()], outs = [...plan.outs.keys()], n = items.length;
@@ -284,8 +314,9 @@ export class Stage {
     const title = root ? 0 : boxTitle(this.picture, box).length * CHAR + 70;
     const w = Math.max(drawing.width + 2 * PAD, title), shift = (w - drawing.width) / 2;
     const result: Laid = {
-      id: this.kept.size + 1, box, plan, drawing, n, inner, shift, w, zero: drawing.zero + shift, h: drawing.height + TITLE + 2 * PAD, ins: new Map(), outs: new Map(),
+      id: this.kept.size + 1, box, plan, drawing, n, inner, shift, w, zero: drawing.zero + shift, top: (root ? 0 : TITLE) + (ins.length ? PORTS : PAD), h: 0, ins: new Map(), outs: new Map(),
     };
+    result.h = result.top + drawing.height + (outs.length ? PORTS : PAD);
     ins.forEach((value, i) => result.ins.set(value, drawing.x[n + i] + shift));
     outs.forEach((value, i) => result.outs.set(value, drawing.x[n + ins.length + i] + shift));
     if (this.kept.size > 4000) this.kept.clear();
@@ -319,7 +350,7 @@ export class Stage {
       for (const link of one.plan.links) merged += link.more.length;
     }
     const scene: Scene = {
-      width: 0, height: 0, kind: new Uint8Array(items), id: new Int32Array(items), at: new Float32Array(4 * items),
+      width: 0, height: 0, spine: (laid.get(0) as Laid).zero, main: (laid.get(0) as Laid).w, kind: new Uint8Array(items), id: new Int32Array(items), at: new Float32Array(4 * items),
       steps: new Float32Array(5 * steps), before: new Int32Array(steps), value: new Int32Array(steps), more: new Int32Array(steps),
       end: new Int32Array(steps).fill(-1), start: new Int32Array(steps).fill(-1), flags: new Uint8Array(steps), merged: new Int32Array(2 * merged),
       insets: new Int32Array(2 * insets.length),
@@ -347,7 +378,7 @@ export class Stage {
         scene.height = Math.max(scene.height, this.bottom + PAD);
       }
       const { one, x, y } = stack.pop() as { one: Laid; x: number; y: number };
-      const { drawing, plan } = one, dx = x + one.shift, dy = y + TITLE + PAD;
+      const { drawing, plan } = one, dx = x + one.shift, dy = y + one.top;
       plan.things.forEach((thing, i) => {
         const inner = thing < 0 ? laid.get(-1 - thing) : undefined;
         const size = inner ?? (thing < 0 ? this.boxSize(-1 - thing) : this.nodeSize(thing));
@@ -393,7 +424,7 @@ export class Stage {
 }
 
 interface Laid {
-  id: number; box: number; plan: Plan; drawing: Drawing; n: number; inner: Laid[]; shift: number; w: number; h: number; zero: number;
+  id: number; box: number; plan: Plan; drawing: Drawing; n: number; inner: Laid[]; shift: number; w: number; top: number; h: number; zero: number;
   ins: Map<number, number>; outs: Map<number, number>;
 }
 
@@ -405,22 +436,24 @@ class Plan {
   readonly ins = new Map<number, number>();
   readonly outs = new Map<number, number>();
   private readonly seen = new Map<number, Link>();
-  private readonly targets = new Map<number, Set<number>>();
+  private readonly targets = new Map<number, Map<number, Link>>();
 
   constructor(readonly things: number[]) {}
 
-  enter(to: number, value: number): void {
-    this.ins.set(value, 1);
-    this.add(-1, to, value, false);
+  /** Add a line of the value `lead`, which stands for another value, too. */
+  enter(to: number, lead: number, value: number): void {
+    this.ins.set(lead, 1);
+    this.addOnce(-1, to, lead, value);
   }
 
-  leave(from: number, value: number): void {
-    this.outs.set(value, 1);
-    this.add(from, -1, value, false);
+  leave(from: number, lead: number, value: number): void {
+    this.outs.set(lead, 1);
+    this.addOnce(from, -1, lead, value);
   }
 
-  between(from: number, to: number, value: number, closed: boolean): void {
-    if (from !== to) this.add(from, to, value, closed);
+  between(from: number, to: number, lead: number, value: number, closed: boolean): void {
+    if (from === to) return;
+    if (closed) this.merge(from, to, value); else this.addOnce(from, to, lead, value);
   }
 
   /** The things in an order in which all links go forward, as far as there is one, and otherwise as they are executed. */
@@ -438,57 +471,76 @@ class Plan {
   }
 
   /** Links between two folded things are one line, however many values it stands for. */
-  private add(from: number, to: number, value: number, merge: boolean): void {
-    // Of what is not merged a value goes once from one thing to another; few values go to many things.
-    const key = merge ? (from + 1) * 0x4000000 + to + 1 : -1 - ((from + 1) * 0x4000000 + value + 0x2000000);
-    if (!merge) { this.addOnce(key, from, to, value); return; }
-    const known = this.seen.get(key);
-    if (!known) {
-      const link = { from, to, value, more: [] };
-      this.seen.set(key, link);
-      this.links.push(link);
-    } else if (known.value !== value && !known.more.includes(value)) known.more.push(value);
+  private merge(from: number, to: number, value: number): void {
+    const key = (from + 1) * 0x4000000 + to + 1, known = this.seen.get(key);
+    if (known) { join(known, value); return; }
+    const link: Link = { from, to, value, more: [] };
+    this.seen.set(key, link);
+    this.links.push(link);
   }
 
-  private addOnce(key: number, from: number, to: number, value: number): void {
-    const targets = this.targets.get(key);
-    if (targets?.has(to)) return;
-    if (targets) targets.add(to); else this.targets.set(key, new Set([to]));
-    this.links.push({ from, to, value, more: [] });
+  /** Of what is not merged a value goes once from one thing to another; few values go to many things. */
+  private addOnce(from: number, to: number, lead: number, value: number): void {
+    const key = (from + 1) * 0x4000000 + lead + 0x2000000, targets = this.targets.get(key) ?? new Map<number, Link>(), known = targets.get(to);
+    if (known) { join(known, value); return; }
+    const link: Link = { from, to, value: lead, more: value === lead ? [] : [value] };
+    this.targets.set(key, targets.set(to, link));
+    this.links.push(link);
   }
+}
+
+function join(link: Link, value: number): void {
+  if (link.value !== value && !link.more.includes(value)) link.more.push(value);
 }
 
 /** The boxes to open at first: as many as fit, from the outside inwards; of equal modules the first one, next to the rest. */
 export function firstOpen(stage: Stage, most: number): Set<number> {
-  const open = new Set<number>();
-  const { kind, type } = stage.picture.boxes;
+  const open = new Set<number>(), { kind, type } = stage.picture.boxes, all = stage.inside[0];
   const size = (box: number): number => stage.nodesOf[box].length + stage.children[box].filter(child => kind[child] !== PLUMBING).length;
   // Of a layer that has equal ones next to it, those are shown.
   const isOne = (box: number): boolean => stage.children[stage.parent[box]].some(other => kind[other] === REPEAT && type[other] === type[box]);
   // A module without modules is a detail, unless it is most of the program.
-  const isLeaf = (box: number): boolean => kind[box] === MODULE && !stage.modules[box].some(child => kind[child] !== PLUMBING) && 2 * stage.inside[box] < stage.inside[0];
-  // Of two large parts next to one another, an encoder and a decoder, both are opened or none.
-  const isTower = (box: number): boolean => stage.inside[box] > 0.2 * stage.inside[0]
-    && stage.children[stage.parent[box]].some(other => other !== box && open.has(other) && stage.inside[other] > 0.2 * stage.inside[0]);
+  const isLeaf = (box: number): boolean => kind[box] === MODULE && !stage.modules[box].some(child => kind[child] !== PLUMBING) && 2 * stage.inside[box] < all;
+  // Two large parts next to one another, such as an encoder and a decoder, are both opened.
+  const isTower = (box: number): boolean => stage.children[stage.parent[box]].every(other => other === box || type[other] !== type[box] || stage.inside[other] > 0.2 * all)
+    && stage.inside[box] > 0.2 * all && stage.children[stage.parent[box]].some(other => other !== box && kind[other] === MODULE && stage.inside[other] > 0.2 * all);
   let shown = size(0);
+  // Modules of one class at one depth are opened together or not at all.
   const fill = (start: number[], limit: number): void => {
-    const queue = [...start];
-    for (let i = 0; i < queue.length; i++) {
-      const box = queue[i], more = size(box) - 1, only = shown + more <= (isTower(box) ? 1.7 * limit : limit);
-      if (stage.sample(box) >= 0 || kind[box] === PLUMBING || !only || isOne(box) || isLeaf(box)) continue;
-      shown += more;
-      open.add(box);
-      queue.push(...stage.children[box]);
+    for (let level = start; level.length;) {
+      const classes = new Map<string, number[]>();
+      for (const box of level) {
+        if (kind[box] === PLUMBING || stage.sample(box) >= 0) continue;
+        const name = kind[box] === MODULE && type[box] ? `class ${type[box]}` : `box ${box}`, list = classes.get(name);
+        if (list) list.push(box); else classes.set(name, [box]);
+      }
+      const opened: number[] = [];
+      for (const list of classes.values()) {
+        const more = list.reduce((sum, box) => sum + size(box) - 1, 0), only = more <= 0 || shown + more <= limit || (list.every(isTower) && shown + more <= 3 * limit);
+        if (!only || list.some(isOne) || list.every(isLeaf)) continue;
+        shown += more;
+        opened.push(...list.filter(box => !isLeaf(box)));
+      }
+      for (const box of opened) open.add(box);
+      level = opened.flatMap(box => stage.children[box]);
     }
   };
   fill(stage.children[0], most);
   const isSeen = (box: number): boolean => box <= 0 || (open.has(box) && isSeen(stage.parent[box]));
-  const samples = stage.parent.map((_, box) => box).filter(box => stage.sample(box) >= 0 && isSeen(stage.parent[box]) && stage.inside[box] > 0.25 * stage.inside[0]);
+  const samples = stage.parent.map((_, box) => box).filter(box => stage.sample(box) >= 0 && isSeen(stage.parent[box]) && stage.inside[box] > 0.25 * all);
   for (const box of samples.slice(0, 2)) {
     const sample = stage.sample(box);
     open.add(sample);
     shown = size(sample);
     fill(stage.children[sample], INSET_ITEMS);
+  }
+  // What is next to the picture stays in sight: details of a wide one are folded.
+  const isDetail = (box: number): boolean => stage.sample(stage.parent[box]) !== box && !isTower(box) && stage.children[box].every(child => !open.has(child) && stage.sample(child) < 0);
+  for (let scene = stage.scene(open); scene.width > WIDE; scene = stage.scene(open)) {
+    let widest = -1, width = NARROW;
+    scene.kind.forEach((is, i) => { if (is === OPEN && isDetail(scene.id[i]) && scene.at[4 * i + 2] > width) { widest = scene.id[i]; width = scene.at[4 * i + 2]; } });
+    if (widest < 0) break;
+    open.delete(widest);
   }
   return open;
 }

@@ -132,7 +132,7 @@ function groupPlumbing(picture: Picture): void {
   const names = new Map<string, number>();
   for (const [first, list] of members) {
     const parent = nodes.box[first];
-    if (list.length < (plumbing[first] === 2 || holds[parent] ? LEAST_PLUMBING : LEAST_IN_MODULE)) continue;
+    if (list.length < (plumbing[first] === 2 ? 1 : holds[parent] ? LEAST_PLUMBING : LEAST_IN_MODULE)) continue;
     const name = plumbing[first] === 2 ? 'checks' : describe(picture, list, users.get(first) ?? []);
     const key = `${parent}/${name}`, before = names.get(key) ?? 0, above = texts[boxes.path[parent]];
     names.set(key, before + 1);
@@ -159,12 +159,12 @@ function groupEnds(picture: Picture): void {
   }
 }
 
-/** The uses of the results of each group by nodes that are not in it, as (source, target). */
+/** The uses of the results of each group by nodes that are not in it, without checks, as (value, target). */
 function outside(picture: Picture, find: (node: number) => number): Map<number, [number, number][]> {
   const { values, edges, nodes } = picture, found = new Map<number, [number, number][]>();
   edges.target.forEach((target, i) => {
     const source = values.node[edges.source[i]];
-    if (!nodes.plumbing[source] || find(source) === find(target)) return;
+    if (!nodes.plumbing[source] || nodes.plumbing[target] === 2 || find(source) === find(target)) return;
     const list = found.get(find(source));
     if (list) list.push([edges.source[i], target]); else found.set(find(source), [[edges.source[i], target]]);
   });
@@ -174,13 +174,13 @@ function outside(picture: Picture, find: (node: number) => number): Map<number, 
 /** What a group of plumbing computes, in a word or two. */
 function describe(picture: Picture, list: number[], uses: [number, number][]): string {
   const { nodes, values, texts } = picture;
-  const operators = new Set(list.map(node => texts[nodes.target[node]].replace(/^torch\.ops\.\w+\./, '').split('.')[0]));
-  const has = (...names: string[]): boolean => names.some(name => operators.has(name));
+  const operators = [...new Set(list.map(node => texts[nodes.target[node]].replace(/^torch\.ops\.\w+\./, '')))];
+  const has = (name: RegExp): boolean => operators.some(operator => name.test(operator));
   const types = uses.map(([value]) => texts[values.type[value]]);
   const intoAttention = uses.some(([, target]) => /attention/.test(texts[nodes.target[target]]));
-  if (intoAttention || types.some(type => /^b8|^bool/.test(type))) return has('le', 'lt', 'ge', 'gt', 'tril', 'triu') && has('arange', 'tril', 'triu') ? 'causal mask' : 'mask';
+  if (intoAttention || types.some(type => /^b8|^bool/.test(type))) return has(/^tri[lu]\b/) || (has(/^(le|lt|ge|gt)\.Tensor/) && has(/^arange\b/)) ? 'causal mask' : 'mask'; // positions are compared with positions
   if (types.length && types.every(type => /^Sym/.test(type))) return 'sizes';
-  if (types.some(type => /^[iu]\d/.test(type))) return has('arange', 'cumsum') ? 'positions' : 'indices';
+  if (types.some(type => /^[iu]\d/.test(type))) return has(/^(arange|cumsum)\b/) ? 'positions' : 'indices';
   return types.some(isTensor) ? 'constants' : types.length ? 'sizes' : 'unused';
 }
 

@@ -7,7 +7,7 @@ import type { Camera, Marks, Painting } from './painter';
 import { ADDED, OPERATION, REMOVED } from './wire';
 
 const SLOW_MS = 12, REST_MS = 120, MAX_SCALE = 3;
-const LEGIBLE = 0.6; // names are 6.6 points high
+const LEGIBLE = 0.72; // names are 8 points high
 
 export interface ViewEvents {
   click(item: number, event: MouseEvent): void;
@@ -136,9 +136,8 @@ export class View {
     const { map, painting, camera } = this, ctx = map.getContext('2d') as CanvasRenderingContext2D;
     if (!painting) return;
     const { scene } = painting, { k, dx, dy } = this.mapPlace();
-    // Where all of the picture is in sight, the map tells nothing and hides a corner of it.
-    map.hidden = camera.x <= 1 && camera.y <= 1
-      && camera.x + this.width / camera.scale >= scene.width - 1 && camera.y + this.height / camera.scale >= scene.height - 1;
+    // Where most of the picture is in sight, the map says little and hides a corner of it.
+    map.hidden = this.width > scene.width * camera.scale / 1.5 && this.height > scene.height * camera.scale / 1.5;
     if (map.dataset.closed) map.hidden = true;
     (document.getElementById('map-close') as HTMLElement).hidden = map.hidden;
     if (map.hidden) return;
@@ -229,12 +228,8 @@ export class View {
 
   fit(animate = true): void {
     if (!this.painting) return;
-    const { width, height, at, kind } = this.painting.scene, camera = this.legibly(0, 0, width, height, 1.25);
-    if (width * camera.scale > this.width) { // begin at the column of the first node, not at a border
-      let first = -1;
-      for (let i = 0; i < kind.length; i++) if (kind[i] === 1 && (first < 0 || at[4 * i + 1] < at[4 * first + 1])) first = i;
-      if (first >= 0) camera.x = Math.max(-16 / camera.scale, Math.min(width + 16 / camera.scale - this.width / camera.scale, at[4 * first] + at[4 * first + 2] / 2 - this.width / 2 / camera.scale));
-    }
+    const { width, height, main, spine } = this.painting.scene, camera = this.legibly(0, 0, width, height, 1.25), seen = this.width / camera.scale, margin = 16 / camera.scale;
+    if (width > seen) camera.x = main + margin <= seen ? -margin : Math.max(-margin, Math.min(main + margin - seen, spine - 0.4 * seen)); // the straight chain is in sight
     this.fly(camera, animate);
   }
 

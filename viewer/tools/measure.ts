@@ -45,6 +45,6 @@ for (const path of process.argv.slice(2)) {
   console.log(JSON.stringify({
     name: path.replace(/.*\/|\.json$/g, ''), nodes: middle.size, width: Math.round(scene.width), height: Math.round(scene.height),
     cover: +((100 * cover) / (scene.width * scene.height)).toFixed(2), chain: xs.length, off,
-    spread: xs.length ? Math.round(sorted[sorted.length - 1] - sorted[0]) : 0, crossings, upward, ms: Math.round(ms),
+    spread: xs.length ? Math.round(sorted[sorted.length - 1] - sorted[0]) : 0, crossings, upward, sideways: across.length, ms: Math.round(ms),
   }));
 }

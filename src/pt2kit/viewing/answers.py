@@ -5,7 +5,7 @@
     facts/N               call, signature, symbols
     findings/N            what `check` finds, with the nodes
     details/N/C           the nodes of chunk C
-    tensor/N/W/I.J        the numbers of tensor W: statistics, histogram, the slice at I, J
+    tensor/N/W/I/J        the numbers of tensor W: statistics, histogram, the slice at I, J
     changes/N             what differs, if there are two files
     costs/N               FLOPs, bytes and memory of the nodes
     data                  numbers of the user's own, by name of a node
@@ -181,12 +181,14 @@ class Answers:
         Raises:
             KeyError: there is no such request.
         """
-        name, _, rest = request.partition("/")
-        if name not in _ANSWERS:
+        name, *parts = request.split("/")
+        count, find = _ANSWERS.get(name, (-1, None))
+        are_numbers = all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts)
+        if find is None or not are_numbers or len(parts) < count or (len(parts) > count and name != "tensor"):
             raise KeyError(request)
         with self._lock:
             try:
-                found = codec.encode(_ANSWERS[name](self, rest))
+                found = codec.encode(find(self, *map(int, parts)))
                 return DIRECTORIES.sub(b"", found) if self.hide_paths else found
             except (Pt2Error, OSError) as error:
                 return codec.encode(NoAnswer(printable(str(error), MAX_ERROR)))
@@ -211,7 +213,7 @@ class Answers:
                 continue
             yield from (f"details/{number}/{chunk}" for chunk in range(-(-len(drawing.steps) // CHUNK)))
             if tensors:
-                yield from (f"tensor/{number}/{weight}/" for weight in range(len(drawing.entries)))
+                yield from (f"tensor/{number}/{weight}" for weight in range(len(drawing.entries)))
 
     def prepare(self) -> None:
         """Draw the first program, so that it is there when a page asks for it; an error waits for the page, too."""
@@ -289,7 +291,7 @@ class Answers:
         """Return the costs of the drawn nodes of a program."""
         return node_costs(*self._model(number), self.drawing(number))
 
-    def tensor(self, number: int, weight: int, index: list[int]) -> Any:
+    def tensor(self, number: int, weight: int, *index: int) -> Any:
         """Return the values of one tensor; reads its record."""
         drawing = self.drawing(number)
         entries = drawing.entries
@@ -316,40 +318,18 @@ def _notes(package: Package) -> Iterator[str]:
         yield printable(name, MAX_TEXT)
 
 
-def _numbers(text: str, count: int) -> list[int]:
-    """Return the numbers of a request.
-
-    Raises:
-        KeyError: it has others, or none.
-    """
-    parts = text.split("/")
-    if len(parts) != count or not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
-        raise KeyError(text)
-    return [int(part) for part in parts]
-
-
-def _tensor(answers: Answers, rest: str) -> Any:
-    place, _, index = rest.rpartition("/")
-    number, weight = _numbers(place, 2)
-    return answers.tensor(number, weight, _numbers(index.replace(".", "/"), index.count(".") + 1) if index else [])
-
-
-def _details(answers: Answers, rest: str) -> Any:
-    number, chunk = _numbers(rest, 2)
-    return node_details(answers.drawing(number), chunk)
-
-
-_ANSWERS: Final[Mapping[str, Callable[[Answers, str], Any]]] = MappingProxyType(
+_ANSWERS: Final[Mapping[str, tuple[int, Callable[..., Any]]]] = MappingProxyType(
     {
-        "index": lambda answers, rest: answers.index(),
-        "program": lambda answers, rest: answers.drawing(*_numbers(rest, 1)).picture,
-        "facts": lambda answers, rest: answers.facts(*_numbers(rest, 1)),
-        "findings": lambda answers, rest: answers.findings(*_numbers(rest, 1)),
-        "costs": lambda answers, rest: answers.costs(*_numbers(rest, 1)),
-        "changes": lambda answers, rest: answers.changes(*_numbers(rest, 1)),
-        "data": lambda answers, rest: answers.data,
-        "version": lambda answers, rest: answers.version(),
-        "details": _details,
-        "tensor": _tensor,
+        "index": (0, Answers.index),
+        "program": (1, lambda answers, number: answers.drawing(number).picture),
+        "facts": (1, Answers.facts),
+        "findings": (1, Answers.findings),
+        "costs": (1, Answers.costs),
+        "changes": (1, Answers.changes),
+        "data": (0, lambda answers: answers.data),
+        "version": (0, Answers.version),
+        "details": (2, lambda answers, number, chunk: node_details(answers.drawing(number), chunk)),
+        "tensor": (2, Answers.tensor),
     }
 )
+"""Name of a request -> how many numbers it has, what answers it; a tensor's may have the indices of a slice, too."""

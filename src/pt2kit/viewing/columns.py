@@ -6,7 +6,6 @@ has been made harmless (`text.names.printable`) and cut before it gets in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -46,7 +45,20 @@ class Texts:
 
 
 @dataclass(slots=True)
-class Boxes:
+class Columns:
+    """Columns of numbers, of one length each."""
+
+    def add(self, *row: int) -> int:
+        """Add a row, a number for each column in their order; return the number of the row."""
+        names: tuple[str, ...] = self.__slots__
+        columns: list[list[int]] = [getattr(self, name) for name in names]
+        for column, number in zip(columns, row, strict=True):
+            column.append(number)
+        return len(columns[0]) - 1
+
+
+@dataclass(slots=True)
+class Boxes(Columns):
     """Columns of boxes; 0 is the root.
 
     Args:
@@ -65,20 +77,9 @@ class Boxes:
     repeat: list[int] = field(default_factory=list)
     node: list[int] = field(default_factory=list)
 
-    def add(self, parent: int, name: int, type: int, path: int, kind: int = MODULE, node: int = -1) -> int:
-        """Add a box; return its number."""
-        self.parent.append(parent)
-        self.name.append(name)
-        self.type.append(type)
-        self.path.append(path)
-        self.kind.append(kind)
-        self.repeat.append(0)
-        self.node.append(node)
-        return len(self.parent) - 1
-
 
 @dataclass(slots=True)
-class Nodes:
+class Nodes(Columns):
     """Columns of nodes: calls, inputs that the caller passes, outputs.
 
     Args:
@@ -97,36 +98,18 @@ class Nodes:
     status: list[int] = field(default_factory=list)
     note: list[int] = field(default_factory=list)
 
-    def add(self, kind: int, name: int, target: int, source: int, box: int, status: int = 0) -> int:
-        """Add a node; return its number."""
-        self.note.append(0)
-        self.kind.append(kind)
-        self.name.append(name)
-        self.target.append(target)
-        self.source.append(source)
-        self.box.append(box)
-        self.status.append(status)
-        return len(self.kind) - 1
-
 
 @dataclass(slots=True)
-class Values:
+class Values(Columns):
     """Columns of values: the node that defines it, its name and its type as texts."""
 
     node: list[int] = field(default_factory=list)
     name: list[int] = field(default_factory=list)
     type: list[int] = field(default_factory=list)
 
-    def add(self, node: int, name: int, type: int) -> int:
-        """Add a value; return its number."""
-        self.node.append(node)
-        self.name.append(name)
-        self.type.append(type)
-        return len(self.node) - 1
-
 
 @dataclass(slots=True)
-class Weights:
+class Weights(Columns):
     """Columns of tensors that the archive holds, in its order.
 
     Args:
@@ -147,21 +130,11 @@ class Weights:
 
 
 @dataclass(slots=True)
-class Pairs:
+class Pairs(Columns):
     """Two columns: what goes from one thing to another."""
 
     source: list[int] = field(default_factory=list)
     target: list[int] = field(default_factory=list)
-
-    def add(self, source: int, target: int) -> None:
-        """Add a pair."""
-        self.source.append(source)
-        self.target.append(target)
-
-    def extend(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """Add several pairs."""
-        for source, target in pairs:
-            self.add(source, target)
 
 
 @dataclass(frozen=True, slots=True)

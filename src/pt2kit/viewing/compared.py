@@ -103,11 +103,9 @@ class _Merge:
                     self.matched[node] = end
                 continue
             box = self._box(old, old.nodes.box[node], boxes, texts)
-            name, target, source = (
-                texts(old.texts[column[node]]) for column in (old.nodes.name, old.nodes.target, old.nodes.source)
-            )
-            self.matched[node] = new.nodes.add(OPERATION, name, target, source, box, REMOVED)
-            new.nodes.note[-1] = texts(old.texts[old.nodes.note[node]])
+            columns = old.nodes.name, old.nodes.target, old.nodes.source, old.nodes.note
+            name, target, source, note = (texts(old.texts[column[node]]) for column in columns)
+            self.matched[node] = new.nodes.add(OPERATION, name, target, source, box, REMOVED, note)
             self.drawing.steps.append(step)
             self.drawing.scopes.append(drawing.scopes[node])
         self._connect(old, texts)
@@ -122,7 +120,8 @@ class _Merge:
             above = self._box(picture, old.parent[box], boxes, texts)
             if old.kind[box] != MODULE:
                 return above
-            boxes[path] = new.add(above, texts(column[old.name[box]]), texts(column[old.type[box]]), texts(path))
+            name, kind = texts(column[old.name[box]]), texts(column[old.type[box]])
+            boxes[path] = new.add(above, name, kind, texts(path), MODULE, 0, -1)
         return boxes[path]
 
     def _connect(self, old: Picture, texts: Texts) -> None:

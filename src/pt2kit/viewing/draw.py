@@ -8,7 +8,7 @@ cond, while_loop, scan, map      a box with the operator and a box for each of i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,6 +28,7 @@ from pt2kit.text.values import ValueTexts
 from pt2kit.viewing.columns import (
     CALL,
     INPUT,
+    MODULE,
     OPERATION,
     OUTPUT,
     SUBGRAPH,
@@ -122,7 +123,7 @@ class _Artist:
 
     def draw(self, problem: str) -> Drawing:
         """Draw the program in one traversal."""
-        self.module_boxes[""] = self.boxes.add(-1, 0, 0, 0)
+        self.module_boxes[""] = self.boxes.add(-1, 0, 0, 0, MODULE, 0, -1)
         for step in walk(self.program):
             text = step.node.metadata.get("nn_module_stack", "")
             if text not in self.stacks:
@@ -146,19 +147,13 @@ class _Artist:
         for number, entry in enumerate(self.entries):
             payload = entry.payload
             record = getattr(payload, "record", "") or f"#{number}"
-            self._add_weight(entry.name, entry.kind, payload.describe())
-            self.weights.bytes[-1], self.weights.elements[-1] = payload.nbytes, elements_of(payload)
-            self.weights.first[-1] = first.setdefault(record, number)
+            sizes = payload.nbytes, elements_of(payload)
+            self._add_weight(entry.name, entry.kind, payload.describe(), *sizes, first.setdefault(record, number))
 
-    def _add_weight(self, name: str, kind: str, type: str) -> int:
-        weights, number = self.weights, len(self.weights.name)
-        for column, value in (
-            (weights.name, self.texts(name)), (weights.kind, self.texts(kind)), (weights.type, self.texts(type)),
-            (weights.bytes, 0), (weights.elements, 0), (weights.box, 0), (weights.first, number), (weights.status, 0),
-        ):  # fmt: skip
-            column.append(value)
+    def _add_weight(self, name: str, kind: str, type: str, nbytes: int, elements: int, first: int) -> int:
         self.owners.append(name.rpartition(".")[0])
-        return number
+        texts = self.texts
+        return self.weights.add(texts(name), texts(kind), texts(type), nbytes, elements, 0, first, 0)
 
     def _box_of_name(self, fqn: str) -> int:
         """Return the box of a module that holds tensors; a module that is never called gets one without nodes."""
@@ -198,12 +193,12 @@ class _Artist:
                 if name not in numbers:
                     # The archive should hold it and does not: known from the graph alone.
                     kind = self.types.named(scope.graph, names[0]) if names else ""
-                    numbers[name] = self._add_weight(name, spec.type, kind)
+                    numbers[name] = self._add_weight(name, spec.type, kind, 0, 0, len(self.owners))
                 weight_by_value |= dict.fromkeys(names, numbers[name])
                 continue
-            node = self._add(INPUT, scope, names[0] if names else f"input {position}", _role(spec), home, None)
+            label = names[0] if names else f"input {position}"
+            node = self._add_end(INPUT, scope, label, spec, home, keys)
             self.names[node] = names
-            self._title(node, next(keys, "") if spec is not None and spec.type in CALLER else "", spec)
             for name in names:
                 known[name] = self._value(scope, node, name)
         return weight_by_value
@@ -221,14 +216,13 @@ class _Artist:
         inner = list(carried(step))
         if inner:
             label = self.texts(node_label(node, number))
-            box = self.boxes.add(
-                box, label, self.texts(node.target), self.texts(f"{step.path}()"), CALL, len(self.steps)
-            )
-        drawn = self._add(OPERATION, scope, node_label(node, number), node.target, box, step)
-        self.nodes.note[drawn] = self.texts(node_note(node, scope.graph.tensor_values, self.types))
+            path = self.texts(f"{step.path}()")
+            box = self.boxes.add(box, label, self.texts(node.target), path, CALL, 0, len(self.steps))
+        note = node_note(node, scope.graph.tensor_values, self.types)
+        drawn = self._add(OPERATION, scope, node_label(node, number), node.target, box, step, note)
         for below in inner:
             name = self.texts(below.path.rpartition("/")[2])
-            home = self.boxes.add(box, name, 0, self.texts(f"{below.path}()"), SUBGRAPH, drawn)
+            home = self.boxes.add(box, name, 0, self.texts(f"{below.path}()"), SUBGRAPH, 0, drawn)
             self.homes[below.path] = home, calls
         used = [name for named in node.inputs for name in arguments(named.arg)]
         self._use(drawn, list(dict.fromkeys(used)), known, held)
@@ -245,17 +239,19 @@ class _Artist:
         keys = iter(self.keys[1])
         for position, argument in enumerate(scope.graph.outputs):
             spec = specs[position] if position < len(specs) else None
-            node = self._add(OUTPUT, scope, _output_name(argument, spec, position), _role(spec), home, None)
+            node = self._add_end(OUTPUT, scope, _output_name(argument, spec, position), spec, home, keys)
             self.names[node] = list(dict.fromkeys(arguments(argument)))
-            self._title(node, next(keys, "") if spec is not None and spec.type in CALLER else "", spec)
             self._use(node, self.names[node], known, held)
 
-    def _title(self, node: int, key: str, spec: InputSpec | OutputSpec | None) -> None:
-        """Set the title of an input or output to the name that callers use, and of a constant to its value."""
+    def _add_end(
+        self, kind: int, scope: Scope, label: str, spec: InputSpec | OutputSpec | None, box: int, keys: Iterator[str]
+    ) -> int:
+        """Draw an input or output; its note is the name that callers use, and the value of a constant."""
+        key = next(keys, "") if spec is not None and spec.type in CALLER else ""
         argument = getattr(spec.value, "arg", None) or getattr(spec.value, "value", None) if spec is not None else None
         if isinstance(argument, Argument | ConstantValue) and argument.type in CONSTANTS:
-            key = f"{key or self.texts.list[self.nodes.name[node]]} = {argument_text(argument)}"
-        self.nodes.note[node] = self.texts(key)
+            key = f"{key or join(scope.path, label)} = {argument_text(argument)}"
+        return self._add(kind, scope, label, spec.type if spec is not None else "", box, None, key)
 
     def _use(self, node: int, used: list[str], known: Mapping[str, int], held: Mapping[str, int]) -> None:
         for name in used:
@@ -264,11 +260,12 @@ class _Artist:
             elif name in known:
                 self.edges.add(known[name], node)
 
-    def _add(self, kind: int, scope: Scope, label: str, target: str, box: int, step: Step | None) -> int:
+    def _add(self, kind: int, scope: Scope, label: str, target: str, box: int, step: Step | None, note: str) -> int:
         self.steps.append(step)
         self.scopes.append(scope)
         source = self._source(step.node.metadata.get("stack_trace", "")) if step else 0
-        node = self.nodes.add(kind, self.texts(join(scope.path, label)), self.texts(target), source, box)
+        name = self.texts(join(scope.path, label))
+        node = self.nodes.add(kind, name, self.texts(target), source, box, 0, self.texts(note))
         if kind == INPUT and scope.path in self.homes:
             self.carries.add(self.boxes.node[self.homes[scope.path][0]], node)
         return node
@@ -310,18 +307,13 @@ class _Places:
                 if key not in artist.calls_by_box:
                     above, text = artist.texts.list[boxes.path[box]], artist.texts
                     path = text(f"{above}.{call.name}" if above else call.name)
-                    artist.calls_by_box[key] = boxes.add(box, text(call.name.partition("@")[0]), 0, path)
+                    artist.calls_by_box[key] = boxes.add(box, text(call.name.partition("@")[0]), 0, path, MODULE, 0, -1)
                 box = artist.calls_by_box[key]
                 boxes.type[box] = boxes.type[box] or artist.texts(call.type)
                 if self._home == 0:
                     artist.module_boxes.setdefault(call.fqn, box)
             self._known[calls] = box
         return self._known[calls]
-
-
-def _role(spec: InputSpec | OutputSpec | None) -> str:
-    """Return the role of an input or an output in the signature."""
-    return spec.type if spec is not None else ""
 
 
 def _output_name(argument: Argument, spec: OutputSpec | None, position: int) -> str:

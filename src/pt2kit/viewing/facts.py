@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from pt2kit.text.arguments import argument_text
 from pt2kit.text.call import summarize_call
 from pt2kit.text.values import ValueTexts
 from pt2kit.viewing.columns import MAX_TEXT
+from pt2kit.viewing.notes import tree_rows
 
 MAX_ROWS: Final = 20_000
 """Rows of one table that are sent; the last one says how many are left out."""
@@ -131,18 +132,6 @@ def _tree(program: ExportedProgram, texts: ValueTexts) -> Iterator[tuple[int, st
         ("outputs", root.out_spec, signature.output_specs, kinds[1]),
     ):
         leaves = iter([_input(spec, program, texts)[3] for spec in specs if spec.type in wanted])
-        yield from _rows(treespec.parse(text, title), title, leaves, fields)
-
-
-def _rows(
-    spec: treespec.TreeSpec, title: str, leaves: Iterator[str], fields: Mapping[str, list[str]]
-) -> Iterator[tuple[int, str, str]]:
-    stack = [(spec, title, 0)]
-    while stack:
-        node, key, depth = stack.pop()
-        if node.is_leaf:
-            yield depth, printable(key, MAX_TEXT), next(leaves, "?")
-            continue
-        yield depth, printable(key, MAX_TEXT), printable((node.type or "").removeprefix("builtins."))
-        keys = [str(part) for part in treespec.child_keys(node, title, fields)]
-        stack += [(child, name, depth + 1) for child, name in zip(reversed(node.children), reversed(keys), strict=True)]
+        for depth, key, _, node in tree_rows(treespec.parse(text, title), title, fields):
+            kind = next(leaves, "?") if node.is_leaf else printable((node.type or "").removeprefix("builtins."))
+            yield depth, printable(key, MAX_TEXT), kind

@@ -74,9 +74,9 @@ def _text(argument: Argument) -> str:
     if argument.type in ("as_int", "as_bool"):
         return "" if abs(value) >= UNBOUNDED else str(value)
     if argument.type == "as_float":
-        return f"{float(value):g}"
+        return f"{float(value):.4g}"
     if argument.type in ("as_ints", "as_floats"):
-        return _TIMES.join(f"{float(item):g}" for item in value[:8])
+        return _TIMES.join(f"{float(item):.4g}" for item in value[:8])
     if argument.type in ("as_string", "as_scalar_type"):
         return argument_text(argument).removeprefix("dtype.")
     return ""
@@ -91,41 +91,39 @@ def leaf_names(program: ExportedProgram) -> tuple[list[str], list[str]]:
     root = next((entry.signature for entry in module.module_call_graph if entry.fqn == ""), None)
     if root is None:
         return [], []
+    fields = {key: row.field_names for key, row in module.treespec_namedtuple_fields.items()}
     try:
         outer = treespec.parse(root.in_spec, "in_spec").children
-        outputs = [name or "output" for name in _keys(treespec.parse(root.out_spec, "out_spec"), "output")]
+        arguments = [child for part in outer for child in part.children]
+        names = list(root.forward_arg_names or ())
+        labels = [*names, *(f"argument {number}" for number in range(len(names), len(arguments)))]
+        inputs = [path for child, name in zip(arguments, labels, strict=False) for path in _leaves(child, name, fields)]
+        outputs = _leaves(treespec.parse(root.out_spec, "out_spec"), "output", fields)
+        return inputs, [path.removeprefix("output.") for path in outputs]
     except Pt2Error:
         return [], []
-    arguments = [child for part in outer for child in part.children]
-    names = list(root.forward_arg_names or ())
-    labels = [*names, *(f"argument {number}" for number in range(len(names), len(arguments)))]
-    return [key for child, name in zip(arguments, labels, strict=False) for key in _keys(child, name)], outputs
 
 
-def _keys(spec: treespec.TreeSpec, start: str) -> Iterator[str]:
-    """Yield the path of each leaf: `name[0].key`; a dict at the top gives its keys alone."""
-    stack = [(spec, "" if _fields(spec) and start == "output" else start)]
+def _leaves(spec: treespec.TreeSpec, name: str, fields: Mapping[str, list[str]]) -> list[str]:
+    return [path for _, _, path, node in tree_rows(spec, name, fields) if node.is_leaf]
+
+
+def tree_rows(
+    spec: treespec.TreeSpec, name: str, fields: Mapping[str, list[str]]
+) -> Iterator[tuple[int, str, str, treespec.TreeSpec]]:
+    """Yield (depth, key, path, node) of the containers and leaves of a tree, such as `key_cache` of `cache.key_cache`.
+
+    Raises:
+        Pt2Error: keys that cannot be read.
+    """
+    stack = [(0, name, name, spec)]
     while stack:
-        node, path = stack.pop()
-        if node.is_leaf:
-            yield path
-            continue
-        fields = _fields(node) or [f"[{number}]" for number in range(len(node.children))]
-        children = [
-            (child, f"{path}{key}" if key.startswith("[") else f"{path}.{key}" if path else key)
-            for child, key in zip(node.children, fields, strict=True)
-        ]
-        stack += reversed(children)
-
-
-def _fields(spec: treespec.TreeSpec) -> list[str]:
-    """Return the keys of a mapping or class with named fields; [] for sequences."""
-    try:
-        keys: Any = treespec.inner_context(spec)
-    except Pt2Error:
-        return []
-    if isinstance(keys, list) and keys and isinstance(keys[0], list):
-        keys = keys[0]
-    if not isinstance(keys, list) or len(keys) != len(spec.children) or not all(isinstance(key, str) for key in keys):
-        return []
-    return keys
+        depth, key, path, node = stack.pop()
+        yield depth, key, path, node
+        children = [] if node.is_leaf else zip(treespec.child_keys(node, name, fields), node.children, strict=True)
+        rows = list[tuple[int, str, str, treespec.TreeSpec]]()
+        for child_key, child in children:
+            is_name = isinstance(child_key.value, str)
+            step = f".{child_key.value}" if is_name else str(child_key)
+            rows.append((depth + 1, str(child_key), f"{path}{step}", child))
+        stack += reversed(rows)

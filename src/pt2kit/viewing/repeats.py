@@ -113,8 +113,8 @@ def _put_together(run: list[int], picture: Picture, texts: Texts) -> None:
     boxes = picture.boxes
     first, last = (texts.list[boxes.name[box]] for box in (run[0], run[-1]))
     path = texts(f"{texts.list[boxes.path[run[0]]]}…{last}")
-    group = boxes.add(boxes.parent[run[0]], texts(f"{first} … {last}"), boxes.type[run[0]], path, REPEAT)
-    boxes.repeat[group] = len(run)
+    name = texts(f"{first} … {last}")
+    group = boxes.add(boxes.parent[run[0]], name, boxes.type[run[0]], path, REPEAT, len(run), -1)
     for box in run:
         boxes.parent[box] = group
 
