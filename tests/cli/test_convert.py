@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,17 @@ def test_report(tmp_path: Path) -> None:
     assert tree["converted"] is True
     assert tree["target"] == {"schema": "5.1", "layout": "plain-zip", "release": "torch 2.3"}
     assert {note["name"] for note in tree["notes"] if note["kind"] == "lost"} >= {"sample_inputs"}
+
+
+def test_stored_json(tmp_path: Path) -> None:
+    """`--store` alone keeps the version of the file, and deflates nothing."""
+    old, new = tmp_path / "old.pt2", tmp_path / "new.pt2"
+    assert pt2("convert", MLP, old, "--target", "torch==2.7").code == 0
+    assert pt2("convert", old, new, "--store").code == 0
+    with pt2kit.open(old) as before, pt2kit.open(new) as after:
+        assert before.stored_schema_version == after.stored_schema_version == "8.7"
+    with zipfile.ZipFile(new) as archive:
+        assert {entry.compress_type for entry in archive.infolist()} == {zipfile.ZIP_STORED}
 
 
 def test_obstacles(tmp_path: Path) -> None:

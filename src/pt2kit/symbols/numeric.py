@@ -77,20 +77,6 @@ def _float_function(function: Callable[[float], float]) -> Numeric:
     return lambda args: checked(real(lambda: function(to_float(args[0]))))
 
 
-def _max(args: Sequence[Number]) -> Number:
-    largest, *rest = _alike(args)
-    for arg in rest:
-        largest = arg if arg > largest else largest
-    return largest
-
-
-def _min(args: Sequence[Number]) -> Number:
-    least, *rest = _alike(args)
-    for arg in rest:
-        least = arg if arg < least else least
-    return least
-
-
 def _alike(args: Sequence[Number]) -> Sequence[Number]:
     return [to_float(arg) for arg in args] if any(isinstance(arg, float) for arg in args) else args
 
@@ -100,34 +86,18 @@ def _absolute(args: Sequence[Number]) -> Number:
     return -value if value < 0 else value
 
 
-def _identity(args: Sequence[Number]) -> Number:
-    return args[0]
-
-
-def _to_float(args: Sequence[Number]) -> Number:
-    return to_float(args[0])
-
-
 def _log(args: Sequence[Number]) -> Number:
     return checked(real(lambda: math.log(to_float(args[0]), *(to_float(base) for base in args[1:]))))
-
-
-def _float_power(args: Sequence[Number]) -> Number:
-    return power((to_float(args[0]), to_float(args[1])))
-
-
-def _trunc_to_float(args: Sequence[Number]) -> Number:
-    return to_float(whole(math.trunc, args[0]))
 
 
 def _table() -> Mapping[str, Numeric]:
     table: dict[str, Numeric] = {
         "Add": add,
         "Mul": multiply,
-        "Max": _max,
-        "Min": _min,
+        "Max": lambda args: max(_alike(args)),
+        "Min": lambda args: min(_alike(args)),
         "Abs": _absolute,
-        "Identity": _identity,
+        "Identity": lambda args: args[0],
         "Pow": power,
         "FloorDiv": floor_divide,
         "CleanDiv": floor_divide,
@@ -146,12 +116,12 @@ def _table() -> Mapping[str, Numeric]:
         "RoundToInt": _rounding(round),
         "Round": _rounding(round),
         "RoundDecimal": round_decimal,
-        "ToFloat": _to_float,
-        "TruncToFloat": _trunc_to_float,
+        "ToFloat": lambda args: to_float(args[0]),
+        "TruncToFloat": lambda args: to_float(whole(math.trunc, args[0])),
         "IntTrueDiv": true_divide,
         "FloatTrueDiv": true_divide,
         "TrueDiv": true_divide,
-        "FloatPow": _float_power,
+        "FloatPow": lambda args: power((to_float(args[0]), to_float(args[1]))),
         "IsNonOverlappingAndDenseIndicator": is_dense,
         "log": _log,
     }
