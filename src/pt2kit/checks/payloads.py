@@ -15,6 +15,7 @@ from typing import Any, Final
 from pt2kit import codec, schema
 from pt2kit.checks.findings import problem_of
 from pt2kit.checks.program_context import ProgramContext
+from pt2kit.checks.stored_inputs import payload_name
 from pt2kit.errors import PayloadError, Problem, Pt2Error
 from pt2kit.graph.module_attributes import is_reserved
 from pt2kit.jsontext import path_text
@@ -278,7 +279,7 @@ def taken_twice_problems(context: ProgramContext, stored: Stored) -> Iterator[Pr
     Tied weights are taken twice, too; then the tensor under the other name shares its record.
     """
     specs = enumerate(context.program.graph_module.signature.input_specs)
-    taken = [(number, name) for number, spec in specs if (name := _target(spec.value)) is not None]
+    taken = [(number, name) for number, spec in specs if (name := payload_name(spec.value)) is not None]
     counts = Counter(name for _, name in taken)
     if len(counts) == len(taken):
         return
@@ -352,14 +353,8 @@ def _unused_entries(context: ProgramContext, stored: Stored) -> Iterator[Problem
 
 def _targets(signature: schema.GraphSignature) -> Iterator[str]:
     for spec in signature.input_specs:
-        if (name := _target(spec.value)) is not None:
+        if (name := payload_name(spec.value)) is not None:
             yield name
-
-
-def _target(spec: Any) -> str | None:
-    """Return the name of the payload that an input takes; None for inputs of the user and tokens."""
-    keys = ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name")
-    return next((name for key in keys if (name := getattr(spec, key, None)) is not None), None)
 
 
 def number_problems(

@@ -23,7 +23,7 @@ from pt2kit.checks.formats import format_problem, text_problem
 from pt2kit.checks.known_targets import HIGHER_ORDER, is_usual, plain_target
 from pt2kit.checks.program_context import ProgramContext, context_of
 from pt2kit.checks.regions import region_problems
-from pt2kit.checks.stored_inputs import Tables, stored_inputs, tables_of
+from pt2kit.checks.stored_inputs import Tables, payload_name, stored_inputs, tables_of
 from pt2kit.checks.unchecked import is_concerned, kernel_findings, text_of
 from pt2kit.errors import Kind, Problem, Pt2Error
 from pt2kit.graph.argument_values import leaves
@@ -221,9 +221,8 @@ def _paths(context: ProgramContext) -> Iterator[tuple[str, str]]:
 
 def _spec_paths(field: str, specs: Iterable[InputSpec | OutputSpec]) -> Iterator[tuple[str, str]]:
     for number, spec in enumerate(specs):
-        for key in ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name"):
-            if (name := getattr(spec.value, key, None)) is not None:
-                yield f"{field}[{number}]", name
+        if (name := payload_name(spec.value)) is not None:
+            yield f"{field}[{number}]", name
 
 
 def _targets(step: Step) -> Iterator[Problem]:

@@ -64,7 +64,7 @@ def stored_inputs(module: schema.GraphModule, tables: Tables) -> StoredInputs:
     sources: dict[str, str] = {}
     for spec in module.signature.input_specs:
         taken: Any = spec.value
-        name = _payload_name(taken)
+        name = payload_name(taken)
         if name is None:
             continue
         sources[name] = taken.arg.name
@@ -76,8 +76,9 @@ def stored_inputs(module: schema.GraphModule, tables: Tables) -> StoredInputs:
     return StoredInputs(payloads, frozenset(_written(module.signature, sources)))
 
 
-def _payload_name(spec: Any) -> str | None:
-    keys = ("parameter_name", "buffer_name", "tensor_constant_name")
+def payload_name(spec: Any) -> str | None:
+    """Return the name of the payload that an input or output is about; None for those of the user and tokens."""
+    keys = ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name")
     return next((name for key in keys if (name := getattr(spec, key, None)) is not None), None)
 
 
@@ -89,7 +90,7 @@ def _written(signature: schema.GraphSignature, sources: Mapping[str, str]) -> It
         if spec.type == "user_input_mutation" and name is not None:
             yield name
         elif spec.type in ("buffer_mutation", "parameter_mutation"):
-            target = _payload_name(value) or ""
+            target = payload_name(value) or ""
             if target in sources:
                 yield sources[target]
 

@@ -7,9 +7,9 @@ spellings of an identifier end there as a syntax error, or as another value's na
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
 
 from pt2kit.checks.program_context import ProgramContext
+from pt2kit.checks.stored_inputs import payload_name
 from pt2kit.errors import Problem
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.module_attributes import is_reserved
@@ -17,19 +17,15 @@ from pt2kit.graph.traversal import graphs
 from pt2kit.messages import quote
 from pt2kit.schema.names import is_variable
 
-_TARGETS: Final = ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name")
-
 
 def target_name_problems(context: ProgramContext) -> Iterator[Problem]:
     """Iterate parameters, buffers and constants whose names are those of attributes that modules have (S10)."""
     for number, spec in enumerate(context.program.graph_module.signature.input_specs):
-        value: Any = spec.value
-        names = (getattr(value, key, None) for key in _TARGETS)
-        for name in names:
-            if name is not None and is_reserved(name):
-                place = f"{context.record}: $.graph_module.signature.input_specs[{number}]"
-                message = f"expected a name that modules do not have as an attribute, got {quote(name)}"
-                yield Problem(place, "S10", message)
+        name = payload_name(spec.value)
+        if name is not None and is_reserved(name):
+            place = f"{context.record}: $.graph_module.signature.input_specs[{number}]"
+            message = f"expected a name that modules do not have as an attribute, got {quote(name)}"
+            yield Problem(place, "S10", message)
 
 
 def value_name_problems(context: ProgramContext) -> Iterator[Problem]:
