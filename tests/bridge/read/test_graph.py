@@ -311,3 +311,17 @@ def test_unknown_dtype() -> None:
 
     with pytest.raises(UnsupportedError, match=r"node cast .*: expected a ScalarType that torch has, got UNKNOWN"):
         load(edited(MLP, change))
+
+
+def test_call_named_like_a_value() -> None:
+    """A call with several results may have the name of another value: that value keeps it, the call gets another."""
+
+    def rename(tree: Any) -> None:
+        for one in graph(tree)["nodes"]:
+            if one["name"] == "chunk":
+                one["name"] = "getitem_6"
+
+    program = load(edited(sample("multi_output"), rename))
+    names = [one.name for one in program.graph.nodes]
+    assert len(set(names)) == len(names)
+    assert {"getitem_6", "getitem_7", "getitem_8"} <= set(names)

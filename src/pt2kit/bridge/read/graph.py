@@ -116,14 +116,23 @@ class FxReader(GraphReader):
             _propagate_metadata(args, kwargs, meta)
         made = append_call(self.graph, operator.target, args, kwargs, _name(node, operator))
         if node.outputs or operator.kind != "operator":  # torch requires a value of calls without a schema, "()" too
-            self.define_results(made, node.outputs, is_tuple=is_unpacked(node, operator))
+            is_tuple = is_unpacked(node, operator)
+            self._step_aside(made, value_name(node.outputs[0]) if len(node.outputs) == 1 and not is_tuple else None)
+            self.define_results(made, node.outputs, is_tuple=is_tuple)
         made.meta.update(meta)
         made.meta.setdefault("nn_module_stack", {})
         _note_assertion(made, self.shared.shapes.env)
 
     def add_item(self, made: fx.Node, index: int, name: str | None) -> fx.Node:
         """Append a getitem node."""
-        return append_call(self.graph, functions.getitem, (made, index), name=name)
+        item = append_call(self.graph, functions.getitem, (made, index), name=name)
+        self._step_aside(item, name)
+        return item
+
+    def _step_aside(self, node: fx.Node, own: str | None) -> None:
+        """Rename a node whose name is that of another value in the file: that value has to get it."""
+        while node.name in self._described and node.name != own:
+            rename(node, f"{node.name}_call")
 
     def add_none_item(self, made: fx.Node, index: int) -> fx.Node:
         """Append a getitem node for a result that is None."""
