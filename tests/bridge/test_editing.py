@@ -104,3 +104,25 @@ def test_what_torch_refuses_names_the_edit() -> None:
     editor = pt2kit.edit(sample("2.13.0", "mlp"))
     with pytest.raises(GraphError, match=r"append\('aten.topk'\): expected arguments that torch.ops.aten.topk.default"):
         editor.graph.append("aten.topk", editor.value("relu"), 300, infer="torch")
+
+
+class Nested(torch.nn.Module):
+    """Takes tensors in a list and a dict."""
+
+    def forward(self, pair: list[torch.Tensor], more: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Return their sum."""
+        return pair[0] + 2 * pair[1] + 3 * more["a"] + 4 * more["b"]
+
+
+def test_samples_stay_with_what_is_left_of_an_argument() -> None:
+    """One item of a list is frozen: the others keep their samples, and the program gives what it gave."""
+    pair, more = [torch.randn(3), torch.randn(3)], {"a": torch.randn(3), "b": torch.randn(3)}
+    buffer = io.BytesIO()
+    pt2kit.save(torch.export.export(Nested(), (pair, more)), buffer)
+    with pt2kit.edit(buffer.getvalue()) as editor:
+        editor.freeze_input("pair_0", pair[0].numpy())
+    assert editor.notes == []
+    loaded = load(editor.result)
+    args, kwargs = loaded.example_inputs
+    assert [len(one) for one in args] == [1, 2]
+    assert torch.equal(loaded.module()(*args, **kwargs), Nested()(pair, more))

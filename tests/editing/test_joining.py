@@ -219,3 +219,23 @@ def test_a_weight_of_both_programs_is_taken_once() -> None:
     assert errors(joined) == []
     assert [one.name for one in pt2kit.edit(joined).inputs] == ["p_0_weight", "p_0_bias", "input"]
     assert len(joined.graph().nodes) == 6
+
+
+def test_ranges_of_joined_symbols_are_narrowed() -> None:
+    """One symbol in both programs has the sizes that both take; a number outside the range of one is an error."""
+    halves = []
+    for low, high in ((2, 8), (4, 30)):
+        with pt2kit.edit(pt2kit.extract(sample("2.13.0", "dynamic_batch"), outputs=["relu"])) as editor:
+            editor.ranges["s77"] = (low, high)
+            editor.graph.append("aten.matmul", editor.graph.outputs[0], editor.input("a.weight").value)
+            editor.add_output(editor.graph.nodes.last.output)
+            editor.drop_output(0)
+        halves.append(editor.result)
+    joined = pt2kit.compose(halves[0], halves[1], {0: "x"})
+    assert joined.programs["model"].range_constraints["s77"] == pt2kit.schema.RangeConstraint(4, 8)
+    with pt2kit.edit(halves[1]) as editor:
+        editor.specialize("s77", 20)
+    with pytest.raises(GraphError, match=r"expected sizes \(20, 8\), got \('s77', 8\); specialize a symbol"):
+        pt2kit.compose(halves[0], editor.result, {0: "x"})
+    with pytest.raises(GraphError, match=r"from 2 to 8, got 20 to 20 \[E4\]"):
+        pt2kit.compose(editor.result, halves[0], {0: "x"})

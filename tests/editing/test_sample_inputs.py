@@ -69,7 +69,7 @@ def test_what_cannot_be_written_is_told() -> None:
         editor.rename_input(editor.calls.names("test")[-1], "brand_new")
         assert samples(editor.finish()) is None
     [note] = editor.notes
-    assert "got NamedTuple" in note
+    assert "got collections.namedtuple" in note
 
 
 def test_other_edits_leave_them_alone() -> None:

@@ -93,9 +93,7 @@ def check_call(target: str, names: Sequence[str], results: int, edit: str) -> No
     if signature is None or signature.is_open:
         return
     for name in names:
-        if name not in signature.parameters:
-            message = f"expected an argument of {_short(target)} ({_listed(signature)}), got {quote(name)}"
-            raise GraphError(f"{edit}: {message}", rule="T3")
+        find_parameter(target, name, edit)
     for parameter in signature.parameters.values():
         if parameter.is_required and parameter.name not in names:
             raise GraphError(f"{edit}: expected the argument {parameter.name} of {_short(target)}, got none", rule="T4")

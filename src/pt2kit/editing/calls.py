@@ -6,7 +6,7 @@ follow the names of the values they mention, and go with them.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -27,6 +27,7 @@ class Calls:
             None where the file says nothing that can be understood.
         outs: the tree of what the caller gets; likewise.
         arg_names: the names of the arguments, positional ones first; empty where the file has none.
+        opened: what the caller passed when the program was opened.
         added: entries of modules of another program, which were joined to this one.
         prefix: in front of the paths of all modules.
     """
@@ -42,48 +43,19 @@ class Calls:
         self.ins = _tree(root.in_spec if root else "", [one for one in inputs if one.kind in USER_INPUTS])
         self.outs = _tree(root.out_spec if root else "", [one for one in outputs if one.kind in USER_OUTPUTS])
         self.arg_names = list(root.forward_arg_names or ()) if root else []
-        self._before = {id(child): (place, spec_of(child), child) for place, child in self._places()}
+        self.opened = [one for one in inputs if one.kind in USER_INPUTS]
         self._slots = {
             number: tuple([self._slot(argument) for argument in side] for side in (one.inputs, one.outputs))
             for number, entry in enumerate(self._entries)
             if (one := entry.signature) is not None
         }
 
-    @property
-    def has_changed(self) -> bool:
-        """Return whether the caller now passes other arguments, or by other names."""
+    def has_changed(self, inputs: Sequence[Input]) -> bool:
+        """Return whether the caller passes other inputs than when the program was opened, or in another way."""
         if self.root is None or self.ins is None:
             return False
-        return treespec.dump(spec_of(self.ins)) != treespec.dump(treespec.parse(self.root.in_spec)) or self.reordered
+        return self.opened != inputs or spec_of(self.ins) != treespec.parse(self.root.in_spec)
 
-    def sources(self) -> tuple[list[int | str], dict[str, int | str]] | None:
-        """Return the position of each argument before the edits: its number, or its keyword.
-
-        Returns:
-            for each positional argument, and by keyword; None where one is new, or is another container than it was.
-        """
-        args: list[int | str] = []
-        kwargs: dict[str, int | str] = {}
-        for place, child in self._places():
-            before = self._before.get(id(child))
-            if before is None or before[1] != spec_of(child):
-                return None
-            if isinstance(place, int):
-                args.append(before[0])
-            else:
-                kwargs[place] = before[0]
-        return args, kwargs
-
-    def _places(self) -> Iterator[tuple[int | str, Tree]]:
-        """Yield the arguments with their numbers and keywords; none if the call is not known."""
-        try:
-            args, kwargs = self.sides("")
-        except GraphError:
-            return
-        yield from enumerate(args.children)
-        yield from zip(map(str, kwargs.keys or ()), kwargs.children, strict=False)
-
-    reordered = False
     prefix = ""
 
     def sides(self, edit: str) -> tuple[Branch, Branch]:

@@ -11,11 +11,10 @@ from pt2kit.editing.assembly import Parts, folder_of
 from pt2kit.editing.editor import Editor, Source, edit, package_alone
 from pt2kit.editing.graphs import Graph, Value
 from pt2kit.editing.interface import INPUT_GROUPS, OUTPUT_GROUPS, USER_INPUTS, USER_OUTPUTS, Input, Output
-from pt2kit.editing.interface_edits import remove_arguments, substituted_meta
+from pt2kit.editing.interface_edits import remove_arguments, substituted_meta, substituted_size
 from pt2kit.editing.trees import Branch, Tree, leaves_of, tuple_of
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import graph_arguments
-from pt2kit.graph.values import tables
 from pt2kit.messages import quote
 from pt2kit.package.open import Package
 from pt2kit.package.plan import PlannedRecord
@@ -139,44 +138,50 @@ def _join_symbols(a: Editor, b: Editor, pairs: list[tuple[Output, Input]]) -> No
     """Bind the symbols of the second program to sizes of the first one's outputs, and make all others distinct."""
     expr_by_name: dict[str, Any] = {}
     for output, target in pairs:
-        _fit(output, target, expr_by_name)
+        _bind(output, target, expr_by_name)
+    for output, target in pairs:
+        _check_sizes(output, target, expr_by_name)
     taken = {*a.ranges, *b.ranges}
-    for name in b.ranges:
-        if name in expr_by_name or name not in a.ranges:
-            continue
+    clashing = [name for name in b.ranges if name in a.ranges and name not in expr_by_name]
+    known = _symbols(b) if clashing else {}
+    for name in clashing:
         free = free_name(name.rstrip("0123456789") or "s", taken.__contains__, 0, separator="")
         taken.add(free)
-        old = _symbol_in(b, name)
-        expr_by_name[name] = symbols.Symbol(free, old.assumptions) if old is not None else None
-    expr_by_name = {name: expr for name, expr in expr_by_name.items() if expr is not None}
-    if all(isinstance(expr, symbols.Symbol) and expr.name == name for name, expr in expr_by_name.items()):
-        return
-    for graph in b.graph.walk():
-        for value in graph.values.values():
+        if name in known:
+            expr_by_name[name] = symbols.Symbol(free, known[name].assumptions)
+    if any(not isinstance(expr, symbols.Symbol) or expr.name != name for name, expr in expr_by_name.items()):
+        for value in [value for graph in b.graph.walk() for value in graph.values.values()]:
             meta = substituted_meta(value.meta, expr_by_name)
             if meta is not value.meta:
                 value.meta = meta
     for name, expr in expr_by_name.items():
-        limits = b.ranges.pop(name, (None, None))
+        number, limits = arithmetic.known(arithmetic.expr_size(expr)), b.ranges.pop(name, (None, None))
+        given = a.ranges.get(expr.name, (None, None)) if isinstance(expr, symbols.Symbol) else (number, number)
+        low, high = _narrowed(given, limits)
+        if low is not None and high is not None and low > high:
+            raise GraphError(
+                f"compose: expected {name} of the second program from {limits[0]} to {limits[1]}, got {given[0]} to "
+                f"{given[1]}",
+                rule="E4",
+            )
         if isinstance(expr, symbols.Symbol):
-            b.ranges[expr.name] = _narrowed(a.ranges.get(expr.name, (None, None)), limits)
+            b.ranges[expr.name] = low, high
 
 
-def _symbol_in(editor: Editor, name: str) -> Any:
+def _symbols(editor: Editor) -> dict[str, Any]:
+    """Return the symbols in the descriptions of values, by name."""
+    found: dict[str, Any] = {}
     for graph in editor.graph.walk():
-        for table in tables(graph.written()).values():
-            for meta in table.values():
-                sizes = [*meta.sizes, *meta.strides] if isinstance(meta, schema.TensorMeta) else [meta]
-                for size in sizes:
-                    if getattr(size, "type", "") == "as_expr":
-                        for symbol in symbols.free_symbols(symbols.parse(size.value.expr_str)):
-                            if symbol.name == name:
-                                return symbol
-    return None
+        for value in graph.values.values():
+            meta = value.meta
+            for size in [*meta.sizes, *meta.strides] if isinstance(meta, schema.TensorMeta) else [meta]:
+                if getattr(size, "type", "") == "as_expr":
+                    found |= {one.name: one for one in symbols.free_symbols(symbols.parse(size.value.expr_str))}
+    return found
 
 
-def _fit(output: Output, target: Input, found: dict[str, Any]) -> None:
-    """Refuse values that do not fit; note what the symbols of the second are."""
+def _bind(output: Output, target: Input, found: dict[str, Any]) -> None:
+    """Refuse values of two kinds, types or ranks; note what the symbols are that the second has as sizes."""
     produced, wanted = output.value, target.value
     if produced is None or wanted is None or produced.kind != wanted.kind:
         raise GraphError(f"compose: expected a value like {target.name}, got {output.name}, which is of another kind")
@@ -189,16 +194,23 @@ def _fit(output: Output, target: Input, found: dict[str, Any]) -> None:
     if len(have.sizes) != len(want.sizes):
         raise GraphError(f"{place}: expected {len(want.sizes)} dimensions, got {len(have.sizes)}", rule="P14")
     for size, other in zip(have.sizes, want.sizes, strict=True):
-        if arithmetic.known(other) is None:
-            expr = symbols.parse(other.value.expr_str)
-            if isinstance(expr, symbols.Symbol):
-                known = found.setdefault(expr.name, arithmetic.expression(size))
-                if known != arithmetic.expression(size):
-                    raise GraphError(f"{place}: expected one size for {expr.name}, got two")
-        elif arithmetic.known(size) not in (None, arithmetic.known(other)):
-            raise GraphError(f"{place}: expected sizes {wanted.shape}, got {produced.shape}", rule="P14")
-        elif arithmetic.known(size) is None:
-            raise GraphError(f"{place}: expected the size {other.value}, got {size.value.expr_str}; specialize it")
+        expr = arithmetic.expression(other)
+        if isinstance(expr, symbols.Symbol):
+            known = found.setdefault(expr.name, arithmetic.expression(size))
+            if known != arithmetic.expression(size):
+                raise GraphError(f"{place}: expected one size for {expr.name}, got two")
+
+
+def _check_sizes(output: Output, target: Input, found: Mapping[str, Any]) -> None:
+    """Refuse sizes that are not the same for all numbers that the symbols stand for."""
+    produced, wanted = output.value, target.value
+    if produced is not None and wanted is not None and produced.kind == "tensor":
+        sizes = [substituted_size(size, found) for size in wanted.meta.sizes]
+        if not arithmetic.all_same(produced.meta.sizes, sizes):
+            is_plain = all(isinstance(size, int) for size in (*(wanted.shape or ()), *(produced.shape or ())))
+            message = f"expected sizes {wanted.shape}, got {produced.shape}"
+            hint = "" if is_plain else "; specialize a symbol"
+            raise GraphError(f"compose: {output.name} -> {target.name}: {message}{hint}", rule="P14")
 
 
 def _narrowed(a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:

@@ -287,7 +287,7 @@ def package_alone(editor: EditState, program: schema.ExportedProgram) -> Package
 
 
 def _weights_changed(editor: EditState) -> bool:
-    return [table.payloads for table in editor.tables] != editor.stored_weights
+    return [table.payloads for table in (editor.weights, editor.constants)] != editor.stored_weights
 
 
 def _written(editor: EditState) -> schema.ExportedProgram:

@@ -309,7 +309,7 @@ def _package(editor: Editor, program: schema.ExportedProgram, cut: _Cut) -> Pack
     """Return the package of a part of a program, with the weights that it uses."""
     used = {one.target for one in cut.weights}
     used |= {value.name for node in cut.nodes for value in node.inputs if value.kind == "custom_obj"}
-    for table in editor.tables:
+    for table in (editor.weights, editor.constants):
         table.payloads = {name: payload for name, payload in table.items() if name in used}
     return package_alone(editor, program)
 

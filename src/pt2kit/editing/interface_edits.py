@@ -159,7 +159,6 @@ def reorder_inputs(editor: EditState, order: Sequence[str]) -> None:
     known = editor.calls.arg_names
     known[:count] = [known[place] for place in places] if known else []
     editor.calls.order(editor.inputs, editor.calls.ins, USER_INPUTS)
-    editor.calls.reordered = editor.calls.reordered or places != sorted(places)
 
 
 def freeze_input(editor: EditState, name: str, numbers: Any = None) -> None:

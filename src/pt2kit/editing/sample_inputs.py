@@ -1,7 +1,7 @@
 """Sample inputs of an edited program: adapted to its new call, or dropped with a reason.
 
-Arguments are dropped, reordered and renamed with the call. An argument that is new has no sample, and one whose own
-containers changed has none that fits: then all of them go, which torch takes for a program that was saved without.
+Each input keeps its sample while arguments are dropped, reordered and renamed. An input that is new has none: then all
+of them go, which torch takes for a program that was saved without.
 """
 
 from __future__ import annotations
@@ -13,18 +13,16 @@ from pt2kit import schema, treespec
 from pt2kit.checks.program_context import context_of
 from pt2kit.checks.samples import sample_problems
 from pt2kit.editing.assembly import Parts
-from pt2kit.editing.calls import Calls
 from pt2kit.editing.interface import Input
 from pt2kit.editing.interface_edits import bound_symbols, check_sizes
 from pt2kit.editing.state import EditState
-from pt2kit.editing.trees import spec_of
+from pt2kit.editing.trees import MAPPINGS, SEQUENCES, spec_of
 from pt2kit.editing.weights import to_view
-from pt2kit.errors import GraphError, Pt2Error
+from pt2kit.errors import GraphError, Pt2Error, UnsupportedError
 from pt2kit.messages import quote
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 from pt2kit.pickles import writer as torch_save
-from pt2kit.pickles.reader import read_payload
 from pt2kit.release.descriptions import Descriptions
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.view import TensorView
@@ -73,19 +71,30 @@ def _sample(one: Input, value: Any, edit: str) -> Any:
 
 def convert(editor: EditState, change: Callable[[TensorView], TensorView]) -> None:
     """Change the tensors among the sample inputs; samples that cannot be read as the program's call are left alone."""
-    package = editor.opened_package
-    if editor.samples is None and package is not None and editor.calls.ins is not None:
+    if editor.samples is None:
         try:
-            held = package.sample_inputs(editor.model)
-            leaves = None if held is None else treespec.flatten(held, spec_of(editor.calls.ins), "sample inputs")
+            editor.samples = _stored(editor)
         except Pt2Error:
             return
-        if leaves is None or len(leaves) != len(editor.user_inputs):
-            return
-        editor.samples = dict(zip(editor.user_inputs, leaves, strict=True))
     for one, value in (editor.samples or {}).items():
         if isinstance(value, TensorView) and editor.samples is not None:
             editor.samples[one] = change(value)
+
+
+def _stored(editor: EditState) -> dict[Input, Any] | None:
+    """Return the sample inputs of the package by the inputs that they are for; None if there are none.
+
+    Raises:
+        Pt2Error: they are not what the program was called with, or hold more than data.
+    """
+    package, root = editor.opened_package, editor.calls.root
+    held = None if package is None or root is None else package.sample_inputs(editor.model)
+    if held is None or root is None:
+        return None
+    leaves = treespec.flatten(held, treespec.parse(root.in_spec), "sample inputs")
+    if len(leaves) != len(editor.calls.opened):
+        raise GraphError(f"expected {len(editor.calls.opened)} sample inputs, got {len(leaves)}")
+    return dict(zip(editor.calls.opened, leaves, strict=True))
 
 
 def _record(editor: EditState, samples: Mapping[Input, Any]) -> bytes:
@@ -97,7 +106,16 @@ def _record(editor: EditState, samples: Mapping[Input, Any]) -> bytes:
     describe, record = Descriptions().describe, names.sample_inputs(editor.model)
     leaves = [samples.get(one, one.constant) for one in editor.user_inputs]
     plain = [describe(one) if isinstance(one, TensorView) else one for one in leaves]
-    return torch_save.dumps(treespec.unflatten(plain, spec_of(editor.calls.ins), record), record)
+    spec = spec_of(editor.calls.ins)
+    try:
+        return torch_save.dumps(treespec.unflatten(plain, spec, record), record)
+    except UnsupportedError as error:
+        odd = [node.type for node in treespec.walk(spec) if node.type not in (None, *SEQUENCES, *MAPPINGS)]
+        if not odd:
+            raise
+        raise UnsupportedError(
+            f"{record}: expected tuples, lists and dicts around sample inputs, got {odd[0]}"
+        ) from error
 
 
 def pack(editor: EditState, parts: Parts, program: schema.ExportedProgram) -> tuple[Package, list[str]]:
@@ -106,65 +124,36 @@ def pack(editor: EditState, parts: Parts, program: schema.ExportedProgram) -> tu
     Returns:
         the package, and why sample inputs were left out.
     """
-    model, calls = editor.model, editor.calls
-    if editor.samples is not None:
-        parts.drop_samples(model)
-        try:
-            parts.put(names.sample_inputs(model), _record(editor, editor.samples))
-        except Pt2Error as error:
-            return parts.package(), [f"the sample inputs of {model} were left out: {error}"]
-        return parts.package(), []
-    notes = [note] if calls.has_changed and (note := fit(parts, model, calls)) else []
-    package = parts.package()
-    context = context_of(program, names.model_json(model), schema.CURRENT.number)
-    problem = next(sample_problems(package, model, context), None)
-    if problem is None:
-        return package, notes
-    parts.drop_samples(model)
-    return parts.package(), [*notes, f"the sample inputs of {model} were left out: {problem.message}"]
-
-
-def fit(parts: Parts, model: str, calls: Calls) -> str:
-    """Adapt the sample inputs of a model to its call.
-
-    Args:
-        parts: the records, which are changed.
-        model: whose they are.
-        calls: how the model is called now, and was.
-
-    Returns:
-        why they were left out; "" where they were adapted, or where there were none.
-    """
-    record = names.sample_inputs(model)
-    part = parts.records.get(record)
-    if part is None or not part.size:
-        if names.samples_index(model) not in parts.records:
-            return ""
-        reason = "they are no torch.save file"
-    else:
-        adapted = _adapted(part.read(), record, calls)
-        if isinstance(adapted, bytes):
-            parts.put(record, adapted)
-            return ""
-        reason = adapted
-    parts.drop_samples(model)
-    return f"the sample inputs of {model} were left out: {reason}"
-
-
-def _adapted(data: Any, where: str, calls: Calls) -> bytes | str:
-    """Return the new record, or the reason why there is none."""
-    places = calls.sources()
-    if places is None:
-        return "the program takes an argument that it did not take before"
-    args, kwargs = places
+    model, reason = editor.model, ""
     try:
-        old = read_payload(memoryview(data), where)
-        if not (isinstance(old, tuple) and len(old) == 2 and isinstance(old[0], tuple) and isinstance(old[1], dict)):
-            return "they are no arguments and keyword arguments"
-        by_place: dict[Any, Any] = dict(enumerate(old[0])) | old[1]
-        new = (tuple(by_place[place] for place in args), {key: by_place[place] for key, place in kwargs.items()})
-        return torch_save.dumps(new, where)
-    except KeyError as error:
-        return f"they lack the argument {error}"
+        samples = _adapted(editor, parts) if editor.samples is None else editor.samples
+        if samples is not None:
+            record = _record(editor, samples)
+            parts.drop_samples(model)
+            parts.put(names.sample_inputs(model), record)
     except Pt2Error as error:
-        return str(error)
+        reason = str(error)
+    package = parts.package()
+    if not reason:
+        context = context_of(program, names.model_json(model), schema.CURRENT.number)
+        reason = next((problem.message for problem in sample_problems(package, model, context)), "")
+    if not reason:
+        return package, []
+    parts.drop_samples(model)
+    return parts.package(), [f"the sample inputs of {model} were left out: {reason}"]
+
+
+def _adapted(editor: EditState, parts: Parts) -> dict[Input, Any] | None:
+    """Return the sample inputs for a call that has changed; None if it has not, or there are none.
+
+    Raises:
+        Pt2Error: they do not fit the call.
+    """
+    if not editor.calls.has_changed(editor.user_inputs):
+        return None
+    if names.samples_index(editor.model) in parts.records:
+        raise GraphError("they are no torch.save file")
+    samples = _stored(editor)
+    if samples is not None and any(one.value is not None and one not in samples for one in editor.user_inputs):
+        raise GraphError("the program takes an argument that it did not take before")
+    return samples

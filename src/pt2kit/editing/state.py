@@ -10,7 +10,7 @@ from pt2kit.editing.assembly import Parts
 from pt2kit.editing.calls import Calls
 from pt2kit.editing.graphs import Graph, Node, Value
 from pt2kit.editing.interface import Input, Output
-from pt2kit.editing.weights import Weights, read_weights
+from pt2kit.editing.weights import read_weights
 from pt2kit.errors import GraphError
 from pt2kit.messages import quote
 from pt2kit.package.open import Package
@@ -96,11 +96,6 @@ class EditState:
         if self._source is None:
             raise GraphError(f"{self!r}: expected a package, got a program alone")
         return self._source
-
-    @property
-    def tables(self) -> tuple[Weights, Weights]:
-        """Return the weights and the constants."""
-        return self.weights, self.constants
 
     @property
     def nodes(self) -> Iterable[Node]:

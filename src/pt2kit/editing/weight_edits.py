@@ -96,7 +96,7 @@ def set_weight(editor: EditState, name: str, numbers: Any) -> None:
             "the pass cast_weights",
             rule="P14",
         )
-    for weights in editor.tables:
+    for weights in (editor.weights, editor.constants):
         for other, payload in list(weights.items()):
             if isinstance(payload, _OF_SHAPE) and (other == name or _is_tied(payload, old)):
                 like = replace(new, requires_grad=payload.requires_grad, is_param=payload.is_param, name=other)

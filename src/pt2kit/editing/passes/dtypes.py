@@ -93,7 +93,7 @@ def compute_in(editor: Editor, dtype: Any) -> int:
     before = {value: value.dtype for graph in graphs for value in graph.values.values()}
     sample_inputs.convert(editor, lambda view: _converted(view, target, {}) if view.dtype in _COMPUTED else view)
     done: dict[Any, Storage] = {}
-    for table in editor.tables:
+    for table in (editor.weights, editor.constants):
         for name, view in list(table.items()):
             if isinstance(view, TensorView) and view.dtype in _COMPUTED and view.dtype != target:
                 table.payloads[name] = _converted(view, target, done)

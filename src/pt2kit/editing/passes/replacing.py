@@ -61,7 +61,7 @@ def _move_argument(slot: Slot, moved: Callable[[schema.Device], schema.Device]) 
 
 def _move_payloads(editor: Editor, moved: Callable[[schema.Device], schema.Device]) -> int:
     count = 0
-    for table in editor.tables:
+    for table in (editor.weights, editor.constants):
         for name, payload in list(table.items()):
             if isinstance(payload, TensorView) and moved(payload.device) != payload.device:
                 table.payloads[name] = replace(payload, device=moved(payload.device))
