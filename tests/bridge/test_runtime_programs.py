@@ -140,6 +140,7 @@ def test_packed_sequences_are_run():
     with torch.no_grad():
         wanted = torch.ops.aten.lstm.data(data, sizes, state, weights, *options.values())
     kernel = find_kernel("aten.lstm.data")
+    assert kernel is not None
     arrays = [array_of(one) for one in weights]
     got = kernel(array_of(data), array_of(sizes), [array_of(one) for one in state], params=arrays, **options)
     for one, tensor in zip(got, wanted, strict=True):

@@ -100,6 +100,8 @@ def test_samples_fit_the_ranges_and_each_other() -> None:
         [symbol] = editor.ranges
         editor.ranges[symbol] = (2, 9)
         more = editor.add_input("more", one.value)
+        assert one.value is not None
+        assert one.value.shape is not None
         rest = [size for size in one.value.shape if isinstance(size, int)]
         fitting = np.zeros((4, *rest), np.float32)
         with pytest.raises(
@@ -111,4 +113,5 @@ def test_samples_fit_the_ranges_and_each_other() -> None:
         assert editor.samples is None
         editor.set_sample_inputs({one.name: fitting, more.name: fitting})
     held = editor.result.sample_inputs()
+    assert held is not None
     assert [view.sizes for view in held[0]] == [fitting.shape, fitting.shape]

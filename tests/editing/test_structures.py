@@ -85,7 +85,9 @@ def test_trees_are_grown_and_written_back() -> None:
     assert spec_of(tree) == spec
     assert list(leaves_of(tree)) == [1, 2, 3]
     inner = tree.children[1]
+    assert isinstance(inner, Branch)
     assert parent_of(tree, inner) is tree
+    assert isinstance(tree, Branch)
     inner.insert(0, 9, None, "edit")
     tree.remove(tree.children[0], "edit")
     assert list(leaves_of(tree)) == [9, 2, 3]
@@ -116,6 +118,7 @@ def test_an_input_that_is_written_keeps_a_name_that_torch_finds() -> None:
     """torch.fx renames a placeholder called "max", and then finds no input to write the result back to."""
     editor = pt2kit.edit(sample("2.13.0", "input_mutation__decomp"))
     written = next(one.input for one in editor.outputs if one.kind == "user_input_mutation")
+    assert written is not None
     editor.rename_input(written.name, "max")
     with pytest.raises(GraphError, match="expected an input that is written to not to be named like a function of Py"):
         editor.finish()
@@ -161,6 +164,7 @@ def test_ten_thousand_replacements_take_linear_time() -> None:
         editor = pt2kit.edit(sample("2.13.0", "mlp"))
         value = editor.graph.nodes["relu"].output
         for _ in range(count):
+            assert value.producer is not None
             value = editor.graph.insert_after(value.producer, "aten.relu", value).output
         begin = process_time()
         for node in list(editor.graph.nodes):

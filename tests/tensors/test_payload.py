@@ -244,7 +244,7 @@ def test_check_against_the_graph() -> None:
 
 
 OTHER_ROOMS = {
-    # Refused, or not, by subpackages above and below this one; here they only have to end in an error of ours or in tensors.
+    # Refused, or not, by subpackages of other layers; here they only have to end in an error of ours or in tensors.
     "pickle_legacy27_zip"
 }
 
