@@ -82,6 +82,12 @@ def _adjoint(x: Any) -> Any:
     return np.conjugate(x.swapaxes(-1, -2))
 
 
+def _of_lower(x: Any) -> Any:
+    """The Hermitian matrix of a lower triangle, whose diagonal is real."""
+    below = np.tril(x, -1)
+    return below + _adjoint(below) + np.real(np.tril(np.triu(x)))
+
+
 def _of_svd(x: Any, u: Any, s: Any, vh: Any) -> Any:
     size = s.shape[-1]
     return _product(u[..., :, :size], _lengths(s, size), vh[..., :size, :])
@@ -91,7 +97,7 @@ PROPERTIES: dict[str, Callable[..., tuple[Any, Any]]] = {
     "linalg_svd": lambda x, u, s, vh: (x, _of_svd(x, u, s, vh)),
     "svd": lambda x, u, s, v: (x, _of_svd(x, u, s, _adjoint(v))),
     "linalg_eigh": lambda x, w, v: (
-        np.tril(x) + _adjoint(np.tril(x, -1)), _product(v, _lengths(w, w.shape[-1]), _adjoint(v))
+        _of_lower(x), _product(v, _lengths(w, w.shape[-1]), _adjoint(v))
     ),
     "linalg_eig": lambda x, w, v: (x @ v, v * w[..., None, :]),
     "linalg_qr": lambda x, q, r: (x, q @ r),

@@ -82,7 +82,7 @@ FILES: list[tuple[Any, Callable[[Any], None], str]] = [
     (BENIGN, _one_for_a_list, "T6"),
     (BENIGN, _dimensions, "G17"),
     (BENIGN, _size(f"Pow(Add({SYMBOL}, Integer(1)), Integer(400))"), "E8"),
-    (BENIGN, _size(f"Mod(Mul({PRODUCT}), {SYMBOL})"), "E8"),
+    (BENIGN, _size(f"Mod(Mul({PRODUCT}), {SYMBOL})"), "E1"),
     (COND, _forward, "G15"),
     (COND, _subgraphs("0"), "G15"),
     (COND, _subgraphs("a b"), "G15"),

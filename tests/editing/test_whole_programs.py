@@ -130,7 +130,7 @@ def test_sample_inputs_of_nested_calls_are_set() -> None:
         assert [type(one) for one in after[0]] == [type(one) for one in before[0]]
         assert list(after[1]) == list(before[1])
     editor = pt2kit.edit(sample("2.13.0", "kwargs_and_nested_inputs"))
-    with pytest.raises(UnsupportedError, match="expected tensors and plain containers"):
+    with pytest.raises(UnsupportedError, match="expected tuples, lists and dicts around sample inputs"):
         editor.set_sample_inputs({one.name: np.ones((2, 3), "f4") for one in editor.user_inputs})
 
 

@@ -55,7 +55,6 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     ("aten.cdist.default", {"x1": t(2, 3), "x2": t(2, 3), "p": -1.0}, "value", "p"),
     ("aten.bernoulli.p", {"self": t(3), "p": 2.0}, "value", "p"),
     ("aten.rrelu.default", {"self": t(3), "lower": 0.5, "upper": 0.1}, "value", "lower"),
-    ("aten.mse_loss.default", {"self": t(3), "target": t(3), "reduction": 5}, "value", "0 (none), 1 (mean) or 2 (sum)"),
     (
         "aten.cross_entropy_loss.default",
         {"self": t(3, 4), "target": t(3, dtype=I64), "label_smoothing": 2.0},

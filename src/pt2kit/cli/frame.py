@@ -113,6 +113,8 @@ def subcommand(name: str, kind: type[Options], run: Callable[[Options], int], ep
         params=parameters(kind),
         help=inspect.cleandoc(run.__doc__ or ""),
         epilog=epilog,
+        # click keeps the option that it made first, which may have been without the settings of `pt2`.
+        context_settings={"help_option_names": ["-h", "--help"]},
     )
 
 

@@ -1,5 +1,4 @@
-"""An editable graph: ordered nodes, values with def-use chains in both directions, subgraphs; read from and written to
-the schema.
+"""Editable graph: ordered nodes, values with def-use chains in both directions, subgraphs.
 
 A `Value` is known by identity; its name is one of its fields, so renaming touches nothing else. A `Slot` is an argument
 of the schema with holes: where the argument names values, the slot holds the `Value`s themselves. Every edit is checked
@@ -22,7 +21,7 @@ from pt2kit.editing.arguments import argument_of, to_argument
 from pt2kit.editing.inference import infer_meta
 from pt2kit.editing.metas import Operand, are_entries, are_same, kind_of
 from pt2kit.editing.naming import Names, check_name
-from pt2kit.editing.ordered import Link, Ordered
+from pt2kit.editing.ordered import Link, Nodes
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import ONE_VALUE, ValueKind, graph_arguments, references, renamed
 from pt2kit.graph.calls import plain
@@ -334,29 +333,6 @@ class Node(Link["Node"]):
         return f"<Node {', '.join(f'%{value.name}' for value in self.outputs) or '-'} = {self.target}>"
 
 
-class Nodes(Ordered[Node]):
-    """The nodes of a graph in execution order; the one at hand may be erased, and others inserted, on the way."""
-
-    def __init__(self, values: Mapping[str, Value]) -> None:
-        super().__init__()
-        self._values = values
-
-    def __getitem__(self, key: str | int) -> Node:
-        """Return a node by its name, that of a value it defines, or its index; an index takes time linear in the
-        graph."""
-        if isinstance(key, int):
-            if not -len(self) <= key < len(self):
-                raise IndexError(f"expected the place of one of {len(self)} nodes, got {key}")
-            return list(self)[key]
-        value = self._values.get(key)
-        if value is not None and value.producer is not None:
-            return value.producer
-        named_node = next((node for node in self if node.name == key), None)
-        if named_node is None:
-            raise KeyError(key)
-        return named_node
-
-
 class HasSlot(Protocol):
     """An input or output of a program."""
 
@@ -380,7 +356,7 @@ class Graph:
         self._values: dict[str, Value] = {}
         self._externals: dict[str, Value] = {}
         self._read: dict[str, Value] = {}
-        self.nodes = Nodes(self._values)
+        self.nodes: Nodes[Node] = Nodes(self._values)
         index = rules.index(graph, where)
         left_over = {name for table in tables(graph).values() for name in table if name not in index.definitions}
         self.names = Names(self._values, left_over, self._externals)

@@ -6,8 +6,8 @@ ten thousand.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Generic, TypeVar, cast
 
 _GAP: Final = 1 << 60
 """Between the order numbers of two neighbors at the beginning; halved by each insertion between them."""
@@ -92,3 +92,32 @@ class Ordered(Generic[L]):
             item.next.previous = item.previous
         item.order = -1
         self._count -= 1
+
+
+class Nodes(Ordered[L]):
+    """The nodes of a graph in execution order; the one at hand may be erased, and others inserted, on the way.
+
+    Args:
+        values: the values of the graph by name, each with the node that produces it.
+    """
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._values = values
+
+    def __getitem__(self, key: str | int) -> L:
+        """Return a node by its name, that of a value it defines, or its index; an index takes time linear in the
+        graph."""
+        if isinstance(key, int):
+            if not -len(self) <= key < len(self):
+                raise IndexError(f"expected the place of one of {len(self)} nodes, got {key}")
+            return list(self)[key]
+        value = self._values.get(key)
+        if value is not None and value.producer is not None:
+            producer: L = value.producer
+            return producer
+        named: Iterator[Any] = iter(self)
+        for node in named:
+            if node.name == key:
+                return cast("L", node)
+        raise KeyError(key)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from pt2kit.bridge.write import payloads
 from pt2kit.bridge.write.payloads import storage_bytes, storage_chunks
@@ -69,11 +68,3 @@ def test_odd_bytes():
 def test_empty():
     """A storage without bytes gives none."""
     assert data(torch.zeros(0)) == b""
-
-
-def test_within_a_mode():
-    """It works while the caller is in a fake tensor mode."""
-    tensor = torch.ones(2)
-    expected = tensor.numpy().tobytes()
-    with FakeTensorMode():
-        assert data(tensor) == expected
