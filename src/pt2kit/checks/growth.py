@@ -14,7 +14,7 @@ from pt2kit.graph.calls import arguments_of
 from pt2kit.symbols.growth import Part, constant, grown
 
 MAX_OPEN_POWERS: Final = 64
-"""Powers of one graph whose exponent is a size: each takes as long as the size says."""
+"""Powers of one graph, or of all guards, whose exponent is a size: each takes as long as the size says."""
 
 _FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -16,14 +16,12 @@ from pt2kit import signature as twin
 from pt2kit.bridge.read.names import is_pasted_safely
 from pt2kit.bridge.read.refusals import refused
 from pt2kit.bridge.torch_names import pytree
+from pt2kit.checks.growth import MAX_OPEN_POWERS
 from pt2kit.errors import LimitError, Pt2Error
 from pt2kit.symbols.guards import parse_guard
 
 _LOG: Final = logging.getLogger(__name__)
 RULE: Final = "X4"
-
-MAX_OPEN_POWERS: Final = 64
-"""Limit of powers in all guards whose exponent is a size: each may take a while when the program is called."""
 
 
 def check_guards(guards: Sequence[str], where: str = "$.guards_code") -> list[str]:
