@@ -114,12 +114,11 @@ def memory(settings: Settings) -> Measured:
 def command_cost(settings: Settings) -> Measured:
     """CPU time per file of what the command alone does: hand out, take the rows of a batch apart, write parts."""
     from pt2kit.fleet import dataset, tables
-    from pt2kit.fleet.folder import make_folder
+    from pt2kit.fleet.dataset import make_folder
     from pt2kit.fleet.listing import Found
-    from pt2kit.fleet.reading import Item, Job, read_file
-    from pt2kit.fleet.seen import Seen
-    from pt2kit.fleet.window import Batches
-    from pt2kit.fleet.work import make_work
+    from pt2kit.fleet.reading import Item, Job, make_work, read_file
+    from pt2kit.fleet.running import Batches
+    from pt2kit.fleet.targets import Seen
 
     job = Job("check", dict(make_work("check", {}).options), "", {})
     rows = [read_file(job, Item(os.fsencode(path))) for path in SAMPLES]

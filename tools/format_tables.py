@@ -17,11 +17,10 @@ from typing import Any, get_args, get_type_hints
 import yaml
 
 from pt2kit import idl, schema
-from pt2kit.idl.table_changes import Change, changes
+from pt2kit.idl.compat import Change, changes
 from pt2kit.rules import FAMILIES, RULES
-from pt2kit.schema import enums
-from pt2kit.schema.fieldtable import NAMES, Field, frozen_table
-from pt2kit.schema.fieldtypes import type_text
+from pt2kit.schema import types
+from pt2kit.schema.fieldtable import NAMES, Field, frozen_table, type_text
 from pt2kit.schema.reflection import TYPES, field_table
 
 ROOT = Path(__file__).parents[1]
@@ -102,7 +101,7 @@ def _sentence(doc: str | None) -> str:
 
 
 def _enum(name: str, row: Mapping[str, Any], texts: Mapping[str, str]) -> list[str]:
-    since = enums.ENUM_SINCE.get(name, {})
+    since = types.ENUM_SINCE.get(name, {})
     rows = [f"| {number} | `{key}` | {since.get(key, '1')} | {texts[key]} |" for key, number in row["fields"].items()]
     return ["| number | name | since | meaning |", "|---|---|---|---|", *rows]
 

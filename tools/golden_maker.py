@@ -8,9 +8,19 @@ from typing import Any
 from pt2kit.pickles import writer as torch_save
 from pt2kit.pickles.values import PickledStorage, PickledTensor
 from pt2kit.schema import parse_version
-from pt2kit.schema.fieldtable import default_values, frozen_table
-from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type
-from pt2kit.versions.conforms import canonical_type
+from pt2kit.schema.fieldtable import (
+    AnyOf,
+    DictOf,
+    ListOf,
+    Nullable,
+    Ref,
+    Scalar,
+    TupleOf,
+    Type,
+    default_values,
+    frozen_table,
+)
+from pt2kit.versions.check import canonical_type
 
 STACK = '  File "model.py", line 3, in forward\n    return x + 1\n'
 LEAF = '{"type": null, "context": null, "children_spec": []}'

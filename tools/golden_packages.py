@@ -23,8 +23,7 @@ from tools.golden_maker import Maker
 
 import pt2kit
 from pt2kit.errors import ConversionError
-from pt2kit.schema.fieldtable import frozen_table
-from pt2kit.schema.fieldtypes import DictOf, ListOf, Ref, Type, references
+from pt2kit.schema.fieldtable import DictOf, ListOf, Ref, Type, frozen_table, references
 from pt2kit.versions import encoding
 from pt2kit.versions.steps import root_type, versions
 from pt2kit.zip.reader import open_archive

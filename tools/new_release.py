@@ -26,14 +26,13 @@ import yaml
 from tools import operator_schemas, operator_tags, torches
 
 from pt2kit.schema import LOG, parse_version
-from pt2kit.schema.operator_text import operator_name
-from pt2kit.schema.operators import RELEASES, known_releases
+from pt2kit.schema.operators import RELEASES, known_releases, operator_name
 from pt2kit.versions.opset.changes import EXPECTED
 from pt2kit.zip.reader import open_archive
 
 ROOT = Path(__file__).parents[1]
 HISTORY = ROOT / "src" / "pt2kit" / "schema" / "history"
-TESTED = ROOT / "src" / "pt2kit" / "bridge" / "tested.py"
+TESTED = ROOT / "src" / "pt2kit" / "bridge" / "operators.py"
 CORPUS = ROOT / "tests" / "data" / "corpus"
 SAVE = """
 import sys, torch, torch.export
@@ -92,7 +91,7 @@ def compare_version(release: str, written: str) -> Finding:
 def compare_operator_set(number: str) -> Finding:
     """The number that the release gives the meaning of aten's operators."""
     lines = () if int(number) == EXPECTED["aten"] else (f"aten {number}, not {EXPECTED['aten']}",)
-    todo = "add the changes of its operators to versions/opset/aten.py, then the number to EXPECTED (changes.py)"
+    todo = "add the changes of its operators to versions/opset/changes.py, then the number to EXPECTED (changes.py)"
     return Finding("operator set", lines, todo)
 
 
@@ -199,7 +198,7 @@ def compare_lists(release: str) -> Finding:
     has = {
         "RELEASES in tools/torches.py": minor in [_numbers(name)[:2] for name in torches.RELEASES],
         f"its figures in docs/{torches.FIGURES.name}": release in json.loads(torches.FIGURES.read_text()),
-        "NEWEST in bridge/tested.py": newest is not None and minor <= [int(number) for number in newest.groups()],
+        "NEWEST in bridge/operators.py": newest is not None and minor <= [int(number) for number in newest.groups()],
         "sample files in tests/data/corpus": minor in [_numbers(path.name)[:2] for path in CORPUS.iterdir()],
     }
     todo = "name it there; --zoo writes the figures, tools/sample_files.py the sample files"

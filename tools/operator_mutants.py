@@ -26,7 +26,7 @@ from pt2kit.checks.call_results import call_differences
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import graphs, walk
 from pt2kit.operators.metas import Symbols
-from pt2kit.operators.specs import OperatorSpec
+from pt2kit.operators.symbolic import OperatorSpec
 from pt2kit.operators.table import PREFIX, find
 
 KINDS = ("size", "rank", "dtype", "strides")

@@ -24,7 +24,7 @@ from pt2kit.graph.calls import arguments_of
 from pt2kit.graph.traversal import graphs, walk
 from pt2kit.operators.facts import Tensor, Unknown
 from pt2kit.operators.metas import Symbols
-from pt2kit.operators.specs import call_rule
+from pt2kit.operators.symbolic import call_rule
 from pt2kit.operators.table import PREFIX, find
 
 

@@ -18,8 +18,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from pt2kit.schema.operator_text import operator_name
-from pt2kit.schema.operators import COMPLETE, RELEASES, known_releases, release_operators
+from pt2kit.schema.operators import COMPLETE, RELEASES, known_releases, operator_name, release_operators
 
 TARGET = Path(__file__).parents[1] / "src" / "pt2kit" / "schema" / "history" / "operators.txt"
 

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from pt2kit.package.open import Package as Package
     from pt2kit.package.open import open as open
     from pt2kit.package.write import write as write
+    from pt2kit.release.conversion import Report as Report
     from pt2kit.release.conversion import convert as convert
-    from pt2kit.release.report import Report as Report
     from pt2kit.runtime.session import Session as Session
     from pt2kit.runtime.session import run as run
     from pt2kit.sanitizing.writing import Sanitized as Sanitized
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from pt2kit.signature.export_signature import ExportGraphSignature as ExportGraphSignature
     from pt2kit.signing.files import sign as sign
     from pt2kit.signing.files import verify as verify
-    from pt2kit.signing.verified import Verified as Verified
+    from pt2kit.signing.statement import Verified as Verified
     from pt2kit.tensors.view import TensorView as TensorView
     from pt2kit.version import __version__ as __version__
     from pt2kit.viewing.notebook import view as view
@@ -84,13 +84,12 @@ _LOCATIONS = {
     "graph.reading": "Graph Node Value",
     "package.open": "Package open",
     "package.write": "write",
-    "release.conversion": "convert",
-    "release.report": "Report",
+    "release.conversion": "Report convert",
     "runtime.session": "Session run",
     "sanitizing.writing": "Sanitized sanitize",
     "signature.export_signature": "ExportGraphSignature",
     "signing.files": "sign verify",
-    "signing.verified": "Verified",
+    "signing.statement": "Verified",
     "tensors.view": "TensorView",
     "version": "__version__",
     "viewing.notebook": "view",

@@ -24,7 +24,7 @@ from torch.utils import _pytree as pytree
 
 import pt2kit
 from pt2kit import schema, symbols
-from pt2kit.bridge.scalars import DTYPES
+from pt2kit.bridge.operators import DTYPES
 from pt2kit.errors import Pt2Error
 from pt2kit.package.open import Package
 from pt2kit.tensors.view import TensorView

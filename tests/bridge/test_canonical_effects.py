@@ -6,7 +6,7 @@ import torch
 
 from pt2kit import schema
 from pt2kit.canonical import writes
-from pt2kit.canonical.effects import KNOWN
+from pt2kit.canonical.form import KNOWN
 
 TENSORS = ("Tensor", "Optional[Tensor]", "List[Tensor]", "List[Optional[Tensor]]")
 NOT_EXPORTED = {"aten::remove.Tensor", "aten::sort.Tensor"}

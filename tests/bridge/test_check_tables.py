@@ -11,8 +11,8 @@ from pt2kit.bridge.operators import (
     resolve,
 )
 from pt2kit.bridge.torch_names import FUNCTIONS
-from pt2kit.checks import schemas
-from pt2kit.checks.known_targets import argument_counts, is_usual
+from pt2kit.checks import parameter_kinds
+from pt2kit.checks.calls import argument_counts, is_usual
 from pt2kit.checks.parameter_kinds import parameter_arms, takes_numbers_as_tensors
 from pt2kit.errors import OperatorError
 from pt2kit.graph import walk
@@ -29,7 +29,7 @@ def test_signatures_are_those_of_the_dispatcher() -> None:
                 targets |= {step.node.target for step in walk(program)}
     compared = 0
     for target in sorted(targets):
-        found = schemas.find(target, "2.13") if target.startswith("torch.ops.") else None
+        found = parameter_kinds.find(target, "2.13") if target.startswith("torch.ops.") else None
         operator = resolve(target) if found is not None else None
         if found is None or operator is None:
             continue

@@ -19,9 +19,8 @@ from tests.samples import corpus, release_id, sample
 from torch import nn
 
 import pt2kit
-from pt2kit.bridge.read.devices import Devices
 from pt2kit.bridge.read.reading import Staging
-from pt2kit.bridge.read.tensors import Tensors
+from pt2kit.bridge.read.tensors import Devices, Tensors
 from pt2kit.editing.weights import to_view
 from pt2kit.errors import ArchiveError, IntegrityError, PayloadError, UnsupportedError
 from pt2kit.tensors.safetensors_file import to_safetensors

@@ -18,7 +18,7 @@ from torch.export.pt2_archive._package import load_pt2
 
 import pt2kit
 from pt2kit import schema
-from pt2kit.bridge.scalars import LAYOUTS
+from pt2kit.bridge.operators import LAYOUTS
 from pt2kit.errors import Pt2Error
 from pt2kit.tensors import TensorView
 

@@ -13,8 +13,8 @@ import pt2kit
 from pt2kit.bridge.against_torch import compare_with_torch
 from pt2kit.errors import InputError
 from pt2kit.runtime import table
-from pt2kit.runtime.files import output_leaves, write_outputs
-from pt2kit.runtime.random_inputs import random_inputs
+from pt2kit.runtime.inputs import random_inputs
+from pt2kit.runtime.session import output_leaves, write_outputs
 
 RELEASE = "2.13.0"
 NAMES = ("mlp", "convnet", "dynamic_two_dims", "sdpa", "multi_output", "dynamic_batch", "buffer_mutation")

@@ -14,8 +14,8 @@ from torch._higher_order_ops.while_loop import while_loop
 from torch.utils import _pytree as pytree
 
 import pt2kit
-from pt2kit.comparing.errors import error_of
-from pt2kit.runtime.files import output_leaves
+from pt2kit.comparing.runs import error_of
+from pt2kit.runtime.session import output_leaves
 from pt2kit.runtime.table import find_kernel
 
 

@@ -35,7 +35,7 @@ from pt2kit.tensors import (
     to_safetensors,
     views_from_config,
 )
-from pt2kit.tensors.storage import Storage
+from pt2kit.tensors.view import Storage
 from pt2kit.zip.reader import Archive, open_archive
 
 Views = dict[str, Any]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pt2kit.bridge.tested import NEWEST, OLDEST, warn_if_untested
+from pt2kit.bridge.operators import NEWEST, OLDEST, warn_if_untested
 
 ROOT = Path(__file__).parents[2]
 

@@ -12,18 +12,18 @@ from tests.node_metadata.texts import names, texts
 from torch._export.serde.serialize import GraphModuleDeserializer, GraphModuleSerializer
 
 from pt2kit.bridge.torch_names import writes_origins
-from pt2kit.node_metadata.frames import dump_stack_trace, parse_stack_trace
-from pt2kit.node_metadata.functions import (
+from pt2kit.node_metadata.frames import (
     SourceFn,
     dump_source_fn_stack,
+    dump_stack_trace,
     dump_torch_fn,
     parse_source_fn_stack,
+    parse_stack_trace,
     parse_torch_fn,
 )
-from pt2kit.node_metadata.modules import ModuleEntry, dump_module_stack, parse_module_stack
+from pt2kit.node_metadata.modules import ModuleEntry, dump_module_stack, module_fqn, module_tree, parse_module_stack
 from pt2kit.node_metadata.origin import dump_custom, dump_from_node, parse_from_node
 from pt2kit.node_metadata.references import compact, expand_all
-from pt2kit.node_metadata.tree import module_fqn, module_tree
 
 
 def torch_reads(key, text):

@@ -7,9 +7,8 @@ from tests.graph.build import arg
 
 from pt2kit import schema
 from pt2kit.canonical import writes, writes_inside
-from pt2kit.canonical.effects import KNOWN
-from pt2kit.schema.operator_text import parse_operator
-from pt2kit.schema.operators import known_releases, operators_of
+from pt2kit.canonical.form import KNOWN
+from pt2kit.schema.operators import known_releases, operators_of, parse_operator
 
 WRITE = [
     *("torch.ops.aten.add_.Tensor", "torch.ops.aten.__iand__.Scalar", "torch.ops.aten.copy_.default"),

@@ -12,7 +12,7 @@ from tests.samples import sample
 
 import pt2kit
 from pt2kit.checks import check
-from pt2kit.checks.external import external_problems
+from pt2kit.checks.payloads import external_problems
 
 NAME = "w.safetensors"
 

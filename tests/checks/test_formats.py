@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pt2kit.checks.formats import format_problem, text_problem
+from pt2kit.checks.safety import format_problem, text_problem
 
 
 @pytest.mark.parametrize("text", ["", "x = {x}", "{0} {1:>8.3f}", "{}", "{x:+,.2%}", "100 %"])

@@ -10,8 +10,8 @@ from tests.packages import edited
 from tests.samples import corpus, sample
 
 import pt2kit
-from pt2kit.checks.input_sizes import input_size_problems
-from pt2kit.checks.program_context import context_of
+from pt2kit.checks.expressions import input_size_problems
+from pt2kit.checks.findings import context_of
 from pt2kit.errors import GraphError, Problem
 
 

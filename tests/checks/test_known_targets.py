@@ -6,7 +6,7 @@ import pytest
 from tests import samples
 
 import pt2kit
-from pt2kit.checks.known_targets import is_usual
+from pt2kit.checks.calls import is_usual
 from pt2kit.graph import walk
 
 

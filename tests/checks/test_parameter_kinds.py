@@ -9,7 +9,7 @@ import pytest
 from pt2kit import codec
 from pt2kit.checks.parameter_kinds import misfit, parameter_arms, result_arms, takes_numbers_as_tensors
 from pt2kit.schema import Argument
-from pt2kit.schema.operator_text import parse_type
+from pt2kit.schema.operators import parse_type
 
 
 def argument(**one: Any) -> Argument:

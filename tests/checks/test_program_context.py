@@ -8,7 +8,7 @@ from tests import samples
 from tests.checks.mutations import MLP
 
 import pt2kit
-from pt2kit.checks.program_context import context_of
+from pt2kit.checks.findings import context_of
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pt2kit.checks import RULES, check
-from pt2kit.checks.report import Report
+from pt2kit.checks.findings import Report
 from pt2kit.errors import Problem
 
 WRONG = Problem("data/weights/w", "P2", "expected 4 bytes, got 3")

@@ -10,7 +10,7 @@ from tests.packages import edited
 from tests.samples import corpus, release_id, sample
 
 import pt2kit
-from pt2kit.checks.program_context import context_of
+from pt2kit.checks.findings import context_of
 from pt2kit.checks.vmap_regions import escape_problems
 from pt2kit.errors import GraphError
 

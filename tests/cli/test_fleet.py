@@ -9,7 +9,7 @@ import pytest
 from tests import samples
 from tests.cli.run import pt2
 
-from pt2kit.cli.fleet_output import BAR, bar, told
+from pt2kit.cli.fleet import BAR, bar, told
 
 pytest.importorskip("distributed", reason="pt2kit[fleet] is not installed")
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.text.golden import CASES, text
 
-from pt2kit.cli.colours import colour, wants_colour
-from pt2kit.cli.output import print_error, print_json, print_lines
+from pt2kit.cli.output import colour, print_error, print_json, print_lines, wants_colour
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 

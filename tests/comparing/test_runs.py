@@ -13,9 +13,9 @@ from tests.cli.run import pt2
 
 import pt2kit
 from pt2kit import schema
-from pt2kit.comparing.errors import error_of, worst
+from pt2kit.comparing.runs import error_of, worst
 from pt2kit.errors import InputError
-from pt2kit.graph.view import operator_name
+from pt2kit.graph.values import operator_name
 
 OTHERS = {
     "aten.add.Tensor": "aten.sub.Tensor",

@@ -24,8 +24,7 @@ def outcome(name: str, command: list[str], **changes: Any) -> score.Verdict:
 @pytest.mark.parametrize("name", [row["name"] for row in MANIFEST["programs"]])
 def test_sessions_pass(name: str, tmp_path: Path) -> None:
     """Outputs of a session are those of torch."""
-    from pt2kit.runtime.files import output_leaves, read_arrays, write_outputs
-    from pt2kit.runtime.session import Session
+    from pt2kit.runtime.session import Session, output_leaves, read_arrays, write_outputs
 
     inputs = read_arrays(str(score.SUITE / f"{name}.inputs.safetensors"))
     session = Session(score.SUITE / f"{name}.pt2")

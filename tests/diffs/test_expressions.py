@@ -7,7 +7,7 @@ from tests.graph.build import meta
 
 from pt2kit import schema
 from pt2kit.canonical.expressions import Normalizer
-from pt2kit.diffs.expressions import Symbols, is_of_another_kind
+from pt2kit.diffs.fingerprints import Symbols, is_of_another_kind
 
 
 def size(text: str) -> schema.SymInt:

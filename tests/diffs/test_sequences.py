@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pt2kit.diffs import sequences
-from pt2kit.diffs.sequences import common
+from pt2kit.diffs import correspond
+from pt2kit.diffs.correspond import common
 
 TEXTS = st.text("abc", max_size=14)
 
@@ -43,7 +43,7 @@ def test_short_sequences_are_paired_as_well_as_can_be(one: str, two: str) -> Non
 @pytest.mark.parametrize("window", [1, 2, 5])
 def test_windows_end_where_they_must(window: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However few differences are looked at at once, pairs are pairs, and all of equal sequences are found."""
-    monkeypatch.setattr(sequences, "WINDOW", window)
+    monkeypatch.setattr(correspond, "WINDOW", window)
     for one in ("", "a", "abcabc", "aabbccaabbcc"):
         assert check(one, one) == len(one)
         for two in ("", "b", "cba", "bcabca", "ccbbaaccbbaa"):

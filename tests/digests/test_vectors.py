@@ -18,7 +18,7 @@ import pt2kit
 from pt2kit import codec, schema
 from pt2kit.canonical import encode_value
 from pt2kit.digests import digest, digest_program
-from pt2kit.digests.hashing import hash_bytes, hash_value
+from pt2kit.digests.result import hash_bytes, hash_value
 
 PAGE = (Path(__file__).parents[2] / "docs" / "digest.md").read_text()
 VECTORS = re.findall(r"^\| `(\w+)\.pt2` \| (\w+) \| `(\w{64})` \|$", PAGE, re.MULTILINE)

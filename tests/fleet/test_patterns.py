@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pt2kit.fleet.patterns import has_wildcard, make_pattern, split_pattern
+from pt2kit.fleet.listing import has_wildcard, make_pattern, split_pattern
 
 CASES = (
     ("*.pt2", "a.pt2", True),

@@ -16,10 +16,9 @@ import pt2kit
 from pt2kit.errors import LimitError, UnsupportedError, VersionError
 from pt2kit.fleet.isolation import Limits, Process, Processes
 from pt2kit.fleet.listing import local_state
-from pt2kit.fleet.reading import Item, Job, plain, read_file, shown_name
-from pt2kit.fleet.seen import state_key
+from pt2kit.fleet.reading import WORKS, Item, Job, make_work, plain, read_file, shown_name
 from pt2kit.fleet.tables import OUTCOMES
-from pt2kit.fleet.work import WORKS, make_work
+from pt2kit.fleet.targets import state_key
 
 MLP = samples.sample("2.13.0", "mlp")
 

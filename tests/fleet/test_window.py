@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pt2kit.fleet.listing import Found
-from pt2kit.fleet.seen import Seen, state_key
-from pt2kit.fleet.window import BATCH_BYTES, MAX_BATCH, Batches
+from pt2kit.fleet.running import BATCH_BYTES, MAX_BATCH, Batches
+from pt2kit.fleet.targets import Seen, state_key
 
 
 def files(count: int, size: int | None = 10) -> Iterator[Found]:

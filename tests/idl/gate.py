@@ -11,10 +11,8 @@ from tests.samples import DATA
 
 from pt2kit import schema
 from pt2kit.errors import Pt2Error
-from pt2kit.idl.compat import Verdict, verdict
-from pt2kit.idl.table_changes import changes
-from pt2kit.schema.fieldtable import UNNUMBERED, Table, make_table
-from pt2kit.schema.fieldtypes import DictOf, ListOf, Nullable, Ref, Type
+from pt2kit.idl.compat import Verdict, changes, verdict
+from pt2kit.schema.fieldtable import UNNUMBERED, DictOf, ListOf, Nullable, Ref, Table, Type, make_table
 from pt2kit.schema.versions import Version
 
 GOLDEN = DATA.parent / "golden"

@@ -19,8 +19,7 @@ from tests.samples import CURRENT_LAYOUT, DATA, RELEASES, corpus, sample
 
 from pt2kit import idl, schema
 from pt2kit.codec import parse
-from pt2kit.schema.fieldtable import Field, Table, default_value
-from pt2kit.schema.fieldtypes import DictOf, ListOf, Nullable, Ref, Type, type_text
+from pt2kit.schema.fieldtable import DictOf, Field, ListOf, Nullable, Ref, Table, Type, default_value, type_text
 
 VERSION_OF = {
     release: next(version.number for version in schema.LOG if release.rpartition(".")[0] in version.releases)

@@ -7,8 +7,7 @@ from tests.idl.helpers import table
 
 from pt2kit import schema
 from pt2kit.errors import VersionError
-from pt2kit.idl.compat import EXCEPTIONS, Verdict, history, next_version, verdict
-from pt2kit.idl.table_changes import Change, Level
+from pt2kit.idl.compat import EXCEPTIONS, Change, Level, Verdict, history, next_version, verdict
 
 
 @pytest.mark.parametrize(

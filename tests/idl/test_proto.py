@@ -11,7 +11,7 @@ from pt2kit.errors import UnsupportedError
 from pt2kit.idl import proto
 from pt2kit.idl.sources import versions
 from pt2kit.schema.fieldtable import Table, make_table
-from pt2kit.schema.spelling import as_written
+from pt2kit.schema.wire import as_written
 
 
 @pytest.mark.parametrize("version", versions())

@@ -9,8 +9,8 @@ import pytest
 from tests.idl.helpers import table
 
 from pt2kit.errors import SchemaError
+from pt2kit.idl.compat import RULES, Level, changes
 from pt2kit.idl.sources import read_table, versions
-from pt2kit.idl.table_changes import RULES, Level, changes
 from pt2kit.schema.fieldtable import frozen_tables, make_table
 
 BASE: dict[str, Any] = {

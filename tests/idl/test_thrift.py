@@ -15,9 +15,8 @@ from pt2kit.errors import UnsupportedError
 from pt2kit.idl import thrift
 from pt2kit.idl.sources import versions
 from pt2kit.idl.text import enum_numbers
-from pt2kit.schema.fieldtable import make_table
-from pt2kit.schema.fieldtypes import DictOf, ListOf, Nullable, Ref, Scalar
-from pt2kit.schema.spelling import as_written
+from pt2kit.schema.fieldtable import DictOf, ListOf, Nullable, Ref, Scalar, make_table
+from pt2kit.schema.wire import as_written
 
 
 @functools.cache

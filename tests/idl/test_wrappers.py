@@ -7,8 +7,8 @@ from tests.idl.helpers import table
 
 from pt2kit.errors import UnsupportedError
 from pt2kit.idl.sources import versions
-from pt2kit.idl.wrappers import all_types, arm_name, check_names, entry_name, nested, wrapper_name
-from pt2kit.schema.fieldtypes import parse_type
+from pt2kit.idl.text import all_types, arm_name, check_names, entry_name, nested, wrapper_name
+from pt2kit.schema.fieldtable import parse_type
 
 NAMES = {
     "list[list[int]]": "IntListList",

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.node_metadata.texts import names
 
-from pt2kit.node_metadata.escapes import decode_name, encode_name, has_escape
+from pt2kit.node_metadata.modules import decode_name, encode_name, has_escape
 
 SEPARATORS = [";", ",;", ",;()[]"]
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from tests.node_metadata.texts import texts
 
 from pt2kit.errors import SchemaError
-from pt2kit.node_metadata.frames import Frame, StackTrace, dump_stack_trace, parse_stack_trace
-from pt2kit.node_metadata.lenience import lenient
+from pt2kit.node_metadata.frames import Frame, StackTrace, dump_stack_trace, lenient, parse_stack_trace
 
 
 @pytest.mark.parametrize("text", [text for _, text in texts("stack_trace")])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.node_metadata.texts import names, texts
 
 from pt2kit.errors import Pt2Error, SchemaError
-from pt2kit.node_metadata.functions import (
+from pt2kit.node_metadata.frames import (
     SourceFn,
     dump_source_fn_stack,
     dump_torch_fn,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.node_metadata.texts import names, texts
 
 from pt2kit.errors import Pt2Error, SchemaError
-from pt2kit.node_metadata.lenience import lenient
+from pt2kit.node_metadata.frames import lenient
 from pt2kit.node_metadata.modules import ModuleEntry, dump_module_stack, module_stack_style, parse_module_stack
 
 ROOT = ModuleEntry("L__self__", "", "make.M")

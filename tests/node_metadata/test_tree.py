@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from tests.node_metadata.texts import names
 
 from pt2kit.errors import LimitError
-from pt2kit.node_metadata.lenience import lenient
-from pt2kit.node_metadata.modules import ModuleEntry, parse_module_stack
-from pt2kit.node_metadata.tree import MAX_MODULE_DEPTH, module_fqn, module_tree
+from pt2kit.node_metadata.frames import lenient
+from pt2kit.node_metadata.modules import MAX_MODULE_DEPTH, ModuleEntry, module_fqn, module_tree, parse_module_stack
 
 DATA = Path(__file__).parents[1] / "data"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pt2kit.operators.facts import Mismatch, Tensor, new
-from pt2kit.operators.specs import call_rule
+from pt2kit.operators.symbolic import call_rule
 from pt2kit.operators.table import find, infer
 from pt2kit.schema import Device, ScalarType
 from pt2kit.symbols.polynomials import Size, same, symbol

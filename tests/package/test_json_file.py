@@ -13,7 +13,7 @@ from pt2kit.package.layouts.bare_json import BareJson, JsonFileArchive
 from pt2kit.package.layouts.base import Parts
 from pt2kit.package.layouts.detection import find_json
 from pt2kit.zip.limits import Limits
-from pt2kit.zip.opening import open_source
+from pt2kit.zip.listing import open_source
 
 TEXT = b' {"a": 1}'
 

@@ -13,7 +13,7 @@ from tests.samples import corpus, sample
 
 import pt2kit
 from pt2kit.errors import LimitError
-from pt2kit.package import json_record
+from pt2kit.package import programs
 
 MLP = sample("2.13.0", "mlp")
 NODE = b'{"target":"torch.ops.aten.relu.default","inputs":[],"outputs":[],"metadata":{}},'
@@ -72,8 +72,8 @@ def test_payload_configs() -> None:
 
 def test_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes are counted in subgraphs as well, against the bytes of the record."""
-    monkeypatch.setattr(json_record, "FREE_NODES", 1)
-    monkeypatch.setattr(json_record, "BYTES_PER_NODE", 10**6)
+    monkeypatch.setattr(programs, "FREE_NODES", 1)
+    monkeypatch.setattr(programs, "BYTES_PER_NODE", 10**6)
     for name in ("cond", "mlp"):
         with (
             pytest.raises(LimitError, match="expected at most 1 nodes"),
@@ -84,8 +84,8 @@ def test_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_expressions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Different expressions are counted by their characters, against the bytes of the record."""
-    monkeypatch.setattr(json_record, "FREE_NODES", 100)
-    monkeypatch.setattr(json_record, "FREE_EXPRESSIONS", 0)
+    monkeypatch.setattr(programs, "FREE_NODES", 100)
+    monkeypatch.setattr(programs, "FREE_EXPRESSIONS", 0)
 
     def change(data: bytes) -> bytes:
         tree = json.loads(data)
@@ -127,4 +127,4 @@ def test_real_files_are_far_from_it() -> None:
             for entry in archive.infolist():
                 if entry.filename.endswith("model.json"):
                     packed = max(entry.compress_size if entry.compress_type else entry.file_size // 60, 1)
-                    assert json_record._count(archive.read(entry), 0) / packed < json_record.VALUES_PER_BYTE
+                    assert programs._count(archive.read(entry), 0) / packed < programs.VALUES_PER_BYTE

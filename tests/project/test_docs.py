@@ -17,9 +17,8 @@ from tests.cli.run import pt2
 import pt2kit
 from pt2kit.cli.main import COMMANDS
 from pt2kit.tensors import statistics
-from pt2kit.text.modules import ModuleSummary
 from pt2kit.text.payloads import entries_of, payload_row
-from pt2kit.text.summary import ModelSummary, Summary
+from pt2kit.text.summary import ModelSummary, ModuleSummary, Summary
 from pt2kit.zip.limits import Limits
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ import pytest
 from tools import format_tables
 
 from pt2kit import codec, graph, symbols, tensors, treespec
-from pt2kit.checks.known_targets import is_usual
+from pt2kit.checks.calls import is_usual
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts import detection
 from pt2kit.pickles import opcodes as pickle_opcodes

@@ -15,11 +15,9 @@ from tools import golden_packages
 
 import pt2kit
 from pt2kit import schema
-from pt2kit.schema.fieldtable import frozen_table
-from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type
+from pt2kit.schema.fieldtable import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, frozen_table
 from pt2kit.versions import encoding
-from pt2kit.versions.check import check_tree
-from pt2kit.versions.conforms import canonical_type
+from pt2kit.versions.check import canonical_type, check_tree
 from pt2kit.versions.steps import root_type, versions
 
 VERSIONS = versions()

@@ -9,11 +9,10 @@ from tests import samples
 import pt2kit
 from pt2kit.package import record_names as names
 from pt2kit.package.plan import Numbering, PlannedPickle, of_storage, write_records
-from pt2kit.release.descriptions import plain_tensor
-from pt2kit.release.records import pack
+from pt2kit.release.models import pack, plain_tensor
 from pt2kit.schema import ScalarType
 from pt2kit.tensors import OpaquePayload, TensorView, views_from_config
-from pt2kit.tensors.storage import Storage
+from pt2kit.tensors.view import Storage
 from pt2kit.zip.reader import open_archive
 from pt2kit.zip.writer import ArchiveWriter
 

@@ -18,7 +18,7 @@ from tests.runtime.graphs import LONG, graph, node
 import pt2kit
 from pt2kit.errors import InputError, OperatorError, UnsupportedError
 from pt2kit.runtime.execution import executable
-from pt2kit.runtime.random_inputs import random_inputs
+from pt2kit.runtime.inputs import random_inputs
 
 RUNS = samples.DATA / "runs"
 REFUSED = ("associative_scan", "custom", "dropout_train", "embedding_bag", "item_", "while_loop")

@@ -10,7 +10,7 @@ from tests import samples
 import pt2kit
 from pt2kit.errors import ArchiveError, InputError, LimitError, Pt2Error, UnsupportedError
 from pt2kit.runtime.arrays import promote_dtypes, result_type
-from pt2kit.runtime.random_inputs import random_inputs
+from pt2kit.runtime.inputs import random_inputs
 from pt2kit.runtime.session import RunLimits
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pt2kit.sanitizing.texts import not_text
+from pt2kit.sanitizing.options import not_text
 
 
 def _zip() -> bytes:

@@ -17,8 +17,8 @@ from pt2kit import sanitizing
 from pt2kit.digests.compute import digest_parts
 from pt2kit.digests.result import PARTS
 from pt2kit.errors import Pt2Error, UnsupportedError
-from pt2kit.sanitizing import verify
-from pt2kit.sanitizing.samples import Samples
+from pt2kit.sanitizing import writing
+from pt2kit.sanitizing.programs import Samples
 
 MLP = samples.sample("2.13.0", "mlp")
 
@@ -66,7 +66,7 @@ def test_another_meaning_is_refused(part: str, tmp_path: Path, monkeypatch: pyte
         found = digest_parts(*args, **options)
         return found if count == 1 else {**found, part: "sha256:other"}
 
-    monkeypatch.setattr(verify, "digest_parts", lie)
+    monkeypatch.setattr(writing, "digest_parts", lie)
     with pytest.raises(UnsupportedError, match=f"model: expected the same digests as before: {part}: expected sha256"):
         pt2kit.sanitize(MLP, tmp_path / "clean.pt2")
     assert os.listdir(tmp_path) == []
@@ -74,7 +74,7 @@ def test_another_meaning_is_refused(part: str, tmp_path: Path, monkeypatch: pyte
 
 def test_other_sample_inputs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """If sample inputs came back otherwise, the file would not be written."""
-    monkeypatch.setattr(verify, "read_samples", lambda *args: None)
+    monkeypatch.setattr(writing, "read_samples", lambda *args: None)
     with pytest.raises(UnsupportedError, match="expected the sample inputs as they were"):
         sanitized(MLP)
     assert isinstance(sanitizing, object)

@@ -12,8 +12,15 @@ from tools import history_tables
 from pt2kit import schema
 from pt2kit.errors import SchemaError, VersionError
 from pt2kit.idl.sources import versions
-from pt2kit.schema.fieldtable import NAMES, UNNUMBERED, default_value, frozen_table, frozen_tables, make_table
-from pt2kit.schema.fieldtypes import type_text
+from pt2kit.schema.fieldtable import (
+    NAMES,
+    UNNUMBERED,
+    default_value,
+    frozen_table,
+    frozen_tables,
+    make_table,
+    type_text,
+)
 
 HISTORY = files("pt2kit.schema") / "history"
 

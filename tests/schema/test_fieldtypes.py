@@ -9,7 +9,7 @@ from tests.idl.helpers import table
 
 from pt2kit.errors import SchemaError
 from pt2kit.idl.sources import versions
-from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, parse_type, type_text
+from pt2kit.schema.fieldtable import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, parse_type, type_text
 
 CASES: dict[str, Type] = {
     "int": Scalar("int"),

@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from pt2kit.schema.operator_text import Operator, operator_name, parse_operator, parse_type
-from pt2kit.schema.operators import known_releases, operators_of
+from pt2kit.schema.operators import Operator, known_releases, operator_name, operators_of, parse_operator, parse_type
 
 
 def test_a_schema_says_all_of_its_parameters():

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from tests.idl.helpers import table
 
-from pt2kit.schema.fieldtable import NAMES
-from pt2kit.schema.fieldtypes import AnyOf, Scalar
-from pt2kit.schema.spelling import SPELLINGS, Spelling, as_written, spelling
+from pt2kit.schema.fieldtable import NAMES, AnyOf, Scalar
+from pt2kit.schema.wire import SPELLINGS, Spelling, as_written, spelling
 
 
 def test_only_versions_with_a_table_have_a_spelling():

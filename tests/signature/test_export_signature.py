@@ -18,7 +18,7 @@ from pt2kit.signature import (
     OutputSpec,
     TensorArgument,
 )
-from pt2kit.signature.order import INPUT_ORDER, OUTPUT_ORDER
+from pt2kit.signature.specs import INPUT_ORDER, OUTPUT_ORDER
 
 VIEWS: dict[str, Any] = {
     "parameters": ("w",),

@@ -11,7 +11,7 @@ from tests.tensors.helpers import storage, view
 from pt2kit.errors import UnsupportedError
 from pt2kit.schema import ScalarType
 from pt2kit.tensors import MetaView, OpaquePayload, Storage
-from pt2kit.tensors.output import Reader, dense_view, new_file
+from pt2kit.tensors.export import Reader, dense_view, new_file
 
 
 def test_file_appears_at_the_end(tmp_path: Path) -> None:

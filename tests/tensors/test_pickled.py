@@ -25,7 +25,7 @@ from pt2kit.pickles.values import (
 )
 from pt2kit.schema import Device, Layout, ScalarType
 from pt2kit.tensors import MetaView, SparseView, TensorView, from_pickled
-from pt2kit.tensors.storage import Storage
+from pt2kit.tensors.view import Storage
 from pt2kit.zip.reader import open_archive
 from pt2kit.zip.writer import ArchiveWriter
 

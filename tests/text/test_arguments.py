@@ -9,7 +9,7 @@ from hypothesis import given
 from tests.strategies import unions
 
 from pt2kit import codec, schema
-from pt2kit.text.arguments import MAX_DEPTH, argument_text, constant_text, named_text
+from pt2kit.text.values import MAX_DEPTH, argument_text, constant_text, named_text
 
 T = {"name": "x"}
 CASES: list[tuple[dict[str, Any], str]] = [

@@ -10,8 +10,7 @@ from tests.packages import edited
 
 import pt2kit
 from pt2kit.errors import Pt2Error
-from pt2kit.text.call import CallSummary, summarize_call
-from pt2kit.text.values import ValueTexts
+from pt2kit.text.values import CallSummary, ValueTexts, summarize_call
 
 NESTED = samples.sample("2.13.0", "kwargs_and_nested_inputs")
 MLP = samples.sample("2.13.0", "mlp")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pt2kit.text.columns import display_width, fit, pad, table, wrap
+from pt2kit.text.format import display_width, fit, pad, table, wrap
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from tests import samples
 
 import pt2kit
 from pt2kit.errors import Problem
-from pt2kit.release.report import Report, Side
+from pt2kit.release.conversion import Report, Side
 from pt2kit.text.conversion import headline, report_lines
 from pt2kit.versions.conversion_log import Note
 

@@ -12,7 +12,7 @@ from tests.digests.packing import packed, records, renumbered, shuffled_keys, wi
 from tests.samples import CURRENT_LAYOUT, corpus, release_id, sample
 
 import pt2kit
-from pt2kit.text.full_program import whole_lines
+from pt2kit.text.program import whole_lines
 
 LATEST = CURRENT_LAYOUT[-3]
 

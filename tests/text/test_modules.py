@@ -8,8 +8,7 @@ from tests import samples
 from tests.packages import edited
 
 import pt2kit
-from pt2kit.text.modules import ModuleSummary, summarize_modules
-from pt2kit.text.tensor_totals import Amount
+from pt2kit.text.summary import Amount, ModuleSummary, summarize_modules
 
 
 def _modules(data: Any) -> ModuleSummary | None:

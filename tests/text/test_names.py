@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pt2kit.messages import PRINTED, printable
-from pt2kit.text.names import dotted, value_name
+from pt2kit.text.format import dotted, value_name
 
 
 @pytest.mark.parametrize(

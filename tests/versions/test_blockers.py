@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.versions.programs import VERSIONS, golden
 
-from pt2kit.schema.fieldtable import frozen_table
-from pt2kit.schema.fieldtypes import Ref
-from pt2kit.versions.blockers import block_misfits, smallest
+from pt2kit.schema.fieldtable import Ref, frozen_table
 from pt2kit.versions.check import check_tree, fits
-from pt2kit.versions.conversion_log import ConversionLog
+from pt2kit.versions.conversion_log import ConversionLog, block_misfits, smallest
 
 
 def test_a_tree_that_fits_is_the_same_object():

@@ -11,7 +11,7 @@ from tests.versions.programs import VERSIONS, copied, golden, golden_bytes, rele
 
 from pt2kit.codec import parse
 from pt2kit.errors import JsonError, LimitError
-from pt2kit.schema.spelling import MAX_RANGE, MIN_RANGE
+from pt2kit.schema.wire import MAX_RANGE, MIN_RANGE
 from pt2kit.versions import encoding
 from pt2kit.versions.check import check_tree
 from pt2kit.versions.steps import root_type

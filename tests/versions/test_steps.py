@@ -10,8 +10,7 @@ from tests.versions.programs import golden
 
 from pt2kit import schema
 from pt2kit.errors import SchemaError, VersionError
-from pt2kit.schema.fieldtable import NAMES, frozen_table
-from pt2kit.schema.fieldtypes import Nullable
+from pt2kit.schema.fieldtable import NAMES, Nullable, frozen_table
 from pt2kit.versions.check import fits
 from pt2kit.versions.conversion_log import ConversionLog
 from pt2kit.versions.steps import MINORS, STEPS, TRACES, VERSIONS, convert, root_type, route

@@ -14,7 +14,7 @@ from tests.diffs.cases import with_other_bytes
 import pt2kit
 from pt2kit.symbols.polynomials import hint
 from pt2kit.viewing.answers import Answers
-from pt2kit.viewing.numbers import checked_data
+from pt2kit.viewing.draw import checked_data
 
 SOME = samples.corpus()[::17]
 DYNAMIC = samples.sample("2.13.0", "dynamic_batch")

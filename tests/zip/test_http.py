@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from pt2kit.errors import ArchiveError, LimitError
-from pt2kit.zip import http
+from pt2kit.zip import remote
 from pt2kit.zip.limits import Limits
 from pt2kit.zip.reader import open_archive
 from pt2kit.zip.remote import TAIL_BYTES
@@ -142,9 +142,9 @@ def drip(handler: BaseHTTPRequestHandler, wanted: slice | None, number: int) -> 
 @pytest.mark.parametrize("answer", [stall_in_the_head, stall_in_the_body, drip])
 def test_deadlines(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that does not answer, stops in the middle, or sends a byte now and then is given up."""
-    monkeypatch.setattr(http, "ANSWER_SECONDS", 0.3)
-    monkeypatch.setattr(http, "STALL_SECONDS", 0.3)
-    monkeypatch.setattr(http, "LEAST_SPEED", 10**6)
+    monkeypatch.setattr(remote, "ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(remote, "STALL_SECONDS", 0.3)
+    monkeypatch.setattr(remote, "LEAST_SPEED", 10**6)
     begun = time.monotonic()
     with serving(answer) as url, pytest.raises(ArchiveError, match="expected an answer within"):
         read_first(url)
@@ -191,7 +191,7 @@ def test_other_bytes_than_those_asked_for(how: str) -> None:
 
 def test_a_server_that_does_not_state_the_size_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """The request for the size has a deadline as the others have, and the same message."""
-    monkeypatch.setattr(http, "ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(remote, "ANSWER_SECONDS", 0.3)
     with (
         serving(stall_in_the_head, {"wait": "1"}) as url,
         pytest.raises(ArchiveError, match="expected an answer within"),

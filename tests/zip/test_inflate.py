@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.zip.zip_forge import deflated
 
 from pt2kit.errors import ArchiveError
-from pt2kit.zip.inflate import inflate
+from pt2kit.zip.reader import inflate
 
 DATA = b"the same line again and again\n" * 20_000
 PACKED = deflated(DATA)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pt2kit.errors import ArchiveError
-from pt2kit.zip.record_name import collision_key, decode_name, encode_name, name_problem, show_name
+from pt2kit.zip.chosen_names import collision_key, decode_name, encode_name, name_problem, show_name
 
 GOOD = ["a", "m/.data/version", "m/extra/a b", "m/é", "m/..x", "m/x..", "m/...", "1:2", "m/weight:0", "m/\n", "ab:c"]
 BAD = {

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from pt2kit.zip import replacement
-from pt2kit.zip.replacement import Replacement, replacing
+from pt2kit.zip import target
+from pt2kit.zip.target import Replacement, replacing
 
-LOCKS = pytest.mark.skipif(replacement.fcntl is None, reason="locks of POSIX")
+LOCKS = pytest.mark.skipif(target.fcntl is None, reason="locks of POSIX")
 OLD, NEW = b"old" * 1000, b"new" * 2000
 
 
@@ -23,7 +23,7 @@ def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     """Both kinds of files: without a name while they are written, and with one."""
     if request.param == "named":
         monkeypatch.delattr(os, "O_TMPFILE", raising=False)
-    elif replacement._open_unnamed("/tmp") is None:
+    elif target._open_unnamed("/tmp") is None:
         pytest.skip("this system has no files without names")
     return str(request.param)
 
@@ -123,9 +123,9 @@ def test_abandoned_files_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """By the next writer to the same path; a living writer's file, and those of other paths, stay."""
     monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     path, other = tmp_path / "x.pt2", tmp_path / "y.pt2"
-    code = "import os, sys; del os.O_TMPFILE; from pt2kit.zip.replacement import Replacement as R; R(sys.argv[1])"
-    for target in (path, other):
-        subprocess.run([sys.executable, "-c", f"{code}; os._exit(0)", str(target)], check=True)
+    code = "import os, sys; del os.O_TMPFILE; from pt2kit.zip.target import Replacement as R; R(sys.argv[1])"
+    for written in (path, other):
+        subprocess.run([sys.executable, "-c", f"{code}; os._exit(0)", str(written)], check=True)
     left = names(tmp_path)
     assert len(left) == 2
     living = Replacement(path)

@@ -18,7 +18,7 @@ from tests.zip.zip_forge import simple
 
 from pt2kit.errors import ArchiveError, LimitError
 from pt2kit.zip.limits import Limits
-from pt2kit.zip.opening import open_source
+from pt2kit.zip.listing import open_source
 from pt2kit.zip.reader import open_archive
 from pt2kit.zip.source import FileSource, MemorySource, Source
 

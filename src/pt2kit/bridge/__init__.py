@@ -9,6 +9,6 @@ except ModuleNotFoundError as error:
         raise
     raise ModuleNotFoundError(instructions(__name__, "torch"), name="torch") from None
 
-from pt2kit.bridge.tested import warn_if_untested
+from pt2kit.bridge.operators import warn_if_untested
 
 warn_if_untested(torch.__version__)

@@ -11,20 +11,18 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Interpreter, Node
 
 from pt2kit.bridge.load import load
-from pt2kit.bridge.scalars import DTYPES
-from pt2kit.comparing.errors import Error, error_of, worst
-from pt2kit.comparing.runs import NodeError, RunComparison, copied, source_line
+from pt2kit.bridge.operators import DTYPES
+from pt2kit.comparing.runs import Error, NodeError, RunComparison, copied, error_of, source_line, worst
 from pt2kit.costs.count import module_of
 from pt2kit.errors import Pt2Error
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import node_label
-from pt2kit.graph.view import operator_name
+from pt2kit.graph.values import operator_name
 from pt2kit.package.open import open_package
-from pt2kit.runtime.files import output_leaves
-from pt2kit.runtime.random_inputs import random_inputs
-from pt2kit.runtime.session import DEFAULT_RUN_LIMITS, RunLimits, Session
+from pt2kit.runtime.inputs import random_inputs
+from pt2kit.runtime.session import DEFAULT_RUN_LIMITS, RunLimits, Session, output_leaves
 from pt2kit.tensors.dtypes import numpy_dtype
-from pt2kit.zip.opening import FileLike
+from pt2kit.zip.listing import FileLike
 
 _BITS = {1: torch.uint8, 2: torch.int16}
 _DTYPES = {dtype: numpy_dtype(number) for number, dtype in DTYPES.items()}

@@ -13,15 +13,14 @@ from typing import Any, Final, TypeAlias
 
 import torch
 
-from pt2kit.bridge.read.devices import Devices
-from pt2kit.bridge.read.tensors import Tensors
-from pt2kit.bridge.scalars import DTYPES
+from pt2kit.bridge.operators import DTYPES
+from pt2kit.bridge.read.tensors import Devices, Tensors
 from pt2kit.errors import PayloadError, UnsupportedError
 from pt2kit.package.stored import Payload
 from pt2kit.schema import Device
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.dtypes import DTYPES as ROWS
-from pt2kit.tensors.safetensors_reader import SUFFIXES, SafetensorsArchive
+from pt2kit.tensors.safetensors_file import SUFFIXES, SafetensorsArchive
 from pt2kit.tensors.view import TensorView
 from pt2kit.zip.limits import DEFAULT_LIMITS
 from pt2kit.zip.reader import Archive

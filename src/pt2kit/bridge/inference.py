@@ -12,11 +12,10 @@ from typing import Any, Final
 import torch
 
 from pt2kit import schema
-from pt2kit.bridge.operators import resolve
-from pt2kit.bridge.read.devices import Devices
+from pt2kit.bridge.operators import LAYOUTS, MEMORY_FORMATS, resolve, to_device, to_dtype
 from pt2kit.bridge.read.shapes import Shapes
+from pt2kit.bridge.read.tensors import Devices
 from pt2kit.bridge.read.values import Values as FakeValues
-from pt2kit.bridge.scalars import LAYOUTS, MEMORY_FORMATS, to_device, to_dtype
 from pt2kit.bridge.torch_names import FakeTensor
 from pt2kit.bridge.write.values import Values as Descriptions
 from pt2kit.editing.graphs import Value

@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Any
 from torch.export import ExportedProgram
 
 from pt2kit.bridge.given_weights import Given
-from pt2kit.bridge.read.devices import Moves
-from pt2kit.bridge.read.opened import Context, Payloads
-from pt2kit.bridge.read.program import build_program
-from pt2kit.bridge.read.refusals import trusted
-from pt2kit.bridge.read.tensors import Tensors
+from pt2kit.bridge.read.program import Context, Payloads, build_program
+from pt2kit.bridge.read.reading import trusted
+from pt2kit.bridge.read.tensors import Moves, Tensors
 from pt2kit.bridge.stored import Chosen, opened_program, read_payloads
 from pt2kit.bridge.torch_names import disable_current_modes, not_traced
 from pt2kit.checks.stored_inputs import tables_of
 from pt2kit.collector import no_collection
-from pt2kit.versions.opset.operator_change import OperatorChange
-from pt2kit.zip.opening import FileLike
+from pt2kit.versions.opset.changes import OperatorChange
+from pt2kit.zip.listing import FileLike
 
 if TYPE_CHECKING:
     from pt2kit.bridge.save import Artifact

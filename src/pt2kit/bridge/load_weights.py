@@ -9,8 +9,7 @@ from typing import TypeAlias
 
 import torch
 
-from pt2kit.bridge.read.devices import Moves
-from pt2kit.bridge.read.tensors import Tensors
+from pt2kit.bridge.read.tensors import Moves, Tensors
 from pt2kit.bridge.stored import choose_program, devices_of
 from pt2kit.bridge.torch_names import disable_current_modes, not_traced
 from pt2kit.collector import no_collection
@@ -19,7 +18,7 @@ from pt2kit.messages import quote
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.stored import Payload
 from pt2kit.tensors.opaque import OpaquePayload
-from pt2kit.zip.opening import FileLike
+from pt2kit.zip.listing import FileLike
 
 Wanted: TypeAlias = "Collection[str] | Callable[[str], bool] | None"
 """Which weights: their names, a function of a name, or None for all."""

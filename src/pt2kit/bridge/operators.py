@@ -2,6 +2,14 @@
 
 Operators come only from the dispatcher, which is asked first whether it has them: an unknown name creates nothing.
 Functions and higher-order operators come from closed tables.
+
+Calls of a torch module with arrays instead of tensors, for tools without tensors of their own.
+
+Warning for versions of torch that the bridge was not tested with.
+
+Nothing else depends on the number of a release: missing features are found by looking for them (`torch_names.py`).
+
+Conversion of torch's dtypes, layouts, memory formats and devices to and from the schema's.
 """
 
 from __future__ import annotations
@@ -12,7 +20,8 @@ import inspect
 import keyword
 import re
 import sys
-from collections.abc import Callable, Mapping, Set
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal
@@ -21,9 +30,10 @@ import torch
 
 from pt2kit.bridge.callables import PLAIN_FUNCTIONS
 from pt2kit.bridge.extensions import find_namespace, find_target
-from pt2kit.bridge.read.refusals import operator_entry, refused, trusts_operator
+from pt2kit.bridge.read.reading import operator_entry, refused, trusts_operator
 from pt2kit.bridge.torch_names import (
     FUNCTIONS,
+    MKLDNN,
     NUMBER_FUNCTIONS,
     OpOverload,
     find_function,
@@ -32,11 +42,13 @@ from pt2kit.bridge.torch_names import (
     register_late,
     schema_of,
 )
-from pt2kit.checks.known_targets import plain_target
+from pt2kit.checks.calls import plain_target
 from pt2kit.checks.parameter_kinds import parameter_arms, result_arms, takes_numbers_as_tensors
-from pt2kit.errors import OperatorError
+from pt2kit.errors import OperatorError, UnsupportedError
 from pt2kit.operators.requirements import refusal
-from pt2kit.schema.operator_text import ValueType, parse_type
+from pt2kit.schema import Device, Layout, MemoryFormat, ScalarType
+from pt2kit.schema.operators import ValueType, parse_type
+from pt2kit.tensors.dtypes import DTYPES as ROWS
 
 Kind = Literal["operator", "symbolic", "higher_order", "function"]
 
@@ -272,3 +284,116 @@ def with_schema(text: str, target: Callable[..., Any], schema: Any) -> Operator:
 
 SYMBOLIC: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType({**PLAIN_FUNCTIONS, **NUMBER_FUNCTIONS})
 """Target -> function over numbers; its one result is a number or a truth value."""
+
+
+def call_with_arrays(module: torch.nn.Module, arrays: Iterable[Any]) -> Any:
+    """Call a module with arrays as 32-bit floats, without gradients.
+
+    Args:
+        module: the module to call.
+        arrays: anything that `torch.as_tensor` accepts, one for each input.
+
+    Returns:
+        an array if the module returns one tensor, else the module's result.
+    """
+    with torch.no_grad():
+        output = module(*(torch.as_tensor(one, dtype=torch.float32) for one in arrays))
+    return output.numpy() if isinstance(output, torch.Tensor) else output
+
+
+OLDEST: Final = (2, 9)
+NEWEST: Final = (2, 15)
+
+
+def warn_if_untested(version: str) -> None:
+    """Warn, once per process, that a release is older or newer than all tested ones (`make test-torches`).
+
+    Args:
+        version: `torch.__version__`: "2.16.0a0+git1234"; one that is no number causes no warning.
+    """
+    match = re.match(r"(\d+)\.(\d+)", version)
+    if match is None or OLDEST <= (int(match[1]), int(match[2])) <= NEWEST:
+        return
+    tested = " to ".join(".".join(map(str, pair)) for pair in (OLDEST, NEWEST))
+    warnings.warn(
+        f"pt2kit was tried with torch {tested}, got torch {version}; saving and loading may fail, or be refused",
+        UserWarning,
+        stacklevel=2,
+    )
+
+
+DTYPES: Mapping[ScalarType, torch.dtype] = MappingProxyType(
+    {number: getattr(torch, row.name) for number, row in ROWS.items() if hasattr(torch, row.name)}
+)
+LAYOUTS: Mapping[Layout, torch.layout] = MappingProxyType(
+    {
+        Layout.SparseCoo: torch.sparse_coo,
+        Layout.SparseCsr: torch.sparse_csr,
+        Layout.SparseCsc: torch.sparse_csc,
+        Layout.SparseBsr: torch.sparse_bsr,
+        Layout.SparseBsc: torch.sparse_bsc,
+        Layout._mkldnn: MKLDNN,
+        Layout.Strided: torch.strided,
+    }
+)
+MEMORY_FORMATS: Mapping[MemoryFormat, torch.memory_format] = MappingProxyType(
+    {
+        MemoryFormat.ContiguousFormat: torch.contiguous_format,
+        MemoryFormat.ChannelsLast: torch.channels_last,
+        MemoryFormat.ChannelsLast3d: torch.channels_last_3d,
+        MemoryFormat.PreserveFormat: torch.preserve_format,
+    }
+)
+SCHEMA: Mapping[Any, Any] = MappingProxyType(
+    {live: stored for table in (DTYPES, LAYOUTS, MEMORY_FORMATS) for stored, live in table.items()}
+)
+"""dtype, layout or memory format of torch -> member of the schema."""
+_KINDS: Mapping[type, str] = MappingProxyType(
+    {torch.dtype: "dtype", torch.layout: "layout", torch.memory_format: "memory format"}
+)
+
+
+def to_dtype(value: ScalarType) -> torch.dtype:
+    """Return the dtype of a `ScalarType`.
+
+    Raises:
+        UnsupportedError: UNKNOWN.
+    """
+    if value not in DTYPES:
+        raise UnsupportedError(f"expected a scalar type that torch has, got {value.name}")
+    return DTYPES[value]
+
+
+def to_schema(live: torch.dtype | torch.layout | torch.memory_format) -> Any:
+    """Return the schema's member for a dtype, layout or memory format of torch.
+
+    Raises:
+        UnsupportedError: the schema has no number for it (for example sub-byte and quantized dtypes).
+    """
+    if live not in SCHEMA:
+        raise UnsupportedError(f"expected a {_KINDS[type(live)]} of the schema, got {live}")
+    return SCHEMA[live]
+
+
+MAX_DEVICE_INDEX: Final = 127
+"""Largest device index that torch supports. Source: c10/core/Device.h, 2.13."""
+
+
+def to_device(device: Device) -> torch.device:
+    """Return the live device of a schema `Device`; nothing is allocated on it.
+
+    Raises:
+        UnsupportedError: a type unknown to torch, or an index that it has no number for.
+    """
+    name = device.type if device.index is None else f"{device.type}:{device.index}"
+    if device.index is not None and not 0 <= device.index <= MAX_DEVICE_INDEX:  # torch keeps the lowest byte
+        raise UnsupportedError(f"expected a device index from 0 to {MAX_DEVICE_INDEX}, got {name[:80]!a}")
+    try:
+        return torch.device(device.type) if device.index is None else torch.device(device.type, device.index)
+    except RuntimeError as error:
+        raise UnsupportedError(f"expected a device that torch knows, got {name[:80]!a}") from error
+
+
+def from_device(device: torch.device) -> Device:
+    """Return the schema `Device` of a live one."""
+    return Device(device.type, device.index)

@@ -16,13 +16,11 @@ import torch
 
 from pt2kit import schema, treespec
 from pt2kit.bridge.given_weights import Given, given_weights
-from pt2kit.bridge.read.devices import Devices, Moves
-from pt2kit.bridge.read.opened import Context, FakeTensors, Payloads
-from pt2kit.bridge.read.pickled_values import PickledValues
+from pt2kit.bridge.read.pickled_values import PickledValues, globals_of, load_trusted
+from pt2kit.bridge.read.program import Context, FakeTensors, Payloads
 from pt2kit.bridge.read.sample_inputs import StoredInputs, read_sample_inputs
-from pt2kit.bridge.read.tensors import Tensors
+from pt2kit.bridge.read.tensors import Devices, Moves, Tensors
 from pt2kit.bridge.read.treespecs import registered_namedtuples
-from pt2kit.bridge.read.trusted import globals_of, load_trusted
 from pt2kit.bridge.torch_names import FAKE_TENSOR
 from pt2kit.checks.refusals import check_quickly, explained
 from pt2kit.errors import ArchiveError, IntegrityError, PayloadError, Pt2Error
@@ -35,9 +33,8 @@ from pt2kit.pickles.reader import is_plain
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.view import TensorView
-from pt2kit.versions.opset.changes import EXPECTED, convert_opset
-from pt2kit.versions.opset.operator_change import OperatorChange
-from pt2kit.zip.opening import FileLike
+from pt2kit.versions.opset.changes import EXPECTED, OperatorChange, convert_opset
+from pt2kit.zip.listing import FileLike
 
 ZIP: Final = b"PK\x03\x04"
 """First bytes of a torch.save file."""

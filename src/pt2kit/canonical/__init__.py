@@ -21,14 +21,14 @@ from pt2kit.front_door import front_door
 
 if TYPE_CHECKING:
     from pt2kit.canonical.arguments import usual_graph as usual_graph
-    from pt2kit.canonical.effects import writes as writes
-    from pt2kit.canonical.effects import writes_inside as writes_inside
     from pt2kit.canonical.encoding import encode_value as encode_value
     from pt2kit.canonical.form import Keep as Keep
     from pt2kit.canonical.form import encode_graph_value as encode_graph_value
     from pt2kit.canonical.form import graph_digest as graph_digest
     from pt2kit.canonical.form import normal_form as normal_form
     from pt2kit.canonical.form import subgraph_digest as subgraph_digest
+    from pt2kit.canonical.form import writes as writes
+    from pt2kit.canonical.form import writes_inside as writes_inside
     from pt2kit.canonical.program import canonicalize as canonicalize
     from pt2kit.canonical.program import sort_inputs as sort_inputs
 
@@ -36,9 +36,8 @@ __getattr__, __dir__, __all__ = front_door(
     __name__,
     {
         "arguments": "usual_graph",
-        "effects": "writes writes_inside",
         "encoding": "encode_value",
-        "form": "Keep encode_graph_value graph_digest normal_form subgraph_digest",
+        "form": "Keep encode_graph_value graph_digest normal_form subgraph_digest writes writes_inside",
         "program": "canonicalize sort_inputs",
     },
 )

@@ -3,36 +3,312 @@
 Values become `_0`, `_1`, … in the order in which they are defined, graph inputs first, in each graph anew; the
 subgraphs of a graph become `_g0`, `_g1`, … in the order of the nodes that carry them. Metadata and names of nodes go,
 as do entries of the value tables that no value has.
+
+Order of a graph's nodes in the format's normal form.
+
+Nodes come in topological order. Among those whose arguments are all defined, the least comes first by
+
+1. the target, as text;
+2. for each argument, as stored: its name, then the ranks of the values in its slots, -1 where there is none. A value's
+   rank is how many values were defined before it, graph inputs first;
+3. the node's *content*: `encoding.encode_value` of the node without node metadata and names of nodes and values, and of
+   what is known of its results;
+4. the node's number (`labels`).
+
+1 and 2 are torch's. Where they are equal torch looks at the stored order; 3 and 4 do not. So torch, given a graph in
+this order, leaves it as it is.
+
+Source: torch/_export/serde/serialize.py, torch 2.13.
+
+Effects of nodes: whether a node writes into its arguments or acts on the world.
+
+Arguments and results do not show such an effect, so the stored order of such nodes is part of what the program
+does. What operators write is in the operator table (`operators.aliasing`); a custom operator counts as writing.
+
+Normal form after torch's own load and save: graphs without the details that a round trip through torch changes.
+
+`torch.export.load` followed by `torch.export.save` drops `storage_offset`, evaluates expressions, turns operators that
+it does not know into text, and writes the addresses of another process.
 """
 
 from __future__ import annotations
 
 import hashlib
+import heapq
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from pt2kit import schema
-from pt2kit.canonical.arguments import usual_graph
+from pt2kit.canonical.arguments import Names, rename, usual_graph
 from pt2kit.canonical.canonical_labeling import Search
-from pt2kit.canonical.effects import writes
 from pt2kit.canonical.encoding import encode_value
-from pt2kit.canonical.facts import Facts, collect
-from pt2kit.canonical.order import node_order
-from pt2kit.canonical.reloading import Reloading
-from pt2kit.canonical.symbol_names import renamed_tables
-from pt2kit.canonical.values import Names, rename
+from pt2kit.canonical.expressions import Normalizer, renamed_tables, words
+from pt2kit.canonical.facts import NO_NODE, NO_VALUE, Facts, Slots, collect, labels, place
 from pt2kit.errors import GraphError, LimitError
 from pt2kit.graph.argument_values import graph_arguments
 from pt2kit.graph.rules import LIMIT_RULE
-from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH
-from pt2kit.graph.values import tables
+from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, walk
+from pt2kit.graph.values import input_by_name, operator_name, operator_namespace, tables
 from pt2kit.messages import quote
+from pt2kit.node_metadata.redaction import without_addresses
+from pt2kit.operators.aliasing import written
+from pt2kit.operators.higher_order import WRITING
 from pt2kit.schema import Argument, Graph, GraphArgument, Node
+from pt2kit.schema.operators import find_operator, known_releases
+
+_OPERATOR = "torch.ops."
+_NO_OFFSET = schema.SymInt(as_int=0)
+
+
+class Reloading:
+    """Takes the graphs of one program to the form that a round trip through torch does not change.
+
+    Args:
+        expressions: brings expressions into normal form, and remembers the symbols that it has met.
+    """
+
+    def __init__(self) -> None:
+        self.expressions = Normalizer()
+
+    def graph(self, graph: schema.Graph) -> schema.Graph:
+        """Return a graph in this form; its subgraphs are unchanged."""
+        tensors = {
+            name: replace(
+                meta,
+                sizes=[self._number(size) for size in meta.sizes],
+                strides=[self._number(stride) for stride in meta.strides],
+                storage_offset=_NO_OFFSET,
+            )
+            for name, meta in graph.tensor_values.items()
+        }
+        return replace(
+            graph,
+            nodes=[_reloading_node(node) for node in graph.nodes],
+            tensor_values=tensors,
+            sym_int_values={name: self._number(value) for name, value in graph.sym_int_values.items()},
+            sym_bool_values={name: self._number(value) for name, value in graph.sym_bool_values.items()},
+            sym_float_values={name: self._number(value) for name, value in graph.sym_float_values.items()},
+        )
+
+    def ranges(self, program: schema.ExportedProgram) -> dict[str, schema.RangeConstraint]:
+        """Return the ranges of those symbols that are used; all graphs of the program have been passed before."""
+        used = self.expressions.names.union(*map(words, program.guards_code))
+        return {name: row for name, row in program.range_constraints.items() if words(name) & used}
+
+    def _number(self, value: Any) -> Any:
+        if value.as_expr is UNSET:
+            return value
+        text = self.expressions.normal(value.as_expr.expr_str)
+        if isinstance(text, str):
+            return value.__class__(as_expr=replace(value.as_expr, expr_str=text))
+        return schema.SymInt(as_int=text) if isinstance(value, schema.SymInt) else value
+
+
+def _reloading_node(node: schema.Node) -> schema.Node:
+    inputs = [_argument(named) for named in node.inputs]
+    metadata = without_addresses(node.metadata)
+    same = all(one is other for one, other in zip(inputs, node.inputs, strict=True))
+    return node if same and metadata == node.metadata else replace(node, inputs=inputs, metadata=metadata)
+
+
+def _argument(named: schema.NamedArgument) -> schema.NamedArgument:
+    """Return an argument in which the text of an operator is that operator."""
+    text = named.arg.as_string
+    if text is UNSET or not text.startswith(_OPERATOR):
+        return named
+    return replace(named, arg=schema.Argument(as_operator=text))
+
+
+Key = tuple[str, tuple[tuple[str, Slots], ...], bytes, int, int]
+
+
+def node_order(
+    facts: Facts,
+    content: Callable[[int], bytes],
+    parts: Sequence[int],
+    metadata: Callable[[int], bytes],
+    search: Search,
+) -> list[int]:
+    """Return the nodes of a graph in normal order.
+
+    Args:
+        facts: the graph.
+        content: node -> its content, without names; requested only for nodes that nothing cheaper distinguishes.
+        parts: node -> its part of the program; parts come one after another, each in order by itself.
+        metadata: node -> the bytes of its metadata, which decide between nodes that can be exchanged.
+        search: what searches for an order among nodes that lead to no output may cost.
+
+    Raises:
+        GraphError: a node uses what no earlier node can define (G1).
+
+    Cost: the arguments, and the nodes times the logarithm of how many are ready together.
+    """
+    contents, numbers = _ties(facts, content, parts, metadata, search)
+    waiting, users = _waiting(facts)
+    ranks = _Ranks(facts)
+    by_part: dict[int, list[int]] = defaultdict(list)
+    for node, part in enumerate(parts):
+        by_part[part].append(node)
+    done: list[int] = []
+    for part in sorted(by_part):
+        ready = [ranks.key(node, contents, numbers) for node in by_part[part] if waiting[node] == 0]
+        heapq.heapify(ready)
+        while ready:
+            node = heapq.heappop(ready)[-1]
+            done.append(node)
+            ranks.define(node)
+            for user in users[node]:
+                waiting[user] -= 1
+                if waiting[user] == 0 and parts[user] == part:
+                    heapq.heappush(ready, ranks.key(user, contents, numbers))
+        if any(waiting[node] for node in by_part[part]):
+            raise _stuck(facts, by_part[part], waiting, frozenset(done))
+    return done
+
+
+class _Ranks:
+    """The ranks of values as nodes are put in order."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._ranks = [NO_VALUE] * len(facts.names)
+        self._next = 0
+        for value, definer in enumerate(facts.definers):
+            if definer == NO_NODE:
+                self._define(value)
+
+    def define(self, node: int) -> None:
+        for value in self._facts.results[node]:
+            self._define(value)
+
+    def _define(self, value: int) -> None:
+        self._ranks[value] = self._next
+        self._next += 1
+
+    def key(self, node: int, contents: dict[int, bytes], numbers: Sequence[int]) -> Key:
+        ranks = self._ranks
+        inputs = tuple(
+            (name, tuple([NO_VALUE if value == NO_VALUE else ranks[value] for value in slots]))
+            for name, slots in self._facts.inputs[node]
+        )
+        number = numbers[node] if numbers else 0
+        return self._facts.graph.nodes[node].target, inputs, contents.get(node, b""), number, node
+
+
+def _ties(
+    facts: Facts,
+    content: Callable[[int], bytes],
+    parts: Sequence[int],
+    metadata: Callable[[int], bytes],
+    search: Search,
+) -> tuple[dict[int, bytes], list[int]]:
+    """Return the contents and numbers of the nodes that need them: those with one target and the same values in all
+    slots."""
+    alike: dict[tuple[int, str, tuple[tuple[str, Slots], ...]], list[int]] = defaultdict(list)
+    for node, inputs in enumerate(facts.inputs):
+        alike[parts[node], facts.graph.nodes[node].target, inputs].append(node)
+    groups = [group for group in alike.values() if len(group) > 1]
+    contents = {node: content(node) for group in groups for node in group}
+    if all(len({contents[node] for node in group}) == len(group) for group in groups):
+        return contents, []
+    return contents, labels(facts, lambda node: contents.get(node) or content(node), parts, metadata, search)
+
+
+def _waiting(facts: Facts) -> tuple[list[int], list[list[int]]]:
+    """Return node -> how many of its uses are of undefined values, and node -> the users of its results, once per
+    use."""
+    waiting = [0] * len(facts.inputs)
+    users: list[list[int]] = [[] for _ in facts.inputs]
+    for node, inputs in enumerate(facts.inputs):
+        for _, slots in inputs:
+            for value in slots:
+                if value != NO_VALUE and (definer := facts.definers[value]) != NO_NODE:
+                    users[definer].append(node)
+                    waiting[node] += 1
+    return waiting, users
+
+
+def _stuck(facts: Facts, part: list[int], waiting: list[int], done: frozenset[int]) -> GraphError:
+    node = next(node for node in part if waiting[node])
+    name, position = next(
+        (facts.names[value], position)
+        for position, (_, slots) in enumerate(facts.inputs[node])
+        for value in slots
+        if value != NO_VALUE and (definer := facts.definers[value]) != NO_NODE and definer not in done
+    )
+    return GraphError(
+        f"{place(facts.where, 'inputs', node, position)}: expected the name of a graph input or of an earlier node's "
+        f"result, got {quote(name)}, which depends on this node or on a write after it",
+        rule="G1",
+    )
+
+
+KNOWN: Final = frozenset(
+    ("aten", "prim", "prims", "_operator", "math", "torch", "export", "higher_order", "quantized_decomposed")
+)
+"""The namespaces whose operators write only what the operator table has."""
+
+_SETITEM: Final = "_operator.setitem"
+
+_VIEWS: Final = frozenset(("prims.as_strided.default",))
+"""Operators whose schema declares a write although they return a view."""
+
+TRAINING: Final = ("training", "train", "use_input_stats")
+"""Arguments with which a normalization updates its running statistics, which its schema does not declare."""
+
+
+def writes(node: schema.Node) -> bool:
+    """Return whether a node may write, leaving aside the subgraphs that it carries."""
+    if operator_namespace(node.target) not in KNOWN:
+        return True
+    name = operator_name(node.target)
+    if name == _SETITEM or name.removeprefix("higher_order.") in WRITING:
+        return True
+    always, sometimes = _written(name)
+    return always or (sometimes and _trains(node))
+
+
+# A pure function of the tables of the package.
+@lru_cache(maxsize=4096)
+def _written(name: str) -> tuple[bool, bool]:
+    """Return whether an overload always writes, as its schema declares, and whether it does so when it trains."""
+    base = name.split(".")[1] if name.count(".") == 2 else ""
+    if base.endswith("_") and not base.endswith("__"):
+        return True, True
+    for release in reversed(known_releases()):
+        operator = find_operator(name, release)
+        if operator is not None and name not in _VIEWS:
+            is_declared = any(parameter.type.is_written for parameter in operator.parameters.values())
+            return is_declared, bool(written(name, release))
+    return False, False
+
+
+def writes_inside(node: schema.Node) -> bool:
+    """Return whether a node may write, or carries a subgraph with a node that may.
+
+    Raises:
+        LimitError: subgraphs or dicts of arguments nest too deep (G11).
+    """
+    return writes(node) or any(
+        writes(step.node)
+        for named in node.inputs
+        for _, subgraph in graph_arguments(named.arg)
+        for step in walk(subgraph.graph)
+    )
+
+
+def _trains(node: schema.Node) -> bool:
+    return any((argument := input_by_name(node, name)) is not None and argument.as_bool is True for name in TRAINING)
+
 
 _NUMBERED: Final = re.compile(r"_(?:0|[1-9][0-9]{0,17})")
 

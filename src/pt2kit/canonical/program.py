@@ -23,16 +23,15 @@ from typing import Any, Final, TypeVar
 from msgspec.structs import replace
 
 from pt2kit import schema
+from pt2kit.canonical.arguments import Names, rename, slots
+from pt2kit.canonical.expressions import input_symbols, renamed_words
 from pt2kit.canonical.facts import refuse_subgraph
-from pt2kit.canonical.form import Form, Keep, check_free, normal_form
-from pt2kit.canonical.reloading import Reloading
-from pt2kit.canonical.symbol_names import input_symbols, renamed_words
-from pt2kit.canonical.values import Names, rename, slots
+from pt2kit.canonical.form import Form, Keep, Reloading, check_free, normal_form
 from pt2kit.errors import GraphError
 from pt2kit.graph.values import Meta, tables
 from pt2kit.package.open import Package, open_package
 from pt2kit.schema import Argument, ExportedProgram, GraphModule, GraphSignature, InputSpec, OutputSpec
-from pt2kit.zip.opening import FileLike
+from pt2kit.zip.listing import FileLike
 
 INPUT_RANKS: Final[Mapping[str, tuple[int, str]]] = MappingProxyType(
     {

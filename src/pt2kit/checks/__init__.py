@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 from pt2kit.front_door import front_door
 
 if TYPE_CHECKING:
-    from pt2kit.checks.report import Report as Report
+    from pt2kit.checks.findings import Report as Report
     from pt2kit.checks.run import check as check
     from pt2kit.checks.safety import safety_findings as safety_findings
     from pt2kit.errors import Severity as Severity
@@ -48,7 +48,7 @@ __getattr__, __dir__, __all__ = front_door(
     {
         "pt2kit.errors": "Severity",
         "pt2kit.rules": "FAMILIES RULES Rule",
-        "report": "Report",
+        "findings": "Report",
         "run": "check",
         "safety": "safety_findings",
     },

@@ -2,6 +2,8 @@
 
 The facts of the arguments are those that the value tables declare; the operator's rule computes what the results must
 be, and what the tables declare for them may not contradict it. What symbols leave open is no problem.
+
+Check of the devices that a program names, in values and calls: those that torch does not have (rule P6).
 """
 
 from __future__ import annotations
@@ -12,18 +14,20 @@ from typing import Any, Final, TypeAlias
 from msgspec import UNSET
 
 from pt2kit import schema
-from pt2kit.checks.program_context import ProgramContext
-from pt2kit.errors import Problem
+from pt2kit.checks.findings import ProgramContext, problem_of
+from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.calls import FUNCTION_MODULES, arguments_of, plain, results_of
 from pt2kit.graph.traversal import Step, carried, graphs
-from pt2kit.messages import quote
+from pt2kit.jsontext import path_text
+from pt2kit.messages import cut, quote
 from pt2kit.operators.facts import Mismatch, Subject, Tensor, Unknown, shape_text
 from pt2kit.operators.metas import Symbols
-from pt2kit.operators.specs import OperatorSpec, call_rule
+from pt2kit.operators.symbolic import OperatorSpec, call_rule
 from pt2kit.operators.table import PREFIX, find, infer
 from pt2kit.schema import Layout
 from pt2kit.symbols.expr import Symbol
 from pt2kit.symbols.polynomials import Polynomial, Size, hint, same, text, to_expression
+from pt2kit.tensors.bounds import check_device
 from pt2kit.tensors.dtypes import DTYPES, short_name
 
 MAX_CREATED_BYTES: Final = 16 << 30
@@ -329,3 +333,32 @@ def _device(tensor: Tensor) -> str:
     if device is None:
         return "?"
     return device.type if device.index is None else f"{device.type}:{device.index}"
+
+
+def device_problems(context: ProgramContext) -> Iterator[Problem]:
+    """Iterate the devices that torch does not have, each once, at the first place where it is named.
+
+    Raises:
+        LimitError: subgraphs or dicts of arguments nest too deep (G11).
+    """
+    known: set[tuple[str, int | None]] = set()
+    for scope in graphs(context.program, context.graph_place):
+        for name, meta in scope.graph.tensor_values.items():
+            if (meta.device.type, meta.device.index) not in known:
+                place = f"{scope.where}.tensor_values{path_text((cut(name),))[1:]}"
+                yield from _check(meta.device, place, known)
+    for step in context.steps():
+        for position, named in enumerate(step.node.inputs):
+            if named.arg.as_device is not UNSET:
+                yield from _check(named.arg.as_device, f"{step.where}.inputs[{position}].arg", known)
+
+
+def _check(device: schema.Device, place: str, known: set[tuple[str, int | None]]) -> Iterator[Problem]:
+    key = (device.type, device.index)
+    if key in known:
+        return
+    known.add(key)
+    try:
+        check_device(place, device)
+    except Pt2Error as error:
+        yield problem_of(error, place)

@@ -1,14 +1,22 @@
-"""Conversion of errors to problems, and deduplicated lists of problems with a limit for each rule."""
+"""Conversion of errors to problems, and deduplicated lists of problems with a limit for each rule.
+
+Report of `check`: the problems of a file in order, by severity, location and rule, and whether the file is sound.
+
+Context of a program's checks: the program, its location in the package, and its release of torch.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from pt2kit import errors
-from pt2kit.errors import Problem, Pt2Error
+from pt2kit import errors, schema
+from pt2kit.errors import Problem, Pt2Error, Severity
+from pt2kit.graph.traversal import Step, walk
+from pt2kit.schema.versions import release_written
 
 MAX_PER_RULE: Final = 1000
 """Problems of one rule that are listed; of the rest only the number is reported."""
@@ -72,3 +80,100 @@ def _rule(error: Pt2Error) -> str:
     if error.rule:
         return error.rule
     return next((rule for cls, rule in _RULE_OF_CLASS.items() if isinstance(error, cls)), "A19")
+
+
+class Report(list[Problem]):
+    """The problems that `check` found, in its order: a list of problems, with views of it.
+
+    Each problem has `severity`, `where`, `rule`, `message`, `hint` and `kind`. What torch would run on loading the file
+    is of the kind "safety", so errors are found by `severity`.
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.errors)} errors, {len(self.warnings)} warnings, {len(self)} problems in all"
+        return f"<Report: {'sound' if self.ok else 'not sound'}, {counts}>"
+
+    def __str__(self) -> str:
+        """Return a line for each problem."""
+        return "\n".join(map(str, self))
+
+    @property
+    def ok(self) -> bool:
+        """Return whether nothing is an error; there may be warnings and notes."""
+        return not self.errors
+
+    @property
+    def errors(self) -> list[Problem]:
+        """Return the errors of the file, unsafe code included."""
+        return self.problems(severity="error")
+
+    @property
+    def warnings(self) -> list[Problem]:
+        """Return the warnings: the file is sound, but they deserve a look."""
+        return self.problems(severity="warning")
+
+    def problems(
+        self, *, severity: Severity | None = None, where: str = "", rule: str | None = None, message: str = ""
+    ) -> list[Problem]:
+        """Return the problems that meet all conditions, in order.
+
+        Args:
+            severity: "error", "warning" or "note".
+            where: what the place begins with: a record ("models/model.json"), or more of it.
+            rule: the id of a rule ("P2"), or the letter of a family ("P").
+            message: a part of the message.
+        """
+        return [
+            problem
+            for problem in self
+            if severity in (None, problem.severity)
+            and problem.where.startswith(where)
+            and rule in (None, problem.rule, problem.rule.rstrip("0123456789"))
+            and message in problem.message
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramContext:
+    """A program to be checked.
+
+    Args:
+        program: raised to the current schema version.
+        record: the record it was read from.
+        stored_version: the schema version that it was stored in ("8.14", "draft").
+        release: the release of torch that exported it ("2.13"), as far as the file tells, else "".
+    """
+
+    program: schema.ExportedProgram
+    record: str
+    stored_version: str
+    release: str
+    _steps: list[Step] = field(default_factory=list)
+
+    @property
+    def graph_place(self) -> str:
+        """Return the location of the root graph."""
+        return f"{self.record}: $.graph_module.graph"
+
+    def steps(self) -> list[Step]:
+        """Return every node of every graph, with its location.
+
+        Raises:
+            LimitError: subgraphs or dicts of arguments nest too deep (G11).
+        """
+        if not self._steps:
+            self._steps.extend(walk(self.program, self.graph_place))
+        return self._steps
+
+
+def context_of(program: schema.ExportedProgram, record: str, stored_version: str) -> ProgramContext:
+    """Describe a program.
+
+    Args:
+        program: raised to the current schema version.
+        record: the record it was read from, for messages.
+        stored_version: the schema version that it was stored in, which tells the release where nothing else does.
+    """
+    return ProgramContext(program, record, stored_version, release_written(program.torch_version, stored_version))

@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from pt2kit import schema, symbols, treespec
-from pt2kit.checks.program_context import ProgramContext
+from pt2kit.checks.findings import ProgramContext
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.messages import quote
 from pt2kit.symbols.expr import Expr

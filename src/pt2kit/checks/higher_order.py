@@ -12,8 +12,8 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from pt2kit import schema
-from pt2kit.checks.known_targets import higher_order_name
-from pt2kit.checks.program_context import ProgramContext
+from pt2kit.checks.calls import higher_order_name
+from pt2kit.checks.findings import ProgramContext
 from pt2kit.errors import Problem
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import Step

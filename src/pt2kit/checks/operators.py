@@ -14,17 +14,17 @@ from typing import Final
 from msgspec import UNSET
 
 from pt2kit import schema
-from pt2kit.checks import schemas
-from pt2kit.checks.known_targets import argument_counts, higher_order_name, is_usual, plain_target
+from pt2kit.checks import parameter_kinds
+from pt2kit.checks.calls import argument_counts, higher_order_name, is_usual, plain_target
+from pt2kit.checks.findings import ProgramContext
 from pt2kit.checks.parameter_kinds import misfit, result_arms, takes_numbers_as_tensors
-from pt2kit.checks.program_context import ProgramContext
 from pt2kit.errors import Kind, Problem
 from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Step
-from pt2kit.graph.view import HIGHER_ORDER, is_custom, operator_namespace
+from pt2kit.graph.values import HIGHER_ORDER, is_custom, operator_namespace
 from pt2kit.messages import quote
 from pt2kit.schema import ArgumentKind
-from pt2kit.schema.operator_text import Operator, Parameter
+from pt2kit.schema.operators import Operator, Parameter
 
 _OPERATORS: Final = "torch.ops."
 _MAX_LISTED: Final = 12
@@ -99,20 +99,21 @@ def _existence(
     if not target.startswith(_OPERATORS) or not is_usual(target):
         return
     name, namespace = target.removeprefix(_OPERATORS), operator_namespace(target)
-    known = schemas.operators(context.release)
+    known = parameter_kinds.operators(context.release)
     if (
         name in known.schemas
-        or name in schemas.RAISED
+        or name in parameter_kinds.RAISED
         or (namespace == HIGHER_ORDER and name.rpartition(".")[2] in known.higher_order)
     ):
         return
-    if is_custom(target) or namespace not in schemas.namespaces() | {HIGHER_ORDER}:
+    if is_custom(target) or namespace not in parameter_kinds.namespaces() | {HIGHER_ORDER}:
         whose = "of a library" if is_custom(target) else "of parts of torch that not every build has"
         unchecked.setdefault(f"operators of the namespace {quote(namespace)}, {whose}", []).append(step)
         return
-    others = schemas.releases_with(target)
-    if others and (namespace not in schemas.COMPLETE or not schemas.is_known(context.release)):
-        text = f"{quote(target)[1:-1]}, which torch {schemas.nearest(context.release)} does not have ({_of(context)})"
+    others = parameter_kinds.releases_with(target)
+    if others and (namespace not in parameter_kinds.COMPLETE or not parameter_kinds.is_known(context.release)):
+        nearest = parameter_kinds.nearest(context.release)
+        text = f"{quote(target)[1:-1]}, which torch {nearest} does not have ({_of(context)})"
         unchecked.setdefault(text, []).append(step)
     elif namespace in EXTENDED:
         text = f"{quote(target)[1:-1]}, of a namespace that libraries register operators in, too"
@@ -121,7 +122,9 @@ def _existence(
         if target not in unknown:
             unknown[target] = _close(target, context.release) if len(unknown) < _MAX_LISTED else ""
         whose = (
-            f"torch {schemas.nearest(context.release)}" if others or not schemas.is_known(context.release) else "torch"
+            f"torch {parameter_kinds.nearest(context.release)}"
+            if others or not parameter_kinds.is_known(context.release)
+            else "torch"
         )
         message = f"expected an operator that {whose} has, got {quote(target)}{unknown[target]}"
         yield Problem(f"{step.where}.target", "T1", message)
@@ -131,7 +134,7 @@ def _call(context: ProgramContext, step: Step) -> Iterator[Problem]:
     node = step.node
     if node.target.startswith(_OPERATORS):
         is_higher_order = higher_order_name(node.target) is not None
-        operator = None if is_higher_order else schemas.find(node.target, context.release)
+        operator = None if is_higher_order else parameter_kinds.find(node.target, context.release)
         if operator is not None and not operator.is_open:
             yield from _arguments(context, step, operator)
             yield from _binding(context, step, operator)
@@ -263,10 +266,12 @@ def _ints(step: Step) -> Iterator[Problem]:
 
 def _problem(context: ProgramContext, place: str, rule: str, message: str) -> Problem:
     """Return an error for a program of a known release, and a warning that names both releases for other programs."""
-    if schemas.is_known(context.release):
+    if parameter_kinds.is_known(context.release):
         return Problem(place, rule, message)
     kind: Kind = "warning"
-    return Problem(place, rule, f"{message} (as torch {schemas.nearest(context.release)} has it; {_of(context)})", kind)
+    return Problem(
+        place, rule, f"{message} (as torch {parameter_kinds.nearest(context.release)} has it; {_of(context)})", kind
+    )
 
 
 def _of(context: ProgramContext) -> str:
@@ -282,7 +287,7 @@ def _close(target: str, release: str) -> str:
     from difflib import get_close_matches
 
     name = target.removeprefix(_OPERATORS)
-    known = schemas.operators(release).schemas
+    known = parameter_kinds.operators(release).schemas
     family = name.rpartition(".")[0] + "."
     alternatives: Sequence[str] = [other for other in known if other.startswith(family)]
     if not alternatives and len(name) < 100:

@@ -2,6 +2,10 @@
 
 `package.weights` stops at the first thing that is wrong. Where payloads are records of their own, each entry is looked
 at here by itself, so that all of them are reported.
+
+Checks of external payloads, in files next to an archive: existence, size, digest (rules B2 to B7).
+
+Files are opened and their headers read; bytes are compared with their SHA-256 where all payloads are read anyway.
 """
 
 from __future__ import annotations
@@ -13,14 +17,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pt2kit import codec, schema
-from pt2kit.checks.findings import problem_of
-from pt2kit.checks.program_context import ProgramContext
+from pt2kit.checks.findings import ProgramContext, problem_of
 from pt2kit.checks.stored_inputs import payload_name
 from pt2kit.errors import PayloadError, Problem, Pt2Error
 from pt2kit.graph.module_attributes import is_reserved
 from pt2kit.jsontext import path_text
 from pt2kit.messages import cut, quote
 from pt2kit.package import record_names as names
+from pt2kit.package.external_list import RECORD
 from pt2kit.package.open import Package
 from pt2kit.package.stored import Payload
 from pt2kit.signature.consistency import is_target
@@ -30,8 +34,7 @@ from pt2kit.tensors.compound import MetaView, NestedView, SparseView
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.payload import check_against, views_from_config
-from pt2kit.tensors.storage import Storage
-from pt2kit.tensors.view import TensorView
+from pt2kit.tensors.view import Storage, TensorView
 
 _CONFIG: Final = "_config.json"
 _OF_RECORDS: Final = (TensorView, OpaquePayload)
@@ -426,3 +429,33 @@ def _count_non_finite(view: TensorView, advance: Callable[[int], object]) -> tup
             infinities += int((abs(part) == math.inf).sum())
         advance(block.nbytes)
     return nans, infinities
+
+
+_SHOWN: Final = 5
+_OF_FILES: Final = frozenset(("B2", "B3", "B4"))
+
+
+def external_problems(package: Package) -> Iterator[Problem]:
+    """Iterate problems of the external payloads of a package; first a note that external payloads exist (B7)."""
+    if not package.external:
+        return
+    files = list(dict.fromkeys(row.url for row in package.external.values()))
+    total = sum(row.nbytes for row in package.external.values())
+    shown = ", ".join(ascii(url)[1:-1] for url in files[:_SHOWN]) + (", …" if len(files) > _SHOWN else "")
+    yield Problem(
+        RECORD,
+        "B7",
+        f"{len(package.external):,} of the payloads ({total:,} bytes) are in {shown}: torch does not read such a file, "
+        "pt2 convert makes it whole",
+        "note",
+    )
+    broken: set[str] = set()
+    for record, row in package.external.items():
+        if row.url in broken:
+            continue
+        try:
+            package.archive.place_of(package.layout.record(record))
+        except Pt2Error as error:
+            yield problem_of(error, RECORD, package.name)
+            if error.rule in _OF_FILES:
+                broken.add(row.url)

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import UNSET
 
 from pt2kit import schema
-from pt2kit.checks.program_context import ProgramContext
+from pt2kit.checks.findings import ProgramContext
 from pt2kit.errors import Problem
 from pt2kit.graph.traversal import Scope, Step, graphs
 

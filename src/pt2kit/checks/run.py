@@ -16,33 +16,34 @@ from dataclasses import replace
 from typing import Any, Final
 
 from pt2kit import codec, graph, schema, signature
-from pt2kit.checks.call_results import created_problems, mutation_problems, result_problems
+from pt2kit.checks.call_results import created_problems, device_problems, mutation_problems, result_problems
 from pt2kit.checks.calls import call_problems
-from pt2kit.checks.devices import device_problems
-from pt2kit.checks.expressions import expression_problems, size_problem
-from pt2kit.checks.external import external_problems
-from pt2kit.checks.findings import distinct, problem_of
+from pt2kit.checks.expressions import expression_problems, input_size_problems, size_problem
+from pt2kit.checks.findings import ProgramContext, Report, context_of, distinct, problem_of
 from pt2kit.checks.growth import growth_problems
+from pt2kit.checks.growth import number_problems as symbolic_number_problems
 from pt2kit.checks.guards import guard_problems
 from pt2kit.checks.higher_order import higher_order_problems
-from pt2kit.checks.input_sizes import input_size_problems
-from pt2kit.checks.node_metadata import metadata_problems
 from pt2kit.checks.operators import operator_problems
-from pt2kit.checks.payloads import Stored, number_problems, payload_problems, read_stored, unused_problems
-from pt2kit.checks.program_context import ProgramContext, context_of
-from pt2kit.checks.report import Report
+from pt2kit.checks.payloads import (
+    Stored,
+    external_problems,
+    number_problems,
+    payload_problems,
+    read_stored,
+    unused_problems,
+)
 from pt2kit.checks.safety import package_findings, program_findings
-from pt2kit.checks.samples import sample_problems
-from pt2kit.checks.symbolic_numbers import number_problems as symbolic_number_problems
-from pt2kit.checks.uninitialized import uninitialized_problems
+from pt2kit.checks.stored_inputs import sample_problems
+from pt2kit.checks.unchecked import uninitialized_problems
 from pt2kit.checks.value_names import target_name_problems, value_name_problems
-from pt2kit.checks.versions import unknown_key_problems, version_problems
+from pt2kit.checks.versions import metadata_problems, unknown_key_problems, version_problems
 from pt2kit.checks.vmap_regions import escape_problems
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.package.open import Package, open_package
-from pt2kit.tensors.output import Progress, no_progress
+from pt2kit.tensors.export import Progress, no_progress
 from pt2kit.zip.limits import DEFAULT_LIMITS, Limits
-from pt2kit.zip.opening import FileLike
+from pt2kit.zip.listing import FileLike
 
 RULES_OF_PROGRAMS: Final[tuple[Callable[[ProgramContext], Iterable[Problem]], ...]] = (
     lambda context: graph.problems(context.program, context.graph_place),

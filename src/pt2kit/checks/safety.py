@@ -5,23 +5,26 @@ Each finding is a `Problem` of kind "safety"; of kind "note" where what would be
 some of those, because sample inputs are always a pickle); of kind "warning" where a pickle needs classes of packages
 that torch does not bring, or cannot be read. Nothing is run here, and the signatures of operators are read for programs
 alone that call unchecked kernels (`unchecked.py`).
+
+Checks of format strings that a program prints: formats that read attributes of values, or print too much.
+
+Called targets of nodes: their own, and operators passed to higher-order operators, each once.
 """
 
 from __future__ import annotations
 
 import re
+import string
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 from msgspec import UNSET
 
-from pt2kit import symbols, treespec
-from pt2kit.checks.called import called_targets
+from pt2kit import schema, symbols, treespec
+from pt2kit.checks.calls import HIGHER_ORDER, higher_order_name, is_usual, plain_target
 from pt2kit.checks.expressions import expressions, is_code
-from pt2kit.checks.formats import format_problem, text_problem
-from pt2kit.checks.known_targets import HIGHER_ORDER, is_usual, plain_target
-from pt2kit.checks.program_context import ProgramContext, context_of
+from pt2kit.checks.findings import ProgramContext, context_of
 from pt2kit.checks.regions import region_problems
 from pt2kit.checks.stored_inputs import Tables, payload_name, stored_inputs, tables_of
 from pt2kit.checks.unchecked import is_concerned, kernel_findings, text_of
@@ -36,6 +39,62 @@ from pt2kit.package.open import Package
 from pt2kit.pickles.reader import globals_in, is_plain
 from pt2kit.schema import InputSpec, OutputSpec
 from pt2kit.tensors.opaque import OpaquePayload
+
+
+def called_targets(nodes: Iterable[schema.Node]) -> set[str]:
+    """Return the targets; a program has few different ones, so checks of targets look at each once.
+
+    Raises:
+        LimitError: dicts of arguments nest too deep (G11).
+    """
+    targets: set[str] = set()
+    higher: set[str] = set()
+    for node in nodes:
+        if node.target not in targets:
+            targets.add(node.target)
+            if higher_order_name(node.target) is not None:
+                higher.add(node.target)
+        if node.target in higher:
+            operators = [leaf.as_operator for named in node.inputs for _, leaf in leaves(named.arg)]
+            targets.update(target for target in operators if target is not UNSET)
+    return targets
+
+
+MAX_TEXT: Final = 10_000
+"""Characters of one text."""
+
+MAX_WIDTHS: Final = 10_000
+"""Limit of the sum of all widths of one format, in characters."""
+
+_FIELD: Final = re.compile(r"[A-Za-z_]\w*|\d*", re.ASCII)
+_SPEC: Final = re.compile(r"[^{}\d]?[<>=^]?[ +\-]?#?(\d{0,3})[,_]?(?:\.(\d{1,3}))?[A-Za-z%]?", re.ASCII)
+
+
+def text_problem(text: str) -> str | None:
+    """Return why a text should not be printed; None if it is safe."""
+    if not text.isprintable() or len(text) > MAX_TEXT:
+        return "expected one line of printable text to print"
+    return None
+
+
+def format_problem(text: str) -> str | None:
+    """Return why a text should not be printed as a format; None if it is safe."""
+    if (problem := text_problem(text)) is not None:
+        return problem
+    try:
+        fields = [(name, spec or "") for _, name, spec, _ in string.Formatter().parse(text) if name is not None]
+    except ValueError as error:
+        return f"expected a format ({error})"
+    total = 0
+    for name, spec in fields:
+        match = _SPEC.fullmatch(spec)
+        if not _FIELD.fullmatch(name) or match is None:
+            return f"expected a format of plain names and widths below 1,000, got {name[:40]!a} with {spec[:40]!a}"
+        total += int(match[1] or 0) + int(match[2] or 0)
+    if total > MAX_WIDTHS:
+        return f"expected widths that add up to at most {MAX_WIDTHS:,}, got {total:,}"
+    return None
+
 
 _PATH: Final = re.compile(r"[^\"'\\\x00-\x1f\x7f]*")
 _IMPORTING_CONTEXT: Final = re.compile(r'\\?"(?:__enum__|fqn|default_factory_module)\\?"')
@@ -245,12 +304,14 @@ def _trusting(context: ProgramContext, tables: Tables) -> Iterator[Problem]:
     """Check calls of unchecked kernels: errors, and one warning for each operator whose calls only a run can judge."""
     if not is_concerned(called_targets(step.node for step in context.steps())):
         return
-    from pt2kit.checks import schemas  # The table of operators; `pt2 show` does without it for most programs.
+    from pt2kit.checks import parameter_kinds
 
     root = next(graphs(context.program, context.graph_place))
     stored = stored_inputs(context.program.graph_module, tables)
     warned: set[str] = set()
-    for finding in kernel_findings(root, lambda target: schemas.find(target, context.release), stored, context.program):
+    for finding in kernel_findings(
+        root, lambda target: parameter_kinds.find(target, context.release), stored, context.program
+    ):
         if finding.is_wrong:
             yield Problem(finding.step.where, "X10", text_of(finding), "safety")
         elif finding.operator not in warned:

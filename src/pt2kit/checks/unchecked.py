@@ -4,6 +4,12 @@ Such kernels take indices for addresses, or trust sizes. `pt2kit.load_module` va
 call; what a file shows of them is literals, stored tensors that are passed on directly, and sizes: those that the
 result rules compute from the inputs, else the declared ones. If that contradicts the requirement of the kernel
 (`pt2kit.operators.requirements`), no run can be right.
+
+Check of uninitialized memory that a program returns: results of `empty` and similar operators, never written to
+(rule X11).
+
+A simple rule: a result of such an operator, or a view of it, is an output of the root graph, and no call writes to it
+or to a view of it. `pt2kit.load_module` fills such memory with zeros.
 """
 
 from __future__ import annotations
@@ -17,25 +23,27 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from pt2kit import schema
-from pt2kit.checks.known_targets import higher_order_name
+from pt2kit.checks import parameter_kinds
+from pt2kit.checks.calls import higher_order_name
+from pt2kit.checks.findings import ProgramContext
 from pt2kit.checks.stored_inputs import StoredInputs, numbers_of
 from pt2kit.dataflow.domain import Call as SizedCall
+from pt2kit.dataflow.domain import effects_of
 from pt2kit.dataflow.engine import run
-from pt2kit.dataflow.memory import effects_of
 from pt2kit.dataflow.sizes import Sizes
-from pt2kit.errors import GraphError, LimitError
+from pt2kit.errors import GraphError, LimitError, Problem
 from pt2kit.graph.argument_values import arguments, leaves
 from pt2kit.graph.calls import arguments_of
-from pt2kit.graph.traversal import Scope, Step, graphs
+from pt2kit.graph.traversal import Scope, Step, graphs, root
 from pt2kit.messages import quote
 from pt2kit.operators.demands import Call, Demand, Operand
 from pt2kit.operators.facts import UNKNOWN, Tensor
 from pt2kit.operators.kernel_values import NEEDED
 from pt2kit.operators.metas import Symbols
-from pt2kit.operators.requirements import RULES, Row, find_requirement, name_of
+from pt2kit.operators.requirements import RULES, UNINITIALIZED, Row, find_requirement, name_of
 from pt2kit.operators.tags import overloads_with
 from pt2kit.schema import Layout, ScalarType
-from pt2kit.schema.operator_text import Operator
+from pt2kit.schema.operators import Operator
 from pt2kit.symbols.polynomials import Size
 
 Find = Callable[[str], Operator | None]
@@ -291,3 +299,41 @@ def text_of(finding: Finding) -> str:
     """Return what `check` says of a call."""
     said = "torch calls" if finding.is_wrong else "torch does not validate"
     return f"{said} {quote(finding.operator)}: {finding.message}"
+
+
+def uninitialized_problems(context: ProgramContext) -> Iterator[Problem]:
+    """Iterate the outputs of a program that may be uninitialized memory.
+
+    Args:
+        context: the program.
+    """
+    scope = root(context.program, context.graph_place)
+    if not any(name_of(node.target) in UNINITIALIZED for node in scope.graph.nodes):
+        return
+    source = _sources(scope.graph, context.release)
+    for position, output in enumerate(scope.graph.outputs):
+        for name in arguments(output):
+            if name in source:
+                of = "" if source[name] == name else f", a view of {quote(source[name])}"
+                message = f"returns {quote(name)}{of}, which may be uninitialized memory: nothing is written to it"
+                yield Problem(f"{scope.where}.outputs[{position}]", "X11", message, "warning")
+
+
+def _sources(graph: schema.Graph, release: str) -> dict[str, str]:
+    """Return the values of uninitialized memory that nothing is written to -> the value that it comes from."""
+    source: dict[str, str] = {}
+    written: set[str] = set()
+    for node in graph.nodes:
+        results = [name for output in node.outputs for name in arguments(output)]
+        if name_of(node.target) in UNINITIALIZED:
+            source.update((name, name) for name in results)
+            continue
+        operator = parameter_kinds.find(node.target, release) if node.target.startswith("torch.ops.") else None
+        for named in node.inputs:
+            known = [name for name in arguments(named.arg) if name in source]
+            parameter = None if operator is None else operator.parameters.get(named.name)
+            if parameter is None or parameter.type.is_written:
+                written.update(source[name] for name in known)
+            elif parameter.type.alias and known:
+                source.update((name, source[known[0]]) for name in results)
+    return {name: origin for name, origin in source.items() if origin not in written}

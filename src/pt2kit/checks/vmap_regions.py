@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from pt2kit.checks.program_context import ProgramContext
+from pt2kit.checks.findings import ProgramContext
 from pt2kit.errors import Problem
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import Scope, graphs

@@ -28,7 +28,7 @@ from pt2kit.cli.several import chosen_targets, jobs_option, make_folder, run_tas
 from pt2kit.errors import ConversionError
 
 if TYPE_CHECKING:
-    from pt2kit.release.report import Report
+    from pt2kit.release.conversion import Report
 
 EPILOG = """\b
 Examples:
@@ -111,7 +111,7 @@ command = subcommand("convert", Options, run, EPILOG)
 
 def _write_stablehlo(source: str, destination: str, options: Options) -> int:
     """Write a program as StableHLO, for inputs of the sizes that it was exported with, or of others."""
-    from pt2kit.runtime.random_inputs import random_inputs
+    from pt2kit.runtime.inputs import random_inputs
     from pt2kit.runtime.session import Session
 
     with open_file(source, namedtuples=options.namedtuples) as package:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from pt2kit.cli.colours import colour
 from pt2kit.cli.common import check_page, choose_model, force_option, json_option, open_file, progress
 from pt2kit.cli.frame import Result, argument, flag, option, print_result, shared, subcommand
-from pt2kit.cli.output import print_lines, width
+from pt2kit.cli.output import colour, print_lines, width
 
 if TYPE_CHECKING:
     from pt2kit.comparing.runs import RunComparison
@@ -91,7 +90,7 @@ def run(options: Options) -> int:
         found = _compare_runs(options)
         return print_result(Result(found.lines(), found.to_tree, int(not found.same)), options.as_json)
     from pt2kit.diffs.compute import diff
-    from pt2kit.tensors.output import no_progress
+    from pt2kit.tensors.export import no_progress
 
     with ExitStack() as stack:
         old, new = (stack.enter_context(open_file(file)) for file in files)
@@ -116,8 +115,7 @@ def _compare_runs(options: Options) -> RunComparison:
     """Run two programs, or one and PyTorch or recorded outputs, with the same inputs, and compare their results."""
     from pt2kit.cli.run import filled, limited, memory_limit
     from pt2kit.comparing.runs import compare_runs
-    from pt2kit.runtime.files import read_outputs
-    from pt2kit.runtime.session import RunLimits, Session
+    from pt2kit.runtime.session import RunLimits, Session, read_outputs
 
     memory, seed, against = memory_limit(options.max_memory), options.seed, options.against
     limits = RunLimits(memory, options.timeout)
@@ -154,7 +152,7 @@ def _pairs(old: Package, new: Package, models: tuple[str, ...]) -> dict[str, str
 def _print_whole(file: str) -> int:
     """Print one file as text; print the error of one that cannot be read, because git would show nothing."""
     from pt2kit.errors import Pt2Error
-    from pt2kit.text.full_program import whole_lines
+    from pt2kit.text.program import whole_lines
 
     try:
         with open_file(file) as package:
@@ -171,7 +169,7 @@ def _result(found: Diff, options: Options) -> Result:
     columns = None if options.full else width()
     lines: Iterator[str] = (_cut(line, columns) for line in diff_lines(found, full=options.full))
     if options.html is not None:
-        from pt2kit.text.changes_html import diff_html
+        from pt2kit.text.changes import diff_html
 
         Path(options.html).write_text(diff_html(found), encoding="utf-8")
         lines = iter([headline(found)])

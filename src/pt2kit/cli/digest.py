@@ -100,7 +100,7 @@ def _digests(package: Package, model: str, parts: tuple[str, ...]) -> dict[str, 
 
 
 def _lines(found: Mapping[str, Any], show_tensors: bool) -> Iterator[str]:
-    from pt2kit.text.names import dotted
+    from pt2kit.text.format import dotted
 
     for part in PARTS:
         if part in found:

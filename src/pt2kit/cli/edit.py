@@ -104,7 +104,7 @@ def _specialize(editor: Editor, symbol: str, number: str) -> None:
 
 
 def _set_sample_inputs(editor: Editor, file: str) -> int:
-    from pt2kit.runtime.files import read_arrays
+    from pt2kit.runtime.session import read_arrays
 
     editor.set_sample_inputs(arrays := read_arrays(file))
     return len(arrays)

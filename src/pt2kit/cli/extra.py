@@ -69,8 +69,7 @@ command = subcommand("extra", Options, run, EPILOG)
 
 
 def _listed(package: Package) -> Result:
-    from pt2kit.text.columns import table
-    from pt2kit.text.format import bytes_text
+    from pt2kit.text.format import bytes_text, table
 
     records = package.layout.extra_files()
     sizes = {name: package.records[records[name]].size for name in package.extra_files}
@@ -80,7 +79,7 @@ def _listed(package: Package) -> Result:
 
 
 def _write(package: Package, paths: Mapping[str, Path]) -> None:
-    from pt2kit.tensors.output import new_file
+    from pt2kit.tensors.export import new_file
 
     for name, path in paths.items():
         path.parent.mkdir(parents=True, exist_ok=True)

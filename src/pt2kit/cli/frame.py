@@ -20,9 +20,8 @@ from typing import Any, TypeVar
 
 import click
 
-from pt2kit.cli.colours import colour
 from pt2kit.cli.common import FILE, dict_of, numbers_of
-from pt2kit.cli.output import print_json, print_lines
+from pt2kit.cli.output import colour, print_json, print_lines
 
 Options = TypeVar("Options")
 

@@ -54,7 +54,7 @@ class Help(click.HelpFormatter):
 
     def getvalue(self) -> str:
         """Return the help text."""
-        from pt2kit.text.columns import fit
+        from pt2kit.text.format import fit
 
         columns = min(self.width + 2, max(NARROWEST, shutil.get_terminal_size().columns))
         return "".join(f"{part}\n" for line in super().getvalue().splitlines() for part in fit(line, columns))

@@ -74,8 +74,7 @@ def command(
 ) -> int:
     """Run a program of a .pt2 file with NumPy or jax. Nothing in the file is executed; PyTorch is not needed."""
     from pt2kit.errors import InputError, LimitError, OperatorError
-    from pt2kit.runtime.files import describe_output, output_leaves, output_row, write_outputs
-    from pt2kit.runtime.session import RunLimits, Session
+    from pt2kit.runtime.session import RunLimits, Session, describe_output, output_leaves, output_row, write_outputs
 
     memory = memory_limit(max_memory)
     with limited(timeout, memory):
@@ -157,8 +156,8 @@ def filled(session: Session, given: Iterable[str], seed: int, *, is_random: bool
         Refusal: a name that is no input, or an input that is missing.
         InputError: a file that is no array.
     """
-    from pt2kit.runtime.files import read_arrays, typed
-    from pt2kit.runtime.random_inputs import random_inputs
+    from pt2kit.runtime.inputs import random_inputs
+    from pt2kit.runtime.session import read_arrays, typed
 
     values: list[Any] = random_inputs(session.convention, seed) if is_random else [None for _ in session.inputs]
     names = [spec.name for spec in session.inputs]
@@ -187,7 +186,7 @@ def filled(session: Session, given: Iterable[str], seed: int, *, is_random: bool
 
 def _read(text: str) -> Any:
     """Return a number, a truth value or None as written, else the array in a .npy file."""
-    from pt2kit.runtime.files import read_array
+    from pt2kit.runtime.session import read_array
 
     if text in ("true", "false", "none"):
         return {"true": True, "false": False, "none": None}[text]

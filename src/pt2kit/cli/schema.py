@@ -1,4 +1,7 @@
-"""`pt2 schema`: the versions of the format, one of them in another language, changes between two, and operators."""
+"""`pt2 schema`: the versions of the format, one of them in another language, changes between two, and operators.
+
+`pt2 schema operators`: the operator table of a release of torch, or one row of it.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,66 @@ import click
 
 from pt2kit.cli.common import Refusal, json_option
 from pt2kit.cli.frame import Result, argument, option, print_result, shared, subcommand
-from pt2kit.cli.schema_operators import operators_result
-from pt2kit.idl.compat import Verdict, verdict
-from pt2kit.idl.formats import FORMATS, emit
-from pt2kit.idl.sources import current_table, read_table, table, versions
-from pt2kit.idl.table_changes import Level
+from pt2kit.idl.compat import Level, Verdict, verdict
+from pt2kit.idl.sources import FORMATS, current_table, emit, read_table, table, versions
+from pt2kit.operators.table import describe, overloads
 from pt2kit.schema import LOG
 from pt2kit.schema.fieldtable import Table, frozen_table
+
+
+def operators_result(name: str | None, release: str) -> Result:
+    """Return one row of the table, or all.
+
+    Args:
+        name: the overload; None for all of them.
+        release: the release of torch; "" for the newest.
+
+    Raises:
+        OperatorError: no such overload.
+        VersionError: no such release.
+    """
+    if name is not None:
+        row = describe(name, release)
+        return Result(_schema_operators_lines(row), lambda: row)
+    rows = list(overloads(release))
+    return Result(_schema_operators_table(rows), lambda: rows)
+
+
+def _schema_operators_lines(row: dict[str, Any]) -> Iterator[str]:
+    yield row["schema"]
+    first, last = row["releases"][0], row["releases"][-1]
+    yield f"  releases      torch {first} to {last}" if first != last else f"  releases      torch {first}"
+    yield f"  tags          {', '.join(row['tags']) or 'none'}"
+    shares = [f"result {one['result']} and {one['parameter']} ({one['certainty']})" for one in row["aliases"]]
+    yield f"  aliases       {', '.join(shares) or 'none'}"
+    yield f"  writes        {', '.join(row['writes']) or 'nothing'}"
+    yield f"  result rule   {'yes' if row['result_rule'] else 'no'}"
+    yield f"  FLOPs         {'counted' if row['flops'] else 'not counted'}"
+    if row["shown"]:
+        yield f"  shown         {', '.join(row['shown'])}"
+    if row["requires"]:
+        yield f"  requires      validated arguments: {row['requires']}"
+    if row["refused"]:
+        yield f"  refused       {row['refused']}"
+
+
+def _schema_operators_table(rows: list[dict[str, Any]]) -> Iterator[str]:
+    width = max(len(row["name"]) for row in rows)
+    for row in rows:
+        marks = [
+            "rule" if row["result_rule"] else "",
+            "flops" if row["flops"] else "",
+            "writes" if row["writes"] else "",
+            "aliases" if row["aliases"] else "",
+            "random" if "nondeterministic_seeded" in row["tags"] else "",
+            "core" if "core" in row["tags"] else "",
+            "validated" if row["requires"] else "",
+            "refused" if row["refused"] else "",
+        ]
+        yield f"{row['name']:{width}}  {' '.join(filter(None, marks))}".rstrip()
+    with_rules = sum(row["result_rule"] for row in rows)
+    yield f"{len(rows):,} overloads of torch {rows[0]['release']}, {with_rules:,} with a result rule"
+
 
 EPILOG = """\b
 Examples:

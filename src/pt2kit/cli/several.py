@@ -17,14 +17,12 @@ from typing import Any, Generic, TypeVar
 import click
 
 from pt2kit import codec
-from pt2kit.cli.colours import colour
 from pt2kit.cli.common import Refusal
 from pt2kit.cli.frame import Result, argument, option, print_result
-from pt2kit.cli.output import print_error, print_json, print_lines, said
+from pt2kit.cli.output import colour, print_error, print_json, print_lines, said
 from pt2kit.errors import Pt2Error
 from pt2kit.text.format import count_text
-from pt2kit.zip.listing import is_many, list_files, pair_files
-from pt2kit.zip.opening import is_url
+from pt2kit.zip.listing import is_many, is_url, list_files, pair_files
 
 T = TypeVar("T")
 

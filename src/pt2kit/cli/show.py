@@ -18,7 +18,7 @@ from pt2kit.cli.output import print_json, print_lines, print_paged, width
 from pt2kit.cli.several import chosen_files, files_argument, jobs_option, run_task
 from pt2kit.messages import printable
 from pt2kit.package.open import Package
-from pt2kit.text.columns import WIDTH
+from pt2kit.text.format import WIDTH
 
 EPILOG = """\b
 Examples:

@@ -11,7 +11,7 @@ from pt2kit.cli.frame import Result, argument, flag, option, print_result, share
 from pt2kit.cli.output import print_error, print_json
 
 if TYPE_CHECKING:
-    from pt2kit.signing.verified import Verified
+    from pt2kit.signing.statement import Verified
 
 EPILOG = """\b
 Examples:

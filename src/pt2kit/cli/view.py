@@ -78,7 +78,7 @@ def command(
     if (fail_on or runs) and other is None:
         raise click.UsageError(f"expected {'--fail-on' if fail_on else '--run'} with two files, got one")
     from pt2kit.viewing.answers import Answers
-    from pt2kit.viewing.numbers import checked_data
+    from pt2kit.viewing.draw import checked_data
 
     sources = [standard_input() if name == "-" else name for name in names]
     data = checked_data(load_json(numbers.read_text("utf-8"), str(numbers), 4), str(numbers)) if numbers else None
@@ -108,8 +108,8 @@ def command(
 
 
 def _write(answers: Answers, path: Path, tensors: bool) -> int:
-    from pt2kit.tensors.output import new_file
-    from pt2kit.viewing.page import alone
+    from pt2kit.tensors.export import new_file
+    from pt2kit.viewing.server import alone
 
     page = alone(answers, tensors=tensors)
     with new_file(path) as file:

@@ -35,7 +35,7 @@ def together(models: Sequence[str], view: Callable[[str], Result]) -> Result:
 
 def summary_view(package: Package, models: Sequence[str] | None, oldest: bool, columns: int | None) -> Result:
     """Return the summary of a file, or of one program of it."""
-    from pt2kit.text.columns import WIDTH
+    from pt2kit.text.format import WIDTH
     from pt2kit.text.report import model_lines, summary_lines
     from pt2kit.text.summary import summarize, summarize_model
 
@@ -234,8 +234,7 @@ def _records(package: Package) -> list[dict[str, Any]]:
 
 
 def _record_lines(package: Package) -> Iterator[str]:
-    from pt2kit.text.columns import table
-    from pt2kit.text.format import bytes_text, count_text
+    from pt2kit.text.format import bytes_text, count_text, table
 
     rows = _records(package)
     yield f"{count_text(len(rows), 'record')}, {bytes_text(sum(row['bytes'] for row in rows))}"

@@ -32,7 +32,7 @@ from pt2kit.tensors.view import TensorView
 from pt2kit.text.payloads import Entry, entries_of, payload_lines, payload_row, statistics_lines
 
 if TYPE_CHECKING:
-    from pt2kit.tensors.output import AnyView
+    from pt2kit.tensors.export import AnyView
     from pt2kit.tensors.summary import Statistics
 
 SUFFIXES = (".safetensors", ".npz", ".npy")

@@ -13,19 +13,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from pt2kit.comparing.errors import error_of
-from pt2kit.comparing.runs import copied, in_type
+from pt2kit.comparing.runs import copied, error_of, in_type
 from pt2kit.errors import InputError, ProofError, Pt2Error, UnsupportedError
 from pt2kit.graph.argument_values import arguments
-from pt2kit.graph.view import operator_counts, operator_name
+from pt2kit.graph.values import operator_counts, operator_name
 from pt2kit.messages import printable
 from pt2kit.operators.tags import is_random
 from pt2kit.package.open import Package
 from pt2kit.runtime.arrays import cast, kind
-from pt2kit.runtime.files import output_leaves
-from pt2kit.runtime.random_inputs import random_inputs
-from pt2kit.runtime.session import RunLimits, Session
-from pt2kit.signature.read import from_schema
+from pt2kit.runtime.inputs import random_inputs
+from pt2kit.runtime.session import RunLimits, Session, output_leaves
+from pt2kit.signature.export_signature import from_schema
 from pt2kit.signature.specs import OutputKind
 from pt2kit.treespec.callsig import split_call
 from pt2kit.treespec.spec import TreeSpec

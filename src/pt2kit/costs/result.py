@@ -14,8 +14,8 @@ from pt2kit.errors import InputError
 from pt2kit.messages import printable
 from pt2kit.symbols.evaluation import evaluate
 from pt2kit.symbols.expr import free_symbols
+from pt2kit.symbols.plain import to_str
 from pt2kit.symbols.polynomials import Polynomial, Size, Undecided, hint, to_expression
-from pt2kit.symbols.printer import to_str
 
 _COUNTS: Final = ("flops", "read", "written")
 _TOTALS: Final = ("flops", "read", "written", "peak", "parameters", "weights", "inputs")

@@ -8,17 +8,23 @@ writes; a domain knows what facts mean. Facts are compared with `==`, so frozen 
         def call(self, call): ...
 
 `domains.py` has the sizes and dtypes that result rules compute; `docs/how-to/analysis.md` shows a whole analysis.
+
+Memory that values share, and which operators alias or write their arguments.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from pt2kit import schema
 from pt2kit.graph.argument_values import ValueKind
 from pt2kit.graph.traversal import Scope
+from pt2kit.operators.aliasing import aliases, written
+from pt2kit.operators.table import PREFIX
+from pt2kit.schema.operators import nearest
 
 F = TypeVar("F")
 
@@ -112,3 +118,59 @@ class Domain(Generic[F]):
             operands: the facts of the operands that are sliced.
         """
         return fact
+
+
+class Effects(NamedTuple):
+    """Effects of an operator on memory.
+
+    Args:
+        written: the parameters that it writes.
+        aliases: which result may share memory with which parameter.
+    """
+
+    written: tuple[str, ...] = ()
+    aliases: tuple[tuple[int, str], ...] = ()
+
+
+class Memory:
+    """A storage that values share; two that turn out to be one are joined."""
+
+    __slots__ = ("_joined", "holders")
+
+    def __init__(self) -> None:
+        self.holders: list[Any] = []
+        self._joined: Memory | None = None
+
+    def root(self) -> Memory:
+        """Return the memory that this one was joined into, or itself."""
+        memory = self
+        while memory._joined is not None:
+            memory = memory._joined
+        return memory
+
+    def joined(self, other: Memory) -> Memory:
+        """Merge two memories, and return the result."""
+        one, two = self.root(), other.root()
+        if one is not two:
+            one.holders += two.holders
+            two._joined = one
+        return one
+
+
+# A pure function of the tables of the package.
+@lru_cache(maxsize=4096)
+def effects_of(target: str, release: str) -> Effects:
+    """Return what an operator writes and aliases: as its schema declares, and as it was measured.
+
+    Args:
+        target: what a node calls.
+        release: the release of torch that it is called in.
+    """
+    release = nearest(release)
+    name = target.removeprefix(PREFIX)
+    if name == target:
+        return Effects()
+    return Effects(
+        tuple(sorted(written(name, release))),
+        tuple(sorted({(entry[0], entry[1]) for entry in aliases(name, release)})),
+    )

@@ -17,8 +17,8 @@ from pt2kit.digests.compute import digest_parts, payloads_of
 from pt2kit.errors import Pt2Error
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
-from pt2kit.tensors.output import Progress, no_progress
-from pt2kit.zip.opening import FileLike
+from pt2kit.tensors.export import Progress, no_progress
+from pt2kit.zip.listing import FileLike
 
 COMPARED_RECORDS: Final = frozenset(("sample inputs", "extra file", "compiled code", "other"))
 """The kinds of records that are compared as bytes; the others hold what is compared by its meaning."""

@@ -17,21 +17,385 @@ From certain to likely; each step looks only at nodes that no earlier one has ma
 
 Where this leaves a difference between graphs of nodes that do the same, their normal forms decide: if they are equal,
 nodes correspond by their place there (`exact`).
+
+Graph matching by neighbors of matched nodes: arguments at one position, and the only users of their kind.
+
+Matching of the remaining nodes, by order and by position, after neighbors and calculations have matched theirs.
+
+Longest common subsequence of two sequences, as `diff` finds it between two texts.
+
+The shortest script of insertions and deletions, found greedily from the front (Myers 1986): it takes time and memory
+for the square of the differences, not for the lengths. After `WINDOW` differences the way that came furthest is taken
+and the search starts anew from its end, so that long sequences with little in common take linear time all the same; the
+script then is a short one, not always the shortest.
+
+`Matching`: the pairs of nodes of two graphs that correspond, as they are found step by step (`correspond.py`).
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Final
 
 from pt2kit import codec
-from pt2kit.canonical.facts import NO_NODE
+from pt2kit.canonical.facts import NO_NODE, NO_VALUE
 from pt2kit.canonical.form import Keep, encode_graph_value, normal_form
 from pt2kit.diffs.fingerprints import Side
 from pt2kit.diffs.input_roles import Pairs
-from pt2kit.diffs.matching import UNMATCHED, Matching, grouped
-from pt2kit.diffs.neighbours import neighbours, same, same_operator, same_operator_and_module
-from pt2kit.diffs.unmatched import by_module, replaced
+from pt2kit.graph.values import tables
+
+UNMATCHED: Final = -1
+"""Stands where a node corresponds to none."""
+
+
+class Matching:
+    """Which nodes of an old and a new graph correspond.
+
+    Args:
+        old, new: the graphs.
+        inputs: old value -> new value, of the graph inputs that correspond.
+
+    Attributes:
+        values: old value -> new value.
+        to_new, to_old: node -> the node that corresponds to it, or `UNMATCHED`.
+        is_mirrored: whether they were found from the new graph to the old one.
+    """
+
+    def __init__(self, old: Side, new: Side, inputs: Mapping[int, int]) -> None:
+        self.old = old
+        self.new = new
+        self.values = dict(inputs)
+        self.is_mirrored = False
+        self.to_new = [UNMATCHED] * len(old.keys)
+        self.to_old = [UNMATCHED] * len(new.keys)
+
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """Return (old index, new index) of the nodes that correspond, in the new order."""
+        return tuple((node, number) for number, node in enumerate(self.to_old) if node != UNMATCHED)
+
+    def match(self, old: int, new: int) -> None:
+        """Record that two nodes correspond."""
+        self.to_new[old], self.to_old[new] = new, old
+        for before, after in zip(self.old.facts.results[old], self.new.facts.results[new], strict=False):
+            self.values[before] = after
+
+    def new_value(self, value: int) -> int | None:
+        """Return the new value that an old one corresponds to; None if there is none."""
+        return NO_VALUE if value == NO_VALUE else self.values.get(value)
+
+    def mirrored(self, inputs: Mapping[int, int]) -> Matching:
+        """Return the same matching, with the new graph as the old one; `inputs` are those of that direction."""
+        matching = Matching(self.new, self.old, inputs)
+        matching.is_mirrored = True
+        for old, new in self.pairs():
+            matching.match(new, old)
+        return matching
+
+    def unmatched(self) -> tuple[list[int], list[int]]:
+        """Return the old and the new nodes that correspond to none."""
+        return (
+            [node for node, other in enumerate(self.to_new) if other == UNMATCHED],
+            [node for node, other in enumerate(self.to_old) if other == UNMATCHED],
+        )
+
+    def is_exact(self) -> bool:
+        """Return whether all nodes correspond to one that uses values that correspond."""
+        before, after = self.old.facts, self.new.facts
+        return UNMATCHED not in self.to_new and all(
+            old != UNMATCHED
+            and self.old.keys[old] == self.new.keys[new]
+            and [slots for _, slots in after.inputs[new]]
+            == [tuple(map(self.new_value, slots)) for _, slots in before.inputs[old]]
+            for new, old in enumerate(self.to_old)
+        )
+
+
+def grouped(nodes: Iterable[int], key: Callable[[int], Hashable]) -> dict[Hashable, list[int]]:
+    """Return key -> the nodes that have it, in the order given."""
+    groups: dict[Hashable, list[int]] = defaultdict(list)
+    for node in nodes:
+        groups[key(node)].append(node)
+    return groups
+
+
+WINDOW: Final = 64
+"""Differences up to which a script is the shortest."""
+
+SequencesPairs = list[tuple[int, int]]
+
+
+def common(old: Sequence[Hashable], new: Sequence[Hashable]) -> SequencesPairs:
+    """Pair equal items of two sequences so that no two pairs cross.
+
+    Args:
+        old, new: the sequences.
+
+    Returns:
+        (old position, new position), ascending in both.
+
+    Cost: the lengths, plus the square of the number of differences up to `WINDOW` and `WINDOW` times it beyond.
+    """
+    shared = set(old) & set(new)
+    places = [place for place, item in enumerate(old) if item in shared]
+    others = [place for place, item in enumerate(new) if item in shared]
+    numbers = {item: number for number, item in enumerate(shared)}
+    one, other = [numbers[old[place]] for place in places], [numbers[new[place]] for place in others]
+    pairs: SequencesPairs = []
+    x = y = 0
+    while x < len(one) and y < len(other):
+        part, x, y = _window(one, other, x, y)
+        pairs += part
+    return [(places[x], others[y]) for x, y in pairs]
+
+
+def _window(old: list[int], new: list[int], x: int, y: int) -> tuple[SequencesPairs, int, int]:
+    """Return the pairs from (x, y) on up to the end or to `WINDOW` differences, and where they end."""
+    rows = len(old) - x, len(new) - y
+    # furthest[k]: how far old can be read on diagonal k, where old and new are k items apart.
+    furthest = {1: 0}
+    trail: list[dict[int, int]] = []
+    for edits in range(min(WINDOW, sum(rows)) + 1):
+        trail.append(
+            dict(furthest) if edits == 0 else {k: furthest[k] for k in range(-edits, edits + 2) if k in furthest}
+        )
+        for k in range(-edits, edits + 1, 2):
+            down = k == -edits or (k != edits and furthest.get(k - 1, -1) < furthest.get(k + 1, -1))
+            at = furthest.get(k + 1, 0) if down else furthest.get(k - 1, 0) + 1
+            while at < rows[0] and 0 <= at - k < rows[1] and old[x + at] == new[y + at - k]:
+                at += 1
+            furthest[k] = at
+            if at >= rows[0] and at - k >= rows[1]:
+                return _pairs(trail, k, at, x, y), len(old), len(new)
+    ends = [(min(at, rows[0]), k) for k, at in furthest.items() if (k + WINDOW) % 2 == 0 and 0 <= at - k <= rows[1]]
+    at, k = max(ends, key=lambda end: (2 * end[0] - end[1], -abs(end[1])))
+    return _pairs(trail, k, at, x, y), x + at, y + at - k
+
+
+def _pairs(trail: list[dict[int, int]], k: int, at: int, x: int, y: int) -> SequencesPairs:
+    """Return the pairs on the way to (at, at - k), read backwards."""
+    pairs: SequencesPairs = []
+    for edits in range(len(trail) - 1, -1, -1):
+        before = trail[edits]
+        down = k == -edits or (k != edits and before.get(k - 1, -1) < before.get(k + 1, -1))
+        start = before.get(k + 1, 0) if down else before.get(k - 1, 0) + 1
+        if edits == 0:
+            start = 0
+        pairs += [(x + one, y + one - k) for one in range(at - 1, start - 1, -1)]
+        k = k + 1 if down else k - 1
+        at = start if down else start - 1
+    return pairs[::-1]
+
+
+def by_module(found: Matching) -> None:
+    """Match, in order, the unmatched nodes of each module that have one operator."""
+    left, right = found.unmatched()
+    before = grouped(left, found.old.modules.__getitem__)
+    after = grouped(right, found.new.modules.__getitem__)
+    for module, nodes in before.items():
+        for old, new in _aligned(found, nodes, after.get(module, [])):
+            found.match(old, new)
+
+
+def _aligned(found: Matching, old: list[int], new: list[int]) -> Iterable[tuple[int, int]]:
+    """Pair nodes in order: those that do the same, and between them those with one operator."""
+    keys = common([found.old.keys[node] for node in old], [found.new.keys[node] for node in new])
+    start = other = 0
+    for x, y in (*keys, (len(old), len(new))):
+        before, after = old[start:x], new[other:y]
+        targets = common(
+            *([side.nodes[n].target for n in nodes] for side, nodes in ((found.old, before), (found.new, after)))
+        )
+        yield from ((before[one], after[two]) for one, two in targets)
+        if x < len(old):
+            yield old[x], new[y]
+        start, other = x + 1, y + 1
+
+
+def replaced(found: Matching) -> None:
+    """Match nodes with different operators of which one took the place of the other."""
+    old, new = _returned(found.old), _returned(found.new)
+    _one_by_one(
+        found,
+        lambda node: _place(found.old, node, found.new_value, found.to_new.__getitem__, old),
+        lambda node: _place(found.new, node, lambda value: value, lambda user: user, new),
+    )
+    _one_by_one(
+        found,
+        lambda node: _calculation(found.old, node, found.new_value),
+        lambda node: _calculation(found.new, node, lambda value: value),
+    )
+
+
+def _one_by_one(found: Matching, old: Callable[[int], Hashable | None], new: Callable[[int], Hashable | None]) -> None:
+    """Match the unmatched nodes, first ones first, of which only one new one has the key of an old one."""
+    left, right = found.unmatched()
+    if not left or not right:
+        return
+    places = grouped(right, new)
+    for node in left:
+        key = old(node)
+        others = places.get(key, []) if key is not None else []
+        if len(others) == 1 and found.to_old[others[0]] == UNMATCHED:
+            found.match(node, others[0])
+
+
+def _calculation(side: Side, node: int, value: Callable[[int], int | None]) -> Hashable | None:
+    """Return the calculation of a node: operation, operands and type, in terms of the new graph. None if that is not
+    known."""
+    facts = side.facts
+    used = tuple(value(one) for _, slots in facts.inputs[node] for one in slots if one != NO_VALUE)
+    if not used or None in used or not facts.results[node]:
+        return None
+    known = tables(facts.graph)
+    metas = [known[facts.kinds[result]][facts.names[result]] for result in facts.results[node]]
+    return side.modules[node], used, codec.encode(metas)
+
+
+def _returned(side: Side) -> Mapping[int, tuple[int, ...]]:
+    """Return value -> the positions of the graph outputs that it is."""
+    positions = grouped(range(len(side.facts.outputs)), side.facts.outputs.__getitem__)
+    return {value: tuple(outputs) for value, outputs in positions.items() if isinstance(value, int)}
+
+
+def _place(
+    side: Side,
+    node: int,
+    value: Callable[[int], int | None],
+    user: Callable[[int], int],
+    returned: Mapping[int, tuple[int, ...]],
+) -> Hashable | None:
+    """Return the position of a node, in terms of the new graph: its operands and users. None if that is not known."""
+    used = tuple(value(one) for _, slots in side.facts.inputs[node] for one in slots if one != NO_VALUE)
+    users = tuple(
+        (
+            tuple(sorted((user(other), position, slot) for other, position, slot in side.users[result])),
+            returned.get(result, ()),
+        )
+        for result in side.facts.results[node]
+    )
+    if None in used or any(other == UNMATCHED for uses, _ in users for other, _, _ in uses):
+        return None
+    if any(uses or positions for uses, positions in users):
+        return used, users
+    return (side.modules[node], used) if used else None  # It writes, or checks something: nobody uses its results.
+
+
+Alike = Callable[[Side, int], Hashable]
+"""Properties that two nodes must share to be matched as neighbors of matched ones."""
+
+
+def same(side: Side, node: int) -> Hashable:
+    """Return the operation of a node, and its module."""
+    return side.keys[node], side.modules[node]
+
+
+def same_operator_and_module(side: Side, node: int) -> Hashable:
+    """Return the operator of a node, and its module."""
+    return side.nodes[node].target, side.modules[node]
+
+
+def same_operator(side: Side, node: int) -> Hashable:
+    """Return the operator of a node."""
+    return side.nodes[node].target
+
+
+def neighbours(found: Matching, alike: Alike) -> None:
+    """Match the neighbors of matched nodes, and the neighbors of those, until nothing more matches.
+
+    Args:
+        found: what is matched so far; changed in place.
+        alike: what nodes must have in common.
+
+    Cost: linear.
+    """
+    left, right = found.unmatched()
+    if not left or not right:
+        return
+    near, values = _near(found.old, left)
+    stack = sorted(
+        ((old, found.to_new[old]) for old in near if found.to_new[old] != UNMATCHED), key=lambda pair: pair[1]
+    )
+    stack += _outputs(found, alike)
+    for value in sorted(values & found.values.keys()):
+        stack += _value_users(found, value, found.values[value], alike)
+    while stack:
+        old, new = stack.pop()
+        stack += _arguments(found, old, new, alike)
+        stack += _users(found, old, new, alike)
+
+
+def _near(side: Side, nodes: list[int]) -> tuple[set[int], set[int]]:
+    """Return the nodes that some nodes use or that use them, and the graph inputs that they use."""
+    used = {value for node in nodes for _, slots in side.facts.inputs[node] for value in slots if value != NO_VALUE}
+    users = {user for node in nodes for value in side.facts.results[node] for user, _, _ in side.users[value]}
+    owners = {side.owner(value) for value in used} - {NO_NODE}
+    return owners | users, {value for value in used if side.owner(value) == NO_NODE}
+
+
+def _try(found: Matching, before: int, after: int, alike: Alike) -> list[tuple[int, int]]:
+    """Match the nodes that define two values, if they may be matched."""
+    old, new = found.old.owner(before), found.new.owner(after)
+    if (
+        NO_NODE in (old, new)
+        or found.to_new[old] != UNMATCHED
+        or found.to_old[new] != UNMATCHED
+        or alike(found.old, old) != alike(found.new, new)
+    ):
+        return []
+    found.match(old, new)
+    return [(old, new)]
+
+
+def _outputs(found: Matching, alike: Alike) -> list[tuple[int, int]]:
+    before, after = found.old.facts.outputs, found.new.facts.outputs
+    if len(before) != len(after):
+        return []
+    return [pair for one, other in zip(before, after, strict=True) for pair in _try(found, one, other, alike)]
+
+
+def _arguments(found: Matching, old: int, new: int, alike: Alike) -> list[tuple[int, int]]:
+    before, after = found.old.facts.inputs[old], found.new.facts.inputs[new]
+    if [name for name, _ in before] == [name for name, _ in after]:
+        paired = [(slots, others) for (_, slots), (_, others) in zip(before, after, strict=True)]
+    else:
+        by_name = dict(reversed(after))
+        paired = [(slots, by_name[name]) for name, slots in before if name and name in by_name]
+    return [
+        pair
+        for slots, others in paired
+        if len(slots) == len(others)
+        for one, other in zip(slots, others, strict=True)
+        for pair in _try(found, one, other, alike)
+    ]
+
+
+def _users(found: Matching, old: int, new: int, alike: Alike) -> list[tuple[int, int]]:
+    before, after = found.old.facts.results[old], found.new.facts.results[new]
+    return [pair for one, other in zip(before, after, strict=False) for pair in _value_users(found, one, other, alike)]
+
+
+def _value_users(found: Matching, before: int, after: int, alike: Alike) -> list[tuple[int, int]]:
+    """Match the users of two values that are the only unmatched ones of their kind there."""
+    left = _unmatched_users(found.old, before, found.to_new, alike)
+    if not left:
+        return []
+    right = _unmatched_users(found.new, after, found.to_old, alike)
+    pairs = []
+    for kind, nodes in left.items():
+        others = right.get(kind, ())
+        if len(nodes) == len(others) == 1 and found.to_new[nodes[0]] == found.to_old[others[0]] == UNMATCHED:
+            found.match(nodes[0], others[0])
+            pairs.append((nodes[0], others[0]))
+    return pairs
+
+
+def _unmatched_users(side: Side, value: int, matched: list[int], alike: Alike) -> dict[Hashable, list[int]]:
+    groups: dict[Hashable, list[int]] = defaultdict(list)
+    for node, position, slot in side.users[value]:
+        if matched[node] == UNMATCHED:
+            groups[alike(side, node), position, slot].append(node)
+    return groups
 
 
 def correspond(old: Side, new: Side, inputs: Mapping[int, int], edges: tuple[Pairs, Pairs]) -> Matching:

@@ -8,13 +8,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from pt2kit import codec, schema
-from pt2kit.canonical.reloading import Reloading
-from pt2kit.canonical.values import rename
+from pt2kit.canonical.arguments import rename
+from pt2kit.canonical.form import Reloading
 from pt2kit.diffs.changes import Change, Detail, ModelPair
-from pt2kit.diffs.details import Names, value_details
-from pt2kit.diffs.expressions import Symbols, is_of_another_kind
-from pt2kit.diffs.fingerprints import ModuleNames
-from pt2kit.diffs.graphs import GraphDiff, Look
+from pt2kit.diffs.fingerprints import ModuleNames, Symbols, is_of_another_kind
+from pt2kit.diffs.graphs import GraphDiff, Look, Names, value_details
 from pt2kit.diffs.input_roles import Pairs, input_role, match_inputs, match_outputs, output_name
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import arguments

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pt2kit.diffs.changes import Area, Change, Detail
 from pt2kit.tensors.compound import NestedView, QuantizedView, SparseView, SubclassView
 from pt2kit.tensors.dtypes import DTYPES
+from pt2kit.tensors.export import AnyView, Progress
 from pt2kit.tensors.opaque import OpaquePayload
-from pt2kit.tensors.output import AnyView, Progress
 from pt2kit.tensors.view import TensorView
 
 if TYPE_CHECKING:

@@ -12,15 +12,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pt2kit.digests.hashing import BLOCK, hash_bytes, hash_value
-from pt2kit.digests.result import DEFINITION
+from pt2kit.digests.result import BLOCK, DEFINITION, hash_bytes, hash_value
 from pt2kit.errors import UnsupportedError
 from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView, SubclassView
 from pt2kit.tensors.dtypes import DTYPES
+from pt2kit.tensors.export import AnyView, Progress, Reader
 from pt2kit.tensors.opaque import OpaquePayload
-from pt2kit.tensors.output import AnyView, Progress, Reader
-from pt2kit.tensors.storage import Storage
-from pt2kit.tensors.view import TensorView
+from pt2kit.tensors.view import Storage, TensorView
 
 
 @dataclass(frozen=True, slots=True)

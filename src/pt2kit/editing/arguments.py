@@ -15,7 +15,7 @@ from pt2kit.errors import GraphError, Pt2Error
 from pt2kit.graph.reading import MEMORY_FORMATS
 from pt2kit.messages import quote
 from pt2kit.schema import Argument
-from pt2kit.schema.operator_text import ValueType
+from pt2kit.schema.operators import ValueType
 
 _SYMBOLIC: Final[Mapping[str, tuple[str, type[Any], str]]] = MappingProxyType(
     {

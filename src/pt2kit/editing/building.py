@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from pt2kit.checks import schemas
-from pt2kit.checks.known_targets import argument_counts
+from pt2kit.checks import parameter_kinds
+from pt2kit.checks.calls import argument_counts
 from pt2kit.checks.parameter_kinds import parameter_arms
 from pt2kit.editing.metas import entry
 from pt2kit.errors import GraphError
-from pt2kit.graph.view import is_custom, operator_namespace
+from pt2kit.graph.values import is_custom, operator_namespace
 from pt2kit.messages import quote
-from pt2kit.schema.operator_text import Operator, Parameter
+from pt2kit.schema.operators import Operator, Parameter
 
 OPS: Final = "torch.ops."
 HIGHER_ORDER: Final = "torch.ops.higher_order."
@@ -43,19 +43,19 @@ def full_target(operator: str, edit: str) -> str:
     target = f"{OPS}{name}"
     if operator_namespace(target) == "higher_order" or is_custom(target):
         return target if len(parts) > 2 or parts[0] == "higher_order" else f"{target}.default"
-    known = schemas.operators("").schemas
+    known = parameter_kinds.operators("").schemas
     if len(parts) > 2:
-        if name in known or operator_namespace(target) not in schemas.COMPLETE:
+        if name in known or operator_namespace(target) not in parameter_kinds.COMPLETE:
             return target
         there = _overloads(f"{parts[0]}.{parts[1]}.")
-        newest = schemas.nearest("")
+        newest = parameter_kinds.nearest("")
         message = f"{edit}: no operator {name} in torch {newest}{_instead(there) or _close(name)}"
         raise GraphError(message, rule="T1")
     there = _overloads(f"{name}.")
     if f"{name}.default" in there:
         return f"{target}.default"
     if not there:
-        raise GraphError(f"{edit}: no operator {name} in torch {schemas.nearest('')}{_close(name)}", rule="T1")
+        raise GraphError(f"{edit}: no operator {name} in torch {parameter_kinds.nearest('')}{_close(name)}", rule="T1")
     if len(there) != 1:
         raise GraphError(f"{edit}: expected an operator with its overload, got {name}{_instead(there)}", rule="T1")
     return f"{OPS}{there[0]}"
@@ -68,7 +68,7 @@ def _whole_name(operator: str) -> str | None:
     if argument_counts(name) is not None or name.startswith("#"):
         return name
     name = name.removeprefix(OPS)
-    known = schemas.operators("").schemas
+    known = parameter_kinds.operators("").schemas
     if name in known:
         return f"{OPS}{name}"
     return f"{OPS}{name}.default" if f"{name}.default" in known else None
@@ -77,7 +77,7 @@ def _whole_name(operator: str) -> str | None:
 @lru_cache(maxsize=1024)
 def _overloads(family: str) -> tuple[str, ...]:
     """Return the operators of torch whose names begin with a prefix."""
-    return tuple(name for name in schemas.operators("").schemas if name.startswith(family))
+    return tuple(name for name in parameter_kinds.operators("").schemas if name.startswith(family))
 
 
 def check_call(target: str, names: Sequence[str], results: int, edit: str) -> None:
@@ -131,7 +131,7 @@ def check_argument(target: str, parameter: Parameter, arm: str, edit: str) -> No
 
 def signature_of(target: str) -> Operator | None:
     """Return the signature of an operator; None if none ships."""
-    return schemas.find(target, "") if target.startswith(OPS) else None
+    return parameter_kinds.find(target, "") if target.startswith(OPS) else None
 
 
 def bound_arguments(target: str, args: Sequence[Any], kwargs: Mapping[str, Any], edit: str) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def _close(name: str) -> str:
     from difflib import get_close_matches
 
     stem = ".".join(name.split(".")[:2])
-    known = {one.rpartition(".")[0] for one in schemas.operators("").schemas}
+    known = {one.rpartition(".")[0] for one in parameter_kinds.operators("").schemas}
     close = get_close_matches(stem, sorted(known), n=3, cutoff=0.75)
     return f"; did you mean {' or '.join(close)}?" if close else ""
 

@@ -14,8 +14,18 @@ from msgspec.structs import replace
 from pt2kit import graph as rules
 from pt2kit import schema, treespec
 from pt2kit.editing.graphs import Graph, Slot
-from pt2kit.editing.interface import USER_INPUTS, USER_OUTPUTS, Input, Output
-from pt2kit.editing.trees import Branch, Tree, grow, leaves_of, spec_of, tuple_of
+from pt2kit.editing.interface import (
+    USER_INPUTS,
+    USER_OUTPUTS,
+    Branch,
+    Input,
+    Output,
+    Tree,
+    grow,
+    leaves_of,
+    spec_of,
+    tuple_of,
+)
 from pt2kit.errors import GraphError, Pt2Error
 
 

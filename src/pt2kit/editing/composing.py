@@ -10,16 +10,26 @@ from pt2kit.editing import sizes as arithmetic
 from pt2kit.editing.assembly import Parts, folder_of
 from pt2kit.editing.editor import Editor, Source, edit, package_alone
 from pt2kit.editing.graphs import Graph, Value
-from pt2kit.editing.interface import INPUT_GROUPS, OUTPUT_GROUPS, USER_INPUTS, USER_OUTPUTS, Input, Output
+from pt2kit.editing.interface import (
+    INPUT_GROUPS,
+    OUTPUT_GROUPS,
+    USER_INPUTS,
+    USER_OUTPUTS,
+    Branch,
+    Input,
+    Output,
+    Tree,
+    leaves_of,
+    tuple_of,
+)
 from pt2kit.editing.interface_edits import remove_arguments, substituted_meta, substituted_size
-from pt2kit.editing.trees import Branch, Tree, leaves_of, tuple_of
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import graph_arguments
 from pt2kit.messages import quote
 from pt2kit.package.open import Package
 from pt2kit.package.plan import PlannedRecord
 from pt2kit.registry import registered
-from pt2kit.schema.names import free_name
+from pt2kit.schema.versions import free_name
 from pt2kit.signature.consistency import targets_below
 
 

@@ -9,13 +9,11 @@ from typing import Any
 from pt2kit import schema
 from pt2kit.editing.editor import Editor, Source, edit, package_alone
 from pt2kit.editing.graphs import Node, Slot, Value
-from pt2kit.editing.interface import OF_INPUTS, USER_INPUTS, USER_OUTPUTS, Input, Output
-from pt2kit.editing.trees import tuple_of
+from pt2kit.editing.interface import OF_INPUTS, USER_INPUTS, USER_OUTPUTS, Input, Output, tuple_of
 from pt2kit.errors import GraphError
 from pt2kit.messages import quote
-from pt2kit.node_metadata.lenience import lenient
-from pt2kit.node_metadata.modules import parse_module_stack
-from pt2kit.node_metadata.tree import module_fqn
+from pt2kit.node_metadata.frames import lenient
+from pt2kit.node_metadata.modules import module_fqn, parse_module_stack
 from pt2kit.package.open import Package
 from pt2kit.registry import registered
 

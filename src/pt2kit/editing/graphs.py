@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from pt2kit import graph as rules
 from pt2kit import schema
-from pt2kit.canonical.effects import writes
+from pt2kit.canonical.form import writes
 from pt2kit.editing import building
 from pt2kit.editing.arguments import argument_of, to_argument
 from pt2kit.editing.inference import infer_meta
@@ -27,7 +27,7 @@ from pt2kit.graph.argument_values import ONE_VALUE, ValueKind, graph_arguments, 
 from pt2kit.graph.calls import plain
 from pt2kit.graph.values import Meta, tables
 from pt2kit.messages import quote
-from pt2kit.schema.operator_text import ValueType
+from pt2kit.schema.operators import ValueType
 
 _INHERITED: Final = ("nn_module_stack", "stack_trace", "from_node")
 """Metadata that a new node has from its neighbor: the module that it belongs to, and where it comes from."""

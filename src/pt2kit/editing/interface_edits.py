@@ -9,8 +9,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from pt2kit import schema, symbols
+from pt2kit.editing import packing, weight_edits
 from pt2kit.editing import sizes as arithmetic
-from pt2kit.editing import soundness, weight_edits
 from pt2kit.editing.graphs import Node, Value
 from pt2kit.editing.interface import (
     INPUT_GROUPS,
@@ -18,14 +18,18 @@ from pt2kit.editing.interface import (
     OUTPUT_GROUPS,
     USER_INPUTS,
     USER_OUTPUTS,
+    Branch,
     Input,
     Output,
+    Tree,
     insert_in_group,
+    leaves_of,
+    parent_of,
+    tuple_of,
 )
 from pt2kit.editing.metas import entry, kind_of
 from pt2kit.editing.naming import check_name
 from pt2kit.editing.state import EditState, find_input
-from pt2kit.editing.trees import Branch, Tree, leaves_of, parent_of, tuple_of
 from pt2kit.editing.weights import to_view
 from pt2kit.errors import GraphError
 from pt2kit.graph.reading import readable_size
@@ -69,8 +73,8 @@ def add_input(editor: EditState, name: str, meta: Any, *, keyword: bool = False,
         editor.calls.arg_names.insert(place, name)
     insert_in_group(editor.inputs, new, INPUT_GROUPS)
     editor.calls.order(editor.inputs, editor.calls.ins, USER_INPUTS)
-    for symbol in soundness.meta_symbols(value.kind, value_meta):
-        editor.ranges.setdefault(symbol, soundness.NEW_SYMBOL)
+    for symbol in packing.meta_symbols(value.kind, value_meta):
+        editor.ranges.setdefault(symbol, packing.NEW_SYMBOL)
     return value
 
 

@@ -10,20 +10,19 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pt2kit import schema, treespec
-from pt2kit.checks.program_context import context_of
-from pt2kit.checks.samples import sample_problems
+from pt2kit.checks.findings import context_of
+from pt2kit.checks.stored_inputs import sample_problems
 from pt2kit.editing.assembly import Parts
-from pt2kit.editing.interface import Input
+from pt2kit.editing.interface import MAPPINGS, SEQUENCES, Input, spec_of
 from pt2kit.editing.interface_edits import bound_symbols, check_sizes
 from pt2kit.editing.state import EditState
-from pt2kit.editing.trees import MAPPINGS, SEQUENCES, spec_of
 from pt2kit.editing.weights import to_view
 from pt2kit.errors import GraphError, Pt2Error, UnsupportedError
 from pt2kit.messages import quote
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 from pt2kit.pickles import writer as torch_save
-from pt2kit.release.descriptions import Descriptions
+from pt2kit.release.models import Descriptions
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.view import TensorView
 

@@ -23,8 +23,7 @@ from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.dtypes import DTYPES, numpy_dtype, scalar_type_of
-from pt2kit.tensors.storage import Storage
-from pt2kit.tensors.view import CPU, TensorView
+from pt2kit.tensors.view import CPU, Storage, TensorView
 
 Kind = Literal["weights", "constants"]
 KINDS: Final[tuple[Kind, Kind]] = ("weights", "constants")

@@ -19,12 +19,12 @@ from pt2kit.front_door import front_door
 if TYPE_CHECKING:
     from pt2kit.fleet.figures import Figures as Figures
     from pt2kit.fleet.figures import figures_of as figures_of
+    from pt2kit.fleet.reading import WORKS as WORKS
     from pt2kit.fleet.running import Progress as Progress
     from pt2kit.fleet.running import run as run
     from pt2kit.fleet.tables import COLUMNS as COLUMNS
     from pt2kit.fleet.tables import OUTCOMES as OUTCOMES
     from pt2kit.fleet.tables import SCHEMA as SCHEMA
-    from pt2kit.fleet.work import WORKS as WORKS
 
 __getattr__, __dir__, __all__ = front_door(
     __name__,
@@ -32,6 +32,6 @@ __getattr__, __dir__, __all__ = front_door(
         "figures": "Figures figures_of",
         "running": "Progress run",
         "tables": "COLUMNS OUTCOMES SCHEMA",
-        "work": "WORKS",
+        "reading": "WORKS",
     },
 )

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.fleet.work import installed
+from pt2kit.fleet.reading import installed
 
 ALLOWED_FAILURES: Final = 1
 """Workers that may die of a batch before it is taken apart; a second one is the last."""

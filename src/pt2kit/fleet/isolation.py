@@ -6,6 +6,11 @@
 
 A file that ends its process by memory or a crash is tried once more in a fresh one, for what went before it may be to
 blame; the second time counts. A process is kept from file to file: starting one takes a good part of a second.
+
+`python -m pt2kit.fleet.isolation`: read items from one pipe, write rows to another, until the parent process ends.
+
+The process that reads files is apart from Dask's worker, so that a file that ends it, takes too long or too much memory
+costs one process and no more: the worker goes on with the next file.
 """
 
 from __future__ import annotations
@@ -14,17 +19,70 @@ import os
 import queue
 import select
 import signal
+import struct
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
-from typing import IO, Any, Final, cast
+from typing import IO, Any, BinaryIO, Final, cast
 
 import msgspec
 
 from pt2kit.errors import LimitError
-from pt2kit.fleet.child import receive, send
-from pt2kit.fleet.reading import Item, Job, Rows, failure
+from pt2kit.fleet.reading import Item, Job, Rows, failure, read_file
+
+LENGTH: Final = struct.Struct("<Q")
+
+
+def send(file: BinaryIO, data: bytes) -> None:
+    """Write one message."""
+    file.write(LENGTH.pack(len(data)) + data)
+    file.flush()
+
+
+def receive(file: BinaryIO) -> bytes | None:
+    """Read one message; None where the other end is gone."""
+    head = file.read(LENGTH.size)
+    if len(head) < LENGTH.size:
+        return None
+    (length,) = LENGTH.unpack(head)
+    data = file.read(length)
+    return data if len(data) == length else None
+
+
+def main() -> None:
+    """Serve a worker."""
+    # Output of libraries must not end up among the messages.
+    messages = os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    first = receive(sys.stdin.buffer)
+    if first is None:
+        return
+    job = msgspec.msgpack.decode(first, type=Job)
+    send(messages, b"ready")
+    threading.Thread(target=_listen, args=(requests,), daemon=True).start()
+    decoder, encoder = msgspec.msgpack.Decoder(Item), msgspec.msgpack.Encoder()
+    while True:
+        item = decoder.decode(requests.get())
+        try:
+            answer = encoder.encode(read_file(job, item))
+        except MemoryError:
+            answer = encoder.encode(Rows({"outcome": "memory"}))
+        send(messages, answer)
+
+
+def _listen(requests: queue.SimpleQueue[bytes]) -> None:
+    """Take requests while others are worked on: that is how the end of the worker is noticed at once."""
+    while (data := receive(sys.stdin.buffer)) is not None:
+        requests.put(data)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
+
 
 START_SECONDS: Final = 120
 _LOOK_MILLISECONDS: Final = 50
@@ -56,7 +114,7 @@ class Process:
     def __init__(self, job: Job) -> None:
         # A session of its own: Ctrl-C is for the command, which ends everything in order.
         self._popen = subprocess.Popen(
-            [sys.executable, "-m", "pt2kit.fleet.child"],
+            [sys.executable, "-m", "pt2kit.fleet.isolation"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -6,8 +6,7 @@ from html import escape
 from typing import Any, Final
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.fleet.figures import Figures
-from pt2kit.fleet.tabulated import Table, headline, tables_of
+from pt2kit.fleet.figures import Figures, Table, headline, tables_of
 from pt2kit.messages import printable
 
 _CELL: Final = 400

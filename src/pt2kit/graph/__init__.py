@@ -42,15 +42,15 @@ if TYPE_CHECKING:
     from pt2kit.graph.traversal import root as root
     from pt2kit.graph.traversal import subgraphs as subgraphs
     from pt2kit.graph.traversal import walk as walk
+    from pt2kit.graph.values import BUILTIN_NAMESPACES as BUILTIN_NAMESPACES
     from pt2kit.graph.values import Meta as Meta
+    from pt2kit.graph.values import input_by_name as input_by_name
+    from pt2kit.graph.values import is_custom as is_custom
+    from pt2kit.graph.values import node_outputs as node_outputs
+    from pt2kit.graph.values import operator_counts as operator_counts
+    from pt2kit.graph.values import operator_name as operator_name
+    from pt2kit.graph.values import operator_namespace as operator_namespace
     from pt2kit.graph.values import tables as tables
-    from pt2kit.graph.view import BUILTIN_NAMESPACES as BUILTIN_NAMESPACES
-    from pt2kit.graph.view import input_by_name as input_by_name
-    from pt2kit.graph.view import is_custom as is_custom
-    from pt2kit.graph.view import node_outputs as node_outputs
-    from pt2kit.graph.view import operator_counts as operator_counts
-    from pt2kit.graph.view import operator_name as operator_name
-    from pt2kit.graph.view import operator_namespace as operator_namespace
 
 __getattr__, __dir__, __all__ = front_door(
     __name__,
@@ -62,9 +62,9 @@ __getattr__, __dir__, __all__ = front_door(
         "def_use": "GraphIndex index indexes",
         "scan": "Definition Use",
         "traversal": "MAX_SUBGRAPH_DEPTH Scope Source Step graphs node_label root subgraphs walk",
-        "values": "Meta tables",
-        "view": (
-            "BUILTIN_NAMESPACES input_by_name is_custom node_outputs operator_counts operator_name operator_namespace"
+        "values": (
+            "BUILTIN_NAMESPACES Meta input_by_name is_custom node_outputs operator_counts operator_name "
+            "operator_namespace tables"
         ),
     },
 )

@@ -23,20 +23,17 @@ from pt2kit.graph.argument_values import ValueKind
 from pt2kit.graph.calls import arguments_of
 from pt2kit.graph.def_use import GraphIndex, index
 from pt2kit.graph.traversal import Scope, Step, carried, check_depth, node_label, root
-from pt2kit.graph.view import operator_name
+from pt2kit.graph.values import operator_name
 from pt2kit.messages import quote
-from pt2kit.node_metadata.frames import Frame, parse_stack_trace
-from pt2kit.node_metadata.lenience import lenient
-from pt2kit.node_metadata.modules import ModuleEntry, parse_module_stack
-from pt2kit.node_metadata.tree import NO_MODULE, module_fqn
+from pt2kit.node_metadata.frames import Frame, lenient, parse_stack_trace
+from pt2kit.node_metadata.modules import NO_MODULE, ModuleEntry, module_fqn, parse_module_stack
 from pt2kit.package.lazy import Named
 from pt2kit.package.open import Package
 from pt2kit.package.stored import Payload
-from pt2kit.schema.operator_text import Parameter
-from pt2kit.schema.operators import find_operator, nearest
+from pt2kit.schema.operators import Parameter, find_operator, nearest
 from pt2kit.schema.versions import release_written
 from pt2kit.symbols.dialects import parse
-from pt2kit.symbols.printer import to_str
+from pt2kit.symbols.plain import to_str
 from pt2kit.tensors.dtypes import DTYPES
 
 Names: TypeAlias = Mapping[str, "Value"]

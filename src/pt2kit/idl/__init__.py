@@ -15,29 +15,27 @@ from pt2kit.front_door import front_door
 
 if TYPE_CHECKING:
     from pt2kit.idl.compat import EXCEPTIONS as EXCEPTIONS
+    from pt2kit.idl.compat import RULES as RULES
+    from pt2kit.idl.compat import Change as Change
+    from pt2kit.idl.compat import Level as Level
     from pt2kit.idl.compat import Verdict as Verdict
+    from pt2kit.idl.compat import changes as changes
     from pt2kit.idl.compat import history as history
     from pt2kit.idl.compat import verdict as verdict
-    from pt2kit.idl.formats import FORMATS as FORMATS
-    from pt2kit.idl.formats import emit as emit
+    from pt2kit.idl.sources import FORMATS as FORMATS
     from pt2kit.idl.sources import current_table as current_table
+    from pt2kit.idl.sources import emit as emit
     from pt2kit.idl.sources import read_table as read_table
     from pt2kit.idl.sources import table as table
     from pt2kit.idl.sources import versions as versions
-    from pt2kit.idl.table_changes import RULES as RULES
-    from pt2kit.idl.table_changes import Change as Change
-    from pt2kit.idl.table_changes import Level as Level
-    from pt2kit.idl.table_changes import changes as changes
     from pt2kit.schema.fieldtable import Table as Table
     from pt2kit.schema.fieldtable import frozen_table as frozen_table
 
 __getattr__, __dir__, __all__ = front_door(
     __name__,
     {
-        "compat": "EXCEPTIONS Verdict history verdict",
-        "formats": "FORMATS emit",
-        "sources": "current_table read_table table versions",
-        "table_changes": "Change Level RULES changes",
+        "compat": "Change EXCEPTIONS Level RULES Verdict changes history verdict",
+        "sources": "FORMATS current_table emit read_table table versions",
         "pt2kit.schema.fieldtable": "Table frozen_table",
     },
 )

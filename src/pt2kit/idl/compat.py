@@ -3,19 +3,250 @@
 A major number forbids old readers to try; a minor one allows it, as long as a file uses nothing new. The
 number after 8.20 is therefore 8.21 or 9.1. `history` holds the releases to it, and
 `EXCEPTIONS` says where they did otherwise.
+
+Changes between two tables, each under the rule (C1 …) that states its demand on the version number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import astuple, dataclass
+from enum import IntEnum
 from itertools import pairwise
 from types import MappingProxyType
+from typing import Any
 
 from pt2kit import schema
 from pt2kit.errors import VersionError
-from pt2kit.idl.table_changes import RULES, Change, Level, changes
-from pt2kit.schema.fieldtable import Table, frozen_table
+from pt2kit.schema.fieldtable import (
+    AnyOf,
+    Definition,
+    DictOf,
+    Field,
+    ListOf,
+    Nullable,
+    Ref,
+    Scalar,
+    Table,
+    Type,
+    frozen_table,
+    type_text,
+)
+from pt2kit.schema.wire import spelling
+
+
+class Level(IntEnum):
+    """The demand of a change on the version number."""
+
+    NONE = 0
+    MINOR = 1
+    MAJOR = 2
+
+
+RULES: Mapping[str, tuple[Level, str]] = MappingProxyType(
+    {
+        "C1": (Level.MINOR, "a type is added"),
+        "C2": (Level.MAJOR, "a type is removed"),
+        "C3": (Level.MAJOR, "a type becomes another kind (struct, union, enum)"),
+        "C4": (Level.MINOR, "a struct gains a field with a default, under a new wire id"),
+        "C5": (Level.MAJOR, "a struct gains a required field: old files lack it"),
+        "C6": (Level.MAJOR, "a struct loses a field: what old files say there is lost"),
+        "C7": (Level.MINOR, "a union gains an arm, under a new wire id"),
+        "C8": (Level.MAJOR, "a union loses an arm"),
+        "C9": (Level.MINOR, "an enum gains a value, under a new number"),
+        "C10": (Level.MAJOR, "an enum loses a value, or gives its number another name"),
+        "C11": (Level.MAJOR, "an enum value changes its number"),
+        "C12": (Level.MAJOR, "a field or an arm changes its type"),
+        "C13": (Level.MAJOR, "a field or an arm changes its wire id"),
+        "C14": (Level.MAJOR, "a field or an arm takes a wire id that another has or had"),
+        "C15": (Level.MAJOR, "a field loses its default, so becomes required"),
+        "C16": (Level.MINOR, "a required field gets a default; writers go on writing it"),
+        "C17": (Level.MAJOR, "a default changes: the same file means something else"),
+        "C18": (Level.MAJOR, "the JSON of unions changes"),
+        "C19": (Level.NONE, "a field or an arm gets its first wire id"),
+        "C20": (Level.MAJOR, "an enum number has a second name: readers cannot tell the two"),
+        "C21": (Level.MAJOR, "a field or an arm is added, or kept, without a wire id where others have theirs"),
+        "C22": (Level.MAJOR, "a default is no value of its field's type: an absent key would mean nothing"),
+    }
+)
+"""Rule id -> what it demands, and the change it is about. Order, comments and documentation may change freely."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change between two tables.
+
+    Args:
+        rule: the id of the rule it falls under ("C4").
+        where: the type, or type and field ("Node.name").
+        what: the old and the new state.
+    """
+
+    rule: str
+    where: str
+    what: str
+
+    @property
+    def level(self) -> Level:
+        """Return the demand of the change on the version number."""
+        return RULES[self.rule][0]
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what} [{self.rule}]"
+
+
+def changes(old: Table, new: Table) -> tuple[Change, ...]:
+    """Return every change from one table to another, in the order of the old one's types, then the types that are
+    added.
+
+    Wire ids are compared where both tables have them: before 8.2 there were none, and torch's own YAML leaves them out.
+    """
+    return tuple(_changes(old, new))
+
+
+def _changes(old: Table, new: Table) -> Iterator[Change]:
+    before, after = old.definitions, new.definitions
+    padded = [spelling(table.version).padded_unions for table in (old, new)]
+    if padded[0] is not padded[1] and old.version and new.version:
+        encodings = ("exactly one key", "every key, null except for one")
+        yield Change("C18", "unions", f"{encodings[padded[0]]} -> {encodings[padded[1]]}")
+    for name, definition in before.items():
+        if name not in after:
+            yield Change("C2", name, f"the {definition.kind} is removed")
+        elif after[name].kind != definition.kind:
+            yield Change("C3", name, f"{definition.kind} -> {after[name].kind}")
+        elif definition.kind == "enum":
+            yield from _enum_changes(definition, after[name])
+        else:
+            yield from _field_changes(definition, after[name])
+    for name, definition in after.items():
+        if name not in before:
+            yield Change("C1", name, f"a {definition.kind} is added")
+        yield from _own_faults(
+            definition, before.get(name), new, _table_changes_numbered(old) and _table_changes_numbered(new)
+        )
+
+
+def _table_changes_numbered(table: Table) -> bool:
+    """Return whether a table has wire ids at all."""
+    return any(
+        field.id is not None for definition in table.definitions.values() for field in definition.fields.values()
+    )
+
+
+def _own_faults(definition: Definition, old: Definition | None, table: Table, numbered: bool) -> Iterator[Change]:
+    """Yield the errors of fields and enum values that are new or have changed, whatever they were."""
+    before = old.fields if old is not None else {}
+    yield from _second_names(definition, old)
+    owners = {field.id: field.name for field in before.values()}
+    for field in definition.fields.values():
+        known, where = before.get(field.name), f"{definition.name}.{field.name}"
+        if numbered and field.id is None and (known is None or known.id is not None):
+            yield Change("C21", where, f"no wire id{f', before {known.id}' if known else ''}")
+        owner = owners.setdefault(field.id, field.name)
+        if field.id is not None and owner != field.name and (known is None or known.id != field.id):
+            yield Change("C14", where, f"the wire id {field.id} is or was that of {owner}")
+        changed = known is None or (known.default, known.type) != (field.default, field.type)
+        if changed and field.default is not None and not _fits(field.default, field.type, table):
+            yield Change("C22", where, f"the default {field.default} is no {type_text(field.type)}")
+
+
+def _second_names(definition: Definition, old: Definition | None) -> Iterator[Change]:
+    """Yield the names that an enum gives to numbers which have one already."""
+    before = {value.name: value.value for value in old.members.values()} if old is not None else {}
+    first: dict[Any, str] = {}
+    for value in definition.members.values():
+        owner = first.setdefault(value.value, value.name)
+        if owner != value.name and before.get(value.name) != value.value:
+            yield Change("C20", f"{definition.name}.{value.name}", f"the value {value.value} is that of {owner}")
+
+
+def _fits(default: str, kind: Type, table: Table) -> bool:
+    """Return whether the text of a default is a value of a type."""
+    match kind:
+        case Nullable(inner):
+            return default == "None" or _fits(default, inner, table)
+        case AnyOf(kinds):
+            return any(_fits(default, each, table) for each in kinds)
+        case ListOf():
+            return default == "[]"
+        case DictOf():
+            return default == "{}"
+        case Scalar(name):
+            fits = re.fullmatch(_LITERALS[name], default, re.ASCII) is not None
+            return fits and (name != "float" or default in _WORDS or math.isfinite(float(default)))
+        case Ref(name):
+            members = table.definitions[name].members.values()
+            return default in {str(text) for member in members for text in astuple(member)[:2]}
+    return False
+
+
+_LITERALS: Mapping[str, str] = MappingProxyType(
+    {
+        "int": r"-?\d+",
+        "float": r"-?\d+(\.\d+)?(e[+-]?\d+)?|-?Infinity|NaN",
+        "bool": "True|False",
+        "str": r"(?s:.*)",
+        "bytes": r"(?s:.*)",
+    }
+)
+"""Scalar type -> what the text of one of its values looks like."""
+_WORDS = ("Infinity", "-Infinity", "NaN")
+
+
+def _enum_changes(old: Definition, new: Definition) -> Iterator[Change]:
+    before = {value.name: value.value for value in old.members.values()}
+    after = {value.name: value.value for value in new.members.values()}
+    for name, value in before.items():
+        where = f"{old.name}.{name}"
+        if name not in after:
+            yield Change("C10", where, f"the value {value} is removed")
+        elif after[name] != value:
+            yield Change("C11", where, f"{value} -> {after[name]}")
+    for name, value in after.items():
+        if name not in before:
+            yield Change("C9", f"{old.name}.{name}", f"the value {value} is added")
+
+
+def _field_changes(old: Definition, new: Definition) -> Iterator[Change]:
+    before, after = old.fields, new.fields
+    word, removed = ("arm", "C8") if old.kind == "union" else ("field", "C6")
+    for name, field in before.items():
+        where = f"{old.name}.{name}"
+        if name not in after:
+            yield Change(removed, where, f"the {word} is removed")
+        else:
+            yield from _kept_field(where, field, after[name])
+    for name, field in after.items():
+        if name not in before:
+            yield _added_field(f"{old.name}.{name}", field, old.kind == "union")
+
+
+def _added_field(where: str, field: Field, in_union: bool) -> Change:
+    text = type_text(field.type)
+    if in_union:
+        return Change("C7", where, f"an arm is added: {text}")
+    if field.default is None:
+        return Change("C5", where, f"a required field is added: {text}")
+    return Change("C4", where, f"a field is added: {text}, by default {field.default}")
+
+
+def _kept_field(where: str, old: Field, new: Field) -> Iterator[Change]:
+    if old.type != new.type:
+        yield Change("C12", where, f"{type_text(old.type)} -> {type_text(new.type)}")
+    if new.id is not None and old.id != new.id:
+        yield Change("C19" if old.id is None else "C13", where, f"wire id {old.id or 'none'} -> {new.id}")
+    if old.default == new.default:
+        return
+    if new.default is None:
+        yield Change("C15", where, f"the default {old.default} is removed")
+    elif old.default is None:
+        yield Change("C16", where, f"the default {new.default} is added")
+    else:
+        yield Change("C17", where, f"the default {old.default} -> {new.default}")
+
 
 EXCEPTIONS: Mapping[tuple[str, str], str] = MappingProxyType(
     {

@@ -15,11 +15,23 @@ import json
 from importlib.resources import files
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.idl.text import banner, comment, enum_numbers, noted, safe_name, version_suffix
-from pt2kit.idl.wrappers import check_names
-from pt2kit.schema.fieldtable import Definition, Field, Table, default_value
-from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, inner_types
-from pt2kit.schema.spelling import as_written, spelling
+from pt2kit.idl.text import banner, check_names, comment, enum_numbers, noted, safe_name, version_suffix
+from pt2kit.schema.fieldtable import (
+    AnyOf,
+    Definition,
+    DictOf,
+    Field,
+    ListOf,
+    Nullable,
+    Ref,
+    Scalar,
+    Table,
+    TupleOf,
+    Type,
+    default_value,
+    inner_types,
+)
+from pt2kit.schema.wire import as_written, spelling
 
 _SCALARS = {"int": "Int", "float": "double", "str": "std::string", "bool": "bool", "bytes": "Base64"}
 _INCLUDES = (

@@ -12,9 +12,21 @@ from collections.abc import Collection
 from typing import Any
 
 from pt2kit.idl.text import banner, since_note
-from pt2kit.schema.fieldtable import Definition, Field, Table, default_value
-from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type
-from pt2kit.schema.spelling import as_written, spelling
+from pt2kit.schema.fieldtable import (
+    AnyOf,
+    Definition,
+    DictOf,
+    Field,
+    ListOf,
+    Nullable,
+    Ref,
+    Scalar,
+    Table,
+    TupleOf,
+    Type,
+    default_value,
+)
+from pt2kit.schema.wire import as_written, spelling
 
 _FLOAT_WORDS = ["Infinity", "-Infinity", "NaN"]
 _FLOAT = {"anyOf": [{"type": "number"}, {"enum": _FLOAT_WORDS}]}

@@ -15,11 +15,35 @@ Field numbers are the format's wire ids. The fields `…_digits` have the field'
 from __future__ import annotations
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.idl.text import banner, comment, enum_numbers, noted, upper_snake, version_suffix
-from pt2kit.idl.wrappers import all_types, arm_name, check_names, entry_name, item_name, wrapper_name
-from pt2kit.schema.fieldtable import Definition, Field, Table
-from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, inner_types
-from pt2kit.schema.spelling import as_written
+from pt2kit.idl.text import (
+    all_types,
+    arm_name,
+    banner,
+    check_names,
+    comment,
+    entry_name,
+    enum_numbers,
+    item_name,
+    noted,
+    upper_snake,
+    version_suffix,
+    wrapper_name,
+)
+from pt2kit.schema.fieldtable import (
+    AnyOf,
+    Definition,
+    DictOf,
+    Field,
+    ListOf,
+    Nullable,
+    Ref,
+    Scalar,
+    Table,
+    TupleOf,
+    Type,
+    inner_types,
+)
+from pt2kit.schema.wire import as_written
 
 DIGITS_ID = 10_000
 """Offset from a field's number to that of its digits; the largest wire id is 300."""

@@ -1,10 +1,16 @@
-"""Sources of field tables: the classes of the current schema, the frozen history, a file."""
+"""Sources of field tables: the classes of the current schema, the frozen history, a file.
+
+Formats of schema generation: a field table in the language of a format's name, by the file of `idl` that writes
+it.
+"""
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pt2kit import schema
@@ -123,3 +129,32 @@ def _load_yaml(data: bytes, where: str) -> Any:
     except (RecursionError, ValueError) as error:
         # Nested thousands of levels deep; or a number, a date or text that the loader itself stumbles over.
         raise SchemaError(f"{where}: not a field table: {type(error).__name__}") from None
+
+
+FORMATS: Mapping[str, str] = MappingProxyType(
+    {
+        "yaml": "schema.yaml",
+        "thrift": "schema.thrift",
+        "proto": "schema.proto",
+        "json-schema": "schema.json",
+        "cpp": "schema.h",
+        "typescript": "schema.ts",
+    }
+)
+"""The name of a format -> the name of its file under `idl/`."""
+
+
+def emit(types: Table, format: str) -> str:
+    """Write a table in one of `FORMATS`.
+
+    Args:
+        types: the table, as `table("8.20")` gives it.
+        format: a key of `FORMATS`.
+
+    Raises:
+        UnsupportedError: there is no such format, or it cannot express a type of the table.
+    """
+    if format not in FORMATS:
+        raise UnsupportedError(f"format: expected one of {', '.join(FORMATS)}, got {format!r}")
+    module = importlib.import_module(f"pt2kit.idl.{format.replace('-', '')}")
+    return str(module.emit(types))

@@ -7,11 +7,34 @@ Its integers have 64 bits; a number beyond that is in JSON only.
 from __future__ import annotations
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.idl.text import banner, comment, enum_numbers, noted, safe_name, version_suffix
-from pt2kit.idl.wrappers import all_types, arm_name, check_names, item_name, wrapper_name
-from pt2kit.schema.fieldtable import Definition, Field, Table
-from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, inner_types
-from pt2kit.schema.spelling import as_written
+from pt2kit.idl.text import (
+    all_types,
+    arm_name,
+    banner,
+    check_names,
+    comment,
+    enum_numbers,
+    item_name,
+    noted,
+    safe_name,
+    version_suffix,
+    wrapper_name,
+)
+from pt2kit.schema.fieldtable import (
+    AnyOf,
+    Definition,
+    DictOf,
+    Field,
+    ListOf,
+    Nullable,
+    Ref,
+    Scalar,
+    Table,
+    TupleOf,
+    Type,
+    inner_types,
+)
+from pt2kit.schema.wire import as_written
 
 _SCALARS = {"int": "i64", "float": "double", "str": "string", "bool": "bool", "bytes": "binary"}
 # The language's own words, and those of the languages it generates, which it refuses as names.

@@ -8,11 +8,21 @@ from __future__ import annotations
 
 import json
 
-from pt2kit.idl.text import banner, noted
-from pt2kit.idl.wrappers import check_names
-from pt2kit.schema.fieldtable import Definition, Field, Table
-from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type
-from pt2kit.schema.spelling import as_written, spelling
+from pt2kit.idl.text import banner, check_names, noted
+from pt2kit.schema.fieldtable import (
+    AnyOf,
+    Definition,
+    DictOf,
+    Field,
+    ListOf,
+    Nullable,
+    Ref,
+    Scalar,
+    Table,
+    TupleOf,
+    Type,
+)
+from pt2kit.schema.wire import as_written, spelling
 
 _SCALARS = {"int": "Int", "float": "Float", "str": "string", "bool": "boolean", "bytes": "Base64"}
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 from pt2kit.idl.text import banner
-from pt2kit.schema.fieldtable import Definition, Field, Table
-from pt2kit.schema.fieldtypes import type_text
+from pt2kit.schema.fieldtable import Definition, Field, Table, type_text
 
 
 def emit(types: Table) -> str:

@@ -16,7 +16,7 @@ from pt2kit.checks.run import check
 from pt2kit.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from pt2kit.checks.report import Report
+    from pt2kit.checks.findings import Report
 
 
 def check_model(model_uri: str, *, dst_path: str | None = None) -> Mapping[str, Report]:
@@ -70,7 +70,7 @@ class Program:
 
     def predict(self, data: Any, params: Mapping[str, Any] | None = None) -> Any:
         """Call the program with `data` as one array of 32-bit floats, or with one for each value of a dict."""
-        from pt2kit.bridge.array_calls import call_with_arrays
+        from pt2kit.bridge.operators import call_with_arrays
 
         return call_with_arrays(
             self.module, data.values() if isinstance(data, dict) else [getattr(data, "values", data)]

@@ -20,25 +20,26 @@ from typing import TYPE_CHECKING
 from pt2kit.front_door import front_door
 
 if TYPE_CHECKING:
-    from pt2kit.node_metadata.addresses import AddressNumbers as AddressNumbers
-    from pt2kit.node_metadata.addresses import without_addresses as without_addresses
-    from pt2kit.node_metadata.escapes import decode_name as decode_name
-    from pt2kit.node_metadata.escapes import encode_name as encode_name
     from pt2kit.node_metadata.frames import Frame as Frame
+    from pt2kit.node_metadata.frames import SourceFn as SourceFn
     from pt2kit.node_metadata.frames import StackTrace as StackTrace
+    from pt2kit.node_metadata.frames import dump_source_fn_stack as dump_source_fn_stack
     from pt2kit.node_metadata.frames import dump_stack_trace as dump_stack_trace
+    from pt2kit.node_metadata.frames import dump_torch_fn as dump_torch_fn
     from pt2kit.node_metadata.frames import frame_text as frame_text
+    from pt2kit.node_metadata.frames import lenient as lenient
+    from pt2kit.node_metadata.frames import parse_source_fn_stack as parse_source_fn_stack
     from pt2kit.node_metadata.frames import parse_stack_trace as parse_stack_trace
-    from pt2kit.node_metadata.functions import SourceFn as SourceFn
-    from pt2kit.node_metadata.functions import dump_source_fn_stack as dump_source_fn_stack
-    from pt2kit.node_metadata.functions import dump_torch_fn as dump_torch_fn
-    from pt2kit.node_metadata.functions import parse_source_fn_stack as parse_source_fn_stack
-    from pt2kit.node_metadata.functions import parse_torch_fn as parse_torch_fn
-    from pt2kit.node_metadata.lenience import lenient as lenient
+    from pt2kit.node_metadata.frames import parse_torch_fn as parse_torch_fn
     from pt2kit.node_metadata.modules import ModuleEntry as ModuleEntry
+    from pt2kit.node_metadata.modules import ModuleNode as ModuleNode
     from pt2kit.node_metadata.modules import Style as Style
+    from pt2kit.node_metadata.modules import decode_name as decode_name
     from pt2kit.node_metadata.modules import dump_module_stack as dump_module_stack
+    from pt2kit.node_metadata.modules import encode_name as encode_name
+    from pt2kit.node_metadata.modules import module_fqn as module_fqn
     from pt2kit.node_metadata.modules import module_stack_style as module_stack_style
+    from pt2kit.node_metadata.modules import module_tree as module_tree
     from pt2kit.node_metadata.modules import parse_module_stack as parse_module_stack
     from pt2kit.node_metadata.origin import NodeSource as NodeSource
     from pt2kit.node_metadata.origin import dump_custom as dump_custom
@@ -48,29 +49,32 @@ if TYPE_CHECKING:
     from pt2kit.node_metadata.redaction import METADATA_KEYS as METADATA_KEYS
     from pt2kit.node_metadata.redaction import PROVENANCE_KEYS as PROVENANCE_KEYS
     from pt2kit.node_metadata.redaction import STACK_TRACE_KEYS as STACK_TRACE_KEYS
+    from pt2kit.node_metadata.redaction import AddressNumbers as AddressNumbers
     from pt2kit.node_metadata.redaction import hide_paths as hide_paths
     from pt2kit.node_metadata.redaction import scrub_paths as scrub_paths
     from pt2kit.node_metadata.redaction import strip_metadata as strip_metadata
+    from pt2kit.node_metadata.redaction import without_addresses as without_addresses
     from pt2kit.node_metadata.references import compact as compact
     from pt2kit.node_metadata.references import expand as expand
     from pt2kit.node_metadata.references import expand_all as expand_all
     from pt2kit.node_metadata.references import is_reference as is_reference
-    from pt2kit.node_metadata.tree import ModuleNode as ModuleNode
-    from pt2kit.node_metadata.tree import module_fqn as module_fqn
-    from pt2kit.node_metadata.tree import module_tree as module_tree
 
 __getattr__, __dir__, __all__ = front_door(
     __name__,
     {
-        "addresses": "AddressNumbers without_addresses",
-        "escapes": "decode_name encode_name",
-        "frames": "Frame StackTrace dump_stack_trace frame_text parse_stack_trace",
-        "functions": "SourceFn dump_source_fn_stack dump_torch_fn parse_source_fn_stack parse_torch_fn",
-        "lenience": "lenient",
-        "modules": "ModuleEntry Style dump_module_stack module_stack_style parse_module_stack",
+        "frames": (
+            "Frame SourceFn StackTrace dump_source_fn_stack dump_stack_trace dump_torch_fn frame_text lenient "
+            "parse_source_fn_stack parse_stack_trace parse_torch_fn"
+        ),
+        "modules": (
+            "ModuleEntry ModuleNode Style decode_name dump_module_stack encode_name module_fqn module_stack_style "
+            "module_tree parse_module_stack"
+        ),
         "origin": "NodeSource dump_custom dump_from_node parse_custom parse_from_node",
-        "redaction": "METADATA_KEYS PROVENANCE_KEYS STACK_TRACE_KEYS hide_paths scrub_paths strip_metadata",
+        "redaction": (
+            "AddressNumbers METADATA_KEYS PROVENANCE_KEYS STACK_TRACE_KEYS hide_paths scrub_paths strip_metadata "
+            "without_addresses"
+        ),
         "references": "compact expand expand_all is_reference",
-        "tree": "ModuleNode module_fqn module_tree",
     },
 )

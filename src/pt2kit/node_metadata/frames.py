@@ -8,15 +8,28 @@ That is Python's own traceback text. torch stores it *full* (as above: every fra
 at the end; torch 2.1 to 2.3, and strict export later) or *stripped* (no white space at either end; torch 2.4 on).
 Other texts occur ("NoneType: None") and are not frames: `parse_stack_trace` refuses them, and a caller keeps them as
 they are.
+
+Source functions of nodes: the metadata texts `source_fn_stack`, `source_fn` and `torch_fn`, parsed to names and
+printed.
+
+    source_fn_stack     name,target;name,target     the functions of the user's code a node comes from, outermost first
+    source_fn           name,target                 the same up to torch 2.1, one entry
+    torch_fn            name;kind.function          a unique name of the call, and what was called
+
+torch escapes nothing; names with separators are written with percent escapes (see `escapes`).
+
+Lenient parsing of node metadata: None for a text that cannot be read, for views that show what they can.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
-from pt2kit.errors import SchemaError
+from pt2kit.errors import Pt2Error, SchemaError
+from pt2kit.node_metadata.modules import decode_name, encode_name
 
 _HEADER = re.compile(r'File "(.*)", line (0|[1-9]\d{0,8}), in (.*)', re.ASCII)
 _INDENT = "  "
@@ -95,3 +108,60 @@ def _frame(header: re.Match[str], own: Sequence[str]) -> Frame:
     if own and own[0].startswith(_SOURCE_INDENT):
         return Frame(file, int(line), function, own[0][len(_SOURCE_INDENT) :], tuple(own[1:]))
     return Frame(file, int(line), function, None, tuple(own))
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFn:
+    """One function of a source_fn_stack.
+
+    Args:
+        name: name of the node in the graph that the user's code was captured in.
+        target: the function: "torch.nn.modules.linear.Linear", "_operator.add", "relu". A name, never resolved here.
+    """
+
+    name: str
+    target: str
+
+
+def parse_source_fn_stack(text: str, where: str = "source_fn_stack") -> tuple[SourceFn, ...]:
+    """Return the entries of a source_fn_stack (or of source_fn, which has one); () for an empty text.
+
+    Raises:
+        SchemaError: an entry without exactly one comma, which torch does not read either.
+    """
+    if not text:
+        return ()
+    entries = []
+    for i, piece in enumerate(text.split(";")):
+        parts = piece.split(",")
+        if len(parts) != 2:
+            raise SchemaError(f"{where}: expected entry {i} to be name,target, got {len(parts)} parts: {piece[:80]!a}")
+        entries.append(SourceFn(*(decode_name(part, ",;") for part in parts)))
+    return tuple(entries)
+
+
+def dump_source_fn_stack(entries: Sequence[SourceFn]) -> str:
+    """Return the text of a source_fn_stack; the same that was parsed."""
+    return ";".join(f"{encode_name(entry.name, ',;')},{encode_name(entry.target, ',;')}" for entry in entries)
+
+
+def parse_torch_fn(text: str) -> tuple[str, ...]:
+    """Return the parts of a torch_fn, by convention the name of the call and "kind.function"; () for an empty text."""
+    parts = text.split(";") if text else ()
+    return tuple(parts) if "%" not in text else tuple(decode_name(part, ";") for part in parts)
+
+
+def dump_torch_fn(parts: Sequence[str]) -> str:
+    """Return the text of a torch_fn; the same that was parsed."""
+    return ";".join(encode_name(part, ";") for part in parts)
+
+
+T = TypeVar("T")
+
+
+def lenient(parse: Callable[[str], T], text: str) -> T | None:
+    """Return `parse(text)`, or None if the text can't be read: `lenient(parse_module_stack, text)`."""
+    try:
+        return parse(text)
+    except Pt2Error:
+        return None

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 from pt2kit.front_door import front_door
 
 if TYPE_CHECKING:
-    from pt2kit.operators.catalog import describe as describe
-    from pt2kit.operators.catalog import overloads as overloads
     from pt2kit.operators.facts import UNKNOWN as UNKNOWN
     from pt2kit.operators.facts import Mismatch as Mismatch
     from pt2kit.operators.facts import Symbolic as Symbolic
@@ -22,18 +20,19 @@ if TYPE_CHECKING:
     from pt2kit.operators.facts import Unknown as Unknown
     from pt2kit.operators.facts import new as new
     from pt2kit.operators.facts import row_major as row_major
-    from pt2kit.operators.specs import OperatorSpec as OperatorSpec
+    from pt2kit.operators.symbolic import OperatorSpec as OperatorSpec
+    from pt2kit.operators.table import describe as describe
     from pt2kit.operators.table import find as find
     from pt2kit.operators.table import infer as infer
+    from pt2kit.operators.table import overloads as overloads
     from pt2kit.operators.table import register as register
     from pt2kit.operators.table import unregister as unregister
 
 __getattr__, __dir__, __all__ = front_door(
     __name__,
     {
-        "catalog": "describe overloads",
         "facts": "Mismatch Symbolic Tensor UNKNOWN Unknown new row_major",
-        "specs": "OperatorSpec",
-        "table": "find infer register unregister",
+        "symbolic": "OperatorSpec",
+        "table": "describe find infer overloads register unregister",
     },
 )

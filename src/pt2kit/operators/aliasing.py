@@ -18,8 +18,7 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Final, Literal, NamedTuple
 
-from pt2kit.schema.operator_text import ValueType
-from pt2kit.schema.operators import find_operator, operators_of
+from pt2kit.schema.operators import ValueType, find_operator, operators_of
 
 _HOLDING: Final = ("Tensor", "t", "Any", "Dict", "RRef", "Future", "Await", "(")
 """How types begin whose values have memory."""

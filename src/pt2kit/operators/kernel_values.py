@@ -24,7 +24,7 @@ from pt2kit.operators.demands import (
     within,
 )
 from pt2kit.operators.kernel_sizes import alike, pool_gradient
-from pt2kit.operators.recurrent_sizes import sequences
+from pt2kit.operators.recurrent import sequences
 
 MAX_REPEATS: Final = 1 << 40
 """Repeats of all elements together."""

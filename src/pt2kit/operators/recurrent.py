@@ -1,9 +1,15 @@
-"""Recurrent network rows of the operator table: weights of all layers against input and states."""
+"""Recurrent network rows of the operator table: weights of all layers against input and states.
+
+Sizes that unchecked kernels of recurrent networks trust: LSTM layers, packed sequences.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
 
+from pt2kit.operators.demands import Call, Demand, Operand, Rule, at_least, equal, every, filled, fit
 from pt2kit.operators.facts import Mismatch, Tensor, agree, expect, like, require_rank, unlike_strides
 from pt2kit.operators.vocabulary import free, if_contiguous
 from pt2kit.symbols.polynomials import Size
@@ -105,3 +111,149 @@ def weights_flops(params: Sequence[Tensor], rows: Size) -> Size:
         if weight.rank == 2:
             flops = flops + 2 * rows * weight.numel
     return flops
+
+
+_GATES: Final = 4
+"""Of a cell of an LSTM: its weights have this many rows for each number of the state."""
+
+
+def _layer(call: Call) -> Iterator[Demand]:
+    """Require that weights, states and inputs of a layer agree on their features."""
+    data, hidden = call.sizes("input"), call.get("hidden_size")
+    if data is None or hidden is None:
+        return
+    yield Demand(len(data) == 3 and filled(data), "input", "3 dimensions, with elements")
+    gates = _GATES * hidden
+    expected: dict[str, tuple[Any, ...]] = {"weight0": (gates, data[2]), "weight1": (gates, hidden)}
+    if call.get("has_biases"):
+        expected |= {"weight2": (gates,), "weight3": (gates,)}
+    for name, sizes in expected.items():
+        yield Demand(fit(call.sizes(name), sizes), name, "sizes that fit hidden_size and input")
+    for name in ("hx_", "cx_"):
+        state = call.sizes(name)
+        if state is not None:
+            # The input is (steps, batch, features) here, whatever batch_first says.
+            holds = len(state) >= 2 and fit(tuple(state[-2:]), (data[1], hidden))
+            yield Demand(holds, name, "sizes that fit hidden_size and input")
+
+
+def _lstm(call: Call) -> Iterator[Demand]:
+    """Require matching sizes for an LSTM over sequences of one length."""
+    data = call.sizes("input")
+    if data is None:
+        yield from _states_and_weights(call, None, None)
+        return
+    yield Demand(len(data) == 3, "input", "3 dimensions")
+    steps, batch, features = (data[1], data[0], data[2]) if call.get("batch_first") else data
+    # A batch may be empty.
+    yield Demand(every((at_least(steps, 1), at_least(features, 1))), "input", "steps and features")
+    yield from _states_and_weights(call, batch, features)
+
+
+def sequences(call: Call) -> Iterator[Demand]:
+    """Require that the number of packed sequences falls at each step, and ends above 0."""
+    sizes, data, counts = call.sizes("batch_sizes"), call.sizes("data"), call.values("batch_sizes")
+    if sizes is not None:
+        yield Demand(len(sizes) == 1 and filled(sizes), "batch_sizes", "1 dimension, with elements")
+    if counts is None:
+        return
+    expected = "falling numbers of sequences, each at least 1, that add up to the rows of data"
+    yield Demand((counts >= 1).all(), "batch_sizes", expected)
+    yield Demand((counts[1:] <= counts[:-1]).all(), "batch_sizes", expected)
+    if data:
+        yield Demand((counts <= data[0]).all(), "batch_sizes", expected)
+        yield Demand(counts.sum() == data[0], "batch_sizes", expected)
+
+
+def _packed(call: Call) -> Iterator[Demand]:
+    """Require a state for each sequence, in a network over packed sequences."""
+    yield from sequences(call)
+    operand = call.get("batch_sizes")
+    counts: Any = operand.values if isinstance(operand, Operand) else None
+    for state in _states(call) if counts is not None else ():
+        if len(state.sizes) == 3 and state.sizes[1] is not None:
+            yield Demand((counts[0] == state.sizes[1]).all(), "hx", "a state for each sequence")
+
+
+def _states(call: Call) -> list[Operand]:
+    states = call.get("hx")
+    return [] if states is None else [states] if isinstance(states, Operand) else [one for one in states if one]
+
+
+def _packed_lstm(call: Call) -> Iterator[Demand]:
+    """Require matching sizes for an LSTM over sequences of several lengths."""
+    data = call.sizes("data")
+    if data is not None:
+        yield Demand(len(data) == 2, "data", "2 dimensions")
+    yield from _packed(call)
+    yield from _states_and_weights(call, None, None if data is None else data[1])
+
+
+def _states_and_weights(call: Call, batch: Any, features: Any) -> Iterator[Demand]:
+    """Require two states for each layer and direction, and weights that map inputs and states to each other's sizes.
+
+    Args:
+        call: of the LSTM.
+        batch: how many sequences there are; None if unknown.
+        features: numbers of each step; None if unknown.
+    """
+    states, layers, is_bidirectional = call.get("hx"), call.get("num_layers"), call.get("bidirectional")
+    if states is None or layers is None or is_bidirectional is None:
+        return
+    yield Demand(len(states) == 2, "hx", "two states")
+    hidden, cell = (state.sizes if state is not None else None for state in states)
+    directions = 2 if is_bidirectional else 1
+    for state in (hidden, cell):
+        holds = fit(state, (layers * directions, batch, None))
+        if holds is not False and state is not None:
+            holds = every((holds, at_least(state[0], 1), at_least(state[2], 1)))
+        expected = "states with numbers, for each layer and direction and each sequence of the batch"
+        yield Demand(holds, "hx", expected)
+    if hidden is None or cell is None:
+        return
+    yield Demand(equal(hidden[1], cell[1]), "hx", "states for the same batch")
+    yield from _weights(call, hidden[2], cell[2], features, directions)
+
+
+def _weights(call: Call, given: Any, size: Any, features: Any, directions: int) -> Iterator[Demand]:
+    """Require the weights of all layers, in order.
+
+    Args:
+        call: of the LSTM.
+        given: numbers that a layer returns for each step, and gets from the one before.
+        size: numbers of its inner state.
+        features: numbers of each step of the input.
+        directions: 1 or 2.
+    """
+    weights = call.get("params")
+    if weights is None or None in (given, size):
+        return
+    gates = _GATES * size
+    of_one: list[tuple[Any, ...]] = [(gates, None), (gates, given)]
+    if call.get("has_biases"):
+        of_one += [(gates,), (gates,)]
+    if given is not size and given != size:
+        of_one.append((given, size))
+    cells = call.get("num_layers") * directions
+    expected = f"{len(of_one)} tensors for each layer and direction"
+    yield Demand(len(weights) == cells * len(of_one), "params", expected)
+    for position, weight in enumerate(weights):
+        cell, place = divmod(position, len(of_one))
+        sizes = of_one[place]
+        if place == 0:
+            sizes = (gates, features if cell < directions else given * directions)
+        if weight is not None:
+            yield Demand(
+                fit(weight.sizes, sizes), f"params[{position}]", "sizes that fit the states in hx and the input"
+            )
+
+
+RECURRENT: Final[Mapping[str, Rule]] = MappingProxyType(
+    {
+        "recurrent": _layer,
+        "lstm": _lstm,
+        "packed": _packed,
+        "packed lstm": _packed_lstm,
+    }
+)
+"""Name in `data/kernels.json` -> rule."""

@@ -18,7 +18,7 @@ import msgspec
 from pt2kit.operators.demands import Rule
 from pt2kit.operators.kernel_sizes import SIZES
 from pt2kit.operators.kernel_values import VALUES
-from pt2kit.operators.recurrent_sizes import RECURRENT
+from pt2kit.operators.recurrent import RECURRENT
 
 _TARGET: Final = "torch.ops."
 _DEFINED: Final = "torch._higher_order_ops."

@@ -13,7 +13,7 @@ from typing import Any
 
 from pt2kit.operators.facts import Mismatch, Result, Tensor, Unknown, expect, like, may_be, shape_text
 from pt2kit.operators.promotion import BOOL, INT, category
-from pt2kit.operators.specs import Rule, accepted
+from pt2kit.operators.symbolic import Rule, accepted
 from pt2kit.tensors.dtypes import short_name
 
 _EACH = ("other", "scalar", "scalars", "exponent")

@@ -14,13 +14,13 @@ from typing import Final
 
 from pt2kit.errors import IntegrityError, LimitError, PayloadError
 from pt2kit.package.external_list import RECORD, Reference, decode
-from pt2kit.package.json_record import read_json
-from pt2kit.tensors.safetensors_header import Row, read_header
-from pt2kit.zip import headers as h
+from pt2kit.package.programs import read_json
+from pt2kit.tensors.safetensors_file import Row, read_header
+from pt2kit.zip import end_record
 from pt2kit.zip.beside import Beside
+from pt2kit.zip.chosen_names import show_name
 from pt2kit.zip.directory import Record
 from pt2kit.zip.reader import Archive, Sum
-from pt2kit.zip.record_name import show_name
 from pt2kit.zip.source import Source
 
 MAX_FILES: Final = 10_000
@@ -55,7 +55,7 @@ class ExternalArchive(Archive):
             raise LimitError(f"{listed}: expected at most {MAX_FILES} files, got {count}", rule="B1")
         records = {name: record for name, record in inner.records.items() if name != listed}
         for name, row in references.items():
-            records[name] = Record(name, row.nbytes, row.nbytes, h.STORED, 0, 0, 0, 0)
+            records[name] = Record(name, row.nbytes, row.nbytes, end_record.STORED, 0, 0, 0, 0)
         self._records = MappingProxyType(records)
 
     def read(self, name: str, *, verify: bool = True) -> memoryview:

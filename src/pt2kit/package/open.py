@@ -16,10 +16,10 @@ from pt2kit.package.layouts.detection import detect, find_json
 from pt2kit.package.lazy import Lazy
 from pt2kit.package.stored import Kind, Payload, ReadContext, StoredPayloads, StoredProgram
 from pt2kit.registry import registered
+from pt2kit.zip.chosen_names import show_name
 from pt2kit.zip.limits import DEFAULT_LIMITS, Limits
-from pt2kit.zip.opening import FileLike, open_source
+from pt2kit.zip.listing import FileLike, open_source
 from pt2kit.zip.reader import open_archive
-from pt2kit.zip.record_name import show_name
 from pt2kit.zip.source import Source
 
 if TYPE_CHECKING:

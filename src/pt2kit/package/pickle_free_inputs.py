@@ -34,15 +34,14 @@ from pt2kit import codec, schema
 from pt2kit.errors import PayloadError, UnsupportedError
 from pt2kit.messages import printable
 from pt2kit.package import record_names as names
-from pt2kit.package.json_record import read_json
+from pt2kit.package.programs import read_json
 from pt2kit.pickles import builtin_reducers as builtin
-from pt2kit.pickles import tensor_kind_reducers, tensor_reducers
+from pt2kit.pickles import tensor_reducers
 from pt2kit.pickles import values as data
 from pt2kit.pickles.allowed_globals import MARKS, name_global
 from pt2kit.pickles.argument_checks import check_bool, check_count
-from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS, MAX_NAME, Budget, PickleLimits, describe
+from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS, MAX_NAME, Budget, PickleLimits, check_tree, describe
 from pt2kit.pickles.torch_names import ITEM_SIZES, MEMORY_FORMATS
-from pt2kit.pickles.value_limits import check_tree
 
 if TYPE_CHECKING:
     from pt2kit.package.layouts.base import Layout
@@ -539,11 +538,11 @@ def _dense(budget: Budget, path: str, storage: Any, dtype: str, *place: Any) -> 
 
 def _sparse(budget: Budget, path: str, layout: Any, indices: Any, values: Any, sizes: Any, is_coalesced: Any) -> Any:
     parts = (*indices, values, sizes, *(() if is_coalesced is None else (is_coalesced,)))
-    return tensor_kind_reducers.rebuild_sparse_tensor(budget, path, (data.Layout(layout), parts))
+    return tensor_reducers.rebuild_sparse_tensor(budget, path, (data.Layout(layout), parts))
 
 
 def _meta(budget: Budget, path: str, dtype: str, sizes: Any, strides: Any) -> data.MetaTensor:
-    return tensor_kind_reducers.rebuild_meta_tensor(budget, path, (data.DType(dtype), sizes, strides, False))
+    return tensor_reducers.rebuild_meta_tensor(budget, path, (data.DType(dtype), sizes, strides, False))
 
 
 def _limits_of(cls: type, make: Callable[..., Any]) -> _Kind:

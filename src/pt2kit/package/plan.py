@@ -15,7 +15,7 @@ from pt2kit.package.layouts.detection import FORMAT, VERSION
 from pt2kit.package.open import Package
 from pt2kit.pickles import writer as torch_save
 from pt2kit.pickles.values import PickledStorage
-from pt2kit.tensors.storage import Storage
+from pt2kit.tensors.view import Storage
 from pt2kit.zip.reader import Archive
 from pt2kit.zip.writer import ArchiveWriter, as_bytes
 

@@ -3,25 +3,140 @@
 A newer minor version only adds: its fields are kept as unknown keys. A newer major version is refused. Programs of the
 current major from minor 14 on differ from current ones only by fields that may be left out; anything older goes through
 `legacy_programs`, which is imported for it alone.
+
+Read programs of torch 2.8 and older, or of no release, as `StoredProgram`s, through `versions`.
+
+A container of schema 8.6 holds several programs; each becomes one of the package.
+
+Records of JSON, read within a budget: how many values a small file may unfold to.
+
+Deflated text of `{},{},{}` needs a thousandth of its size in the file and fifty times its size in memory. So values are
+counted in the text before any of them is built, against the bytes that the record takes in the file. Programs that
+torch writes have up to 3.3 values per deflated byte.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
+from typing import Any, Final, Literal, TypeAlias
 
+import msgspec
 from msgspec.structs import replace
 
 from pt2kit import codec, schema
 from pt2kit.collector import no_collection
-from pt2kit.errors import GraphError, JsonError, SchemaError, VersionError
+from pt2kit.errors import GraphError, JsonError, LimitError, SchemaError, VersionError
 from pt2kit.jsontext import path_text
-from pt2kit.package.json_record import check_nodes, read_json
-from pt2kit.package.stored import StoredProgram
+from pt2kit.package.lazy import Lazy
+from pt2kit.package.stored import ReadContext, StoredModel, StoredProgram
 from pt2kit.tensors.bounds import check_device, is_device
+from pt2kit.versions.containers import METHOD, container_of, read_model
+from pt2kit.versions.identify import TRACES, find_version
+from pt2kit.versions.program import Upgraded, upgrade_program
+from pt2kit.versions.side_files import read_folder
+from pt2kit.zip.reader import Archive
 
-if TYPE_CHECKING:
-    from pt2kit.zip.reader import Archive
+FREE_VALUES: Final = 1_000_000
+"""Values that any record may have: some 60 MB as plain objects."""
+
+VALUES_PER_BYTE: Final = 6
+"""Values allowed beyond the minimum, for each byte that the record takes in the file."""
+
+FREE_NODES: Final = 30_000
+"""Nodes that any program may have: some 3 seconds of hashing."""
+
+BYTES_PER_NODE: Final = 12
+"""Bytes of the file for each further node; what torch writes takes 18 and more."""
+
+FREE_EXPRESSIONS: Final = 2_000_000
+"""Characters of different expressions that any program may have: some 3 seconds of parsing and comparing; and one more
+for each byte of the file. Programs that torch writes have some thousands."""
+
+_FEWEST_VALUES_OF_A_NODE: Final = 8
+_MARKS: Final = b'[{,"'
+_NOT_MARKS: Final = bytes(set(range(256)) - set(_MARKS))
+
+
+def read_json(archive: Archive, record: str, where: str) -> memoryview:
+    """Read a record of JSON text that has not far more values than the file has bytes for it.
+
+    Raises:
+        LimitError: it has (A18).
+        Pt2Error: as `Archive.read`.
+    """
+    data = archive.read(record)
+    allowed = FREE_VALUES + VALUES_PER_BYTE * archive.records[record].compressed_size
+    # A value takes at least two bytes of text, except brackets inside brackets, of which there are few.
+    if 2 * allowed < data.nbytes and (count := _count(bytes(data), allowed)) > allowed:
+        raise LimitError(
+            f"{where}: expected at most {allowed:,} values in a record of this size in the file, got {count:,}",
+            rule="A18",
+        )
+    return data
+
+
+def check_nodes(program: schema.ExportedProgram, packed: int, nbytes: int, where: str) -> None:
+    """Refuse a program of far more nodes, or of far longer expressions, than the file has bytes for it.
+
+    Args:
+        program: the program.
+        packed: bytes that its record takes in the file.
+        nbytes: bytes of its text.
+        where: the record's name, for messages.
+
+    Raises:
+        LimitError: it has more (A18).
+    """
+    allowed = FREE_NODES + packed // BYTES_PER_NODE
+    if nbytes < allowed * _FEWEST_VALUES_OF_A_NODE:
+        return
+    count, graphs = 0, [program.graph_module.graph]
+    expressions: set[str] = set()
+    while graphs:
+        graph = graphs.pop()
+        count += len(graph.nodes)
+        expressions.update(_expressions(graph))
+        graphs += [
+            named.arg.value.graph
+            for node in graph.nodes
+            for named in node.inputs
+            if isinstance(named.arg.value, schema.GraphArgument)
+        ]
+    if count > allowed:
+        raise LimitError(
+            f"{where}: expected at most {allowed:,} nodes in a record of this size in the file, got {count:,}",
+            rule="A18",
+        )
+    if (length := sum(map(len, expressions))) > FREE_EXPRESSIONS + packed:
+        raise LimitError(
+            f"{where}: expected expressions of at most {FREE_EXPRESSIONS + packed:,} characters together in a record "
+            f"of this size in the file, got {length:,}",
+            rule="A18",
+        )
+
+
+def _expressions(graph: schema.Graph) -> Iterator[str]:
+    """Yield the text of each symbolic size and number of a graph."""
+    sizes = (size for meta in graph.tensor_values.values() for size in (*meta.sizes, *meta.strides))
+    offsets = (meta.storage_offset for meta in graph.tensor_values.values())
+    symbolic = chain(sizes, offsets, *(table.values() for table in (graph.sym_int_values, graph.sym_float_values)))
+    for number in chain(symbolic, graph.sym_bool_values.values()):
+        if isinstance(number.value, schema.SymExpr):
+            yield number.value.expr_str
+
+
+def _count(raw: bytes, enough: int) -> int:
+    """Count values: commas and opening brackets outside strings; inside as well if these are few enough."""
+    rough = raw.count(b",") + raw.count(b"{") + raw.count(b"[")
+    if rough <= enough:
+        return rough
+    if b"\\" in raw:
+        raw = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
+    marks = raw.translate(None, _NOT_MARKS).replace(b'""', b"")
+    return len(re.sub(rb'"[^"]*"', b"", marks))
+
 
 ReadOlder: TypeAlias = "Callable[[memoryview, str, SchemaError | JsonError | None], StoredProgram]"
 """(JSON, the record's name, why it does not have the current form) -> a program of an older schema."""
@@ -142,3 +257,159 @@ def check_stated(program: schema.ExportedProgram, where: str) -> None:
         if not is_device(values[name].device):
             place = path_text(("graph_module", "graph", "tensor_values", name))
             check_device(f"{where}: {place}", values[name].device)
+
+
+def read_older(
+    data: memoryview,
+    where: str,
+    context: ReadContext,
+    method: str | None = None,
+    refusal: SchemaError | JsonError | None = None,
+) -> StoredProgram:
+    """Read a program of any version.
+
+    Args:
+        data: its JSON.
+        where: the record's name, for messages.
+        context: data that it may need.
+        method: which program of a container is meant; None for the one there is, or "forward".
+        refusal: why it does not have the current form, if that was tried before.
+
+    Raises:
+        JsonError: no JSON document.
+        VersionError: a version that no table describes.
+        Pt2Error: as `versions.program.raise_program`.
+    """
+    try:
+        tree = codec.parse(data, where, bare_literals=True)
+    except JsonError:
+        if refusal is not None:
+            raise refusal from None
+        raise
+    stated = tree.get("schema_version") if isinstance(tree, dict) else None
+    if is_current_shape(stated):
+        return _read_typed(data, tree, where, refusal)
+    if (kind := container_of(tree)) is not None:
+        return _read_method(tree, kind, method, where)
+    if refusal is not None and not _says_its_version(tree):
+        raise refusal
+    external = None if context.folder is None else read_folder(context.folder)
+    raised = upgrade_program(tree, where, namedtuples=context.namedtuples, read_external=external)
+    return _stored(raised, where)
+
+
+def list_programs(data: memoryview, where: str, model: str) -> Mapping[str, str | None]:
+    """Name the programs of a record: one, or the methods of a container.
+
+    Args:
+        data: its JSON.
+        where: the record's name, for messages.
+        model: the name of a program alone, and the first part of the names of methods.
+
+    Returns:
+        name of a program -> method of the container; None for a program alone.
+
+    Raises:
+        JsonError, LimitError: no JSON document.
+        SchemaError, VersionError: it is no program of a version that is read (M4, M5).
+
+    Cost: of a current program only the top level is read, and decoding it reports errors inside; others are
+        parsed whole.
+    """
+    if _is_program_of_today(data):
+        return {model: None}
+    tree = codec.parse(data, where, bare_literals=True)
+    match container_of(tree):
+        case "Model":
+            program_tree = tree["program"]
+        case "Program":
+            program_tree = tree
+        case _:
+            find_version(tree, where)
+            return {model: None}
+    methods = program_tree.get("methods") if isinstance(program_tree, dict) else None
+    if not isinstance(methods, dict) or not methods:
+        return {model: None}  # reading it reports what is wrong
+    if len(methods) == 1:
+        return {model: next(iter(methods))}
+    return {model if method == METHOD else f"{model}.{method}": method for method in methods}
+
+
+class _Top(msgspec.Struct):
+    """Fields that the top level of a program has and that of a container has not."""
+
+    graph_module: msgspec.Raw
+    schema_version: schema.SchemaVersion
+
+
+def _is_program_of_today(data: memoryview) -> bool:
+    """Return whether JSON is a program that the typed pass is for, by its top level."""
+    try:
+        return is_current_shape(msgspec.json.decode(data, type=_Top).schema_version)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return False
+
+
+def _read_typed(data: memoryview, tree: Any, where: str, refusal: SchemaError | JsonError | None) -> StoredProgram:
+    """Return a program of the current form in an older layout, or one that was refused."""
+    if isinstance(refusal, SchemaError):
+        raise version_error(tree, where, refusal) or refusal
+    if refusal is not None:
+        raise refusal
+    try:
+        return from_current(codec.decode(data, schema.ExportedProgram, where), where)
+    except SchemaError as error:
+        raise version_error(tree, where, error) or error from None
+
+
+def _says_its_version(tree: Any) -> bool:
+    """Return whether a record that is no current program is an older one: by its version, or by being a draft."""
+    if not isinstance(tree, dict):
+        return False
+    match tree.get("schema_version"):
+        case bool():
+            return False
+        case int():
+            return True
+        case {"major": int(major), "minor": int(minor)}:
+            return bool not in (type(major), type(minor))
+    return "schema_version" not in tree and {"graph", "parameters", "buffers"} <= tree.keys()
+
+
+def _stored(raised: Upgraded, where: str, model: StoredModel | None = None) -> StoredProgram:
+    decoded = codec.convert(raised.tree, schema.ExportedProgram, where)
+    version = TRACES if raised.found.table == TRACES else raised.found.number
+    side_inputs = (raised.notes, raised.weights, raised.constants, model)
+    return StoredProgram(decoded.value, version, decoded.unknown, *side_inputs, is_raised=True)
+
+
+def _read_method(
+    tree: dict[str, Any], kind: Literal["Model", "Program"], method: str | None, where: str
+) -> StoredProgram:
+    """Return one method of a container; the others are not upgraded, and delegates only on access."""
+    program_tree = tree["program"] if kind == "Model" else tree
+    methods = program_tree.get("methods") if isinstance(program_tree, dict) else None
+    if isinstance(methods, dict):
+        program_tree = {**program_tree, "methods": {(name := _chosen(methods, method, where)): methods[name]}}
+    model = read_model({**tree, "program": program_tree, "delegates": {}} if kind == "Model" else program_tree, where)
+    delegates = tree.get("delegates", {})
+    if not isinstance(delegates, dict):
+        raise SchemaError(f"{where}: $.delegates: expected an object, got {type(delegates).__name__}", rule="M1")
+
+    def read_delegate(name: str) -> Mapping[str, schema.ExportedProgram]:
+        place = f"{where}: delegate {name!a}"
+        delegate_methods = read_model(delegates[name], place).methods
+        return {key: _stored(raised, place).program for key, raised in delegate_methods.items()}
+
+    [(name, raised)] = model.methods.items()
+    lazy: Lazy[Mapping[str, schema.ExportedProgram]] = Lazy(tuple(delegates), read_delegate)
+    side_inputs = StoredModel(model.name, name, lazy, model.weight_paths, model.constant_paths, model.devices)
+    return _stored(raised, where, side_inputs)
+
+
+def _chosen(methods: Mapping[str, Any], method: str | None, where: str) -> str:
+    wanted = method if method is not None else METHOD if METHOD in methods or len(methods) != 1 else next(iter(methods))
+    if wanted not in methods:
+        shown = ", ".join(map(ascii, list(methods)[:20])) or "none"
+        raise SchemaError(f"{where}: expected a method {wanted!a}, got {shown}", rule="M5")
+    return wanted

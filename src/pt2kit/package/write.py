@@ -18,9 +18,8 @@ from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.programs import DIRECT_SINCE
 from pt2kit.package.write_external import SHARD_BYTES, check_name, plan, raw_weights, write_files
-from pt2kit.zip.opening import FileLike, is_url
-from pt2kit.zip.replacement import replacing
-from pt2kit.zip.target import not_while_reading
+from pt2kit.zip.listing import FileLike, is_url
+from pt2kit.zip.target import not_while_reading, replacing
 from pt2kit.zip.writer import ArchiveWriter
 
 _DEFLATED: Final = frozenset(("program", "weights config", "constants config"))

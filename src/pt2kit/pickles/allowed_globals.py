@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from pt2kit.pickles import builtin_reducers, tensor_reducers
 from pt2kit.pickles import builtin_reducers as pickle_plain
-from pt2kit.pickles import numpy_reducers as pickle_numpy
-from pt2kit.pickles import tensor_kind_reducers as pickle_tensor_kinds
 from pt2kit.pickles import tensor_reducers as pickle_tensors
 from pt2kit.pickles.argument_checks import Handler
 from pt2kit.pickles.tensor_subclasses import OPTIONS, SUBCLASSES, WRAPPER
@@ -25,14 +24,14 @@ _REBUILD: Mapping[str, Handler] = MappingProxyType(
         "torch._utils._rebuild_tensor_v3": pickle_tensors.rebuild_tensor_v3,
         "torch._utils._rebuild_parameter": pickle_tensors.rebuild_parameter,
         "torch._utils._rebuild_parameter_with_state": pickle_tensors.rebuild_parameter_with_state,
-        "torch._utils._rebuild_qtensor": pickle_tensor_kinds.rebuild_qtensor,
-        "torch._utils._rebuild_sparse_tensor": pickle_tensor_kinds.rebuild_sparse_tensor,
-        "torch._utils._rebuild_sparse_csr_tensor": pickle_tensor_kinds.rebuild_sparse_tensor,
-        "torch._utils._rebuild_nested_tensor": pickle_tensor_kinds.rebuild_nested_tensor,
-        "torch._utils._rebuild_meta_tensor_no_storage": pickle_tensor_kinds.rebuild_meta_tensor,
-        "torch._utils._rebuild_device_tensor_from_numpy": pickle_tensor_kinds.rebuild_device_tensor,
-        "torch._utils._rebuild_device_tensor_from_cpu_tensor": pickle_tensor_kinds.rebuild_device_tensor,
-        "torch._utils._rebuild_xla_tensor": pickle_tensor_kinds.rebuild_device_tensor,
+        "torch._utils._rebuild_qtensor": tensor_reducers.rebuild_qtensor,
+        "torch._utils._rebuild_sparse_tensor": tensor_reducers.rebuild_sparse_tensor,
+        "torch._utils._rebuild_sparse_csr_tensor": tensor_reducers.rebuild_sparse_tensor,
+        "torch._utils._rebuild_nested_tensor": tensor_reducers.rebuild_nested_tensor,
+        "torch._utils._rebuild_meta_tensor_no_storage": tensor_reducers.rebuild_meta_tensor,
+        "torch._utils._rebuild_device_tensor_from_numpy": tensor_reducers.rebuild_device_tensor,
+        "torch._utils._rebuild_device_tensor_from_cpu_tensor": tensor_reducers.rebuild_device_tensor,
+        "torch._utils._rebuild_xla_tensor": tensor_reducers.rebuild_device_tensor,
     }
 )
 
@@ -75,10 +74,10 @@ CALLS: Mapping[str, Handler] = MappingProxyType(
         "builtins.slice": pickle_plain.make_slice,
         "builtins.range": pickle_plain.make_range,
         "_codecs.encode": pickle_plain.encode,
-        "numpy.dtype": pickle_numpy.make_dtype,
-        **{f"numpy.{core}.multiarray.scalar": pickle_numpy.make_scalar for core in ("core", "_core")},
-        **{f"numpy.{core}.multiarray._reconstruct": pickle_numpy.reconstruct for core in ("core", "_core")},
-        **{f"numpy.{core}.numeric._frombuffer": pickle_numpy.from_buffer for core in ("core", "_core")},
+        "numpy.dtype": builtin_reducers.make_dtype,
+        **{f"numpy.{core}.multiarray.scalar": builtin_reducers.make_scalar for core in ("core", "_core")},
+        **{f"numpy.{core}.multiarray._reconstruct": builtin_reducers.reconstruct for core in ("core", "_core")},
+        **{f"numpy.{core}.numeric._frombuffer": builtin_reducers.from_buffer for core in ("core", "_core")},
     }
 )
 """Handler for calls of each global."""

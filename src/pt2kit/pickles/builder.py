@@ -10,7 +10,7 @@ from msgspec.structs import force_setattr
 
 from pt2kit.errors import UnsupportedError
 from pt2kit.messages import printable
-from pt2kit.pickles import numpy_reducers as pickle_numpy
+from pt2kit.pickles import builtin_reducers
 from pt2kit.pickles import values as pickle_values
 from pt2kit.pickles.allowed_globals import CALLS, CONSTANTS, INERT, name_global
 from pt2kit.pickles.argument_checks import check_count
@@ -102,9 +102,9 @@ class _Builder:
 
     def build(self, target: Any, state: Any) -> None:
         if isinstance(target, NumpyDType):
-            pickle_numpy.build_dtype(self.budget, target, state)
+            builtin_reducers.build_dtype(self.budget, target, state)
         elif isinstance(target, NumpyArray):
-            pickle_numpy.build_array(self.budget, target, state)
+            builtin_reducers.build_array(self.budget, target, state)
         elif isinstance(target, PickledDict):
             target.attributes = self._attributes(state)
         elif isinstance(target, Opaque):

@@ -13,6 +13,8 @@ that they can be traversed. Storages are views into the payload, read on access.
 
 Not read, but named: files of torch before 1.6 and of `_use_new_zipfile_serialization=False`, tar files, bare pickles,
 TorchScript archives, TorchBind objects, payloads of big-endian machines.
+
+Find the pickle stream in the bytes of a payload, and name other kinds of payloads that torch would accept.
 """
 
 from __future__ import annotations
@@ -20,20 +22,140 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Any
 
+from pt2kit.errors import LimitError, PayloadError, Pt2Error, UnsupportedError
 from pt2kit.messages import printable
 from pt2kit.pickles.allowed_globals import is_plain
-from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS, Budget, PickleLimits
+from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS, Budget, PickleLimits, check_tree
 from pt2kit.pickles.builder import StorageRecord, build
-from pt2kit.pickles.container import (
-    check_byteorder,
-    is_zip,
-    open_payload,
-    read_stream,
-    refuse_other,
-    scan_other,
-)
-from pt2kit.pickles.scan import Uses, refusal, scan
-from pt2kit.pickles.value_limits import check_tree
+from pt2kit.pickles.scan import Uses, name_paths, refusal, scan
+from pt2kit.zip.reader import Archive, open_archive
+
+ZIP_MAGIC = b"PK\x03\x04"
+"""Signature by which torch recognizes a zip; it has no effect anywhere else than at the start of a payload."""
+
+_LEGACY_MAGIC = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+_LEGACY_PICKLES = 5
+_TAR_MAGIC = b"ustar"
+_TAR_MAGIC_AT = 257
+_STREAM = "data.pkl"
+
+
+def is_zip(data: memoryview) -> bool:
+    """Return whether torch would open `data` as a zip."""
+    return bytes(data[:4]) == ZIP_MAGIC
+
+
+def open_payload(data: memoryview, where: str) -> tuple[Archive, str]:
+    """Open the zip that torch.save wrote.
+
+    Args:
+        data: its bytes; not copied.
+        where: the record that holds it, for messages.
+
+    Returns:
+        the archive and the name of its root folder.
+
+    Raises:
+        ArchiveError: a zip that not every reader understands alike.
+        PayloadError: not one `data.pkl` under one root folder.
+        UnsupportedError: a TorchScript archive.
+    """
+    archive = open_archive(data, name=where)
+    names = archive.records.keys()
+    roots = sorted({name.split("/")[0] for name in names})
+    for root in roots:
+        if f"{root}/constants.pkl" in names or any(name.startswith(f"{root}/code/") for name in names):
+            raise UnsupportedError(
+                f"{where}: expected a zip of torch.save, got a TorchScript archive (torch.jit.save); it holds code"
+            )
+    if len(roots) != 1 or f"{roots[0]}/{_STREAM}" not in names:
+        shown = ", ".join(printable(name, 60) for name in list(names)[:5]) or "no records"
+        raise PayloadError(f"{where}: expected one root folder with {_STREAM}, as torch.save writes, got {shown}")
+    return archive, roots[0]
+
+
+def check_byteorder(archive: Archive, root: str, where: str) -> None:
+    """Check that the storages are little-endian; a payload of torch before 2.1 does not state it and counts as such.
+
+    Raises:
+        UnsupportedError: they are big-endian.
+        PayloadError: neither.
+    """
+    name = f"{root}/byteorder"
+    if name not in archive.records:
+        return
+    if archive.records[name].size > len("little"):
+        raise PayloadError(f"{where}: byteorder: expected little or big, got {archive.records[name].size} bytes")
+    order = bytes(archive.read(name))
+    if order == b"big":
+        raise UnsupportedError(
+            f"{where}: byteorder: expected little, got big; load the file with torch and save it again on a "
+            "little-endian machine"
+        )
+    if order != b"little":
+        raise PayloadError(f"{where}: byteorder: expected little or big, got {order!r}")
+
+
+def read_stream(archive: Archive, root: str, where: str, limits: PickleLimits) -> bytes:
+    """Read the pickle stream, as a copy.
+
+    Raises:
+        LimitError: it is longer than `limits.stream_bytes`.
+        ArchiveError: the record is damaged.
+    """
+    name = f"{root}/{_STREAM}"
+    size = archive.records[name].size
+    if size > limits.stream_bytes:
+        raise LimitError(f"{where}: {_STREAM}: expected at most {limits.stream_bytes} bytes, got {size}")
+    return bytes(archive.read(name))
+
+
+def scan_other(data: memoryview, where: str, limits: PickleLimits, uses: Uses) -> tuple[str, Pt2Error | None]:
+    """Scan a payload that is no zip, as torch would unpickle it.
+
+    Args:
+        data: the payload.
+        where: the record that holds it, for messages.
+        limits: bounds on the stream.
+        uses: the globals it refers to are added here.
+
+    Returns:
+        its kind, in words, and the error that ended the stream too early, if any.
+
+    Raises:
+        UnsupportedError: a tar file.
+        PayloadError: no pickle either.
+    """
+    head = bytes(data[:512])
+    if head[_TAR_MAGIC_AT:].startswith(_TAR_MAGIC):
+        raise UnsupportedError(f"{where}: expected a zip of torch.save, got a tar file, as torch before 0.1.10 wrote")
+    legacy = head[:1] == b"\x80" and _LEGACY_MAGIC in head[:32]
+    stream = bytes(data[: limits.stream_bytes])
+    end, broken = scan(stream, where, limits, 0, uses)
+    for _ in range(_LEGACY_PICKLES - 1 if legacy else 0):
+        if broken is None:
+            end, broken = scan(stream, where, limits, end, uses)
+    if broken is not None and not uses.seen and head[:1] != b"\x80":
+        start = head[:8].hex(" ") or "no bytes"
+        raise PayloadError(f"{where}: expected a zip of torch.save (starting 50 4b 03 04), got {start}")
+    if legacy:
+        return "a file of the form that torch wrote before 1.6", broken
+    return "a bare pickle", broken
+
+
+def refuse_other(data: memoryview, where: str, limits: PickleLimits, trust: Set[str]) -> UnsupportedError:
+    """Return the error that refuses a payload that is no zip, with the globals it refers to.
+
+    Raises:
+        UnsupportedError: a tar file.
+        PayloadError: no pickle either.
+    """
+    uses = Uses()
+    kind, _ = scan_other(data, where, limits, uses)
+    refused = uses.refused(trust)
+    rest = f" that refers to {name_paths(refused)}" if refused else "; save its content again with a current torch"
+    return UnsupportedError(f"{where}: expected a zip as torch.save writes since 1.6, got {kind}{rest}")
+
 
 __all__ = ["DEFAULT_PICKLE_LIMITS", "PickleLimits", "globals_in", "is_plain", "read_payload"]
 

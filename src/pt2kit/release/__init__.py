@@ -23,19 +23,18 @@ from pt2kit.front_door import front_door
 
 if TYPE_CHECKING:
     from pt2kit.release.conversion import HARMLESS as HARMLESS
+    from pt2kit.release.conversion import Report as Report
+    from pt2kit.release.conversion import Side as Side
     from pt2kit.release.conversion import convert as convert
-    from pt2kit.release.report import Report as Report
-    from pt2kit.release.report import Side as Side
     from pt2kit.versions.conversion_log import Note as Note
-    from pt2kit.versions.opset.operator_change import OperatorChange as OperatorChange
-    from pt2kit.versions.opset.operator_change import Replacement as Replacement
+    from pt2kit.versions.opset.changes import OperatorChange as OperatorChange
+    from pt2kit.versions.opset.changes import Replacement as Replacement
 
 __getattr__, __dir__, __all__ = front_door(
     __name__,
     {
-        "conversion": "HARMLESS convert",
+        "conversion": "HARMLESS Report Side convert",
         "pt2kit.versions.conversion_log": "Note",
         "pt2kit.versions.opset.changes": "OperatorChange Replacement",
-        "report": "Report Side",
     },
 )

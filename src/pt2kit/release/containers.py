@@ -14,9 +14,8 @@ from pt2kit import codec
 from pt2kit.package import record_names as names
 from pt2kit.package.plan import Numbering, Planned, PlannedPickle, PlannedRecord, of_bytes, of_storage
 from pt2kit.package.stored import Kind
-from pt2kit.release.descriptions import Descriptions, Plain
 from pt2kit.release.destinations import Destination
-from pt2kit.release.models import Model, Outcome, fitting, metas, sample_inputs
+from pt2kit.release.models import Descriptions, Model, Outcome, Plain, fitting, metas, sample_inputs
 from pt2kit.release.programs import Requested, convert_program, lower_tree
 from pt2kit.schema import TensorMeta
 from pt2kit.tensors.view import TensorView

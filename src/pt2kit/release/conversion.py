@@ -2,6 +2,8 @@
 
 Everything is planned before the target is touched: programs are converted to the version, payloads get their places,
 and everything without a place is collected. Only a plan without obstacles is written.
+
+Report of a conversion as data: its source, its target, changes and losses.
 """
 
 from __future__ import annotations
@@ -10,11 +12,11 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from tempfile import TemporaryFile
-from typing import IO, Final
+from typing import IO, Any, Final
 
-from pt2kit.errors import ArchiveError, ConversionError
+from pt2kit.errors import ArchiveError, ConversionError, Problem
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.bare_json import BareJson
 from pt2kit.package.open import Package, open_package
@@ -25,14 +27,85 @@ from pt2kit.release.destinations import Destination, find_destination, own_desti
 from pt2kit.release.models import Model, Outcome, convert_model, find_model
 from pt2kit.release.other_records import free_numbers, plan_other_records
 from pt2kit.release.programs import Requested, operators
-from pt2kit.release.report import Report, Side
 from pt2kit.versions.conversion_log import HARMLESS as OF_PROGRAMS
 from pt2kit.versions.conversion_log import Note, obstacles
 from pt2kit.versions.identify import DRAFT
-from pt2kit.versions.opset.operator_change import OperatorChange
-from pt2kit.zip.opening import FileLike
+from pt2kit.versions.opset.changes import OperatorChange
+from pt2kit.zip.listing import FileLike
 from pt2kit.zip.target import not_while_reading, open_target
 from pt2kit.zip.writer import ArchiveWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One end of a conversion.
+
+    Args:
+        schema: the version of the programs: "8.20"; "8.14, 8.20" where they differ.
+        layout: how the records are arranged: "archive", "archive-2.8", "plain-zip", or that of a container.
+        release: the release of torch that writes this: "torch 2.4"; "" for a version that no release wrote.
+    """
+
+    schema: str
+    layout: str
+    release: str
+
+    def __str__(self) -> str:
+        return f"schema {self.schema}, {self.layout}{f' ({self.release})' if self.release else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Report of a conversion.
+
+    Args:
+        source, target: its two ends.
+        models: names of the programs, in order.
+        notes: changes that keep the meaning, and losses; places name the record.
+        problems: facts that could not be judged, such as operators of an unknown namespace.
+    """
+
+    source: Side
+    target: Side
+    models: tuple[str, ...]
+    notes: tuple[Note, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def changed(self) -> tuple[Note, ...]:
+        """Return the parts that are written in another way and mean the same."""
+        return tuple(note for note in self.notes if note.kind == "changed")
+
+    @property
+    def lost(self) -> tuple[Note, ...]:
+        """Return the parts that the target has no place for, and that were dropped."""
+        return tuple(note for note in self.notes if note.kind == "lost")
+
+    def to_tree(self) -> dict[str, Any]:
+        """Return the report as plain JSON values."""
+        sides = {
+            name: {"schema": side.schema, "layout": side.layout, "release": side.release}
+            for name, side in (("source", self.source), ("target", self.target))
+        }
+        notes = [
+            {
+                "kind": note.kind,
+                "name": note.name,
+                "message": note.message,
+                "since": note.since,
+                "places": list(note.places),
+                "count": note.count,
+            }
+            for note in self.notes
+        ]
+        problems = [{"loc": one.loc, "rule": one.rule, "message": one.message} for one in self.problems]
+        return {**sides, "models": list(self.models), "notes": notes, "problems": problems}
+
+    def __str__(self) -> str:
+        lost = f"; lost: {', '.join(dict.fromkeys(note.name for note in self.lost))}" if self.lost else ""
+        count = len(self.changed)
+        return f"from {self.source} to {self.target}: {count} {'change' if count == 1 else 'changes'}{lost}"
+
 
 HARMLESS: Final = OF_PROGRAMS | {"sample_inputs"}
 """Losses that need no permission: the program's results, and the inputs that the older torch accepts, are the same."""

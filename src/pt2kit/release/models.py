@@ -1,9 +1,24 @@
-"""Convert one program of a package with its payloads to the records of another layout, and collect obstacles."""
+"""Convert one program of a package with its payloads to the records of another layout, and collect obstacles.
+
+Write tensors as raw records with the config that lists them: torch 2.9 and later.
+
+Names are grouped by storage and element type, as those releases do it: a record holds elements of one type, tied
+tensors and views share one. Empty storages share a record. Anything but a strided tensor is a torch.save file in a
+record.
+
+Describe views of tensors for writing torch.save files. No bytes are read.
+
+Tensors that shared a storage share one again, as long as they have one element type: torch reads all tensors over a
+storage of a file as elements of the first one's type.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from pt2kit import codec, schema
 from pt2kit.errors import UnsupportedError
@@ -11,16 +26,185 @@ from pt2kit.package import record_names as names
 from pt2kit.package.layouts.base import Parts
 from pt2kit.package.open import Package
 from pt2kit.package.payloads import stated_metas
-from pt2kit.package.plan import Numbering, Planned, PlannedPickle, PlannedRecord, copied, of_bytes
+from pt2kit.package.plan import Numbering, Planned, PlannedPickle, PlannedRecord, copied, of_bytes, of_storage
 from pt2kit.package.stored import Kind, Payload, StoredModel
-from pt2kit.pickles.values import PickledTensor
-from pt2kit.release.descriptions import Descriptions, Plain, plain_tensor
+from pt2kit.pickles.values import PickledStorage, PickledTensor, SparseTensor, TensorKind
 from pt2kit.release.destinations import Destination
 from pt2kit.release.programs import Converted, Requested, convert_program
-from pt2kit.release.records import listed_in, pack
-from pt2kit.tensors.compound import MetaView
+from pt2kit.schema import Device, Layout, ScalarType
+from pt2kit.tensors.bounds import contiguous_strides
+from pt2kit.tensors.compound import MetaView, SparseView
+from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.opaque import OpaquePayload
+from pt2kit.tensors.view import Storage, TensorView
 from pt2kit.versions.conversion_log import Note, SideInputs
+
+Described: TypeAlias = PickledTensor | SparseTensor
+Plain: TypeAlias = TensorView | SparseView
+"""The tensors that can be written in every layout."""
+
+_LAYOUTS = {
+    Layout.SparseCoo: "sparse_coo",
+    Layout.SparseCsr: "sparse_csr",
+    Layout.SparseCsc: "sparse_csc",
+    Layout.SparseBsr: "sparse_bsr",
+    Layout.SparseBsc: "sparse_bsc",
+}
+
+
+class Descriptions:
+    """Describes the tensors of one file; those that share a storage share it in the file."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Storage, ScalarType], PickledStorage] = {}
+
+    @property
+    def storages(self) -> tuple[PickledStorage, ...]:
+        """Return the storages of all tensors described so far."""
+        return tuple(self._known.values())
+
+    def describe(self, view: Plain) -> Described:
+        """Describe one tensor."""
+        if isinstance(view, TensorView):
+            return self._dense(view)
+        return SparseTensor(
+            _LAYOUTS[view.layout],
+            tuple(self._dense(part) for part in view.indices),
+            self._dense(view.values),
+            view.sizes,
+            view.is_coalesced,
+            view.requires_grad,
+            _kind(view.is_param),
+        )
+
+    def _dense(self, view: TensorView) -> PickledTensor:
+        return PickledTensor(
+            self._storage(view),
+            DTYPES[view.dtype].name,
+            view.sizes,
+            view.strides,
+            view.storage_offset,
+            view.requires_grad,
+            _kind(view.is_param),
+            view.conj,
+            view.neg,
+        )
+
+    def _storage(self, view: TensorView) -> PickledStorage:
+        storage = view.storage
+        known = self._known.get((storage, view.dtype))
+        if known is None:
+            whole = storage.nbytes - storage.nbytes % view.itemsize
+            known = PickledStorage(
+                storage.record,
+                DTYPES[view.dtype].name,
+                whole,
+                device_text(view.device),
+                lambda: storage.read(keep=False),
+            )
+            self._known[storage, view.dtype] = known
+        return known
+
+
+def plain_tensor(payload: Payload) -> Plain:
+    """Return the tensor of a payload.
+
+    Raises:
+        UnsupportedError: one that only code can rebuild, or of a kind that is not written.
+    """
+    view = payload.view() if isinstance(payload, OpaquePayload) else payload
+    if isinstance(view, TensorView | SparseView):
+        return view
+    kind = type(view).__name__.removesuffix("View").lower()
+    raise UnsupportedError(f"{view.name!r}: expected a dense or a sparse tensor, got a {kind} one")
+
+
+def device_text(device: Device) -> str:
+    """Return a device as torch prints it: "cpu", "cuda:1"."""
+    return device.type if device.index is None else f"{device.type}:{device.index}"
+
+
+def _kind(is_param: bool) -> TensorKind:
+    return "parameter" if is_param else "tensor"
+
+
+Metas = Mapping[str, schema.TensorMeta]
+"""The graph's description of each weight or constant, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """The weights or the constants of one program as records.
+
+    Args:
+        records: in the order in which they are written.
+        config: lists them.
+    """
+
+    records: tuple[Planned, ...]
+    config: schema.PayloadConfig
+
+
+def pack(payloads: Mapping[str, Plain], metas: Metas, numbering: Numbering, name_of: Callable[[int], str]) -> Packed:
+    """Arrange payloads as raw records.
+
+    Args:
+        payloads: name -> view.
+        metas: the graph's descriptions; for anything but strided tensors.
+        numbering: assigns records their numbers.
+        name_of: makes the name of a record of a number.
+    """
+    records: list[Planned] = []
+    config: dict[str, schema.PayloadMeta] = {}
+    groups: dict[object, list[tuple[str, TensorView]]] = {}
+    for name, payload in payloads.items():
+        if isinstance(payload, TensorView):
+            groups.setdefault(_group(payload), []).append((name, payload))
+            continue
+        known = Descriptions()
+        record = numbering.take(name_of)
+        records.append(PlannedPickle(record, known.describe(payload), known.storages))
+        config[name] = schema.PayloadMeta(_last(record), payload.is_param, True, metas.get(name))
+    for group in groups.values():
+        record = numbering.take(name_of)
+        records.append(_raw(record, group[0][1]))
+        for name, view in group:
+            config[name] = schema.PayloadMeta(_last(record), view.is_param, False, _meta(view))
+    return Packed(tuple(records), schema.PayloadConfig(config))
+
+
+def listed_in(package: Package, config: str) -> Iterable[str]:
+    """Return the full names of the records that a config lists, each once."""
+    folder = config.rpartition("/")[0]
+    listed = codec.decode(package.archive.read(config), schema.PayloadConfig, package.relative(config)).value
+    return dict.fromkeys(f"{folder}/{meta.path_name}" for meta in listed.config.values())
+
+
+def _group(view: TensorView) -> object:
+    """Return the key that tensors of one record share."""
+    if view.conj or view.neg:
+        return id(view)
+    return (view.storage, view.dtype) if view.storage.nbytes else (None, view.dtype)
+
+
+def _raw(record: str, view: TensorView) -> PlannedRecord:
+    """Return the storage of a tensor; its elements if it has a lazy conjugate or negative bit."""
+    if view.conj or view.neg:
+        return PlannedRecord(record, view.nbytes, view.contiguous_bytes)
+    return of_storage(record, view.storage, view.itemsize)
+
+
+def _meta(view: TensorView) -> schema.TensorMeta:
+    meta = view.meta()
+    if not (view.conj or view.neg):
+        return meta
+    strides = [schema.SymInt(as_int=stride) for stride in contiguous_strides(view.sizes)]
+    return replace(meta, strides=strides, storage_offset=schema.SymInt(as_int=0))
+
+
+def _last(record: str) -> str:
+    return record.rpartition("/")[2]
+
 
 Payloads = Mapping[str, Payload]
 

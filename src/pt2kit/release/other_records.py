@@ -9,8 +9,7 @@ from pt2kit.package.layouts.base import PLAIN_MODEL
 from pt2kit.package.open import Package
 from pt2kit.package.plan import Numbering, Planned, copied
 from pt2kit.release.destinations import Destination
-from pt2kit.release.models import Model
-from pt2kit.release.records import listed_in
+from pt2kit.release.models import Model, listed_in
 from pt2kit.versions.conversion_log import Note
 
 _SINCE = "8.8"

@@ -14,15 +14,14 @@ from pt2kit import codec, schema
 from pt2kit.codec.unknown import put_back
 from pt2kit.errors import Problem
 from pt2kit.jsontext import Path
-from pt2kit.node_metadata.addresses import AddressNumbers
+from pt2kit.node_metadata.redaction import AddressNumbers
 from pt2kit.package.open import Package
 from pt2kit.package.stored import StoredModel, StoredProgram
 from pt2kit.versions.check import too_deep
 from pt2kit.versions.containers import map_devices
 from pt2kit.versions.conversion_log import ConversionLog, Note, SideInputs
 from pt2kit.versions.operator_calls import fit_calls
-from pt2kit.versions.opset.changes import EXPECTED, convert_opset
-from pt2kit.versions.opset.operator_change import OperatorChange
+from pt2kit.versions.opset.changes import EXPECTED, OperatorChange, convert_opset
 from pt2kit.versions.program import Downgraded, try_to_lower
 from pt2kit.versions.rewrite import rewrite
 

@@ -14,7 +14,7 @@ from pt2kit import schema
 from pt2kit.errors import GraphError, LimitError, UnsupportedError
 from pt2kit.graph.calls import OperatorName, plain
 from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, Source, node_label, walk
-from pt2kit.graph.view import operator_name
+from pt2kit.graph.values import operator_name
 from pt2kit.messages import printable, quote
 from pt2kit.runtime.arrays import ARRAYS, DTYPE, DType, cast, compute_type, kind
 from pt2kit.runtime.table import Kernel, find_kernel

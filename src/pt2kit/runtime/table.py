@@ -19,7 +19,7 @@ Kernel = Callable[..., Any]
 K = TypeVar("K", bound=Kernel)
 
 FAMILIES: Final = (
-    "activations", "attention", "comparing", "conversions", "convolutions", "creation", "elementwise", "fft",
+    "activations", "attention", "comparing", "convolutions", "creation", "elementwise", "fft",
     "gradients", "higher_order", "indexing", "joining", "linalg", "losses", "normalization", "pooling", "products",
     "quantized", "random", "recurrent", "reductions", "resampling", "scattering", "sorting", "special", "symbolic",
     "views",

@@ -1,4 +1,7 @@
-"""Options of sanitizing by name: extra files, metadata and paths to remove."""
+"""Options of sanitizing by name: extra files, metadata and paths to remove.
+
+Detection of file types for extra files: a description of a file that is not text.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from pt2kit.errors import UnsupportedError
+from pt2kit.errors import Pt2Error, UnsupportedError
 from pt2kit.node_metadata.redaction import PROVENANCE_KEYS, STACK_TRACE_KEYS
 from pt2kit.package import record_names as names
+from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS
+from pt2kit.pickles.scan import Uses, scan
 
 DROPS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -81,3 +86,36 @@ def _check_names(argument: str, given: object) -> None:
         raise TypeError(f"{argument}: expected a collection of names, got one text; write {argument}=[{given[:80]!r}]")
     if not isinstance(given, Collection) or not all(isinstance(name, str) for name in given):
         raise TypeError(f"{argument}: expected a collection of names, got {type(given).__name__}: {given!r:.80}")
+
+
+_ZIP_MARKS = (b"PK\x03\x04", b"PK\x05\x06")
+
+
+def not_text(content: memoryview, where: str) -> str:
+    """Return what kind of file it is if it is no text: "a zip archive".
+
+    A text counts as a pickle where unpickling it would come to an end, or would call something before it breaks off.
+
+    Args:
+        content: its bytes.
+        where: its record, for messages.
+    """
+    raw = bytes(content)
+    if any(mark in raw for mark in _ZIP_MARKS):
+        return "a zip archive"
+    if raw and _is_pickle(raw, where):
+        return "a pickle"
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return f"no text: byte {error.start} is not UTF-8"
+    return ""
+
+
+def _is_pickle(raw: bytes, where: str) -> bool:
+    uses = Uses()
+    try:
+        _, broken = scan(raw[: DEFAULT_PICKLE_LIMITS.stream_bytes], where, DEFAULT_PICKLE_LIMITS, 0, uses)
+    except Pt2Error:
+        return False
+    return broken is None or bool(uses.changed or uses.shaped)

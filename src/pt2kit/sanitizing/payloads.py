@@ -18,11 +18,10 @@ from pt2kit.pickles.values import PickledTensor
 from pt2kit.schema import PayloadConfig, PayloadMeta
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.dtypes import DTYPES
+from pt2kit.tensors.export import AnyView
 from pt2kit.tensors.opaque import OpaquePayload
-from pt2kit.tensors.output import AnyView
 from pt2kit.tensors.pickled import from_pickled
-from pt2kit.tensors.storage import Storage
-from pt2kit.tensors.view import TensorView
+from pt2kit.tensors.view import Storage, TensorView
 
 KINDS = ("weights", "constants")
 _WHAT = {"weights": "weight", "constants": "constant"}

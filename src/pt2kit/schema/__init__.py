@@ -1,10 +1,11 @@
 """The format as types: the current version as classes, every released version as a frozen field table."""
 
-from pt2kit.schema.enums import ENUM_SINCE, ArgumentKind, Layout, MemoryFormat, ScalarType
 from pt2kit.schema.reflection import NAMES, TYPES, field_table
 from pt2kit.schema.types import (
+    ENUM_SINCE,
     AOTInductorModelPickleData,
     Argument,
+    ArgumentKind,
     BufferMutationSpec,
     ComplexValue,
     ConstantValue,
@@ -26,7 +27,9 @@ from pt2kit.schema.types import (
     InputTokenSpec,
     InputToParameterSpec,
     InputToTensorConstantSpec,
+    Layout,
     LossOutputSpec,
+    MemoryFormat,
     ModuleCallEntry,
     ModuleCallSignature,
     NamedArgument,
@@ -39,6 +42,7 @@ from pt2kit.schema.types import (
     PayloadConfig,
     PayloadMeta,
     RangeConstraint,
+    ScalarType,
     SchemaVersion,
     SymBool,
     SymBoolArgument,

@@ -12,7 +12,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from msgspec import NODEFAULT, UNSET, UnsetType
 from msgspec.structs import FieldInfo, fields
 
-from pt2kit.schema import enums, types
+from pt2kit.schema import types
 from pt2kit.schema.wire import Float, Union, Wire
 
 NAMES: tuple[str, ...] = (
@@ -74,7 +74,7 @@ NAMES: tuple[str, ...] = (
 )
 """Every type of the current version, in the order of the field tables."""
 
-TYPES: tuple[type[Any], ...] = tuple(getattr(enums, name, None) or getattr(types, name) for name in NAMES)
+TYPES: tuple[type[Any], ...] = tuple(getattr(types, name) for name in NAMES)
 """The classes of `NAMES`."""
 
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pt2kit.signature.export_signature import ExportBackwardSignature as ExportBackwardSignature
     from pt2kit.signature.export_signature import ExportGraphSignature as ExportGraphSignature
     from pt2kit.signature.export_signature import FxNode as FxNode
-    from pt2kit.signature.read import from_schema as from_schema
-    from pt2kit.signature.read import to_schema as to_schema
+    from pt2kit.signature.export_signature import from_schema as from_schema
+    from pt2kit.signature.export_signature import to_schema as to_schema
     from pt2kit.signature.specs import ArgumentSpec as ArgumentSpec
     from pt2kit.signature.specs import Constant as Constant
     from pt2kit.signature.specs import ConstantArgument as ConstantArgument
@@ -41,8 +41,7 @@ __getattr__, __dir__, __all__ = front_door(
     {
         "consistency": "problems",
         "convert": "argument_spec schema_argument",
-        "export_signature": "ExportBackwardSignature ExportGraphSignature FxNode",
-        "read": "from_schema to_schema",
+        "export_signature": "ExportBackwardSignature ExportGraphSignature FxNode from_schema to_schema",
         "specs": (
             "ArgumentSpec Constant ConstantArgument CustomObjArgument InputKind InputSpec OutputKind "
             "OutputSpec SymBoolArgument SymFloatArgument SymIntArgument TensorArgument TokenArgument"

@@ -11,9 +11,8 @@ from typing import Final, TypeVar
 from pt2kit import schema
 from pt2kit.errors import GraphError, Problem
 from pt2kit.messages import quote
-from pt2kit.schema.names import MAX_NAME, is_own_spelling
+from pt2kit.schema.versions import MAX_NAME, is_own_spelling
 from pt2kit.signature.convert import argument_spec, input_spec, output_spec
-from pt2kit.signature.order import order_problems
 from pt2kit.signature.specs import (
     ArgumentSpec,
     ConstantArgument,
@@ -27,6 +26,7 @@ from pt2kit.signature.specs import (
     SymIntArgument,
     TensorArgument,
     TokenArgument,
+    order_problems,
 )
 
 A = TypeVar("A")

@@ -6,6 +6,9 @@ one loss at most. Like torch's it can be changed: `replace_all_uses` renames in 
 object (`get_replace_hook`). The specs themselves are frozen; renaming puts new ones into the lists.
 
 Source: torch/export/graph_signature.py, torch 2.13.
+
+Reading and writing of signatures: `schema.GraphModule` to a verified `ExportGraphSignature`, and back to
+`schema.GraphSignature`.
 """
 
 from __future__ import annotations
@@ -15,8 +18,10 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Protocol, TypeVar
 
+from pt2kit import schema
 from pt2kit.errors import GraphError
-from pt2kit.signature.order import order_problems
+from pt2kit.signature.consistency import DEFAULT_WHERE, read_specs
+from pt2kit.signature.convert import schema_input_spec, schema_output_spec
 from pt2kit.signature.specs import (
     NAMED,
     ArgumentSpec,
@@ -26,6 +31,7 @@ from pt2kit.signature.specs import (
     InputSpec,
     OutputKind,
     OutputSpec,
+    order_problems,
 )
 
 S = TypeVar("S", InputSpec, OutputSpec)
@@ -232,3 +238,38 @@ def _renamed(specs: list[S], old: str, new: str) -> list[S]:
         replace(spec, arg=replace(spec.arg, name=new)) if isinstance(spec.arg, NAMED) and spec.arg.name == old else spec
         for spec in specs
     ]
+
+
+def from_schema(graph_module: schema.GraphModule, where: str = DEFAULT_WHERE) -> ExportGraphSignature:
+    """Read the signature of a graph module, and prove that it fits the graph (rules S1 to S14).
+
+    Args:
+        graph_module: the graph and its signature.
+        where: the place of the graph module, for messages ("models/model.json: $.graph_module").
+
+    Returns:
+        The signature; it shares nothing that can change with `graph_module`.
+
+    Cost: linear in the specs.
+
+    Raises:
+        GraphError: the first contradiction, with its place.
+    """
+    inputs: dict[int, InputSpec] = {}
+    outputs: dict[int, OutputSpec] = {}
+    for problem in read_specs(graph_module, where, inputs, outputs):
+        if problem.kind == "error":
+            raise GraphError(f"{problem.loc}: {problem.message}", rule=problem.rule)
+    return ExportGraphSignature(list(inputs.values()), list(outputs.values()))
+
+
+def to_schema(signature: ExportGraphSignature) -> schema.GraphSignature:
+    """Write a signature as the schema has it: the exact inverse of `from_schema`.
+
+    Raises:
+        UnsupportedError: a constant that the schema cannot hold where it stands.
+    """
+    return schema.GraphSignature(
+        [schema_input_spec(spec) for spec in signature.input_specs],
+        [schema_output_spec(spec) for spec in signature.output_specs],
+    )

@@ -20,13 +20,12 @@ if TYPE_CHECKING:
     from pt2kit.signing.files import sign as sign
     from pt2kit.signing.files import verify as verify
     from pt2kit.signing.statement import Difference as Difference
-    from pt2kit.signing.verified import Verified as Verified
+    from pt2kit.signing.statement import Verified as Verified
 
 __getattr__, __dir__, __all__ = front_door(
     __name__,
     {
         "files": "sign verify",
-        "statement": "Difference",
-        "verified": "Verified",
+        "statement": "Difference Verified",
     },
 )

@@ -9,6 +9,8 @@
 Digests are those of `pt2 digest`, so that the packing of the file, and metadata of nodes, make no difference. Other
 records than programs may be missing in the verified file, but not differ: PyTorch unpickles or loads some of them.
 Names are percent-encoded, so that a slash in one is no separator.
+
+`Verified`: the comparison of a file with its signature.
 """
 
 from __future__ import annotations
@@ -16,19 +18,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import quote as percent_encoded
 from urllib.parse import unquote
 
 from pt2kit.digests.compute import digest_parts
-from pt2kit.digests.hashing import PREFIX
-from pt2kit.digests.result import DEFINITION, PARTS
+from pt2kit.digests.result import DEFINITION, PARTS, PREFIX
 from pt2kit.errors import UnsupportedError
 from pt2kit.messages import quote
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
-from pt2kit.release.records import listed_in
-from pt2kit.tensors.output import Progress, no_progress
+from pt2kit.release.models import listed_in
+from pt2kit.tensors.export import Progress, no_progress
 
 TABLES: Final = (("weights", "tensors"), ("constants", "constant_tensors"))
 HARMLESS: Final = "metadata"
@@ -176,3 +177,28 @@ def _digested(package: Package) -> Iterator[str]:
 
 def _shown(found: str | None) -> str:
     return "nothing" if found is None else f"{PREFIX}{found}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """Comparison of a file with its authentic signature. True if the file is as signed.
+
+    Args:
+        signed: "meaning", the programs and other records, or "bytes", the file itself.
+        differences: the parts that are not as signed, by name; empty if there are none.
+        left_out: signed parts that are missing in the file, without changing its meaning: records that are no programs.
+        not_covered: parts of the file that a statement over the meaning does not cover.
+    """
+
+    signed: Literal["meaning", "bytes"]
+    differences: tuple[Difference, ...] = ()
+    left_out: tuple[str, ...] = ()
+    not_covered: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Return whether the file is as signed."""
+        return not self.differences
+
+    def __bool__(self) -> bool:
+        return self.ok

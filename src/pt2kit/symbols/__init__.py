@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from pt2kit.symbols.expr import fold as fold
     from pt2kit.symbols.expr import free_symbols as free_symbols
     from pt2kit.symbols.expr import substitute as substitute
-    from pt2kit.symbols.floats import float_from as float_from
     from pt2kit.symbols.functions import FUNCTIONS as FUNCTIONS
     from pt2kit.symbols.functions import Function as Function
+    from pt2kit.symbols.functions import float_from as float_from
     from pt2kit.symbols.guards import Guard as Guard
     from pt2kit.symbols.guards import Source as Source
     from pt2kit.symbols.guards import parse_guard as parse_guard
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pt2kit.symbols.kinds import kind as kind
     from pt2kit.symbols.kinds import require_int as require_int
     from pt2kit.symbols.plain import parse_str as parse_str
-    from pt2kit.symbols.printer import to_str as to_str
+    from pt2kit.symbols.plain import to_str as to_str
     from pt2kit.symbols.ranges import bounds as bounds
     from pt2kit.symbols.srepr import parse_srepr as parse_srepr
     from pt2kit.symbols.srepr import to_srepr as to_srepr
@@ -61,12 +61,10 @@ __getattr__, __dir__, __all__ = front_door(
             "Boolean Call DEFAULT_LIMITS Expr Float Infinity Integer Limits Rational Symbol "
             "default_assumptions fold free_symbols substitute"
         ),
-        "floats": "float_from",
-        "functions": "FUNCTIONS Function",
+        "functions": "FUNCTIONS Function float_from",
         "guards": "Guard Source parse_guard",
         "kinds": "Kind kind require_int",
-        "plain": "parse_str",
-        "printer": "to_str",
+        "plain": "parse_str to_str",
         "ranges": "bounds",
         "srepr": "parse_srepr to_srepr",
     },

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from pt2kit.errors import ExpressionError, LimitError
+from pt2kit.symbols.evaluation import NUMERIC
 from pt2kit.symbols.expr import Call, Expr, Float, Infinity, Integer, Leaf, Rational, fold, quote
 from pt2kit.symbols.functions import FUNCTIONS
-from pt2kit.symbols.numeric import NUMERIC
-from pt2kit.symbols.printer import to_str
+from pt2kit.symbols.plain import to_str
 
 WORD: Final = 64
 """Bits of a size, and of any number that an input is taken for."""

@@ -5,30 +5,56 @@
 What sympy's str() prints: Python's operators, `Eq(..)` and `Ne(..)`, `&`, `|`, `^` and `~` between truth values, calls
 by class name, pairs in brackets inside `Piecewise`, `oo` and `int_oo`. `/` is exact division. The text does not say
 what is assumed about a symbol; `default_assumptions` has torch's assumptions about one of that name.
+
+Printer of the str dialect, with the brackets that torch up to 2.5 wrote.
+
+`parse_str` reads back what is written here. For a tree that came from srepr the text is the one that str() of the sympy
+expression gave in torch 2.1 to 2.5, with these differences: `Identity(x)` is written out (2.5 printed it as `I`); a
+divisor of the form `1/b` is bracketed (2.5 left that out, which changed the value); a product that sympy would have
+simplified away (`Mul(Integer(2), Integer(3))`) is printed as it stands; floats of another precision than a double's,
+which torch does not make, are printed with the digits that srepr has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 
-from pt2kit.symbols.algebra import Operand, add, chain, close, divide, minus, multiply, subtract
+from pt2kit.symbols.algebra import (
+    Operand,
+    add,
+    chain,
+    close,
+    divide,
+    is_below,
+    is_negative,
+    minus,
+    multiply,
+    negate,
+    subtract,
+)
 from pt2kit.symbols.expr import (
     DEFAULT_LIMITS,
+    MINUS_ONE,
+    ONE,
     Boolean,
     Call,
     Expr,
+    Float,
     Infinity,
+    Integer,
     Leaf,
     Limits,
     Rational,
     Symbol,
     default_assumptions,
     fail,
+    fold,
 )
-from pt2kit.symbols.functions import ALIASES, FUNCTIONS, make_call
+from pt2kit.symbols.functions import ALIASES, FUNCTIONS, STR_DIGITS, decimal_text, make_call
 from pt2kit.symbols.infix import Binary, Grammar, Unary, parse_infix
-from pt2kit.symbols.order import by_size
+from pt2kit.symbols.order import by_key, by_size
 
 Assumptions = Callable[[str], tuple[tuple[str, bool], ...]]
 
@@ -164,3 +190,157 @@ _UNARY: Mapping[str, tuple[int, Unary]] = MappingProxyType(
 
 def _grammar(assumptions: Assumptions) -> Grammar:
     return Grammar(_TOKEN, _BINARY, _UNARY, _name(assumptions), _call, "Piecewise", conditional=False)
+
+
+class _Text(NamedTuple):
+    """A printed part: its text, how tightly it binds, the part itself, and the printed arguments of a Mul or Pow."""
+
+    text: str
+    precedence: int
+    expr: Expr
+    args: Sequence[_Text] = ()
+
+
+_OR, _AND, _RELATION, _BIT_OR, _BIT_XOR, _BIT_AND, _ADD, _MUL, _POW, _FUNCTION, _NOT, _ATOM = (
+    20, 30, 35, 36, 37, 38, 40, 50, 60, 70, 100, 1000,
+)  # fmt: skip
+_RELATIONS = {"GreaterThan": ">=", "LessThan": "<=", "StrictGreaterThan": ">", "StrictLessThan": "<"}
+_CHAINS = {"And": (" & ", _BIT_AND, _AND), "Or": (" | ", _BIT_OR, _OR), "Xor": (" ^ ", _BIT_XOR, 10)}
+_PRINTER_NAMES = {"Equality": "Eq", "Unequality": "Ne"}
+_BINDING = {"Equality": _MUL, "Unequality": _MUL, "Mod": _MUL, "Max": _ATOM, "Min": _ATOM}
+_HALF = Rational(1, 2)
+_MINUS_HALF = Rational(-1, 2)
+
+
+def to_str(expr: Expr) -> str:
+    """Write a tree in the str dialect of torch 2.1 to 2.5.
+
+    Source: sympy/printing/str.py 1.12 to 1.14 and the `_sympystr` methods of torch/utils/_sympy/functions.py 2.5.1.
+    """
+    if isinstance(expr, Float) and expr.precision == 53:
+        return decimal_text(float(expr.text), STR_DIGITS, strip=False)
+    return fold(expr, _leaf, _printer_call).text
+
+
+def _leaf(leaf: Leaf) -> _Text:
+    match leaf:
+        case Symbol(name, _):
+            return _Text(name, _ATOM, leaf)
+        case Integer(value):
+            return _Text(str(value), _ADD if value < 0 else _ATOM, leaf)
+        case Rational(p, q):
+            return _Text(f"{p}/{q}", _ADD if p < 0 else _MUL, leaf)
+        case Float(text, precision):
+            short = decimal_text(float(text), STR_DIGITS) if precision == 53 else text
+            return _Text(short, _ADD if short.startswith("-") else _ATOM, leaf)
+        case Boolean(value):
+            return _Text(str(value), _ATOM, leaf)
+        case Infinity(negative, integer):
+            name = "int_oo" if integer else "oo"
+            return _Text(f"-{name}", _ADD, leaf) if negative else _Text(name, _ATOM, leaf)
+
+
+def _printer_call(node: Call, args: list[_Text]) -> _Text:
+    name = node.function
+    if name == "Add":
+        return _Text(_sum(args), _ADD, node)
+    if name == "Mul":
+        return _product(node, args)
+    if name == "Pow":
+        return _Text(_power(args[0], args[1]), _POW, node, args)
+    if name in ("FloorDiv", "CleanDiv"):
+        # sympy leaves out the brackets of a//(1/b); then the text means another number.
+        divisor = _bracket(args[1], _POW if is_below(args[1].expr) else _MUL)
+        return _Text(f"({_bracket(args[0], _MUL)}//{divisor})", _MUL, node)
+    if name in _RELATIONS:
+        left, right = (_bracket(arg, _RELATION) for arg in args)
+        return _Text(f"{left} {_RELATIONS[name]} {right}", _RELATION, node)
+    if name in _CHAINS and len(args) > 1:
+        sign, inner, outer = _CHAINS[name]
+        return _Text(sign.join(_bracket(arg, inner) for arg in args), outer, node)
+    if name == "Not":
+        return _Text(f"~{_bracket(args[0], _NOT)}", _NOT, node)
+    if name == "ExprCondPair":
+        return _Text(f"({args[0].text}, {args[1].text})", _ATOM, node)
+    if name in ("Max", "Min"):
+        texts = {id(arg.expr): arg.text for arg in args}
+        listed = ", ".join(texts[id(arg)] for arg in by_key(node.args))
+    else:
+        listed = ", ".join(arg.text for arg in args)
+    return _Text(f"{_PRINTER_NAMES.get(name, name)}({listed})", _BINDING.get(name, _FUNCTION), node)
+
+
+def _bracket(part: _Text, level: int) -> str:
+    return f"({part.text})" if part.precedence <= level else part.text
+
+
+def _sum(terms: Sequence[_Text]) -> str:
+    pieces: list[str] = []
+    for term in terms:
+        text = term.text
+        is_sum = isinstance(term.expr, Call) and term.expr.function == "Add"
+        sign = "+"
+        if text.startswith("-") and not is_sum:
+            sign, text = "-", text[1:]
+        if term.precedence < _ADD or is_sum:
+            text = f"({text})"
+        if pieces:
+            pieces.append(f" {sign} {text}")
+        else:
+            pieces.append(text if sign == "+" else f"-{text}")
+    return "".join(pieces)
+
+
+def _power(base: _Text, exponent: _Text) -> str:
+    if exponent.expr == _HALF:
+        return f"sqrt({base.text})"
+    if exponent.expr == _MINUS_HALF:
+        return f"1/sqrt({base.text})"
+    if exponent.expr == MINUS_ONE:
+        return f"1/{_bracket(base, _POW)}"
+    return f"{_bracket(base, _POW)}**{_bracket(exponent, _POW)}"
+
+
+def _product(node: Call, factors: Sequence[_Text]) -> _Text:
+    """Return a product as `numerator/(denominator)` with the sign of its number in front."""
+    minus = is_negative(node.args[0])
+    level = _ADD if minus else _MUL
+    above: list[str] = []
+    below: list[str] = []
+    for place, factor in enumerate(factors):
+        if place == 0 and minus:
+            factor = _negated(factor)
+        if isinstance(factor.expr, Rational):
+            above += [str(factor.expr.p)] if factor.expr.p != 1 else []
+            below.append(str(factor.expr.q))
+        elif factor.expr != ONE or place > 0:
+            turned = _turned(factor)
+            if turned is None:
+                above.append(_bracket(factor, level))
+            else:
+                below.append(_bracket(turned, level))
+    text = "*".join(above) or "1"
+    if below:
+        text += f"/{below[0]}" if len(below) == 1 else f"/({'*'.join(below)})"
+    return _Text(f"-{text}" if minus else text, level, node, factors)
+
+
+def _turned(factor: _Text) -> _Text | None:
+    """Return the denominator of a power with a negative exponent; None for everything else."""
+    if not is_below(factor.expr):
+        return None
+    base, exponent = factor.args
+    turned = _negated(exponent)
+    if turned.expr == ONE:
+        return base
+    return _Text(_power(base, turned), _POW, Call("Pow", (base.expr, turned.expr)))
+
+
+def _negated(part: _Text) -> _Text:
+    """Return the printed form of -part for a negative number or a product that starts with one."""
+    expr = negate(part.expr)
+    if not isinstance(expr, Call):
+        return _leaf(expr)
+    if expr.function == "Mul":
+        return _Text(part.text[1:], _MUL, expr)
+    return part.args[1]

@@ -332,7 +332,7 @@ def text(size: Size) -> str:
         return str(size) if -(10**20) < size < 10**20 else f"{str(size)[:20]}…"
     if size.is_unknown:
         return "?"
-    from pt2kit.symbols.printer import to_str
+    from pt2kit.symbols.plain import to_str
 
     shown = to_str(to_expression(size))
     return shown if len(shown) <= 80 else f"{shown[:77]}..."

@@ -35,19 +35,19 @@ if TYPE_CHECKING:
     from pt2kit.tensors.dtypes import numpy_dtype as numpy_dtype
     from pt2kit.tensors.dtypes import scalar_type_of as scalar_type_of
     from pt2kit.tensors.dtypes import short_name as short_name
+    from pt2kit.tensors.export import AnyView as AnyView
+    from pt2kit.tensors.export import Progress as Progress
     from pt2kit.tensors.export import to_npy as to_npy
     from pt2kit.tensors.export import to_npz as to_npz
     from pt2kit.tensors.opaque import OpaquePayload as OpaquePayload
-    from pt2kit.tensors.output import AnyView as AnyView
-    from pt2kit.tensors.output import Progress as Progress
     from pt2kit.tensors.payload import check_against as check_against
     from pt2kit.tensors.payload import views_from_config as views_from_config
     from pt2kit.tensors.pickled import from_pickled as from_pickled
+    from pt2kit.tensors.safetensors_file import read_safetensors as read_safetensors
     from pt2kit.tensors.safetensors_file import to_safetensors as to_safetensors
-    from pt2kit.tensors.safetensors_reader import read_safetensors as read_safetensors
-    from pt2kit.tensors.storage import Storage as Storage
     from pt2kit.tensors.summary import Statistics as Statistics
     from pt2kit.tensors.summary import statistics as statistics
+    from pt2kit.tensors.view import Storage as Storage
     from pt2kit.tensors.view import TensorView as TensorView
 
 __getattr__, __dir__, __all__ = front_door(
@@ -56,15 +56,12 @@ __getattr__, __dir__, __all__ = front_door(
         "bounds": "MAX_EXPANDED_BYTES MAX_NDIM",
         "compound": "MetaView NestedView QuantizedView SparseView SubclassView View",
         "dtypes": "DTYPES DType numpy_dtype scalar_type_of short_name",
-        "export": "to_npy to_npz",
+        "export": "AnyView Progress to_npy to_npz",
         "opaque": "OpaquePayload",
-        "output": "AnyView Progress",
         "payload": "check_against views_from_config",
         "pickled": "from_pickled",
-        "safetensors_file": "to_safetensors",
-        "safetensors_reader": "read_safetensors",
-        "storage": "Storage",
+        "safetensors_file": "read_safetensors to_safetensors",
         "summary": "Statistics statistics",
-        "view": "TensorView",
+        "view": "Storage TensorView",
     },
 )

@@ -11,7 +11,7 @@ from typing import Final
 
 from pt2kit.errors import LimitError, PayloadError, UnsupportedError
 from pt2kit.schema import Device
-from pt2kit.zip.record_name import show_name
+from pt2kit.zip.chosen_names import show_name
 
 INT64_MAX: Final = (1 << 63) - 1
 """The largest size, stride or offset: torch and numpy count in 64 bits with a sign."""

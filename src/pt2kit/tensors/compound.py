@@ -15,8 +15,7 @@ from pt2kit.schema import Device, Layout, ScalarType, TensorMeta
 from pt2kit.tensors import arrays, dense
 from pt2kit.tensors.bounds import INT64_MAX, check_copy, check_shape, contiguous_strides, numel, show_integer
 from pt2kit.tensors.dtypes import DTYPES, dtype_of, numpy_dtype, short_name
-from pt2kit.tensors.storage import Storage
-from pt2kit.tensors.view import TensorView, strided_meta
+from pt2kit.tensors.view import Storage, TensorView, strided_meta
 
 META: Final = Device("meta")
 

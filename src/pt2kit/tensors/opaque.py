@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from pt2kit.errors import PayloadError, Pt2Error, UnsupportedError
 from pt2kit.messages import listed
 from pt2kit.schema import TensorMeta
-from pt2kit.tensors.storage import Storage
-from pt2kit.zip.record_name import show_name
+from pt2kit.tensors.view import Storage
+from pt2kit.zip.chosen_names import show_name
 
 if TYPE_CHECKING:
     from pt2kit.tensors.arrays import Array

@@ -19,10 +19,9 @@ from pt2kit.schema import Layout, PayloadConfig, PayloadMeta, ScalarType, SymInt
 from pt2kit.tensors.bounds import check_device, show_integer
 from pt2kit.tensors.dtypes import DTYPES, dtype_of
 from pt2kit.tensors.opaque import OpaqueKind, OpaquePayload
-from pt2kit.tensors.storage import Storage
-from pt2kit.tensors.view import TensorView
+from pt2kit.tensors.view import Storage, TensorView
+from pt2kit.zip.chosen_names import name_problem, show_name
 from pt2kit.zip.reader import Archive
-from pt2kit.zip.record_name import name_problem, show_name
 
 if TYPE_CHECKING:
     from pt2kit.tensors.compound import MetaView, SparseView

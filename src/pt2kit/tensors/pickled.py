@@ -30,9 +30,8 @@ from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import check_shape, contiguous_strides, numel
 from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView, SubclassView, View, computed
 from pt2kit.tensors.dtypes import DTYPES, numpy_dtype, scalar_type_named
-from pt2kit.tensors.storage import Storage
-from pt2kit.tensors.view import TensorView
-from pt2kit.zip.record_name import show_name
+from pt2kit.tensors.view import Storage, TensorView
+from pt2kit.zip.chosen_names import show_name
 
 Storages = MutableMapping[PickledStorage, Storage]
 """Storages of one payload that are converted already; this table keeps tied tensors tied."""

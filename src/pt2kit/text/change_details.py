@@ -11,10 +11,9 @@ from pt2kit.diffs.changes import Change, Detail
 from pt2kit.diffs.tensors import ValueDifference
 from pt2kit.messages import printable
 from pt2kit.schema import Argument, ConstantValue, Device, RangeConstraint, ScalarType, SymFloat, SymInt, TensorMeta
-from pt2kit.text.arguments import argument_text
-from pt2kit.text.names import dotted
+from pt2kit.text.format import dotted
 from pt2kit.text.program import target_text
-from pt2kit.text.values import ValueTexts, bounds_text, device_text, dtype_text
+from pt2kit.text.values import ValueTexts, argument_text, bounds_text, device_text, dtype_text
 
 MAX_VALUE: Final = 160
 """Characters of one value."""

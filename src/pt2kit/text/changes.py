@@ -11,6 +11,8 @@
 Marks: `+` added, `-` removed, `~` modified, nothing for context. Similar changes are shown a few times and
 then counted; so are nodes that do what they did, of whose results something else is known. `changes_graph.py` has the
 nodes, `change_details.py` what differs in one thing, `changes_html.py` the same as a page.
+
+Comparison of two files as one self-contained HTML page: no script, no font, no other file.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from html import escape
 from typing import Final
 
 from pt2kit.diffs.changes import Change, Diff, ModelPair
@@ -27,8 +30,7 @@ from pt2kit.messages import printable
 from pt2kit.text.change_details import change_lines, differences_text, kind_of, value_differences_text
 from pt2kit.text.changes_graph import graph_lines
 from pt2kit.text.changes_line import ALIKE, NAMED, SHOWN, Line, left_out
-from pt2kit.text.format import count_text
-from pt2kit.text.names import dotted
+from pt2kit.text.format import count_text, dotted
 from pt2kit.text.values import ValueTexts
 
 AREAS: Final = (
@@ -217,3 +219,54 @@ def _short(change: Change, texts: Texts) -> str:
         return ""
     old, new = differences_text(change.details[0], texts)
     return f": {new if change.kind == 'added' else old}"
+
+
+CLASSES: Final = {"+": "added", "-": "removed", "~": "modified", "@": "place", "": "around"}
+OPEN: Final = 400
+"""Lines up to which a section is open from the start."""
+
+STYLE: Final = """
+:root { color-scheme: light dark; }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 100em; padding: 0 1em; }
+table { border-collapse: collapse; margin: 0 0 1em 1em; }
+td { padding: 0 1em 0 0; vertical-align: top; }
+td:first-child { opacity: .7; white-space: nowrap; }
+summary { cursor: pointer; font-weight: 600; }
+pre { font: 13px/1.45 ui-monospace, monospace; margin: .5em 0 1em; overflow-x: auto; }
+pre span { display: block; padding: 0 .5em; min-width: max-content; }
+.added { background: #2da44e33; }
+.removed { background: #cf222e33; }
+.modified { background: #bf870033; }
+.place { opacity: .7; margin-top: .8em; }
+"""
+
+
+def diff_html(diff: Diff) -> str:
+    """Return the differences as a page; every text from the files is escaped."""
+    return "\n".join(_page(diff)) + "\n"
+
+
+def _page(diff: Diff) -> Iterator[str]:
+    title = escape(headline(diff))
+    yield f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>'
+    yield f"<style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>"
+    for model in models_of(diff):
+        if model:
+            yield f"<h2>{escape(printable(model))}</h2>"
+        yield "<table>"
+        yield from (f"<tr><td>{escape(one)}</td><td>{escape(text)}</td></tr>" for one, text in summary(diff, model))
+        yield "</table>"
+        for section in sections(diff, model, full=True):
+            yield from _section(section)
+    yield "</body>\n</html>"
+
+
+def _section(section: Section) -> Iterator[str]:
+    yield f"<details{' open' if len(section.lines) <= OPEN else ''}>"
+    yield f"<summary>{escape(section.title)} ({len(section.lines):,} lines)</summary>\n<pre>"
+    yield "".join(map(_line, section.lines))
+    yield "</pre>\n</details>"
+
+
+def _line(line: Line) -> str:
+    return f'<span class="{CLASSES[line.mark]}">{escape(f"{line.mark:<2}{line.text}")}</span>'

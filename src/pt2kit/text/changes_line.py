@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pt2kit.diffs.changes import Change
-from pt2kit.text.names import dotted
+from pt2kit.text.format import dotted
 
 ALIKE: Final = 3
 """Changes of one kind that are shown; the rest of them is counted."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pt2kit.release.conversion import HARMLESS
-from pt2kit.release.report import Report
+from pt2kit.release.conversion import HARMLESS, Report
 from pt2kit.versions.conversion_log import Note
 
 _PLACES = 3

@@ -11,15 +11,14 @@ from dataclasses import dataclass
 
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import Scope, Source, graphs, join, node_label
-from pt2kit.graph.view import node_outputs
+from pt2kit.graph.values import node_outputs
 from pt2kit.messages import printable
-from pt2kit.node_metadata.lenience import lenient
+from pt2kit.node_metadata.frames import lenient
 from pt2kit.node_metadata.modules import parse_module_stack
 from pt2kit.schema import ExportedProgram, Graph, Node
-from pt2kit.text.arguments import argument_text, named_text
-from pt2kit.text.names import dotted, value_name
+from pt2kit.text.format import dotted, value_name
 from pt2kit.text.program import results_text
-from pt2kit.text.values import ValueTexts
+from pt2kit.text.values import ValueTexts, argument_text, named_text
 from pt2kit.treespec.callsig import show_name
 
 

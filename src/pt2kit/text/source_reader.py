@@ -23,8 +23,8 @@ from pt2kit.jsontext import path_text
 from pt2kit.schema import Argument, TensorArgument
 from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.tensors.dtypes import DTYPES
+from pt2kit.text.source import INPUT_WORDS, KIND_MARKS, OUTPUT_WORDS, VERSION, input_spec, output_spec
 from pt2kit.text.source_tokens import CONSTANTS, STRING, Tokens
-from pt2kit.text.source_words import INPUT_WORDS, KIND_MARKS, OUTPUT_WORDS, VERSION, input_spec, output_spec
 
 _PART: Final = re.compile(rf"(\w+)\[((?:{STRING}|[^\]])*)\]")
 _MARKS: Final = {mark: kind for kind, mark in KIND_MARKS.items() if mark}

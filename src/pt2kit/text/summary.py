@@ -2,30 +2,183 @@
 
 Everything here is plain and frozen: `pt2 show --json` prints it as it is, and `report.py` makes text of it. The fields
 are the keys of that JSON; `docs/cli.md` lists them.
+
+Module tree of a program, with the nodes, tensors and sizes of each module.
+
+Totals of tensors: count, elements and bytes, in all and by element type.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pt2kit import codec
 from pt2kit.checks.safety import safety_findings
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.traversal import walk
-from pt2kit.graph.view import is_custom, operator_namespace
+from pt2kit.graph.values import is_custom, operator_namespace
 from pt2kit.messages import printable
+from pt2kit.node_metadata.frames import lenient
+from pt2kit.node_metadata.modules import ModuleEntry, ModuleNode, module_tree, parse_module_stack
 from pt2kit.package.open import Package
 from pt2kit.package.stored import Payload
-from pt2kit.schema import ExportedProgram, InputSpec, OutputSpec
+from pt2kit.schema import ExportedProgram, InputSpec, OutputSpec, ScalarType
+from pt2kit.tensors.bounds import numel
 from pt2kit.tensors.compound import MetaView
+from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.opaque import OpaquePayload
-from pt2kit.text.call import CallSummary, summarize_call
-from pt2kit.text.modules import ModuleSummary, summarize_modules
-from pt2kit.text.names import dotted
-from pt2kit.text.tensor_totals import TensorGroup, group_of, stored_bytes
-from pt2kit.text.values import ValueTexts
+from pt2kit.text.format import dotted
+from pt2kit.text.values import CallSummary, ValueTexts, summarize_call
+
+if TYPE_CHECKING:
+    from pt2kit.tensors.export import AnyView
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """Some tensors taken together.
+
+    Args:
+        tensors: how many.
+        elements: of all of them; what two tensors share counts for each.
+        bytes: of these elements.
+    """
+
+    tensors: int = 0
+    elements: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.tensors + other.tensors, self.elements + other.elements, self.bytes + other.bytes)
+
+
+NOTHING = Amount()
+DTypes: TypeAlias = Mapping[str, Amount]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorGroup:
+    """The parameters, the buffers or the constants of a program.
+
+    Args:
+        total: all of them.
+        dtypes: torch's name of the element type ("float32") -> those of that type.
+        opaque: names of those that are pickles, which take code to rebuild, with what they are.
+    """
+
+    total: Amount = NOTHING
+    dtypes: DTypes = field(default_factory=dict)
+    opaque: Mapping[str, str] = field(default_factory=dict)
+
+
+def amount_of(payload: AnyView) -> Amount:
+    """Return the amount of one payload; a pickle has no known elements, only bytes."""
+    return Amount(1, elements_of(payload), payload.nbytes)
+
+
+def elements_of(payload: AnyView) -> int:
+    """Return numel of a payload; 0 for a pickle."""
+    if isinstance(payload, OpaquePayload):
+        return 0
+    sizes: Any = payload.sizes
+    if isinstance(sizes, tuple):
+        return numel(sizes)
+    return payload.nbytes // DTYPES[getattr(payload, "dtype", ScalarType.BYTE)].itemsize  # a nested tensor
+
+
+def dtype_of(payload: AnyView) -> str:
+    """Return torch's name of the element type of a payload ("float32"); "" for a pickle."""
+    dtype = getattr(payload, "dtype", None)
+    return DTYPES[dtype].name if dtype is not None else getattr(payload, "dtype_name", "")
+
+
+def group_of(payloads: Mapping[str, AnyView]) -> TensorGroup:
+    """Return payloads by name as a group."""
+    dtypes: dict[str, Amount] = {}
+    opaque: dict[str, str] = {}
+    for name, payload in payloads.items():
+        if isinstance(payload, OpaquePayload):
+            opaque[name] = payload.describe()
+        else:
+            dtype = dtype_of(payload)
+            dtypes[dtype] = dtypes.get(dtype, NOTHING) + amount_of(payload)
+    return TensorGroup(sum_of(map(amount_of, payloads.values())), dict(sorted(dtypes.items())), opaque)
+
+
+def sum_of(amounts: Iterable[Amount]) -> Amount:
+    """Return the sum of several amounts."""
+    return sum(amounts, NOTHING)
+
+
+def stored_bytes(payloads: Iterable[AnyView]) -> int:
+    """Return the bytes of the records that hold some payloads; a record that several share counts once."""
+    bytes_by_record: dict[str, int] = {}
+    for number, payload in enumerate(payloads):
+        storage = getattr(payload, "storage", None)
+        nbytes = 0 if isinstance(payload, MetaView) else payload.nbytes
+        bytes_by_record[getattr(payload, "record", str(number))] = storage.nbytes if storage is not None else nbytes
+    return sum(bytes_by_record.values())
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleSummary:
+    """One module and those below it.
+
+    Args:
+        name: its name in its parent; "" for the root.
+        fqn: its dotted name from the root.
+        type: qualified name of its class, None where the file does not show it.
+        nodes: how many nodes were traced directly in it.
+        tensors: full names of the parameters and buffers that it holds itself.
+        own: the amount of these.
+        total: the amount of these and of those of all modules below it.
+        children: its submodules.
+    """
+
+    name: str
+    fqn: str
+    type: str | None
+    nodes: int
+    tensors: tuple[str, ...]
+    own: Amount
+    total: Amount
+    children: tuple[ModuleSummary, ...]
+
+
+def summarize_modules(program: ExportedProgram, tensors: Mapping[str, Payload]) -> ModuleSummary | None:
+    """Build the module tree of a program; None if the file's module metadata cannot be read.
+
+    Args:
+        program: its nodes say in which modules they were traced.
+        tensors: parameters and buffers by name.
+    """
+    stacks = _stacks(step.node.metadata.get("nn_module_stack", "") for step in walk(program))
+    fqns = [entry.fqn for entry in program.graph_module.module_call_graph]
+    try:
+        root = module_tree(stacks, fqns, tensors)
+    except Pt2Error:
+        return None
+    return _with_sizes(root, {name: amount_of(payload) for name, payload in tensors.items()})
+
+
+def _stacks(texts: Iterable[str]) -> Iterable[tuple[ModuleEntry, ...]]:
+    """Yield the module stacks of nodes; few differ, so each text is parsed once."""
+    known: dict[str, tuple[ModuleEntry, ...]] = {}
+    for text in texts:
+        if text not in known:
+            known[text] = lenient(parse_module_stack, text) or ()
+        yield known[text]
+
+
+def _with_sizes(node: ModuleNode, amounts: Mapping[str, Amount]) -> ModuleSummary:
+    """Add the sizes of all modules; trees are at most `node_metadata.tree.MAX_MODULE_DEPTH` deep."""
+    children = tuple(_with_sizes(child, amounts) for child in node.children)
+    own = sum_of(amounts.get(name, NOTHING) for name in node.parameters)
+    total = own + sum_of(child.total for child in children)
+    return ModuleSummary(node.name, node.fqn, node.type, node.nodes, node.parameters, own, total, children)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,45 @@
-"""Text of the types of a graph's values: `f32[s77, 8]`, `SymInt(2*s77)`."""
+"""Text of the types of a graph's values: `f32[s77, 8]`, `SymInt(2*s77)`.
+
+Text of node arguments: `%x`, `[1, 2]`, `dtype.f32`, `@true_graph`.
+
+Call signature of a program as readable Python, with types, shapes and dynamic sizes.
+"""
 
 from __future__ import annotations
 
-from pt2kit import symbols
-from pt2kit.errors import Pt2Error
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from pt2kit import symbols, treespec
+from pt2kit.errors import GraphError, Pt2Error
 from pt2kit.messages import printable
 from pt2kit.schema import (
+    Argument,
+    ComplexValue,
+    ConstantValue,
     CustomObjArgument,
     Device,
     ExportedProgram,
     Graph,
+    InputSpec,
     Layout,
+    ModuleCallSignature,
+    NamedArgument,
+    OptionalTensorArgument,
+    OutputSpec,
     ScalarType,
     SymBool,
+    SymBoolArgument,
     SymFloat,
+    SymFloatArgument,
     SymInt,
+    SymIntArgument,
     TensorMeta,
 )
 from pt2kit.tensors.dtypes import DTYPES
+from pt2kit.text.format import WIDTH, value_name
 from pt2kit.treespec.callsig import show_name
 
 
@@ -105,3 +127,166 @@ def device_text(device: Device) -> str:
 def custom_object_text(custom: CustomObjArgument) -> str:
     """Return the class of a custom object."""
     return f"object {printable(custom.class_fqn)}"
+
+
+MAX_DEPTH = 32
+MAX_STRING = 80
+_PLAIN = {"as_int": "int", "as_float": "float", "as_bool": "bool", "as_string": "str"}
+
+
+def argument_text(argument: Argument | ConstantValue, depth: int = 0) -> str:
+    """Return one argument as text; nesting deeper than `MAX_DEPTH` is shown as `…`."""
+    if depth > MAX_DEPTH:
+        return "…"
+    kind, value = argument.type, argument.value
+    if kind == "as_string_to_argument":
+        return f"{{{', '.join(f'{_quoted(key)}: {argument_text(item, depth + 1)}' for key, item in value.items())}}}"
+    return _ARMS[kind](value)
+
+
+def named_text(named: NamedArgument) -> str:
+    """Return an argument with its parameter's name: `dim=1`."""
+    text = argument_text(named.arg)
+    return f"{show_name(named.name)}={text}" if named.name else text
+
+
+def constant_text(constant: Argument | ConstantValue) -> str:
+    """Return a constant of the calling convention with its type: `int = 3`."""
+    text = argument_text(constant)
+    return text if constant.type == "as_none" else f"{_PLAIN.get(constant.type, constant.type)} = {text}"
+
+
+def _quoted(text: str) -> str:
+    shown = text if len(text) <= MAX_STRING else f"{text[:MAX_STRING]}…"
+    return printable(repr(shown), 4 * MAX_STRING)
+
+
+def _value(value: Any) -> str:
+    return value_name(value.name)
+
+
+def _number_or_name(value: SymIntArgument | SymFloatArgument | SymBoolArgument) -> str:
+    return value_name(value.value) if value.type == "as_name" else str(value.value)
+
+
+def _optional(value: OptionalTensorArgument) -> str:
+    return "None" if value.type == "as_none" else _value(value.value)
+
+
+def _complex(value: ComplexValue) -> str:
+    return str(complex(float(value.real), float(value.imag)))
+
+
+def _list_of(inner: Callable[[Any], str]) -> Callable[[Iterable[Any]], str]:
+    return lambda values: f"[{', '.join(map(inner, values))}]"
+
+
+_ARMS: Mapping[str, Callable[[Any], str]] = MappingProxyType(
+    {
+        "as_none": lambda _: "None",
+        "as_tensor": _value,
+        "as_tensors": _list_of(_value),
+        "as_int": str,
+        "as_ints": _list_of(str),
+        "as_float": str,
+        "as_floats": _list_of(str),
+        "as_string": _quoted,
+        "as_strings": _list_of(_quoted),
+        "as_sym_int": _number_or_name,
+        "as_sym_ints": _list_of(_number_or_name),
+        "as_scalar_type": lambda value: f"dtype.{dtype_text(value)}",
+        "as_memory_format": lambda value: f"memory_format.{value.name}",
+        "as_layout": lambda value: f"layout.{value.name}",
+        "as_device": lambda value: f"device({device_text(value)})",
+        "as_bool": str,
+        "as_bools": _list_of(str),
+        "as_sym_bool": _number_or_name,
+        "as_sym_bools": _list_of(_number_or_name),
+        "as_graph": lambda value: f"@{show_name(value.name)}",
+        "as_optional_tensors": _list_of(_optional),
+        "as_custom_obj": _value,
+        "as_operator": lambda value: f"operator({printable(value)})",
+        "as_sym_float": _number_or_name,
+        "as_sym_floats": _list_of(_number_or_name),
+        "as_optional_tensor": _optional,
+        "as_complex": _complex,
+        "as_nested_tensors": _list_of(_list_of(_value)),
+        "as_int_lists": _list_of(_list_of(str)),
+        "as_float_lists": _list_of(_list_of(str)),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CallParameter:
+    """One parameter of the call: its name, "positional" or "keyword", and its type as text."""
+
+    name: str
+    kind: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallSummary:
+    """How a program is called.
+
+    Args:
+        text: all of it as a Python signature.
+        parameters: in the order of the call.
+        returns: the type of the result, as text.
+    """
+
+    text: str
+    parameters: tuple[CallParameter, ...]
+    returns: str
+
+
+def summarize_call(program: ExportedProgram, texts: ValueTexts) -> CallSummary:
+    """Describe how a program is called.
+
+    Raises:
+        GraphError, SchemaError, JsonError, LimitError: its tree specs are missing, or contradict themselves or the
+            graph's signature.
+    """
+    module = program.graph_module
+    root = next((entry.signature for entry in module.module_call_graph if entry.fqn == ""), None)
+    if not isinstance(root, ModuleCallSignature):
+        raise GraphError("$.graph_module.module_call_graph: expected a signature of the root module, got none")
+    inputs = [_leaf(spec, program, texts) for spec in module.signature.input_specs]
+    outputs = [_result(spec, program, texts) for spec in module.signature.output_specs]
+    signature = treespec.call_signature(
+        treespec.parse(root.in_spec, "in_spec"),
+        treespec.parse(root.out_spec, "out_spec"),
+        [text for text in inputs if text is not None],
+        [text for text in outputs if text is not None],
+        root.forward_arg_names,
+        where="call",
+        fields={key: row.field_names for key, row in module.treespec_namedtuple_fields.items()},
+    )
+    parameters = tuple(CallParameter(row.name, row.kind, row.annotation) for row in signature.parameters)
+    return CallSummary(treespec.render(signature, width=WIDTH), parameters, signature.returns)
+
+
+def _leaf(spec: InputSpec, program: ExportedProgram, texts: ValueTexts) -> str | None:
+    """Return the description of a leaf of the call's arguments; None for inputs that the caller does not pass."""
+    if spec.type == "user_input":
+        return _described(spec.value.arg, program, texts)
+    if spec.type == "constant_input":
+        return constant_text(spec.value.value)
+    return None
+
+
+def _result(spec: OutputSpec, program: ExportedProgram, texts: ValueTexts) -> str | None:
+    """Return the description of a leaf of the call's result; None for outputs that the caller does not get."""
+    if spec.type == "user_output":
+        return _described(spec.value.arg, program, texts)
+    if spec.type == "loss_output":
+        return f"loss {texts.named(program.graph_module.graph, spec.value.arg.name)}"
+    return None
+
+
+def _described(argument: Argument, program: ExportedProgram, texts: ValueTexts) -> str:
+    name = getattr(argument.value, "name", None) or getattr(argument.value, "as_name", None)
+    if isinstance(name, str):
+        return texts.named(program.graph_module.graph, name) or "?"
+    return constant_text(argument)

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from pt2kit.treespec.callsig import render as render
     from pt2kit.treespec.callsig import show_name as show_name
     from pt2kit.treespec.callsig import split_call as split_call
-    from pt2kit.treespec.fields import adapt_values as adapt_values
-    from pt2kit.treespec.fields import stand_in as stand_in
     from pt2kit.treespec.kinds import EnumKey as EnumKey
     from pt2kit.treespec.kinds import FieldTable as FieldTable
     from pt2kit.treespec.kinds import Key as Key
@@ -53,7 +51,9 @@ if TYPE_CHECKING:
     from pt2kit.treespec.spec import parse as parse
     from pt2kit.treespec.spec import walk as walk
     from pt2kit.treespec.values import Node as Node
+    from pt2kit.treespec.values import adapt_values as adapt_values
     from pt2kit.treespec.values import flatten as flatten
+    from pt2kit.treespec.values import stand_in as stand_in
     from pt2kit.treespec.values import unflatten as unflatten
 
 __getattr__, __dir__, __all__ = front_door(
@@ -63,7 +63,6 @@ __getattr__, __dir__, __all__ = front_door(
             "CallSignature Parameter annotation call_signature check_arg_names find_name_problems render "
             "show_name split_call"
         ),
-        "fields": "adapt_values stand_in",
         "kinds": (
             "EnumKey FieldTable Key child_keys find_problems key_paths mapping_keys namedtuple_fields "
             "namedtuple_name validate"
@@ -72,6 +71,6 @@ __getattr__, __dir__, __all__ = front_door(
             "LEAF MAX_DEPTH PROTOCOL TreeSpec context_text context_value depth dump fold inner_context "
             "leaf_count map_nodes parse walk"
         ),
-        "values": "Node flatten unflatten",
+        "values": "Node adapt_values flatten stand_in unflatten",
     },
 )

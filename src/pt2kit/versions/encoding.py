@@ -19,11 +19,19 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit.errors import JsonError
-from pt2kit.schema.fieldtable import Definition, default_values, frozen_table
-from pt2kit.schema.fieldtypes import DictOf, ListOf, Nullable, Ref, Scalar, Type
-from pt2kit.schema.spelling import SPELLED_FLOATS, Spelling, spelling
-from pt2kit.versions.check import too_deep
-from pt2kit.versions.conforms import canonical_type
+from pt2kit.schema.fieldtable import (
+    Definition,
+    DictOf,
+    ListOf,
+    Nullable,
+    Ref,
+    Scalar,
+    Type,
+    default_values,
+    frozen_table,
+)
+from pt2kit.schema.wire import SPELLED_FLOATS, Spelling, spelling
+from pt2kit.versions.check import canonical_type, too_deep
 
 
 def from_wire(raw: Any, version: str, where: str, *, root: str = "ExportedProgram") -> Any:

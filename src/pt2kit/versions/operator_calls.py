@@ -20,8 +20,15 @@ from typing import Any, Final
 
 from pt2kit.jsontext import Path
 from pt2kit.schema import LOG, parse_version
-from pt2kit.schema.operator_text import Operator, Parameter
-from pt2kit.schema.operators import COMPLETE, ReleaseOperators, find_operator, known_releases, release_operators
+from pt2kit.schema.operators import (
+    COMPLETE,
+    Operator,
+    Parameter,
+    ReleaseOperators,
+    find_operator,
+    known_releases,
+    release_operators,
+)
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.line import hop_names as targets
 from pt2kit.versions.rewrite import rewrite

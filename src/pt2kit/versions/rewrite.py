@@ -12,8 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit.jsontext import Path
-from pt2kit.schema.fieldtable import frozen_table
-from pt2kit.schema.fieldtypes import DictOf, ListOf, Nullable, Ref, Type, references
+from pt2kit.schema.fieldtable import DictOf, ListOf, Nullable, Ref, Type, frozen_table, references
 
 Visitor = Callable[[Any, Path], Any]
 """(value, its path) -> its replacement: the same object if nothing changes, never changed in place."""

@@ -14,12 +14,10 @@ from itertools import pairwise
 from typing import Final
 
 from pt2kit.errors import VersionError
-from pt2kit.versions.blockers import block_misfits
 from pt2kit.versions.check import check_tree, fits
-from pt2kit.versions.conversion_log import ConversionLog, Tree
+from pt2kit.versions.conversion_log import ConversionLog, Tree, block_misfits
 from pt2kit.versions.identify import DRAFT
-from pt2kit.versions.line import compact_traces as traces_v5_3
-from pt2kit.versions.line import v1_v2, v2_v5_1, v5_1_v5_3, v5_3_v7_3, v7_3_v8_2, v8_2_v8_6
+from pt2kit.versions.line import metadata, v1_v2, v2_v5_1, v5_1_v5_3, v5_3_v7_3, v7_3_v8_2, v8_2_v8_6
 from pt2kit.versions.line.minor import Step as Function
 from pt2kit.versions.line.minor import downgrade_minor, upgrade_minor
 
@@ -66,7 +64,7 @@ STEPS: Final = (
         for older, newer in pairwise(MINORS)
     ),
 )
-TRACES: Final = Step("5.3-traces", "5.3", traces_v5_3.upgrade, traces_v5_3.downgrade)
+TRACES: Final = Step("5.3-traces", "5.3", metadata.upgrade, metadata.downgrade)
 """The side branch, which both begins and ends in 5.3."""
 
 VERSIONS: Final = (*(step.older for step in STEPS), STEPS[-1].newer)

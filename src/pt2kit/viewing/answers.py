@@ -34,13 +34,10 @@ from pt2kit.messages import printable
 from pt2kit.package.open import Package, open_package
 from pt2kit.viewing.columns import MAX_TEXT
 from pt2kit.viewing.compared import ChangeRow, mark_changes
-from pt2kit.viewing.details import CHUNK, node_details
-from pt2kit.viewing.draw import Drawing, draw
-from pt2kit.viewing.facts import program_facts
-from pt2kit.viewing.findings import findings
-from pt2kit.viewing.numbers import Data, node_costs
+from pt2kit.viewing.details import CHUNK, findings, node_details, program_facts
+from pt2kit.viewing.draw import Data, Drawing, draw, node_costs
 from pt2kit.viewing.samples import sample
-from pt2kit.zip.opening import FileLike
+from pt2kit.zip.listing import FileLike
 
 MAX_ERROR: Final = 4000
 MAX_PROGRAMS: Final = 1000

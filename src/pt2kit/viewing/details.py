@@ -1,21 +1,29 @@
-"""Details of a drawn node: arguments, values, source lines, metadata."""
+"""Details of a drawn node: arguments, values, source lines, metadata.
+
+Facts of a program for the page's side panel: call, trees, signature, symbols, guards.
+
+Findings of `check` with the drawn node, value's node or tensor that each finding is about.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+from pt2kit import treespec
+from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.argument_values import arguments
 from pt2kit.messages import printable
-from pt2kit.node_metadata.frames import parse_stack_trace
-from pt2kit.node_metadata.lenience import lenient
+from pt2kit.node_metadata.frames import lenient, parse_stack_trace
 from pt2kit.node_metadata.modules import parse_module_stack
-from pt2kit.schema import Argument, Graph, TensorMeta
-from pt2kit.text.arguments import argument_text
-from pt2kit.text.values import ValueTexts, device_text
+from pt2kit.package.open import Package
+from pt2kit.schema import Argument, ExportedProgram, Graph, InputSpec, OutputSpec, TensorMeta
+from pt2kit.text.values import ValueTexts, argument_text, device_text, summarize_call
 from pt2kit.viewing.columns import MAX_TEXT
 from pt2kit.viewing.draw import Drawing
+from pt2kit.viewing.notes import tree_rows
 
 CHUNK: Final = 256
 """Nodes whose details one answer has."""
@@ -165,3 +173,197 @@ def _is_read(key: str, text: str) -> bool:
     if key == "stack_trace":
         return lenient(parse_stack_trace, text) is not None
     return key == "nn_module_stack" and lenient(parse_module_stack, text) is not None
+
+
+MAX_ROWS: Final = 20_000
+"""Rows of one table that are sent; the last one says how many are left out."""
+
+_NAMES: Final = ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name", "user_input_name", "name")
+
+Row = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The facts of a program as a whole.
+
+    Args:
+        about: (what, text): schema, torch, dialects, operator sets, counts.
+        call: the call as a Python signature; "" where it contradicts itself.
+        tree: (depth, key, type) of the containers and leaves of inputs and outputs.
+        inputs, outputs: (kind, value, what it stands for, type) in the order of the graph.
+        symbols: (name, range).
+        guards: conditions that inputs must meet besides.
+        problems: what could not be read.
+    """
+
+    about: list[Row]
+    call: str
+    tree: list[tuple[int, str, str]]
+    inputs: list[Row]
+    outputs: list[Row]
+    symbols: list[tuple[str, str]]
+    guards: list[str]
+    problems: list[str]
+
+
+def program_facts(package: Package, model: str, problem: str = "") -> Facts:
+    """Collect the facts of a program.
+
+    Args:
+        package: open.
+        model: which program.
+        problem: what was found before; "" for nothing.
+
+    Raises:
+        Pt2Error: the program cannot be read. What contradicts itself is reported in `problems`.
+    """
+    stored = package.stored[model]
+    program = stored.program
+    texts, problems = ValueTexts(program), [problem] if problem else []
+    call, tree = "", list[tuple[int, str, str]]()
+    try:
+        call = summarize_call(program, texts).text
+        tree = list(_tree(program, texts))
+    except Pt2Error as error:
+        problems.append(printable(str(error), MAX_TEXT))
+    signature = program.graph_module.signature
+    return Facts(
+        about=_about(package, program, stored.version),
+        call=call[:MAX_ROWS],
+        tree=tree[:MAX_ROWS],
+        inputs=_limited([_input(spec, program, texts) for spec in signature.input_specs[:MAX_ROWS]]),
+        outputs=_limited([_input(spec, program, texts) for spec in signature.output_specs[:MAX_ROWS]]),
+        symbols=[*texts.ranges()][:MAX_ROWS],
+        guards=[printable(guard, MAX_TEXT) for guard in program.guards_code[:MAX_ROWS]],
+        problems=problems,
+    )
+
+
+def _about(package: Package, program: ExportedProgram, version: str) -> list[Row]:
+    sets = ", ".join(f"{printable(name)} {number}" for name, number in program.opset_version.items())
+    rows = [
+        ("file", printable(package.name, MAX_TEXT)),
+        ("written by", printable(package.producer)),
+        ("schema", printable(version)),
+        ("exported by", printable(f"torch {program.torch_version}")),
+        ("dialect", ", ".join(map(printable, program.verifiers))),
+        ("operator sets", sets),
+    ]
+    return [(what, text) for what, text in rows if text]
+
+
+def _limited(rows: list[Row]) -> list[Row]:
+    return rows if len(rows) < MAX_ROWS else [*rows[: MAX_ROWS - 1], ("…", "more are left out", "", "")]
+
+
+def _input(spec: InputSpec | OutputSpec, program: ExportedProgram, texts: ValueTexts) -> Row:
+    """Return one row of the signature."""
+    content: Any = spec.value
+    argument = getattr(content, "arg", None)
+    name = getattr(argument, "name", None)
+    inner = getattr(argument, "value", None)
+    if name is None:
+        name = getattr(inner, "name", None) or getattr(inner, "as_name", None)
+    stands_for = next((getattr(content, key) for key in _NAMES if hasattr(content, key)), "")
+    if isinstance(name, str):
+        kind = texts.named(program.graph_module.graph, name)
+    else:
+        constant = argument if argument is not None else content.value
+        kind = argument_text(constant)
+    note = " (not persistent)" if getattr(content, "persistent", True) is False else ""
+    shown = printable(name, MAX_TEXT) if isinstance(name, str) else ""
+    return spec.type, shown, printable(f"{stands_for}{note}", MAX_TEXT), printable(kind, MAX_TEXT)
+
+
+def _tree(program: ExportedProgram, texts: ValueTexts) -> Iterator[tuple[int, str, str]]:
+    """Yield the containers and leaves of the call's arguments, then of its result."""
+    module = program.graph_module
+    root = next((entry.signature for entry in module.module_call_graph if entry.fqn == ""), None)
+    if root is None:
+        return
+    fields = {key: row.field_names for key, row in module.treespec_namedtuple_fields.items()}
+    signature = module.signature
+    kinds = ("user_input", "constant_input"), ("user_output", "loss_output")
+    for title, text, specs, wanted in (
+        ("inputs", root.in_spec, signature.input_specs, kinds[0]),
+        ("outputs", root.out_spec, signature.output_specs, kinds[1]),
+    ):
+        leaves = iter([_input(spec, program, texts)[3] for spec in specs if spec.type in wanted])
+        for depth, key, _, node in tree_rows(treespec.parse(text, title), title, fields):
+            kind = next(leaves, "?") if node.is_leaf else printable((node.type or "").removeprefix("builtins."))
+            yield depth, printable(key, MAX_TEXT), kind
+
+
+NODE: Final = re.compile(r"(?:.*)\.nodes\[\d+\]", re.DOTALL)
+VALUE: Final = re.compile(r"_values(?:\.([\w$]+)|\[['\"](.+?)['\"]\])")
+ROOT: Final = "$.graph_module.graph"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding.
+
+    Args:
+        kind: "error", "warning", "note" or "safety".
+        rule: its id.
+        place, message: as `pt2 check` prints them.
+        node: the drawn node, -1 where it names none.
+    """
+
+    kind: str
+    rule: str
+    place: str
+    message: str
+    node: int
+
+
+def findings(package: Package, model: str, drawing: Drawing, problems: Sequence[Problem]) -> list[Finding]:
+    """Find the nodes that problems are about.
+
+    Args:
+        package: open.
+        model: the drawn program; what is about other programs is left out.
+        drawing: the program.
+        problems: what `check` found in the package.
+    """
+    record = package.relative(package.layout.program_record(model))
+    others = {
+        package.relative(package.layout.program_record(other)) for other in package.layout.models if other != model
+    } - {record}
+    places = {step.where: number for number, step in enumerate(drawing.steps) if step is not None}
+    values = _findings_values(drawing)
+    return [
+        Finding(
+            problem.kind,
+            problem.rule,
+            printable(problem.loc, MAX_TEXT),
+            printable(problem.message, MAX_TEXT),
+            _node(problem.loc, places, values),
+        )
+        for problem in problems
+        if problem.loc.partition(": ")[0] not in others
+    ]
+
+
+def _findings_values(drawing: Drawing) -> dict[str, int]:
+    """Return name of a value of the root graph -> the node that defines it."""
+    values, texts = drawing.picture.values, drawing.picture.texts
+    node_by_name: dict[str, int] = {}
+    for node, name in zip(values.node, values.name, strict=True):
+        if drawing.scopes[node].depth == 0:
+            node_by_name.setdefault(texts[name], node)
+    return node_by_name
+
+
+def _node(loc: str, places: dict[str, int], values: dict[str, int]) -> int:
+    start = loc.find(ROOT)
+    if start < 0:
+        return -1
+    path = loc[start:]
+    while (match := NODE.match(path)) is not None:
+        if match.group() in places:
+            return places[match.group()]
+        path = path[: match.end() - 1]
+    value = VALUE.search(loc)
+    return values.get(value.group(1) or value.group(2), -1) if value else -1

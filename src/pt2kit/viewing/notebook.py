@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 from pt2kit.diffs.changes import Diff
 from pt2kit.package.open import Package
 from pt2kit.schema import ExportedProgram
-from pt2kit.text.changes_html import diff_html
+from pt2kit.text.changes import diff_html
 from pt2kit.text.program import program_lines
 from pt2kit.viewing.answers import Answers
-from pt2kit.viewing.numbers import Data, checked_data
-from pt2kit.viewing.page import alone
-from pt2kit.zip.opening import FileLike
+from pt2kit.viewing.draw import Data, checked_data
+from pt2kit.viewing.server import alone
+from pt2kit.zip.listing import FileLike
 
 if TYPE_CHECKING:
     from pt2kit.comparing.runs import RunComparison

@@ -9,8 +9,7 @@ from pt2kit import treespec
 from pt2kit.errors import Pt2Error
 from pt2kit.operators.table import find
 from pt2kit.schema import Argument, ExportedProgram, Node
-from pt2kit.text.arguments import argument_text
-from pt2kit.text.values import ValueTexts
+from pt2kit.text.values import ValueTexts, argument_text
 
 UNBOUNDED: Final = 1 << 62
 """Numbers from here on stand for "to the end", as in `slice`."""

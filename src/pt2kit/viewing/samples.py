@@ -19,7 +19,7 @@ from pt2kit.tensors.view import TensorView
 
 if TYPE_CHECKING:
     from pt2kit.tensors.arrays import Array
-    from pt2kit.tensors.output import AnyView
+    from pt2kit.tensors.export import AnyView
 
 BINS: Final = 40
 CELLS: Final = 64

@@ -20,8 +20,8 @@ from urllib.parse import unquote, urlsplit
 
 from pt2kit.errors import ArchiveError, Pt2Error, UnsupportedError
 from pt2kit.messages import quote
-from pt2kit.zip.opening import is_url
-from pt2kit.zip.record_name import name_problem
+from pt2kit.zip.chosen_names import name_problem
+from pt2kit.zip.listing import is_url
 from pt2kit.zip.source import Source, descriptor_of, open_path
 
 ARGUMENT: Final = "weights_root"

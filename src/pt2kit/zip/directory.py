@@ -16,23 +16,25 @@ from typing import Final, NamedTuple, NoReturn
 
 from pt2kit.errors import ArchiveError, LimitError
 from pt2kit.messages import quote
-from pt2kit.zip import headers as h
+from pt2kit.zip import end_record
+from pt2kit.zip.chosen_names import PLAIN_NAME, collision_key, decode_name, show_name
 from pt2kit.zip.end_record import read_end
 from pt2kit.zip.limits import Limits
-from pt2kit.zip.record_name import PLAIN_NAME, collision_key, decode_name, show_name
 from pt2kit.zip.source import Source
 
 _MAX_DEFLATE: Final = 1032
 """Bytes that one byte of deflated data can make at most: 258 bytes for each match of 2 bits."""
-_MAX32: Final = h.MAX32
-_LOCAL_SIZE: Final = h.LOCAL.size
+_MAX32: Final = end_record.MAX32
+_LOCAL_SIZE: Final = end_record.LOCAL.size
 _ZEROS: Final = bytes(12)
-_UNUSUAL_FLAGS: Final = 0xFFFF & ~(h.FLAG_DESCRIPTOR | h.FLAG_UTF8)
+_UNUSUAL_FLAGS: Final = 0xFFFF & ~(end_record.FLAG_DESCRIPTOR | end_record.FLAG_UTF8)
 _NO_REST: Final = bytes(6)
-_STORED_KINDS: Final = frozenset({0, h.FLAG_DESCRIPTOR, h.FLAG_UTF8, h.FLAG_DESCRIPTOR | h.FLAG_UTF8})
+_STORED_KINDS: Final = frozenset(
+    {0, end_record.FLAG_DESCRIPTOR, end_record.FLAG_UTF8, end_record.FLAG_DESCRIPTOR | end_record.FLAG_UTF8}
+)
 """Flags and method, as one number, of stored records with nothing special about them."""
 _PLAIN_LINES: Final = re.compile(rb"%(name)s(?:\n%(name)s)*" % {b"name": PLAIN_NAME.pattern.encode()}, re.ASCII)
-_SLACK_WITH_DESCRIPTOR: Final = h.MAX_EXTRA + h.DESCRIPTOR_LENGTHS[-1]
+_SLACK_WITH_DESCRIPTOR: Final = end_record.MAX_EXTRA + end_record.DESCRIPTOR_LENGTHS[-1]
 """Bytes that a record with a data descriptor can have in addition to its header, name and data."""
 
 
@@ -62,7 +64,7 @@ class Record(NamedTuple):
     @property
     def is_stored(self) -> bool:
         """Return whether the content is stored in the file uncompressed."""
-        return self.method == h.STORED
+        return self.method == end_record.STORED
 
 
 _HEADER_OFFSET: Final = Record._fields.index("header_offset")
@@ -103,12 +105,12 @@ def _read_usual(data: bytes, count: int, directory_offset: int) -> tuple[Record,
     That is: plain names, content stored uncompressed, no extra fields, comments or file modes, the order of the
     file. The detailed checks accept everything that this accepts, with the same result; they take twice as long.
     """
-    before, *entries = data.split(h.ENTRY_SIGNATURE)
-    fixed = h.ENTRY_WORDS.size
+    before, *entries = data.split(end_record.ENTRY_SIGNATURE)
+    fixed = end_record.ENTRY_WORDS.size
     if before or not entries or min(map(len, entries)) < fixed:
         return None
     names = [entry[fixed:] for entry in entries]
-    words = h.ENTRY_WORDS.iter_unpack(b"".join([entry[:fixed] for entry in entries]))
+    words = end_record.ENTRY_WORDS.iter_unpack(b"".join([entry[:fixed] for entry in entries]))
     kinds, crcs, packed, sizes, name_lengths, others, modes, offsets = zip(*words, strict=True)
     if name_lengths != tuple(map(len, names)) or packed != sizes or {*others} != {_NO_REST} or any(modes):
         return None
@@ -118,28 +120,28 @@ def _read_usual(data: bytes, count: int, directory_offset: int) -> tuple[Record,
     # Bytes of each record besides its data and its name: a header, and extra fields or a descriptor.
     rest = list(map(sub, map(sub, map(sub, ends, offsets), sizes), name_lengths))
     lines = b"\n".join(names)
-    if offsets[0] or not _LOCAL_SIZE <= min(rest) <= max(rest) <= _LOCAL_SIZE + h.MAX_EXTRA:
+    if offsets[0] or not _LOCAL_SIZE <= min(rest) <= max(rest) <= _LOCAL_SIZE + end_record.MAX_EXTRA:
         return None
     if not _PLAIN_LINES.fullmatch(lines):
         return None
     texts = lines.decode("ascii").split("\n")
     if len(texts) != count or len(set(map(str.lower, texts))) != count:
         return None
-    rows = zip(texts, sizes, sizes, repeat(h.STORED), crcs, kinds, offsets, ends, strict=False)
+    rows = zip(texts, sizes, sizes, repeat(end_record.STORED), crcs, kinds, offsets, ends, strict=False)
     return tuple(map(Record._make, rows))
 
 
 def _read_entry(source: Source, data: bytes, pos: int, index: int) -> tuple[Record, int]:
     """Read the entry at `pos`; `end_offset` is the least it can be until `_place` finds the next record."""
-    if len(data) - pos < h.ENTRY.size or data[pos : pos + 4] != h.ENTRY_SIGNATURE:
+    if len(data) - pos < end_record.ENTRY.size or data[pos : pos + 4] != end_record.ENTRY_SIGNATURE:
         raise ArchiveError(
-            f"{source.name}: directory entry {index}: expected signature {h.ENTRY_SIGNATURE!r} at {pos} of the "
-            f"directory's {len(data)} bytes, got {data[pos : pos + 4]!r}",
+            f"{source.name}: directory entry {index}: expected signature {end_record.ENTRY_SIGNATURE!r} at {pos} of "
+            f"the directory's {len(data)} bytes, got {data[pos : pos + 4]!r}",
             rule="A5",
         )
-    parts = h.ENTRY_PARTS.unpack_from(data, pos)
+    parts = end_record.ENTRY_PARTS.unpack_from(data, pos)
     flags, method, crc32, compressed_size, size, name_length, extra_length, comment_length, disk, mode, offset = parts
-    name_pos = pos + h.ENTRY.size
+    name_pos = pos + end_record.ENTRY.size
     name_end = name_pos + name_length
     extra_end = name_end + extra_length
     end = extra_end + comment_length
@@ -167,17 +169,17 @@ def _resolve_sizes(
     where: str, short: tuple[int, int, int], disk: int, extra: bytes, raw_name: bytes
 ) -> tuple[int, int, int]:
     """Return (size, compressed size, header offset) with ZIP64 values in place of the sentinels."""
-    parts = h.split_extra(extra)
-    values = None if parts is None else h.zip64_values(parts)
+    parts = end_record.split_extra(extra)
+    values = None if parts is None else end_record.zip64_values(parts)
     if parts is None or values is None:
         raise ArchiveError(f"{where}: expected well-formed extra fields, got {extra[:64].hex()}", rule="A5")
     check_unicode_path(where, parts, raw_name)
-    wanted = sum(value == h.MAX32 for value in short) + (disk == h.MAX16)
+    wanted = sum(value == end_record.MAX32 for value in short) + (disk == end_record.MAX16)
     if wanted != len(values):
         raise ArchiveError(f"{where}: expected {wanted} ZIP64 values, got {len(values)}", rule="A5")
     long = iter(values)
-    size, compressed_size, offset = (next(long) if value == h.MAX32 else value for value in short)
-    disk = next(long, disk) if disk == h.MAX16 else disk
+    size, compressed_size, offset = (next(long) if value == end_record.MAX32 else value for value in short)
+    disk = next(long, disk) if disk == end_record.MAX16 else disk
     if disk:
         raise ArchiveError(f"{where}: expected a record on disk 0, got disk {disk}", rule="A12")
     return size, compressed_size, offset
@@ -186,7 +188,7 @@ def _resolve_sizes(
 def check_unicode_path(where: str, parts: list[tuple[int, bytes]], raw_name: bytes) -> None:
     """Refuse the extra field that causes some readers to use a name other than the one in the header (A5)."""
     for tag, value in parts:
-        if tag == h.EXTRA_UNICODE_PATH and value[5:] != raw_name:
+        if tag == end_record.EXTRA_UNICODE_PATH and value[5:] != raw_name:
             raise ArchiveError(
                 f"{where}: expected one name, got a second one, {quote(value[5:])}, as extra field", rule="A5"
             )
@@ -204,16 +206,18 @@ def _check_kind(where: str, name: str, attributes: int, size: int) -> None:
 
 
 def _check_method(where: str, flags: int, method: int, size: int, compressed_size: int) -> None:
-    if flags & h.FLAGS_ENCRYPTED:
+    if flags & end_record.FLAGS_ENCRYPTED:
         raise ArchiveError(f"{where}: expected a record that is not encrypted, got flags {flags:#06x}", rule="A9")
-    if flags & ~h.FLAGS_KNOWN:
-        raise ArchiveError(f"{where}: expected no flags beyond {h.FLAGS_KNOWN:#06x}, got {flags:#06x}", rule="A9")
-    if method == h.STORED:
+    if flags & ~end_record.FLAGS_KNOWN:
+        raise ArchiveError(
+            f"{where}: expected no flags beyond {end_record.FLAGS_KNOWN:#06x}, got {flags:#06x}", rule="A9"
+        )
+    if method == end_record.STORED:
         if size != compressed_size:
             raise ArchiveError(
                 f"{where}: expected a stored record of one size, got {size} bytes in {compressed_size}", rule="A11"
             )
-    elif method == h.DEFLATED:
+    elif method == end_record.DEFLATED:
         if size > _MAX_DEFLATE * (compressed_size + 1):
             raise ArchiveError(
                 f"{where}: expected at most {_MAX_DEFLATE * (compressed_size + 1)} bytes from {compressed_size} "
@@ -222,7 +226,8 @@ def _check_method(where: str, flags: int, method: int, size: int, compressed_siz
             )
     else:
         raise ArchiveError(
-            f"{where}: expected method {h.STORED} (stored) or {h.DEFLATED} (deflated), got {method}", rule="A10"
+            f"{where}: expected method {end_record.STORED} (stored) or {end_record.DEFLATED} (deflated), got {method}",
+            rule="A10",
         )
 
 
@@ -240,7 +245,7 @@ def _check_names(source: Source, entries: Iterable[Record]) -> None:
 
 
 def _check_inflated(source: Source, entries: Iterable[Record], limits: Limits) -> None:
-    total = sum(entry.size for entry in entries if entry.method == h.DEFLATED)
+    total = sum(entry.size for entry in entries if entry.method == end_record.DEFLATED)
     allowed = max(limits.free_inflated_bytes, limits.max_ratio * source.size)
     if total > allowed:
         raise LimitError(
@@ -261,7 +266,7 @@ def _place(source: Source, entries: list[Record], directory_offset: int) -> tupl
         if not expected <= start <= expected + slack:
             _refuse_place(source, entry.name, start, expected, slack, previous)
         expected, previous = entry.end_offset, entry.name
-        slack = _SLACK_WITH_DESCRIPTOR if entry.flags & h.FLAG_DESCRIPTOR else h.MAX_EXTRA
+        slack = _SLACK_WITH_DESCRIPTOR if entry.flags & end_record.FLAG_DESCRIPTOR else end_record.MAX_EXTRA
         ends[previous] = end
     if not expected <= directory_offset <= expected + slack:
         _refuse_place(source, "the directory", directory_offset, expected, slack, previous)
@@ -315,23 +320,26 @@ def _usual_offsets(records: Iterable[Record], peek: Callable[[int, int], bytes])
     offsets = {}
     descriptor, position = b"", 0
     for text, size, compressed_size, method, crc32, flags, start, end in records:
-        if start != position or size > h.MAX32 or compressed_size > h.MAX32:
+        if start != position or size > end_record.MAX32 or compressed_size > end_record.MAX32:
             return None
         name, before = text.encode("utf-8"), descriptor
-        descriptor, stated = h.DESCRIPTOR.pack(h.DESCRIPTOR_SIGNATURE, crc32, compressed_size, size), _ZEROS
-        if not flags & h.FLAG_DESCRIPTOR:
-            descriptor, stated = b"", descriptor[len(h.DESCRIPTOR_SIGNATURE) :]
+        descriptor, stated = (
+            end_record.DESCRIPTOR.pack(end_record.DESCRIPTOR_SIGNATURE, crc32, compressed_size, size),
+            _ZEROS,
+        )
+        if not flags & end_record.FLAG_DESCRIPTOR:
+            descriptor, stated = b"", descriptor[len(end_record.DESCRIPTOR_SIGNATURE) :]
         offsets[text] = offset = end - len(descriptor) - compressed_size
         extra = offset - start - _LOCAL_SIZE - len(name)
-        if extra and not 4 <= extra <= h.MAX_EXTRA:
+        if extra and not 4 <= extra <= end_record.MAX_EXTRA:
             return None
-        named = name + h.EXTRA_HEADER.pack(h.EXTRA_PADDING, extra - 4) if extra else name
+        named = name + end_record.EXTRA_HEADER.pack(end_record.EXTRA_PADDING, extra - 4) if extra else name
         fixed = len(before)
         between = peek(start - fixed, fixed + _LOCAL_SIZE + len(named))
-        parts = (h.LOCAL_SIGNATURE, flags, method, stated, len(name), extra)
+        parts = (end_record.LOCAL_SIGNATURE, flags, method, stated, len(name), extra)
         if not between.startswith(before) or not between.endswith(named):
             return None
-        if h.LOCAL_PARTS.unpack_from(between, fixed) != parts:
+        if end_record.LOCAL_PARTS.unpack_from(between, fixed) != parts:
             return None
         position = end
     return offsets if peek(position - len(descriptor), len(descriptor)) == descriptor else None
@@ -353,13 +361,13 @@ def check_local_header(where: str, record: Record, view: memoryview, base: int) 
         ArchiveError: they differ (A13), or data and descriptor do not fill the space up to the next record (A12, A14).
     """
     pos = record.header_offset - base
-    fields = h.LOCAL.unpack_from(view, pos)
+    fields = end_record.LOCAL.unpack_from(view, pos)
     signature, _, flags, method, _, _, crc32, compressed_size, size, name_length, extra_length = fields
-    name_pos = pos + h.LOCAL.size
+    name_pos = pos + end_record.LOCAL.size
     extra_pos = name_pos + name_length
     name = view[name_pos:extra_pos]
     if (
-        signature != h.LOCAL_SIGNATURE
+        signature != end_record.LOCAL_SIGNATURE
         or flags != record.flags
         or method != record.method
         or name != record.name.encode("utf-8")
@@ -370,7 +378,7 @@ def check_local_header(where: str, record: Record, view: memoryview, base: int) 
     extra = bytes(view[extra_pos : extra_pos + extra_length])
     stated = (crc32, compressed_size, size)
     exact = stated == (record.crc32, record.compressed_size, record.size)
-    left_out = stated == (0, 0, 0) and flags & h.FLAG_DESCRIPTOR
+    left_out = stated == (0, 0, 0) and flags & end_record.FLAG_DESCRIPTOR
     if not ((exact or left_out) and _is_padding(extra)):
         _check_sizes(where, record, stated, extra)
     return data_offset
@@ -378,8 +386,8 @@ def check_local_header(where: str, record: Record, view: memoryview, base: int) 
 
 def header_length(record: Record, view: memoryview) -> int:
     """Return the length in bytes of the local header at the start of `view`, name and extra fields included."""
-    fields = h.LOCAL.unpack_from(view, 0)
-    return h.LOCAL.size + int(fields[9]) + int(fields[10])
+    fields = end_record.LOCAL.unpack_from(view, 0)
+    return end_record.LOCAL.size + int(fields[9]) + int(fields[10])
 
 
 def check_descriptor(where: str, record: Record, tail: memoryview) -> None:
@@ -388,9 +396,9 @@ def check_descriptor(where: str, record: Record, tail: memoryview) -> None:
     A descriptor is required to be there by flag 3 alone, and read by its length, as torch writes 64-bit sizes for all
     records from 4 GiB on and 32-bit ones before.
     """
-    if not record.flags & h.FLAG_DESCRIPTOR:
+    if not record.flags & end_record.FLAG_DESCRIPTOR:
         return
-    if bytes(tail) not in h.descriptor_forms(record.crc32, record.compressed_size, record.size):
+    if bytes(tail) not in end_record.descriptor_forms(record.crc32, record.compressed_size, record.size):
         raise ArchiveError(
             f"{where}: {show_name(record.name)}: expected a data descriptor with CRC-32 {record.crc32:#010x}, "
             f"sizes {record.compressed_size} and {record.size}, got {bytes(tail).hex()}",
@@ -406,7 +414,7 @@ def _is_padding(extra: bytes) -> bool:
 def _refuse(where: str, record: Record, signature: bytes, flags: int, method: int, name: bytes) -> None:
     where = f"{where}: {show_name(record.name)}: local header at {record.header_offset}"
     pairs = (
-        ("signature", repr(h.LOCAL_SIGNATURE), repr(signature)),
+        ("signature", repr(end_record.LOCAL_SIGNATURE), repr(signature)),
         ("flags", f"{record.flags:#06x}", f"{flags:#06x}"),
         ("method", str(record.method), str(method)),
     )
@@ -419,8 +427,8 @@ def _refuse(where: str, record: Record, signature: bytes, flags: int, method: in
 def _check_extent(where: str, record: Record, data_offset: int) -> None:
     """Check that the data, and a descriptor if flag 3 is set, end where the next record begins."""
     rest = record.end_offset - data_offset - record.compressed_size
-    if record.flags & h.FLAG_DESCRIPTOR:
-        if rest not in h.DESCRIPTOR_LENGTHS:
+    if record.flags & end_record.FLAG_DESCRIPTOR:
+        if rest not in end_record.DESCRIPTOR_LENGTHS:
             raise ArchiveError(
                 f"{where}: {show_name(record.name)}: expected a data descriptor of 12 to 24 bytes up to "
                 f"{record.end_offset}, got {rest} bytes",
@@ -436,18 +444,20 @@ def _check_extent(where: str, record: Record, data_offset: int) -> None:
 
 def _check_sizes(where: str, record: Record, stated: tuple[int, int, int], extra: bytes) -> None:
     where = f"{where}: {show_name(record.name)}: local header at {record.header_offset}"
-    parts = h.split_extra(extra)
-    values = None if parts is None else h.zip64_values(parts)
+    parts = end_record.split_extra(extra)
+    values = None if parts is None else end_record.zip64_values(parts)
     if parts is None or values is None:
         raise ArchiveError(f"{where}: expected well-formed extra fields, got {extra[:64].hex()}", rule="A5")
     check_unicode_path(where, parts, record.name.encode("utf-8"))
-    later = bool(record.flags & h.FLAG_DESCRIPTOR)
+    later = bool(record.flags & end_record.FLAG_DESCRIPTOR)
     truth = (record.crc32, record.compressed_size, record.size)
     # With a descriptor the header may hold 0, for both sizes or for none; with a ZIP64 field, the sentinels of it.
-    elsewhere = (0, h.MAX32) if values else (0,)
+    elsewhere = (0, end_record.MAX32) if values else (0,)
     left_out = later and stated[0] == 0 and all(size in elsewhere for size in stated[1:])
     for what, expected, got in zip(("CRC-32", "compressed size", "size"), truth, stated, strict=True):
-        later_or_there = later and got == 0 if what == "CRC-32" else left_out or (got == h.MAX32 and bool(values))
+        later_or_there = (
+            later and got == 0 if what == "CRC-32" else left_out or (got == end_record.MAX32 and bool(values))
+        )
         if got != expected and not later_or_there:
             raise ArchiveError(f"{where}: expected {what} {expected}, got {got}", rule="A13")
     _check_zip64(where, record, stated, values, later)
@@ -461,7 +471,9 @@ def _check_zip64(
     torch also writes its header's offset there, and unknown sizes as 0.
     """
     moved = [
-        truth for truth, short in ((record.size, stated[2]), (record.compressed_size, stated[1])) if short == h.MAX32
+        truth
+        for truth, short in ((record.size, stated[2]), (record.compressed_size, stated[1]))
+        if short == end_record.MAX32
     ]
     if moved and not later:
         fits = list(values[: len(moved)]) == moved

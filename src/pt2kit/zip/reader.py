@@ -3,6 +3,8 @@
 An archive that two readers could understand differently is refused when it is opened. Opening reads the directory,
 and of a local file the local headers; content is read on access, checked against its CRC-32 the first time, and
 copied only if it must be inflated or fetched.
+
+Inflate deflated bytes to content of exactly the stated size, in bounded memory (rule A15).
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Final
 
 from pt2kit.errors import ArchiveError, IntegrityError, LimitError
-from pt2kit.zip import headers as h
-from pt2kit.zip.checksums import combine
+from pt2kit.zip import end_record
+from pt2kit.zip.chosen_names import show_name
 from pt2kit.zip.directory import (
     Record,
     check_descriptor,
@@ -23,11 +25,57 @@ from pt2kit.zip.directory import (
     header_length,
     read_directory,
 )
-from pt2kit.zip.inflate import inflate
-from pt2kit.zip.limits import DEFAULT_LIMITS, Limits
-from pt2kit.zip.opening import FileLike, open_source
-from pt2kit.zip.record_name import show_name
+from pt2kit.zip.foreign import combine
+from pt2kit.zip.limits import DEFAULT_LIMITS, KIB, MIB, Limits
+from pt2kit.zip.listing import FileLike, open_source
 from pt2kit.zip.source import Source, read_into
+
+_IN: Final = 64 * KIB
+_OUT: Final = MIB
+
+
+def inflate(where: str, data: memoryview, size: int) -> memoryview:
+    """Inflate raw deflate data.
+
+    Args:
+        where: what messages call the record.
+        data: the deflated bytes.
+        size: bytes that must come out.
+
+    Returns:
+        the content, read-only. Takes `size` bytes and a little over 1 MiB, whatever the data claims.
+
+    Raises:
+        ArchiveError: broken data, or more or fewer bytes in or out than stated (A15).
+    """
+    out = bytearray(size)
+    done = taken = 0
+    engine = zlib.decompressobj(-zlib.MAX_WBITS)
+    pending: bytes | memoryview = b""
+    try:
+        while not engine.eof:
+            if not pending and taken < data.nbytes:
+                pending = data[taken : taken + _IN]
+                taken += len(pending)
+            # One byte more than fits, so that too long a content shows itself.
+            part = engine.decompress(pending, min(_OUT, size - done + 1))
+            pending = engine.unconsumed_tail
+            if done + len(part) > size:
+                raise ArchiveError(f"{where}: expected {size} bytes once inflated, got more", rule="A15")
+            out[done : done + len(part)] = part
+            done += len(part)
+            if not part and not pending and taken >= data.nbytes and not engine.eof:
+                break
+    except zlib.error as exc:
+        raise ArchiveError(f"{where}: expected deflated data, got: {exc}", rule="A15") from exc
+    unused = len(engine.unused_data) + data.nbytes - taken
+    if not engine.eof or done != size or unused:
+        end = f"with {unused} bytes left over" if engine.eof else "without an end"
+        raise ArchiveError(
+            f"{where}: expected {size} bytes from {data.nbytes} deflated ones, got {done} {end}", rule="A15"
+        )
+    return memoryview(out).toreadonly()
+
 
 _PADDING_GUESS: Final = 128
 """Bytes of extra fields fetched with a remote record's header: torch pads a header by at most 67, and adds up to 28."""
@@ -171,7 +219,7 @@ class Archive:
     def _fetch_data_offset(self, record: Record) -> int:
         base = record.header_offset
         slot = record.end_offset - base
-        guess = h.LOCAL.size + len(record.name.encode("utf-8")) + _PADDING_GUESS
+        guess = end_record.LOCAL.size + len(record.name.encode("utf-8")) + _PADDING_GUESS
         view = self._source.read(base, min(slot, guess))
         if (length := header_length(record, view)) > view.nbytes:
             view = self._source.read(base, min(slot, length))

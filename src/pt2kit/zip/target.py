@@ -1,22 +1,297 @@
 """Targets of writing an archive: a path or a file object as a `Target`, which accepts bytes in order.
 
 A path is replaced when everything is written.
+
+Atomic replacement of a file: a path always has the complete old or the complete new file.
+
+If the system supports it, the file has no name while it is written (`O_TMPFILE`), so that a process that is killed
+leaves nothing. Otherwise, and for the moment of replacing an old file, its name is one of a few that belong to the
+path: `.pt2kit-<checksum of the file name>-<number>.tmp`. The writer of such a file holds a lock on it, which ends
+with the process; the next one that writes to the same path removes those that nobody holds.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import importlib
 import io
 import os
 import shutil
 import stat
+import zlib
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, Any
 
 from pt2kit.errors import ArchiveError
-from pt2kit.zip.opening import is_url
-from pt2kit.zip.replacement import Replacement
+from pt2kit.zip.listing import is_url
 from pt2kit.zip.source import Source, is_source
+
+fcntl: Any
+try:
+    fcntl = importlib.import_module("fcntl")
+except ImportError:  # Windows, which refuses to remove a file that is open.
+    fcntl = None
+
+_SLOTS = 16
+"""Names that are looked through for abandoned files; more are used only by more processes at a time."""
+_CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EBADF)
+
+
+class Replacement:
+    """New file that replaces `path`; ended by `commit` or `discard`.
+
+    It gets the permissions, and if the process may set them, the owners of the file that it replaces, or those of any
+    new file. A link is followed.
+
+    Args:
+        path: a plain file, or a name that is free.
+        fsync: wait for the disk also if no file is replaced. Replacing a file always does: a crash leaves either.
+
+    Raises:
+        OSError: the folder does not exist or cannot be written to.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, fsync: bool = False) -> None:
+        self.path = os.path.realpath(path)
+        self._shown = os.fspath(path)
+        self._fsync = fsync
+        self._folder = os.path.dirname(self.path)
+        _remove_abandoned(self.path)
+        descriptor = _open_unnamed(self._folder)
+        self._named: str | None = None
+        if descriptor is None:
+            with _called(self._shown):
+                self._named, descriptor = _open_named(self.path)
+        self.file: IO[bytes] = os.fdopen(descriptor, "w+b")
+
+    def commit(self) -> None:
+        """Move the file to its path, and close it.
+
+        Raises:
+            OSError: that failed; the old file is still at the path.
+        """
+        try:
+            with _called(self._shown):
+                self._commit()
+        except BaseException:
+            self.discard()
+            raise
+
+    def discard(self) -> None:
+        """Close the file and leave the path unchanged."""
+        with contextlib.suppress(OSError):  # The disk may be full: closing then fails once more.
+            self.file.close()
+        self._unlink()
+
+    def _commit(self) -> None:
+        self.file.flush()
+        old = _stat(self.path)
+        if old is not None:
+            _take_over(self.file.fileno(), self._named, old)
+        durable = self._fsync or old is not None
+        if durable:
+            os.fsync(self.file.fileno())
+        elif fcntl is not None:
+            os.close(os.dup(self.file.fileno()))  # Network file systems report only now that the disk is full.
+        if self._named is None and old is None and self._link(self.path):
+            self.file.close()
+        else:
+            self._replace(durable)
+        if durable:
+            _sync_folder(self._folder)
+
+    def _replace(self, durable: bool) -> None:
+        while self._named is None:
+            self._give_name()
+        if durable:
+            _sync_folder(self._folder)
+        if fcntl is None:  # Windows does not rename open files; elsewhere the lock must hold until the end.
+            self.file.close()
+        try:
+            os.replace(self._named, self.path)
+        except PermissionError as error:
+            if fcntl is not None:
+                raise
+            raise PermissionError(
+                f"{self.path}: expected a file that can be replaced, got one that is open, here or in another process, "
+                f"which this system keeps: close what reads it, or write to another name ({error})"
+            ) from error
+        self._named = None
+        self.file.close()
+
+    def _link(self, name: str) -> bool:
+        """Give a name to the file that has none; return False if that is not possible."""
+        descriptor = self.file.fileno()
+        try:
+            # An absolute path makes no use of the descriptor of a folder; with one, Python follows the link.
+            os.link(f"/proc/self/fd/{descriptor}", name, src_dir_fd=descriptor, follow_symlinks=True)
+        except OSError:
+            return False
+        return True
+
+    def _give_name(self) -> None:
+        """Give the file a name that belongs to the path; if it can have none, a copy replaces it."""
+        name = _free_name(self.path)
+        if self._link(name):
+            self._named = name
+        elif not os.path.lexists(name):  # The file system makes files without names, but cannot name them.
+            self._named, descriptor = _open_named(self.path)
+            copy = os.fdopen(descriptor, "w+b")
+            self.file.seek(0)
+            shutil.copyfileobj(self.file, copy)
+            copy.flush()
+            os.fchmod(descriptor, stat.S_IMODE(os.fstat(self.file.fileno()).st_mode))
+            os.fsync(descriptor)
+            self.file.close()
+            self.file = copy
+
+    def _unlink(self) -> None:
+        if self._named is not None:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._named)
+
+
+@contextlib.contextmanager
+def _called(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Make errors name the path that the caller passed, and not the temporary name of its file."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is None:
+            raise
+        raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
+
+
+def _stat(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except FileNotFoundError:
+        return None
+
+
+def _take_over(descriptor: int, named: str | None, old: os.stat_result) -> None:
+    """Set the owners and permissions of a file to those of the one it replaces, as far as this process may."""
+    if hasattr(os, "fchown"):
+        new = os.fstat(descriptor)
+        for owner, group in ((old.st_uid, -1), (-1, old.st_gid)):
+            if (owner, group) not in ((new.st_uid, -1), (-1, new.st_gid)):
+                with contextlib.suppress(OSError):
+                    os.fchown(descriptor, owner, group)
+    if hasattr(os, "fchmod"):
+        os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
+    elif named is not None:
+        os.chmod(named, stat.S_IMODE(old.st_mode))
+
+
+def _open_unnamed(folder: str) -> int | None:
+    """Open a file without a name; None where there is no such thing."""
+    if not hasattr(os, "O_TMPFILE"):
+        return None
+    try:
+        descriptor = os.open(folder, os.O_RDWR | os.O_TMPFILE, 0o666)
+    except OSError:  # The file system has none; or the error of the folder occurs with a named file, too.
+        return None
+    if os.path.exists(f"/proc/self/fd/{descriptor}") and _lock(descriptor):
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def _open_named(path: str) -> tuple[str, int]:
+    """Create and lock a file of one of the names that belong to a path."""
+    while True:
+        name = _free_name(path)
+        try:
+            # Not tempfile: its files are private, and the new file should have the permissions that a new file gets.
+            descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        except FileExistsError:
+            continue
+        # Another process may have treated it as abandoned before the lock.
+        if _lock(descriptor) and (fcntl is None or os.fstat(descriptor).st_nlink):
+            return name, descriptor
+        os.close(descriptor)
+
+
+def _name(path: str, number: int) -> str:
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".pt2kit-{zlib.crc32(os.fsencode(name)):08x}-{number}.tmp")
+
+
+def _free_name(path: str) -> str:
+    number = 0
+    while os.path.lexists(name := _name(path, number)):
+        number += 1
+    return name
+
+
+def _lock(descriptor: int) -> bool:
+    """Lock a file to show that its writer is alive; return False if another process has the lock."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # A file system without locks: nothing there counts as abandoned.
+        return True
+    return True
+
+
+def _remove_abandoned(path: str) -> None:
+    """Remove the temporary files of killed writers to a path."""
+    for number in range(_SLOTS):
+        name = _name(path, number)
+        if not os.path.lexists(name):
+            continue
+        with contextlib.suppress(OSError):
+            if fcntl is None:
+                os.unlink(name)
+            else:
+                _remove_unlocked(name)
+
+
+def _remove_unlocked(name: str) -> None:
+    # Without O_NONBLOCK, opening would wait if the file of that name is a pipe.
+    descriptor = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Another process may have removed that file meanwhile, and a third made a new one of the name.
+        if os.path.samestat(os.fstat(descriptor), os.lstat(name)):
+            os.unlink(name)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_folder(folder: str) -> None:
+    """Wait until the disk has the names in a folder, where the system can."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno not in _CANNOT_SYNC:
+            raise
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str], *, fsync: bool = False) -> Iterator[IO[bytes]]:
+    """Yield an empty file, open for writing and reading, that replaces `path` unless an error occurs.
+
+    Args:
+        path, fsync: as for `Replacement`.
+    """
+    new = Replacement(path, fsync=fsync)
+    try:
+        yield new.file
+    except BaseException:
+        new.discard()
+        raise
+    new.commit()
 
 
 class Target:

@@ -18,10 +18,10 @@ from types import TracebackType
 from typing import IO, Any, Final, NamedTuple, cast
 
 from pt2kit.errors import ArchiveError, LimitError
-from pt2kit.zip import headers as h
-from pt2kit.zip.checksums import PIECE, summing
+from pt2kit.zip import end_record
+from pt2kit.zip.chosen_names import collision_key, encode_name, name_problem, show_name
+from pt2kit.zip.foreign import PIECE, summing
 from pt2kit.zip.limits import MIB
-from pt2kit.zip.record_name import collision_key, encode_name, name_problem, show_name
 from pt2kit.zip.target import Target, open_target
 
 ALIGNMENT: Final = 64
@@ -88,7 +88,7 @@ class ArchiveWriter:
         self._where = self._target.name
         self._written: list[_Written] = []
         self._keys: set[str] = set()
-        self._zip64_size, self._zip64_count = h.MAX32, h.MAX16
+        self._zip64_size, self._zip64_count = end_record.MAX32, end_record.MAX16
         self._state = "open"
 
     @property
@@ -156,7 +156,7 @@ class ArchiveWriter:
         raw = self._claim(name)
         self._state = "failed"  # Until this record is whole.
         if self._target.can_seek:
-            record = self._begin(raw, h.STORED, 0, 0, 0, is_long=size_hint + _SLACK >= self._zip64_size)
+            record = self._begin(raw, end_record.STORED, 0, 0, 0, is_long=size_hint + _SLACK >= self._zip64_size)
             file = RecordFile(self._target.write)
             yield file
             self._patch(record._replace(crc32=file.crc32, compressed_size=file.size, size=file.size), size_hint)
@@ -164,7 +164,7 @@ class ArchiveWriter:
             with _spool() as spool:
                 file = RecordFile(spool.write)
                 yield file
-                self._copy(raw, h.STORED, file.crc32, file.size, spool)
+                self._copy(raw, end_record.STORED, file.crc32, file.size, spool)
         self._keys.add(collision_key(raw.decode()))
         self._state = "open"
 
@@ -229,12 +229,12 @@ class ArchiveWriter:
             pieces = (view[start : start + PIECE] for start in range(0, view.nbytes, PIECE))
             self._write_stream(raw, pieces, view.nbytes, self._where)
         else:
-            self._begin(raw, h.STORED, zlib.crc32(view), view.nbytes, view.nbytes)
+            self._begin(raw, end_record.STORED, zlib.crc32(view), view.nbytes, view.nbytes)
             self._target.write(view)
 
     def _write_stream(self, raw: bytes, chunks: Iterable[Any], size: int, where: str) -> None:
         """Write a stored record as it comes, and its CRC-32 into the header afterwards."""
-        record = self._begin(raw, h.STORED, 0, size, size)
+        record = self._begin(raw, end_record.STORED, 0, size, size)
         done = 0
         with summing(size) as sums:
             for view in _views(chunks, where):
@@ -261,7 +261,7 @@ class ArchiveWriter:
                 spool.write(engine.flush())
             if stated is not None:
                 _check_size(where, stated, size)
-            self._copy(raw, h.DEFLATED if deflate else h.STORED, crc32, size, spool)
+            self._copy(raw, end_record.DEFLATED if deflate else end_record.STORED, crc32, size, spool)
 
     def _copy(self, raw: bytes, method: int, crc32: int, size: int, spool: IO[bytes]) -> None:
         """Write a record whose data was spooled."""
@@ -288,7 +288,7 @@ class ArchiveWriter:
             raise LimitError(f"{where}: expected about {size_hint} bytes, got {record.size}", rule="A18")
         self._target.patch(record.offset + 14, struct.pack("<I", record.crc32))
         if is_long:
-            place = record.offset + h.LOCAL.size + len(record.name) + h.EXTRA_HEADER.size
+            place = record.offset + end_record.LOCAL.size + len(record.name) + end_record.EXTRA_HEADER.size
             self._target.patch(place, struct.pack("<2Q", record.size, record.compressed_size))
         else:
             self._target.patch(record.offset + 18, struct.pack("<2I", record.compressed_size, record.size))
@@ -296,15 +296,15 @@ class ArchiveWriter:
     def _local_header(self, record: _Written, is_long: bool) -> bytes:
         compressed_size, size, extra = record.compressed_size, record.size, b""
         if is_long or max(compressed_size, size) >= self._zip64_size:
-            extra = struct.pack("<2H2Q", h.EXTRA_ZIP64, 16, size, compressed_size)
-            compressed_size = size = h.MAX32
-        if record.method == h.STORED:
-            extra += padding(record.offset + h.LOCAL.size + len(record.name) + len(extra))
+            extra = struct.pack("<2H2Q", end_record.EXTRA_ZIP64, 16, size, compressed_size)
+            compressed_size = size = end_record.MAX32
+        if record.method == end_record.STORED:
+            extra += padding(record.offset + end_record.LOCAL.size + len(record.name) + len(extra))
         return (
-            h.LOCAL.pack(
-                h.LOCAL_SIGNATURE,
-                _VERSION_ZIP64 if size == h.MAX32 else _VERSION,
-                h.FLAG_UTF8,
+            end_record.LOCAL.pack(
+                end_record.LOCAL_SIGNATURE,
+                _VERSION_ZIP64 if size == end_record.MAX32 else _VERSION,
+                end_record.FLAG_UTF8,
                 record.method,
                 0,
                 _DATE,
@@ -321,14 +321,14 @@ class ArchiveWriter:
     def _directory_entry(self, record: _Written) -> bytes:
         values = (record.size, record.compressed_size, record.offset)
         long = [value for value in values if value >= self._zip64_size]
-        size, compressed_size, offset = (h.MAX32 if value >= self._zip64_size else value for value in values)
-        extra = struct.pack(f"<2H{len(long)}Q", h.EXTRA_ZIP64, 8 * len(long), *long) if long else b""
+        size, compressed_size, offset = (end_record.MAX32 if value >= self._zip64_size else value for value in values)
+        extra = struct.pack(f"<2H{len(long)}Q", end_record.EXTRA_ZIP64, 8 * len(long), *long) if long else b""
         return (
-            h.ENTRY.pack(
-                h.ENTRY_SIGNATURE,
+            end_record.ENTRY.pack(
+                end_record.ENTRY_SIGNATURE,
                 _MADE_BY,
                 _VERSION_ZIP64 if long else _VERSION,
-                h.FLAG_UTF8,
+                end_record.FLAG_UTF8,
                 record.method,
                 0,
                 _DATE,
@@ -354,12 +354,23 @@ class ArchiveWriter:
         pos = self._target.position
         size, count = pos - offset, len(self._written)
         if max(size, offset) >= self._zip64_size or count >= self._zip64_count:
-            end64 = h.END64.pack(
-                h.END64_SIGNATURE, h.END64.size - 12, _MADE_BY, _VERSION_ZIP64, 0, 0, count, count, size, offset
+            end64 = end_record.END64.pack(
+                end_record.END64_SIGNATURE,
+                end_record.END64.size - 12,
+                _MADE_BY,
+                _VERSION_ZIP64,
+                0,
+                0,
+                count,
+                count,
+                size,
+                offset,
             )
-            self._target.write(memoryview(end64 + h.LOCATOR.pack(h.LOCATOR_SIGNATURE, 0, pos, 1)))
-            size, offset, count = h.MAX32, h.MAX32, h.MAX16
-        self._target.write(memoryview(h.END.pack(h.END_SIGNATURE, 0, 0, count, count, size, offset, 0)))
+            self._target.write(memoryview(end64 + end_record.LOCATOR.pack(end_record.LOCATOR_SIGNATURE, 0, pos, 1)))
+            size, offset, count = end_record.MAX32, end_record.MAX32, end_record.MAX16
+        self._target.write(
+            memoryview(end_record.END.pack(end_record.END_SIGNATURE, 0, 0, count, count, size, offset, 0))
+        )
 
 
 class RecordFile:
@@ -396,9 +407,9 @@ def _spool() -> IO[bytes]:
 def padding(start: int) -> bytes:
     """Return the extra field, if any, that makes data begin aligned if the header would otherwise end at `start`."""
     missing = -start % ALIGNMENT
-    if 0 < missing < h.EXTRA_HEADER.size:
+    if 0 < missing < end_record.EXTRA_HEADER.size:
         missing += ALIGNMENT
-    return h.EXTRA_HEADER.pack(h.EXTRA_PADDING, missing - 4) + bytes(missing - 4) if missing else b""
+    return end_record.EXTRA_HEADER.pack(end_record.EXTRA_PADDING, missing - 4) + bytes(missing - 4) if missing else b""
 
 
 def as_bytes(data: Any) -> memoryview | None:

@@ -36,7 +36,7 @@ from torch.fx.experimental.symbolic_shapes import (
     StatelessSymbolicContext,
 )
 
-from pt2kit.bridge.scalars import SCHEMA, from_device
+from pt2kit.bridge.operators import SCHEMA, from_device
 from pt2kit.checks.call_results import compare
 from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown, row_major
 from pt2kit.operators.rows import texts

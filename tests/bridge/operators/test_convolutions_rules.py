@@ -10,7 +10,7 @@ from tests.bridge.operators.drawers import choose, tensor
 from tests.bridge.operators.fake_calls import FLOATS, Drawer, compare_calls, overload, to_facts
 from torch.utils.flop_counter import FlopCounterMode
 
-from pt2kit.operators.specs import call_rule
+from pt2kit.operators.symbolic import call_rule
 from pt2kit.operators.table import find, infer
 
 F32 = (torch.float32,)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from pt2kit.bridge.read.devices import Devices
+from pt2kit.bridge.read.tensors import Devices
 from pt2kit.errors import UnsupportedError
 from pt2kit.schema import Device
 

@@ -17,7 +17,7 @@ from tests.checks import mutations, test_mutations
 from tests.checks.test_unchecked import wrong_padding
 
 import pt2kit
-from pt2kit.bridge.read.refusals import operator_entry, trusted
+from pt2kit.bridge.read.reading import operator_entry, trusted
 from pt2kit.bridge.torch_names import find_higher_order
 from pt2kit.errors import Pt2Error
 

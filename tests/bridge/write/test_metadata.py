@@ -14,9 +14,9 @@ from torch.fx.traceback import NodeSource, NodeSourceAction
 
 from pt2kit.bridge.write.metadata import Metadata, of_graph_module
 from pt2kit.errors import SchemaError
-from pt2kit.node_metadata.addresses import AddressNumbers
-from pt2kit.node_metadata.functions import parse_source_fn_stack, parse_torch_fn
+from pt2kit.node_metadata.frames import parse_source_fn_stack, parse_torch_fn
 from pt2kit.node_metadata.modules import parse_module_stack
+from pt2kit.node_metadata.redaction import AddressNumbers
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=",;()[]%"), min_size=1)
 ANY = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)

@@ -8,7 +8,7 @@ from tests.versions.programs import copied, golden
 from pt2kit.errors import SchemaError
 from pt2kit.versions.check import check_tree
 from pt2kit.versions.conversion_log import ConversionLog
-from pt2kit.versions.line.compact_traces import downgrade, upgrade
+from pt2kit.versions.line.metadata import downgrade, upgrade
 
 TRACE = '  File "model.py", line 3, in forward\n    return x + 1\n'
 

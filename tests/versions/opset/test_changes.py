@@ -13,8 +13,7 @@ import pt2kit
 from pt2kit import schema
 from pt2kit.errors import LimitError, OperatorError, VersionError
 from pt2kit.schema import Argument, GraphArgument, NamedArgument, Node, TensorArgument
-from pt2kit.versions.opset.changes import convert_opset
-from pt2kit.versions.opset.operator_change import OperatorChange, Replacement
+from pt2kit.versions.opset.changes import OperatorChange, Replacement, convert_opset
 
 
 def program(*nodes: Node, **opset: int) -> schema.ExportedProgram:

@@ -14,10 +14,9 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from pt2kit import schema
-from pt2kit.bridge.operators import Operator, Parameter
-from pt2kit.bridge.read.devices import Devices
+from pt2kit.bridge.operators import DTYPES, LAYOUTS, MEMORY_FORMATS, Operator, Parameter
 from pt2kit.bridge.read.names import check_variable
-from pt2kit.bridge.scalars import DTYPES, LAYOUTS, MEMORY_FORMATS
+from pt2kit.bridge.read.tensors import Devices
 from pt2kit.errors import GraphError, LimitError, OperatorError, Pt2Error, UnsupportedError
 from pt2kit.graph.argument_values import MAX_ARGUMENT_DEPTH
 from pt2kit.schema import ArgumentKind

@@ -19,28 +19,26 @@ from msgspec import UNSET
 
 from pt2kit import node_metadata, schema
 from pt2kit import signature as twin
-from pt2kit.bridge.operators import Operator, resolve_all
+from pt2kit.bridge.operators import LAYOUTS, Operator, resolve_all
 from pt2kit.bridge.read.adapt import adapt_named_tuples
-from pt2kit.bridge.read.guards import check_guards
-from pt2kit.bridge.read.module_calls import Specs, parse_specs
+from pt2kit.bridge.read.module_inputs import check_guards
 from pt2kit.bridge.read.names import check_path
-from pt2kit.bridge.read.refusals import refused
-from pt2kit.bridge.read.treespecs import TreeSpecs
-from pt2kit.bridge.scalars import LAYOUTS
+from pt2kit.bridge.read.reading import refused
+from pt2kit.bridge.read.treespecs import Specs, TreeSpecs, parse_specs
 from pt2kit.bridge.torch_names import Verifier, find_verifier, has_script_class
 from pt2kit.checks.call_results import MAX_CREATED_BYTES, created_bytes
-from pt2kit.checks.formats import format_problem, text_problem
+from pt2kit.checks.calls import HIGHER_ORDER, plain_target
 from pt2kit.checks.growth import growing_numbers
-from pt2kit.checks.known_targets import HIGHER_ORDER, plain_target
 from pt2kit.checks.regions import unbalanced
+from pt2kit.checks.safety import format_problem, text_problem
 from pt2kit.checks.stored_inputs import Tables, stored_inputs
 from pt2kit.checks.unchecked import is_concerned, kernel_findings
 from pt2kit.errors import GraphError, JsonError, LimitError, OperatorError, SchemaError, UnsupportedError
 from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Scope, graphs, node_label
-from pt2kit.graph.view import is_custom
+from pt2kit.graph.values import is_custom
 from pt2kit.messages import listed
-from pt2kit.schema import operator_text
+from pt2kit.schema import operators
 
 WHERE: Final = "$.graph_module"
 _LOG: Final = logging.getLogger(__name__)
@@ -369,11 +367,11 @@ def check_kernels(
             raise refused(OperatorError, f"{where}: {finding.message}", "X10", [finding.operator])
 
 
-def _signature(operator: Operator | None) -> operator_text.Operator | None:
+def _signature(operator: Operator | None) -> operators.Operator | None:
     """Return torch's schema of an operator, in the form of a release's table; None for those without a schema."""
     if operator is None or operator.kind != "operator":
         return None
-    return operator_text.parse_operator(str(operator.schema))
+    return operators.parse_operator(str(operator.schema))
 
 
 def check_sizes(scope: Scope) -> None:

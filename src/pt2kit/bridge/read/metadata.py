@@ -28,7 +28,7 @@ from pt2kit.bridge.torch_names import (
     node_source,
 )
 from pt2kit.errors import OperatorError
-from pt2kit.node_metadata.lenience import lenient
+from pt2kit.node_metadata.frames import lenient
 
 _NAMESPACES: Final[Mapping[str, Mapping[str, Any]]] = types.MappingProxyType(
     {

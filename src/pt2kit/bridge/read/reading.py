@@ -6,21 +6,37 @@ fetched or part of a torch.save payload is copied as a whole, one thread for eac
 Storages on an accelerator are copied through two pinned buffers (`Staging`). While one is copied to the device, the
 other is filled from the file: reading and copying overlap, and however large the file is, the host holds two pieces of
 it. Devices without pinned memory get the same pieces one by one.
+
+Memory-mapped weight files (mmap), and detection of changes to them.
+
+A mapping shows the current contents of the file: a process that writes to the file in place, as `torch.export.save`
+does, changes the weights of a running module, and one that truncates it ends the process. If the file is replaced by
+another one, as all writers of this package do, existing mappings keep the old contents.
+
+Refusals for safety: sound files that `load` rejects, and the entry of `trust=` that allows each of them.
+
+A refusal has a rule ("X11"); that of an operator or a class also has a name ("aten.set_"). Either can be passed in
+`trust=`, and each message ends with the narrower one.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
-from collections.abc import Callable, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import torch
 
-from pt2kit.tensors.storage import Storage
-from pt2kit.zip.checksums import PIECE
+from pt2kit.checks.calls import plain_target
+from pt2kit.errors import IntegrityError, Pt2Error
+from pt2kit.tensors.view import Storage
+from pt2kit.zip.foreign import PIECE
 from pt2kit.zip.reader import Archive, Sum
+from pt2kit.zip.source import Source, descriptor_of, map_privately
 
 BUFFER: Final = 64 << 20
 """Bytes of one buffer: enough that starting a copy costs nothing, and two of them are far below 256 MB."""
@@ -190,3 +206,143 @@ class Staging:
         if which not in self._buffers or self._buffers[which].numel() < nbytes:
             self._buffers[which] = torch.empty(size, dtype=torch.uint8, device="cpu", pin_memory=self._is_cuda)
         return self._buffers[which][:nbytes]
+
+
+class MappedFile:
+    """A file that is mapped copy-on-write. It is watched as long as something uses the mapping.
+
+    Args:
+        source: the file, open.
+    """
+
+    def __init__(self, source: Source) -> None:
+        descriptor = descriptor_of(source)
+        self.name = source.name
+        self.mapping = None if descriptor is None else map_privately(source)
+        self._descriptor: int | None = None
+        if descriptor is not None and self.mapping is not None:
+            self._descriptor = os.dup(descriptor)
+            self._stamp = _stamp(self._descriptor)
+            weakref.finalize(self.mapping, os.close, self._descriptor)
+
+    def watch(self) -> _Watched | None:
+        """Return the recorded state to compare the file with; None if nothing is mapped."""
+        if self.mapping is None or self._descriptor is None:
+            return None
+        return _Watched(weakref.ref(self.mapping), self.name, self._descriptor, self._stamp)
+
+
+class _Watched:
+    __slots__ = ("_descriptor", "_mapping", "_name", "_stamp")
+
+    def __init__(
+        self, mapping: weakref.ref[mmap.mmap], name: str, descriptor: int, stamp: tuple[int, int, int]
+    ) -> None:
+        self._mapping = mapping
+        self._name = name
+        self._descriptor = descriptor
+        self._stamp = stamp
+
+    def check(self) -> None:
+        mapping = self._mapping()
+        if mapping is None:  # All tensors over it were replaced or moved, and the descriptor is closed.
+            return
+        try:
+            now = _stamp(self._descriptor)
+        except OSError as error:
+            raise self._changed(f"{error.strerror or error} when it was looked at") from error
+        if now != self._stamp:
+            what = ("another file", "another size", "another time of modification")
+            differs = next(text for text, old, new in zip(what, self._stamp, now, strict=True) if old != new)
+            raise self._changed(differs)
+
+    def _changed(self, got: str) -> IntegrityError:
+        return IntegrityError(
+            f"{self._name}: expected the file that weights are mapped from to be as it was when it was loaded, got "
+            f"{got}; load it again, or pass mmap=False to keep weights in memory whatever is written to the file"
+        )
+
+
+class MappedFiles:
+    """The files that the weights of a module are mapped from.
+
+    Args:
+        files: which; those whose weights are all read into memory do not count.
+    """
+
+    def __init__(self, files: Sequence[MappedFile] = ()) -> None:
+        self._watched = [watched for file in files if (watched := file.watch()) is not None]
+
+    def __bool__(self) -> bool:
+        return bool(self._watched)
+
+    def check(self) -> None:
+        """Compare inode, size and time of modification of each; about a microsecond for one.
+
+        Raises:
+            IntegrityError: one was changed.
+        """
+        for watched in self._watched:
+            watched.check()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> MappedFiles:
+        return self  # A copy of a module may share constants with it.
+
+
+def _stamp(descriptor: int) -> tuple[int, int, int]:
+    status = os.fstat(descriptor)
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+_Error = TypeVar("_Error", bound=Pt2Error)
+
+
+def trusted(trust: Sequence[str] | Set[str]) -> frozenset[str]:
+    """Return the entries of `trust=` as a set.
+
+    Raises:
+        TypeError: anything but a collection of texts.
+    """
+    if isinstance(trust, str):
+        raise TypeError(f"trust: expected a list of names, got a text: pass trust=({trust!r},)")
+    if not isinstance(trust, Iterable):
+        raise TypeError(f"trust: expected a list of names, got {trust!r}")
+    entries = frozenset(trust)
+    if wrong := [entry for entry in entries if not isinstance(entry, str)]:
+        raise TypeError(f"trust: expected a list of names, got one with {wrong[0]!r}")
+    return entries
+
+
+def refused(kind: type[_Error], message: str, rule: str, entries: Sequence[str] = ()) -> _Error:
+    """Return the error for a refusal.
+
+    Args:
+        kind: its class.
+        message: place, what was expected, actual value.
+        rule: of the refusal.
+        entries: what to pass as `trust=` instead of the rule.
+    """
+    listed = ", ".join(repr(entry) for entry in (entries or (rule,)))
+    return kind(f"{message}; if you trust the file, pass trust=({listed},)", rule=rule)
+
+
+def trusts_operator(trust: Set[str], target: str, rule: str) -> bool:
+    """Return whether the caller trusts an operator: by the rule, or by its name with or without overload.
+
+    Args:
+        trust: the entries.
+        target: "torch.ops.aten.set_.source_Tensor", or the name of a function.
+        rule: the rule that refuses it.
+    """
+    if rule in trust or target in trust:
+        return True
+    name = target.removeprefix("torch.ops.")
+    return name in trust or operator_entry(target) in trust
+
+
+def operator_entry(target: str) -> str:
+    """Return the entry of `trust=` for an operator: "aten.set_"; other targets are their own entries."""
+    target = plain_target(target)
+    if not target.startswith("torch.ops."):
+        return target
+    return ".".join(target.split(".")[2:4])

@@ -15,9 +15,8 @@ from typing import Any, Final
 
 from pt2kit import treespec
 from pt2kit.bridge.placeholder_types import PICKLED_NAME, stand_in_name
-from pt2kit.bridge.read.pickled_values import MAX_DEPTH, PickledValues
+from pt2kit.bridge.read.pickled_values import MAX_DEPTH, PickledValues, load_trusted_inputs
 from pt2kit.bridge.read.treespecs import find_enum
-from pt2kit.bridge.read.trusted import load_trusted_inputs
 from pt2kit.bridge.torch_names import child_specs, pytree
 from pt2kit.errors import IntegrityError, PayloadError, Pt2Error
 from pt2kit.package.pickle_free_inputs import PickleFreeInputs

@@ -17,16 +17,14 @@ from msgspec import UNSET
 from pt2kit import schema
 from pt2kit.bridge.given_weights import Given
 from pt2kit.bridge.read.checked import Checked, check_payloads, check_program
-from pt2kit.bridge.read.described import check_described
-from pt2kit.bridge.read.devices import Moves
-from pt2kit.bridge.read.guards import guardable
-from pt2kit.bridge.read.module_calls import live_module_calls
+from pt2kit.bridge.read.module_inputs import guardable
 from pt2kit.bridge.read.names import check_apart
-from pt2kit.bridge.read.opened import Context, Payloads
-from pt2kit.bridge.read.refusals import trusted
-from pt2kit.bridge.read.tensors import READ_BYTES, Tensors
-from pt2kit.bridge.run.build import Tables, build_steps, with_mutations
-from pt2kit.bridge.run.calling import convention_of
+from pt2kit.bridge.read.program import Context, Payloads
+from pt2kit.bridge.read.reading import trusted
+from pt2kit.bridge.read.tensors import READ_BYTES, Moves, Tensors
+from pt2kit.bridge.read.treespecs import live_module_calls
+from pt2kit.bridge.read.values import check_described
+from pt2kit.bridge.run.build import Tables, build_steps, convention_of, with_mutations
 from pt2kit.bridge.run.module import LoadedModule, make_module, place_tensors, watched
 from pt2kit.bridge.run.source import compile_steps
 from pt2kit.bridge.run.steps import Steps
@@ -36,7 +34,7 @@ from pt2kit.bridge.torch_names import SUBGRAPHS_NEED_METADATA, disable_current_m
 from pt2kit.checks.stored_inputs import tables_of
 from pt2kit.collector import no_collection
 from pt2kit.signature.specs import InputKind
-from pt2kit.zip.opening import FileLike
+from pt2kit.zip.listing import FileLike
 
 WHERE: Final = "$.graph_module"
 _READ_BYTES: Final = {None: READ_BYTES, True: 0, False: None}

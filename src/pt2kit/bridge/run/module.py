@@ -20,7 +20,7 @@ from typing import Any, Final
 import torch
 
 from pt2kit import signature as twin
-from pt2kit.bridge.read.mapped import MappedFiles
+from pt2kit.bridge.read.reading import MappedFiles
 from pt2kit.bridge.run.conditions import Condition, check_conditions
 from pt2kit.bridge.run.failures import explain
 from pt2kit.bridge.run.inputs import InputTree, OutputTree

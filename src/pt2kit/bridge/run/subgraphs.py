@@ -19,8 +19,8 @@ import torch
 from torch import fx
 
 from pt2kit import schema
-from pt2kit.bridge.read.devices import Devices
 from pt2kit.bridge.read.graph_reader import value_name
+from pt2kit.bridge.read.tensors import Devices
 from pt2kit.bridge.run.failures import Stopped, explain
 from pt2kit.bridge.run.steps import Step, Steps, Value
 from pt2kit.bridge.torch_names import append_call

@@ -16,7 +16,7 @@ from typing import Any, Final
 import torch
 
 from pt2kit.bridge.operators import Operator
-from pt2kit.bridge.read.refusals import operator_entry, trusts_operator
+from pt2kit.bridge.read.reading import operator_entry, trusts_operator
 from pt2kit.bridge.torch_names import check_symbolic, is_batched, is_functorch_tensor, is_observed, unwrap_functorch
 from pt2kit.errors import OperatorError, UnsupportedError
 from pt2kit.operators.demands import Call, Demand, Operand, Rule

@@ -10,7 +10,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from pt2kit.bridge.callables import target_text
-from pt2kit.bridge.scalars import to_schema
+from pt2kit.bridge.operators import to_schema
 from pt2kit.bridge.torch_names import (
     HigherOrderOperator,
     OpOverload,

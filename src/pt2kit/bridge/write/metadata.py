@@ -11,10 +11,10 @@ from torch.fx import Node
 from pt2kit.bridge.callables import describe
 from pt2kit.bridge.torch_names import NodeSource, action_text, writes_origins
 from pt2kit.errors import SchemaError
-from pt2kit.node_metadata.addresses import AddressNumbers
-from pt2kit.node_metadata.functions import SourceFn, dump_source_fn_stack, dump_torch_fn
+from pt2kit.node_metadata.frames import SourceFn, dump_source_fn_stack, dump_torch_fn
 from pt2kit.node_metadata.modules import ModuleEntry, dump_module_stack
 from pt2kit.node_metadata.origin import dump_custom
+from pt2kit.node_metadata.redaction import AddressNumbers
 
 
 class Metadata:

@@ -9,7 +9,7 @@ import torch
 from sympy.logic.boolalg import BooleanAtom
 from sympy.printing.repr import srepr
 
-from pt2kit.bridge.scalars import from_device, to_schema
+from pt2kit.bridge.operators import from_device, to_schema
 from pt2kit.errors import LimitError, UnsupportedError
 from pt2kit.schema import Device, SymBool, SymExpr, SymExprHint, SymFloat, SymInt, TensorMeta
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from pt2kit import schema
-from pt2kit.checks import schemas
+from pt2kit.checks import parameter_kinds
 from pt2kit.editing import sample_inputs
 from pt2kit.editing.editor import Editor
 from pt2kit.editing.graphs import Node
@@ -22,8 +22,7 @@ from pt2kit.messages import quote
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.tensors.dtypes import DTYPES, numpy_dtype
-from pt2kit.tensors.storage import Storage
-from pt2kit.tensors.view import TensorView
+from pt2kit.tensors.view import Storage, TensorView
 
 _COMPUTED: Final = frozenset(
     (schema.ScalarType.BFLOAT16, schema.ScalarType.HALF, schema.ScalarType.FLOAT, schema.ScalarType.DOUBLE)
@@ -121,7 +120,7 @@ def compute_in(editor: Editor, dtype: Any) -> int:
 
 def _is_new(node: Node) -> bool:
     """Return whether a node makes a tensor of the default type, from no other tensor."""
-    signature = schemas.find(node.target, "") if node.target.startswith("torch.ops.") else None
+    signature = parameter_kinds.find(node.target, "") if node.target.startswith("torch.ops.") else None
     return (
         signature is not None
         and "dtype" in signature.parameters

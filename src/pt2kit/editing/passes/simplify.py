@@ -16,7 +16,7 @@ from pt2kit.editing.inference import infer_meta
 from pt2kit.editing.interface_edits import put_number
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import leaves, renamed
-from pt2kit.graph.view import operator_name, operator_namespace
+from pt2kit.graph.values import operator_name, operator_namespace
 from pt2kit.operators.aliasing import aliases
 from pt2kit.operators.tags import is_random
 from pt2kit.schema.operators import find_operator, nearest

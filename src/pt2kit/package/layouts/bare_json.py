@@ -10,12 +10,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from pt2kit.errors import LimitError, PayloadError, UnsupportedError
-from pt2kit.package.json_record import read_json
 from pt2kit.package.layouts.base import PLAIN_MODEL, Layout, Parts
-from pt2kit.package.legacy_programs import list_programs
 from pt2kit.package.payloads import view_all
+from pt2kit.package.programs import list_programs, read_json
 from pt2kit.versions.side_files import path_below
-from pt2kit.zip import headers as h
+from pt2kit.zip import end_record
 from pt2kit.zip.directory import Record
 from pt2kit.zip.reader import Archive
 from pt2kit.zip.source import Source, open_path
@@ -54,7 +53,7 @@ class JsonFileArchive(Archive):
         self._content = source.read(0, size)
         match = _LAST.search(source.name)
         name = match[0] if match and match[0].endswith(".json") else DEFAULT_NAME
-        record = Record(name, size, size, h.STORED, zlib.crc32(self._content), 0, 0, size)
+        record = Record(name, size, size, end_record.STORED, zlib.crc32(self._content), 0, 0, size)
         self._records = MappingProxyType({name: record})
         self._data_offsets = {name: 0}
 

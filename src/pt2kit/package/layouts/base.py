@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from pt2kit.errors import ArchiveError, JsonError, PayloadError, SchemaError
 from pt2kit.package import record_names as names
 from pt2kit.package.programs import ReadOlder, read_program
-from pt2kit.zip.record_name import show_name
+from pt2kit.zip.chosen_names import show_name
 
 if TYPE_CHECKING:
     from pt2kit.package.stored import Kind, ReadContext, StoredPayloads, StoredProgram
@@ -131,7 +131,7 @@ class Layout:
         _, method = self.methods.get(model, (model, None))
 
         def read(data: memoryview, where: str, refusal: SchemaError | JsonError | None) -> StoredProgram:
-            from pt2kit.package.legacy_programs import read_older
+            from pt2kit.package.programs import read_older
 
             return read_older(data, where, context, method, refusal)
 

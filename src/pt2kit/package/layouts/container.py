@@ -18,7 +18,7 @@ from pt2kit.package.payloads import view_all
 from pt2kit.pickles.values import PickledStorage, PickledTensor, TensorKind
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.pickled import from_pickled
-from pt2kit.tensors.storage import Storage
+from pt2kit.tensors.view import Storage
 from pt2kit.versions.containers import read_model_payload
 
 if TYPE_CHECKING:

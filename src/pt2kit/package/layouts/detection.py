@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from pt2kit.errors import ArchiveError, Pt2Error, VersionError
 from pt2kit.package import record_names as names
-from pt2kit.package.json_record import read_json
 from pt2kit.package.layouts.base import PLAIN_MODEL, Layout
 from pt2kit.package.layouts.record_archive import MixedArchive, RecordArchive
-from pt2kit.zip.record_name import show_name
+from pt2kit.package.programs import read_json
+from pt2kit.zip.chosen_names import show_name
 
 if TYPE_CHECKING:
     from pt2kit.zip.limits import Limits
@@ -130,7 +130,7 @@ def _sort_models(layout: Layout) -> Layout:
 def _container(layout: Layout, model: str) -> Layout | None:
     """Return the layout of the programs in a container; None if the record is none. It has no payloads of its name."""
     from pt2kit.package.layouts.container import Container
-    from pt2kit.package.legacy_programs import list_programs
+    from pt2kit.package.programs import list_programs
 
     record = layout.program_record(model)
     method_by_program: Mapping[str, str | None] = {model: None}

@@ -14,7 +14,7 @@ from pt2kit.pickles.reader import read_payload
 from pt2kit.pickles.values import PickledStorage, PickledTensor
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.pickled import from_pickled
-from pt2kit.tensors.storage import Storage
+from pt2kit.tensors.view import Storage
 
 if TYPE_CHECKING:
     from pt2kit.package.stored import Kind, Payload, StoredProgram

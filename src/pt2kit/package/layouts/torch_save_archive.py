@@ -14,7 +14,7 @@ from pt2kit.pickles.reader import globals_in, read_payload
 from pt2kit.pickles.values import PickledStorage, TensorLike
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.pickled import from_pickled
-from pt2kit.tensors.storage import Storage
+from pt2kit.tensors.view import Storage
 
 if TYPE_CHECKING:
     from pt2kit.package.stored import Kind, Payload, ReadContext, StoredPayloads, StoredProgram

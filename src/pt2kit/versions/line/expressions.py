@@ -16,7 +16,7 @@ from typing import Any, Final
 from pt2kit.jsontext import Path
 from pt2kit.symbols.dialects import parse
 from pt2kit.symbols.expr import default_assumptions, free_symbols
-from pt2kit.symbols.printer import to_str
+from pt2kit.symbols.plain import to_str
 from pt2kit.symbols.srepr import to_srepr
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.rewrite import Visitor, rewrite
