@@ -81,7 +81,7 @@ FILES: list[tuple[Any, Callable[[Any], None], str]] = [
     (BENIGN, _number, "T5"),
     (BENIGN, _one_for_a_list, "T6"),
     (BENIGN, _dimensions, "G17"),
-    (BENIGN, _size(f"Pow(Add({SYMBOL}, Integer(1)), Integer(400))"), "E8"),
+    (BENIGN, _size(f"Pow(Add({SYMBOL}, Integer(1)), Integer(400))"), "E1"),
     (BENIGN, _size(f"Mod(Mul({PRODUCT}), {SYMBOL})"), "E1"),
     (COND, _forward, "G15"),
     (COND, _subgraphs("0"), "G15"),

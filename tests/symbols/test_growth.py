@@ -79,6 +79,7 @@ def test_ordinary_sizes(text: str) -> None:
         ("(s0 + s1 + s2 + s3 + s4)**20//(s0 + s1)", "at most 512 terms"),
         ("((s0 + 1)**60 + 1)**60//3", "at most 512 terms"),
         ("*".join(f"(s{n} + 1)" for n in range(10)), "at most 512 terms"),
+        ("(s0 + 1)**10", "at most 512 terms"),
     ],
 )
 def test_sizes_that_take_minutes(text: str, expected: str) -> None:
@@ -88,3 +89,9 @@ def test_sizes_that_take_minutes(text: str, expected: str) -> None:
             parse(text)
     with pytest.raises(LimitError, match=expected):
         parse_truth(f"({text}) > 3")
+
+
+def test_terms_of_a_negative_power() -> None:
+    """The terms of a divisor count as those of a factor."""
+    with pytest.raises(LimitError, match="at most 512 terms"):
+        parse_number("1.5*(s0 + 1)**-600")

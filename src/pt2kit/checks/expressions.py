@@ -29,6 +29,7 @@ from pt2kit.graph.traversal import Scope, graphs
 from pt2kit.jsontext import path_text
 from pt2kit.messages import cut, quote
 from pt2kit.symbols.expr import Call, fold
+from pt2kit.symbols.growth import check_terms
 
 _CALLED: Final = re.compile(r"([A-Za-z_]\w*)\s*\(")
 _CODE: Final = re.compile(r"__|[\[\]{}@;:\\]|[\w)\]]\s*\.\s*[A-Za-z_]|\blambda\b")
@@ -45,10 +46,7 @@ MAX_GUARDS: Final = 1 << 20
 """Characters of the guards of one program."""
 
 
-MAX_TERMS: Final = 1 << 12
-"""Terms of one expression once its products and powers of sums are multiplied out, which torch does one by one."""
 _FEW_TERMS: Final = 64
-_POWERS: Final = frozenset(("Pow", "PowByNatural"))
 _SHIFTS: Final = frozenset(("LShift", "RShift"))
 _MAX_SPENT: Final = 1 << 16
 """Terms of all expressions of one program that have more than a few."""
@@ -88,11 +86,11 @@ def expression_problems(context: ProgramContext) -> Iterator[Problem]:
                 if not _is_evaluated(expression.text):
                     yield replace(problem_of(error, expression.place), rule="E1")
                 continue
-            terms = _terms(tree)
+            terms = check_terms(tree)
             spent += terms if terms > _FEW_TERMS else 0
-            if terms > MAX_TERMS or spent > _MAX_SPENT:
-                message = f"expected an expression of at most {MAX_TERMS:,} terms once its products are multiplied out"
-                yield Problem(expression.place, "E8", f"{message}, got {quote(expression.text)}")
+            if spent > _MAX_SPENT:
+                message = f"expected expressions of at most {_MAX_SPENT:,} terms in one program, multiplied out"
+                yield Problem(expression.place, "E1", f"{message}, got more in {quote(expression.text)}")
                 continue
             yield from _symbol_problems(tree, expression.place, ranges, known, needed)
             if (count := _negative_shift(tree, limits)) is not None:
@@ -252,30 +250,6 @@ def _symbol_problems(
                 f"{_assumptions(first)} before"
             )
             yield Problem(place, "E5", message)
-
-
-def _terms(tree: symbols.Expr) -> int:
-    """How many terms an expression has at some place once it is multiplied out; at most one more than is allowed.
-
-    Source: `_fast_expand` in torch/fx/experimental/symbolic_shapes.py, 2.13.
-    """
-    most = 1
-
-    def terms(call: Call, counts: list[int]) -> int:
-        nonlocal most
-        if call.function == "Add":
-            return min(sum(counts), MAX_TERMS + 1)
-        found = 1
-        if call.function == "Mul":
-            for count in counts:
-                found = min(found * count, MAX_TERMS + 1)
-        elif call.function in _POWERS and counts[0] > 1 and isinstance(exponent := call.args[1], symbols.Integer):
-            found = counts[0] ** min(abs(exponent.value), MAX_TERMS.bit_length())
-        most = max(most, min(found, MAX_TERMS + 1))
-        return min(found, MAX_TERMS + 1)
-
-    fold(tree, lambda leaf: 1, terms)
-    return most
 
 
 def _span(

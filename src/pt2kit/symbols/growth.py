@@ -120,33 +120,40 @@ def check_growth(expr: Expr, *, where: str = "") -> int:
     return opened
 
 
-def check_terms(expr: Expr, *, where: str = "") -> None:
+def check_terms(expr: Expr, *, where: str = "") -> int:
     """Refuse an expression of too many terms: `(s0 + s1 + s2)**64 // s3`. A power of one term counts as its exponent.
+
+    Like terms are counted each: `(s0 + 1)**3` has 8.
+
+    Returns:
+        the most terms that some part of it has.
 
     Raises:
         LimitError: it has more than `MAX_TERMS`.
+
+    Source: `_fast_expand` in torch/fx/experimental/symbolic_shapes.py, 2.13.
     """
+    most = 1
 
     def call(node: Call, args: list[int]) -> int:
+        nonlocal most
         terms = 1
         if node.function == "Add":
             terms = sum(args)
         elif node.function == "Mul":
             terms = math.prod(args)
-        elif node.function in _POWERS and isinstance(exponent := node.args[1], Integer) and exponent.value > 0:
-            terms = exponent.value if args[0] == 1 else _choices(args[0], exponent.value)
+        elif node.function in _POWERS and isinstance(exponent := node.args[1], Integer):
+            times = abs(exponent.value)
+            terms = max(times, 1) if args[0] == 1 else args[0] ** min(times, MAX_TERMS.bit_length())
         if terms > MAX_TERMS:
             raise LimitError(
                 f"{where or 'expression'}: expected at most {MAX_TERMS} terms, got more in {quote(to_str(node))}"
             )
+        most = max(most, terms)
         return terms
 
     fold(expr, lambda _: 1, call)
-
-
-def _choices(terms: int, exponent: int) -> int:
-    """Return the number of terms of a power, which is at least its exponent."""
-    return math.comb(terms + exponent - 1, exponent) if exponent <= MAX_TERMS else exponent
+    return most
 
 
 def _leaf(leaf: Leaf) -> Part:
