@@ -480,7 +480,7 @@ def test_http(apart: Path) -> None:
 
 def test_headers_that_lie() -> None:
     """Overlapping, gapped, oversized and negative entries of a header are refused."""
-    from pt2kit.tensors.safetensors_file import read_header
+    from pt2kit.tensors.safetensors_header import read_header
     from pt2kit.zip.source import open_bytes
 
     def header(tree: Any, data: bytes = b"", length: int | None = None) -> bytes:

@@ -14,7 +14,7 @@ from tests.packages import rewritten
 from tests.viewing.browser import Visit, visiting
 
 from pt2kit.viewing.answers import Answers
-from pt2kit.viewing.server import alone
+from pt2kit.viewing.page import alone
 
 AXE = Path(__file__).parents[2] / "viewer" / "node_modules" / "axe-core" / "axe.min.js"
 MLP = samples.sample("2.13.0", "mlp")

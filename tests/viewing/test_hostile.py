@@ -11,7 +11,7 @@ from tests import samples
 from tests.viewing.browser import Visit, visiting
 
 from pt2kit.viewing.answers import Answers
-from pt2kit.viewing.server import alone
+from pt2kit.viewing.page import alone
 
 CASES = [case["path"] for case in samples.hostile() if str(case["path"]).endswith(".pt2")]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests import samples
 
 from pt2kit.viewing.answers import Answers
-from pt2kit.viewing.server import alone, built_page, policy
+from pt2kit.viewing.page import alone, built_page, policy
 
 VIEWER = Path(__file__).parents[2] / "viewer"
 NAMED = ("index.html", "package-lock.json", "package.json", "tsconfig.json", "vite.config.ts")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from torch.export import ExportedProgram
 
 from pt2kit.bridge.given_weights import Given
-from pt2kit.bridge.read.program import Context, Payloads, build_program
+from pt2kit.bridge.read.opened import Context, Payloads
+from pt2kit.bridge.read.program import build_program
 from pt2kit.bridge.read.reading import trusted
 from pt2kit.bridge.read.tensors import Moves, Tensors
 from pt2kit.bridge.stored import Chosen, opened_program, read_payloads

@@ -16,8 +16,8 @@ import torch
 
 from pt2kit import schema, treespec
 from pt2kit.bridge.given_weights import Given, given_weights
+from pt2kit.bridge.read.opened import Context, FakeTensors, Payloads
 from pt2kit.bridge.read.pickled_values import PickledValues, globals_of, load_trusted
-from pt2kit.bridge.read.program import Context, FakeTensors, Payloads
 from pt2kit.bridge.read.sample_inputs import StoredInputs, read_sample_inputs
 from pt2kit.bridge.read.tensors import Devices, Moves, Tensors
 from pt2kit.bridge.read.treespecs import registered_namedtuples

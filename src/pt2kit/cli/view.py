@@ -109,7 +109,7 @@ def command(
 
 def _write(answers: Answers, path: Path, tensors: bool) -> int:
     from pt2kit.tensors.export import new_file
-    from pt2kit.viewing.server import alone
+    from pt2kit.viewing.page import alone
 
     page = alone(answers, tensors=tensors)
     with new_file(path) as file:

@@ -15,7 +15,7 @@ from typing import Final
 from pt2kit.errors import IntegrityError, LimitError, PayloadError
 from pt2kit.package.external_list import RECORD, Reference, decode
 from pt2kit.package.programs import read_json
-from pt2kit.tensors.safetensors_file import Row, read_header
+from pt2kit.tensors.safetensors_header import Row, read_header
 from pt2kit.zip import end_record
 from pt2kit.zip.beside import Beside
 from pt2kit.zip.chosen_names import show_name

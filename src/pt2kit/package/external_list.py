@@ -21,7 +21,7 @@ from pt2kit.errors import PayloadError
 from pt2kit.messages import quote
 from pt2kit.package import record_names as names
 from pt2kit.tensors.bounds import INT64_MAX
-from pt2kit.tensors.safetensors_file import itemsize_of
+from pt2kit.tensors.safetensors_header import itemsize_of
 from pt2kit.zip.chosen_names import show_name
 
 RECORD: Final = "data/external_payloads.json"

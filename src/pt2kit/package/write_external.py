@@ -20,7 +20,7 @@ from pt2kit.messages import quote
 from pt2kit.package import record_names as names
 from pt2kit.package.external_list import Reference
 from pt2kit.package.open import Package
-from pt2kit.tensors.safetensors_file import arrange, code_of, header_bytes
+from pt2kit.tensors.safetensors_header import arrange, code_of, header_bytes
 from pt2kit.tensors.view import TensorView
 from pt2kit.zip.beside import path_problem, url_of
 

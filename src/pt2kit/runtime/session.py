@@ -32,7 +32,8 @@ from pt2kit.schema import ScalarType
 from pt2kit.signature.export_signature import from_schema
 from pt2kit.signature.specs import InputKind, OutputKind
 from pt2kit.tensors.export import new_file
-from pt2kit.tensors.safetensors_file import arrange, code_of, header_bytes, read_safetensors
+from pt2kit.tensors.safetensors_file import read_safetensors
+from pt2kit.tensors.safetensors_header import arrange, code_of, header_bytes
 from pt2kit.treespec.values import Node
 from pt2kit.zip.listing import FileLike
 from pt2kit.zip.source import Source

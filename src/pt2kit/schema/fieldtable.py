@@ -16,7 +16,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -290,6 +289,8 @@ def frozen_table(version: str) -> Table:
 
 def frozen_tables() -> dict[str, dict[str, Any]]:
     """Return the frozen tables as plain data, by version; new objects on each call. Cost: milliseconds."""
+    from importlib.resources import files  # it imports tempfile, which opening a file does not need
+
     text = (files("pt2kit.schema") / "history" / "tables.json").read_text(encoding="utf-8")
     tables: dict[str, dict[str, Any]] = json.loads(text)
     return tables

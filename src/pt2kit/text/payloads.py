@@ -12,7 +12,7 @@ from pt2kit.tensors.compound import SubclassView
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.view import TensorView
 from pt2kit.text.format import bytes_text, count_text, dotted, table
-from pt2kit.text.summary import dtype_of
+from pt2kit.text.tensor_totals import dtype_of
 
 if TYPE_CHECKING:
     from pt2kit.tensors.export import AnyView

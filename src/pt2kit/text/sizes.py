@@ -18,7 +18,7 @@ from pt2kit.sanitizing.options import STRIPS, make_options
 from pt2kit.sanitizing.programs import rewrite_metadata
 from pt2kit.tensors.view import TensorView
 from pt2kit.text.format import WIDTH, bytes_text, count_text, dotted, table
-from pt2kit.text.summary import dtype_of
+from pt2kit.text.tensor_totals import dtype_of
 from pt2kit.zip.writer import DEFLATE_LEVEL
 
 TITLES: Final = MappingProxyType(

@@ -26,7 +26,7 @@ from pt2kit.package.open import Package
 from pt2kit.schema import Argument, ConstantValue, ExportedProgram, InputSpec, OutputSpec
 from pt2kit.symbols.polynomials import hint
 from pt2kit.text.payloads import Entry, entries_of
-from pt2kit.text.summary import elements_of
+from pt2kit.text.tensor_totals import elements_of
 from pt2kit.text.values import ValueTexts, argument_text
 from pt2kit.viewing.columns import (
     CALL,

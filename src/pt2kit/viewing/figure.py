@@ -11,7 +11,7 @@ from typing import Final
 
 from pt2kit.errors import UnsupportedError
 from pt2kit.viewing.answers import Answers
-from pt2kit.viewing.server import alone
+from pt2kit.viewing.page import alone
 
 BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 FLAGS: Final = ("--headless", "--disable-gpu", "--no-first-run", "--disable-sync", "--disable-background-networking")

@@ -14,7 +14,7 @@ from pt2kit.text.changes import diff_html
 from pt2kit.text.program import program_lines
 from pt2kit.viewing.answers import Answers
 from pt2kit.viewing.draw import Data, checked_data
-from pt2kit.viewing.server import alone
+from pt2kit.viewing.page import alone
 from pt2kit.zip.listing import FileLike
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ import torch
 
 from pt2kit import codec, schema
 from pt2kit.bridge.operators import DTYPES, LAYOUTS, MEMORY_FORMATS
-from pt2kit.bridge.read.program import FakeTensors
+from pt2kit.bridge.read.opened import FakeTensors
 from pt2kit.bridge.read.reading import refused
 from pt2kit.bridge.read.tensors import Devices, Tensors
 from pt2kit.bridge.torch_names import FAKE_TENSOR, mark_parameter, script_object, wrap

@@ -2,17 +2,13 @@
 
 Everything that can be refused without torch is refused first, then operators and containers that this process lacks;
 then the payloads are opened, the graph is built over them, and torch checks the whole once more.
-
-Live payloads of a program, and the facts about the program that opening them requires.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Set
-from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final
 
-import torch
 from torch.export import ExportedProgram
 
 from pt2kit import schema
@@ -22,6 +18,7 @@ from pt2kit.bridge.read.metadata import Metadata
 from pt2kit.bridge.read.module_inputs import attach_modules, guardable
 from pt2kit.bridge.read.names import check_apart
 from pt2kit.bridge.read.on_demand import write_on_demand
+from pt2kit.bridge.read.opened import Context, Payloads
 from pt2kit.bridge.read.shapes import ORIGIN, Shapes
 from pt2kit.bridge.read.tensors import Devices
 from pt2kit.bridge.read.treespecs import live_module_calls, live_signature
@@ -31,47 +28,7 @@ from pt2kit.bridge.torch_names import SpecViolationError, set_guards_code
 from pt2kit.checks.stored_inputs import Tables
 from pt2kit.errors import GraphError
 
-
-class FakeTensors(Protocol):
-    """Makes fake tensors, for payloads that hold some."""
-
-    def tensor(self, meta: schema.TensorMeta, where: str) -> torch.Tensor:
-        """Return a new fake tensor of a description; `where` is its place, for messages."""
-
-
-@dataclass(frozen=True, slots=True)
-class Payloads:
-    """Live contents of a program in addition to its graph.
-
-    Args:
-        state_dict: parameters and persistent buffers.
-        constants: lifted constants, non-persistent buffers and custom objects.
-        example_inputs: arguments and keyword arguments of the export, or None.
-    """
-
-    state_dict: dict[str, Any]
-    constants: dict[str, Any]
-    example_inputs: tuple[tuple[Any, ...], dict[str, Any]] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """Facts about the program that opening its payloads requires.
-
-    Args:
-        values: makes fake tensors.
-        in_spec: the live structure of the inputs.
-        sources: where its leaves are in the file's structure; None where the two are the same.
-    """
-
-    values: FakeTensors
-    in_spec: Any
-    sources: tuple[int | None, ...] | None
-
-
 WHERE: Final = "$.graph_module"
-
-
 OpenPayloads = Callable[[Context], Payloads]
 """Function that opens the payloads."""
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from pt2kit.errors import LimitError, PayloadError, UnsupportedError
 from pt2kit.package.layouts.base import PLAIN_MODEL, Layout, Parts
+from pt2kit.package.legacy_programs import list_programs
 from pt2kit.package.payloads import view_all
-from pt2kit.package.programs import list_programs, read_json
+from pt2kit.package.programs import read_json
 from pt2kit.versions.side_files import path_below
 from pt2kit.zip import end_record
 from pt2kit.zip.directory import Record

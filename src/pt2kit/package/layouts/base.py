@@ -131,7 +131,7 @@ class Layout:
         _, method = self.methods.get(model, (model, None))
 
         def read(data: memoryview, where: str, refusal: SchemaError | JsonError | None) -> StoredProgram:
-            from pt2kit.package.programs import read_older
+            from pt2kit.package.legacy_programs import read_older
 
             return read_older(data, where, context, method, refusal)
 

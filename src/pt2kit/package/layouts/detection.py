@@ -130,7 +130,7 @@ def _sort_models(layout: Layout) -> Layout:
 def _container(layout: Layout, model: str) -> Layout | None:
     """Return the layout of the programs in a container; None if the record is none. It has no payloads of its name."""
     from pt2kit.package.layouts.container import Container
-    from pt2kit.package.programs import list_programs
+    from pt2kit.package.legacy_programs import list_programs
 
     record = layout.program_record(model)
     method_by_program: Mapping[str, str | None] = {model: None}
