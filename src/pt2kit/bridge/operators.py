@@ -1,15 +1,13 @@
-"""Resolution of targets in a file to live operators of torch, and the schemas of these operators.
+"""Live operators of torch for the targets in a file; dtypes, layouts and devices converted to and from the schema's.
 
-Operators come only from the dispatcher, which is asked first whether it has them: an unknown name creates nothing.
-Functions and higher-order operators come from closed tables.
+Operators and their schemas come only from the dispatcher, which is asked first whether it has them: an unknown name
+creates nothing. Functions and higher-order operators come from closed tables. Memory formats are converted like dtypes,
+layouts and devices.
 
-Calls of a torch module with arrays instead of tensors, for tools without tensors of their own.
+`call_with_arrays` calls a torch module with arrays instead of tensors, for tools without tensors of their own.
 
-Warning for versions of torch that the bridge was not tested with.
-
-Nothing else depends on the number of a release: missing features are found by looking for them (`torch_names.py`).
-
-Conversion of torch's dtypes, layouts, memory formats and devices to and from the schema's.
+`warn_if_untested` warns for versions of torch that the bridge was not tested with. Nothing else depends on the number
+of a release: missing features are found by looking for them (`torch_names.py`).
 """
 
 from __future__ import annotations

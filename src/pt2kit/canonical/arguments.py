@@ -1,16 +1,13 @@
-"""Normal form of calls: arguments in the order of the operator's schema, without argument kinds, as every release would
-write them.
+"""Normal form of calls: arguments in the order of the operator's schema, without kinds, their values renamed.
 
-torch binds the arguments of an operator by name, whatever their order is. `kind` says how a call in Python would pass
-them, and is missing before schema 8.6. So for an operator that some release of torch registers, arguments come in the
-order of its schema, that of the oldest release that has all their names; those of other operators stay as stored. A
-higher-order operator has no schema: what it gets by place has no name, what it gets by name comes behind, sorted.
-Functions over numbers get all by place.
+Every release would write them this way. torch binds the arguments of an operator by name, whatever their order is.
+`kind` says how a call in Python would pass them, and is missing before schema 8.6. So for an operator that some release
+of torch registers, arguments come in the order of its schema, that of the oldest release that has all their names;
+those of other operators stay as stored. A higher-order operator has no schema: its positional arguments have no name,
+those passed by name come after them, sorted. All arguments of functions over numbers are positional.
 
-Values of an argument: their names in order, and renaming of the values and subgraphs.
-
-Two answers per argument: `slots`, what the order of nodes looks at, and `rename`. Arms that name nothing come back as
-they are.
+`slots` lists the names of an argument's values in their order, which decides the order of nodes; `rename` renames the
+values and subgraphs. Arms that name nothing are returned as they are.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""Normal form of symbolic expressions: integers as polynomials, Max and Min without arguments that cannot win.
+"""Normal form of symbolic expressions: integers as polynomials, reduced Max and Min, and symbols under new names.
 
 `docs/digest.md` is normative. torch evaluates expressions with sympy when it loads a program, so `Min(32, 32*s53)`
-comes back as 32. Two expressions that sympy takes for one have one normal form here; nothing depends on sympy.
+becomes 32: arguments of Max and Min that cannot win are left out. Two expressions that sympy treats as one have one
+normal form here; nothing depends on sympy.
 
-Names of symbols in the normal form of a program, and expressions under these names.
-
-Names of symbols are arbitrary: the symbol `s0` of one export is `s77` in the next. Those in the sizes
-of inputs, or are inputs themselves, become `_s0`, `_s1`, … in the order in which they come there, those that are a size
-by themselves first. The letters that a name begins with denote the kind of symbol, and are kept. Others, such as those
-of data-dependent numbers, keep their names.
+Names of symbols are arbitrary: the symbol `s0` of one export is `s77` in the next. Symbols that are in the sizes of
+inputs, or are inputs themselves, become `_s0`, `_s1`, … in the order in which they occur there, those that are a size
+by themselves first. The letters that a name begins with denote the kind of symbol, and are kept. Other symbols, such as
+those of data-dependent numbers, keep their names.
 """
 
 from __future__ import annotations

@@ -1,20 +1,19 @@
-"""Numbered facts of a graph that the order of its nodes depends on: the value of each argument, the node that defines
-it.
+"""Facts of a graph that the normal order of its nodes depends on: numbered values, defining nodes, labels of nodes.
 
-Values are numbered: the graph's inputs first, in the order they are given, then the results of the nodes as stored. The
-nodes may be stored in any order.
+Values are numbered: the graph's inputs first, in their order, then the results of the nodes as stored. The nodes may be
+stored in any order. For each argument, the facts have the value and the node that defines it.
 
-Labels of nodes: a number for each node that depends on neither names nor the stored order of nodes.
+A label is a number for each node that depends on neither names nor the stored order of nodes.
 
 Nodes from which an output can be reached are numbered on a walk from the outputs back: outputs in order, for each value
 the node that defines it, unless it has a number, then that node's arguments in order, and so on, depth first. Arguments
 and outputs have an order, so this walk is the same for every way to write the program down: these numbers are exact.
 
-The other nodes (checks, writes in place, what nobody uses) come after them, in the order that `canonical_labeling`
-finds for nodes whose colour is: their part of the program, their content (`content`), and for each slot of
-their arguments the graph input, the numbered node's result, or the place of a result of another such node. Those that
-can be exchanged, so that their order changes nothing but which metadata stands where, come in the order of their
-metadata.
+The other nodes (checks, writes in place, nodes whose results are unused) come after them, in the order that
+`canonical_labeling` finds for nodes whose color is: their part of the program, their content (`content`), and for each
+slot of their arguments the graph input, the numbered node's result, or the place of a result of another such node.
+Nodes that can be exchanged, so that their order changes only which of them has which metadata, come in the order of
+their metadata.
 """
 
 from __future__ import annotations

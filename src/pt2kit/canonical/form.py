@@ -1,34 +1,30 @@
 """Normal form of one graph, subgraphs included: nodes in order, values and subgraphs renamed, tables sorted.
 
 Values become `_0`, `_1`, … in the order in which they are defined, graph inputs first, in each graph anew; the
-subgraphs of a graph become `_g0`, `_g1`, … in the order of the nodes that carry them. Metadata and names of nodes go,
-as do entries of the value tables that no value has.
-
-Order of a graph's nodes in the format's normal form.
+subgraphs of a graph become `_g0`, `_g1`, … in the order of the nodes that carry them. Metadata and names of nodes are
+removed, as are entries of the value tables that no value has.
 
 Nodes come in topological order. Among those whose arguments are all defined, the least comes first by
 
 1. the target, as text;
-2. for each argument, as stored: its name, then the ranks of the values in its slots, -1 where there is none. A value's
-   rank is how many values were defined before it, graph inputs first;
+2. for each argument, as stored: its name, then the ranks of the values in its slots, -1 for a slot without one. A
+   value's rank is how many values were defined before it, graph inputs first;
 3. the node's *content*: `encoding.encode_value` of the node without node metadata and names of nodes and values, and of
    what is known of its results;
-4. the node's number (`labels`).
+4. the node's number (`facts.labels`).
 
-1 and 2 are torch's. Where they are equal torch looks at the stored order; 3 and 4 do not. So torch, given a graph in
-this order, leaves it as it is.
+torch orders nodes by 1 and 2. Among nodes that are equal by these, it looks at the stored order; 3 and 4 do not. So a
+graph in this order is not reordered by torch.
 
-Source: torch/_export/serde/serialize.py, torch 2.13.
+Arguments and results do not show whether a node writes into its arguments or acts on the world, so the stored order of
+nodes with such effects is part of what the program does. What operators write is in the operator table
+(`operators.aliasing`); a custom operator counts as writing.
 
-Effects of nodes: whether a node writes into its arguments or acts on the world.
+`Reloading` removes the details that torch's own load and save changes: `torch.export.load` followed by
+`torch.export.save` drops `storage_offset`, evaluates expressions, turns operators that it does not know into text, and
+writes the addresses of another process.
 
-Arguments and results do not show such an effect, so the stored order of such nodes is part of what the program
-does. What operators write is in the operator table (`operators.aliasing`); a custom operator counts as writing.
-
-Normal form after torch's own load and save: graphs without the details that a round trip through torch changes.
-
-`torch.export.load` followed by `torch.export.save` drops `storage_offset`, evaluates expressions, turns operators that
-it does not know into text, and writes the addresses of another process.
+Source: torch/_export/serde/serialize.py, torch 2.13, for the order.
 """
 
 from __future__ import annotations

@@ -1,9 +1,14 @@
-"""Declared results of calls compared with result rules: sizes, dtypes, strides, devices (T8, T11, T12, T15).
+"""Declared results of calls compared with result rules: sizes, dtypes, strides, devices (T8, T9, T11 to T13, T15).
 
 The facts of the arguments are those that the value tables declare; the operator's rule computes what the results must
 be, and what the tables declare for them may not contradict it. What symbols leave open is no problem.
 
-Check of the devices that a program names, in values and calls: those that torch does not have (rule P6).
+T8, T11, T12, T15    sizes, dtypes, strides, devices of results
+T9                   calls that create too many bytes out of numbers alone
+T13                  results of functions over numbers, and numbers read out of tensors that are declared as known
+S15                  values that are written to inputs of other sizes or another dtype
+
+Devices that a program names, in values and calls, and that torch does not have are reported by rule P6.
 """
 
 from __future__ import annotations

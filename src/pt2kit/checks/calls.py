@@ -1,8 +1,9 @@
-"""Checks of the module call graph, its tree specs and argument names against the signature (rules K1 to K8).
+"""Checks of the module call graph, its tree specs and argument names (rules K1 to K8), and known targets of calls.
 
-Known targets of calls: operators of torch's dispatcher, and functions that export itself writes.
+The call graph is compared with the signature.
 
-Everything else that torch would find, it finds by walking from attribute to attribute, wherever the name leads.
+Known targets are operators of torch's dispatcher, and functions that export itself writes. Everything else that torch
+would find, it finds by walking from attribute to attribute, wherever the name leads.
 
 Source: `Verifier` in torch/_export/verifier.py, 2.13, for the functions.
 """

@@ -1,12 +1,11 @@
-"""Checks of symbolic expressions and ranges of symbols: syntax, ranges, assumptions, overflow (rules E1 to E5, E8).
+"""Checks of symbolic expressions, symbol ranges and input sizes: syntax, assumptions, overflow (rules E1 to E5, E8).
 
-Check of input sizes that torch cannot prove to be sizes when it loads the program (rule E8).
-
-Torch 2.9 and later goes through the inputs in order, and learns what a symbol is in the example from the first input
-that is the symbol, or has it as a size of its own. A size that is computed from symbols which only later inputs have
-must be 0 or more for whatever they may be, or torch does not load the program. An example where it is negative is an
-error; where there is none, but the ranges of its parts do not tell either, torch may fail as well: a warning. Releases
-before 2.9 load both, so that all is a warning in their files.
+Rule E8 also reports input sizes that torch cannot prove to be sizes when it loads the program. Torch 2.9 and later goes
+through the inputs in order, and learns what a symbol is in the example from the first input that is the symbol, or has
+it as a size of its own. A size that is computed from symbols which only later inputs have must be 0 or more for
+whatever they may be, or torch does not load the program. An example where it is negative is an error; where there is
+none, but the ranges of its parts do not tell either, torch may fail as well: a warning. Releases before 2.9 load both,
+so that all is a warning in their files.
 """
 
 from __future__ import annotations

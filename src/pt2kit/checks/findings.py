@@ -1,8 +1,8 @@
-"""Conversion of errors to problems, and deduplicated lists of problems with a limit for each rule.
+"""Problems that `check` finds: conversion of errors, deduplication with a limit for each rule, and the report.
 
-Report of `check`: the problems of a file in order, by severity, location and rule, and whether the file is sound.
-
-Context of a program's checks: the program, its location in the package, and its release of torch.
+The report has the problems of a file in order, by severity, location and rule, and whether the file is sound.
+`ProgramContext` is the context of a program's checks: the program, its location in the package, and its release of
+torch.
 """
 
 from __future__ import annotations

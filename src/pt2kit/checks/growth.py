@@ -1,6 +1,6 @@
-"""Check of plain numbers of a graph that grow without bound: `n ** n ** 99` in nodes of `_operator.pow` (rule T9).
+"""Checks of functions over numbers: growth without bound (rule T9), declared results unlike computed ones (rule T13).
 
-Check of functions over numbers whose declared result differs from the computed one (rule T13).
+Plain numbers of a graph grow without bound in nodes of `_operator.pow`, for example `n ** n ** 99`.
 
 `_operator.add(s0, 1)` returns `s0 + 1`, and the graph declares an expression for it. Both are computed with the values
 of the example, the first by the rule of the operator table. Symbols that have none there, such as those of `item`, are

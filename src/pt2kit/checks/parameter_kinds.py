@@ -1,12 +1,11 @@
-"""Types of operators' parameters and results, and the arguments that torch accepts for them.
+"""Types of operators' parameters and results, the arguments that torch accepts for them, and schemas by release.
+
+The schemas are those of the program's release of torch, from the table that is part of the package
+(`schema.operators`); no torch. A program of a release that the table lacks, newer or unknown, is compared with the
+release next to it, and a mismatch weighs less.
 
 Source: `toIValue` in torch/csrc/jit/python/pybind_utils.cpp, and `should_allow_numbers_as_tensors`, torch 2.13, both
 measured by calling operators with every kind of value for every kind of parameter.
-
-Operator schemas of the program's release of torch, from the table that is part of the package; no torch.
-
-The table (`schema.operators`) has the releases of torch. A program of another one, newer or unknown, is held against
-the release next to it, and what does not fit weighs less.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Checks of weights and constants against their records, the signature and the graph (rules P1 to P23, A25).
+"""Checks of weights and constants: records, signature and graph (rules P1 to P23, A25), external files (B2 to B7).
 
-`package.weights` stops at the first thing that is wrong. Where payloads are records of their own, each entry is looked
-at here by itself, so that all of them are reported.
+`package.weights` stops at the first error. Where payloads are records of their own, each entry is checked here by
+itself, so that all errors are reported.
 
-Checks of external payloads, in files next to an archive: existence, size, digest (rules B2 to B7).
-
-Files are opened and their headers read; bytes are compared with their SHA-256 where all payloads are read anyway.
+External payloads are files next to an archive, checked for existence, size and digest. They are opened and their
+headers read; bytes are compared with their SHA-256 where all payloads are read anyway.
 """
 
 from __future__ import annotations

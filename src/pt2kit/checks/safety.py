@@ -1,14 +1,12 @@
-"""Safety checks of a package: code that torch would execute, or resolve by a name from the file, on loading it (rules
-X1 to X14).
+"""Safety checks of a package: code that torch would run, or resolve by name, on loading it (rules X1 to X14).
 
-Each finding is a `Problem` of kind "safety"; of kind "note" where what would be run is plain data (real files have
-some of those, because sample inputs are always a pickle); of kind "warning" where a pickle needs classes of packages
-that torch does not bring, or cannot be read. Nothing is run here, and the signatures of operators are read for programs
-alone that call unchecked kernels (`unchecked.py`).
+Each finding is a `Problem` of kind "safety"; of kind "note" if the data that would be run is plain (real files have
+some of those, because sample inputs are always a pickle); of kind "warning" if a pickle needs classes of packages that
+torch does not bring, or cannot be read. Nothing is run here, and the signatures of operators are read only for programs
+that call unchecked kernels (`unchecked.py`).
 
-Checks of format strings that a program prints: formats that read attributes of values, or print too much.
-
-Called targets of nodes: their own, and operators passed to higher-order operators, each once.
+The called targets of nodes are their own, and operators passed to higher-order operators; each is checked once. Formats
+that a program prints are checked for reading attributes of values, and for printing too much.
 """
 
 from __future__ import annotations

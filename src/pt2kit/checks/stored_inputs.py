@@ -1,8 +1,7 @@
-"""Inputs of a program that its file provides: constants, buffers and parameters, as arrays.
+"""Inputs of a program that its file provides: constants, buffers, parameters as arrays; sample inputs (rule K9).
 
-`check` and `load` look at the numbers that a file passes directly to kernels which trust them (`unchecked.py`).
-
-Check of stored sample inputs against the inputs that a graph declares (rule K9).
+`check` and `load` look at the numbers that a file passes directly to kernels which trust them (`unchecked.py`). Rule K9
+compares stored sample inputs with the inputs that a graph declares.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
-"""Check of calls of unchecked kernels for arguments that a file shows to be wrong (rule X10).
+"""Checks of unchecked kernels' arguments (rule X10), and of uninitialized memory that a program returns (rule X11).
 
-Such kernels take indices for addresses, or trust sizes. `pt2kit.load_module` validates the actual arguments of each
-call; what a file shows of them is literals, stored tensors that are passed on directly, and sizes: those that the
-result rules compute from the inputs, else the declared ones. If that contradicts the requirement of the kernel
+Unchecked kernels use indices without bounds checks, or trust sizes. `pt2kit.load_module` validates the actual arguments
+of each call; what a file shows of them is literals, stored tensors that are passed on directly, and sizes: those that
+the result rules compute from the inputs, else the declared ones. If that contradicts the requirement of the kernel
 (`pt2kit.operators.requirements`), no run can be right.
 
-Check of uninitialized memory that a program returns: results of `empty` and similar operators, never written to
-(rule X11).
-
-A simple rule: a result of such an operator, or a view of it, is an output of the root graph, and no call writes to it
-or to a view of it. `pt2kit.load_module` fills such memory with zeros.
+Uninitialized memory is the result of `empty` and similar operators. Rule X11 is simple: a result of such an operator,
+or a view of it, is an output of the root graph, and no call writes to it or to a view of it. `pt2kit.load_module` fills
+such memory with zeros.
 """
 
 from __future__ import annotations

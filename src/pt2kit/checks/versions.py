@@ -1,10 +1,10 @@
-"""Checks of a program's origin: torch's version, dialects, operator sets, unknown keys (V2 to V4, O1, O2).
+"""Checks of a program's versions, unknown keys and node metadata that torch cannot read (V2 to V5, O1, O2).
 
-All of these are warnings: nothing is read by them, but they tell of a file that was edited or is newer than this build.
+Torch's version, dialects, operator sets and unknown keys result in warnings: nothing is read by them, but they tell of
+a file that was edited or is newer than this build.
 
-Checks of metadata of nodes and of the graph module: entries that torch cannot read, so that loading fails (rule V5).
-
-Stack traces may be any text. Module stacks, functions, origins and custom values have a form.
+Entries in the metadata of nodes and of the graph module that torch cannot read make loading fail (rule V5). Stack
+traces may be any text. Module stacks, functions, origins and custom values have a form.
 """
 
 from __future__ import annotations

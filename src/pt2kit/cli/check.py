@@ -1,10 +1,8 @@
-"""`pt2 check FILE...`: problems of files, and what torch would run on loading them.
+"""`pt2 check FILE...`: problems of files, what torch would run on loading them, and accepted findings (baselines).
 
-Accepted findings of `pt2 check`: by rule (`--allow`), or one by one in a file (`--baseline`).
-
-A baseline is JSON: for each file, by its path from the folder of the baseline, the rules, places and messages of its
-findings. Numbers in places are ignored, because another export numbers its nodes differently; the number of equal
-findings counts.
+Findings are accepted by rule (`--allow`), or one by one in a file (`--baseline`). A baseline is JSON: for each file, by
+its path from the folder of the baseline, the rules, places and messages of its findings. Numbers in places are ignored,
+because another export numbers its nodes differently; the number of equal findings counts.
 """
 
 from __future__ import annotations

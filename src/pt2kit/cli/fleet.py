@@ -1,6 +1,6 @@
 """`pt2 fleet COMMAND TARGETS… -o DIR`: run a command on thousands of files; `pt2 fleet report DIR`: print results.
 
-Terminal output of `pt2 fleet`: a progress bar on standard error, and the tables of a report on standard output.
+A progress bar is shown on standard error; the tables of a report are printed on standard output.
 """
 
 from __future__ import annotations

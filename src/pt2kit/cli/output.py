@@ -1,8 +1,7 @@
-"""Standard output and standard error: colored text on a terminal, plain text in a pipe, or JSON.
+"""Standard output and standard error: colors and hyperlinks on a terminal, plain text in a pipe, or JSON.
 
-A closed pipe (`pt2 check … | head -1`) ends the printing, and does not affect the exit code.
-
-Colors and hyperlinks of printed lines, for terminals that show them.
+Colors and hyperlinks are for terminals that show them. A closed pipe (`pt2 check … | head -1`) ends the printing, and
+does not affect the exit code.
 """
 
 from __future__ import annotations

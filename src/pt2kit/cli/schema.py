@@ -1,6 +1,6 @@
 """`pt2 schema`: the versions of the format, one of them in another language, changes between two, and operators.
 
-`pt2 schema operators`: the operator table of a release of torch, or one row of it.
+`pt2 schema operators` prints the operator table of a release of torch, or one row of it.
 """
 
 from __future__ import annotations

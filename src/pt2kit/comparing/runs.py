@@ -1,6 +1,6 @@
-"""Run two programs with the same inputs, and report the first node whose numbers differ.
+"""Comparison of two programs by running them with the same inputs: the first node whose numbers differ.
 
-Numeric distance of two arrays, and whether it is beyond the tolerance of their element types.
+Numbers differ if the distance of two arrays is beyond the tolerance of their element types.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Count the cost of a program: FLOPs by the rows of `pt2kit.operators`, bytes by declared sizes, memory by liveness.
+"""Cost of a program: FLOPs by the rows of `pt2kit.operators`, bytes by declared sizes, memory by liveness of values.
 
 Facts of values are those that the file declares, which rule T4 of `check` compares with the result rules.
 
-Liveness of the values of a graph: which storages are allocated at each node, in the order of execution.
-
-A storage is freed after the last node that uses a value in it, as the runtime and torch's interpreter do.
+Liveness: which storages are allocated at each node, in the order of execution. A storage is freed after the last node
+that uses a value in it, as the runtime and torch's interpreter do.
 """
 
 from __future__ import annotations

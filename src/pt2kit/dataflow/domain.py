@@ -1,4 +1,4 @@
-"""Domains of a dataflow analysis: abstract values (facts), and how calls, writes and branches change them.
+"""Domains of a dataflow analysis: abstract values (facts), how calls, writes and branches change them, shared memory.
 
 A domain has four methods. The engine (`engine.py`) walks the graph and knows scopes, subgraphs, aliases and in-place
 writes; a domain knows what facts mean. Facts are compared with `==`, so frozen data is best.
@@ -7,9 +7,9 @@ writes; a domain knows what facts mean. Facts are compared with `==`, so frozen 
         def input(self, value): return value.meta.dtype if value.kind == "tensor" else None
         def call(self, call): ...
 
-`domains.py` has the sizes and dtypes that result rules compute; `docs/how-to/analysis.md` shows a whole analysis.
+`Memory` is a storage that values share; `effects_of` returns which operators alias or write their arguments.
 
-Memory that values share, and which operators alias or write their arguments.
+`sizes.py` has the sizes and dtypes that result rules compute; `docs/how-to/analysis.md` shows a whole analysis.
 """
 
 from __future__ import annotations

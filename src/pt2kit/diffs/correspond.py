@@ -1,7 +1,7 @@
-"""Graph matching: pairs the nodes of two graphs that correspond, in linear time, by operators and neighbors, without
-search.
+"""Graph matching: corresponding nodes of two graphs, in linear time, by operators and neighbors, without search.
 
-From certain to likely; each step looks only at nodes that no earlier one has matched:
+`Matching` has the pairs of nodes as they are found step by step. From certain to likely; each step looks only at nodes
+that no earlier one has matched:
 
 1. the same calculation: the node and all that leads to it are the same (`Side.up`), and only one node is so;
 2. the same use: the node and all that it leads to are the same (`Side.down`), and only one node is so. Together these
@@ -18,18 +18,11 @@ From certain to likely; each step looks only at nodes that no earlier one has ma
 Where this leaves a difference between graphs of nodes that do the same, their normal forms decide: if they are equal,
 nodes correspond by their place there (`exact`).
 
-Graph matching by neighbors of matched nodes: arguments at one position, and the only users of their kind.
-
-Matching of the remaining nodes, by order and by position, after neighbors and calculations have matched theirs.
-
-Longest common subsequence of two sequences, as `diff` finds it between two texts.
-
-The shortest script of insertions and deletions, found greedily from the front (Myers 1986): it takes time and memory
-for the square of the differences, not for the lengths. After `WINDOW` differences the way that came furthest is taken
-and the search starts anew from its end, so that long sequences with little in common take linear time all the same; the
-script then is a short one, not always the shortest.
-
-`Matching`: the pairs of nodes of two graphs that correspond, as they are found step by step (`correspond.py`).
+Nodes are matched in order by the longest common subsequence of two sequences (`common`), as `diff` finds it between two
+texts: the shortest script of insertions and deletions, found greedily from the front (Myers 1986). This takes time and
+memory for the square of the differences, not for the lengths. After `WINDOW` differences the way that came furthest is
+taken and the search starts anew from its end, so that long sequences with little in common take linear time all the
+same; the script then is a short one, not always the shortest.
 """
 
 from __future__ import annotations
@@ -122,10 +115,8 @@ def grouped(nodes: Iterable[int], key: Callable[[int], Hashable]) -> dict[Hashab
 WINDOW: Final = 64
 """Differences up to which a script is the shortest."""
 
-SequencesPairs = list[tuple[int, int]]
 
-
-def common(old: Sequence[Hashable], new: Sequence[Hashable]) -> SequencesPairs:
+def common(old: Sequence[Hashable], new: Sequence[Hashable]) -> Pairs:
     """Pair equal items of two sequences so that no two pairs cross.
 
     Args:
@@ -141,7 +132,7 @@ def common(old: Sequence[Hashable], new: Sequence[Hashable]) -> SequencesPairs:
     others = [place for place, item in enumerate(new) if item in shared]
     numbers = {item: number for number, item in enumerate(shared)}
     one, other = [numbers[old[place]] for place in places], [numbers[new[place]] for place in others]
-    pairs: SequencesPairs = []
+    pairs: Pairs = []
     x = y = 0
     while x < len(one) and y < len(other):
         part, x, y = _window(one, other, x, y)
@@ -149,7 +140,7 @@ def common(old: Sequence[Hashable], new: Sequence[Hashable]) -> SequencesPairs:
     return [(places[x], others[y]) for x, y in pairs]
 
 
-def _window(old: list[int], new: list[int], x: int, y: int) -> tuple[SequencesPairs, int, int]:
+def _window(old: list[int], new: list[int], x: int, y: int) -> tuple[Pairs, int, int]:
     """Return the pairs from (x, y) on up to the end or to `WINDOW` differences, and where they end."""
     rows = len(old) - x, len(new) - y
     # furthest[k]: how far old can be read on diagonal k, where old and new are k items apart.
@@ -172,9 +163,9 @@ def _window(old: list[int], new: list[int], x: int, y: int) -> tuple[SequencesPa
     return _pairs(trail, k, at, x, y), x + at, y + at - k
 
 
-def _pairs(trail: list[dict[int, int]], k: int, at: int, x: int, y: int) -> SequencesPairs:
+def _pairs(trail: list[dict[int, int]], k: int, at: int, x: int, y: int) -> Pairs:
     """Return the pairs on the way to (at, at - k), read backwards."""
-    pairs: SequencesPairs = []
+    pairs: Pairs = []
     for edits in range(len(trail) - 1, -1, -1):
         before = trail[edits]
         down = k == -edits or (k != edits and before.get(k - 1, -1) < before.get(k + 1, -1))

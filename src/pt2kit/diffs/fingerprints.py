@@ -1,11 +1,10 @@
-"""Fingerprints for graph matching: for each node its operation, its ancestors and its descendants.
+"""Fingerprints for graph matching (each node's operation, ancestors, descendants); matching of two programs' symbols.
 
-Everything is a number that an `Interner` gave, the same number for the same thing in both graphs: no hash can collide.
-
-Matching of symbols of two programs from values that correspond, and expressions as texts that are equal in both.
+Everything is a number from an `Interner`, the same number for the same thing in both graphs: no hash can collide.
 
 A program names its symbols as it likes: what is `s0` in one export is `s77` in the next. Symbols correspond where the
-sizes of values that correspond are nothing but a symbol each; where such sizes disagree, most of them decide.
+sizes of values that correspond are nothing but a symbol each; where such sizes disagree, most of them decide. With
+these names, expressions are texts that are equal in both programs.
 """
 
 from __future__ import annotations

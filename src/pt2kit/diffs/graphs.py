@@ -1,6 +1,6 @@
-"""Comparison of two graphs: added, removed and modified nodes, subgraphs included.
+"""Comparison of two graphs, subgraphs included: added, removed and modified nodes, and the properties that differ.
 
-Properties in which two matched nodes, inputs or values differ, ignoring names of values.
+Properties of two matched nodes, inputs or values are compared without regard to the names of values.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Computation and verification of digests: a `Digest` of a package, or its differences from an expected one.
+"""Digests of a package or program: computation (`Digest`), and verification against an expected one.
 
-Digests of a program without its tensors: of its graph, signature, constraints and metadata.
-
-All are of the program's normal form (`canonical.canonicalize`), with the order around nodes that may write kept.
+The digests of graph, signature, constraints and metadata read no tensors. They are of the program's normal form
+(`canonical.canonicalize`), with the order around nodes that may write kept.
 """
 
 from __future__ import annotations

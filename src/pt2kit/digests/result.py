@@ -1,4 +1,4 @@
-"""`Digest`: the digests of a program's parts, of its tensors, and of all of it; to and from JSON; differences.
+"""`Digest`: SHA-256 digests of a program's parts, of its tensors, and of all of it; to and from JSON; differences.
 
 program ─┬─ graph          operators, arguments, descriptions of values; operator set, verifiers
          ├─ signature      what inputs and outputs are, how the program is called, calls of modules
@@ -7,7 +7,7 @@ program ─┬─ graph          operators, arguments, descriptions of values; o
          └─ constants ──── a digest per tensor or object
 metadata                   what the program says about where it came from; not part of `program`
 
-SHA-256 of values and bytes, with a prefix for the kind of data, so that no kind can be taken for another.
+Values and bytes are hashed with a prefix for the kind of data, so that no kind can be mistaken for another.
 
     digest of a value     SHA-256( "pt2kit " kind " 1" NUL encoding )
     digest of bytes       SHA-256( "pt2kit bytes 1" NUL bytes )

@@ -1,8 +1,7 @@
-"""Inputs and outputs of a program: their specs in the signature, with their slots in the graph.
+"""Inputs and outputs of a program: specs in the signature with slots in the graph, and editable trees (pytrees).
 
-Editable trees (pytrees) of a call's inputs or outputs, whose leaves are the inputs or outputs themselves.
-
-What can be taken out or put in is an item of a tuple, a list or a dict. Other containers have a shape of their own.
+The leaves of a call's trees are the inputs or outputs themselves. An item of a tuple, a list or a dict can be removed
+or inserted. Other containers have a shape of their own.
 """
 
 from __future__ import annotations

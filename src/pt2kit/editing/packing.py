@@ -1,8 +1,7 @@
-"""Packing of several programs into one archive, with equal weights stored once; unpacking; extra files.
+"""Packing of several programs into one archive, and unpacking; extra files; verification of edited programs.
 
-Verification of an edited program by the rules of `checks`; errors name the edit that caused them.
-
-What was wrong before the edits is not held against them.
+Equal weights are stored once in a packed archive. An edited program is verified by the rules of `checks`; errors name
+the edit that caused them. Errors that the program had before the edits are not counted.
 """
 
 from __future__ import annotations

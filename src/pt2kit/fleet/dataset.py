@@ -1,4 +1,4 @@
-"""The dataset of a run: a manifest and Parquet parts, each written once and completely.
+"""Dataset of a run: a manifest and Parquet parts in a folder, local or remote, each written once and completely.
 
     fleet.json                  the work, its options, the version of the tables
     files/NAME.parquet          what is known of each file; written last: a part counts when it is there
@@ -8,7 +8,8 @@
 A process that is killed leaves at most a part without its `files`, which `repair` removes. What has a row is skipped
 when the work goes on.
 
-The folder for results, local or in a file system of fsspec: read, list, and write files completely or not at all.
+The folder (`Folder`) is local or in a file system of fsspec: it reads, lists, and writes files completely or not at
+all.
 """
 
 from __future__ import annotations

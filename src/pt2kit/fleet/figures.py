@@ -1,9 +1,9 @@
-"""Figures of a dataset: counts by release, operator, rule, size, cause, and groups of equal programs.
+"""Figures and report tables of a dataset: counts by release, operator, rule, size, cause; groups of equal programs.
 
 A file that was done again, or had changed, has several rows; the last one counts. Parts are gone through from the last
-to the first, one at a time, and what was seen is on disk, so memory does not grow with the files.
+to the first, one at a time, and the files that were seen are recorded on disk, so memory does not grow with the files.
 
-The tables of the report: labels, numbers and lengths of bars, for terminals and pages.
+The tables of the report have labels, numbers and lengths of bars, for terminals and pages.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pt2kit.fleet.targets import Seen
 from pt2kit.rules import RULES
 from pt2kit.text.format import bytes_text
 
-SHOWN_GROUPS: Final = 20
+SHOWN: Final = 20
 _EXAMPLES: Final = 3
 _SIZES: Final = (10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000, 10_000_000_000)
 _VARIABLE: Final = re.compile(r"'[^']*'|\"[^\"]*\"|\b0x[0-9a-f]+\b|\d[\d,.]*")
@@ -198,7 +198,7 @@ class _Groups:
         rows = self._rows.execute(
             "SELECT digest, COUNT(*), SUM(size) FROM file GROUP BY digest HAVING COUNT(*) > 1 "
             "ORDER BY COUNT(*) DESC, digest LIMIT ?",
-            (SHOWN_GROUPS,),
+            (SHOWN,),
         ).fetchall()
         return tuple(Group(digest, files, size, self._examples(digest)) for digest, files, size in rows)
 
@@ -214,9 +214,6 @@ class _Groups:
 
     def close(self) -> None:
         self._rows.close()
-
-
-SHOWN: Final = 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,10 @@
-"""List the files that match a pattern, one by one: on this machine, in S3, or in any file system of fsspec.
+"""Files that match a glob pattern, listed one by one: on this machine, in S3, or in any file system of fsspec.
 
 Nothing is kept of what was listed: a million files need no more memory than one folder's page.
 
-Glob patterns with `*`, `?`, `[…]` and `**`: the fixed prefix, and a matcher that follows names one by one.
-
-Following names, instead of matching whole paths, is what lets a listing leave out folders that hold no match, and what
-tells whether anything below a folder could match at all.
+Glob patterns with `*`, `?`, `[…]` and `**` are divided into the fixed prefix, and a matcher that follows names one by
+one. Following names, instead of matching whole paths, lets a listing leave out folders that contain no match, and tells
+whether anything below a folder could match at all.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Run a command on one file and return rows. A worker process does so, which a bad file may end.
+"""Commands of a run and their options; running a command on one file, which returns rows of the dataset.
 
-Commands of a run and their options, validated before any file is read.
+Commands and options are validated before any file is read. A worker process runs the command on files; a bad file may
+end that process.
 """
 
 from __future__ import annotations
@@ -272,7 +273,6 @@ def _check(job: Job, item: Item, package: Package, rows: Rows) -> str:
 
 def _digest(job: Job, item: Item, package: Package, rows: Rows) -> str:
     from pt2kit.digests.compute import digest_parts
-    from pt2kit.digests.result import PARTS
 
     model = _chosen(package, job.options["model"])
     _add_facts(package, rows)

@@ -1,12 +1,11 @@
-"""Run a command on targets: files are streamed through a Dask cluster, and results are written as they arrive.
+"""Running of a command on targets: batches of files on a Dask cluster, and results written as they arrive.
 
     targets ──► Batches ──► a window of batches under way on Dask ──► rows ──► a part now and then
 
-Dask runs what a lost worker had again. What loses workers again and again is taken apart, file by file.
+A batch is files of about half a second of work; how many that is shows as batches come back, and large files go alone.
+No more batches are in progress than keep the workers busy.
 
-Batches of files: about half a second of work each, and no more in progress than keep the workers busy.
-
-How many files that is shows as batches come back; large files go alone.
+Dask repeats the batches of a lost worker. A batch that loses workers again and again is divided, file by file.
 """
 
 from __future__ import annotations

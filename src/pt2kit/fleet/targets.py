@@ -1,11 +1,12 @@
-"""Targets of a run: globs, folders, files and lists of them, as a stream of files; wrong targets are reported first.
+"""Targets of a run: globs, folders, files and lists of them, as a stream of files, without those processed before.
 
 models/**/*.pt2  s3://bucket/**     what matches
 models/                             the .pt2 files in a folder and those below it
 model.pt2  https://host/model.pt2   a file
 names.txt  -                        a list of all these, one per line; `#` begins a comment
 
-Files that were processed before, by name and state; on disk, so that memory does not grow.
+Wrong targets are reported first. Files that were processed before are recorded by name and state (`Seen`), on disk, so
+that memory does not grow.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Value tables of a graph: the metadata of each value, and errors of the tables themselves.
+"""Value tables of a graph: the metadata of each value, and errors of the tables; views of nodes and operator names.
 
-Views of nodes and operator names for printing: outputs, arguments by name, namespaces.
+The views are for printing: outputs, arguments by name, namespaces.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Compatibility of two schema versions: the version number that a change demands, and whether the chosen one is right.
+"""Compatibility of two schema versions: their changes, the version number that these demand, and the chosen one.
 
-A major number forbids old readers to try; a minor one allows it, as long as a file uses nothing new. The
-number after 8.20 is therefore 8.21 or 9.1. `history` holds the releases to it, and
-`EXCEPTIONS` says where they did otherwise.
-
-Changes between two tables, each under the rule (C1 …) that states its demand on the version number.
+A major number forbids old readers to try; a minor one allows it, as long as a file uses nothing new. The number after
+8.20 is therefore 8.21 or 9.1. Each change between two tables is listed under the rule (C1 …) that states its demand on
+the version number. `history` compares the releases with these rules, and `EXCEPTIONS` lists where they did otherwise.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Sources of field tables: the classes of the current schema, the frozen history, a file.
+"""Field tables for schema generation: their sources (current classes, frozen history, a file) and output formats.
 
-Formats of schema generation: a field table in the language of a format's name, by the file of `idl` that writes
-it.
+A format is the name of the language that a table is written in; each has the file of `idl` that writes it.
 """
 
 from __future__ import annotations

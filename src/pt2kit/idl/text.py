@@ -1,6 +1,6 @@
-"""Shared text of the generators: the opening comment, comment lines, names in other spellings.
+"""Shared text of the schema generators: opening comment, comment lines, spellings of names, wrapper messages.
 
-Wrapper messages for types that a language cannot spell in place (tuples, lists in lists, …), and their names.
+Wrapper messages and their names are for types that a language cannot spell in place (tuples, lists in lists, …).
 """
 
 from __future__ import annotations

@@ -1,24 +1,25 @@
-"""Stack traces of nodes: the metadata text `stack_trace`, parsed to frames, outermost first, and printed.
+"""Stack traces and source functions of nodes (`stack_trace`, `source_fn_stack`, `torch_fn`), parsed and printed.
+
+A stack trace is parsed to frames, outermost first.
 
       File "/home/me/model.py", line 12, in forward
         return self.fc(x)
                ^^^^^^^^^^
 
-That is Python's own traceback text. torch stores it *full* (as above: every frame indented by two spaces, a newline
-at the end; torch 2.1 to 2.3, and strict export later) or *stripped* (no white space at either end; torch 2.4 on).
-Other texts occur ("NoneType: None") and are not frames: `parse_stack_trace` refuses them, and a caller keeps them as
-they are.
+That is Python's own traceback text. torch stores it *full* (as above: every frame indented by two spaces, a newline at
+the end; torch 2.1 to 2.3, and strict export later) or *stripped* (no white space at either end; torch 2.4 on). Other
+texts occur ("NoneType: None") and are not frames: `parse_stack_trace` refuses them, and a caller keeps them as they
+are.
 
-Source functions of nodes: the metadata texts `source_fn_stack`, `source_fn` and `torch_fn`, parsed to names and
-printed.
+Source functions are parsed to names:
 
     source_fn_stack     name,target;name,target     the functions of the user's code a node comes from, outermost first
     source_fn           name,target                 the same up to torch 2.1, one entry
     torch_fn            name;kind.function          a unique name of the call, and what was called
 
-torch escapes nothing; names with separators are written with percent escapes (see `escapes`).
+torch escapes nothing; names with separators are written with percent escapes (see `modules.encode_name`).
 
-Lenient parsing of node metadata: None for a text that cannot be read, for views that show what they can.
+`lenient` returns None for a text that cannot be read, for views that show what they can.
 """
 
 from __future__ import annotations

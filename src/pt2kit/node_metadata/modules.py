@@ -1,5 +1,6 @@
-"""Module stacks of nodes: the metadata text `nn_module_stack`, parsed to the modules of the call, outermost first, and
-printed.
+"""Module stacks of nodes (`nn_module_stack`), parsed and printed, and the module tree of a program built from them.
+
+A stack is parsed to the modules of the call, outermost first.
 
     key:(path,type);key:(path,type)         torch 2.1                                "paren"
     key,path,type;key,path,type             torch 2.2 and later                      "comma"
@@ -11,17 +12,14 @@ at ";" and at commas outside brackets and refuses a text that does not give thre
 with separators apart, as far as the text lets it; `dump_module_stack(entries, module_stack_style(text))` is the text
 again.
 
-Percent escapes of names in text without separators, used only if a separator is inside a name.
+Names are escaped only if a separator is inside a name: one that contains "," or ";" would come back as two. pt2kit
+writes such a character as "%" and its two hexadecimal digits ("," is %2C, ";" is %3B). Text without separators inside
+names is unchanged, and torch reads the escaped text too (it shows the escape). A name that itself contains the letters
+of an escape has "25" put after its percent sign, so that reading and writing are inverse to each other for every name.
 
-torch joins names with "," and ";" and escapes nothing, so a name that contains one comes back as two. pt2kit writes
-such a character as "%" and its two hexadecimal digits ("," is %2C, ";" is %3B). Text without separators inside names
-is unchanged, and torch reads the escaped text too (it shows the escape). A name that itself contains the letters of
-an escape has "25" put after its percent sign, so that reading and writing are inverse to each other for every name.
-
-Module tree of a program, from module stacks of nodes, module names and parameter names.
-
-A stack says how the traced code reached a module, which differs by release: `L['self'].mid.n`, `L['self'].d['a-b']`,
-`getattr(L['fn'], '0')`, `mid.n`, `_export_root`. `module_fqn` gives the one dotted name for all of them.
+The module tree is built from module stacks of nodes, module names and parameter names. The path in a stack differs by
+release: `L['self'].mid.n`, `L['self'].d['a-b']`, `getattr(L['fn'], '0')`, `mid.n`, `_export_root`. `module_fqn` returns
+the one dotted name for all of them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-r"""Redaction of node metadata: remove keys, or the paths of the machine on which the program was exported.
+r"""Redaction of node metadata: keys, paths of the machine on which the program was exported, process addresses.
 
-Paths become neutral by fixed rules, so that two machines give the same text:
+Paths become neutral by fixed rules, so that two machines produce the same text:
 
     .../site-packages/torch/nn/modules/linear.py    site-packages/torch/nn/modules/linear.py   (dist-packages too)
     .../lib/python3.11/asyncio/base_events.py       python/asyncio/base_events.py
@@ -8,12 +8,11 @@ Paths become neutral by fixed rules, so that two machines give the same text:
     /srv/job/x.py                                   .../x.py                                   (other absolute paths)
 
 The last rule applies to the file of a frame only; elsewhere in a text an absolute path may be an argument of the
-program. `hide_paths` goes further: of every absolute path, wherever it stands, it leaves the part below site-packages
+program. `hide_paths` goes further: of every absolute path, anywhere in a text, it leaves the part below site-packages
 or the standard library, or else the last part alone.
 
-Process addresses in node metadata: remove them to compare exports, number them to write reproducible files.
-
-Two exports of one model differ in the addresses that torch writes:
+Two exports of one model differ in the addresses that torch writes. They are removed to compare exports, or numbered to
+write reproducible files:
 
     from_node          "graph_id": 140234…              the graph that a node was in
     from_node          "<function f at 0x7f4e557af920>" the target of a node that called a Python function

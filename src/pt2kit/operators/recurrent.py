@@ -1,6 +1,7 @@
-"""Recurrent network rows of the operator table: weights of all layers against input and states.
+"""Recurrent network rows of the operator table: results, weights of all layers, sizes that unchecked kernels trust.
 
-Sizes that unchecked kernels of recurrent networks trust: LSTM layers, packed sequences.
+The weights of all layers are checked against input and states. Sizes that unchecked kernels trust are required for LSTM
+layers and packed sequences.
 """
 
 from __future__ import annotations

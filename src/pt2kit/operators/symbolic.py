@@ -1,12 +1,11 @@
-"""Symbolic number rows of the operator table: sizes, arithmetic on them, numbers of tensors, assertions.
+"""Symbolic number rows of the operator table (sizes, arithmetic, assertions), and rows as objects (`OperatorSpec`).
 
-Functions over numbers (`_operator.add`, `torch.sym_max`) are called by position. Ints and symbolic sizes are computed;
-a float or truth value that depends on symbols is `Symbolic`.
+Functions over numbers (`_operator.add`, `torch.sym_max`) are called by position. Ints and symbolic sizes are computed,
+as are the numbers of tensors; a float or truth value that depends on symbols is `Symbolic`.
 
-Rows of the operator table as objects, and the computation of a call's results by a rule.
-
-The parameters of a rule are those of the operator's schema that it needs, under the schema's names and with the
-schema's defaults. It returns a fact for each result, or raises `Unknown` or `Mismatch` (`facts.py`).
+`call_rule` computes a call's results by the rule of a row. The parameters of a rule are those of the operator's schema
+that it needs, under the schema's names and with the schema's defaults. It returns a fact for each result, or raises
+`Unknown` or `Mismatch` (`facts.py`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The operator table: every row of every family, and the operators that users registered.
+"""The operator table: rows of all families, operators that users registered, and every fact of an overload as data.
 
-The operator table as data: every fact about an overload, for readers in any language.
+`find` and `infer` use the rows. As data, they are for readers in any language:
 
 describe("aten.permute.default", "2.13")     one row: schema, tags, aliasing, writes, rule, FLOPs, requirement
-catalog("2.13")                              all overloads of a release, in order of their names
+overloads("2.13")                            all overloads of a release, in order of their names
 """
 
 from __future__ import annotations

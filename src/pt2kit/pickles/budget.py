@@ -1,8 +1,7 @@
-"""Limits on pickled payloads, and the budget of one reading: what it has spent, and the wording of its errors.
+"""Limits on pickled payloads: the budget of one reading, the wording of its errors, final checks of the value.
 
-Final checks of an unpickled value: no cycles, not too deep, not too large as a tree, no stray globals.
-
-Nothing recurses.
+The budget is what one reading has spent. An unpickled value is checked for cycles, depth, size as a tree, and stray
+globals. Nothing recurses.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""Pickled calls of plain types: Python's containers and byte strings, torch's sizes, devices, layouts, result tuples.
+"""Pickled calls of plain types: Python's containers and byte strings, torch's small types, arrays of NumPy.
 
-Containers are Python's own, filled by our code from arguments that were checked first; memory that a call takes
-beyond its arguments is charged to the reading.
+Containers are Python's own, filled by our code from checked arguments; memory that a call takes beyond its arguments is
+charged to the reading. torch's types are sizes, devices, layouts and result tuples.
 
-Pickled arrays, scalars and dtypes of NumPy: calls and states become descriptions with their bytes.
-
-Plain elements only: bool, integers, floats, complex numbers, fixed-length strings and raw bytes. Object arrays hold
-pickles, structured and dated types hold more than bytes: both are refused by name.
+Arrays, scalars and dtypes of NumPy: calls and states become descriptions with their bytes. Plain elements only: bool,
+integers, floats, complex numbers, fixed-length strings and raw bytes. Object arrays hold pickles, structured and dated
+types hold more than bytes: both are refused by name.
 
 Source: numpy/_core/multiarray (`_reconstruct`, `scalar`), numpy/_core/numeric (`_frombuffer`), numpy 1.17 to 2.4.
 """

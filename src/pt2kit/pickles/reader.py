@@ -1,4 +1,4 @@
-"""Read a `torch.save` file as plain values and descriptions of tensors. Nothing from the file is run or imported.
+"""Reader of `torch.save` files: plain values and descriptions of tensors. Nothing from the file is run or imported.
 
 A payload is a zip inside a record of the archive::
 
@@ -8,13 +8,12 @@ A payload is a zip inside a record of the archive::
     <root>/version, .format_version, .storage_alignment, .data/serialization_id    not needed to read it
 
 The stream is read twice. First `scan` collects the globals it refers to, and everything outside the allow-list of
-`allowed_globals` is refused by name, all names together. Then `builder` makes the values, and `value_limits` checks
-that they can be traversed. Storages are views into the payload, read on access.
+`allowed_globals` is refused by name, all names together. Then `builder` makes the values, and `budget.check_tree`
+checks that they can be traversed. Storages are views into the payload, read on access.
 
-Not read, but named: files of torch before 1.6 and of `_use_new_zipfile_serialization=False`, tar files, bare pickles,
-TorchScript archives, TorchBind objects, payloads of big-endian machines.
-
-Find the pickle stream in the bytes of a payload, and name other kinds of payloads that torch would accept.
+Not read, but named, are other kinds of payloads that torch would accept: files of torch before 1.6 and of
+`_use_new_zipfile_serialization=False`, tar files, bare pickles, TorchScript archives, TorchBind objects, payloads of
+big-endian machines.
 """
 
 from __future__ import annotations

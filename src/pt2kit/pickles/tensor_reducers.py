@@ -1,15 +1,12 @@
-"""Rebuild functions of torch for dense tensors and parameters: descriptions, every extent checked against its storage.
+"""Rebuild functions of torch for tensors and parameters: descriptions, every extent checked against its storage.
 
 Each `rebuild_…` function replaces the one of torch that a payload names: it has the same parameters and returns a
 description instead of a tensor. Arithmetic is in Python integers, so nothing wraps.
 
+Sparse, quantized, nested, meta and device tensors are described by their parts. Shapes and types of the parts are
+checked against each other; the values in index tensors are not read.
+
 Source: torch/_utils.py and torch/_tensor.py, as called by files of torch 1.6 to 2.15.
-
-Rebuild functions of torch for sparse, quantized, nested, meta and device tensors: descriptions of their parts.
-
-Shapes and types of the parts are checked against each other; the values in index tensors are not read.
-
-Source: torch/_utils.py, as called by files of torch 1.6 to 2.15.
 """
 
 from __future__ import annotations

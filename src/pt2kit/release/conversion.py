@@ -1,9 +1,9 @@
-"""Convert a package to a schema version or a release of torch, with a report of all changes.
+"""Conversion of a package to a schema version or a release of torch, with a report of all changes and losses.
 
 Everything is planned before the target is touched: programs are converted to the version, payloads get their places,
 and everything without a place is collected. Only a plan without obstacles is written.
 
-Report of a conversion as data: its source, its target, changes and losses.
+`Report` is the result as data: source, target, changes and losses.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""Convert one program of a package with its payloads to the records of another layout, and collect obstacles.
+"""Conversion of one program with its payloads to the records of another layout: raw records, or torch.save files.
 
-Write tensors as raw records with the config that lists them: torch 2.9 and later.
+Obstacles are collected.
 
-Names are grouped by storage and element type, as those releases do it: a record holds elements of one type, tied
-tensors and views share one. Empty storages share a record. Anything but a strided tensor is a torch.save file in a
-record.
+Raw records with the config that lists them are read by torch 2.9 and later. Names are grouped by storage and element
+type, as those releases do it: a record holds elements of one type, tied tensors and views share one. Empty storages
+share a record. Anything but a strided tensor is a torch.save file in a record.
 
-Describe views of tensors for writing torch.save files. No bytes are read.
-
-Tensors that shared a storage share one again, as long as they have one element type: torch reads all tensors over a
-storage of a file as elements of the first one's type.
+`Descriptions` describes views of tensors for writing torch.save files. No bytes are read. Tensors that shared a storage
+share one again, as long as they have one element type: torch reads all tensors over a storage of a file as elements of
+the first one's type.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Inputs of a session: arguments of a call as one value per graph input, checked against the exported ones.
+"""Inputs of a session: a call's arguments as one value per graph input, checked against the exported ones; or random.
 
 The same inputs are refused as by `load_module`: another structure, other sizes than the program declares, symbols out
 of their range, guards that do not hold. Element types are checked as well: NumPy makes float64 where torch makes
 float32, and no operator would report it.
 
-Random inputs of a program, within its declared ranges: for `pt2 run --random` and comparisons of programs.
+Random inputs are within the declared ranges of a program: for `pt2 run --random` and comparisons of programs.
 """
 
 from __future__ import annotations

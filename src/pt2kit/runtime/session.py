@@ -1,6 +1,6 @@
-"""Run exported programs with NumPy, without torch: `Session`, and `run` for one call.
+"""Exported programs run with NumPy, without torch: `Session`, and `run` for one call; inputs and outputs as files.
 
-Inputs and outputs of a program as files (.npy, .npz, .safetensors), and short descriptions of outputs.
+Files of inputs and outputs are .npy, .npz and .safetensors. Outputs also have short descriptions.
 """
 
 from __future__ import annotations

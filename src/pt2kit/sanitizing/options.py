@@ -1,6 +1,6 @@
-"""Options of sanitizing by name: extra files, metadata and paths to remove.
+"""Options of sanitizing by name: extra files, metadata and paths to remove; file types of extra files.
 
-Detection of file types for extra files: a description of a file that is not text.
+An extra file that is not text is refused with a description of its type.
 """
 
 from __future__ import annotations

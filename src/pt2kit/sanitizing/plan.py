@@ -1,6 +1,6 @@
-"""Plan of a sanitized file: all of its records, or every obstacle as a problem.
+"""Plan of a sanitized file: all of its records, or every obstacle as a problem; classification of records.
 
-Classification of an archive's records: those of a program, and those that belong to nothing.
+Records of an archive are those of a program, or belong to nothing.
 """
 
 from __future__ import annotations

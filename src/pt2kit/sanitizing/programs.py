@@ -1,6 +1,6 @@
-"""Sanitizing of one program: find everything that is more than data, and remove metadata or machine paths.
+"""Sanitizing of one program: everything that is more than data, removal of metadata and machine paths, sample inputs.
 
-Sample inputs of a program as JSON values and storages, or the reason why they are more than data.
+Sample inputs become JSON values and storages, or there is a reason why they are more than data.
 """
 
 from __future__ import annotations

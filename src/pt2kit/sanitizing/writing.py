@@ -1,6 +1,6 @@
-"""Writing of a sanitized file, which replaces the target only if it is proven to mean the same.
+"""Writing of a sanitized file, which replaces the target only if it is proven to mean the same and carry no code.
 
-Verification of a sanitized package by digests: it has the meaning of the original, and carries no code.
+It is verified by digests: the new file has the meaning of the original.
 """
 
 from __future__ import annotations

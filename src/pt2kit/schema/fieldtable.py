@@ -1,12 +1,11 @@
-"""Field tables of schema versions: plain data (YAML files of `history/`, reflected classes) as typed data.
+"""Field tables of schema versions, and the type texts of their fields ("dict[str, SymInt]"), as typed data.
 
-`history/tables.json` holds every frozen table, so that no YAML is read at run time; `tools/history_tables.py` makes
-it from the YAML files, and a test keeps the two equal. The draft's enums have names instead of numbers.
+Tables are plain data: YAML files of `history/`, reflected classes. `history/tables.json` holds every frozen table, so
+that no YAML is read at run time; `tools/history_tables.py` makes it from the YAML files, and a test keeps the two
+equal. The draft's enums have names instead of numbers.
 
-Type texts of fields ("dict[str, SymInt]", "int | None"), parsed into types as data and printed.
-
-Reads two spellings: the one of the frozen tables (`list[int]`, `int | None`, `A or B`) and the one of torch's own
-`schema.yaml` (`List[int]`, `Optional[int]`).
+Type texts are parsed into types as data, and printed. Two spellings are read: the one of the frozen tables
+(`list[int]`, `int | None`, `A or B`) and the one of torch's own `schema.yaml` (`List[int]`, `Optional[int]`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Operator schemas of every release of torch, from a table that ships with the package; no torch.
+"""Operator schemas of every release of torch, from a table that ships with the package, and their parser; no torch.
 
 `history/operators.txt` is one table of all releases: its first line names them, a line "@ 2.1-2.4 2.6" lists the
 releases of the lines below it, up to the next. A line is the text of an operator's schema as torch prints it, the name
@@ -8,13 +8,13 @@ of a higher-order operator ("higher_order::cond"), or that of a Python function 
     operators_of("2.6")["aten.add.Tensor"]     the text of one schema
     find_operator("aten.add.Tensor", "2.6")    the same, parsed
 
-Parser of operator schemas as torch prints them: parameters and results; no torch.
+A schema has parameters and results:
 
     aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)
 
-A type is a name ("Tensor", "SymInt", "Dict(str, Tensor)"), then "?" for None, "[]" for a list and "[2]" for a list
-that a single value may replace, from the inside out. Brackets after it declare aliases: "(a)" is a view, "(a!)" is
-written to, "(a -> *)" goes into something else.
+A type is a name ("Tensor", "SymInt", "Dict(str, Tensor)"), then "?" for None, "[]" for a list and "[2]" for a list that
+a single value may replace, from the inside out. Brackets after it declare aliases: "(a)" is a view, "(a!)" is written
+to, "(a -> *)" goes into something else.
 """
 
 from __future__ import annotations

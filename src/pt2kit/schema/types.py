@@ -1,9 +1,8 @@
-"""Types of the current schema, in the order of the format: the JSON of a `.pt2` as Python objects.
+"""Types and enums of the current schema, in the order of the format: the JSON of a `.pt2` as Python objects.
 
 Each field has its wire id and the version that introduced it. Frozen: change with `msgspec.structs.replace`. Unions
-(`Union`) hold exactly one field. The frozen tables of all versions are in `history/`.
-
-The enums of the schema. A file holds their numbers.
+(`Union`) hold exactly one field. A file holds the numbers of enums. The frozen tables of all versions are in
+`history/`.
 """
 
 from __future__ import annotations

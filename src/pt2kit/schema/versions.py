@@ -1,6 +1,6 @@
-"""The versions of the schema: one line each, oldest first. CURRENT and MINIMUM follow from it.
+"""Versions of the schema, one line each, oldest first; variable names that are valid in source that torch generates.
 
-Variable names that are valid in the source that torch generates from a graph.
+CURRENT and MINIMUM follow from the versions. torch generates source from a graph, with its names as variables.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Building blocks of the schema's types: objects, unions, frozen lists, floats, and the wire id of each field.
+"""Building blocks of the schema's types (objects, unions, frozen lists, floats, wire ids) and spelling of their JSON.
 
-`types.py` declares the format with these four. Nothing here depends on a type of the format.
+`types.py` declares the format with these building blocks; each field has a wire id. Nothing here depends on a type of
+the format.
 
-Spelling of JSON in each schema version, where the field tables don't define it.
+`SPELLINGS` has the spelling of JSON in each schema version, where the field tables don't define it.
 
     union            1, 2: every arm is written, null but for one; later the one arm alone
     None             5.1 to 8.2: a field that may be left out and is None is left out; else written as null
@@ -10,7 +11,7 @@ Spelling of JSON in each schema version, where the field tables don't define it.
     open range       2, 5.1, 7.3: Infinity; 1, 5.3: 9223372036854775806; later null
     constant bool    5.3, 7.3: {"as_int": true}
 
-Source: files of torch 2.1 to 2.14.
+Source: files of torch 2.1 to 2.14, for the spelling.
 """
 
 from __future__ import annotations

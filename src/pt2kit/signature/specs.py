@@ -1,14 +1,13 @@
-"""Specs of graph inputs and outputs: argument descriptions, kinds, `InputSpec`, `OutputSpec`.
+"""Specs of graph inputs and outputs: argument descriptions, kinds, `InputSpec`, `OutputSpec`, and their order.
 
 The torch-free twins of the classes of the same names in torch; frozen. A spec is checked when it is made: it has the
 argument and the target that its kind needs (S11).
 
-Source: torch/export/graph_signature.py, torch 2.13.
+The order of a signature's inputs and outputs decides the order of a call's arguments and results.
 
-Order of a signature's inputs and outputs, which decides the order of a call's arguments and results.
-
-Source: torch/export/exported_program.py, torch 2.13, which calls a graph with the state first and the user's inputs
-after it; torch/_export/verifier.py, which counts tokens, mutations and user outputs off in this order.
+Source: torch/export/graph_signature.py, torch 2.13, for the classes; torch/export/exported_program.py, torch 2.13,
+which calls a graph with the state first and the user's inputs after it; torch/_export/verifier.py, which counts tokens,
+mutations and user outputs off in this order.
 """
 
 from __future__ import annotations

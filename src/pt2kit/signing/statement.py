@@ -1,4 +1,4 @@
-"""Statement of a signature: names and digests of a package's parts, and their differences from signed ones.
+"""Statement of a signature: names and digests of a package's parts, and how a file differs from the signed ones.
 
     models/<model>/program                 and graph, signature, constraints, weights, constants, metadata
     models/<model>/weights/<name>          one weight or buffer
@@ -10,7 +10,7 @@ Digests are those of `pt2 digest`, so that the packing of the file, and metadata
 records than programs may be missing in the verified file, but not differ: PyTorch unpickles or loads some of them.
 Names are percent-encoded, so that a slash in one is no separator.
 
-`Verified`: the comparison of a file with its signature.
+`Verified` is the comparison of a file with its signature.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Evaluation of an expression with values of its symbols, to an int, a float or a truth value.
+"""Evaluation of an expression with values of its symbols, to an int, a float or a truth value; numeric functions.
 
 Only what the result needs is required to have a value: the branch of a `Piecewise` or `Where` that is not taken may
 divide by zero or name a symbol without a value, as in the Python text that torch makes of an expression.
 
-Numeric functions of expressions by name: `NUMERIC` of the table in `functions`, computed by `arithmetic`.
-
-Rounding, floats and the functions that only torch has; their rules are those of Python's `math`, which torch calls.
+`NUMERIC` has the numeric functions of the table in `functions` by name, computed by `arithmetic`: rounding, floats and
+the functions that only torch has. Their rules are those of Python's `math`, which torch calls.
 """
 
 from __future__ import annotations

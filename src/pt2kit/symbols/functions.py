@@ -1,12 +1,12 @@
-"""Functions that an expression may call: a closed table by their names in both dialects, with arguments and results.
+"""Functions that an expression may call: a closed table by their names in both dialects; decimal texts of floats.
 
-The names are those of the classes in sympy and in torch/utils/_sympy/functions.py, 2.1 to 2.13, which is what both
-dialects print. A name that is not in the table is refused; nothing is ever looked up by a name from a file.
+The table has the arguments and results of each. The names are those of the classes in sympy and in
+torch/utils/_sympy/functions.py, 2.1 to 2.13, which is what both dialects print. A name that is not in the table is
+refused; nothing is ever looked up by a name from a file.
 
-Floating point numbers in expressions, and their decimal texts in both dialects.
-
-srepr writes a double with 17 significant digits (`0.10000000000000001`), str with 15 (`0.1`, or
-`0.100000000000000` where the number stands alone). Both write `1.0e-7` and `2.5e+20` outside a middle range.
+Floating point numbers are written as decimal texts: srepr writes a double with 17 significant digits
+(`0.10000000000000001`), str with 15 (`0.1`, or `0.100000000000000` where the number stands alone). Both write `1.0e-7`
+and `2.5e+20` outside a middle range.
 """
 
 from __future__ import annotations

@@ -1,18 +1,16 @@
-"""Parser of the str dialect of `expr_str`, which torch wrote up to 2.5 and still uses for the keys of ranges.
+"""Parser and printer of the str dialect of `expr_str`, which torch wrote up to 2.5 and still uses for keys of ranges.
 
     s0*s1 - (s0//2) + Mod(s0, 3) + 3
 
 What sympy's str() prints: Python's operators, `Eq(..)` and `Ne(..)`, `&`, `|`, `^` and `~` between truth values, calls
-by class name, pairs in brackets inside `Piecewise`, `oo` and `int_oo`. `/` is exact division. The text does not say
+by class name, pairs in brackets inside `Piecewise`, `oo` and `int_oo`. `/` is exact division. The text does not contain
 what is assumed about a symbol; `default_assumptions` has torch's assumptions about one of that name.
 
-Printer of the str dialect, with the brackets that torch up to 2.5 wrote.
-
-`parse_str` reads back what is written here. For a tree that came from srepr the text is the one that str() of the sympy
-expression gave in torch 2.1 to 2.5, with these differences: `Identity(x)` is written out (2.5 printed it as `I`); a
-divisor of the form `1/b` is bracketed (2.5 left that out, which changed the value); a product that sympy would have
-simplified away (`Mul(Integer(2), Integer(3))`) is printed as it stands; floats of another precision than a double's,
-which torch does not make, are printed with the digits that srepr has.
+`to_str` prints with the brackets that torch up to 2.5 wrote, and `parse_str` reads that back. For a tree that came from
+srepr the text is the one that str() of the sympy expression returned in torch 2.1 to 2.5, with these differences:
+`Identity(x)` is written out (2.5 printed it as `I`); a divisor of the form `1/b` is bracketed (2.5 left that out, which
+changed the value); a product that sympy would have simplified away (`Mul(Integer(2), Integer(3))`) is printed as it is;
+floats of another precision than a double's, which torch does not make, are printed with the digits that srepr has.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Export tensors to `.npy` and `.npz` files, in pieces; the file appears when it is complete.
+"""Export of tensors to `.npy` and `.npz` files, in pieces; the file appears when it is complete.
 
-Neither format has a name for bfloat16, 8-bit floats or complex half: those become float32 and complex64, which hold
-the same values exactly in two or four times the bytes, and only if the caller requests it. An `.npz` is a zip of
-stored `.npy` files, one per tensor, named after it.
+Neither format has a name for bfloat16, 8-bit floats or complex half: those become float32 and complex64, which hold the
+same values exactly in two or four times the bytes, and only if the caller requests it. An `.npz` is a zip of stored
+`.npy` files, one per tensor, named after it.
 
-Common parts of exports: atomic files, and a pass over tensors that reads each storage once.
+Common parts of all exports are atomic files (`new_file`), and a pass over tensors that reads each storage once
+(`Reader`).
 """
 
 from __future__ import annotations

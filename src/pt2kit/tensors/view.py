@@ -1,4 +1,4 @@
-"""View of a tensor in a file: its description, and its numbers on access.
+"""Views of tensors in a file: their description, their numbers on access, and the storages that they share.
 
     TensorView('fc1.weight', f32[16, 8], 'mlp/data/weights/weight_0')
 
@@ -6,7 +6,8 @@ A view defines which bytes of which storage are the tensor. It is checked when i
 outside its storage; nothing is read before the first call of `numpy`, `buffer`, `contiguous_bytes`, `tobytes` or
 `iter_bytes`.
 
-One record of an archive, or one storage of a torch.save payload: bytes on demand, shared by the tensors over it.
+A `Storage` is one record of an archive, or one storage of a torch.save payload: bytes on demand, shared by the tensors
+over it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Comparison of two files as readable text: a summary first, then each difference with its context.
+"""Comparison of two files as readable text or HTML: a summary first, then each difference with its context.
 
     model.pt2 -> new.pt2: 2 differences
       nodes          1 modified, 1 added (of 2,678), in layers.5.mlp
@@ -8,11 +8,10 @@
         ~ %silu_5: f32[s77, 256] = aten.relu.default(self=%linear_37)
             target: aten.silu.default -> aten.relu.default
 
-Marks: `+` added, `-` removed, `~` modified, nothing for context. Similar changes are shown a few times and
-then counted; so are nodes that do what they did, of whose results something else is known. `changes_graph.py` has the
-nodes, `change_details.py` what differs in one thing, `changes_html.py` the same as a page.
-
-Comparison of two files as one self-contained HTML page: no script, no font, no other file.
+Marks: `+` added, `-` removed, `~` modified, nothing for context. Similar changes are shown a few times and then
+counted; so are nodes that do what they did, of whose results something else is known. `changes_graph.py` has the nodes,
+`change_details.py` what differs in one thing. `diff_html` returns the same as one self-contained HTML page: no script,
+no font, no other file.
 """
 
 from __future__ import annotations

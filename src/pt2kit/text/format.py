@@ -1,8 +1,8 @@
-"""Formatting of numbers as short text: `31.2 kB`, `4 tensors`, `12,345`.
+"""Formatting of short text: numbers with units (`31.2 kB`, `12,345`), escaped names, columns, line wrapping.
 
-Escaping of names and texts from a file, so that they can be printed on a terminal safely.
-
-Columns and line wrapping of text by display width: a character counts as many columns as a terminal uses for it.
+Numbers are also counts (`4 tensors`). Names and texts from a file are escaped, so that they can be printed on a
+terminal safely. Columns and line wrapping follow the display width: a character counts as many columns as a terminal
+uses for it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Text of a whole program: inputs, every node with its results, outputs, subgraphs below their owner.
 
-Full text of a file for line-based comparison, as in `git diff`: programs, tensors, other records.
-
-What depends on how the file is packed is left out, and so is the metadata of nodes.
+`whole_lines` is the full text of a file for line-based comparison, as in `git diff`: programs, tensors, other records.
+It leaves out what depends on how the file is packed, and the metadata of nodes.
 """
 
 from __future__ import annotations

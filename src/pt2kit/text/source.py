@@ -3,7 +3,7 @@
 `docs/text.md` has the grammar. What the text leaves out is what its reader puts in: strides of row-major tensors, the
 device "cpu", names of nodes that are those of their results, the kind of arguments that are positional.
 
-Vocabulary of the text form of programs, shared by printer and parser.
+The vocabulary of the text form is shared by printer and parser.
 """
 
 from __future__ import annotations

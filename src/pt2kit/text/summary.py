@@ -1,9 +1,9 @@
-"""Summary of a package as data: programs, inputs, outputs, weights, operators; reads no tensor bytes.
+"""Summary of a package as data: programs, inputs, outputs, weights, operators, module tree; reads no tensor bytes.
 
 Everything here is plain and frozen: `pt2 show --json` prints it as it is, and `report.py` makes text of it. The fields
 are the keys of that JSON; `docs/cli.md` lists them.
 
-Module tree of a program, with the nodes, tensors and sizes of each module.
+The module tree of a program has the nodes, tensors and sizes of each module.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Text of the types of a graph's values: `f32[s77, 8]`, `SymInt(2*s77)`.
+"""Text of a graph's values: types (`f32[s77, 8]`), node arguments (`%x`), and the call signature of a program.
 
-Text of node arguments: `%x`, `[1, 2]`, `dtype.f32`, `@true_graph`.
-
-Call signature of a program as readable Python, with types, shapes and dynamic sizes.
+Types are also those of numbers, `SymInt(2*s77)`. Node arguments are `%x`, `[1, 2]`, `dtype.f32`, `@true_graph`. The
+call signature is readable Python, with types, shapes and dynamic sizes.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
-"""Flattening and unflattening of plain Python values by a spec, which alone decides what is a container; no torch, no
-registry.
+"""Flattening and unflattening of plain Python values by a tree spec, and named tuples by their field names; no torch.
 
-Containers that the spec names and Python has are used directly; named tuples are matched by field names or, where
-the file has none, by position; every other type becomes a `Node`, a description with its children.
+The spec alone decides what is a container; no registry. Containers that the spec names and Python has are used
+directly; named tuples are matched by field names or, where the file has none, by position; every other type becomes a
+`Node`, a description with its children.
 
-Named tuples of a spec by their field names: the file's table, placeholder classes, inputs of a class that changed.
-
-A file lists the fields that a named tuple had when it was saved. A class may since have gained, lost or reordered
-fields; values are then matched by name: fields that the other side does not know are dropped, fields that it needs must
-be there.
+A file lists the fields that a named tuple had when it was saved (the file's table). A class that cannot be imported is
+replaced by a placeholder class with these fields. A class may since have gained, lost or reordered fields; values are
+then matched by name: fields that the other side does not know are dropped, fields that it needs must be there.
 """
 
 from __future__ import annotations

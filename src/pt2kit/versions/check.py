@@ -1,12 +1,10 @@
-"""Validation of a plain tree against the frozen table of its version: mismatches as data.
+"""Validation of a plain tree against the frozen table of its version: whether it conforms, and mismatches as data.
 
-Trees are checked in their canonical form (see `encoding`): every field written out, unions with one key, infinities as
-strings, a range without an end as None whatever the release wrote.
+Trees are in their canonical form (see `encoding`): every field written out, unions with one key, infinities as strings,
+a range without an end as None whatever the release wrote.
 
-Predicates of a version's types: whether a tree conforms to the frozen table; the fast part of `check`.
-
-A predicate does not say why not: `check.misfits` walks again for that. Both take trees in canonical form (see
-`encoding`).
+Predicates of a version's types are the fast part: whether a tree conforms to the frozen table. A predicate does not say
+why not: `misfits` walks again for that.
 """
 
 from __future__ import annotations

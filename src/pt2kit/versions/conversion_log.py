@@ -1,11 +1,10 @@
-"""Log of a conversion: changes, losses, blocked places, and values that are stored outside of the tree.
+"""Log of a conversion: changes, losses, places that block a downgrade, and values stored outside of the tree.
 
 One `ConversionLog` goes through all steps of one conversion. It is the only thing that a step changes.
 
-Blockers of a downgrade: parts of a tree that the older version cannot express are noted, and replaced.
-
-What the older table does not have blocks the conversion: a field that says something, an arm of a union, a member of an
-enum. Each is replaced by the smallest thing that fits, so that the remaining steps can look for more.
+Parts of a tree that the older version cannot express block a downgrade: a field that the older table does not have and
+that says something, an arm of a union, a member of an enum. Each is noted, and replaced by the smallest thing that
+fits, so that the remaining steps can look for more.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Details of a drawn node: arguments, values, source lines, metadata.
+"""Details in the viewer's side panel: drawn nodes, facts of the program, and findings of `check` with their nodes.
 
-Facts of a program for the page's side panel: call, trees, signature, symbols, guards.
-
-Findings of `check` with the drawn node, value's node or tensor that each finding is about.
+A node has arguments, values, source lines and metadata. Facts of the program are its call, trees, signature, symbols
+and guards. Each finding has the drawn node, value's node or tensor that it is about.
 """
 
 from __future__ import annotations

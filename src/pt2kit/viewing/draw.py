@@ -1,11 +1,11 @@
-"""Drawing of a program: the columns of a page, and the program's node of each drawn node.
+"""Drawing of a program: the columns of a page, the program's node of each drawn node, and numbers on nodes.
 
 parameters, buffers, constants   chips at the nodes that use them
 other inputs, outputs            nodes of their own
 modules                          nested boxes, as `pt2 show` has them
 cond, while_loop, scan, map      a box with the operator and a box for each of its graphs
 
-Numbers on nodes, as columns: costs, errors of two runs, and numbers of the user's own.
+Numbers on nodes are columns, too: costs, errors of two runs, and numbers of the user's own.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""Module calls of nodes, from their `nn_module_stack`; or guessed from the parameters they use if a file has no stacks.
+"""Module calls of drawn nodes, from their `nn_module_stack` or guessed from parameters; equal modules as one box.
 
-A guess puts a node that uses parameters into their module, and the nodes between two such nodes into the module that
-contains both.
+A guess, for a file without stacks, puts a node that uses parameters into their module, and the nodes between two such
+nodes into the module that contains both.
 
-Grouping of equal modules in a row into one box that shows how many there are.
-
-Two modules are equal where their calls are, one by one, whatever the values and parameters in them are called: the same
-operators, constants, types of results and of parameters, and places in the modules below, connected alike. The order in
-which calls are stored counts only where one of them writes, as in the normal form of a whole program (`canonical`).
+Equal modules in a row are grouped into one box that shows how many there are. Two modules are equal if their calls are,
+one by one, whatever the values and parameters in them are called: the same operators, constants, types of results and
+of parameters, and places in the modules below, connected alike. The order in which calls are stored counts only if one
+of them writes, as in the normal form of a whole program (`canonical`).
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""Safe paths for names from a file: unpacking replaces nothing, hides nothing, and remains below a folder.
+"""Names of records: validation, and safe paths for unpacking, which replaces nothing and remains below a folder.
 
-An archive can call an extra file `.bashrc`, `-rf`, `con.txt` or like the archive itself. All names are looked at before
-the first file is written: existing files are replaced with `force` only, and odd names are refused, or changed with
-`rename`.
+Names become paths when an archive is unpacked, and keys when a record is looked up; both must mean one thing to every
+reader. Texts that cannot be names of records are reported with what is wrong with them. The meanings of names in a
+`.pt2` are in `package/record_names.py`.
 
-Validation of record names: the texts that can be names of records, and what is wrong with others.
-
-Names become paths when an archive is unpacked, and keys when a record is looked up; both must mean one thing to
-every reader. The meanings of names in a `.pt2` are in `package/record_names.py`.
+An archive can call an extra file `.bashrc`, `-rf`, `con.txt` or like the archive itself. All names are checked before
+the first file is written: unpacking hides nothing, existing files are replaced with `force` only, and odd names are
+refused, or changed with `rename`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Find the directory of a zip file by its end records (rules A2 to A4).
+"""Structures of a zip file, packed and unpacked, and its end records, which locate the directory (rules A2 to A4).
 
 Two readers that find different end records see different archives, so exactly one reading is accepted: the last end
 record, ending where the file ends, with nothing between it and the directory but the ZIP64 end records it announces.
 
-Structures of a zip file: pack and unpack their fixed fields. Their values are checked elsewhere.
+The values of the other structures' fixed fields are checked elsewhere.
 
 Source: APPNOTE.TXT 6.3.10 (PKWARE), sections 4.3.7 (local header), 4.3.9 (data descriptor), 4.3.12 (directory entry),
 4.3.14 to 4.3.16 (end records), 4.5.3 (ZIP64 extra field).

@@ -1,9 +1,10 @@
-"""Identification of files that are no `.pt2`: their type, and the tool that reads it, from their first bytes.
+"""Types of files that are no `.pt2`, by their first bytes, and CRC-32 checksums of large records, by two threads.
 
-CRC-32 of large records: pieces are summed in any order, by two threads, and combined.
+A file's description has its type and the tool that reads it.
 
-A CRC-32 is linear: the sum of two parts is the first one's sum, moved over as many zero bytes as the second part has,
-plus the second one's. Moving is one matrix of 32 x 32 bits for each bit of that length, computed once.
+Pieces of a record are summed in any order and combined. A CRC-32 is linear: the sum of two parts is the first one's
+sum, moved over as many zero bytes as the second part has, plus the second one's. Moving is one matrix of 32 x 32 bits
+for each bit of that length, computed once.
 
 Writers of a record add its pieces here while they write them. A second thread sums them; if it falls behind, the
 writing thread sums some of them. Both zlib and the kernel's writing release the interpreter lock, so gigabytes take

@@ -1,6 +1,7 @@
-"""List the files that paths, folders, glob patterns and URLs name, in a stable order. Opens none of them.
+"""Files that paths, folders, glob patterns and URLs name, listed in a stable order; opening of one as a `Source`.
 
-Open anything that holds an archive (a path, bytes, a file object, a URL) as a `Source`.
+Listing opens none of the files. `open_source` opens anything that holds an archive: a path, bytes, a file object, a
+URL.
 """
 
 from __future__ import annotations

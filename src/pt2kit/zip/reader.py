@@ -1,10 +1,10 @@
 """Strict zip reader: `Archive`, named records of a `.pt2` file or of any zip that keeps the rules of `rules.py`.
 
-An archive that two readers could understand differently is refused when it is opened. Opening reads the directory,
-and of a local file the local headers; content is read on access, checked against its CRC-32 the first time, and
-copied only if it must be inflated or fetched.
+An archive that two readers could understand differently is refused when it is opened. Opening reads the directory, and
+of a local file the local headers; content is read on access, checked against its CRC-32 the first time, and copied only
+if it must be inflated or fetched.
 
-Inflate deflated bytes to content of exactly the stated size, in bounded memory (rule A15).
+Deflated bytes are inflated to content of exactly the stated size, in bounded memory (rule A15).
 """
 
 from __future__ import annotations

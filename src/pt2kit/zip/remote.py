@@ -1,12 +1,11 @@
-"""Remote files: a `Source` that fetches only requested byte ranges of a URL through fsspec; and writing to a URL.
+"""Remote files: a `Source` that fetches only requested byte ranges of a URL (HTTP, fsspec); and writing to a URL.
 
 The end of the file is fetched once when it is opened and kept, as an archive's directory and the small records that
 torch writes last are there. fsspec is imported by the first URL only.
 
-HTTP range requests with deadlines, and with proof that all ranges are of one state of the file.
-
-fsspec supplies the session (credentials, headers, proxies); requests are made here, because fsspec checks neither
-the `ETag` of an answer nor the clock.
+HTTP range requests have deadlines, and proof that all ranges are of one state of the file. fsspec supplies the session
+(credentials, headers, proxies); requests are made here, because fsspec checks neither the `ETag` of an answer nor the
+clock.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""Targets of writing an archive: a path or a file object as a `Target`, which accepts bytes in order.
+"""Targets of writing an archive: a path, URL or file object as a `Target`, and atomic replacement of files.
 
-A path is replaced when everything is written.
-
-Atomic replacement of a file: a path always has the complete old or the complete new file.
+A target accepts bytes in order. A path is replaced when everything is written: it always has the complete old or the
+complete new file.
 
 If the system supports it, the file has no name while it is written (`O_TMPFILE`), so that a process that is killed
 leaves nothing. Otherwise, and for the moment of replacing an old file, its name is one of a few that belong to the
-path: `.pt2kit-<checksum of the file name>-<number>.tmp`. The writer of such a file holds a lock on it, which ends
-with the process; the next one that writes to the same path removes those that nobody holds.
+path: `.pt2kit-<checksum of the file name>-<number>.tmp`. The writer of such a file holds a lock on it, which ends with
+the process; the next one that writes to the same path removes those that nobody holds.
 """
 
 from __future__ import annotations

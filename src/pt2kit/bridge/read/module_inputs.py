@@ -1,14 +1,14 @@
-"""Modules (`nn.Module`) among the inputs of a program: trusted classes as nodes of its tree specs.
+"""Modules (`nn.Module`) among a program's inputs, as nodes of tree specs; validation of its guards (`guards_code`).
 
 export flattens an `nn.Module` input into its parameters and buffers. A tree spec then has the module's class as a
 container type, which torch registers for as long as it needs it. Here such a class is found by its name only if the
 caller trusts that name.
 
-Validation of `guards_code`: each text is proven to be only a condition on the inputs before torch runs it.
+The text of each guard is proven to be only a condition on the inputs before torch runs it (rule X4).
 
-torch writes more guards itself when a program becomes a module: from the structure of the example inputs, whose keys
-it pastes into source, and from inputs that are constants, whose texts it pastes as well. `guardable` decides
-whether that is safe; a program without example inputs gets no such guards.
+torch writes more guards itself when a program becomes a module: from the structure of the example inputs, whose keys it
+pastes into source, and from inputs that are constants, whose texts it pastes as well. `guardable` decides whether that
+is safe; a program without example inputs gets no such guards.
 """
 
 from __future__ import annotations

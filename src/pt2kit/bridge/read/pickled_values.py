@@ -1,16 +1,14 @@
-"""Build live values from descriptions of a pickle: tensors, numbers, texts, containers, torch's small types.
+"""Live values of pickled payloads: plain data from descriptions, and other objects only by globals named in `trust`.
 
-The reader of pickles has made plain data of the stream; no callable that the stream names is called here.
+Plain data is tensors, numbers, texts, containers and torch's small types. The reader of pickles has made descriptions
+of the stream, and the live values are built from them; no callable that the stream names is called.
 
-Tensors of torchao (`pickles.tensor_subclasses`): classes are looked up by the names of that table, never by a name
-from a file, and their constructors are not called: torch makes an empty wrapper, and the attributes of the table are
-set.
+Tensors of torchao (`pickles.tensor_subclasses`): classes are looked up by the names of that table, never by a name from
+a file, and their constructors are not called: torch makes an empty wrapper, and the attributes of the table are set.
 
-Unpickle trusted payloads: live objects that take code to rebuild, from exactly the globals named in `trust`.
-
-Without `trust` every such payload is refused, and the message names its contents. Globals that the caller names are
-imported by that name; nothing else a payload refers to is looked up, except the functions that rebuild plain
-tensors.
+Payloads of live objects that need code to be rebuilt are refused without `trust`, and the message names their contents.
+With it, they are unpickled: globals that the caller names are imported by that name; nothing else that a payload refers
+to is looked up, except the functions that rebuild plain tensors.
 """
 
 from __future__ import annotations

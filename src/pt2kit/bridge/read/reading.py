@@ -1,22 +1,20 @@
-"""Read records of an archive into memory: several threads, each piece compared with its checksum as it is read.
+"""Weights read into memory in parallel, or mapped (mmap); refusals for safety, and the entry of `trust=` for each.
 
-Records that are stored in the file are read in pieces, straight into the memory of the tensors; what is deflated,
-fetched or part of a torch.save payload is copied as a whole, one thread for each.
+Each piece is compared with its checksum as it is read. Records that are stored in the file are read in pieces by
+several threads, straight into the memory of the tensors; what is deflated, fetched or part of a torch.save payload is
+copied as a whole, one thread for each.
 
 Storages on an accelerator are copied through two pinned buffers (`Staging`). While one is copied to the device, the
 other is filled from the file: reading and copying overlap, and however large the file is, the host holds two pieces of
 it. Devices without pinned memory get the same pieces one by one.
 
-Memory-mapped weight files (mmap), and detection of changes to them.
+A mapping (`MappedFile`) shows the current contents of the file: a process that writes to the file in place, as
+`torch.export.save` does, changes the weights of a running module, and one that truncates it ends the process. Such
+changes are detected. If the file is replaced by another one, as all writers of this package do, existing mappings keep
+the old contents.
 
-A mapping shows the current contents of the file: a process that writes to the file in place, as `torch.export.save`
-does, changes the weights of a running module, and one that truncates it ends the process. If the file is replaced by
-another one, as all writers of this package do, existing mappings keep the old contents.
-
-Refusals for safety: sound files that `load` rejects, and the entry of `trust=` that allows each of them.
-
-A refusal has a rule ("X11"); that of an operator or a class also has a name ("aten.set_"). Either can be passed in
-`trust=`, and each message ends with the narrower one.
+Sound files that `load` rejects for safety are refused by a rule ("X11"); the refusal of an operator or a class also has
+a name ("aten.set_"). Either can be passed in `trust=`, and each message ends with the narrower one.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Build live tensors from views of stored tensors: weights in memory, or mapped (mmap) from the file.
+"""Live tensors from views of stored tensors, in memory or mapped (mmap), on the devices that the caller asks for.
 
-Records that are read into memory are read in parallel and compared with their checksums; later changes of the file
-do not matter. A record that is stored, local and aligned can be mapped copy-on-write instead: its pages are read
-when they are touched, and a change remains in this process. Tensors that share a storage in the file share it here.
+Records that are read into memory are read in parallel and compared with their checksums; later changes of the file do
+not matter. A record that is stored, local and aligned can be mapped copy-on-write instead: its pages are read when they
+are touched, and a change remains in this process. Tensors that share a storage in the file share it here.
 
-Devices of a program, moved as the caller asks: `device="cpu"`, or `device={"cuda:0": "cpu"}`.
+`Devices` maps the devices of a program as the caller asks: `device="cpu"`, or `device={"cuda:0": "cpu"}`.
 """
 
 from __future__ import annotations

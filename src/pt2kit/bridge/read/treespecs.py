@@ -1,10 +1,9 @@
-"""Build live `pytree.TreeSpec`s from tree specs as data, of classes that are registered already. Nothing is imported.
+"""Live tree specs (`pytree.TreeSpec`), signature classes and module call graph of torch, from verified data.
 
-A named tuple whose class is not registered gets a placeholder class with the stored fields, any other container a
-`Placeholder`. Classes of modules among the inputs, factories and enum classes are needed; `TreeSpecs.missing` lists
-those that are not available, for a whole program.
-
-Build torch's own signature classes from the verified signature, and its module call graph.
+Tree specs are built from specs as data, of classes that are registered already. Nothing is imported. A named tuple
+whose class is not registered gets a placeholder class with the stored fields, any other container a `Placeholder`.
+Classes of modules among the inputs, factories and enum classes are needed; `TreeSpecs.missing` lists those that are not
+available, for a whole program.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Resolve a `schema.Graph` into `Steps`: names become numbers, arguments live constants.
+"""Steps of a program's graphs (`schema.Graph` to `Steps`), mutations included, and the program's calling convention.
 
-Mutations become calls that write the new values of tensors, and outputs for the caller alone.
+Names become numbers, arguments live constants. Mutations become calls that write the new values of tensors, and outputs
+for the caller alone.
+
+The calling convention of a program's module comes from its signature, its tree specs and its guards.
 
 Source: `_insert_copy_for_mutations` in torch/export/_unlift.py, 2.13.
-
-Calling convention of a program's module, from its signature, its tree specs and its guards.
 """
 
 from __future__ import annotations

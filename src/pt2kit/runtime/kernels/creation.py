@@ -1,7 +1,4 @@
-"""Kernels: tensors made from sizes and numbers.
-
-Kernels: the same tensor, and its copies in another element type or memory format.
-"""
+"""Kernels: tensors created from sizes and numbers, and copies in another element type or memory format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs of the design draft, converted from and to schema 1: nodes, arguments, values.
+"""Graphs of the design draft, converted from and to schema 1: nodes, arguments, values; its operators' schemas.
 
     draft                                            schema 1
     args without names, kwargs                       named arguments
@@ -10,11 +10,9 @@
 What schema 1 has and the draft has not blocks a downgrade: lists of strings, of optional tensors, of truth values;
 symbolic truth values; custom objects; inputs and outputs that are no tensors.
 
-Schemas of built-in operators for the design draft: argument names and list results that its programs omit.
-
-The draft lists positional arguments without names and results without grouping. `operator_arguments.txt` holds both
-for the operators of aten and prims (all overloads without `out`), as torch 2.13 registers them; a test compares the
-two, `tools/operator_arguments.py` writes the file.
+The draft lists positional arguments without names and results without grouping. `operator_arguments.txt` holds the
+argument names and list results of the operators of aten and prims (all overloads without `out`), as torch 2.13
+registers them; a test compares the file with torch, `tools/operator_arguments.py` writes the file.
 """
 
 from __future__ import annotations

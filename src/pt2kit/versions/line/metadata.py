@@ -1,17 +1,15 @@
-"""Node metadata between releases: the names of keys and the style of module stacks.
+"""Node metadata between releases: names of keys, the style of module stacks, and compact stack traces.
 
     1           source_fn, one entry; nn_module_stack as key:(path,type);…
     from 2      source_fn_stack, entries joined by ";"; nn_module_stack as key,path,type;…
 
 A text that cannot be read is kept unchanged: metadata never decides whether a program can be read.
 
-Compact stack traces: the other schema 5.3, converted from and to 5.3 (torch 2.4).
-
-The development state (field table `5.3-traces.yaml`) kept the source lines of a graph's nodes in one table per graph
-and references to it in `stack_trace`; `docs/traces.md` defines both. Constant inputs have no names there, as in 5.1.
-
-Nothing is lost upwards: references are expanded. Lost downwards: names of constant inputs. Both have the number 5.3, so
-a program is recognized by its keys: `co_fileinfo_ordered_list` in its graphs.
+Compact stack traces are the other schema 5.3, converted from and to 5.3 (torch 2.4). That development state (field
+table `5.3-traces.yaml`) kept the source lines of a graph's nodes in one table per graph and references to it in
+`stack_trace`; `docs/traces.md` defines both. Constant inputs have no names there, as in 5.1. Nothing is lost upwards:
+references are expanded. Lost downwards: names of constant inputs. Both have the number 5.3, so a program is recognized
+by its keys: `co_fileinfo_ordered_list` in its graphs.
 """
 
 from __future__ import annotations

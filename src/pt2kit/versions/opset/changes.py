@@ -1,13 +1,10 @@
-"""Conversion of operator sets: a program stamped with other versions, converted to the expected ones.
+"""Conversion of operator sets (`opset_version`): operators with changed meanings, converted to the expected versions.
 
 `opset_version` says per namespace which meaning its operators have. A change of an operator's meaning is an
 `OperatorChange` from one number to another; those between the program's number and the expected one are applied in
-order, to every node of every graph. The changes of aten that torch knows are in `aten.py`; users pass their own for
-their namespaces.
+order, to every node of every graph. Users pass their own changes for their namespaces.
 
-Problems and errors carry the rules O1 to O3 of `pt2kit.rules`.
-
-Changes in aten's operator set: the calls of each version, written for the next.
+`ATEN_CHANGES` are those of aten that torch knows: the calls of each version, written for the next.
 
     4   div truncated integers; since then it is true division, and truncation is asked for
     5   full without a dtype made floats of whatever value
@@ -17,10 +14,10 @@ Changes in aten's operator set: the calls of each version, written for the next.
 
 No file of `torch.export` has another number than 10; these apply to programs that were stamped with an older one.
 
+Problems and errors carry the rules O1 to O3 of `pt2kit.rules`.
+
 Source: the meanings are those of torch/csrc/jit/operator_upgraders/ (2.13), whose upgraders keep TorchScript programs
 of those numbers running. Complex numbers are divided truly here, as they always were.
-
-Change of an operator's meaning, from one version of the operator set to another.
 """
 
 from __future__ import annotations
