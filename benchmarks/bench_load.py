@@ -74,43 +74,50 @@ BENCHES = (
     Bench(
         "load",
         "load of a 2,700-node dynamic transformer : torch.export.load",
-        TimesBetter(40),
+        TimesBetter(38),
         lambda settings: load_program(TRANSFORMER, settings),
     ),
-    Bench(
-        "load_run",
-        "load, module() and the first run of it : the same with torch",
-        TimesBetter(8),
-        lambda settings: load_program(TRANSFORMER, settings, run_once),
+    *(
+        Bench(
+            f"load_run{suffix}",
+            f"load, module() and the first run of {what} : the same with torch",
+            TimesBetter(15),
+            partial(load_program, name, then=run_once),
+        )
+        for suffix, what, name in (
+            ("", "a 2,700-node dynamic transformer", TRANSFORMER),
+            ("_bert", "BERT with 12 layers", "bert_12"),
+            ("_vit", "a vision transformer with 12 layers", "vit_12"),
+        )
     ),
     Bench(
         "load_chain",
         "load of a 10,000-node chain : torch.export.load",
-        TimesBetter(10),
+        TimesBetter(25),
         lambda settings: load_program("chain_1000" if settings.quick else "chain_10000", settings),
     ),
     Bench(
         "load_bert",
         "load of BERT with 12 layers : torch.export.load",
-        TimesBetter(20),
+        TimesBetter(17),
         lambda settings: load_program("bert_12", settings),
     ),
     Bench(
         "load_vit",
         "load of a vision transformer with 12 layers : torch.export.load",
-        TimesBetter(20),
+        TimesBetter(17),
         lambda settings: load_program("vit_12", settings),
     ),
     Bench(
         "load_large",
         "load of 2 GB of weights, read and checksummed : torch.export.load",
-        TimesBetter(1),
+        TimesBetter(6),
         lambda settings: load_program(large(settings), settings),
     ),
     Bench(
         "load_large_mmap",
         "load of 2 GB of weights, mapped : torch.export.load",
-        TimesBetter(20),
+        TimesBetter(150),
         lambda settings: load_program(large(settings), settings, mmap=True),
     ),
     Bench("load_large_memory", "load of 2 GB of weights, all pages read: peak memory", AtMost(1.2), load_memory),

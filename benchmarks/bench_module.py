@@ -116,10 +116,10 @@ def curve(count: int, settings: Settings) -> Measured:
 
 
 PROGRAMS = (
-    ("transformer", "a 2,700-node dynamic transformer", TRANSFORMER, 45),
-    ("bert", "BERT with 12 layers", "bert_12", 25),
-    ("vit", "a vision transformer with 12 layers", "vit_12", 25),
-    ("chain", "a 10,000-node chain", "chain_10000", 50),
+    ("transformer", "a 2,700-node dynamic transformer", TRANSFORMER, 48),
+    ("bert", "BERT with 12 layers", "bert_12", 20),
+    ("vit", "a vision transformer with 12 layers", "vit_12", 20),
+    ("chain", "a 10,000-node chain", "chain_10000", 45),
 )
 BENCHES = (
     *(
@@ -140,7 +140,7 @@ BENCHES = (
     Bench(
         "module_large_load",
         "load_module of 2 GB of weights : torch.export.load and module()",
-        TimesBetter(100),
+        TimesBetter(150),
         load_large,
     ),
     *(

@@ -114,7 +114,7 @@ BENCHES = (
     Bench(
         "save",
         "save of a 2,700-node dynamic transformer : torch.export.save",
-        TimesBetter(8),
+        TimesBetter(22),
         lambda settings: save_program(TRANSFORMER, settings),
     ),
     Bench(
@@ -126,8 +126,14 @@ BENCHES = (
     Bench(
         "save_bert",
         "save of BERT with 12 layers : torch.export.save",
-        TimesBetter(8),
+        TimesBetter(10),
         lambda settings: save_program("bert_12", settings),
+    ),
+    Bench(
+        "save_vit",
+        "save of a vision transformer with 12 layers : torch.export.save",
+        TimesBetter(10),
+        lambda settings: save_program("vit_12", settings),
     ),
     Bench("save_large", "save of 2 GB of weights : copying the file", AtMost(1.2), save_large),
     Bench("save_large_memory", "save of 2 GB of weights: memory above the weights", Limit(300e6, "B"), save_memory),

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown
+from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown, new
 from pt2kit.operators.table import infer
-from pt2kit.schema import ScalarType
+from pt2kit.schema import Device, ScalarType
 from pt2kit.symbols.evaluation import evaluate
 from pt2kit.symbols.polynomials import Polynomial, symbol, to_expression
 
@@ -111,3 +111,13 @@ def test_impossible_arguments(name: str, arguments: dict[str, Any], subject: str
     with pytest.raises(Mismatch) as caught:
         infer(name, arguments, is_strict=True)
     assert caught.value.subject == subject
+
+
+@pytest.mark.parametrize(("dim", "sizes", "strides"), [(0, (3, 4), (1, 3)), (2, (2, 3), (12, 1)), (-2, (2, 4), (12, 3))])
+def test_vmap_keeps_the_strides_of_the_other_dimensions(
+    dim: int, sizes: tuple[int, ...], strides: tuple[int, ...]
+) -> None:
+    """The value inside of a region of vmap is a view without the dimension of the batch."""
+    tensor = new((2, 3, 4), ScalarType.FLOAT, Device("cpu", None), (12, 1, 3))
+    made = call("torch._functorch.predispatch._add_batch_dim", tensor, dim, 1)
+    assert (made.sizes, made.strides) == (sizes, strides)

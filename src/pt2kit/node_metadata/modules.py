@@ -27,6 +27,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 
 from pt2kit.errors import LimitError, SchemaError
@@ -112,6 +113,7 @@ class ModuleEntry:
     type: str
 
 
+@lru_cache(maxsize=256)  # neighboring nodes have equal texts, and each is asked for several times
 def parse_module_stack(text: str, where: str = "nn_module_stack") -> tuple[ModuleEntry, ...]:
     """Return the entries of a stack, outermost first; () for an empty text.
 
