@@ -40,6 +40,8 @@ ODD = [
     "trailing.",
     "trailing ",
     " leading",
+    "~",
+    "a/~root",
     "x" * 256,
     "..",
     "a/../b",
@@ -102,6 +104,8 @@ def test_links(tmp_path: Path) -> None:
         paths_below(folder, ["out/a.txt"], force=True)
     with pytest.raises(ArchiveError, match="do not exist yet"):
         paths_below(folder, ["dead"])
+    with pytest.raises(ArchiveError, match="which a link leads out of it"):
+        paths_below(folder, ["dead"], force=True)
 
 
 def with_extra(path: Path, **extra: bytes) -> Path:

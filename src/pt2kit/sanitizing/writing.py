@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from typing import IO, Any, Final
 
-from pt2kit.digests.compute import digest_parts
+from pt2kit.digests.compute import PROGRAM_PARTS, TABLE_OF, digest_parts
 from pt2kit.digests.payloads import Hasher, digest_payloads
 from pt2kit.digests.result import PARTS, PREFIX, hash_value, text
 from pt2kit.errors import Problem, UnsupportedError
@@ -55,22 +55,38 @@ def digests_of(
     if not unpickled:
         digests = digest_parts(package, PARTS, model, progress=progress)
         return {part: digests[part] for part in PARTS}
-    digests = digest_parts(package, ("graph", "signature", "constraints", "metadata"), model)
+    digests = digest_parts(package, PROGRAM_PARTS, model)
     hasher = Hasher([view for payloads in views.values() for view in payloads.values()], progress)
     for kind, payloads in views.items():
         digests[kind] = text(digest_payloads(payloads, hasher).digest)
+    return _with_program(digests)
+
+
+def _with_program(digests: Mapping[str, str]) -> dict[str, str]:
+    """Return digests of parts with that of the program as a whole, in the usual order."""
     raw = {part: bytes.fromhex(digests[part].removeprefix(PREFIX)) for part in MEANING if part != "program"}
-    digests["program"] = text(hash_value("program", raw))
-    return {part: digests[part] for part in PARTS}
+    whole = {**digests, "program": text(hash_value("program", raw))}
+    return {part: whole[part] for part in PARTS}
+
+
+def _digests_after(
+    result: Package, source: Package, model: str, old: Mapping[str, str], progress: Progress
+) -> dict[str, str]:
+    """Return the digests of a program that was written; an equal graph, which is the usual case, has those it had."""
+    written, read = result.stored[model], source.stored[model]
+    if (written.program, written.unknown) != (read.program, read.unknown):
+        return digests_of(result, model, {}, False, progress)
+    return _with_program({**old, **digest_parts(result, TABLE_OF, model, progress=progress)})
 
 
 def prove(
-    result: Package, plan: Plan, before: Mapping[str, Mapping[str, str]], progress: Progress
+    result: Package, source: Package, plan: Plan, before: Mapping[str, Mapping[str, str]], progress: Progress
 ) -> dict[str, dict[str, str]]:
     """Check that a package that was written is what its plan says.
 
     Args:
         result: what was written, opened again.
+        source: what it comes from.
         plan: what was to be written.
         before: model -> digests of what it comes from.
         progress: called with the bytes of tensors done and in all.
@@ -85,7 +101,7 @@ def prove(
     _check_records(result)
     after = {}
     for model, old in before.items():
-        after[model] = digests_of(result, model, {}, False, progress)
+        after[model] = _digests_after(result, source, model, old, progress)
         same = MEANING if plan.changes_metadata else PARTS
         if changed := [part for part in same if after[model][part] != old[part]]:
             rows = "; ".join(f"{part}: expected {old[part]}, got {after[model][part]}" for part in changed)
@@ -231,10 +247,10 @@ def execute(
     }
     if isinstance(dst, str | os.PathLike):
         with new_file(dst, fsync=fsync) as file:
-            after = _write_and_prove(file, plan, before, progress, package if run else None)
+            after = _write_and_prove(file, plan, before, progress, package, run=run)
     else:
         with spooled(dst) as file:
-            after = _write_and_prove(file, plan, before, progress, package if run else None)
+            after = _write_and_prove(file, plan, before, progress, package, run=run)
         if is_source(package.archive.source, dst):
             dst.truncate()
     return Sanitized(
@@ -253,12 +269,14 @@ def _write_and_prove(
     plan: Plan,
     before: Mapping[str, Mapping[str, str]],
     progress: Progress,
-    source: Package | None,
+    source: Package,
+    *,
+    run: bool,
 ) -> dict[str, dict[str, str]]:
     with ArchiveWriter(file, root=plan.root) as writer:
         write_records(writer, plan.records)
     file.seek(0)
     with open_package(file) as result:
-        if source is not None:
+        if run:
             registered("prove")(source, result)
-        return prove(result, plan, before, progress)
+        return prove(result, source, plan, before, progress)

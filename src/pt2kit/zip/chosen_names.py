@@ -148,6 +148,8 @@ def oddness(name: str) -> str | None:
             return "is hidden"
         if part[0] == "-":
             return "begins with a dash"
+        if part[0] == "~":
+            return "begins with a tilde, which shells expand"
         if not part.isprintable():
             return "has control characters"
         if _DEVICE.match(part):
@@ -168,7 +170,7 @@ def _plain(part: str) -> str:
     plain = _FORBIDDEN.sub("_", "".join(letter if letter.isprintable() else "_" for letter in part))
     if plain[0] in ". ":
         plain = "_" + plain.lstrip(". ")
-    if plain[0] == "-" or _DEVICE.match(plain):
+    if plain[0] in "-~" or _DEVICE.match(plain):
         plain = "_" + plain
     while len(plain.encode("utf-8", "replace")) > _LONGEST - 8:
         plain = plain[:-1]
@@ -201,8 +203,9 @@ def _check_existing(root: Path, paths: dict[str, Path], force: bool) -> None:
     real_root = os.path.realpath(root)
     there = []
     for name, path in paths.items():
-        # Through a link in the folder, a name leads wherever the link does.
-        if os.path.commonpath((real_root, os.path.realpath(path.parent))) != real_root:
+        # Through a link in the folder, a name leads wherever the link does; so does a link in the place of the file.
+        followed = path if force else path.parent
+        if os.path.commonpath((real_root, os.path.realpath(followed))) != real_root:
             raise ArchiveError(f"expected names of files below {root}, got {quote(name)}, which a link leads out of it")
         if path.is_dir():
             raise ArchiveError(f"expected names of files, got {quote(name)}, which is a folder in {root}")
