@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.canonical.programs import A, B, graphs, node, program, rewritten, tensor_graph
-from tests.diffs.edits import changes, layers, told, with_input, with_parameters
+from tests.diffs.edits import LINEAR, RELU, changes, layers, stack, told, with_input, with_parameters
 from tests.graph.build import arg, meta
 from tests.samples import CURRENT_LAYOUT, corpus
 
@@ -252,3 +252,25 @@ def test_layers_in_one_file_and_not_in_the_other() -> None:
     found = changes(old, with_parameters(layers(4)))
     assert [change.module for change in found if change.kind == "removed" and change.area == "node"] == ["layers.4"] * 3
     assert [change.kind for change in found if change.area == "node"] == ["removed"] * 3
+
+
+def test_the_last_layer_is_removed_and_not_the_norm_behind_it() -> None:
+    """Both norms compute the same from the layer before; the module tells which one stayed."""
+
+    def normed(count: int) -> schema.Graph:
+        nodes, last = [], "x"
+        for n in range(count):
+            norm = replace(node(RELU, [f"norm_{n}"], arg(as_tensor=last)), metadata=stack(f"layers.{n}.norm"))
+            linear = node(LINEAR, [f"linear_{n}"], arg(as_tensor=f"norm_{n}"), arg(as_tensor=f"w{n}"))
+            nodes += [norm, replace(linear, metadata=stack(f"layers.{n}"))]
+            last = f"linear_{n}"
+        nodes += [replace(node(RELU, ["last"], arg(as_tensor=last)), metadata=stack("norm"))]
+        return tensor_graph([*(f"w{n}" for n in range(count)), "x"], nodes, ["last"])
+
+    found = told(changes(with_parameters(normed(3)), with_parameters(normed(2))))
+    assert sorted(found) == [
+        ("modified", "node", "last", "argument a0"),
+        ("removed", "input", "layers.2.w"),
+        ("removed", "node", "linear_2"),
+        ("removed", "node", "norm_2"),
+    ]

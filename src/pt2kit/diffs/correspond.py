@@ -5,7 +5,8 @@ that no earlier one has matched:
 
 1. the same calculation: the node and all that leads to it are the same (`Side.up`), and only one node is so;
 2. the same use: the node and all that it leads to are the same (`Side.down`), and only one node is so. Together these
-   match everything but the nodes that were changed, and those between two changes;
+   match everything but the nodes that were changed, and those between two changes. First both are looked for in the
+   same module: where the last layer is removed, the norm behind it computes what that layer's norm computed;
 3. neighbors of matched nodes: the values at one position of the arguments of two matched nodes, and the one user of its
    kind that two matched nodes have; first those that do the same in the same module (and with them nodes that are alone
    in doing so), then with other constants, then in another module;
@@ -475,6 +476,8 @@ def match(old: Side, new: Side, inputs: Mapping[int, int]) -> Matching:
     Cost: linear.
     """
     matching = Matching(old, new, inputs)
+    for number in (lambda side: side.up, lambda side: side.down):
+        _unique(matching, *([*zip(number(side), side.modules, strict=True)] for side in (old, new)))
     _unique(matching, old.up, new.up)
     _unique(matching, old.down, new.down)
     neighbours(matching, same)
