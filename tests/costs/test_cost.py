@@ -11,8 +11,9 @@ from tests.cli.run import pt2
 
 import pt2kit
 from pt2kit import schema
-from pt2kit.costs.count import cost_of_program
+from pt2kit.costs.count import cost_of_program, frontier
 from pt2kit.errors import ArchiveError, InputError
+from pt2kit.symbols.polynomials import bounds, same, symbol
 
 RELEASE = "2.13.0"
 
@@ -129,3 +130,11 @@ def test_hostile_sizes_end_in_an_error_or_a_number(text):
         cost.at()
     except pt2kit.Pt2Error as error:
         assert str(error)
+
+
+def test_the_greatest_of_many_sizes() -> None:
+    """A size that never exceeds another one is left out; of thousands that all differ only the range is known."""
+    s0, s1 = symbol("s0", 2, 10, hint=4), symbol("s1", 2, 10, hint=3)
+    assert same(frontier([s0 * 3, s0 * 2, s0 + 1, 6]), s0 * 3)
+    peak = frontier([s0 * number + s1 * (1000 - number) for number in range(1000)])
+    assert bounds(peak) == (2000, 10_000)

@@ -116,8 +116,6 @@ def test_impossible_arguments(name: str, arguments: dict[str, Any], subject: str
 @pytest.mark.parametrize(
     ("dim", "sizes", "strides"), [(0, (3, 4), (1, 3)), (2, (2, 3), (12, 1)), (-2, (2, 4), (12, 3))]
 )
-    ("dim", "sizes", "strides"), [(0, (3, 4), (1, 3)), (2, (2, 3), (12, 1)), (-2, (2, 4), (12, 3))]
-)
 def test_vmap_keeps_the_strides_of_the_other_dimensions(
     dim: int, sizes: tuple[int, ...], strides: tuple[int, ...]
 ) -> None:

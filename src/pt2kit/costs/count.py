@@ -34,7 +34,7 @@ from pt2kit.operators.table import find
 from pt2kit.package.open import Package, open_package
 from pt2kit.signature.export_signature import from_schema
 from pt2kit.signature.specs import InputKind
-from pt2kit.symbols.polynomials import Polynomial, Size, bounds, hint, largest, product, symbol
+from pt2kit.symbols.polynomials import Polynomial, Size, bounds, hint, largest, product, symbol, unknown
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.view import TensorView
 from pt2kit.zip.listing import FileLike
@@ -90,11 +90,20 @@ class Liveness:
 
 
 def frontier(sizes: Iterable[Size]) -> Size:
-    """Return the greatest of many sizes: those that are never greater than another one are left out first."""
+    """Return the greatest of many sizes: those that are never greater than another one are left out first.
+
+    Among very many sizes of which none is the greatest for all symbols, only the range of the greatest is known.
+    """
     kept: list[Size] = []
-    for size in sorted(set(sizes), key=lambda one: -(hint(one) or 0)):
+    comparisons = 0
+    ordered = sorted(set(sizes), key=lambda one: -(hint(one) or 0))
+    for size in ordered:
         if not any(_exceeds(one, size) for one in kept):
             kept.append(size)
+        comparisons += len(kept)
+        if comparisons > _FREE_COMPARISONS + _COMPARISONS * len(ordered):
+            lows, highs = zip(*map(bounds, ordered), strict=True)
+            return unknown(max(lows), max(highs), hint(kept[0]))
     return largest(*kept)
 
 
@@ -103,6 +112,9 @@ def _exceeds(one: Size, other: Size) -> bool:
     return difference >= 0 if not isinstance(difference, Polynomial) else bounds(difference)[0] >= 0
 
 
+_FREE_COMPARISONS: Final = 20_000
+_COMPARISONS: Final = 4
+"""Comparisons for each of many sizes, 0.1 ms each: in programs that export writes, one or two exceed all others."""
 _STATE: Final = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 _LOOKED_UP: Final = {
     "aten.embedding.default": "weight",

@@ -476,8 +476,8 @@ def match(old: Side, new: Side, inputs: Mapping[int, int]) -> Matching:
     Cost: linear.
     """
     matching = Matching(old, new, inputs)
-    for number in (lambda side: side.up, lambda side: side.down):
-        _unique(matching, *([*zip(number(side), side.modules, strict=True)] for side in (old, new)))
+    for before, after in ((old.up, new.up), (old.down, new.down)):
+        _unique(matching, [*zip(before, old.modules, strict=True)], [*zip(after, new.modules, strict=True)])
     _unique(matching, old.up, new.up)
     _unique(matching, old.down, new.down)
     neighbours(matching, same)
