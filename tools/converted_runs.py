@@ -128,7 +128,7 @@ def _own_failure(name: str, failing: Result, baseline: dict[str, Result]) -> str
 
 
 def _place(failing: Result) -> str:
-    """Where a file fails, without the values: "AssertionError at effects.py:79", "case 1: result 0"."""
+    """Where a file fails, without the values: "AssertionError at form.py:79", "case 1: result 0"."""
     found = re.search(r"\w+ at [\w.]+:\d+|^case \d+: result \d+|^exit -?\d+", failing.why)
     return found[0] if found else failing.why
 

@@ -6,11 +6,13 @@
 - `sort_inputs`: where the inputs of a graph go.
 - `writes`, `writes_inside`: whether a node may change what others see.
 
-    program.py   inputs, outputs, signature, everything that is a set
-    form.py      one graph and its subgraphs
-    order.py     the order of nodes;  labels.py, canonical_labeling.py: what breaks its ties
-    arguments.py  the arguments of a call as every release would write them
-    facts.py     the graph as numbers;  values.py: arguments;  effects.py: nodes that write;  encoding.py: bytes
+    program.py             a program: inputs, outputs, signature, and everything that is a set
+    form.py                one graph and its subgraphs; the order of its nodes, and which of them may write
+    canonical_labeling.py  the order of nodes that can be exchanged
+    facts.py               the graph as numbers: values, defining nodes, labels
+    arguments.py           the arguments of calls, as every release would write them
+    expressions.py         symbolic expressions and names of symbols
+    encoding.py            schema values and plain trees as bytes
 """
 
 from __future__ import annotations

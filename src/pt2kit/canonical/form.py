@@ -318,7 +318,7 @@ class Keep:
 
     Args:
         metadata: the metadata of nodes. It decides only where nodes that can be exchanged come.
-        write_order: the stored order around nodes that may write (`effects.writes`, or a subgraph with such a node):
+        write_order: the stored order around nodes that may write (`writes`, or a subgraph with such a node):
             no node moves from one side of them to the other.
         symbols: old name -> new name, of symbols that get another one.
         reloading: if given, what a round trip through torch changes is dropped by it.
@@ -364,7 +364,7 @@ def normal_form(
         GraphError: the graph contradicts itself.
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
 
-    Cost: see `order.node_order`.
+    Cost: see `node_order`.
     """
     graph = usual_graph(graph)
     if keep.reloading is not None:

@@ -1,13 +1,13 @@
 """Normal form of a program: the same for every order of its nodes and every naming of its values.
 
 Inputs are sorted by kind, then by the name that the module has for them, then by position; outputs likewise; nodes come
-in the order of `order.py`; everything that is a set or a map is sorted.
+in the order of `form.node_order`; everything that is a set or a map is sorted.
 
 Source: torch/_export/serde/serialize.py (canonicalize), torch 2.13. What differs from torch, which reads its own result
 as it reads this one:
 
 - ties between nodes, which torch leaves in stored order, are broken by what the nodes are and how they are used
-  (`order.py`), those between outputs that belong to user inputs by the order of these inputs;
+  (`canonical_labeling.py`), those between outputs that belong to user inputs by the order of these inputs;
 - names of nodes go, as they repeat the names of values; calls of modules and custom objects follow the new names;
 - `as_optional_tensor`, `as_string_to_argument`, symbolic truth values and custom objects of users are understood, too;
 - the fields of named tuples stay, as they say how the program is called; entries of value tables without a value go.

@@ -2,14 +2,16 @@
 nothing.
 
 - `diff`: all differences.
-- `Diff`, `Change`, `Detail`: what it finds.
+- `Diff`, `Change`, `Detail`: the results.
 
-    compute.py   packages, models, records
-    program.py   inputs, outputs, module calls, constraints;  input_roles.py: which of them correspond
-    graphs.py    nodes, subgraphs;  details.py: what differs in two of them;  expressions.py: names of symbols
-    fingerprints.py   what nodes are matched by;  correspond.py: which of them correspond, with matching.py,
-                 neighbours.py, unmatched.py, sequences.py
-    tensors.py   weights and constants
+    compute.py       packages, models, records
+    program.py       inputs, outputs, module calls, constraints, versions
+    input_roles.py   corresponding inputs and outputs of two programs
+    graphs.py        nodes and subgraphs, and the properties that differ
+    fingerprints.py  fingerprints of nodes, and corresponding symbols
+    correspond.py    corresponding nodes of two graphs
+    tensors.py       weights and constants
+    changes.py       `Diff`, `Change`, `Detail`
 """
 
 from __future__ import annotations

@@ -1,15 +1,27 @@
 """Editing of programs and packages: an editor with def-use chains in both directions, passes, extraction, composition,
 packing.
 
-editor.py            `edit`, `Editor`: a program and its weights, to be changed and written out again
-state.py             what an editor holds; the functions that edit it are in the files below
-graphs.py            a graph that can be changed: its nodes in order, values and their uses; ordered.py, naming.py
-building.py          the signatures that built calls are checked against; arguments.py, metas.py
-inference.py         what the results of a call are like, without torch
-interface*.py        what comes in and goes out; calls.py, trees.py: how it is called
-weights.py           numbers, payloads and configs; weight_edits.py
-assembly.py          records -> a package without a file
-soundness.py         what must hold when an editor is left
+    editor.py           `edit`, `Editor`: a program and its weights, to be changed and written out again
+    state.py            the state of an editor, which the functions that edit it read and change
+    graphs.py           an editable graph: ordered nodes, values and their uses
+    ordered.py          the list of nodes, which knows which of two comes first
+    naming.py           names of values and nodes: which are taken, and new ones
+    building.py         the signatures that calls are checked against
+    arguments.py        Python values as arguments of calls
+    metas.py            metadata of values, from any accepted form
+    sizes.py            arithmetic on sizes
+    inference.py        shapes and dtypes of the results of a call, without torch
+    interface.py        inputs and outputs: specs, slots in the graph, and trees
+    interface_edits.py  edits of inputs and outputs
+    calls.py            call signatures of the program and its modules
+    sample_inputs.py    sample inputs, adapted to the new call
+    weights.py          weights and constants: payloads and configs
+    weight_edits.py     edits of weights and constants
+    passes/             simplification, dtypes, dynamic shapes, replacement of devices and operators
+    extracting.py       a part of a program, as a program of its own
+    composing.py        two programs as one
+    packing.py          several programs in one archive; extra files; verification of edited programs
+    assembly.py         a package from records, without a file
 """
 
 from __future__ import annotations

@@ -1,13 +1,16 @@
 """Run a command on thousands of files with Dask; write a dataset of the results. `docs/fleet.md` has its tables.
 
-run.py          `run`: the stream, the window of batches, the parts that are written
-work.py         what is done with each file
-targets.py      what is worked on: patterns.py, listing.py
-window.py       batches and how large they are; seen.py: what is left out
-cluster.py      Dask;  batches.py: what its workers do
-isolation.py    a process for reading, which a bad file may end;  child.py: that process;  reading.py: one file
-tables.py       the columns;  dataset.py: parts in a folder.py
-figures.py      a dataset -> what is to be said of it;  page.py: as a page
+running.py    `run`: a stream of batches to a cluster, and results written as they arrive
+targets.py    the files of a run, without those processed before
+listing.py    files that match a pattern: local, in S3, or in a file system of fsspec
+cluster.py    clients of Dask
+batches.py    tasks of Dask's workers: a batch of files
+isolation.py  a child process for reading, which a bad file may end
+reading.py    commands and their options; one file
+tables.py     the columns of a dataset
+dataset.py    a dataset in a folder: a manifest and parts
+figures.py    figures and report tables of a dataset
+page.py       the report as an HTML page
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 sources      the tables of every version, of the classes, of a file
 yaml, thrift, proto, jsonschema, cpp, typescript
              one `emit(types) -> str` each
-table_changes, compat
-             what changed between two tables, and what that demands of the version number
+compat       what changed between two tables, and what that demands of the version number
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
 """Node metadata as data: parsing of every text of the format's metadata, and printing of the identical text.
 
-    modules.py     nn_module_stack, in the styles of all releases
-    functions.py   source_fn_stack, source_fn, torch_fn
+    modules.py     nn_module_stack, in the styles of all releases; the module tree of a program; separators inside names
+    frames.py      stack_trace, source_fn_stack, source_fn, torch_fn
     origin.py      from_node, custom
-    frames.py      stack_trace
-    addresses.py   process addresses: without them, or numbered
     references.py  stack traces <-> references into a table (schema 5.3, docs/traces.md)
-    redaction.py   less metadata; no machine paths
-    tree.py        the module tree of a program
-    escapes.py     separators inside names
+    redaction.py   removal of metadata and of machine paths; process addresses removed or numbered
 
 Parsers raise `Pt2Error`s; a viewer that shows what it can wraps them in `lenient`.
 """

@@ -1,6 +1,6 @@
 """Abstract values of a program: the facts about a tensor or number that are known without running anything.
 
-Result rules (`specs.py`) compute facts of results from facts of arguments. A fact never guesses: a dtype, stride or
+Result rules (`symbolic.py`) compute facts of results from facts of arguments. A fact never guesses: a dtype, stride or
 device that is not certain is None, a size that is not certain is an unknown number, and a rule that cannot answer
 raises `Unknown`. A rule raises `Mismatch` if torch refuses such arguments.
 """

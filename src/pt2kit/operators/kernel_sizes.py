@@ -1,6 +1,6 @@
 """Sizes that unchecked kernels trust: rules for batch norm, attention, pooling, padding, FFT and others.
 
-Recurrent networks are in `recurrent_sizes.py`, values of tensors in `kernel_values.py`.
+Recurrent networks are in `recurrent.py`, values of tensors in `kernel_values.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Values that unchecked kernels trust: rules for indices, offsets, lengths, pivots, parts of sparse tensors, divisors.
 
-Sizes are in `kernel_sizes.py` and `recurrent_sizes.py`.
+Sizes are in `kernel_sizes.py` and `recurrent.py`.
 """
 
 from __future__ import annotations

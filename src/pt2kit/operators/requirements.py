@@ -2,7 +2,7 @@
 
 `data/kernels.json` has a row for each operator, with what was seen when it was called with hostile arguments
 (`python -m tools.kernels`). A row without `requires` and `kept` is refused. A row with `requires` names the rule that
-validates the actual arguments of each call, in `kernel_sizes.py`, `recurrent_sizes.py` and `kernel_values.py`.
+validates the actual arguments of each call, in `kernel_sizes.py`, `recurrent.py` and `kernel_values.py`.
 `load_module` runs the rule before the kernel; `check` and `load` ask it of what a file shows of the arguments.
 """
 

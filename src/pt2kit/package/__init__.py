@@ -2,15 +2,19 @@
 
 zip -> layout -> codec -> versions -> objects of the current schema. No layer above reads bytes.
 
-    open.py              `open_package` -> `Package`
-    layouts/             one class for each arrangement of records; record_names.py has the names
-    programs.py          the record of a program -> `StoredProgram`, of the current schema version
-    legacy_programs.py   the same for programs up to torch 2.8 and those of no release; imported for those alone
-    payloads.py          weights and constants -> views by name
-    stored.py            results of reading: `StoredProgram`, `StoredPayloads`, and the container they were in
-    external.py          payloads in files next to the archive, which external_list.py lists
-    samples.py           the stored sample inputs -> plain containers with views in them
-    pickle_free_inputs/  sample inputs without a pickle: an index and raw records <-> what a pickle would have held
-    plan.py, write.py    records of a new archive as data; a package, with some programs replaced -> a new file
-    lazy.py              names known immediately, values computed on first access
+    open.py                `open_package` -> `Package`
+    layouts/               one class for each arrangement of records
+    record_names.py        names of records inside a file
+    programs.py            the record of a program -> `StoredProgram`, of the current schema version
+    legacy_programs.py     the same for programs up to torch 2.8 and those of no release; imported for those alone
+    payloads.py            weights and constants -> views by name
+    stored.py              results of reading: `StoredProgram`, `StoredPayloads`, and the container they were in
+    external.py            payloads in files next to the archive
+    external_list.py       the list of those files
+    samples.py             the stored sample inputs -> plain containers with views in them
+    pickle_free_inputs.py  sample inputs without a pickle: an index and raw records <-> the values of a pickle
+    plan.py                records of a new archive as data
+    write.py               a package, with some programs replaced -> a new file
+    write_external.py      payloads moved to files next to the new file
+    lazy.py                names known immediately, values computed on first access
 """

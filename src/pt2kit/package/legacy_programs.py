@@ -40,7 +40,7 @@ def read_older(
     Raises:
         JsonError: no JSON document.
         VersionError: a version that no table describes.
-        Pt2Error: as `versions.program.raise_program`.
+        Pt2Error: as `versions.program.upgrade_program`.
     """
     try:
         tree = codec.parse(data, where, bare_literals=True)

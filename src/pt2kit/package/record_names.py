@@ -1,7 +1,7 @@
 """Paths inside a `.pt2`: names of records, built and parsed by one function each way per kind of record.
 
 All names here are relative to the archive's root folder (`Layout.record` puts it in front). The layouts are in
-`layouts/`; `record_name.py` decides which text may be a record name at all.
+`layouts/`; `zip/chosen_names.py` decides which text may be a record name at all.
 
 Source: torch/csrc/export/pt2_archive_constants.h (2.13); the plain zip of 2.1 to 2.7 as those releases write it.
 """

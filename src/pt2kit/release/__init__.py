@@ -1,15 +1,11 @@
 """Convert a package to another version of the schema, or to another release of torch: upgrade and downgrade files.
 
-    conversion.py     `convert`: plans everything, refuses the impossible, writes
+    conversion.py     `convert`: plans everything, refuses the impossible, writes; reports changes and losses
     destinations.py   the name of a target -> version, layout, names of records
-    models.py         one program with its payloads -> its records
+    models.py         one program with its payloads -> its records: raw records or torch.save files
     programs.py       a program -> its JSON text at another version
-    records.py        tensors -> raw records and configs
-    descriptions.py   tensors -> descriptions that torch.save files are written from
     containers.py     programs -> the containers of schema 8.6
     other_records.py  extra files, compiled code and other records
-    plan.py           records of a new file as data
-    report.py         what changed and what was lost
 
 The steps between versions are in `pt2kit.versions`, as are operator set versions; the types for describing custom
 operators are here too.

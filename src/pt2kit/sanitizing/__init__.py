@@ -1,14 +1,10 @@
 """Sanitizing of packages: write a file with the same meaning and without pickles and code; stock torch loads it.
 
-    options.py    what a caller may give up, by name
-    plan.py       a package -> all records of the new file, or all obstacles
-    samples.py    sample inputs -> raw records and an index of them
-    payloads.py   weights and constants -> raw records and their configs
-    programs.py   a program -> what of it is code; less metadata, no machine paths
-    records.py    the records of an archive -> what each is, and which of them nothing needs
-    texts.py      an extra file -> whether it is text
-    writing.py    a plan -> a file, compared with the package before it takes its place
-    verify.py     two packages -> their digests, and proof that they mean the same
+    options.py   what a caller may remove, by name; file types of extra files
+    plan.py      a package -> all records of the new file, or all obstacles; the kind of each record
+    programs.py  a program -> the same without code, metadata and machine paths; sample inputs -> raw records
+    payloads.py  weights and constants -> raw records and their configs
+    writing.py   a plan -> a file, proven to mean the same before it takes the place of another
 
 Obstacles carry the rules Z1 to Z6 of `pt2kit.rules`, or the X rules of `checks`; `docs/sanitize.md` has
 all.

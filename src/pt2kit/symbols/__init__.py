@@ -1,7 +1,7 @@
 """Symbolic expressions of an exported program as data: parsing and printing, values, ranges, guards.
 
 `expr_str` holds sympy expressions in one of two dialects: str() up to torch 2.5, srepr() since 2.6. This package reads
-both into one tree (`expr`), prints it in both (`srepr`, `printer`), computes it (`evaluation`) and returns its kind and
+both into one tree (`expr`), prints it in both (`plain`, `srepr`), computes it (`evaluation`) and returns its kind and
 bounds before it is computed (`kinds`, `ranges`). `guards` reads the conditions of `guards_code`. It runs nothing from a
 file and does not need sympy: the functions are a closed table (`functions`), and text, tree and numbers have limits
 (`Limits`).

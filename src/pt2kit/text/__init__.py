@@ -1,11 +1,25 @@
 """Text and summaries of programs, packages and problems: readable text for people, plain data for scripts.
 
-    names.py format.py columns.py   names, numbers and tables that are safe and aligned on a terminal
-    values.py arguments.py call.py      values, arguments, call signatures
-    program.py nodes.py                 a whole program; one node with all that is known of it
-    tensor_totals.py payloads.py modules.py
-                                        tensors: how much of them there is, lists of them, in which modules they are
-    summary.py report.py                a package at a glance, as data and as lines
+    format.py          numbers with units, names and columns that are safe and aligned on a terminal
+    values.py          values, arguments, call signatures
+    program.py         a whole program
+    nodes.py           one node, with everything that the file has about it
+    source.py          the text form of a program, without loss
+    source_reader.py   the parser of that form
+    source_tokens.py   the tokenizer of that form
+    tensor_totals.py   totals of tensors
+    payloads.py        lists of weights and constants
+    sizes.py           sizes of records, modules, types and tensors
+    summary.py         a package at a glance, as data
+    report.py          a package at a glance, as lines
+    costs.py           costs of a program
+    problems.py        problems, as lines and as data
+    sarif.py           problems as SARIF
+    conversion.py      the report of a conversion
+    changes.py         a comparison of two files, as text or HTML
+    changes_graph.py   changes of nodes, with their neighbors
+    changes_line.py    lines of a comparison, and limits on them
+    change_details.py  one change
 
 Nothing here prints. The text has no control characters, whatever the file contains.
 """

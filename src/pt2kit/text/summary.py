@@ -81,7 +81,7 @@ def _stacks(texts: Iterable[str]) -> Iterable[tuple[ModuleEntry, ...]]:
 
 
 def _with_sizes(node: ModuleNode, amounts: Mapping[str, Amount]) -> ModuleSummary:
-    """Add the sizes of all modules; trees are at most `node_metadata.tree.MAX_MODULE_DEPTH` deep."""
+    """Add the sizes of all modules; trees are at most `node_metadata.modules.MAX_MODULE_DEPTH` deep."""
     children = tuple(_with_sizes(child, amounts) for child in node.children)
     own = sum_of(amounts.get(name, NOTHING) for name in node.parameters)
     total = own + sum_of(child.total for child in children)

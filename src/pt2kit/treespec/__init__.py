@@ -2,9 +2,8 @@
 signatures.
 
     spec.py     text <-> TreeSpec; counting, walking, rewriting
-    kinds.py    what each container type says about its children; validation; key paths
-    fields.py   the named-tuple field table, placeholder classes, adapting to a class that changed
-    values.py   plain Python values <-> flat lists of leaves
+    kinds.py    the children of each container type; validation; key paths
+    values.py   plain Python values <-> flat lists of leaves; named tuples by their field names
     callsig.py  the readable call signature; checks of `forward_arg_names`
 
 Types are names and contexts are data: nothing in this package imports, resolves or calls what a file names.

@@ -6,12 +6,15 @@ back.
     line/              the steps between releases, one file for each pair of versions, and what several of them need
     draft/             the design draft, which no release wrote, <-> schema 1; imported when one is met
     opset/             operator-set versions: `convert_opset`
+    operator_calls.py  the calls of a program, adapted to a release of torch
     containers.py      `Program` and `Model` of schema 8.6
-    identify.py        which version a program is of; names of targets
-    encoding.py        how each release spelled its JSON
-    conversion_log.py  what a conversion changed, lost, and stores outside of the tree
-    check.py           what does not fit the table of a version; conforms.py: whether, quickly
-    blockers.py        what an older version cannot express
+    identify.py        the version of a program; names of targets
+    encoding.py        the JSON of each release
+    check.py           mismatches of a tree with the table of a version
+    conversion_log.py  changes and losses of a conversion, places that block it, values stored outside of the tree
+    reader_limits.py   what the readers of older releases do not read
+    fx_names.py        names of nodes that the readers of 2.3 and 2.4 create
+    side_files.py      files next to a program that was not in an archive
     rewrite.py         a tree -> a new tree, sharing all that did not change
 
 Errors carry the rules M1 to M5 of `pt2kit.rules`, those of operator sets O1 to O3.

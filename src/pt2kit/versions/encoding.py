@@ -1,6 +1,6 @@
 """JSON encoding of each release: a parsed record to the canonical tree of its version, and that tree to bytes.
 
-The frozen tables say which fields there are, `schema.spelling` how the releases spelled them. And the development of 1
+The frozen tables say which fields there are, `schema.wire` how the releases spelled them. And the development of 1
 wrote loss_outout for loss_output.
 
 A canonical tree has none of that: one arm, every field, strings for infinities, None for the open end of a range, so

@@ -1,7 +1,7 @@
 """Columns of a drawing: texts once in a table, everything else numbers that point into it.
 
 A program of 100,000 nodes is some lists of numbers here, which JSON, Python and a browser all handle fast. Every text
-has been made harmless (`text.names.printable`) and cut before it gets in.
+has been made harmless (`messages.printable`) and cut before it gets in.
 """
 
 from __future__ import annotations

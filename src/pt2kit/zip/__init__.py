@@ -1,11 +1,17 @@
 """Read and write the zip file of a `.pt2`, strictly: bytes to named records and back. Independent of JSON and tensors.
 
-    opening.py        a path, bytes, a file object or a URL -> a `Source` of bytes (source.py, remote.py)
-    reader.py         `open_archive`: a source -> `Archive` (`.records`, `.read(name)`, `.data_offset(name)`)
-    directory.py      the central directory, read from the end records (end_record.py) and checked entry by entry, also
-                      against the local headers
-    inflate.py        deflated data -> bytes, never more than was stated; checksums.py sums them
-    writer.py         `ArchiveWriter`: records -> an archive, in a `Target` (target.py)
+    listing.py        paths, patterns and URLs -> files, each opened as a `Source` of bytes
+    source.py         a path, bytes or a file object as a `Source`
+    remote.py         a URL as a `Source`, and writing to one
+    `beside.py`       files next to an archive, by a relative URL
+    reader.py         `open_archive`: a source -> `Archive` (`.records`, `.read(name)`, `.data_offset(name)`); inflating
+    directory.py      the central directory, checked entry by entry, also against the local headers
+    end_record.py     the end records, which locate the directory; structures of a zip file
+    chosen_names.py   names of records, and safe paths for unpacking
+    checksums.py      CRC-32 of large records
+    foreign.py        types of files that are no `.pt2`
+    writer.py         `ArchiveWriter`: records -> an archive
+    target.py         a path, URL or file object as a `Target`, which replaces a file atomically
     limits.py         the limits of reading
 
 Both ways keep the rules A1 to A18 and A27 of `pt2kit.rules`, whose ids the errors carry.

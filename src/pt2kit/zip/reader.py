@@ -1,4 +1,4 @@
-"""Strict zip reader: `Archive`, named records of a `.pt2` file or of any zip that keeps the rules of `rules.py`.
+"""Strict zip reader: `Archive`, named records of a `.pt2` file or of any zip that keeps the rules A1 to A18 and A27.
 
 An archive that two readers could understand differently is refused when it is opened. Opening reads the directory, and
 of a local file the local headers; content is read on access, checked against its CRC-32 the first time, and copied only

@@ -1,7 +1,7 @@
 """Sources of an archive's bytes: a path, bytes or a file object as a `Source`, which reads byte ranges.
 
 A `Source` is independent of zip. Local ones hand out views of one mapping or buffer and copy nothing. URLs are in
-`remote.py`; `opening.py` chooses the source for a caller's argument.
+`remote.py`; `listing.py` chooses the source for a caller's argument.
 """
 
 from __future__ import annotations

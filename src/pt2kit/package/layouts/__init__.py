@@ -1,5 +1,6 @@
 """The layouts of `.pt2` files: one class for each arrangement of records, all with the interface of `base.Layout`.
 
+    base.py                  `Layout`, the interface of all
     detection.py             detects the layout of an archive
     plain_zip.py             torch 2.1 to 2.7
     torch_save_archive.py    torch 2.8
