@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pt2kit.zip import foreign
-from pt2kit.zip.foreign import PIECE, Sums, combine, summing
+from pt2kit.zip import checksums
+from pt2kit.zip.checksums import PIECE, Sums, combine, summing
 
 
 def data(size: int, seed: int = 0) -> bytes:
@@ -82,13 +82,13 @@ class Slow:
 
 def test_a_thread_that_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the second thread has not begun is summed by the first; little waits in memory."""
-    monkeypatch.setattr(foreign, "PIECE", 4)
-    monkeypatch.setattr(foreign, "combine", lambda first, second, _=0: zlib.crc32(b"%d" % second, first))
+    monkeypatch.setattr(checksums, "PIECE", 4)
+    monkeypatch.setattr(checksums, "combine", lambda first, second, _=0: zlib.crc32(b"%d" % second, first))
     pool = Slow()
     sums = Sums(pool)  # type: ignore[arg-type]
     for number in range(40):
         sums.add(memoryview(b"%04d" % number))
-        assert len(sums._waiting) <= foreign.BACKLOG
+        assert len(sums._waiting) <= checksums.BACKLOG
     assert len(pool.calls) == 40
     sums.total()
     assert all(future.cancelled() for future, _, _ in pool.calls)

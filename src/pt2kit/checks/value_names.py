@@ -15,7 +15,7 @@ from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.module_attributes import is_reserved
 from pt2kit.graph.traversal import graphs
 from pt2kit.messages import quote
-from pt2kit.schema.versions import is_variable
+from pt2kit.schema.names import is_variable
 
 
 def target_name_problems(context: ProgramContext) -> Iterator[Problem]:

@@ -23,7 +23,7 @@ from pt2kit.release.destinations import find_destination
 from pt2kit.release.models import convert_model, find_model
 from pt2kit.release.other_records import free_numbers, plan_other_records
 from pt2kit.release.programs import operators
-from pt2kit.schema.versions import free_name
+from pt2kit.schema.names import free_name
 from pt2kit.versions.conversion_log import HARMLESS, obstacles
 from pt2kit.zip.directory import Record
 from pt2kit.zip.limits import DEFAULT_LIMITS

@@ -29,7 +29,7 @@ from pt2kit.messages import quote
 from pt2kit.package.open import Package
 from pt2kit.package.plan import PlannedRecord
 from pt2kit.registry import registered
-from pt2kit.schema.versions import free_name
+from pt2kit.schema.names import free_name
 from pt2kit.signature.consistency import targets_below
 
 

@@ -7,7 +7,7 @@ from collections.abc import Container, Mapping
 
 from pt2kit.errors import GraphError
 from pt2kit.messages import quote
-from pt2kit.schema.versions import GLOBALS, free_name, is_variable
+from pt2kit.schema.names import GLOBALS, free_name, is_variable
 
 
 class Names:

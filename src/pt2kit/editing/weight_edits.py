@@ -20,7 +20,7 @@ from pt2kit.editing.weights import Weights, laid_out, to_view
 from pt2kit.errors import GraphError
 from pt2kit.messages import listed, quote
 from pt2kit.package.open import Package, open_package
-from pt2kit.schema import versions
+from pt2kit.schema import names
 from pt2kit.signature.consistency import targets_below
 from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.tensors.compound import MetaView
@@ -340,7 +340,7 @@ def free_name(editor: EditState, wish: str) -> str:
     def is_taken(name: str) -> bool:
         return name in taken or bool(targets_below([name], taken))
 
-    return versions.free_name(wish, is_taken) if is_taken(wish) else wish
+    return names.free_name(wish, is_taken) if is_taken(wish) else wish
 
 
 def meta_like(view: TensorView, stated: schema.TensorMeta) -> schema.TensorMeta:

@@ -15,7 +15,7 @@ from pt2kit.graph.rules import LIMIT_RULE
 from pt2kit.graph.scan import Scan
 from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, TOO_DEEP, Scope, Source, Step, carried, root
 from pt2kit.messages import quote
-from pt2kit.schema.versions import is_variable
+from pt2kit.schema.names import is_variable
 
 
 def problems(source: Source, where: str = "") -> Iterator[Problem]:

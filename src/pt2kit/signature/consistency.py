@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from pt2kit import schema
 from pt2kit.errors import GraphError, Problem
 from pt2kit.messages import quote
-from pt2kit.schema.versions import MAX_NAME, is_own_spelling
+from pt2kit.schema.names import MAX_NAME, is_own_spelling
 from pt2kit.signature.convert import argument_spec, input_spec, output_spec
 from pt2kit.signature.specs import (
     ArgumentSpec,

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from pt2kit.errors import ArchiveError, IntegrityError, LimitError
 from pt2kit.zip import end_record
+from pt2kit.zip.checksums import combine
 from pt2kit.zip.chosen_names import show_name
 from pt2kit.zip.directory import (
     Record,
@@ -25,7 +26,6 @@ from pt2kit.zip.directory import (
     header_length,
     read_directory,
 )
-from pt2kit.zip.foreign import combine
 from pt2kit.zip.limits import DEFAULT_LIMITS, KIB, MIB, Limits
 from pt2kit.zip.listing import FileLike, open_source
 from pt2kit.zip.source import Source, read_into

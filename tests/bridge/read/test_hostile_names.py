@@ -19,7 +19,7 @@ import torch
 from pt2kit.bridge.load import load
 from pt2kit.bridge.run.load_module import load_module
 from pt2kit.errors import Pt2Error
-from pt2kit.schema.versions import GLOBALS
+from pt2kit.schema.names import GLOBALS
 
 NAMES = (
     *("None", "lambda", "class", "match", "_", "self", "forward", "training", "state_dict", "type", "float", "graph"),

@@ -21,7 +21,7 @@ from torch.fx import Graph, GraphModule
 from torch.fx.graph import PythonCode
 
 from pt2kit.bridge.torch_names import SOURCE_OF_MODULES, UNLIFT, UNLIFT_LAST, argument_names, copy_codegen
-from pt2kit.schema.versions import GLOBALS
+from pt2kit.schema.names import GLOBALS
 
 
 def hold_source(graph: Graph) -> None:

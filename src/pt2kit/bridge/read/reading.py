@@ -32,7 +32,7 @@ import torch
 from pt2kit.checks.calls import plain_target
 from pt2kit.errors import IntegrityError, Pt2Error
 from pt2kit.tensors.view import Storage
-from pt2kit.zip.foreign import PIECE
+from pt2kit.zip.checksums import PIECE
 from pt2kit.zip.reader import Archive, Sum
 from pt2kit.zip.source import Source, descriptor_of, map_privately
 

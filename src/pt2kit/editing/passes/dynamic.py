@@ -27,7 +27,7 @@ from pt2kit.messages import quote
 from pt2kit.operators.facts import Mismatch, Tensor, Unknown
 from pt2kit.operators.metas import to_size
 from pt2kit.operators.table import infer
-from pt2kit.schema.versions import free_name
+from pt2kit.schema.names import free_name
 from pt2kit.symbols.expr import Symbol, free_symbols, substitute
 from pt2kit.symbols.polynomials import Polynomial, Size, Undecided, from_expression, hint, product, to_expression
 from pt2kit.symbols.polynomials import symbol as polynomial_symbol
