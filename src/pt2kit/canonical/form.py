@@ -88,7 +88,7 @@ class Reloading:
         }
         return replace(
             graph,
-            nodes=[_reloading_node(node) for node in graph.nodes],
+            nodes=[_reloaded(node) for node in graph.nodes],
             tensor_values=tensors,
             sym_int_values={name: self._number(value) for name, value in graph.sym_int_values.items()},
             sym_bool_values={name: self._number(value) for name, value in graph.sym_bool_values.items()},
@@ -109,7 +109,7 @@ class Reloading:
         return schema.SymInt(as_int=text) if isinstance(value, schema.SymInt) else value
 
 
-def _reloading_node(node: schema.Node) -> schema.Node:
+def _reloaded(node: schema.Node) -> schema.Node:
     inputs = [_argument(named) for named in node.inputs]
     metadata = without_addresses(node.metadata)
     same = all(one is other for one, other in zip(inputs, node.inputs, strict=True))

@@ -35,12 +35,12 @@ def operators_result(name: str | None, release: str) -> Result:
     """
     if name is not None:
         row = describe(name, release)
-        return Result(_schema_operators_lines(row), lambda: row)
+        return Result(_operator_lines(row), lambda: row)
     rows = list(overloads(release))
-    return Result(_schema_operators_table(rows), lambda: rows)
+    return Result(_overload_lines(rows), lambda: rows)
 
 
-def _schema_operators_lines(row: dict[str, Any]) -> Iterator[str]:
+def _operator_lines(row: dict[str, Any]) -> Iterator[str]:
     yield row["schema"]
     first, last = row["releases"][0], row["releases"][-1]
     yield f"  releases      torch {first} to {last}" if first != last else f"  releases      torch {first}"
@@ -58,7 +58,7 @@ def _schema_operators_lines(row: dict[str, Any]) -> Iterator[str]:
         yield f"  refused       {row['refused']}"
 
 
-def _schema_operators_table(rows: list[dict[str, Any]]) -> Iterator[str]:
+def _overload_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
     width = max(len(row["name"]) for row in rows)
     for row in rows:
         marks = [

@@ -85,7 +85,7 @@ def make_work(name: str, options: Mapping[str, Any]) -> Work:
     if unknown := sorted(options.keys() - defaults.keys()):
         raise UnsupportedError(f"{name}: expected one of {', '.join(defaults)}, got {unknown[0][:80]!r}")
     chosen = {key: _plain(options.get(key, default), key, default) for key, default in defaults.items()}
-    _work_check(name, chosen)
+    _check_options(name, chosen)
     return Work(name, chosen)
 
 
@@ -98,7 +98,7 @@ def _plain(value: Any, key: str, default: Any) -> Any:
     return dict(value) if isinstance(default, Mapping) else value
 
 
-def _work_check(name: str, options: Mapping[str, Any]) -> None:
+def _check_options(name: str, options: Mapping[str, Any]) -> None:
     if name == "digest":
         for part in options["only"]:
             if part not in PARTS:

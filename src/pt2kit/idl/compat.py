@@ -122,12 +122,10 @@ def _changes(old: Table, new: Table) -> Iterator[Change]:
     for name, definition in after.items():
         if name not in before:
             yield Change("C1", name, f"a {definition.kind} is added")
-        yield from _own_faults(
-            definition, before.get(name), new, _table_changes_numbered(old) and _table_changes_numbered(new)
-        )
+        yield from _own_faults(definition, before.get(name), new, _has_wire_ids(old) and _has_wire_ids(new))
 
 
-def _table_changes_numbered(table: Table) -> bool:
+def _has_wire_ids(table: Table) -> bool:
     """Return whether a table has wire ids at all."""
     return any(
         field.id is not None for definition in table.definitions.values() for field in definition.fields.values()

@@ -416,7 +416,7 @@ def random_inputs(
             for name in symbols
         }
         try:
-            return convention.checked([_random_inputs_value(spec, chosen, random) for spec in convention.inputs])
+            return convention.checked([_draw_value(spec, chosen, random) for spec in convention.inputs])
         except Pt2Error as error:
             failure = error
             if sizes.keys() >= set(symbols):
@@ -453,9 +453,9 @@ def _number(number: int | Expr, chosen: Mapping[str, int]) -> int:
     return int(number if isinstance(number, int) else evaluate(number, chosen))
 
 
-def _random_inputs_value(spec: InputSpec, chosen: Mapping[str, int], random: Any) -> Any:
+def _draw_value(spec: InputSpec, chosen: Mapping[str, int], random: Any) -> Any:
     if spec.argument.as_tensor is not UNSET:
-        return _random_inputs_array(spec, reserve([_number(size, chosen) for size in spec.sizes], np.float64), random)
+        return _draw_array(spec, reserve([_number(size, chosen) for size in spec.sizes], np.float64), random)
     if spec.number is not None:
         return _number(spec.number, chosen)
     if spec.argument.type in ("as_sym_float", "as_sym_bool"):
@@ -463,7 +463,7 @@ def _random_inputs_value(spec: InputSpec, chosen: Mapping[str, int], random: Any
     return None if spec.argument.as_none is not UNSET else spec.argument.value
 
 
-def _random_inputs_array(spec: InputSpec, sizes: Sequence[int], random: Any) -> Array:
+def _draw_array(spec: InputSpec, sizes: Sequence[int], random: Any) -> Array:
     assert spec.dtype is not None
     if kind(spec.dtype) < 2:
         return cast(random.integers(0, 2, sizes), spec.dtype)

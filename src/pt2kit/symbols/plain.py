@@ -204,7 +204,7 @@ _OR, _AND, _RELATION, _BIT_OR, _BIT_XOR, _BIT_AND, _ADD, _MUL, _POW, _FUNCTION, 
 )  # fmt: skip
 _RELATIONS = {"GreaterThan": ">=", "LessThan": "<=", "StrictGreaterThan": ">", "StrictLessThan": "<"}
 _CHAINS = {"And": (" & ", _BIT_AND, _AND), "Or": (" | ", _BIT_OR, _OR), "Xor": (" ^ ", _BIT_XOR, 10)}
-_PRINTER_NAMES = {"Equality": "Eq", "Unequality": "Ne"}
+_SHORT_NAMES = {"Equality": "Eq", "Unequality": "Ne"}
 _BINDING = {"Equality": _MUL, "Unequality": _MUL, "Mod": _MUL, "Max": _ATOM, "Min": _ATOM}
 _HALF = Rational(1, 2)
 _MINUS_HALF = Rational(-1, 2)
@@ -217,7 +217,7 @@ def to_str(expr: Expr) -> str:
     """
     if isinstance(expr, Float) and expr.precision == 53:
         return decimal_text(float(expr.text), STR_DIGITS, strip=False)
-    return fold(expr, _leaf, _printer_call).text
+    return fold(expr, _leaf, _call_text).text
 
 
 def _leaf(leaf: Leaf) -> _Text:
@@ -238,7 +238,7 @@ def _leaf(leaf: Leaf) -> _Text:
             return _Text(f"-{name}", _ADD, leaf) if negative else _Text(name, _ATOM, leaf)
 
 
-def _printer_call(node: Call, args: list[_Text]) -> _Text:
+def _call_text(node: Call, args: list[_Text]) -> _Text:
     name = node.function
     if name == "Add":
         return _Text(_sum(args), _ADD, node)
@@ -265,7 +265,7 @@ def _printer_call(node: Call, args: list[_Text]) -> _Text:
         listed = ", ".join(texts[id(arg)] for arg in by_key(node.args))
     else:
         listed = ", ".join(arg.text for arg in args)
-    return _Text(f"{_PRINTER_NAMES.get(name, name)}({listed})", _BINDING.get(name, _FUNCTION), node)
+    return _Text(f"{_SHORT_NAMES.get(name, name)}({listed})", _BINDING.get(name, _FUNCTION), node)
 
 
 def _bracket(part: _Text, level: int) -> str:

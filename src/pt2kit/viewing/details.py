@@ -331,7 +331,7 @@ def findings(package: Package, model: str, drawing: Drawing, problems: Sequence[
         package.relative(package.layout.program_record(other)) for other in package.layout.models if other != model
     } - {record}
     places = {step.where: number for number, step in enumerate(drawing.steps) if step is not None}
-    values = _findings_values(drawing)
+    values = _nodes_by_value(drawing)
     return [
         Finding(
             problem.kind,
@@ -345,7 +345,7 @@ def findings(package: Package, model: str, drawing: Drawing, problems: Sequence[
     ]
 
 
-def _findings_values(drawing: Drawing) -> dict[str, int]:
+def _nodes_by_value(drawing: Drawing) -> dict[str, int]:
     """Return name of a value of the root graph -> the node that defines it."""
     values, texts = drawing.picture.values, drawing.picture.texts
     node_by_name: dict[str, int] = {}
