@@ -24,6 +24,15 @@ from pt2kit.errors import GraphError, Pt2Error
 
 _RANGE: Final = schema.RangeConstraint(2, None)
 
+_CONSTANTS: Final[Mapping[type, Callable[[Any], Any]]] = MappingProxyType(
+    {
+        schema.ScalarType: to_dtype,
+        schema.Device: to_device,
+        schema.Layout: LAYOUTS.__getitem__,
+        schema.MemoryFormat: MEMORY_FORMATS.__getitem__,
+    }
+)
+
 
 def infer_with_torch(target: str, arguments: Mapping[str, Any], edit: str) -> Any:
     """Run a call on fake tensors.
@@ -98,13 +107,3 @@ def _described(result: Any, into: Descriptions, edit: str) -> Any:
     if result is None:
         return ()
     raise GraphError(f"{edit}: expected a tensor or number as the result, got {type(result).__name__}; give meta=")
-
-
-_CONSTANTS: Final[Mapping[type, Callable[[Any], Any]]] = MappingProxyType(
-    {
-        schema.ScalarType: to_dtype,
-        schema.Device: to_device,
-        schema.Layout: LAYOUTS.__getitem__,
-        schema.MemoryFormat: MEMORY_FORMATS.__getitem__,
-    }
-)

@@ -55,6 +55,45 @@ _ATEN: Final = "torch.ops.aten."
 _ELEMENTS: Final = {"SymInt": "int", "Scalar": "number"}
 _HIGHER_ORDER: Final = re.compile(r"torch\.ops\.higher_order\.(\w+)", re.ASCII)
 
+SYMBOLIC: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType({**PLAIN_FUNCTIONS, **NUMBER_FUNCTIONS})
+"""Target -> function over numbers; its one result is a number or a truth value."""
+
+OLDEST: Final = (2, 9)
+NEWEST: Final = (2, 15)
+
+DTYPES: Mapping[ScalarType, torch.dtype] = MappingProxyType(
+    {number: getattr(torch, row.name) for number, row in ROWS.items() if hasattr(torch, row.name)}
+)
+LAYOUTS: Mapping[Layout, torch.layout] = MappingProxyType(
+    {
+        Layout.SparseCoo: torch.sparse_coo,
+        Layout.SparseCsr: torch.sparse_csr,
+        Layout.SparseCsc: torch.sparse_csc,
+        Layout.SparseBsr: torch.sparse_bsr,
+        Layout.SparseBsc: torch.sparse_bsc,
+        Layout._mkldnn: MKLDNN,
+        Layout.Strided: torch.strided,
+    }
+)
+MEMORY_FORMATS: Mapping[MemoryFormat, torch.memory_format] = MappingProxyType(
+    {
+        MemoryFormat.ContiguousFormat: torch.contiguous_format,
+        MemoryFormat.ChannelsLast: torch.channels_last,
+        MemoryFormat.ChannelsLast3d: torch.channels_last_3d,
+        MemoryFormat.PreserveFormat: torch.preserve_format,
+    }
+)
+SCHEMA: Mapping[Any, Any] = MappingProxyType(
+    {live: stored for table in (DTYPES, LAYOUTS, MEMORY_FORMATS) for stored, live in table.items()}
+)
+"""dtype, layout or memory format of torch -> member of the schema."""
+_KINDS: Mapping[type, str] = MappingProxyType(
+    {torch.dtype: "dtype", torch.layout: "layout", torch.memory_format: "memory format"}
+)
+
+MAX_DEVICE_INDEX: Final = 127
+"""Largest device index that torch supports. Source: c10/core/Device.h, 2.13."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
@@ -280,10 +319,6 @@ def with_schema(text: str, target: Callable[..., Any], schema: Any) -> Operator:
     )
 
 
-SYMBOLIC: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType({**PLAIN_FUNCTIONS, **NUMBER_FUNCTIONS})
-"""Target -> function over numbers; its one result is a number or a truth value."""
-
-
 def call_with_arrays(module: torch.nn.Module, arrays: Iterable[Any]) -> Any:
     """Call a module with arrays as 32-bit floats, without gradients.
 
@@ -297,10 +332,6 @@ def call_with_arrays(module: torch.nn.Module, arrays: Iterable[Any]) -> Any:
     with torch.no_grad():
         output = module(*(torch.as_tensor(one, dtype=torch.float32) for one in arrays))
     return output.numpy() if isinstance(output, torch.Tensor) else output
-
-
-OLDEST: Final = (2, 9)
-NEWEST: Final = (2, 15)
 
 
 def warn_if_untested(version: str) -> None:
@@ -318,37 +349,6 @@ def warn_if_untested(version: str) -> None:
         UserWarning,
         stacklevel=2,
     )
-
-
-DTYPES: Mapping[ScalarType, torch.dtype] = MappingProxyType(
-    {number: getattr(torch, row.name) for number, row in ROWS.items() if hasattr(torch, row.name)}
-)
-LAYOUTS: Mapping[Layout, torch.layout] = MappingProxyType(
-    {
-        Layout.SparseCoo: torch.sparse_coo,
-        Layout.SparseCsr: torch.sparse_csr,
-        Layout.SparseCsc: torch.sparse_csc,
-        Layout.SparseBsr: torch.sparse_bsr,
-        Layout.SparseBsc: torch.sparse_bsc,
-        Layout._mkldnn: MKLDNN,
-        Layout.Strided: torch.strided,
-    }
-)
-MEMORY_FORMATS: Mapping[MemoryFormat, torch.memory_format] = MappingProxyType(
-    {
-        MemoryFormat.ContiguousFormat: torch.contiguous_format,
-        MemoryFormat.ChannelsLast: torch.channels_last,
-        MemoryFormat.ChannelsLast3d: torch.channels_last_3d,
-        MemoryFormat.PreserveFormat: torch.preserve_format,
-    }
-)
-SCHEMA: Mapping[Any, Any] = MappingProxyType(
-    {live: stored for table in (DTYPES, LAYOUTS, MEMORY_FORMATS) for stored, live in table.items()}
-)
-"""dtype, layout or memory format of torch -> member of the schema."""
-_KINDS: Mapping[type, str] = MappingProxyType(
-    {torch.dtype: "dtype", torch.layout: "layout", torch.memory_format: "memory format"}
-)
 
 
 def to_dtype(value: ScalarType) -> torch.dtype:
@@ -371,10 +371,6 @@ def to_schema(live: torch.dtype | torch.layout | torch.memory_format) -> Any:
     if live not in SCHEMA:
         raise UnsupportedError(f"expected a {_KINDS[type(live)]} of the schema, got {live}")
     return SCHEMA[live]
-
-
-MAX_DEVICE_INDEX: Final = 127
-"""Largest device index that torch supports. Source: c10/core/Device.h, 2.13."""
 
 
 def to_device(device: Device) -> torch.device:

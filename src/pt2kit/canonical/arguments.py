@@ -30,6 +30,13 @@ _DISPATCHER = "torch.ops."
 _FUNCTIONS = ("_operator.", "math.", "builtins.", "torch.sym_", "torch._sym_")
 """Prefixes of the targets of functions over numbers."""
 
+Names = Mapping[str, str]
+"""Old name -> new name; a name that is not a key stays."""
+
+Slots = tuple[str | None, ...]
+
+NOTHING: Final[Slots] = (None,)
+
 
 def usual_graph(graph: schema.Graph) -> schema.Graph:
     """Return a graph in which every call is written the usual way; subgraphs are unchanged.
@@ -91,14 +98,6 @@ def _order(target: str, names: tuple[str, ...]) -> tuple[int, ...] | None:
             rank = {parameter: number for number, parameter in enumerate(operator.parameters)}
             return tuple(sorted(range(len(names)), key=lambda place: rank[names[place]]))
     return None
-
-
-Names = Mapping[str, str]
-"""Old name -> new name; a name that is not a key stays."""
-
-Slots = tuple[str | None, ...]
-
-NOTHING: Final[Slots] = (None,)
 
 
 def slots(argument: Argument) -> Slots:

@@ -60,6 +60,10 @@ _UNDEFINED: Final = re.compile(r"\bFunction\('(OpaqueUnaryFn_\w+)'\)")
 Terms = dict[tuple[str, ...], int]
 """An integer: sorted texts of atoms, as often as each is a factor -> coefficient, which is not 0."""
 
+_LETTERS: Final = re.compile(r"[A-Za-z_]*")
+"""Prefix of a name, without the normal form's own `_`."""
+_WORD: Final = re.compile(r"'[^']*'|\"[^\"]*\"|[A-Za-z_]\w*")
+
 
 class _Atom(NamedTuple):
     """A symbol or a call that is an integer.
@@ -293,11 +297,6 @@ def _product(values: Sequence[Terms]) -> Terms:
                 new[factors] = new.get(factors, 0) + times * count
         total = _terms(new)
     return total
-
-
-_LETTERS: Final = re.compile(r"[A-Za-z_]*")
-"""Prefix of a name, without the normal form's own `_`."""
-_WORD: Final = re.compile(r"'[^']*'|\"[^\"]*\"|[A-Za-z_]\w*")
 
 
 def input_symbols(described: Iterable[Meta]) -> dict[str, str]:

@@ -38,6 +38,8 @@ NO_NODE: Final = -1
 
 Slots = tuple[int, ...]
 
+Colour = tuple[int, bytes, tuple[tuple[int, int, int], ...]]
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -192,9 +194,6 @@ def refuse_subgraph(argument: schema.Argument, where: str) -> None:
     """
     if graph_arguments(argument):
         raise GraphError(f"{where}: expected values or constants, got a subgraph", rule="G10")
-
-
-Colour = tuple[int, bytes, tuple[tuple[int, int, int], ...]]
 
 
 def labels(

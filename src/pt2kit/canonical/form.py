@@ -64,6 +64,26 @@ from pt2kit.schema.operators import find_operator, known_releases
 _OPERATOR = "torch.ops."
 _NO_OFFSET = schema.SymInt(as_int=0)
 
+Key = tuple[str, tuple[tuple[str, Slots], ...], bytes, int, int]
+
+KNOWN: Final = frozenset(
+    ("aten", "prim", "prims", "_operator", "math", "torch", "export", "higher_order", "quantized_decomposed")
+)
+"""The namespaces whose operators write only what the operator table has."""
+
+_SETITEM: Final = "_operator.setitem"
+
+_VIEWS: Final = frozenset(("prims.as_strided.default",))
+"""Operators whose schema declares a write although they return a view."""
+
+TRAINING: Final = ("training", "train", "use_input_stats")
+"""Arguments with which a normalization updates its running statistics, which its schema does not declare."""
+
+_NUMBERED: Final = re.compile(r"_(?:0|[1-9][0-9]{0,17})")
+
+GRAPH_TAG: Final = b"pt2kit graph 1\0"
+"""Prefix of the bytes of a graph when they are hashed."""
+
 
 class Reloading:
     """Takes the graphs of one program to the form that a round trip through torch does not change.
@@ -122,9 +142,6 @@ def _argument(named: schema.NamedArgument) -> schema.NamedArgument:
     if text is UNSET or not text.startswith(_OPERATOR):
         return named
     return replace(named, arg=schema.Argument(as_operator=text))
-
-
-Key = tuple[str, tuple[tuple[str, Slots], ...], bytes, int, int]
 
 
 def node_order(
@@ -248,20 +265,6 @@ def _stuck(facts: Facts, part: list[int], waiting: list[int], done: frozenset[in
     )
 
 
-KNOWN: Final = frozenset(
-    ("aten", "prim", "prims", "_operator", "math", "torch", "export", "higher_order", "quantized_decomposed")
-)
-"""The namespaces whose operators write only what the operator table has."""
-
-_SETITEM: Final = "_operator.setitem"
-
-_VIEWS: Final = frozenset(("prims.as_strided.default",))
-"""Operators whose schema declares a write although they return a view."""
-
-TRAINING: Final = ("training", "train", "use_input_stats")
-"""Arguments with which a normalization updates its running statistics, which its schema does not declare."""
-
-
 def writes(node: schema.Node) -> bool:
     """Return whether a node may write, leaving aside the subgraphs that it carries."""
     if operator_namespace(node.target) not in KNOWN:
@@ -304,12 +307,6 @@ def writes_inside(node: schema.Node) -> bool:
 
 def _trains(node: schema.Node) -> bool:
     return any((argument := input_by_name(node, name)) is not None and argument.as_bool is True for name in TRAINING)
-
-
-_NUMBERED: Final = re.compile(r"_(?:0|[1-9][0-9]{0,17})")
-
-GRAPH_TAG: Final = b"pt2kit graph 1\0"
-"""Prefix of the bytes of a graph when they are hashed."""
 
 
 @dataclass(frozen=True, slots=True)

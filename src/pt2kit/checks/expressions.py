@@ -50,6 +50,14 @@ _SHIFTS: Final = frozenset(("LShift", "RShift"))
 _MAX_SPENT: Final = 1 << 16
 """Terms of all expressions of one program that have more than a few."""
 
+MAX_SYMBOLS: Final = 4
+"""Symbols of one size for which examples are tried."""
+_FAR: Final = 1 << 20
+"""The value that is tried for a symbol without an upper bound."""
+_FIRST: Final = (2, 9)
+"""The first release that fails."""
+Ranges = Mapping[str, schema.RangeConstraint]
+
 
 class Found(NamedTuple):
     """An expression of a program: what it has to yield, its text, its value in the example, and where it is first."""
@@ -316,15 +324,6 @@ def _assumptions(symbol: symbols.Symbol) -> str:
 
 def _short(number: int | float) -> str:
     return "a number of many digits" if isinstance(number, int) and number.bit_length() > 256 else str(number)
-
-
-MAX_SYMBOLS: Final = 4
-"""Symbols of one size for which examples are tried."""
-_FAR: Final = 1 << 20
-"""The value that is tried for a symbol without an upper bound."""
-_FIRST: Final = (2, 9)
-"""The first release that fails."""
-Ranges = Mapping[str, schema.RangeConstraint]
 
 
 def input_size_problems(context: ProgramContext) -> Iterator[Problem]:

@@ -50,6 +50,10 @@ _FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
 )
 _UNKNOWN: Final = Part()
 
+Number = int | float | bool
+
+_LARGEST: Final = 1 << 62
+
 
 def growth_problems(context: ProgramContext) -> Iterator[Problem]:
     """Iterate the nodes that compute numbers which may take minutes, whatever small sizes the inputs have."""
@@ -101,11 +105,6 @@ def _part(value: object) -> Part:
     if isinstance(value, int):
         return constant(int(value))
     return Part(is_real=True) if isinstance(value, float) else value if isinstance(value, Part) else _UNKNOWN
-
-
-Number = int | float | bool
-
-_LARGEST: Final = 1 << 62
 
 
 def number_problems(context: ProgramContext) -> Iterator[Problem]:

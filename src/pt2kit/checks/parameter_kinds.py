@@ -106,6 +106,11 @@ NUMBERS_AS_TENSORS: Final = frozenset(
 _INT64: Final = range(-(1 << 63), 1 << 63)
 _UINT64: Final = range(-(1 << 63), 1 << 64)
 
+_TARGET: Final = "torch.ops."
+
+RAISED: Final = frozenset((FLASH_CPU.removeprefix(_TARGET),))
+"""Operators that replace others when a program of an older release is upgraded to the current version."""
+
 
 def _listed(kind: ValueType) -> str:
     """Return a type without its own optional mark: "Tensor?[]" for "Tensor?[]?"."""
@@ -218,12 +223,6 @@ def _plain(arm: str, value: Any) -> list[int]:
 def result_arms(kind: ValueType) -> frozenset[str] | None:
     """Return the arms that match a result; None if every arm does."""
     return _RESULTS.get(_listed(kind))
-
-
-_TARGET: Final = "torch.ops."
-
-RAISED: Final = frozenset((FLASH_CPU.removeprefix(_TARGET),))
-"""Operators that replace others when a program of an older release is upgraded to the current version."""
 
 
 def is_known(release: str) -> bool:

@@ -38,6 +38,9 @@ from pt2kit.tensors.view import Storage, TensorView
 _CONFIG: Final = "_config.json"
 _OF_RECORDS: Final = (TensorView, OpaquePayload)
 
+_SHOWN: Final = 5
+_OF_FILES: Final = frozenset(("B2", "B3", "B4"))
+
 
 @dataclass(frozen=True, slots=True)
 class Stored:
@@ -428,10 +431,6 @@ def _count_non_finite(view: TensorView, advance: Callable[[int], object]) -> tup
             infinities += int((abs(part) == math.inf).sum())
         advance(block.nbytes)
     return nans, infinities
-
-
-_SHOWN: Final = 5
-_OF_FILES: Final = frozenset(("B2", "B3", "B4"))
 
 
 def external_problems(package: Package) -> Iterator[Problem]:

@@ -38,6 +38,26 @@ from pt2kit.pickles.reader import globals_in, is_plain
 from pt2kit.schema import InputSpec, OutputSpec
 from pt2kit.tensors.opaque import OpaquePayload
 
+MAX_TEXT: Final = 10_000
+"""Characters of one text."""
+
+MAX_WIDTHS: Final = 10_000
+"""Limit of the sum of all widths of one format, in characters."""
+
+_FIELD: Final = re.compile(r"[A-Za-z_]\w*|\d*", re.ASCII)
+_SPEC: Final = re.compile(r"[^{}\d]?[<>=^]?[ +\-]?#?(\d{0,3})[,_]?(?:\.(\d{1,3}))?[A-Za-z%]?", re.ASCII)
+
+_PATH: Final = re.compile(r"[^\"'\\\x00-\x1f\x7f]*")
+_IMPORTING_CONTEXT: Final = re.compile(r'\\?"(?:__enum__|fqn|default_factory_module)\\?"')
+_PRINT: Final = "torch.ops.aten._print.default"
+_FORMAT: Final = f"{HIGHER_ORDER}print"
+_SHOWN: Final = 80
+_SHOWN_GLOBALS: Final = 20
+_GLOBAL: Final = 115
+"""Characters of the name of a class: the longest ones of libraries, which `trust=` needs whole."""
+_INSTALLED: Final = frozenset((*sys.stdlib_module_names, "torch", "numpy", "sympy", "_codecs", ""))
+"""Modules of every process that loads a program: a pickle that calls more of them than data needs is meant to run."""
+
 
 def called_targets(nodes: Iterable[schema.Node]) -> set[str]:
     """Return the targets; a program has few different ones, so checks of targets look at each once.
@@ -56,16 +76,6 @@ def called_targets(nodes: Iterable[schema.Node]) -> set[str]:
             operators = [leaf.as_operator for named in node.inputs for _, leaf in leaves(named.arg)]
             targets.update(target for target in operators if target is not UNSET)
     return targets
-
-
-MAX_TEXT: Final = 10_000
-"""Characters of one text."""
-
-MAX_WIDTHS: Final = 10_000
-"""Limit of the sum of all widths of one format, in characters."""
-
-_FIELD: Final = re.compile(r"[A-Za-z_]\w*|\d*", re.ASCII)
-_SPEC: Final = re.compile(r"[^{}\d]?[<>=^]?[ +\-]?#?(\d{0,3})[,_]?(?:\.(\d{1,3}))?[A-Za-z%]?", re.ASCII)
 
 
 def text_problem(text: str) -> str | None:
@@ -92,18 +102,6 @@ def format_problem(text: str) -> str | None:
     if total > MAX_WIDTHS:
         return f"expected widths that add up to at most {MAX_WIDTHS:,}, got {total:,}"
     return None
-
-
-_PATH: Final = re.compile(r"[^\"'\\\x00-\x1f\x7f]*")
-_IMPORTING_CONTEXT: Final = re.compile(r'\\?"(?:__enum__|fqn|default_factory_module)\\?"')
-_PRINT: Final = "torch.ops.aten._print.default"
-_FORMAT: Final = f"{HIGHER_ORDER}print"
-_SHOWN: Final = 80
-_SHOWN_GLOBALS: Final = 20
-_GLOBAL: Final = 115
-"""Characters of the name of a class: the longest ones of libraries, which `trust=` needs whole."""
-_INSTALLED: Final = frozenset((*sys.stdlib_module_names, "torch", "numpy", "sympy", "_codecs", ""))
-"""Modules of every process that loads a program: a pickle that calls more of them than data needs is meant to run."""
 
 
 def safety_findings(package: Package) -> Iterator[Problem]:

@@ -28,6 +28,9 @@ Tables = Callable[[], tuple[Mapping[str, Payload] | None, Mapping[str, Payload] 
 MAX_ELEMENTS: Final = 1 << 24
 """Elements of one tensor whose numbers are looked at."""
 
+_MOST: Final = 1 << 16
+"""Values that are looked at."""
+
 
 @dataclass(frozen=True, slots=True)
 class StoredInputs:
@@ -112,10 +115,6 @@ def numbers_of(payload: Payload | None) -> Any:
         return payload.numpy()
     except Pt2Error:
         return None
-
-
-_MOST: Final = 1 << 16
-"""Values that are looked at."""
 
 
 def sample_problems(package: Package, model: str, context: ProgramContext) -> Iterator[Problem]:

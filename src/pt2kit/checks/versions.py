@@ -29,6 +29,25 @@ DIALECTS: Final = frozenset(("ATEN", "TRAINING", "EDGE", ""))
 _BEFORE_IT_WAS_STORED: Final = "<=2.4"
 _VERSION: Final = re.compile(r"\d{1,4}\.\d{1,4}\.\d{1,4}(?:[a-z.]+\d*)?(?:\+[\w.]+)?", re.ASCII)
 
+_READERS: Final[Mapping[str, Callable[[str], object]]] = MappingProxyType(
+    {
+        "nn_module_stack": node_metadata.parse_module_stack,
+        "source_fn_stack": node_metadata.parse_source_fn_stack,
+        "from_node": node_metadata.parse_from_node,
+        "custom": node_metadata.parse_custom,
+    }
+)
+"""Key of metadata -> what reads its text as torch does."""
+
+_FORMS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "nn_module_stack": "entries of three parts (key, path and type of a module)",
+        "source_fn_stack": "entries of two parts (name of a node and its function)",
+        "from_node": "JSON of the nodes that this one comes from",
+        "custom": "JSON",
+    }
+)
+
 
 def version_problems(context: ProgramContext) -> Iterator[Problem]:
     """Iterate what is odd about a program's versions."""
@@ -70,17 +89,6 @@ def _torch_version(text: str, place: str) -> Iterator[Problem]:
         yield Problem(place, "V2", f"expected a version such as '2.13.0', got {quote(text)}", "warning")
 
 
-_READERS: Final[Mapping[str, Callable[[str], object]]] = MappingProxyType(
-    {
-        "nn_module_stack": node_metadata.parse_module_stack,
-        "source_fn_stack": node_metadata.parse_source_fn_stack,
-        "from_node": node_metadata.parse_from_node,
-        "custom": node_metadata.parse_custom,
-    }
-)
-"""Key of metadata -> what reads its text as torch does."""
-
-
 def metadata_problems(context: ProgramContext) -> Iterator[Problem]:
     """Iterate metadata that torch would fail on; a text that several nodes have is reported once.
 
@@ -108,13 +116,3 @@ def _read(key: str, text: str, place: str) -> Iterator[Problem]:
         is_read = False
     if not is_read:
         yield Problem(place, "V5", f"expected {_FORMS[key]}, got {quote(text)}")
-
-
-_FORMS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "nn_module_stack": "entries of three parts (key, path and type of a module)",
-        "source_fn_stack": "entries of two parts (name of a node and its function)",
-        "from_node": "JSON of the nodes that this one comes from",
-        "custom": "JSON",
-    }
-)

@@ -50,6 +50,31 @@ Key = tuple[str, str, str]
 
 _INDEX: Final = re.compile(r"\[\d+\]")
 
+STYLES: Final = {
+    "errors": "red",
+    "what torch would run on loading this": "yellow",
+    "warnings": "yellow",
+    "notes": "cyan",
+}
+"""The heading of a group -> the color of its rules."""
+
+EPILOG = """\b
+Examples:
+  pt2 check model.pt2                   structure, signature, operators, what would be run
+  pt2 check model.pt2 --payloads        reads the weights as well: checksums, NaN
+  pt2 check models/ 'more/*.pt2' --jobs 4
+  pt2 check models/ --strict --sarif > check.sarif
+  pt2 check models/ --allow X2,X11 --baseline accepted.json
+  curl -s https://host/model.pt2 | pt2 check -
+
+\b
+A folder means all .pt2 files in it and below. Of several files, notes are listed with --full.
+
+\b
+Exit codes: 0 sound (with --strict: no warnings either), 1 a problem was found, 2 a file could not be read.
+What --allow and --baseline accept does not count.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
@@ -165,32 +190,6 @@ def _name(file: str, folder: str) -> str:
         return os.path.relpath(os.path.abspath(file), folder).replace(os.sep, "/")
     except ValueError:  # on Windows, of another drive
         return file
-
-
-STYLES: Final = {
-    "errors": "red",
-    "what torch would run on loading this": "yellow",
-    "warnings": "yellow",
-    "notes": "cyan",
-}
-"""The heading of a group -> the color of its rules."""
-
-EPILOG = """\b
-Examples:
-  pt2 check model.pt2                   structure, signature, operators, what would be run
-  pt2 check model.pt2 --payloads        reads the weights as well: checksums, NaN
-  pt2 check models/ 'more/*.pt2' --jobs 4
-  pt2 check models/ --strict --sarif > check.sarif
-  pt2 check models/ --allow X2,X11 --baseline accepted.json
-  curl -s https://host/model.pt2 | pt2 check -
-
-\b
-A folder means all .pt2 files in it and below. Of several files, notes are listed with --full.
-
-\b
-Exit codes: 0 sound (with --strict: no warnings either), 1 a problem was found, 2 a file could not be read.
-What --allow and --baseline accept does not count.
-"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,11 @@ these, one per line, and - for a list on standard input. Put patterns in quotes.
 Exit codes: 0 all files ok; 1 some have problems or were not read; 2 could not run; 130 interrupted.
 """
 
+BAR: Final = 24
+WIDTH: Final = 140
+"""Characters of a line in a pipe."""
+_CELL: Final = 120
+
 
 class Works(click.Group):
     """The commands of `pt2 fleet`: each runs the single command of its name on files, with some of its options."""
@@ -233,12 +238,6 @@ def report(options: ReportOptions) -> int:
 
 
 command.add_command(subcommand("report", ReportOptions, report, ""))
-
-
-BAR: Final = 24
-WIDTH: Final = 140
-"""Characters of a line in a pipe."""
-_CELL: Final = 120
 
 
 @contextmanager

@@ -41,6 +41,9 @@ _STYLES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 _RULE: Final = re.compile(r"(?<=^  )[A-Z]\d{1,2}(?= )")
 _TERMINALS_WITH_LINKS: Final = frozenset(("iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "Tabby", "rio"))
 
+MAX_MESSAGE: Final = 4000
+NARROWEST: Final = 20
+
 
 def wants_colour(stream: TextIO | None) -> bool:
     """Return whether a stream gets colors: a terminal that shows them, or any by FORCE_COLOR; none by NO_COLOR.
@@ -94,10 +97,6 @@ def _pages() -> str:
 
 def _styled(match: re.Match[str]) -> str:
     return click.style(match[0], **_STYLES[str(match.lastgroup)])
-
-
-MAX_MESSAGE: Final = 4000
-NARROWEST: Final = 20
 
 
 def width() -> int | None:

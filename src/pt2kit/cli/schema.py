@@ -21,6 +21,23 @@ from pt2kit.operators.table import describe, overloads
 from pt2kit.schema import LOG
 from pt2kit.schema.fieldtable import Table, frozen_table
 
+EPILOG = """\b
+Examples:
+  pt2 schema                                      every version, and which torch writes it
+  pt2 schema --format proto > schema.proto        the current version for Protocol Buffers
+  pt2 schema --format cpp --version 8.6           an older one as a C++ header
+  pt2 schema --check 8.17 8.20                    the changes, and whether the number fits them
+  pt2 schema --check 8.20 current                 the same for the classes of this build
+  pt2 schema --check 8.20 my-schema.yaml          the same for a table in a file
+  pt2 schema operators --release 2.9              the operators of a release of torch
+  pt2 schema operators aten.permute.default       all that is known of one overload
+
+\b
+Exit codes: 0 fine, 1 the new version number does not fit the changes, 2 could not be read.
+"""
+
+_WORDS = MappingProxyType({Level.MAJOR: "major", Level.MINOR: "minor", Level.NONE: "free"})
+
 
 def operators_result(name: str | None, release: str) -> Result:
     """Return one row of the table, or all.
@@ -74,22 +91,6 @@ def _overload_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
         yield f"{row['name']:{width}}  {' '.join(filter(None, marks))}".rstrip()
     with_rules = sum(row["result_rule"] for row in rows)
     yield f"{len(rows):,} overloads of torch {rows[0]['release']}, {with_rules:,} with a result rule"
-
-
-EPILOG = """\b
-Examples:
-  pt2 schema                                      every version, and which torch writes it
-  pt2 schema --format proto > schema.proto        the current version for Protocol Buffers
-  pt2 schema --format cpp --version 8.6           an older one as a C++ header
-  pt2 schema --check 8.17 8.20                    the changes, and whether the number fits them
-  pt2 schema --check 8.20 current                 the same for the classes of this build
-  pt2 schema --check 8.20 my-schema.yaml          the same for a table in a file
-  pt2 schema operators --release 2.9              the operators of a release of torch
-  pt2 schema operators aten.permute.default       all that is known of one overload
-
-\b
-Exit codes: 0 fine, 1 the new version number does not fit the changes, 2 could not be read.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +172,6 @@ def _lines(found: Verdict) -> Iterator[str]:
     if not found.changes:
         yield "no changes"
     yield _conclusion(found)
-
-
-_WORDS = MappingProxyType({Level.MAJOR: "major", Level.MINOR: "minor", Level.NONE: "free"})
 
 
 def _conclusion(found: Verdict) -> str:

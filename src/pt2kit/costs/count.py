@@ -40,6 +40,18 @@ from pt2kit.tensors.view import TensorView
 from pt2kit.zip.listing import FileLike
 from pt2kit.zip.source import Source
 
+_FREE_COMPARISONS: Final = 20_000
+_COMPARISONS: Final = 4
+"""Comparisons for each of many sizes, 0.1 ms each: in programs that export writes, one or two exceed all others."""
+_STATE: Final = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
+_LOOKED_UP: Final = {
+    "aten.embedding.default": "weight",
+    "aten.index_select.default": "self",
+    "aten.index.Tensor": "self",
+    "aten.gather.default": "self",
+}
+"""Operators that read as much of this operand as they return."""
+
 
 class Liveness:
     """The storages of a graph while its nodes are gone through.
@@ -110,19 +122,6 @@ def frontier(sizes: Iterable[Size]) -> Size:
 def _exceeds(one: Size, other: Size) -> bool:
     difference = one - other
     return difference >= 0 if not isinstance(difference, Polynomial) else bounds(difference)[0] >= 0
-
-
-_FREE_COMPARISONS: Final = 20_000
-_COMPARISONS: Final = 4
-"""Comparisons for each of many sizes, 0.1 ms each: in programs that export writes, one or two exceed all others."""
-_STATE: Final = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
-_LOOKED_UP: Final = {
-    "aten.embedding.default": "weight",
-    "aten.index_select.default": "self",
-    "aten.index.Tensor": "self",
-    "aten.gather.default": "self",
-}
-"""Operators that read as much of this operand as they return."""
 
 
 def cost(file: FileLike | Source | Package, *, model: str | None = None) -> Cost:

@@ -36,6 +36,10 @@ MAX_TURNS: Final = 8
 MAX_CALLS: Final = 2_000_000
 """Calls of one analysis: subgraphs that call one another could multiply."""
 
+_MISSING: Final[Any] = object()
+"""A value without any facts."""
+_LISTS: Final = frozenset(("as_tensors", "as_optional_tensors", "as_sym_ints", "as_sym_floats", "as_sym_bools"))
+
 
 class _Ref:
     """A value of a graph while the engine runs: its fact, and the memory that it shares."""
@@ -304,11 +308,6 @@ class _Engine(Generic[F]):
             if held is _MISSING or isinstance(held, _Ref):
                 held = self._asked(scope, name)
             frame[name] = _Ref(held, Memory())
-
-
-_MISSING: Final[Any] = object()
-"""A value without any facts."""
-_LISTS: Final = frozenset(("as_tensors", "as_optional_tensors", "as_sym_ints", "as_sym_floats", "as_sym_bools"))
 
 
 def _fact(held: Any) -> Any:

@@ -42,6 +42,12 @@ from pt2kit.graph.values import tables
 UNMATCHED: Final = -1
 """Stands where a node corresponds to none."""
 
+WINDOW: Final = 64
+"""Differences up to which a script is the shortest."""
+
+Alike = Callable[[Side, int], Hashable]
+"""Properties that two nodes must share to be matched as neighbors of matched ones."""
+
 
 class Matching:
     """Which nodes of an old and a new graph correspond.
@@ -111,10 +117,6 @@ def grouped(nodes: Iterable[int], key: Callable[[int], Hashable]) -> dict[Hashab
     for node in nodes:
         groups[key(node)].append(node)
     return groups
-
-
-WINDOW: Final = 64
-"""Differences up to which a script is the shortest."""
 
 
 def common(old: Sequence[Hashable], new: Sequence[Hashable]) -> Pairs:
@@ -271,10 +273,6 @@ def _place(
     if any(uses or positions for uses, positions in users):
         return used, users
     return (side.modules[node], used) if used else None  # It writes, or checks something: nobody uses its results.
-
-
-Alike = Callable[[Side, int], Hashable]
-"""Properties that two nodes must share to be matched as neighbors of matched ones."""
 
 
 def same(side: Side, node: int) -> Hashable:

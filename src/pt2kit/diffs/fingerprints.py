@@ -37,6 +37,9 @@ _CONSTANT: Final = frozenset(
 _NO_MODULE: Final = "_empty_nn_module_stack_from_metadata_hook"
 """The path that torch gives nodes which it made itself, outside every module."""
 
+_LONE: Final = re.compile(r"(?:Symbol\('(\w+)'[^()]*\))|([A-Za-z_]\w*)")
+_PREFIX: Final = re.compile(r"[A-Za-z_]*")
+
 
 class Interner:
     """Gives equal things one number, and different things different ones."""
@@ -265,10 +268,6 @@ def _down(
         )
         numbers[node] = intern(("down", keys[node], direct, uses))
     return numbers
-
-
-_LONE: Final = re.compile(r"(?:Symbol\('(\w+)'[^()]*\))|([A-Za-z_]\w*)")
-_PREFIX: Final = re.compile(r"[A-Za-z_]*")
 
 
 class Symbols:

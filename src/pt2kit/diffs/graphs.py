@@ -29,6 +29,8 @@ from pt2kit.node_metadata.redaction import without_addresses
 _GONE: Final = "\0gone"
 """Marker of an old value that corresponds to no new one; no file has such a name."""
 
+WHERE: Final = "$.graph_module.graph"
+
 
 class Names:
     """Old names -> new names, of values and symbols.
@@ -175,9 +177,6 @@ def _with_expressions(tree: Any, change: Callable[[str], str], hints: bool) -> A
     if "expr_str" in tree:
         return {"expr_str": change(tree["expr_str"]), "hint": tree.get("hint") if hints else None}
     return {key: _with_expressions(item, change, hints) for key, item in tree.items()}
-
-
-WHERE: Final = "$.graph_module.graph"
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,8 @@ FIELDS: Final = (
 )
 """Properties of payloads except their values."""
 
+__all__ = ["ValueDifference", "compare_payloads", "compare_values"]
+
 
 @dataclass(frozen=True, slots=True)
 class ValueDifference:
@@ -294,6 +296,3 @@ def _pieces(view: TensorView, data: memoryview) -> Iterator[np.ndarray[Any, Any]
         part = array[index]
         for start in range(0, part.shape[0], step):
             yield part[start : start + step]
-
-
-__all__ = ["ValueDifference", "compare_payloads", "compare_values"]

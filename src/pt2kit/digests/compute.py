@@ -37,6 +37,9 @@ from pt2kit.tensors.export import AnyView, Progress, no_progress
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.zip.listing import FileLike
 
+PROGRAM_PARTS: Final = ("graph", "signature", "constraints", "metadata")
+TABLE_OF: Final[Mapping[str, str]] = MappingProxyType({"weights": "tensors", "constants": "constant_tensors"})
+
 
 @dataclass(frozen=True, slots=True)
 class ProgramParts:
@@ -104,10 +107,6 @@ def _arguments(module: schema.GraphModule) -> list[int]:
         for position, spec in enumerate(module.signature.input_specs)
         if spec.type in ("user_input", "constant_input")
     ]
-
-
-PROGRAM_PARTS: Final = ("graph", "signature", "constraints", "metadata")
-TABLE_OF: Final[Mapping[str, str]] = MappingProxyType({"weights": "tensors", "constants": "constant_tensors"})
 
 
 def digest(package: Package | FileLike, model: str = "model", *, progress: Progress = no_progress) -> Digest:

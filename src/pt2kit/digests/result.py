@@ -29,6 +29,18 @@ PREFIX: Final = "sha256:"
 BLOCK: Final = 1 << 24
 """Bytes hashed together, between two reports of progress."""
 
+DEFINITION: Final = 3
+"""The number of the definition in `docs/digest.md`."""
+OLDER: Final = (2,)
+"""The definitions whose digests can still be verified."""
+_FORMATS: Final = {f"pt2kit digest {number}": number for number in (DEFINITION, *OLDER)}
+FORMAT: Final = f"pt2kit digest {DEFINITION}"
+PARTS: Final = ("program", "graph", "signature", "constraints", "weights", "constants", "metadata")
+"""The digests of a program, from the whole to its parts."""
+
+TABLES: Final = ("tensors", "constant_tensors")
+"""The tables with a digest per name, of weights and of constants."""
+
 
 def hash_value(kind: str, value: Any) -> bytes:
     """Return the digest of a value of some kind, 32 bytes.
@@ -54,19 +66,6 @@ def text(digest: bytes) -> str:
 
 def _tag(kind: str) -> bytes:
     return f"pt2kit {kind} 1\0".encode()
-
-
-DEFINITION: Final = 3
-"""The number of the definition in `docs/digest.md`."""
-OLDER: Final = (2,)
-"""The definitions whose digests can still be verified."""
-_FORMATS: Final = {f"pt2kit digest {number}": number for number in (DEFINITION, *OLDER)}
-FORMAT: Final = f"pt2kit digest {DEFINITION}"
-PARTS: Final = ("program", "graph", "signature", "constraints", "weights", "constants", "metadata")
-"""The digests of a program, from the whole to its parts."""
-
-TABLES: Final = ("tensors", "constant_tensors")
-"""The tables with a digest per name, of weights and of constants."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -46,6 +46,16 @@ OUTPUT_GROUPS: Final = {
 }
 """Kind -> its place in the order of inputs, and of outputs; 1 for those that are not listed."""
 
+SEQUENCES: Final = ("builtins.tuple", "builtins.list", "torch.fx.immutable_collections.immutable_list")
+MAPPINGS: Final = (
+    "builtins.dict",
+    "collections.OrderedDict",
+    "torch.fx.immutable_collections.immutable_dict",
+)
+
+Tree: TypeAlias = "Branch | Any"
+"""A container or a leaf."""
+
 
 class Port:
     """An input or output of a program: what `Input` and `Output` share.
@@ -174,14 +184,6 @@ def insert_in_group(items: list[Any], new: Any, groups: Mapping[str, int]) -> No
     items.insert(place, new)
 
 
-SEQUENCES: Final = ("builtins.tuple", "builtins.list", "torch.fx.immutable_collections.immutable_list")
-MAPPINGS: Final = (
-    "builtins.dict",
-    "collections.OrderedDict",
-    "torch.fx.immutable_collections.immutable_dict",
-)
-
-
 class Branch:
     """A container in a tree: its type, its context as text, and its children in order."""
 
@@ -240,10 +242,6 @@ class Branch:
             del keys[position]
             self.keys = keys
         del self.children[position]
-
-
-Tree: TypeAlias = "Branch | Any"
-"""A container or a leaf."""
 
 
 def tuple_of(children: Sequence[Tree]) -> Branch:

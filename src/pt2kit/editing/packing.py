@@ -34,6 +34,14 @@ from pt2kit.zip.chosen_names import name_problem, paths_below
 from pt2kit.zip.listing import FileLike
 from pt2kit.zip.writer import DEFAULT_ROOT
 
+_RECORD = "program"
+NEW_SYMBOL = (1, None)
+_REFUSED = ("error", "safety")
+_UNSURE = ("E8",)
+"""Rules whose warnings say that torch may not load the program."""
+_STEP = re.compile(r"\.nodes\[(\d+)\](?:\.inputs\[(\d+)\])?")
+_TABLE = re.compile(r"_values(?:\.(\w+)|\[['\"](.*?)['\"]\])")
+
 
 def pack(
     sources: Mapping[str, Package | FileLike] | Sequence[Package | FileLike],
@@ -198,15 +206,6 @@ def _stem(package: Package) -> str:
     """Return a package's file name without folder and suffix; "" if a program cannot have that name."""
     stem = os.path.splitext(os.path.basename(package.name))[0]
     return "" if package.name.startswith("<") or name_problem(f"{stem}.json") else stem
-
-
-_RECORD = "program"
-NEW_SYMBOL = (1, None)
-_REFUSED = ("error", "safety")
-_UNSURE = ("E8",)
-"""Rules whose warnings say that torch may not load the program."""
-_STEP = re.compile(r"\.nodes\[(\d+)\](?:\.inputs\[(\d+)\])?")
-_TABLE = re.compile(r"_values(?:\.(\w+)|\[['\"](.*?)['\"]\])")
 
 
 def check_program(editor: EditState, program: schema.ExportedProgram) -> None:

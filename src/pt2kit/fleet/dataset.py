@@ -32,6 +32,13 @@ from pt2kit.zip.listing import is_url
 from pt2kit.zip.remote import create_url, file_system, guarded, public_url
 from pt2kit.zip.target import replacing
 
+MANIFEST: Final = "fleet.json"
+FORMAT: Final = "pt2kit fleet"
+SUFFIX: Final = ".parquet"
+_COMMITS: Final = "files"
+RESERVED: Final = (*TABLES, MANIFEST)
+"""Names in the folder that written files may not begin with."""
+
 
 @dataclass(frozen=True, slots=True)
 class Folder:
@@ -129,14 +136,6 @@ def make_folder(place: str | os.PathLike[str], storage_options: Mapping[str, Any
     if text.lower().startswith("file://"):
         text = text[len("file://") :]
     return Folder(text.rstrip("/") if is_url(text) else os.path.abspath(text), storage_options or {})
-
-
-MANIFEST: Final = "fleet.json"
-FORMAT: Final = "pt2kit fleet"
-SUFFIX: Final = ".parquet"
-_COMMITS: Final = "files"
-RESERVED: Final = (*TABLES, MANIFEST)
-"""Names in the folder that written files may not begin with."""
 
 
 def manifest_of(work: Work) -> dict[str, Any]:

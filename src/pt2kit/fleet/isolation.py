@@ -34,6 +34,10 @@ from pt2kit.fleet.reading import Item, Job, Rows, failure, read_file
 
 LENGTH: Final = struct.Struct("<Q")
 
+START_SECONDS: Final = 120
+_LOOK_MILLISECONDS: Final = 50
+_TRIES: Final = 2
+
 
 def send(file: BinaryIO, data: bytes) -> None:
     """Write one message."""
@@ -82,11 +86,6 @@ def _listen(requests: queue.SimpleQueue[bytes]) -> None:
 
 if __name__ == "__main__":
     main()
-
-
-START_SECONDS: Final = 120
-_LOOK_MILLISECONDS: Final = 50
-_TRIES: Final = 2
 
 
 class Limits(msgspec.Struct, frozen=True):

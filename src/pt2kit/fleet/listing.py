@@ -28,6 +28,8 @@ ANY_DEPTH: Final = "**"
 _WILD: Final = re.compile(r"[*?\[]")
 _WEB: Final = re.compile(r"https?://", re.IGNORECASE)
 
+_S3: Final = frozenset(("s3", "s3a"))
+
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
@@ -110,9 +112,6 @@ def split_pattern(target: str) -> tuple[str, str]:
     if not root and wild and not mark:
         root = "/"
     return f"{scheme}{mark}{root}", "/".join(names[wild:])
-
-
-_S3: Final = frozenset(("s3", "s3a"))
 
 
 class Found(NamedTuple):

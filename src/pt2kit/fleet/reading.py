@@ -47,6 +47,8 @@ WORKS: Final = tuple(DEFAULTS)
 WRITING: Final = ("convert", "sanitize")
 """Works that write a file for each that they read."""
 
+MAX_MESSAGE: Final = 4000
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
@@ -113,9 +115,6 @@ def _check_options(name: str, options: Mapping[str, Any]) -> None:
         if not isinstance(options["target"], str):
             raise UnsupportedError("convert: expected target, such as 'torch==2.13', got none")
         find_destination(options["target"])
-
-
-MAX_MESSAGE: Final = 4000
 
 
 class Job(msgspec.Struct, frozen=True):

@@ -40,6 +40,20 @@ _STATELESS: Final = state_key(None, "")
 _UNKNOWN: Final = b"?"
 """Stands for a state that only opening the file tells."""
 
+SECONDS: Final = 600.0
+MEMORY: Final = 4 << 30
+"""Default limits of one file: seconds, and bytes."""
+
+_PART_ROWS: Final = 20_000
+_TICK_SECONDS: Final = 1.0
+_WORKERS_SECONDS: Final = 5.0
+_LEAVE_SECONDS: Final = 0.5
+_LOST_SECONDS: Final = 180.0
+"""How long a cluster of our own may be without a worker. Others may be waiting for machines."""
+
+_AHEAD: Final = 2
+"""Batches under way for each thread of the cluster: one that runs and one that waits."""
+
 
 class Batches:
     """Batches of the files of a stream that were not processed before.
@@ -112,21 +126,6 @@ class Batches:
             output = output_name(file.relative) if self._writes else ""
             return Item(os.fsencode(file.url), output, file.size, file.state, file.error, known)
         return None
-
-
-SECONDS: Final = 600.0
-MEMORY: Final = 4 << 30
-"""Default limits of one file: seconds, and bytes."""
-
-_PART_ROWS: Final = 20_000
-_TICK_SECONDS: Final = 1.0
-_WORKERS_SECONDS: Final = 5.0
-_LEAVE_SECONDS: Final = 0.5
-_LOST_SECONDS: Final = 180.0
-"""How long a cluster of our own may be without a worker. Others may be waiting for machines."""
-
-_AHEAD: Final = 2
-"""Batches under way for each thread of the cluster: one that runs and one that waits."""
 
 
 @dataclass(slots=True)

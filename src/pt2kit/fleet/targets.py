@@ -32,6 +32,9 @@ _IN_FOLDERS: Final = "**/*.pt2"
 _PROGRAMS: Final = (".pt2", ".pt", ".ep", ".json", ".zip", ".gz")
 _SNIFFED: Final = 1024
 
+_DIGEST_BYTES: Final = 12
+_CACHE_KIB: Final = 16_384
+
 
 @dataclass(frozen=True, slots=True)
 class Targets:
@@ -225,10 +228,6 @@ def _is_list(target: str) -> bool:
     if not head or head.startswith(b"PK") or b"\0" in head:
         return not head
     return not head.lstrip().startswith((b"{", b"["))
-
-
-_DIGEST_BYTES: Final = 12
-_CACHE_KIB: Final = 16_384
 
 
 def state_key(size: int | None, state: str) -> bytes:

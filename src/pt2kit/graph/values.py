@@ -33,6 +33,25 @@ WITHOUT_GRADIENT: Final = frozenset(
 )
 """Element types that no gradient has."""
 
+HIGHER_ORDER: Final = "higher_order"
+"""The namespace of operators that take subgraphs."""
+
+BUILTIN_NAMESPACES: Final = frozenset(
+    {"_operator", "math", "torch", "aten", "prim", "prims", "debugprims", "rngprims", "higher_order", "export"}
+    | {"quantized", "_quantized", "quantized_decomposed", "quantization", "sparse", "profiler", "debug_mode_ops"}
+    | {"inductor", "inductor_prims", "mkldnn", "mkldnn_prepacked", "mkl", "onednn", "prepacked", "xnnpack", "metal"}
+    | {"vulkan", "onnx", "symm_mem", "streams", "fsdp", "c10d", "c10d_functional", "_c10d_functional"}
+    | {"_c10d_functional_autograd", "_dtensor", "static_runtime", "tensorexpr", "_native", "_test", "_inductor_test"}
+    | {"flex_lib", "flex_gemm", "onnx_symbolic", "_native_aot", "coor", "cuda", "mempool"}
+)
+"""The namespaces that torch itself registers; an operator of any other one is a custom operator.
+
+Source: the dispatchers of torch 2.1 to 2.15 and `torch.library` definitions in their sources.
+"""
+
+_DISPATCHER = "torch.ops."
+_EARLY_HIGHER_ORDER = "torch._higher_order_ops."
+
 
 def tables(graph: schema.Graph) -> dict[ValueKind, Mapping[str, Any]]:
     """Return the value tables of a graph by the kind of value they describe; shared, not copied."""
@@ -104,26 +123,6 @@ def _negative(meta: schema.TensorMeta) -> int | None:
         if isinstance(known, int) and known < 0:
             return known
     return None
-
-
-HIGHER_ORDER: Final = "higher_order"
-"""The namespace of operators that take subgraphs."""
-
-BUILTIN_NAMESPACES: Final = frozenset(
-    {"_operator", "math", "torch", "aten", "prim", "prims", "debugprims", "rngprims", "higher_order", "export"}
-    | {"quantized", "_quantized", "quantized_decomposed", "quantization", "sparse", "profiler", "debug_mode_ops"}
-    | {"inductor", "inductor_prims", "mkldnn", "mkldnn_prepacked", "mkl", "onednn", "prepacked", "xnnpack", "metal"}
-    | {"vulkan", "onnx", "symm_mem", "streams", "fsdp", "c10d", "c10d_functional", "_c10d_functional"}
-    | {"_c10d_functional_autograd", "_dtensor", "static_runtime", "tensorexpr", "_native", "_test", "_inductor_test"}
-    | {"flex_lib", "flex_gemm", "onnx_symbolic", "_native_aot", "coor", "cuda", "mempool"}
-)
-"""The namespaces that torch itself registers; an operator of any other one is a custom operator.
-
-Source: the dispatchers of torch 2.1 to 2.15 and `torch.library` definitions in their sources.
-"""
-
-_DISPATCHER = "torch.ops."
-_EARLY_HIGHER_ORDER = "torch._higher_order_ops."
 
 
 def node_outputs(node: schema.Node) -> tuple[str, ...]:

@@ -34,6 +34,30 @@ from pt2kit.schema.fieldtable import (
 )
 from pt2kit.schema.wire import spelling
 
+_LITERALS: Mapping[str, str] = MappingProxyType(
+    {
+        "int": r"-?\d+",
+        "float": r"-?\d+(\.\d+)?(e[+-]?\d+)?|-?Infinity|NaN",
+        "bool": "True|False",
+        "str": r"(?s:.*)",
+        "bytes": r"(?s:.*)",
+    }
+)
+"""Scalar type -> what the text of one of its values looks like."""
+_WORDS = ("Infinity", "-Infinity", "NaN")
+
+EXCEPTIONS: Mapping[tuple[str, str], str] = MappingProxyType(
+    {
+        ("5.1", "5.3"): "A tensor in a list of optional tensors was a bare name and became an object, while torch 2.4 "
+        "raised the minor only: the numbers do not tell a reader of 5.3 that it cannot read such a file of 5.1.",
+        ("8.8", "8.14"): "Program and Model were containers around programs. No file of a release is known to hold "
+        "one, so dropping them left none behind.",
+        ("5.3-traces", "5.3"): "Two states of development had the number 5.3 at once. Compact stack traces are only in "
+        "the one that was not released; the keys of a file tell which it is.",
+    }
+)
+"""(old, new) -> why the number that was chosen is not the one that the rules demand."""
+
 
 class Level(IntEnum):
     """The demand of a change on the version number."""
@@ -179,19 +203,6 @@ def _fits(default: str, kind: Type, table: Table) -> bool:
     return False
 
 
-_LITERALS: Mapping[str, str] = MappingProxyType(
-    {
-        "int": r"-?\d+",
-        "float": r"-?\d+(\.\d+)?(e[+-]?\d+)?|-?Infinity|NaN",
-        "bool": "True|False",
-        "str": r"(?s:.*)",
-        "bytes": r"(?s:.*)",
-    }
-)
-"""Scalar type -> what the text of one of its values looks like."""
-_WORDS = ("Infinity", "-Infinity", "NaN")
-
-
 def _enum_changes(old: Definition, new: Definition) -> Iterator[Change]:
     before = {value.name: value.value for value in old.members.values()}
     after = {value.name: value.value for value in new.members.values()}
@@ -242,19 +253,6 @@ def _kept_field(where: str, old: Field, new: Field) -> Iterator[Change]:
         yield Change("C16", where, f"the default {new.default} is added")
     else:
         yield Change("C17", where, f"the default {old.default} -> {new.default}")
-
-
-EXCEPTIONS: Mapping[tuple[str, str], str] = MappingProxyType(
-    {
-        ("5.1", "5.3"): "A tensor in a list of optional tensors was a bare name and became an object, while torch 2.4 "
-        "raised the minor only: the numbers do not tell a reader of 5.3 that it cannot read such a file of 5.1.",
-        ("8.8", "8.14"): "Program and Model were containers around programs. No file of a release is known to hold "
-        "one, so dropping them left none behind.",
-        ("5.3-traces", "5.3"): "Two states of development had the number 5.3 at once. Compact stack traces are only in "
-        "the one that was not released; the keys of a file tell which it is.",
-    }
-)
-"""(old, new) -> why the number that was chosen is not the one that the rules demand."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,18 @@ from pt2kit.schema.fieldtable import (
 MAX_FILE = 1 << 20
 """Bytes of a field table in a file; the largest of any version has 12 thousand."""
 
+FORMATS: Mapping[str, str] = MappingProxyType(
+    {
+        "yaml": "schema.yaml",
+        "thrift": "schema.thrift",
+        "proto": "schema.proto",
+        "json-schema": "schema.json",
+        "cpp": "schema.h",
+        "typescript": "schema.ts",
+    }
+)
+"""The name of a format -> the name of its file under `idl/`."""
+
 
 def versions() -> tuple[str, ...]:
     """Return every version that `table` has, oldest first."""
@@ -128,19 +140,6 @@ def _load_yaml(data: bytes, where: str) -> Any:
     except (RecursionError, ValueError) as error:
         # Nested thousands of levels deep; or a number, a date or text that the loader itself stumbles over.
         raise SchemaError(f"{where}: not a field table: {type(error).__name__}") from None
-
-
-FORMATS: Mapping[str, str] = MappingProxyType(
-    {
-        "yaml": "schema.yaml",
-        "thrift": "schema.thrift",
-        "proto": "schema.proto",
-        "json-schema": "schema.json",
-        "cpp": "schema.h",
-        "typescript": "schema.ts",
-    }
-)
-"""The name of a format -> the name of its file under `idl/`."""
 
 
 def emit(types: Table, format: str) -> str:

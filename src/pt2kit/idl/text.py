@@ -26,6 +26,8 @@ from pt2kit.schema.fieldtable import (
 
 WIDTH = 110
 
+_SCALARS = {"int": "Int", "float": "Float", "str": "String", "bool": "Bool", "bytes": "Bytes"}
+
 
 def banner(table: Table, language: str) -> list[str]:
     """Return the sentences at the top of a generated file."""
@@ -84,9 +86,6 @@ def enum_numbers(definition: Definition) -> dict[str, int]:
         name: member.value if isinstance(member.value, int) else position
         for position, (name, member) in enumerate(definition.members.items())
     }
-
-
-_SCALARS = {"int": "Int", "float": "Float", "str": "String", "bool": "Bool", "bytes": "Bytes"}
 
 
 def wrapper_name(kind: Type) -> str:

@@ -36,6 +36,8 @@ _HEADER = re.compile(r'File "(.*)", line (0|[1-9]\d{0,8}), in (.*)', re.ASCII)
 _INDENT = "  "
 _SOURCE_INDENT = "    "
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class Frame:
@@ -155,9 +157,6 @@ def parse_torch_fn(text: str) -> tuple[str, ...]:
 def dump_torch_fn(parts: Sequence[str]) -> str:
     """Return the text of a torch_fn; the same that was parsed."""
     return ";".join(encode_name(part, ";") for part in parts)
-
-
-T = TypeVar("T")
 
 
 def lenient(parse: Callable[[str], T], text: str) -> T | None:

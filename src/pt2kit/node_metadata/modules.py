@@ -35,6 +35,32 @@ from pt2kit.errors import LimitError, SchemaError
 _CODES = {",": "2C", ";": "3B", "(": "28", ")": "29", "[": "5B", "]": "5D"}
 _CHARACTERS = {code: character for character, code in _CODES.items()}
 
+Style = Literal["paren", "comma", "escaped"]
+
+_SEPARATORS = ",;()[]"
+_SPECIAL = re.compile(r"[\[\](),]")
+_PAREN_ENTRY_END = re.compile(r"\);(?=[^;,()]*:\()")
+_TYPE = re.compile(r"[\w.<>@$-]+")
+_NOT_WORD = re.compile(r"\W")
+
+# Limits of the search for entries in text with separators inside names; ordinary text is split without a search.
+_MAX_SEARCHED_CHARACTERS = 65_536
+_MAX_SEARCHED_PIECES = 512
+_MAX_JOINED_PIECES = 8
+_MAX_PARTS = 32
+
+MAX_MODULE_DEPTH = 64  # real models nest about ten deep; deeper modules keep their dotted name as one name
+MAX_MODULES = 200_000
+
+# Entries of nodes that torch made itself, outside every module.
+NO_MODULE = "_empty_nn_module_stack_from_metadata_hook"
+_EXPORT_ROOT = "_export_root"
+
+_STRING = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+_HEAD = re.compile(rf"((?:getattr\()*)L\[(?:{_STRING})\]")
+_STEP = re.compile(rf"\.([^.\[\](),'\"]+)|\[(\d+|{_STRING})\]|, ?({_STRING})\)")
+_REPEATED_CALL = re.compile(r"@\d+")
+
 
 def _pattern(separators: str) -> re.Pattern[str]:
     codes = "|".join(_CODES[character] for character in separators)
@@ -81,21 +107,6 @@ def decode_name(text: str, separators: str) -> str:
 def has_escape(text: str, separators: str) -> bool:
     """Return whether reading the text as escaped would change it."""
     return "%" in text and decode_name(text, separators) != text
-
-
-Style = Literal["paren", "comma", "escaped"]
-
-_SEPARATORS = ",;()[]"
-_SPECIAL = re.compile(r"[\[\](),]")
-_PAREN_ENTRY_END = re.compile(r"\);(?=[^;,()]*:\()")
-_TYPE = re.compile(r"[\w.<>@$-]+")
-_NOT_WORD = re.compile(r"\W")
-
-# Limits of the search for entries in text with separators inside names; ordinary text is split without a search.
-_MAX_SEARCHED_CHARACTERS = 65_536
-_MAX_SEARCHED_PIECES = 512
-_MAX_JOINED_PIECES = 8
-_MAX_PARTS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,19 +296,6 @@ def _boundary(parts: Sequence[str]) -> int:
 
 def _related(key: str, path: str) -> bool:
     return key.isdecimal() or _NOT_WORD.sub("_", key).endswith(_NOT_WORD.sub("_", path))
-
-
-MAX_MODULE_DEPTH = 64  # real models nest about ten deep; deeper modules keep their dotted name as one name
-MAX_MODULES = 200_000
-
-# Entries of nodes that torch made itself, outside every module.
-NO_MODULE = "_empty_nn_module_stack_from_metadata_hook"
-_EXPORT_ROOT = "_export_root"
-
-_STRING = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
-_HEAD = re.compile(rf"((?:getattr\()*)L\[(?:{_STRING})\]")
-_STEP = re.compile(rf"\.([^.\[\](),'\"]+)|\[(\d+|{_STRING})\]|, ?({_STRING})\)")
-_REPEATED_CALL = re.compile(r"@\d+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,17 @@ _HOME_OF_URL = "//~/"
 """Replacement of "file:///home/alice/" after the colon."""
 _HOME = re.compile(r"(//|[A-Za-z]:)?(?:/home/[^/]+|/[Uu]sers/[^/]+|/root)(?:/|$)")
 
+_KEY_DIGITS: Final = 9
+_NUMBERS: Final[Mapping[str, tuple[re.Pattern[str], int]]] = MappingProxyType(
+    {
+        "from_node": (re.compile(r'("graph_id": ?)([0-9]+)'), 1),  # in a JSON string, a backslash precedes the quote
+        "nn_module_stack": (re.compile(rf"((?:^|;))([0-9]{{{_KEY_DIGITS},}})(?=[@,:])"), 10 ** (_KEY_DIGITS - 1)),
+        "stack_trace": (re.compile(r"(<eval_with_key>\.)([0-9]+)"), 0),
+    }
+)
+"""Key of metadata -> what in its text is a number of the process, and what the first such number becomes."""
+_PRINTED: Final = re.compile(r" at 0x[0-9A-Fa-f]+")
+
 
 def strip_metadata(metadata: Mapping[str, str], keys: Collection[str] = STACK_TRACE_KEYS) -> dict[str, str]:
     """Return a copy of a node's metadata without some keys; the order of the others is kept."""
@@ -194,18 +205,6 @@ def _installed(plain: str) -> str | None:
             if match.end() > end:
                 root, end = name, match.end()
     return root + plain[end:] if root else None
-
-
-_KEY_DIGITS: Final = 9
-_NUMBERS: Final[Mapping[str, tuple[re.Pattern[str], int]]] = MappingProxyType(
-    {
-        "from_node": (re.compile(r'("graph_id": ?)([0-9]+)'), 1),  # in a JSON string, a backslash precedes the quote
-        "nn_module_stack": (re.compile(rf"((?:^|;))([0-9]{{{_KEY_DIGITS},}})(?=[@,:])"), 10 ** (_KEY_DIGITS - 1)),
-        "stack_trace": (re.compile(r"(<eval_with_key>\.)([0-9]+)"), 0),
-    }
-)
-"""Key of metadata -> what in its text is a number of the process, and what the first such number becomes."""
-_PRINTED: Final = re.compile(r" at 0x[0-9A-Fa-f]+")
 
 
 def without_addresses(metadata: Mapping[str, str]) -> dict[str, str]:

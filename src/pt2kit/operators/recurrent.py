@@ -15,6 +15,9 @@ from pt2kit.operators.facts import Mismatch, Tensor, agree, expect, like, requir
 from pt2kit.operators.vocabulary import free, if_contiguous
 from pt2kit.symbols.polynomials import Size
 
+_GATES: Final = 4
+"""Of a cell of an LSTM: its weights have this many rows for each number of the state."""
+
 
 def _check_weights(
     params: Sequence[Tensor], gates: int, data: Tensor, states: Sequence[Tensor], biases: bool, layers: int, both: bool
@@ -112,10 +115,6 @@ def weights_flops(params: Sequence[Tensor], rows: Size) -> Size:
         if weight.rank == 2:
             flops = flops + 2 * rows * weight.numel
     return flops
-
-
-_GATES: Final = 4
-"""Of a cell of an LSTM: its weights have this many rows for each number of the state."""
 
 
 def _layer(call: Call) -> Iterator[Demand]:

@@ -26,6 +26,16 @@ _DEFINED: Final = "torch._higher_order_ops."
 RULES: Final[Mapping[str, Rule]] = MappingProxyType({**SIZES, **RECURRENT, **VALUES})
 """Name of a rule -> the rule."""
 
+_HIGHER_ORDER: Final = """
+    associative_scan auto_functionalized auto_functionalized_v2 call_torchbind cond flex_attention
+    flex_attention_backward foreach_map hints_wrapper invoke_quant invoke_quant_packed
+    invoke_subgraph local_map_hop map map_impl out_dtype print run_const_graph
+    scan strict_mode tag_activation_checkpoint while_loop while_loop_stack_output with_effects wrap
+    wrap_activation_checkpoint wrap_with_autocast wrap_with_set_grad_enabled
+"""
+HIGHER_ORDER: Final = frozenset(_HIGHER_ORDER.split())
+"""Higher-order operators that a file may call: they run subgraphs and operators that are checked themselves."""
+
 
 class Row(msgspec.Struct, frozen=True, omit_defaults=True):
     """One operator of the table of kernels.
@@ -90,17 +100,6 @@ UNINITIALIZED: Final = frozenset(
 
 GROWING: Final = frozenset(("aten.resize", "aten.resize_", "aten.resize_as", "aten.resize_as_"))
 """Operators, without overload, whose result may have more elements than their first argument; likewise."""
-
-
-_HIGHER_ORDER: Final = """
-    associative_scan auto_functionalized auto_functionalized_v2 call_torchbind cond flex_attention
-    flex_attention_backward foreach_map hints_wrapper invoke_quant invoke_quant_packed
-    invoke_subgraph local_map_hop map map_impl out_dtype print run_const_graph
-    scan strict_mode tag_activation_checkpoint while_loop while_loop_stack_output with_effects wrap
-    wrap_activation_checkpoint wrap_with_autocast wrap_with_set_grad_enabled
-"""
-HIGHER_ORDER: Final = frozenset(_HIGHER_ORDER.split())
-"""Higher-order operators that a file may call: they run subgraphs and operators that are checked themselves."""
 
 
 def refusal(target: str) -> str | None:

@@ -30,6 +30,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _SLIPS = (TypeError, ValueError, AttributeError, IndexError, KeyError, ArithmeticError, RecursionError)
 """Errors that a rule may raise for arguments of kinds that the operator does not take (rule T5 of `check`)."""
 
+_MAX_POWER: Final = 64
+
 
 @dataclass(frozen=True, slots=True)
 class OperatorSpec:
@@ -95,9 +97,6 @@ def call_rule(rule: Rule, arguments: Mapping[str, Any], *, is_strict: bool = Fal
         if is_strict:
             raise
         raise Unknown(f"its arguments are not understood ({error})") from error
-
-
-_MAX_POWER: Final = 64
 
 
 def _is_integer(number: Scalar) -> bool:

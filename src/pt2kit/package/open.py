@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from pt2kit.graph.reading import Graph
     from pt2kit.package.external_list import Reference
 
+_BEFORE_IT_WAS_STORED = "<=2.4"
+"""Result of `torch_version` for a program that does not have it."""
+
 
 class Package:
     """An open `.pt2`. Use it as a context manager, or close it; everything read remains valid afterwards.
@@ -303,8 +306,5 @@ def _folder(file: Any) -> str | None:
         return None
     return os.path.dirname(os.path.abspath(os.fsdecode(path)))
 
-
-_BEFORE_IT_WAS_STORED = "<=2.4"
-"""Result of `torch_version` for a program that does not have it."""
 
 open = open_package  # its name in the package's public API

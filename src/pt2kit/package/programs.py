@@ -47,6 +47,11 @@ _FEWEST_VALUES_OF_A_NODE: Final = 8
 _MARKS: Final = b'[{,"'
 _NOT_MARKS: Final = bytes(set(range(256)) - set(_MARKS))
 
+ReadOlder: TypeAlias = "Callable[[memoryview, str, SchemaError | JsonError | None], StoredProgram]"
+"""(JSON, the record's name, why it does not have the current form) -> a program of an older schema."""
+DIRECT_SINCE: Final = 14
+"""First minor of the current major whose programs are current ones, except fields that may be left out."""
+
 
 def read_json(archive: Archive, record: str, where: str) -> memoryview:
     """Read a record of JSON text that has not far more values than the file has bytes for it.
@@ -125,12 +130,6 @@ def _count(raw: bytes, enough: int) -> int:
         raw = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
     marks = raw.translate(None, _NOT_MARKS).replace(b'""', b"")
     return len(re.sub(rb'"[^"]*"', b"", marks))
-
-
-ReadOlder: TypeAlias = "Callable[[memoryview, str, SchemaError | JsonError | None], StoredProgram]"
-"""(JSON, the record's name, why it does not have the current form) -> a program of an older schema."""
-DIRECT_SINCE: Final = 14
-"""First minor of the current major whose programs are current ones, except fields that may be left out."""
 
 
 def read_program(

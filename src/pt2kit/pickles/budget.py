@@ -32,6 +32,9 @@ from pt2kit.pickles.values import (
     TensorLike,
 )
 
+MAX_NAME = 1_024
+"""Characters of a module or of a global's name; the longest real ones have about 100."""
+
 
 @dataclass(frozen=True, slots=True)
 class PickleLimits:
@@ -69,8 +72,6 @@ class PickleLimits:
 DEFAULT_PICKLE_LIMITS = PickleLimits()
 """Default limits."""
 
-MAX_NAME = 1_024
-"""Characters of a module or of a global's name; the longest real ones have about 100."""
 
 SAFE_INT = 1 << 60
 """Integers smaller than this (in magnitude) hash to themselves, so no two of them collide."""

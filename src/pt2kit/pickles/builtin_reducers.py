@@ -62,6 +62,10 @@ _LATIN1 = ("latin1", "latin-1")
 _CONTAINER = 768
 _ITEM = 64
 
+_CODE = re.compile(r"(b1|[iu][1248]|f(?:2|4|8|12|16)|c(?:8|16|24|32)|[SUV][0-9]{1,9})")
+_ORDERS = ("<", ">", "|")
+_BYTES_PER_CHARACTER = 4
+
 
 def ordered_dict(budget: Budget, path: str, args: tuple[Any, ...]) -> PickledDict:
     """Handle `OrderedDict()` or, as Python 2 wrote it, `OrderedDict([[key, value], …])`."""
@@ -230,11 +234,6 @@ def return_type(budget: Budget, path: str, args: tuple[Any, ...]) -> NamedTuple:
     if not isinstance(args[0], tuple) or (len(args) > 1 and args[1] != {}):
         raise budget.error(printable(path), "a tuple of values and no hidden fields", describe(args[-1]))
     return NamedTuple(path, args[0])
-
-
-_CODE = re.compile(r"(b1|[iu][1248]|f(?:2|4|8|12|16)|c(?:8|16|24|32)|[SUV][0-9]{1,9})")
-_ORDERS = ("<", ">", "|")
-_BYTES_PER_CHARACTER = 4
 
 
 def item_size(dtype: str) -> int:

@@ -38,6 +38,8 @@ _TAR_MAGIC = b"ustar"
 _TAR_MAGIC_AT = 257
 _STREAM = "data.pkl"
 
+__all__ = ["DEFAULT_PICKLE_LIMITS", "PickleLimits", "globals_in", "is_plain", "read_payload"]
+
 
 def is_zip(data: memoryview) -> bool:
     """Return whether torch would open `data` as a zip."""
@@ -154,9 +156,6 @@ def refuse_other(data: memoryview, where: str, limits: PickleLimits, trust: Set[
     refused = uses.refused(trust)
     rest = f" that refers to {name_paths(refused)}" if refused else "; save its content again with a current torch"
     return UnsupportedError(f"{where}: expected a zip as torch.save writes since 1.6, got {kind}{rest}")
-
-
-__all__ = ["DEFAULT_PICKLE_LIMITS", "PickleLimits", "globals_in", "is_plain", "read_payload"]
 
 
 def read_payload(

@@ -35,6 +35,9 @@ from pt2kit.zip.listing import FileLike
 from pt2kit.zip.target import not_while_reading, open_target
 from pt2kit.zip.writer import ArchiveWriter
 
+HARMLESS: Final = OF_PROGRAMS | {"sample_inputs"}
+"""Losses that need no permission: the program's results, and the inputs that the older torch accepts, are the same."""
+
 
 @dataclass(frozen=True, slots=True)
 class Side:
@@ -105,10 +108,6 @@ class Report:
         lost = f"; lost: {', '.join(dict.fromkeys(note.name for note in self.lost))}" if self.lost else ""
         count = len(self.changed)
         return f"from {self.source} to {self.target}: {count} {'change' if count == 1 else 'changes'}{lost}"
-
-
-HARMLESS: Final = OF_PROGRAMS | {"sample_inputs"}
-"""Losses that need no permission: the program's results, and the inputs that the older torch accepts, are the same."""
 
 
 def convert(

@@ -50,6 +50,16 @@ _LAYOUTS = {
     Layout.SparseBsc: "sparse_bsc",
 }
 
+Metas = Mapping[str, schema.TensorMeta]
+"""The graph's description of each weight or constant, by name."""
+
+Payloads = Mapping[str, Payload]
+
+_WITHOUT_DATA = (
+    "a tensor without data, for which files of torch 2.8 and older have no form: give all of them numbers first "
+    "(pt2 weights FILE --from NUMBERS), or convert to torch 2.9 or newer"
+)
+
 
 class Descriptions:
     """Describes the tensors of one file; those that share a storage share it in the file."""
@@ -127,10 +137,6 @@ def _kind(is_param: bool) -> TensorKind:
     return "parameter" if is_param else "tensor"
 
 
-Metas = Mapping[str, schema.TensorMeta]
-"""The graph's description of each weight or constant, by name."""
-
-
 @dataclass(frozen=True, slots=True)
 class Packed:
     """The weights or the constants of one program as records.
@@ -203,15 +209,6 @@ def _meta(view: TensorView) -> schema.TensorMeta:
 
 def _last(record: str) -> str:
     return record.rpartition("/")[2]
-
-
-Payloads = Mapping[str, Payload]
-
-
-_WITHOUT_DATA = (
-    "a tensor without data, for which files of torch 2.8 and older have no form: give all of them numbers first "
-    "(pt2 weights FILE --from NUMBERS), or convert to torch 2.9 or newer"
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,10 @@ from pt2kit.treespec.values import flatten, unflatten
 SMALLEST: Final = 2
 """Lower bounds of symbols up to this one are not checked: export itself specializes sizes 0 and 1."""
 
+ATTEMPTS: Final = 200
+SPAN: Final = 6
+"""How far above its least value a symbol without an example is drawn."""
+
 
 @dataclass(frozen=True, slots=True)
 class InputSpec:
@@ -382,11 +386,6 @@ def _solve(expr: Expr, symbol: Symbol, known: Mapping[str, int], wanted: int) ->
         return None
     solved = (wanted - at[0]) / (at[1] - at[0])
     return int(solved) if solved == int(solved) else None
-
-
-ATTEMPTS: Final = 200
-SPAN: Final = 6
-"""How far above its least value a symbol without an example is drawn."""
 
 
 def random_inputs(

@@ -23,6 +23,9 @@ from pt2kit.schema import ScalarType
 Read = Callable[[list[Any]], Any]
 """Computes an argument from the values of a graph."""
 
+_BY_NAME: Final = ("torch.ops.", "torch._higher_order_ops.")
+"""Beginnings of targets whose arguments have the names of a schema; those of Python functions go by their places."""
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -280,8 +283,6 @@ def _reader(value: Any) -> Read:
     return lambda values: [read(values) for read in parts]
 
 
-_BY_NAME: Final = ("torch.ops.", "torch._higher_order_ops.")
-"""Beginnings of targets whose arguments have the names of a schema; those of Python functions go by their places."""
 _LOWERED: Final = frozenset(
     (
         *("linear", "matmul", "mm", "bmm", "addmm", "addbmm", "baddbmm", "einsum", "linalg_vecdot", "conv1d", "conv2d"),

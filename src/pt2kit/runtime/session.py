@@ -52,6 +52,8 @@ _WRITES: Final = {
     OutputKind.USER_INPUT_MUTATION: True,
 }
 
+SAFETENSORS: Final = ".safetensors"
+
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
@@ -346,9 +348,6 @@ def run(file: FileLike | Source | Package, /, *args: Any, **kwargs: Any) -> Any:
         OSError, Pt2Error: as `Session` and `Session.__call__`.
     """
     return Session(file)(*args, **kwargs)
-
-
-SAFETENSORS: Final = ".safetensors"
 
 
 def read_array(path: str) -> Any:

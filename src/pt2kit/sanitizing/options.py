@@ -31,6 +31,8 @@ STRIPS: Final[Mapping[str, frozenset[str] | None]] = MappingProxyType(
 )
 """Strip option -> the removed keys of node metadata; None for all, and the graph module's own with them."""
 
+_ZIP_MARKS = (b"PK\x03\x04", b"PK\x05\x06")
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -86,9 +88,6 @@ def _check_names(argument: str, given: object) -> None:
         raise TypeError(f"{argument}: expected a collection of names, got one text; write {argument}=[{given[:80]!r}]")
     if not isinstance(given, Collection) or not all(isinstance(name, str) for name in given):
         raise TypeError(f"{argument}: expected a collection of names, got {type(given).__name__}: {given!r:.80}")
-
-
-_ZIP_MARKS = (b"PK\x03\x04", b"PK\x05\x06")
 
 
 def not_text(content: memoryview, where: str) -> str:

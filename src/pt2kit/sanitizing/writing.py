@@ -36,6 +36,8 @@ _ALLOWED: Final = frozenset(
     ("header", "program", "weights config", "constants config", "weight", "tensor constant", "extra file")
 )
 
+_SHOWN = 50
+
 
 def digests_of(
     package: Package, model: str, views: Mapping[str, Mapping[str, AnyView]], unpickled: bool, progress: Progress
@@ -131,9 +133,6 @@ def _check_samples(found: Samples | None, wanted: Samples | None, model: str) ->
     for new, old in zip(found.storages, wanted.storages, strict=True):
         if hashlib.sha256(new.data).digest() != hashlib.sha256(old.data).digest():
             raise UnsupportedError(f"{model}: expected the numbers of the sample inputs as they were, got others")
-
-
-_SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,21 @@ MAX_TEXT = 200
 
 SCALARS = ("int", "float", "str", "bool", "bytes")
 
+_TOKEN = re.compile(r"\s*([A-Za-z_]\w*|[\[\](),|])")
+
+NAMES: Final = (
+    "draft", "1", "2", "5.1", "5.3-traces", "5.3", "7.3", "8.2", "8.6", "8.7", "8.8", "8.14", "8.15", "8.17", "8.20",
+)  # fmt: skip
+"""The frozen tables there are, oldest first."""
+
+UNNUMBERED: Final = ("draft", "5.3-traces")
+"""The two development states whose tables carry no number of their own."""
+
+ROOTS: Final = ("ExportedProgram", "GraphModule")
+"""The type at the root of a program's JSON; the draft has no ExportedProgram."""
+
+Kind = Literal["struct", "union", "enum"]
+
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
@@ -77,8 +92,6 @@ class AnyOf:
 
 
 Type = Scalar | Ref | ListOf | DictOf | Nullable | TupleOf | AnyOf
-
-_TOKEN = re.compile(r"\s*([A-Za-z_]\w*|[\[\](),|])")
 
 
 def parse_type(text: str, where: str) -> Type:
@@ -190,20 +203,6 @@ def references(kind: Type) -> Iterator[str]:
         yield kind.name
     for inner in inner_types(kind):
         yield from references(inner)
-
-
-NAMES: Final = (
-    "draft", "1", "2", "5.1", "5.3-traces", "5.3", "7.3", "8.2", "8.6", "8.7", "8.8", "8.14", "8.15", "8.17", "8.20",
-)  # fmt: skip
-"""The frozen tables there are, oldest first."""
-
-UNNUMBERED: Final = ("draft", "5.3-traces")
-"""The two development states whose tables carry no number of their own."""
-
-ROOTS: Final = ("ExportedProgram", "GraphModule")
-"""The type at the root of a program's JSON; the draft has no ExportedProgram."""
-
-Kind = Literal["struct", "union", "enum"]
 
 
 @dataclass(frozen=True, slots=True)

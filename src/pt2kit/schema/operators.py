@@ -38,6 +38,16 @@ _DECLARATION: Final = re.compile(r"(?P<type>.+?) (?P<name>\w+)(?:=(?P<default>.*
 _WRAPPER: Final = re.compile(r"(Optional|List)\[(.*)\]")
 _OPEN: Final = "..."
 
+RELEASES: Final = tuple(release for version in LOG for release in version.releases)
+"""The releases of torch, oldest first. The table has them all once `tools/operator_schemas.py` has seen the newest."""
+
+COMPLETE: Final = frozenset(("aten", "prim", "prims"))
+"""The namespaces that every build of a release registers whole; others depend on the build and on what is imported."""
+
+_DIGITS: Final = 9
+"""Digits of one part of a release; a longer one is no number that a release has."""
+_HIGHER_ORDER: Final = "higher_order::"
+
 
 @dataclass(frozen=True, slots=True)
 class ValueType:
@@ -204,17 +214,6 @@ def _as_in_schemas(text: str) -> str:
         suffix = ("?" if match[1] == "Optional" else "[1]") + suffix
         text = match[2]
     return ("Scalar" if text == "number" else text) + suffix
-
-
-RELEASES: Final = tuple(release for version in LOG for release in version.releases)
-"""The releases of torch, oldest first. The table has them all once `tools/operator_schemas.py` has seen the newest."""
-
-COMPLETE: Final = frozenset(("aten", "prim", "prims"))
-"""The namespaces that every build of a release registers whole; others depend on the build and on what is imported."""
-
-_DIGITS: Final = 9
-"""Digits of one part of a release; a longer one is no number that a release has."""
-_HIGHER_ORDER: Final = "higher_order::"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,27 @@ from msgspec.structs import astuple, force_setattr
 from pt2kit.registry import registered
 from pt2kit.schema.wire import Float, FrozenDict, FrozenList, Holder, Object, Union, as_float, as_floats, wire
 
+ENUM_SINCE: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "ScalarType": MappingProxyType(
+            {
+                "UINT16": "8.2",
+                "FLOAT8E4M3FN": "8.6",
+                "FLOAT8E5M2": "8.6",
+                "FLOAT8E4M3FNUZ": "8.14",
+                "FLOAT8E5M2FNUZ": "8.14",
+                "FLOAT8E8M0FNU": "8.20",
+                "UINT32": "8.20",
+                "UINT64": "8.20",
+            }
+        ),
+        "ArgumentKind": MappingProxyType({"UNKNOWN": "8.6", "POSITIONAL": "8.6", "KEYWORD": "8.6"}),
+    }
+)
+"""Schema version that introduced each value of an enum, by enum name and value name; others are as old as the
+schema.
+"""
+
 
 class ScalarType(IntEnum):
     """The element type of a tensor."""
@@ -75,28 +96,6 @@ class ArgumentKind(IntEnum):
     UNKNOWN = 0
     POSITIONAL = 1
     KEYWORD = 2
-
-
-ENUM_SINCE: Mapping[str, Mapping[str, str]] = MappingProxyType(
-    {
-        "ScalarType": MappingProxyType(
-            {
-                "UINT16": "8.2",
-                "FLOAT8E4M3FN": "8.6",
-                "FLOAT8E5M2": "8.6",
-                "FLOAT8E4M3FNUZ": "8.14",
-                "FLOAT8E5M2FNUZ": "8.14",
-                "FLOAT8E8M0FNU": "8.20",
-                "UINT32": "8.20",
-                "UINT64": "8.20",
-            }
-        ),
-        "ArgumentKind": MappingProxyType({"UNKNOWN": "8.6", "POSITIONAL": "8.6", "KEYWORD": "8.6"}),
-    }
-)
-"""Schema version that introduced each value of an enum, by enum name and value name; others are as old as the
-schema.
-"""
 
 
 class Device(Object, frozen=True):

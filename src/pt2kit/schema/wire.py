@@ -27,6 +27,17 @@ from msgspec.structs import astuple, force_setattr
 
 from pt2kit.schema.fieldtable import AnyOf, Scalar, Table, Type
 
+MAX_RANGE: Final = 9223372036854775806
+"""Value that versions 1 and 5.3 write for a range without an upper end."""
+MIN_RANGE: Final = -9223372036854775808
+"""Likewise for the lower end; no file with one is known."""
+
+SPELLED_FLOATS: Final = frozenset({"Infinity", "-Infinity", "NaN"})
+"""Floats that JSON has no number for, as later versions write them: strings."""
+
+_INT_OR_FLOAT: Final = AnyOf((Scalar("int"), Scalar("float")))
+_INT_OR_BOOL: Final = AnyOf((Scalar("int"), Scalar("bool")))
+
 
 @dataclass(frozen=True, slots=True)
 class Wire:
@@ -181,15 +192,6 @@ class Union(Struct, frozen=True, forbid_unknown_fields=True, gc=False, kw_only=T
         return cls(**one)
 
 
-MAX_RANGE: Final = 9223372036854775806
-"""Value that versions 1 and 5.3 write for a range without an upper end."""
-MIN_RANGE: Final = -9223372036854775808
-"""Likewise for the lower end; no file with one is known."""
-
-SPELLED_FLOATS: Final = frozenset({"Infinity", "-Infinity", "NaN"})
-"""Floats that JSON has no number for, as later versions write them: strings."""
-
-
 @dataclass(frozen=True, slots=True)
 class Spelling:
     """The spelling of one version.
@@ -233,10 +235,6 @@ SPELLINGS: Final[Mapping[str, Spelling]] = MappingProxyType(
 def spelling(version: str) -> Spelling:
     """Return the JSON spelling of a version's releases; that of the current version for an unknown one."""
     return SPELLINGS.get(version, _CURRENT)
-
-
-_INT_OR_FLOAT: Final = AnyOf((Scalar("int"), Scalar("float")))
-_INT_OR_BOOL: Final = AnyOf((Scalar("int"), Scalar("bool")))
 
 
 def as_written(table: Table) -> Table:

@@ -34,6 +34,9 @@ B = TypeVar("B")
 
 DEFAULT_WHERE = "$.graph_module"
 
+_MAX_PARTS: Final = 128
+"""Modules inside modules; torch and Python go through them by recursion."""
+
 
 def problems(graph_module: schema.GraphModule, where: str = DEFAULT_WHERE) -> Iterator[Problem]:
     """Iterate everything that is wrong with the signature of a graph module (rules S1 to S14). Raises nothing.
@@ -264,8 +267,6 @@ def is_target(target: str) -> bool:
 
 
 _UNFIT = re.compile(r"[\"'\\\x00-\x1f\x7f\x85\u2028\u2029]")
-_MAX_PARTS: Final = 128
-"""Modules inside modules; torch and Python go through them by recursion."""
 
 
 def _placeholder_problems(inputs: Mapping[int, InputSpec], place: str) -> Iterator[Problem]:

@@ -23,6 +23,9 @@ from pt2kit.messages import quote
 
 Constant = int | float | bool | str | complex | None
 
+_INPUTS_EXPECTED = "expected tokens, then parameters, buffers, constants and custom objects, then user inputs"
+_OUTPUTS_EXPECTED = "expected tokens, then mutations, then user outputs and the loss, then gradients"
+
 
 @dataclass(frozen=True, slots=True)
 class TensorArgument:
@@ -267,9 +270,6 @@ OUTPUT_ORDER: Final[Mapping[OutputKind, int]] = MappingProxyType(
     }
 )
 """Kind -> its group; groups stand in this order. Within a group any order is right."""
-
-_INPUTS_EXPECTED = "expected tokens, then parameters, buffers, constants and custom objects, then user inputs"
-_OUTPUTS_EXPECTED = "expected tokens, then mutations, then user outputs and the loss, then gradients"
 
 
 def order_problems(inputs: Mapping[int, InputSpec], outputs: Mapping[int, OutputSpec], where: str) -> Iterator[Problem]:

@@ -44,6 +44,11 @@ from pt2kit.symbols.plain import to_str
 
 Numeric = Callable[[Sequence[Number]], Number]
 
+_Error = ExpressionError | LimitError
+# A part without a value is carried as the error that says why, and raised if the result needs it. A pair is the value
+# and the condition inside a Piecewise.
+_Result = Union[Number, _Error, tuple["_Result", "_Result"]]  # noqa: UP007 - names itself, so | has no left side yet
+
 
 def is_dense(args: Sequence[Number]) -> Number:
     """Return 1 if strides, the second half of the arguments, lay out sizes, the first half, without gap or overlap;
@@ -146,12 +151,6 @@ def _table() -> Mapping[str, Numeric]:
 
 
 NUMERIC: Mapping[str, Numeric] = _table()
-
-
-_Error = ExpressionError | LimitError
-# A part without a value is carried as the error that says why, and raised if the result needs it. A pair is the value
-# and the condition inside a Piecewise.
-_Result = Union[Number, _Error, tuple["_Result", "_Result"]]  # noqa: UP007 - names itself, so | has no left side yet
 
 
 def evaluate(expr: Expr, values: Mapping[str, int | float | bool], *, where: str = "") -> int | float | bool:

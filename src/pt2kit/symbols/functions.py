@@ -21,6 +21,11 @@ from pt2kit.symbols.expr import Call, Expr, Float, fail, quote
 Takes = Literal["number", "int", "bool", "same", "any", "pairs", "pair", "where", "ite"]
 Gives = Literal["number", "int", "float", "bool", "power", "first", "joined", "bits", "pair"]
 
+SREPR_DIGITS = 17
+STR_DIGITS = 15
+
+_NUMBER = r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
+
 
 class Function(NamedTuple):
     """Arguments and result of a function.
@@ -128,12 +133,6 @@ def check_arity(name: str, function: Function, count: int, where: str) -> None:
     if count < least or (most is not None and count > most):
         expected = f"at least {least}" if most is None else f"{least}" if least == most else f"{least} to {most}"
         fail(where, f"expected {expected} argument(s) of {name}, got {count}")
-
-
-SREPR_DIGITS = 17
-STR_DIGITS = 15
-
-_NUMBER = r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 
 
 def float_of(text: str, precision: int = 53, where: str = "") -> Float:

@@ -71,6 +71,16 @@ _NAMES: Mapping[str, Leaf] = MappingProxyType(
 )
 _NO_VALUES = frozenset({"nan", "zoo", "I", "E", "pi"})
 
+_OR, _AND, _RELATION, _BIT_OR, _BIT_XOR, _BIT_AND, _ADD, _MUL, _POW, _FUNCTION, _NOT, _ATOM = (
+    20, 30, 35, 36, 37, 38, 40, 50, 60, 70, 100, 1000,
+)  # fmt: skip
+_RELATIONS = {"GreaterThan": ">=", "LessThan": "<=", "StrictGreaterThan": ">", "StrictLessThan": "<"}
+_CHAINS = {"And": (" & ", _BIT_AND, _AND), "Or": (" | ", _BIT_OR, _OR), "Xor": (" ^ ", _BIT_XOR, 10)}
+_SHORT_NAMES = {"Equality": "Eq", "Unequality": "Ne"}
+_BINDING = {"Equality": _MUL, "Unequality": _MUL, "Mod": _MUL, "Max": _ATOM, "Min": _ATOM}
+_HALF = Rational(1, 2)
+_MINUS_HALF = Rational(-1, 2)
+
 
 def parse_str(
     text: str, *, where: str = "", assumptions: Assumptions = default_assumptions, limits: Limits = DEFAULT_LIMITS
@@ -197,17 +207,6 @@ class _Text(NamedTuple):
     precedence: int
     expr: Expr
     args: Sequence[_Text] = ()
-
-
-_OR, _AND, _RELATION, _BIT_OR, _BIT_XOR, _BIT_AND, _ADD, _MUL, _POW, _FUNCTION, _NOT, _ATOM = (
-    20, 30, 35, 36, 37, 38, 40, 50, 60, 70, 100, 1000,
-)  # fmt: skip
-_RELATIONS = {"GreaterThan": ">=", "LessThan": "<=", "StrictGreaterThan": ">", "StrictLessThan": "<"}
-_CHAINS = {"And": (" & ", _BIT_AND, _AND), "Or": (" | ", _BIT_OR, _OR), "Xor": (" ^ ", _BIT_XOR, 10)}
-_SHORT_NAMES = {"Equality": "Eq", "Unequality": "Ne"}
-_BINDING = {"Equality": _MUL, "Unequality": _MUL, "Mod": _MUL, "Max": _ATOM, "Min": _ATOM}
-_HALF = Rational(1, 2)
-_MINUS_HALF = Rational(-1, 2)
 
 
 def to_str(expr: Expr) -> str:

@@ -40,6 +40,8 @@ _LARGEST: Final = 1 << 512
 
 End: TypeAlias = "int | float"
 
+Terms: TypeAlias = "dict[Monomial, int]"
+
 
 class Undecided(Exception):
     """A size is compared, or used as a number, where its symbols leave the answer open."""
@@ -81,7 +83,6 @@ class Atom:
 
 Monomial: TypeAlias = "tuple[Atom, ...]"
 """Factors in the order of their keys, each as often as its power."""
-Terms: TypeAlias = "dict[Monomial, int]"
 
 
 class Polynomial:

@@ -33,6 +33,9 @@ AnyView: TypeAlias = TensorView | SparseView | QuantizedView | NestedView | Meta
 Progress: TypeAlias = Callable[[int, int], object]
 """Called with the bytes done and the bytes in all; the last call has them equal."""
 
+_DATE: Final = (1980, 1, 1, 0, 0, 0)
+_MODE: Final = 0o644 << 16
+
 
 def no_progress(done: int, total: int) -> None:
     """Ignore progress."""
@@ -97,10 +100,6 @@ class Reader:
         if self._left[storage] > 0:
             self._held[storage] = data
         return data
-
-
-_DATE: Final = (1980, 1, 1, 0, 0, 0)
-_MODE: Final = 0o644 << 16
 
 
 def to_npy(

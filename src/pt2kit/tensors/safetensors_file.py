@@ -37,6 +37,9 @@ from pt2kit.zip.source import Source, open_bytes, open_path
 _MISSING_TYPES: Final = frozenset({"complex32", "complex128"})
 """Element types that the format has no name for."""
 
+SUFFIXES = (".safetensors", ".json")
+"""Endings of the names of such files, and of indexes."""
+
 
 def to_safetensors(
     views: Mapping[str, AnyView],
@@ -190,10 +193,6 @@ def _spec(library: Any, tensor: TensorView, buffer: memoryview) -> Any:
     return library.TensorSpec(
         dtype=DTYPES[tensor.dtype].name, shape=list(tensor.sizes), data_ptr=data.ctypes.data, data_len=buffer.nbytes
     )
-
-
-SUFFIXES = (".safetensors", ".json")
-"""Endings of the names of such files, and of indexes."""
 
 
 def read_safetensors(path: str | os.PathLike[str]) -> dict[str, TensorView]:

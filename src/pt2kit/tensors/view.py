@@ -27,6 +27,8 @@ from pt2kit.zip.chosen_names import show_name
 if TYPE_CHECKING:
     from pt2kit.tensors.arrays import Array
 
+CPU = Device("cpu")
+
 
 class Storage:
     """The bytes under one or more tensors. Compares by identity: tied weights hold the same object.
@@ -71,9 +73,6 @@ class Storage:
 
     def __repr__(self) -> str:
         return f"Storage({self.record!r}, {self.nbytes} bytes)"
-
-
-CPU = Device("cpu")
 
 
 @dataclass(frozen=True, slots=True, repr=False)

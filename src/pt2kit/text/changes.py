@@ -42,6 +42,27 @@ AREAS: Final = (
 MARKS: Final = {"added": "+", "removed": "-", "modified": "~"}  # Read only.
 _DIGITS: Final = re.compile(r"\d+")
 
+Texts = tuple[ValueTexts, ValueTexts] | None
+
+CLASSES: Final = {"+": "added", "-": "removed", "~": "modified", "@": "place", "": "around"}
+OPEN: Final = 400
+"""Lines up to which a section is open from the start."""
+
+STYLE: Final = """
+:root { color-scheme: light dark; }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 100em; padding: 0 1em; }
+table { border-collapse: collapse; margin: 0 0 1em 1em; }
+td { padding: 0 1em 0 0; vertical-align: top; }
+td:first-child { opacity: .7; white-space: nowrap; }
+summary { cursor: pointer; font-weight: 600; }
+pre { font: 13px/1.45 ui-monospace, monospace; margin: .5em 0 1em; overflow-x: auto; }
+pre span { display: block; padding: 0 .5em; min-width: max-content; }
+.added { background: #2da44e33; }
+.removed { background: #cf222e33; }
+.modified { background: #bf870033; }
+.place { opacity: .7; margin-top: .8em; }
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -164,9 +185,6 @@ def _node_sections(changes: list[Change], pair: ModelPair, full: bool) -> Iterat
             yield Section(title, tuple(graph_lines(graph, by_graph[graph.path], texts, full)))
 
 
-Texts = tuple[ValueTexts, ValueTexts] | None
-
-
 def _listed(changes: list[Change], pair: ModelPair | None, full: bool) -> Iterator[Line]:
     """Yield changes one after another; similar ones, whose names differ in numbers alone, are folded."""
     texts = (ValueTexts(pair.old), ValueTexts(pair.new)) if pair is not None else None
@@ -218,26 +236,6 @@ def _short(change: Change, texts: Texts) -> str:
         return ""
     old, new = differences_text(change.details[0], texts)
     return f": {new if change.kind == 'added' else old}"
-
-
-CLASSES: Final = {"+": "added", "-": "removed", "~": "modified", "@": "place", "": "around"}
-OPEN: Final = 400
-"""Lines up to which a section is open from the start."""
-
-STYLE: Final = """
-:root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 100em; padding: 0 1em; }
-table { border-collapse: collapse; margin: 0 0 1em 1em; }
-td { padding: 0 1em 0 0; vertical-align: top; }
-td:first-child { opacity: .7; white-space: nowrap; }
-summary { cursor: pointer; font-weight: 600; }
-pre { font: 13px/1.45 ui-monospace, monospace; margin: .5em 0 1em; overflow-x: auto; }
-pre span { display: block; padding: 0 .5em; min-width: max-content; }
-.added { background: #2da44e33; }
-.removed { background: #cf222e33; }
-.modified { background: #bf870033; }
-.place { opacity: .7; margin-top: .8em; }
-"""
 
 
 def diff_html(diff: Diff) -> str:

@@ -16,6 +16,13 @@ from pt2kit.treespec.callsig import show_name
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
+WIDTH = 100
+"""Columns that a line of text should fit in."""
+_BREAK = re.compile(r"(?<=[,;]) ")
+
+_PLACES = (re.compile(r"  +(?=\S)"), re.compile(r"(?<=[,;]) +(?=\S)|(?<=->) "), re.compile(r" +(?=\S)"))
+"""Places to break a line, best first."""
+
 
 def bytes_text(count: int) -> str:
     """Return a number of bytes with a decimal unit: 31200 -> "31.2 kB"."""
@@ -41,11 +48,6 @@ def dotted(name: str) -> str:
 def value_name(name: str) -> str:
     """Return the name of a value: `%x`."""
     return f"%{show_name(name)}"
-
-
-WIDTH = 100
-"""Columns that a line of text should fit in."""
-_BREAK = re.compile(r"(?<=[,;]) ")
 
 
 def display_width(text: str) -> int:
@@ -97,10 +99,6 @@ def fit(line: str, width: int) -> Iterator[str]:
             indent = _column(rest, begin, place, width) or indent
         rest, begin = " " * indent + rest[place:].lstrip(" "), indent
     yield rest
-
-
-_PLACES = (re.compile(r"  +(?=\S)"), re.compile(r"(?<=[,;]) +(?=\S)|(?<=->) "), re.compile(r" +(?=\S)"))
-"""Places to break a line, best first."""
 
 
 def _column(line: str, begin: int, place: int, width: int) -> int:

@@ -50,6 +50,9 @@ _KINDS = {
     "user_input_mutation": "new value of input",
 }
 
+MAX_SPEC: Final = 10_000
+"""Characters of a tree of inputs or outputs."""
+
 
 def program_lines(program: ExportedProgram) -> Iterator[str]:
     """Yield the program as text, a line at a time. Linear; only the current line is held in memory."""
@@ -151,10 +154,6 @@ def _together(
 ) -> Iterator[tuple[Argument, InputSpec | OutputSpec | None]]:
     for position, argument in enumerate(arguments):
         yield argument, specs[position] if position < len(specs) else None
-
-
-MAX_SPEC: Final = 10_000
-"""Characters of a tree of inputs or outputs."""
 
 
 def whole_lines(package: Package) -> Iterator[str]:

@@ -23,6 +23,8 @@ MAX_PARAMETERS = 30
 MAX_LISTED = 6
 MAX_CHARACTERS = 300
 
+_SHORT = {row.name: row.short for row in DTYPES.values()}
+
 
 def summary_lines(summary: Summary, width: int = WIDTH, columns: int | None = None) -> Iterator[str]:
     """Yield the summary of a file, line by line.
@@ -167,9 +169,6 @@ def _elements(amount: Amount) -> str:
 
 def _types(dtypes: Mapping[str, Amount]) -> str:
     return ", ".join(f"{_SHORT.get(name, name)} {bytes_text(amount.bytes)}" for name, amount in dtypes.items())
-
-
-_SHORT = {row.name: row.short for row in DTYPES.values()}
 
 
 def _operators(model: ModelSummary, width: int) -> Iterator[str]:

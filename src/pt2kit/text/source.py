@@ -59,6 +59,8 @@ OUTPUT_WORDS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
+_INDENT: Final = "  "
+
 
 def input_spec(kind: str, argument: schema.Argument, rest: Sequence[Any]) -> schema.InputSpec:
     """Return the spec of an input of the graph.
@@ -115,9 +117,6 @@ def constant_value(value: Any) -> schema.ConstantValue:
             made: schema.ConstantValue = schema.ConstantValue.create(**{arm: value})
             return made
     return schema.ConstantValue(as_string=value)
-
-
-_INDENT: Final = "  "
 
 
 def print_program(program: schema.ExportedProgram) -> str:

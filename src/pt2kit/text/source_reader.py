@@ -34,6 +34,16 @@ _UNKNOWN: Final = object()
 _SHORT: Final = {row.short: number for number, row in DTYPES.items()}
 """Short name of an element type -> the type."""
 
+_HEADERS: Final[Mapping[str, Callable[[Reader], Any]]] = MappingProxyType(
+    {
+        "opset": lambda reader: reader.integer(),
+        "range": lambda reader: reader.range(),
+        "metadata": lambda reader: reader.string(),
+        "namedtuple": lambda reader: schema.NamedTupleDef(reader.listed("[", "]", reader.string)),
+    }
+)
+"""Word of the head that is followed by a name -> what reads the rest of the line."""
+
 
 def parse(text: str, where: str = "text") -> schema.ExportedProgram:
     """Read a program from its text form.
@@ -459,17 +469,6 @@ class Reader(Tokens):
             made: Argument = Argument.create(**{f"{arm}s": [item.value for item in items]})
             return made
         return self.fail("a list of values, numbers or texts of one kind", back=1)
-
-
-_HEADERS: Final[Mapping[str, Callable[[Reader], Any]]] = MappingProxyType(
-    {
-        "opset": lambda reader: reader.integer(),
-        "range": lambda reader: reader.range(),
-        "metadata": lambda reader: reader.string(),
-        "namedtuple": lambda reader: schema.NamedTupleDef(reader.listed("[", "]", reader.string)),
-    }
-)
-"""Word of the head that is followed by a name -> what reads the rest of the line."""
 
 
 # Words with brackets and the arguments that they stand for, such as `sym_ints(%s, 3)`.

@@ -29,6 +29,9 @@ from pt2kit.text.format import dotted
 from pt2kit.text.tensor_totals import NOTHING, Amount, TensorGroup, amount_of, group_of, stored_bytes, sum_of
 from pt2kit.text.values import CallSummary, ValueTexts, summarize_call
 
+_MUTATIONS = {"buffer_mutation": "buffer", "parameter_mutation": "parameter", "user_input_mutation": "input"}
+_GRADIENTS = {"gradient_to_parameter": "parameter", "gradient_to_user_input": "input"}
+
 
 @dataclass(frozen=True, slots=True)
 class ModuleSummary:
@@ -270,8 +273,6 @@ def summarize_model(package: Package, model: str, *, oldest: bool = False) -> Mo
     )
 
 
-_MUTATIONS = {"buffer_mutation": "buffer", "parameter_mutation": "parameter", "user_input_mutation": "input"}
-_GRADIENTS = {"gradient_to_parameter": "parameter", "gradient_to_user_input": "input"}
 _NO_CHANGE = frozenset(("detach_", "requires_grad_"))
 
 

@@ -41,6 +41,10 @@ from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.text.format import WIDTH, value_name
 from pt2kit.treespec.callsig import show_name
 
+MAX_DEPTH = 32
+MAX_STRING = 80
+_PLAIN = {"as_int": "int", "as_float": "float", "as_bool": "bool", "as_string": "str"}
+
 
 class ValueTexts:
     """Describes the values of one program; each distinct expression is parsed once.
@@ -126,11 +130,6 @@ def device_text(device: Device) -> str:
 def custom_object_text(custom: CustomObjArgument) -> str:
     """Return the class of a custom object."""
     return f"object {printable(custom.class_fqn)}"
-
-
-MAX_DEPTH = 32
-MAX_STRING = 80
-_PLAIN = {"as_int": "int", "as_float": "float", "as_bool": "bool", "as_string": "str"}
 
 
 def argument_text(argument: Argument | ConstantValue, depth: int = 0) -> str:

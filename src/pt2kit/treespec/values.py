@@ -40,6 +40,18 @@ from pt2kit.treespec.spec import TreeSpec, fold, inner_context, leaf_count
 
 T = TypeVar("T")
 
+Expand = Callable[[str, object], "Sequence[object] | None"]
+"""(type name of the spec, value) -> the value's children in the spec's order, or None if it is not of that type."""
+
+_FACTORIES = {f"builtins.{kind.__name__}": kind for kind in (bool, bytes, dict, float, int, list, set, str, tuple)}
+_SEQUENCE_TYPES: dict[str, type] = {
+    "builtins.tuple": tuple,
+    "torch.Size": tuple,
+    "builtins.list": list,
+    "torch.fx.immutable_collections.immutable_list": list,
+    DEQUE: deque,
+}
+
 
 def stand_in(name: str, names: Sequence[str], where: str = "treespec") -> type[tuple[object, ...]]:
     """Return a new named tuple class as a placeholder for one that cannot be imported.
@@ -106,19 +118,6 @@ def _is_field(name: str) -> bool:
 def _listed(names: Sequence[object]) -> str:
     shown = ", ".join(printable(name if isinstance(name, str) else repr(name), 40) for name in names[:12])
     return f"({shown}, ... {len(names)} in all)" if len(names) > 12 else f"({shown})"
-
-
-Expand = Callable[[str, object], "Sequence[object] | None"]
-"""(type name of the spec, value) -> the value's children in the spec's order, or None if it is not of that type."""
-
-_FACTORIES = {f"builtins.{kind.__name__}": kind for kind in (bool, bytes, dict, float, int, list, set, str, tuple)}
-_SEQUENCE_TYPES: dict[str, type] = {
-    "builtins.tuple": tuple,
-    "torch.Size": tuple,
-    "builtins.list": list,
-    "torch.fx.immutable_collections.immutable_list": list,
-    DEQUE: deque,
-}
 
 
 @dataclass(frozen=True, slots=True)

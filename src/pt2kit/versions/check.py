@@ -41,6 +41,9 @@ _KINDS: Final[Mapping[str, type]] = MappingProxyType(
     {"str": str, "int": int, "float": float, "bool": bool, "bytes": str}
 )
 
+Cause = Literal["unknown key", "missing key", "type", "arm", "arms", "member"]
+_LONGEST: Final = 80
+
 
 def canonical_type(type_name: str, field: Field) -> Type:
     """Return the type of a field in a canonical tree: the table's, except for the ends of a range."""
@@ -185,10 +188,6 @@ SCALARS: Final[Mapping[str, Predicate]] = MappingProxyType(
     }
 )
 """Scalar type -> whether a value is one."""
-
-
-Cause = Literal["unknown key", "missing key", "type", "arm", "arms", "member"]
-_LONGEST: Final = 80
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,17 @@ MAX_ITEMS: Final = 200
 
 MAX_ARGUMENT: Final = 4000
 
+MAX_ROWS: Final = 20_000
+"""Rows of one table that are sent; the last one says how many are left out."""
+
+_NAMES: Final = ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name", "user_input_name", "name")
+
+Row = tuple[str, ...]
+
+NODE: Final = re.compile(r"(?:.*)\.nodes\[\d+\]", re.DOTALL)
+VALUE: Final = re.compile(r"_values(?:\.([\w$]+)|\[['\"](.+?)['\"]\])")
+ROOT: Final = "$.graph_module.graph"
+
 
 @dataclass(frozen=True, slots=True)
 class ValueDetail:
@@ -174,14 +185,6 @@ def _is_read(key: str, text: str) -> bool:
     return key == "nn_module_stack" and lenient(parse_module_stack, text) is not None
 
 
-MAX_ROWS: Final = 20_000
-"""Rows of one table that are sent; the last one says how many are left out."""
-
-_NAMES: Final = ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name", "user_input_name", "name")
-
-Row = tuple[str, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class Facts:
     """The facts of a program as a whole.
@@ -292,11 +295,6 @@ def _tree(program: ExportedProgram, texts: ValueTexts) -> Iterator[tuple[int, st
         for depth, key, _, node in tree_rows(treespec.parse(text, title), title, fields):
             kind = next(leaves, "?") if node.is_leaf else printable((node.type or "").removeprefix("builtins."))
             yield depth, printable(key, MAX_TEXT), kind
-
-
-NODE: Final = re.compile(r"(?:.*)\.nodes\[\d+\]", re.DOTALL)
-VALUE: Final = re.compile(r"_values(?:\.([\w$]+)|\[['\"](.+?)['\"]\])")
-ROOT: Final = "$.graph_module.graph"
 
 
 @dataclass(frozen=True, slots=True)

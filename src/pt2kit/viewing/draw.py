@@ -72,6 +72,9 @@ CALLER: Final = frozenset({"user_input", "constant_input", "user_output", "loss_
 
 CONSTANTS: Final = frozenset({"as_int", "as_float", "as_bool", "as_string", "as_none"})
 
+Data = Mapping[str, Mapping[str, float]]
+"""Name of a column -> name of a node -> its number."""
+
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
@@ -336,10 +339,6 @@ def _output_name(argument: Argument, spec: OutputSpec | None, position: int) -> 
     fields = ("buffer_name", "parameter_name", "user_input_name")
     target = next((getattr(spec.value, key) for key in fields if hasattr(spec.value, key)), "") if spec else ""
     return target or next(arguments(argument), f"output {position}")
-
-
-Data = Mapping[str, Mapping[str, float]]
-"""Name of a column -> name of a node -> its number."""
 
 
 def node_costs(package: Package, model: str, drawing: Drawing) -> dict[str, list[int | None]]:

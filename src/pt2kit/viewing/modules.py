@@ -31,6 +31,14 @@ from pt2kit.viewing.columns import MODULE, OPERATION, REPEAT, Pairs, Picture, Te
 
 REPEATED_CALL: Final = re.compile(r"@\d+(?=\W*$)")
 
+MIN_NODES: Final = 3
+"""Calls in a module from which on two of them in a row are worth a box of their own; of smaller ones it takes four."""
+
+MIN_SMALL: Final = 4
+_NAMES: Final = re.compile(rb'"(as_)?name":"(?:[^"\\]|\\.)*"')
+
+Shape = tuple[Any, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class ModuleCall:
@@ -127,15 +135,6 @@ def _while_equal(pairs: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         if a != b:
             return
         yield a, b
-
-
-MIN_NODES: Final = 3
-"""Calls in a module from which on two of them in a row are worth a box of their own; of smaller ones it takes four."""
-
-MIN_SMALL: Final = 4
-_NAMES: Final = re.compile(rb'"(as_)?name":"(?:[^"\\]|\\.)*"')
-
-Shape = tuple[Any, ...]
 
 
 class Calls:

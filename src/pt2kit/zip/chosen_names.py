@@ -24,6 +24,12 @@ from pt2kit.messages import PRINTED, listed, quote
 PLAIN_NAME: Final = re.compile(r"\.?[\w-][\w.-]*(?:/\.?[\w-][\w.-]*)*", re.ASCII)
 """Most names there are: components of letters, digits and the like, with at most one dot in front."""
 
+_SHOWN: Final = 10
+_LONGEST: Final = 255
+# Windows treats these as devices in any folder and with any ending, also with superscript digits.
+_DEVICE: Final = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?=$|[ .:])", re.IGNORECASE)
+_FORBIDDEN: Final = re.compile(r'[<>:"|?*]')
+
 
 def name_problem(name: str) -> str | None:
     """Return a description of what makes `name` unfit for a record, or None if nothing does (rule A6)."""
@@ -93,13 +99,6 @@ def collision_key(name: str) -> str:
 def show_name(name: str) -> str:
     """Return a record's name for messages: quoted and escaped if it has unprintable characters, cut if it is long."""
     return name if len(name) <= PRINTED and name.isprintable() else quote(name, PRINTED)
-
-
-_SHOWN: Final = 10
-_LONGEST: Final = 255
-# Windows treats these as devices in any folder and with any ending, also with superscript digits.
-_DEVICE: Final = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?=$|[ .:])", re.IGNORECASE)
-_FORBIDDEN: Final = re.compile(r'[<>:"|?*]')
 
 
 def paths_below(

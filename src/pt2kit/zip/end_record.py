@@ -75,6 +75,9 @@ MAX_EXTRA: Final = 0xFFFF
 DESCRIPTOR_LENGTHS: Final = (12, 16, 20, 24)
 """With 32-bit or 64-bit sizes, without or with a signature."""
 
+_TAIL: Final = END.size + MAX16
+"""Bytes from the end of the file that can hold the end record: it, and the longest comment after it."""
+
 
 def split_extra(extra: bytes) -> list[tuple[int, bytes]] | None:
     """Split an extra field into its (id, data) parts; None if it does not divide into whole parts."""
@@ -114,10 +117,6 @@ def descriptor_forms(crc32: int, compressed_size: int, size: int) -> tuple[bytes
         forms.append(struct.pack("<3I", crc32, compressed_size, size))
     forms.append(struct.pack("<I2Q", crc32, compressed_size, size))
     return tuple(form for short in forms for form in (short, DESCRIPTOR_SIGNATURE + short))
-
-
-_TAIL: Final = END.size + MAX16
-"""Bytes from the end of the file that can hold the end record: it, and the longest comment after it."""
 
 
 @dataclass(frozen=True, slots=True)

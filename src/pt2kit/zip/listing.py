@@ -20,6 +20,11 @@ FileLike: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview |
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+(?:://|::)")
 
+SUFFIX: Final = ".pt2"
+"""Ending of the files to list in a folder; files that are named may have any ending."""
+
+_MAGIC: Final = frozenset("*?[")
+
 
 def is_url(path: str) -> bool:
     """Return whether a text is a URL ("s3://…", "zip://…::…") and no path."""
@@ -70,12 +75,6 @@ def open_source(
     if hasattr(file, "read"):
         return open_file_object(file, name=name, max_stream_bytes=max_stream_bytes)
     raise TypeError(f"expected a path, a URL, bytes or a binary file object, got {type(file).__name__}")
-
-
-SUFFIX: Final = ".pt2"
-"""Ending of the files to list in a folder; files that are named may have any ending."""
-
-_MAGIC: Final = frozenset("*?[")
 
 
 def list_files(targets: Iterable[str], *, suffix: str = SUFFIX) -> list[str]:

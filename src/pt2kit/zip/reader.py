@@ -33,6 +33,9 @@ from pt2kit.zip.source import Source, read_into
 _IN: Final = 64 * KIB
 _OUT: Final = MIB
 
+_PADDING_GUESS: Final = 128
+"""Bytes of extra fields fetched with a remote record's header: torch pads a header by at most 67, and adds up to 28."""
+
 
 def inflate(where: str, data: memoryview, size: int) -> memoryview:
     """Inflate raw deflate data.
@@ -75,10 +78,6 @@ def inflate(where: str, data: memoryview, size: int) -> memoryview:
             f"{where}: expected {size} bytes from {data.nbytes} deflated ones, got {done} {end}", rule="A15"
         )
     return memoryview(out).toreadonly()
-
-
-_PADDING_GUESS: Final = 128
-"""Bytes of extra fields fetched with a remote record's header: torch pads a header by at most 67, and adds up to 28."""
 
 
 class Archive:

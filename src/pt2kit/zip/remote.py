@@ -39,6 +39,22 @@ MAX_UNKNOWN_BYTES: Final = 256 * MIB
 _PIECE: Final = 256 << 10
 _LOG: Final = logging.getLogger(__name__)
 
+TAIL_BYTES: Final = 66 * KIB
+"""Bytes of the end to fetch in the first request: room for the longest comment and, usually, the whole directory."""
+
+_AT_ONCE: Final = frozenset(("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oci", "oss", "hf"))
+"""Object stores: an object is there when all of it was sent."""
+
+_STATES: Final = (
+    *("ETag", "etag", "e_tag", "checksum", "md5Hash", "md5", "Content-MD5", "content_md5", "Digest", "sha256"),
+    *("xet_hash", "blob_id", "LastModified", "last_modified", "Last-Modified", "updated", "modified", "mtime"),
+    *("created",),
+)
+"""Names that file systems use for a checksum of a file, or the time of its last change, in the order of preference."""
+
+Fetch = Callable[[int, int], bytes]
+"""(start, end) -> the bytes of that range."""
+
 
 class _TooLongError(Exception):
     """A body is longer than it may be."""
@@ -189,23 +205,6 @@ class HttpFile:
         if answer.url.host != self._host:
             _LOG.warning("%s: the server redirects to another host, %s", self._shown, answer.url.host)
             self._host = answer.url.host
-
-
-TAIL_BYTES: Final = 66 * KIB
-"""Bytes of the end to fetch in the first request: room for the longest comment and, usually, the whole directory."""
-
-_AT_ONCE: Final = frozenset(("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oci", "oss", "hf"))
-"""Object stores: an object is there when all of it was sent."""
-
-_STATES: Final = (
-    *("ETag", "etag", "e_tag", "checksum", "md5Hash", "md5", "Content-MD5", "content_md5", "Digest", "sha256"),
-    *("xet_hash", "blob_id", "LastModified", "last_modified", "Last-Modified", "updated", "modified", "mtime"),
-    *("created",),
-)
-"""Names that file systems use for a checksum of a file, or the time of its last change, in the order of preference."""
-
-Fetch = Callable[[int, int], bytes]
-"""(start, end) -> the bytes of that range."""
 
 
 class RemoteSource:

@@ -43,6 +43,14 @@ from pt2kit.schema import operators
 WHERE: Final = "$.graph_module"
 _LOG: Final = logging.getLogger(__name__)
 
+SHOWN: Final = 20
+_OWN: Final = frozenset({"aten", "prims", "higher_order", "quantized"})
+
+_CONTAINER: Final = "the container type "
+
+_PRINT: Final = "torch.ops.aten._print.default"
+_FORMAT: Final = f"{HIGHER_ORDER}print"
+
 
 @dataclass(frozen=True, slots=True)
 class Checked:
@@ -221,9 +229,7 @@ def _check_layout(value: Any, meta: schema.TensorMeta | None, where: str) -> Non
         raise UnsupportedError(f"{where}: layout: expected {meta.layout.name} as in the graph, got {value.layout}")
 
 
-SHOWN: Final = 20
 _SCRIPT_CLASS: Final = re.compile(r"__torch__\.torch\.classes\.(\w+)\.(\w+)", re.ASCII)
-_OWN: Final = frozenset({"aten", "prims", "higher_order", "quantized"})
 
 
 def raise_missing(operators: Mapping[str, str], types: Iterable[str], classes: Iterable[str]) -> None:
@@ -261,7 +267,6 @@ def missing_classes(scopes: Iterable[Scope]) -> Iterator[str]:
                 yield custom.class_fqn
 
 
-_CONTAINER: Final = "the container type "
 _ENUM: Final = "the enum class "
 
 
@@ -287,10 +292,6 @@ def _advice(operators: Mapping[str, str], types: list[str], classes: list[str]) 
     if any(not text.startswith((_CONTAINER, _ENUM)) for text in types):
         advice.append("Factories of a defaultdict can be containers and numbers of Python only.")
     return " ".join([*advice, _modules(types)]).strip()
-
-
-_PRINT: Final = "torch.ops.aten._print.default"
-_FORMAT: Final = f"{HIGHER_ORDER}print"
 
 
 def check_printing(scope: Scope) -> None:

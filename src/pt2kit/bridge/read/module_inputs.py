@@ -32,6 +32,9 @@ from pt2kit.errors import LimitError, Pt2Error, SchemaError, UnsupportedError
 from pt2kit.symbols.guards import parse_guard
 from pt2kit.treespec.spec import TreeSpec
 
+_LOG: Final = logging.getLogger(__name__)
+RULE: Final = "X4"
+
 
 class Prototype:
     """Replaces the original module in the context of a spec, as torch's own prototype does once that is gone.
@@ -112,10 +115,6 @@ def module_context(node: TreeSpec, kind: type[torch.nn.Module], where: str) -> l
     if len(keys) != len(node.children):
         raise SchemaError(f"{where}: {node.type}: expected {len(keys)} tensors, got {len(node.children)}")
     return [list(keys), Prototype(kind)]
-
-
-_LOG: Final = logging.getLogger(__name__)
-RULE: Final = "X4"
 
 
 def check_guards(guards: Sequence[str], where: str = "$.guards_code") -> list[str]:

@@ -59,6 +59,20 @@ _TENSORS = (
     data.PickledTensor, data.SparseTensor, data.QuantizedTensor, data.NestedTensor, data.MetaTensor, data.DeviceTensor
 )  # fmt: skip
 
+_CONTAINERS: Final[Mapping[type, Callable[[Any, Callable[[Any], Any]], Any]]] = MappingProxyType(
+    {
+        list: lambda value, live: [live(item) for item in value],
+        tuple: lambda value, live: tuple(live(item) for item in value),
+        set: lambda value, live: {live(item) for item in value},
+        frozenset: lambda value, live: frozenset(live(item) for item in value),
+        dict: lambda value, live: {live(key): live(item) for key, item in value.items()},
+    }
+)
+
+_SHOWN: Final = 20
+RULE: Final = "P15"
+"""Rule of payloads that take code to rebuild; in `trust=` it allows all of them."""
+
 
 class PickledValues:
     """Makes the live values of one payload; tensors that share a storage there share it here.
@@ -115,17 +129,6 @@ class PickledValues:
         meta = codec.decode(text, schema.TensorMeta, self._where).value
         fake = self._values.tensor(meta, self._where)
         return torch.nn.Parameter(fake, requires_grad=meta.requires_grad) if is_param else fake
-
-
-_CONTAINERS: Final[Mapping[type, Callable[[Any, Callable[[Any], Any]], Any]]] = MappingProxyType(
-    {
-        list: lambda value, live: [live(item) for item in value],
-        tuple: lambda value, live: tuple(live(item) for item in value),
-        set: lambda value, live: {live(item) for item in value},
-        frozenset: lambda value, live: frozenset(live(item) for item in value),
-        dict: lambda value, live: {live(key): live(item) for key, item in value.items()},
-    }
-)
 
 
 def _describe(value: Any) -> str:
@@ -200,11 +203,6 @@ def _find(name: str, where: str) -> Any:
         raise UnsupportedError(
             f"{where}: expected torchao with {name}, got {error}; install torchao 0.13 or later, or pass other weights"
         ) from None
-
-
-_SHOWN: Final = 20
-RULE: Final = "P15"
-"""Rule of payloads that take code to rebuild; in `trust=` it allows all of them."""
 
 
 def load_trusted(payload: OpaquePayload, trust: Set[str], devices: Devices | None = None) -> Any:

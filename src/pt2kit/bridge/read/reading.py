@@ -44,6 +44,8 @@ _ALONE: Final = 4 * PIECE
 Fill: TypeAlias = "Callable[[int, memoryview], None]"
 """(start, buffer) -> fills the buffer with the bytes from there on."""
 
+_Error = TypeVar("_Error", bound=Pt2Error)
+
 
 def read_storages(archive: Archive, buffers: Mapping[Storage, memoryview]) -> None:
     """Fill the memory of several storages with their bytes, and compare those with their checksums.
@@ -290,9 +292,6 @@ class MappedFiles:
 def _stamp(descriptor: int) -> tuple[int, int, int]:
     status = os.fstat(descriptor)
     return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-_Error = TypeVar("_Error", bound=Pt2Error)
 
 
 def trusted(trust: Sequence[str] | Set[str]) -> frozenset[str]:

@@ -37,6 +37,14 @@ from pt2kit.zip.source import Source
 Moves: TypeAlias = "torch.device | str | int | Mapping[str, torch.device | str | int] | None"
 """Devices that a caller may request: one for everything, a table, or None to change nothing."""
 
+ALIGNMENT: Final = 64
+"""Required alignment of a storage's address to be used in place, in bytes: that of torch's own allocator."""
+
+READ_BYTES: Final = 64 << 20
+"""Bytes of weights that `load_module` reads into memory; it maps those beyond."""
+
+_HERE: Final = torch.device("cpu")
+
 
 class Devices:
     """Maps stored devices to live ones, for the tensors of one program.
@@ -122,15 +130,6 @@ def _device(given: torch.device | str | int) -> torch.device:
         return torch.device(given)
     except (RuntimeError, TypeError) as error:
         raise UnsupportedError(f"device: expected a device that torch knows, got {given!r}") from error
-
-
-ALIGNMENT: Final = 64
-"""Required alignment of a storage's address to be used in place, in bytes: that of torch's own allocator."""
-
-READ_BYTES: Final = 64 << 20
-"""Bytes of weights that `load_module` reads into memory; it maps those beyond."""
-
-_HERE: Final = torch.device("cpu")
 
 
 class Tensors:

@@ -40,6 +40,21 @@ _FACTORIES: Final[Mapping[str, Any]] = MappingProxyType(
     | {"collections.defaultdict": collections.defaultdict}
 )
 
+WHERE = "$.graph_module.module_call_graph"
+
+Specs = tuple[treespec.TreeSpec, ...]
+"""in_spec and out_spec of an entry; () for one without signature."""
+
+_NAMED: Final[Mapping[type, Callable[..., Any]]] = MappingProxyType(
+    {
+        twin.TensorArgument: live.TensorArgument,
+        twin.TokenArgument: live.TokenArgument,
+        twin.SymIntArgument: live.SymIntArgument,
+        twin.SymFloatArgument: live.SymFloatArgument,
+        twin.SymBoolArgument: live.SymBoolArgument,
+    }
+)
+
 
 class TreeSpecs:
     """Builds the live specs of one program; one placeholder class per named tuple.
@@ -192,13 +207,6 @@ def registered_namedtuples() -> dict[str, str]:
     return {name: registered.pop() for name, registered in names_by_class.items() if len(registered) == 1}
 
 
-WHERE = "$.graph_module.module_call_graph"
-
-
-Specs = tuple[treespec.TreeSpec, ...]
-"""in_spec and out_spec of an entry; () for one without signature."""
-
-
 def parse_specs(entries: Sequence[schema.ModuleCallEntry], signature: twin.ExportGraphSignature) -> list[Specs]:
     """Return the tree specs of every entry, as data, and check that they fit.
 
@@ -280,17 +288,6 @@ def _entry(entry: schema.ModuleCallEntry, specs: Specs, live_specs: TreeSpecs, w
             forward_arg_names=list(call.forward_arg_names) if call.forward_arg_names else None,
         ),
     )
-
-
-_NAMED: Final[Mapping[type, Callable[..., Any]]] = MappingProxyType(
-    {
-        twin.TensorArgument: live.TensorArgument,
-        twin.TokenArgument: live.TokenArgument,
-        twin.SymIntArgument: live.SymIntArgument,
-        twin.SymFloatArgument: live.SymFloatArgument,
-        twin.SymBoolArgument: live.SymBoolArgument,
-    }
-)
 
 
 def live_signature(signature: twin.ExportGraphSignature) -> live.ExportGraphSignature:

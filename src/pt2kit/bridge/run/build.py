@@ -42,6 +42,8 @@ _MUTATIONS: Final = (OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION, 
 _OWN: Final = ("torch.ops.aten.", "torch.ops.prims.")
 _EFFECTS: Final = "torch.ops.higher_order.with_effects"
 
+Path = tuple[Any, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Tables(Shared):
@@ -193,9 +195,6 @@ def _inputs(signature: twin.ExportGraphSignature) -> Mapping[tuple[bool, str | N
         is_user = spec.kind is InputKind.USER_INPUT
         inputs[is_user, spec.arg.name if is_user else spec.target] = Value(number)
     return inputs
-
-
-Path = tuple[Any, ...]
 
 
 def convention_of(program: schema.ExportedProgram, checked: Checked, call: Any, examples: Any) -> Convention:

@@ -39,6 +39,10 @@ _PLAIN: Final = (
 _ORIGINALS: Final = "__pt2kit_operator__"
 _SHOWN: Final = 120
 
+_ZEROS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
+    {"default": torch.ops.aten.zeros.default, "out": torch.ops.aten.zeros.out}
+)
+
 
 def original(target: Callable[..., Any]) -> Callable[..., Any]:
     """Return the operator that a validated call replaces; any other callable is returned unchanged."""
@@ -84,11 +88,6 @@ def validated(
 def _named(function: Callable[..., Any], target: Callable[..., Any]) -> Callable[..., Any]:
     setattr(function, _ORIGINALS, target)
     return function
-
-
-_ZEROS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
-    {"default": torch.ops.aten.zeros.default, "out": torch.ops.aten.zeros.out}
-)
 
 
 def _aliased(target: Callable[..., Any]) -> Callable[..., Any]:

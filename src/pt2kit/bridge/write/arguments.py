@@ -34,6 +34,15 @@ from pt2kit.schema import (
     TensorArgument,
 )
 
+_PLAIN = {bool: "as_bools", int: "as_ints", float: "as_floats", str: "as_strings"}
+_EMPTY = {kind.__name__: arm for kind, arm in _PLAIN.items()} | {
+    "number": "as_ints",
+    "Tensor": "as_tensors",
+    "int[]": "as_int_lists",
+    "float[]": "as_float_lists",
+    "Tensor[]": "as_nested_tensors",
+}
+
 
 def write_argument(value: Any, scope: Scope, element: str | None = None) -> Argument:
     """Write one argument.
@@ -135,16 +144,6 @@ _BY_TYPE: dict[type, Callable[[Any, Scope], Argument]] = {
     torch.device: lambda value, scope: Argument(as_device=scope.shared.values.device(value)),
     torch.memory_format: lambda value, _: Argument(as_memory_format=to_schema(value)),
     torch.layout: lambda value, _: Argument(as_layout=to_schema(value)),
-}
-
-
-_PLAIN = {bool: "as_bools", int: "as_ints", float: "as_floats", str: "as_strings"}
-_EMPTY = {kind.__name__: arm for kind, arm in _PLAIN.items()} | {
-    "number": "as_ints",
-    "Tensor": "as_tensors",
-    "int[]": "as_int_lists",
-    "float[]": "as_float_lists",
-    "Tensor[]": "as_nested_tensors",
 }
 
 

@@ -32,6 +32,21 @@ _ASSERTIONS: Final = frozenset(
 _MODES: Final = ("torch._functorch.", "torch._C.", "torch.amp.", "export.")
 """Beginnings of the names of functions that open or close a region, or mark one."""
 
+_VIEWS: Final = frozenset(
+    (
+        *(
+            "alias.default",
+            "view.default",
+            "reshape.default",
+            "expand.default",
+            "permute.default",
+            "contiguous.default",
+        ),
+        *("slice.Tensor", "squeeze.default", "squeeze.dim", "flatten.using_ints", "to.dtype", "to.device"),
+        *("to.dtype_layout", "type_as.default", "transpose.int"),
+    )
+)
+
 
 def has_effect(node: Node) -> bool:
     """Return whether a node may do more than compute its results: write, draw random numbers, assert, switch a mode."""
@@ -234,19 +249,3 @@ def _adds_nothing(name: str, numbers: Mapping[str, Any], dtype: schema.ScalarTyp
     if not DTYPES[dtype].has_gradient:
         return True
     return (math.copysign(1.0, other) < 0) is name.startswith("add")
-
-
-_VIEWS: Final = frozenset(
-    (
-        *(
-            "alias.default",
-            "view.default",
-            "reshape.default",
-            "expand.default",
-            "permute.default",
-            "contiguous.default",
-        ),
-        *("slice.Tensor", "squeeze.default", "squeeze.dim", "flatten.using_ints", "to.dtype", "to.device"),
-        *("to.dtype_layout", "type_as.default", "transpose.int"),
-    )
-)

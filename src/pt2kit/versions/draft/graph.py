@@ -31,33 +31,6 @@ from pt2kit.versions.line.hop_names import is_higher_order
 
 _PREFIX: Final = "torch.ops."
 
-
-def positional_names(target: str) -> tuple[str, ...] | None:
-    """Return the names of an operator's positional arguments in order ("torch.ops.aten.add.Tensor": self, other).
-
-    Returns:
-        None for an operator that is not in the list.
-    """
-    name = target.removeprefix(_PREFIX)
-    return _table().get(name, _table().get(f"{name}[]"))
-
-
-def returns_list(target: str) -> bool:
-    """Return whether an operator's one result is a list of tensors ("torch.ops.aten.split.Tensor")."""
-    return f"{target.removeprefix(_PREFIX)}[]" in _table()
-
-
-# A file of the package, which never changes; read when a draft program is.
-@functools.cache
-def _table() -> Mapping[str, tuple[str, ...]]:
-    text = (files("pt2kit.versions") / "operator_arguments.txt").read_text(encoding="utf-8")
-    names_by_operator: dict[str, tuple[str, ...]] = {}
-    for line in text.splitlines():
-        names, _, operators = line.partition("\t")
-        names_by_operator |= dict.fromkeys(operators.split(), tuple(names.split()))
-    return MappingProxyType(names_by_operator)
-
-
 Graph = dict[str, Any]
 Argument = dict[str, Any]
 
@@ -93,6 +66,32 @@ _SAME: Final = frozenset(
 
 UpgradeBranch = Callable[[dict[str, Any], Path], Graph]
 DowngradeBranch = Callable[[str, Graph, Path], dict[str, Any]]
+
+
+def positional_names(target: str) -> tuple[str, ...] | None:
+    """Return the names of an operator's positional arguments in order ("torch.ops.aten.add.Tensor": self, other).
+
+    Returns:
+        None for an operator that is not in the list.
+    """
+    name = target.removeprefix(_PREFIX)
+    return _table().get(name, _table().get(f"{name}[]"))
+
+
+def returns_list(target: str) -> bool:
+    """Return whether an operator's one result is a list of tensors ("torch.ops.aten.split.Tensor")."""
+    return f"{target.removeprefix(_PREFIX)}[]" in _table()
+
+
+# A file of the package, which never changes; read when a draft program is.
+@functools.cache
+def _table() -> Mapping[str, tuple[str, ...]]:
+    text = (files("pt2kit.versions") / "operator_arguments.txt").read_text(encoding="utf-8")
+    names_by_operator: dict[str, tuple[str, ...]] = {}
+    for line in text.splitlines():
+        names, _, operators = line.partition("\t")
+        names_by_operator |= dict.fromkeys(operators.split(), tuple(names.split()))
+    return MappingProxyType(names_by_operator)
 
 
 def upgrade_meta(meta: Mapping[str, Any]) -> dict[str, Any]:

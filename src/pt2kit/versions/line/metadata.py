@@ -27,6 +27,8 @@ from pt2kit.versions.rewrite import rewrite
 
 Metadata = dict[str, str]
 
+_KEY = "co_fileinfo_ordered_list"
+
 
 def from_2_1(metadata: Metadata) -> Metadata:
     """Return the metadata of a node of 2.1, as 2.2 writes it."""
@@ -80,9 +82,6 @@ def _mended(stack: str) -> str:
     if module_stack_style(stack) == "comma" and (entries := lenient(parse_module_stack, stack)):
         return dump_module_stack(entries)
     return stack
-
-
-_KEY = "co_fileinfo_ordered_list"
 
 
 def upgrade(tree: Tree, log: ConversionLog) -> Tree:

@@ -35,6 +35,31 @@ from pt2kit.errors import ConversionError, LimitError, OperatorError, Problem, V
 from pt2kit.jsontext import Path, path_text
 from pt2kit.schema import ArgumentKind, ScalarType
 
+Convert = Callable[[schema.Node, schema.Graph, str], "schema.Node | Replacement"]
+"""(node, its graph, its place) -> the node with another meaning of its operator; the same object if nothing changes."""
+
+_PREFIX: Final = "torch.ops.aten."
+_WHOLE: Final = frozenset(
+    {
+        ScalarType.BYTE,
+        ScalarType.CHAR,
+        ScalarType.SHORT,
+        ScalarType.INT,
+        ScalarType.LONG,
+        ScalarType.BOOL,
+        ScalarType.UINT16,
+        ScalarType.UINT32,
+        ScalarType.UINT64,
+    }
+)
+_WHOLE_ARMS: Final = frozenset({"as_int", "as_bool", "as_sym_int", "as_sym_bool"})
+_STEPS: Final = 100
+
+EXPECTED: Final[Mapping[str, int]] = MappingProxyType({"aten": 10})
+"""The numbers of torch 2.1 to 2.15."""
+
+_MAX_DEPTH: Final = 32
+
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
@@ -45,10 +70,6 @@ class Replacement:
 
     nodes: Sequence[schema.Node]
     tensor_values: Mapping[str, schema.TensorMeta] = field(default_factory=dict)
-
-
-Convert = Callable[[schema.Node, schema.Graph, str], "schema.Node | Replacement"]
-"""(node, its graph, its place) -> the node with another meaning of its operator; the same object if nothing changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,24 +93,6 @@ class OperatorChange:
     def target(self) -> str:
         """Return the target of the nodes that it applies to."""
         return f"torch.ops.{self.namespace}.{self.operator}"
-
-
-_PREFIX: Final = "torch.ops.aten."
-_WHOLE: Final = frozenset(
-    {
-        ScalarType.BYTE,
-        ScalarType.CHAR,
-        ScalarType.SHORT,
-        ScalarType.INT,
-        ScalarType.LONG,
-        ScalarType.BOOL,
-        ScalarType.UINT16,
-        ScalarType.UINT32,
-        ScalarType.UINT64,
-    }
-)
-_WHOLE_ARMS: Final = frozenset({"as_int", "as_bool", "as_sym_int", "as_sym_bool"})
-_STEPS: Final = 100
 
 
 def truncate_division(node: schema.Node, graph: schema.Graph, place: str) -> schema.Node:
@@ -221,12 +224,6 @@ def _result_type(node: schema.Node, graph: schema.Graph, place: str) -> ScalarTy
         if output.as_tensor is not UNSET and output.as_tensor.name in graph.tensor_values:
             return graph.tensor_values[output.as_tensor.name].dtype
     raise OperatorError(f"{place}: expected a result among the tensor values, which say its dtype, got none")
-
-
-EXPECTED: Final[Mapping[str, int]] = MappingProxyType({"aten": 10})
-"""The numbers of torch 2.1 to 2.15."""
-
-_MAX_DEPTH: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
