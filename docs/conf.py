@@ -55,7 +55,7 @@ _NAME = re.compile(r"[A-Za-z_][\w.]*\.[\w.]*\w(\(\))?|[a-z_]{4,}|[A-Z]\w+")
 
 
 def code_as_in_markdown(app: Any, what: str, name: str, found: Any, options: Any, lines: list[str]) -> None:
-    """Code stands in single backticks in docstrings: names become links where they lead somewhere, the rest is literal.
+    """Code is in single backticks in docstrings: names become links where they lead somewhere, the rest is literal.
 
     In a module's docstring an indented part is a table or a drawing, and is kept as it stands.
     """

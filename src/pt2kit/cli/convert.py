@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  pt2 convert old.pt2 new.pt2 --target torch==2.13           up, from whatever release it is of
+  pt2 convert old.pt2 new.pt2 --target torch==2.13           upgrade a file of any release
   pt2 convert new.pt2 old.pt2 --target torch==2.5 --report   down, and what changed on the way
   pt2 convert new.pt2 --target 5.3 --dry-run                 whether it can be
   pt2 convert new.pt2 old.pt2 --target torch==2.2 --allow persistent

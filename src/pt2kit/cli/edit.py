@@ -51,7 +51,7 @@ Examples:
   pt2 edit model.pt2 new.pt2 --operator aten::relu=aten::gelu
   pt2 edit model.pt2 new.pt2 --program model.txt    the program as `pt2 show --text` wrote it
 
-Edits are made in the order of the list of options above; of one option in the order given.
+Edits are applied in the order of the options above; those of one option in the order given.
 
 \b
 Exit codes: 0 written, 1 --prove found a difference, 2 an edit cannot be made (the error names it; nothing was written).

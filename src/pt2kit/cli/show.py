@@ -89,7 +89,7 @@ class Options:
 
 
 def show(options: Options) -> int:
-    """Show what is in .pt2 files: who wrote them, how they are called, their operators, tensors and modules."""
+    """Show what is in .pt2 files: writer, inputs and outputs, operators, tensors and modules."""
     if (options.peak_flops is None) != (options.bandwidth is None):
         raise click.UsageError("expected both --peak-flops and --bandwidth, got one")
     if sum((*options.ways, options.oldest)) > 1:
