@@ -16,6 +16,7 @@ from tests import strategies
 from pt2kit import codec, schema
 from pt2kit.codec.interning import Skeleton, skeleton_of
 from pt2kit.errors import JsonError, Pt2Error, SchemaError
+from pt2kit.schema.types import share_arguments
 from pt2kit.schema.wire import FrozenList
 
 META = schema.TensorMeta(
@@ -31,10 +32,11 @@ META = schema.TensorMeta(
 
 def program(**graph: Any) -> schema.ExportedProgram:
     """A program with these fields of its graph."""
-    empty: dict[str, Any] = {"tensor_values": {}, "sym_int_values": {}, "sym_bool_values": {}}
+    empty: dict[str, Any] = dict.fromkeys(("inputs", "outputs", "nodes"), [])
+    empty |= {"tensor_values": {}, "sym_int_values": {}, "sym_bool_values": {}}
     return schema.ExportedProgram(
         graph_module=schema.GraphModule(
-            graph=schema.Graph([], [], [], **(empty | graph)),
+            graph=schema.Graph(**(empty | graph)),
             signature=schema.GraphSignature([], []),
             module_call_graph=[],
         ),
@@ -248,3 +250,51 @@ def test_only_what_can_be_shared_is_outlined():
     assert skeleton_of(schema.Argument) is None
     assert skeleton_of(list[schema.Device]) is None
     assert {"tensor_values", "sym_int_values", "range_constraints"} <= all_entries(skeleton_of(schema.ExportedProgram))
+
+
+SHARED: codec.Share = {schema.Node: share_arguments}
+
+
+def tensor(name: str) -> schema.Argument:
+    return schema.Argument(as_tensor=schema.TensorArgument(name))
+
+
+def chain(count: int, **last: Any) -> dict[str, Any]:
+    """The tree of a program of calls, each of which uses the result of the one before twice."""
+    nodes = []
+    for number in range(count):
+        inputs = [schema.NamedArgument(name, tensor(f"x{number}")) for name in ("self", "other")]
+        nodes.append(schema.Node("add", inputs, [tensor(f"x{number + 1}")], {"é": "\n"}))
+    tree: dict[str, Any] = json.loads(codec.encode(program(nodes=nodes)))
+    tree["graph_module"]["graph"]["nodes"][-1].update(last)
+    return tree
+
+
+@pytest.mark.usefixtures("fast_only")
+@pytest.mark.parametrize("write", [json.dumps, codec.encode], ids=["spaced", "compact"])
+@pytest.mark.parametrize("count", [1, 2, 1023, 1024, 1025, 3000])
+def test_arguments_are_shared(write, count):
+    """Reading nodes some at a time gives the same program; arguments of one name are one object."""
+    text = write(chain(count))
+    data = text.encode() if isinstance(text, str) else text
+    found = codec.decode(data, schema.ExportedProgram, "p", SHARED).value
+    assert found == codec.decode(data, schema.ExportedProgram, "p").value
+    arguments = [named.arg for node in found.graph_module.graph.nodes for named in node.inputs]
+    arguments += [argument for node in found.graph_module.graph.nodes for argument in node.outputs]
+    assert len(set(map(id, arguments))) == count + 1
+    assert type(found.graph_module.graph.nodes) is FrozenList
+
+
+def test_unknown_keys_and_misfits_of_nodes_that_are_shared():
+    """A node with another key keeps it; one of another form is refused with its place."""
+    read = codec.decode(codec.encode(chain(1100, new=[1])), schema.ExportedProgram, "p", SHARED)
+    assert [str(key) for key in read.unknown] == ["$.graph_module.graph.nodes[1099].new"]
+    for wrong, message in (
+        ({"target": 3}, r"nodes\[1099\].target: "),
+        ({"inputs": [1]}, r"nodes\[1099\].inputs\[0\]: "),
+    ):
+        with pytest.raises(SchemaError, match=message):
+            codec.decode(codec.encode(chain(1100, **wrong)), schema.ExportedProgram, "p", SHARED)
+    twice = json.dumps(chain(1100)).replace('"target": "add"', '"target": "add", "target": "add"').encode()
+    with pytest.raises(JsonError):
+        codec.decode(twice, schema.ExportedProgram, "p", SHARED)

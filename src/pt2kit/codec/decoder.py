@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from pt2kit.codec.encoder import encode, encode_sorted, gives, separators, to_tree
-from pt2kit.codec.interning import LEVELS, materialize, skeleton_of
+from pt2kit.codec.interning import LEVELS, Share, materialize, skeleton_of
 from pt2kit.codec.text import check_depth, parse, parse_again, written
 from pt2kit.codec.unknown import DictShape, Found, ListShape, StructShape, Unknown, shape, take_out, take_out_outer
 from pt2kit.collector import no_collection
@@ -37,13 +37,14 @@ class Decoded(Generic[T]):
     unknown: tuple[Unknown, ...] = ()
 
 
-def decode(data: bytes | memoryview, cls: type[T], where: str) -> Decoded[T]:
+def decode(data: bytes | memoryview, cls: type[T], where: str, share: Share | None = None) -> Decoded[T]:
     """Decode JSON bytes as a type of the schema.
 
     Args:
         data: UTF-8 text; not copied.
         cls: the type, such as `schema.ExportedProgram`.
         where: the record's name, for messages.
+        share: replaces equal parts of the entries of lists by one object while they are read.
 
     Raises:
         JsonError: not one JSON document, or a key twice in one object.
@@ -52,7 +53,7 @@ def decode(data: bytes | memoryview, cls: type[T], where: str) -> Decoded[T]:
     """
     try:
         compact = msgspec.json.format(data, indent=-1) if _has_other_blanks(data) else data
-        value, is_whole = _decode_typed(compact, cls)
+        value, is_whole = _decode_typed(compact, cls, share or {})
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return convert(parse(data, where), cls, where)
     if is_whole:
@@ -87,9 +88,9 @@ def _has_other_blanks(data: bytes | memoryview) -> bool:
     return raw[:1].isspace() or raw[-1:].isspace() or any(blank in raw for blank in (b"\n", b"\t", b"\r"))
 
 
-def _decode_typed(data: bytes | memoryview, cls: Any) -> tuple[Any, bool]:
+def _decode_typed(data: bytes | memoryview, cls: Any, share: Share) -> tuple[Any, bool]:
     """Decode a text, and return whether writing the result reproduces the text, so that nothing of it was lost."""
-    skeleton = skeleton_of(cls) if len(data) >= _INTERN_MIN_BYTES else None
+    skeleton = skeleton_of(cls, frozenset(share)) if len(data) >= _INTERN_MIN_BYTES else None
     value = msgspec.json.decode(data, type=skeleton.raw_view if skeleton else cls)
     whole = [gives(value, data)]
     if skeleton is None:
@@ -102,7 +103,7 @@ def _decode_typed(data: bytes | memoryview, cls: Any) -> tuple[Any, bool]:
         whole.append(all(whole) and gives(values, joined))
         return values
 
-    return materialize(value, skeleton, decode_list), all(whole)
+    return materialize(value, skeleton, decode_list, share), all(whole)
 
 
 def convert(tree: Any, cls: type[T], where: str) -> Decoded[T]:

@@ -153,6 +153,10 @@ def _pieces(value: Any, style: Style, levels: int) -> Iterator[_Piece]:
                 yield from _pieces(getattr(value, name), style, levels - 1)
                 opening = style.comma
             yield b"}", 0
+        case list() if value and isinstance(value[0], Raw):
+            for start in range(0, len(value), _CHUNK):
+                yield (style.comma if start else b"[") + style.comma.join(value[start : start + _CHUNK]), 0
+            yield b"]", 0
         case list() if len(value) > _CHUNK:
             groups = (value[start : start + _CHUNK] for start in range(0, len(value), _CHUNK))
             yield from _joined(groups, b"[", b"]", style)

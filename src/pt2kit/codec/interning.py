@@ -3,7 +3,8 @@
 A graph of thousands of values has some dozens of different `TensorMeta`. In the dicts of the outer objects the text of
 each entry is found without reading it (`msgspec.Raw`); each text is then read once, and all entries that have it are
 one object. It is frozen, and so are its lists, as those of all objects of the schema: nobody changes one value through
-another.
+another. The entries of a list can be left as text as well and read some at a time: whoever knows what is in them can
+make equal parts of them one object before there are all of them (`Share`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import NoneType
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, TypeAlias, get_args, get_origin
 
 import msgspec
 from msgspec import Raw, Struct, UnsetType
@@ -20,8 +21,14 @@ from msgspec.structs import fields
 
 from pt2kit.codec.unknown import DictShape, ListShape, StructShape, shape
 
+Read: TypeAlias = Callable[[list[bytes], type[Struct]], list[Any]]
+Share: TypeAlias = Mapping[type[Struct], Callable[[list[Any], dict[Any, Any]], None]]
+"""Type of the entries of a list -> a function that is called with some of them and a dict of its own for that list."""
+
 LEVELS = 3
 """Levels of objects that can be long: the program, its graph module, its graph."""
+_ROWS = 1024
+"""Entries of a list that are read at a time."""
 _SCALARS = (str, int, float, NoneType, UnsetType)
 
 
@@ -34,22 +41,24 @@ class Skeleton:
         raw_view: a struct with the same fields, where those of `inner` and `entries` have other types.
         inner: fields that hold a struct with a skeleton.
         entries: fields that hold a dict of structs; in the raw view, a dict of `Raw`.
+        rows: fields that hold a list of structs; in the raw view, a list of `Raw`.
     """
 
     cls: type[Struct]
     raw_view: type[Struct]
     inner: Mapping[str, Skeleton]
     entries: Mapping[str, type[Struct]]
+    rows: Mapping[str, type[Struct]]
 
 
 # A memo of a pure function over classes, which never change.
 @functools.cache
-def skeleton_of(cls: Any, levels: int = LEVELS) -> Skeleton | None:
+def skeleton_of(cls: Any, shared: frozenset[type[Struct]] = frozenset(), levels: int = LEVELS) -> Skeleton | None:
     """Find the dicts of a type that can be read by their entries' texts; None where there are none."""
     struct = shape(cls)
     if not levels or not isinstance(struct, StructShape) or struct.is_union or struct.cls is not cls:
         return None
-    inner = {name: part for name, kind in struct.keys.items() if (part := skeleton_of(kind, levels - 1))}
+    inner = {name: part for name, kind in struct.keys.items() if (part := skeleton_of(kind, shared, levels - 1))}
     entries = {
         name: kind.inner
         for name, annotation in struct.keys.items()
@@ -57,38 +66,55 @@ def skeleton_of(cls: Any, levels: int = LEVELS) -> Skeleton | None:
     }
     if not inner and not entries:
         return None
-    types = {name: inner[name].raw_view for name in inner} | dict.fromkeys(entries, dict[str, Raw])
+    rows = {
+        name: kind.inner
+        for name, annotation in struct.keys.items()
+        if isinstance(kind := shape(annotation), ListShape) and kind.inner in shared
+    }
+    types: dict[str, Any] = {name: inner[name].raw_view for name in inner}
+    types |= dict.fromkeys(entries, dict[str, Raw]) | dict.fromkeys(rows, list[Raw])
     raw_view = msgspec.defstruct(
         cls.__name__,
         [(info.name, types.get(info.name, struct.keys[info.name]), _default(info)) for info in fields(cls)],
         frozen=True,
         gc=False,
     )
-    return Skeleton(cls, raw_view, inner, entries)
+    return Skeleton(cls, raw_view, inner, entries, rows)
 
 
-def materialize(raw_view: Struct, skeleton: Skeleton, read: Callable[[list[bytes], type[Struct]], list[Any]]) -> Any:
+def materialize(raw_view: Struct, skeleton: Skeleton, read: Read, share: Share) -> Any:
     """Turn a decoded raw view into the struct it represents.
 
     Args:
         raw_view: an object of `skeleton.raw_view`.
         skeleton: what the raw view was made by.
         read: decodes texts as objects of one type, one each, in their order; its exceptions propagate.
+        share: for the types of `rows`.
 
     Returns:
         the struct; it shares the other values. If most entries of a dict repeat, those of one text are one object.
     """
     values = {name: getattr(raw_view, name) for name in raw_view.__struct_fields__}
     for name, part in skeleton.inner.items():
-        values[name] = materialize(values[name], part, read)
+        values[name] = materialize(values[name], part, read, share)
     for name, kind in skeleton.entries.items():
         values[name] = _entries(values[name], kind, read)
+    for name, kind in skeleton.rows.items():
+        values[name] = _rows(values[name], kind, read, share)
     return skeleton.cls(**values)
 
 
-def _entries(
-    raws: Mapping[str, Raw], kind: type[Struct], read: Callable[[list[bytes], type[Struct]], list[Any]]
-) -> dict[str, Any]:
+def _rows(raws: list[Raw], kind: type[Struct], read: Read, share: Share) -> list[Any]:
+    rows: list[Any] = []
+    known: dict[Any, Any] = {}
+    for start in range(0, len(raws), _ROWS):
+        some = read([bytes(raw) for raw in raws[start : start + _ROWS]], kind)
+        share[kind](some, known)
+        rows += some
+    return rows
+
+
+def _entries(raws: Mapping[str, Raw], kind: type[Struct], read: Read) -> dict[str, Any]:
     numbers: dict[bytes, int] = {}
     order = [numbers.setdefault(bytes(raw), len(numbers)) for raw in raws.values()]
     texts = list(numbers)

@@ -24,6 +24,7 @@ from pt2kit.collector import no_collection
 from pt2kit.errors import GraphError, JsonError, LimitError, SchemaError, VersionError
 from pt2kit.jsontext import path_text
 from pt2kit.package.stored import StoredProgram
+from pt2kit.schema.types import share_arguments
 from pt2kit.tensors.bounds import check_device, is_device
 from pt2kit.zip.reader import Archive
 
@@ -49,6 +50,11 @@ _NOT_MARKS: Final = bytes(set(range(256)) - set(_MARKS))
 
 ReadOlder: TypeAlias = "Callable[[memoryview, str, SchemaError | JsonError | None], StoredProgram]"
 """(JSON, the record's name, why it does not have the current form) -> a program of an older schema."""
+_LARGE: Final = 8 << 20
+"""Bytes of a program from which on memory counts more than the tenth of time that sharing arguments takes."""
+
+_SHARED: Final[codec.Share] = {schema.Node: share_arguments}
+
 DIRECT_SINCE: Final = 14
 """First minor of the current major whose programs are current ones, except fields that may be left out."""
 
@@ -166,7 +172,7 @@ def _read_text(data: memoryview, where: str, read_older: ReadOlder, is_older: bo
     refusal: SchemaError | JsonError | None = None
     if not is_older:
         try:
-            decoded = codec.decode(data, schema.ExportedProgram, where)
+            decoded = codec.decode(data, schema.ExportedProgram, where, _SHARED if len(data) > _LARGE else None)
         except (SchemaError, JsonError) as error:
             refusal = error
         else:

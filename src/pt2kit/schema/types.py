@@ -340,6 +340,23 @@ class Node(Holder, frozen=True):
         force_setattr(self, "metadata", FrozenDict(self.metadata))
 
 
+def share_arguments(nodes: list[Node], known: dict[str, Argument]) -> None:
+    """Make equal tensor arguments of nodes one object: programs name each value once for each of its uses.
+
+    Args:
+        nodes: some nodes of a program that nobody else has yet.
+        known: value -> its argument, of the nodes before; added to.
+    """
+    for node in nodes:
+        for named in node.inputs:
+            tensor = named.arg.as_tensor
+            if tensor is not UNSET and (one := known.setdefault(tensor.name, named.arg)) is not named.arg:
+                force_setattr(named, "arg", one)
+        for argument in node.outputs:
+            if argument.as_tensor is not UNSET:
+                known.setdefault(argument.as_tensor.name, argument)
+
+
 class Graph(Holder, frozen=True):
     """A flat list of calls in execution order, and descriptions of all values in it."""
 
