@@ -32,7 +32,7 @@ META = schema.TensorMeta(
 
 def program(**graph: Any) -> schema.ExportedProgram:
     """A program with these fields of its graph."""
-    empty: dict[str, Any] = dict.fromkeys(("inputs", "outputs", "nodes"), [])
+    empty: dict[str, Any] = {key: [] for key in ("inputs", "outputs", "nodes")}
     empty |= {"tensor_values": {}, "sym_int_values": {}, "sym_bool_values": {}}
     return schema.ExportedProgram(
         graph_module=schema.GraphModule(
