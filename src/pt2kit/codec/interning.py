@@ -3,8 +3,8 @@
 A graph of thousands of values has some dozens of different `TensorMeta`. In the dicts of the outer objects the text of
 each entry is found without reading it (`msgspec.Raw`); each text is then read once, and all entries that have it are
 one object. It is frozen, and so are its lists, as those of all objects of the schema: nobody changes one value through
-another. The entries of a list can be left as text as well and read some at a time: whoever knows what is in them can
-make equal parts of them one object before there are all of them (`Share`).
+another. The entries of a list can be left as text as well and read some at a time: a caller that knows what they hold
+can make equal parts of them one object before all of them are read (`Share`).
 """
 
 from __future__ import annotations
@@ -59,18 +59,13 @@ def skeleton_of(cls: Any, shared: frozenset[type[Struct]] = frozenset(), levels:
     if not levels or not isinstance(struct, StructShape) or struct.is_union or struct.cls is not cls:
         return None
     inner = {name: part for name, kind in struct.keys.items() if (part := skeleton_of(kind, shared, levels - 1))}
-    entries = {
-        name: kind.inner
-        for name, annotation in struct.keys.items()
-        if isinstance(kind := shape(annotation), DictShape) and _can_be_shared(kind.inner)
-    }
+    shapes = {name: shape(annotation) for name, annotation in struct.keys.items()}
+    dicts = {name: kind.inner for name, kind in shapes.items() if isinstance(kind, DictShape)}
+    entries = {name: inner for name, inner in dicts.items() if _can_be_shared(inner)}
     if not inner and not entries:
         return None
-    rows = {
-        name: kind.inner
-        for name, annotation in struct.keys.items()
-        if isinstance(kind := shape(annotation), ListShape) and kind.inner in shared
-    }
+    lists = {name: kind.inner for name, kind in shapes.items() if isinstance(kind, ListShape)}
+    rows = {name: inner for name, inner in lists.items() if inner in shared}
     types: dict[str, Any] = {name: inner[name].raw_view for name in inner}
     types |= dict.fromkeys(entries, dict[str, Raw]) | dict.fromkeys(rows, list[Raw])
     raw_view = msgspec.defstruct(

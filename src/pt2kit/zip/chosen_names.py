@@ -202,7 +202,7 @@ def _check_existing(root: Path, paths: dict[str, Path], force: bool) -> None:
     real_root = os.path.realpath(root)
     there = []
     for name, path in paths.items():
-        # Through a link in the folder, a name leads wherever the link does; so does a link in the place of the file.
+        # Through a link in the folder, a name leads wherever the link does; a file may be a link itself.
         followed = path if force else path.parent
         if os.path.commonpath((real_root, os.path.realpath(followed))) != real_root:
             raise ArchiveError(f"expected names of files below {root}, got {quote(name)}, which a link leads out of it")
