@@ -296,5 +296,5 @@ def test_unknown_keys_and_misfits_of_nodes_that_are_shared():
         with pytest.raises(SchemaError, match=message):
             codec.decode(codec.encode(chain(1100, **wrong)), schema.ExportedProgram, "p", SHARED)
     twice = json.dumps(chain(1100)).replace('"target": "add"', '"target": "add", "target": "add"').encode()
-    with pytest.raises(JsonError):
+    with pytest.raises(JsonError, match="target"):
         codec.decode(twice, schema.ExportedProgram, "p", SHARED)
