@@ -51,7 +51,7 @@ _NOT_MARKS: Final = bytes(set(range(256)) - set(_MARKS))
 ReadOlder: TypeAlias = "Callable[[memoryview, str, SchemaError | JsonError | None], StoredProgram]"
 """(JSON, the record's name, why it does not have the current form) -> a program of an older schema."""
 _LARGE: Final = 8 << 20
-"""Bytes of a program from which on memory counts more than the tenth of time that sharing arguments takes."""
+"""Bytes of a program from which on memory counts more than the fifth of reading time that sharing arguments takes."""
 
 _SHARED: Final[codec.Share] = {schema.Node: share_arguments}
 
