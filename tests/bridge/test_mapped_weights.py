@@ -137,14 +137,14 @@ def test_descriptors_are_closed(tmp_path: Path) -> None:
 
 
 def test_large_weights_are_mapped_by_load_module(tmp_path: Path) -> None:
-    """Beyond 64 MiB load_module maps, and small weights of the same file are read; mmap=False reads all."""
+    """Weights of more than 64 MiB together are mapped by load_module, small ones too; mmap=False reads all."""
     path = tmp_path / "m.pt2"
     pt2kit.save(export(1.0, LARGE * LARGE), path)
     module, in_memory, mapped = (pt2kit.load_module(path, mmap=mmap) for mmap in (None, False, True))
     loaded = pt2kit.load(path)
     names = ("weight", "small")
     places = [is_mapped(getattr(each, name), path) for each in (module, in_memory, mapped) for name in names]
-    assert places == [True, False, False, False, True, True]
+    assert places == [True, True, False, False, True, True]
     assert not any(is_mapped(loaded.state_dict[name], path) for name in names)
     overwrite(path, 7.0, LARGE * LARGE)
     for each in (module, mapped):

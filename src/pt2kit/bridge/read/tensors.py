@@ -41,7 +41,7 @@ ALIGNMENT: Final = 64
 """Required alignment of a storage's address to be used in place, in bytes: that of torch's own allocator."""
 
 READ_BYTES: Final = 64 << 20
-"""Bytes of weights that `load_module` reads into memory; it maps those beyond."""
+"""Bytes up to which `load_module` reads the weights of a program into memory; it maps those of larger programs."""
 
 _HERE: Final = torch.device("cpu")
 
@@ -138,8 +138,8 @@ class Tensors:
     Args:
         devices: where tensors go.
         archive: the archive whose records the storages are; storages of torch.save payloads are not.
-        read_bytes: bytes of storages that are read into memory, in the order of requests; those that do
-            not fit are mapped where the file allows it. None to read all.
+        read_bytes: bytes up to which the storages of a file are read into memory. If the views of a call of `read` have
+            more, all are mapped where the file allows it. None to read all.
         verify: make `finish` compare mapped records with their checksums; records that are read always are.
     """
 
@@ -149,6 +149,7 @@ class Tensors:
         self.devices = devices
         self._archive = archive
         self._read_bytes = read_bytes
+        self._is_mapped = read_bytes == 0
         self._verify = verify
         self._files: dict[Source, MappedFile] = {}
         if read_bytes is not None:  # Now, before more of the file is read: what is mapped later must be the same.
@@ -193,17 +194,15 @@ class Tensors:
             UnsupportedError: a device unknown to torch.
             Pt2Error: one cannot be read.
         """
-        live: dict[Storage, torch.UntypedStorage] = {}
-        for view in _dense_parts(views):
-            stored = view.storage
-            if (
-                stored in live
-                or (stored, _HERE) in self._storages
-                or self.devices.find(view.device, view.where) != _HERE
-            ):
-                continue
-            if stored.nbytes and not self._over_file(stored) and self._is_at_once(stored):
-                live[stored] = torch.UntypedStorage(stored.nbytes)
+        here = [view.storage for view in _dense_parts(views) if self.devices.find(view.device, view.where) == _HERE]
+        asked = [stored for stored in dict.fromkeys(here) if stored.nbytes and (stored, _HERE) not in self._storages]
+        if self._read_bytes is not None:
+            self._is_mapped = sum(stored.nbytes for stored in asked) > self._read_bytes
+        live = {
+            stored: torch.UntypedStorage(stored.nbytes)
+            for stored in asked
+            if not self._over_file(stored) and self._is_at_once(stored)
+        }
         read_storages(self._archive, {stored: _bytes_of(storage) for stored, storage in live.items()})
         self._storages.update({(stored, _HERE): storage for stored, storage in live.items()})
 
@@ -299,10 +298,7 @@ class Tensors:
 
     def _over_file(self, stored: Storage) -> bool:
         """Map a storage if it is to be mapped, and can be; return whether it is."""
-        if self._read_bytes is None or not is_in_pieces(self._archive, stored):
-            return False
-        if stored.nbytes <= self._read_bytes:
-            self._read_bytes -= stored.nbytes
+        if not self._is_mapped or not is_in_pieces(self._archive, stored):
             return False
         source, offset = self._archive.place_of(stored.record)
         if source not in self._files:

@@ -64,7 +64,7 @@ def load_module(
             memory with them are loaded, too. The others are on the meta device: only included names are read from
             `weights`, and the rest is to be filled by `load_state_dict(..., assign=True)`, or not used.
         mmap: True to map all weights that can be mapped (`pt2kit.load`), False to read all into memory. By default
-            64 MiB are read, and the rest is mapped.
+            weights of at most 64 MiB together are read, and more are mapped.
 
     Returns:
         A module that is called as the program was exported, with its weights under their names. Before each call a file
