@@ -33,6 +33,7 @@ from pt2kit.schema.fieldtable import (
     type_text,
 )
 from pt2kit.schema.wire import SPELLED_FLOATS
+from pt2kit.versions.rewrite import fields_reaching
 
 Predicate = Callable[[Any], bool]
 
@@ -138,6 +139,65 @@ def _type_predicate(definition: Definition, version: str, known: Mapping[str, Pr
         return _union(fields, kinds)
     required = frozenset(key for key, field in definition.fields.items() if field.default is None)
     return _struct(fields, kinds, required, exact)
+
+
+# One for each step between versions that is used.
+@functools.cache
+def narrowing(newer: str, older: str) -> Predicate:
+    """Return a predicate on programs: whether one fits the older table, if what both tables have in common fits.
+
+    Only places whose types differ between the tables are looked at.
+    """
+    before, after = frozen_table(newer).definitions, frozen_table(older).definitions
+    differing = frozenset(name for name in after if name not in before or _shape(before[name]) != _shape(after[name]))
+    plan = fields_reaching(older, differing)
+    reaching = [name for name in after if name in differing or plan[name]]
+    by_name = {name: fits for name, fits in predicates(older).items() if name not in reaching}
+    for name in reaching:
+        definition = after[name]
+        if name not in before or definition.kind == "enum":
+            by_name[name] = predicates(older)[name]
+            continue
+        old, new = _shape(definition), _shape(before[name])
+        kinds = {key: kind for key, kind in old.items() if key in plan[name] or kind != new.get(key)}
+        fields = {key: _predicate(kind, older, by_name) for key, (kind, _) in kinds.items()}
+        names = frozenset(definition.fields)
+        required = frozenset(key for key, field in definition.fields.items() if field.default is None)
+        is_union = definition.kind == "union"
+        by_name[name] = _some_arms(fields, names) if is_union else _some_fields(fields, required, names)
+    return by_name["ExportedProgram"] if "ExportedProgram" in reaching else lambda tree: True
+
+
+def _shape(definition: Definition) -> Mapping[str, Any]:
+    """Return what of a definition decides whether a value fits: types of fields and arms, and values of members."""
+    types = {key: canonical_type(definition.name, field) for key, field in definition.fields.items()}
+    fields = {key: (kind, definition.fields[key].default is None) for key, kind in types.items()}
+    return fields | {key: (member.value, False) for key, member in definition.members.items()}
+
+
+def _some_fields(fields: Mapping[str, Predicate], required: frozenset[str], names: frozenset[str]) -> Predicate:
+    entries = tuple(fields.items())
+
+    def struct(value: Any) -> bool:
+        if type(value) is not dict or not required <= value.keys() <= names:
+            return False
+        for key, fits in entries:
+            if key in value and not fits(value[key]):
+                return False
+        return True
+
+    return struct
+
+
+def _some_arms(arms: Mapping[str, Predicate], names: frozenset[str]) -> Predicate:
+    def union(value: Any) -> bool:
+        if type(value) is not dict or len(value) != 1:
+            return False
+        [(arm, content)] = value.items()
+        fits = arms.get(arm)
+        return arm in names if fits is None else fits(content)
+
+    return union
 
 
 def _struct(

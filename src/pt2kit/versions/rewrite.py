@@ -30,7 +30,7 @@ def rewrite(tree: Any, version: str, visitors: Mapping[str, Visitor], *, root: s
     Returns:
         The new tree; parts without changes are those of `tree`. Cost: only what can hold a visited type is walked.
     """
-    walks = _walks(_plan(version, frozenset(visitors)), visitors, version)
+    walks = _walks(fields_reaching(version, frozenset(visitors)), visitors, version)
     return walks[root].visit(tree, ()) if root in walks else tree
 
 
@@ -39,8 +39,8 @@ Plan = Mapping[str, Mapping[str, Type]]
 
 # Steps use the same few sets of types again and again.
 @functools.cache
-def _plan(version: str, visited: frozenset[str]) -> Plan:
-    """Return type -> its fields that can hold a visited type."""
+def fields_reaching(version: str, visited: frozenset[str]) -> Plan:
+    """Return type -> its fields that can hold a visited type, for every type of a version."""
     types = frozen_table(version).definitions
     mentioned = {
         name: {key: frozenset(references(field.type)) for key, field in definition.fields.items()}

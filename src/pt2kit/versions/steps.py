@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Final
 
 from pt2kit.errors import VersionError
-from pt2kit.versions.check import check_tree, fits
+from pt2kit.versions.check import check_tree, fits, narrowing
 from pt2kit.versions.conversion_log import ConversionLog, Tree, block_misfits
 from pt2kit.versions.identify import DRAFT
 from pt2kit.versions.line import metadata, v1_v2, v2_v5_1, v5_1_v5_3, v5_3_v7_3, v7_3_v8_2, v8_2_v8_6
@@ -108,8 +108,11 @@ def convert(tree: Tree, source: str, target: str, log: ConversionLog) -> Tree:
         ExpressionError, PayloadError, UnsupportedError, JsonError, LimitError: what a step cannot read.
     """
     checked = check_start(tree, source, log)
-    for step, upwards in route(source, target):
+    steps = route(source, target)
+    for step, upwards in steps:
         checked = apply_step(checked, step, upwards, log)
+    if not all(upwards for _, upwards in steps):
+        check_tree(checked.tree, target, log.where, root=root_type(target))
     return checked.tree
 
 
@@ -136,7 +139,7 @@ def check_start(tree: Tree, version: str, log: ConversionLog) -> Checked:
 
 
 def apply_step(checked: Checked, step: Step, upwards: bool, log: ConversionLog) -> Checked:
-    """Apply one step, and check the resulting tree.
+    """Apply one step, and check the resulting tree; after a downgrade only where the two tables differ.
 
     Args:
         checked: the tree before; it is not changed.
@@ -157,7 +160,7 @@ def apply_step(checked: Checked, step: Step, upwards: bool, log: ConversionLog) 
     elif version == DRAFT:
         exact = fits(tree, version, root=root_type(version))
     else:
-        exact = fits(tree, version)
+        exact = narrowing(step.newer, version)(tree) if checked.exact else fits(tree, version)
         if not exact:
             tree = block_misfits(tree, step.older, step.newer, log)
             exact = fits(tree, version)
