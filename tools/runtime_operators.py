@@ -20,7 +20,9 @@ def text() -> str:
         assert kernel is not None
         operator, _, overload = name.rpartition(".")
         module = getattr(kernel, "func", kernel).__module__  # of one that has some of its arguments
-        families[module.rpartition(".")[2]][operator].append(overload)
+        family = module.rpartition(".")[2]
+        # Element-wise functions of NumPy get the names of their parameters in the table itself.
+        families["elementwise" if family == "table" else family][operator].append(overload)
     lines = [
         "# Supported operators",
         "",

@@ -8,6 +8,7 @@ float16, bfloat16 and 8-bit floats are computed in float32 and rounded when the 
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
@@ -154,6 +155,11 @@ def promote_dtypes(a: DType, b: DType) -> DType:
     return a if a == b else _result_type((a, True), (b, True))
 
 
+def joined_type(tensors: Iterable[Array]) -> DType:
+    """Return the element type of the result of joining tensors."""
+    return functools.reduce(promote_dtypes, (tensor.dtype for tensor in tensors))
+
+
 def result_type(*values: Any) -> DType:
     """Return the element type that torch computes in for some operands (`torch.result_type`).
 
@@ -246,21 +252,30 @@ def operands(*values: Any, floats: bool = False) -> tuple[list[Array], DType]:
     return arrays, dtype
 
 
-def unary(convert: Callable[[Array], Array]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return kernels of functions of one converted array: `kernels({...}, unary(wide))`."""
+def converting(convert: Callable[[Array], Array]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return what makes kernels of functions whose arrays are converted first, such as `computed`."""
+
+    def converted(value: Any) -> Any:
+        return convert(value) if isinstance(value, ARRAYS) else value
 
     def adapt(function: Callable[..., Any]) -> Callable[..., Any]:
-        return functools.wraps(function)(lambda self, *args, **named: function(convert(self), *args, **named))
+        def run(*args: Any, **named: Any) -> Any:
+            return function(*map(converted, args), **{name: converted(value) for name, value in named.items()})
+
+        return functools.wraps(function)(run)
 
     return adapt
 
 
-def binary(*, floats: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return kernels of functions of two arrays, converted as `operands` does."""
+def promoted(count: int = 2, *, floats: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return what makes kernels of functions whose first operands are converted as `operands` does."""
 
     def adapt(function: Callable[..., Any]) -> Callable[..., Any]:
-        def run(self: Any, other: Any, *args: Any, **named: Any) -> Any:
-            return function(*operands(self, other, floats=floats)[0], *args, **named)
+        names = [*inspect.signature(function).parameters][:count]
+
+        def run(*args: Any, **named: Any) -> Any:
+            values = [*args[:count], *(named.pop(name) for name in names[len(args) :])]
+            return function(*operands(*values, floats=floats)[0], *args[count:], **named)
 
         return functools.wraps(function)(run)
 
@@ -282,6 +297,15 @@ def wide(array: Array) -> Array:
 def floating(array: Array) -> Array:
     """Return an array in the type that functions of real numbers compute in."""
     return cast(array, compute_type(float_type(array.dtype)))
+
+
+def double(array: Array) -> Array:
+    """Return an array of real numbers in double precision."""
+    return cast(array, FLOAT64)
+
+
+computed, in_floats, in_doubles = converting(wide), converting(floating), converting(double)
+"""Make kernels of functions of arrays in the type that kernels compute in, of floats, of double-precision floats."""
 
 
 def last(index: Iterable[Any], ahead: int | None = None) -> Any:

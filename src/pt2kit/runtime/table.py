@@ -63,25 +63,35 @@ def _overloads(names: str) -> Iterator[str]:
         yield operator + name if name.startswith(".") else name
 
 
-def kernel(*names: str) -> Callable[[K], K]:
-    """Register the function below as the kernel of overloads, listed as in `kernels`."""
+def kernel(*names: str, adapt: Callable[[Any], Any] | None = None) -> Callable[[K], K]:
+    """Register the function below as the kernel of overloads, and return the kernel.
+
+    Args:
+        names: overloads, separated by blanks; ".Scalar" is an overload of the operator before.
+        adapt: makes a kernel of the function, such as one that converts its operands (`arrays.computed`).
+    """
 
     def register_function(function: K) -> K:
-        _TABLE.update(dict.fromkeys((one for text in names for one in _overloads(text)), function))
-        return function
+        made: Any = _named(function)
+        made = adapt(made) if adapt else made
+        _TABLE.update(dict.fromkeys((one for text in names for one in _overloads(text)), made))
+        return made  # type: ignore[no-any-return]
 
     return register_function
 
 
-def kernels(rows: Mapping[str, Kernel], adapt: Callable[[Kernel], Kernel] | None = None) -> None:
-    """Register the kernels of a table.
-
-    Args:
-        rows: names of overloads, separated by blanks -> their kernel; ".Scalar" is an overload of the operator before.
-        adapt: makes a kernel of each function, such as one that converts its operands (`arrays.unary`).
-    """
+def kernels(rows: Mapping[str, Kernel], adapt: Callable[[Any], Any] | None = None) -> None:
+    """Register the kernels of a table: names as for `kernel` -> function."""
     for names, function in rows.items():
-        _TABLE.update(dict.fromkeys(_overloads(names), adapt(function) if adapt else function))
+        kernel(names, adapt=adapt)(function)
+
+
+def _named(function: Any) -> Any:
+    """Return a function whose parameters have names; those of NumPy's element-wise functions have none."""
+    operands = getattr(function, "nin", None)
+    if operands is None:
+        return function
+    return (lambda self: function(self)) if operands == 1 else (lambda self, other: function(self, other))
 
 
 def register(name: str, function: Kernel | None = None, *, mutates: Iterable[str] = ()) -> Any:
@@ -158,6 +168,16 @@ def _find(name: str) -> Kernel | None:
     if base.startswith("__i") and (plain := _find(f"{namespace}.__{base.removeprefix('__i')}.{overload}")):
         return _writing(plain)
     return None
+
+
+def first(function: Kernel) -> Kernel:
+    """Return the kernel of an operator that returns the first result of another one."""
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)[0]
+
+    return run
 
 
 def _copying(view: Kernel) -> Kernel:

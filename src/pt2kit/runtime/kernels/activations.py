@@ -8,99 +8,91 @@ from typing import Any
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import Array, axis_of, cast, floating, running, unary, wide
+from pt2kit.runtime.arrays import Array, axis_of, cast, computed, in_floats, running, wide
 from pt2kit.runtime.kernels.special import erf
 from pt2kit.runtime.table import kernel, kernels, write
 
 
-@kernel("aten.elu.default")
+@kernel("aten.elu.default", adapt=computed)
 def elu(self: Array, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Any:
-    x = wide(self)
-    a, s, i = (cast(number, x.dtype) for number in (alpha, scale, input_scale))
-    return np.where(x > 0, x * s, np.expm1(np.minimum(x, 0) * i) * (a * s))
+    a, s, i = (cast(number, self.dtype) for number in (alpha, scale, input_scale))
+    return np.where(self > 0, self * s, np.expm1(np.minimum(self, 0) * i) * (a * s))
 
 
-@kernel("aten.gelu.default")
+@kernel("aten.gelu.default", adapt=computed)
 def gelu(self: Array, approximate: str = "none") -> Any:
-    x = wide(self)
-    half = x.dtype.type(0.5)
+    number = self.dtype.type
+    half = number(0.5) * self
     if approximate == "tanh":
-        inner = x.dtype.type(math.sqrt(2 / math.pi)) * (x + x.dtype.type(0.044715) * x * x * x)
-        return half * x * (1 + np.tanh(inner))
+        inner = number(math.sqrt(2 / math.pi)) * (self + number(0.044715) * self * self * self)
+        return half * (1 + np.tanh(inner))
     if approximate != "none":
         raise OperatorError(f"expected the approximation none or tanh, got {approximate[:40]!a}")
-    result = erf(x * x.dtype.type(math.sqrt(0.5)))
+    result = erf(self * number(math.sqrt(0.5)))
     result += 1
-    result *= half * x
+    result *= half
     return result
 
 
-@kernel("aten.hardtanh.default")
+@kernel("aten.hardtanh.default", adapt=computed)
 def hardtanh(self: Array, min_val: float = -1, max_val: float = 1) -> Any:
-    x = wide(self)
-    return np.clip(x, cast(min_val, x.dtype), cast(max_val, x.dtype))
+    return np.clip(self, cast(min_val, self.dtype), cast(max_val, self.dtype))
 
 
-@kernel("aten.softshrink.default")
+@kernel("aten.softshrink.default", adapt=computed)
 def softshrink(self: Array, lambd: float = 0.5) -> Any:
-    x = wide(self)
-    bound = x.dtype.type(lambd)
-    return np.where(x > bound, x - bound, np.where(x < -bound, x + bound, x * 0))
+    bound = self.dtype.type(lambd)
+    return np.where(self > bound, self - bound, np.where(self < -bound, self + bound, self * 0))
 
 
-@kernel("aten.softplus.default")
+@kernel("aten.softplus.default", adapt=computed)
 def softplus(self: Array, beta: float = 1, threshold: float = 20) -> Any:
-    x = wide(self)
-    scaled = x * x.dtype.type(beta)
-    return np.where(scaled > threshold, x, np.log1p(np.exp(np.minimum(scaled, threshold))) / x.dtype.type(beta))
+    factor = self.dtype.type(beta)
+    scaled = self * factor
+    return np.where(scaled > threshold, self, np.log1p(np.exp(np.minimum(scaled, threshold))) / factor)
 
 
-@kernel("aten.threshold.default")
+@kernel("aten.threshold.default", adapt=computed)
 def threshold_(self: Array, threshold: Any, value: Any) -> Any:
-    x = wide(self)
-    return np.where(x <= cast(threshold, x.dtype), cast(value, x.dtype), x)
+    return np.where(self <= cast(threshold, self.dtype), cast(value, self.dtype), self)
 
 
 @kernel("aten.log_sigmoid.default")
 def log_sigmoid(self: Array) -> Any:
-    x = wide(self)
-    return np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x)))
+    return log_sigmoid_forward(self)[0]
 
 
-@kernel("aten.log_sigmoid_forward.default")
+@kernel("aten.log_sigmoid_forward.default", adapt=computed)
 def log_sigmoid_forward(self: Array) -> Any:
-    x = wide(self)
-    buffer = np.exp(-np.abs(x))
-    return np.minimum(x, 0) - np.log1p(buffer), buffer
+    buffer = np.exp(-np.abs(self))
+    return np.minimum(self, 0) - np.log1p(buffer), buffer
 
 
-@kernel("aten.glu.default")
+@kernel("aten.glu.default", adapt=computed)
 def glu(self: Array, dim: int = -1) -> Any:
-    x = wide(self)
-    axis = axis_of(dim, x.ndim)
-    if x.ndim == 0 or x.shape[axis] % 2:
-        raise OperatorError(f"expected an even size of dimension {dim}, got sizes {list(x.shape)}")
-    a, b = np.split(x, 2, axis)
-    return a * (1 / (1 + np.exp(-b)))
+    axis = axis_of(dim, self.ndim)
+    if self.ndim == 0 or self.shape[axis] % 2:
+        raise OperatorError(f"expected an even size of dimension {dim}, got sizes {list(self.shape)}")
+    a, b = np.split(self, 2, axis)
+    return a * sigmoid(b)
 
 
-@kernel("aten.prelu.default aten._prelu_kernel.default")
+@kernel("aten.prelu.default aten._prelu_kernel.default", adapt=computed)
 def prelu(self: Array, weight: Array) -> Any:
-    x, slope = wide(self), wide(weight)
-    if slope.ndim == 1 and slope.size > 1 and x.ndim > 1:
-        slope = slope.reshape(1, -1, *([1] * (x.ndim - 2)))
+    slope = weight
+    if slope.ndim == 1 and slope.size > 1 and self.ndim > 1:
+        slope = slope.reshape(1, -1, *([1] * (self.ndim - 2)))
     elif slope.size == 1:
         slope = slope.reshape(())
-    return np.where(x > 0, x, x * slope)
+    return leaky_relu(self, slope)
 
 
-@kernel("aten.rrelu.default")
+@kernel("aten.rrelu.default", adapt=computed)
 def rrelu(
     self: Array, lower: float = 0.125, upper: float = 1 / 3, training: bool = False, generator: Any = None
 ) -> Any:
-    x = wide(self)
-    slope: Any = running().random.uniform(lower, upper, x.shape) if training else (lower + upper) / 2
-    return np.where(x > 0, x, x * cast(slope, x.dtype))
+    slope: Any = running().random.uniform(lower, upper, self.shape) if training else (lower + upper) / 2
+    return leaky_relu(self, slope)
 
 
 @kernel("aten.rrelu_with_noise.default aten.rrelu_with_noise_functional.default")
@@ -112,15 +104,28 @@ def rrelu_with_noise(
     slopes = np.where(self > 0, 1, running().random.uniform(lower, upper, self.shape))
     if noise.flags.writeable:
         write(noise, slopes)
-    return wide(self) * cast(slopes, wide(self).dtype)
+    return wide(self) * slopes
 
 
-@kernel("aten.logit.default")
+@kernel("aten.logit.default", adapt=in_floats)
 def logit(self: Array, eps: float | None = None) -> Any:
-    x = floating(self)
-    if eps is not None:
-        x = np.clip(x, x.dtype.type(eps), x.dtype.type(1 - eps))
+    x = self if eps is None else np.clip(self, self.dtype.type(eps), self.dtype.type(1 - eps))
     return np.log(x / (1 - x))
+
+
+@kernel("aten.leaky_relu.default", adapt=computed)
+def leaky_relu(self: Array, negative_slope: Any = 0.01) -> Any:
+    return np.where(self > 0, self, self * cast(negative_slope, self.dtype))
+
+
+@kernel("aten.sigmoid.default", adapt=in_floats)
+def sigmoid(self: Array) -> Any:
+    return 1 / (1 + np.exp(-self))
+
+
+@kernel("aten.silu.default", adapt=computed)
+def silu(self: Array) -> Any:
+    return self / (1 + np.exp(-self))
 
 
 kernels(
@@ -135,10 +140,6 @@ kernels(
 kernels(
     {
         "aten.relu.default": lambda self: np.maximum(self, np.zeros((), self.dtype)),
-        "aten.leaky_relu.default": (
-            lambda self, negative_slope=0.01: np.where(self > 0, self, self * cast(negative_slope, self.dtype))
-        ),
-        "aten.silu.default": lambda self: self / (1 + np.exp(-self)),
         "aten.mish.default": lambda self: self * np.tanh(np.logaddexp(self, 0)),
         "aten.hardsigmoid.default": lambda self: np.clip(self + 3, 0, 6) / self.dtype.type(6),
         "aten.hardswish.default": lambda self: self * np.clip(self + 3, 0, 6) / self.dtype.type(6),
@@ -146,18 +147,11 @@ kernels(
             (self >= -lambd) & (self <= lambd), self.dtype.type(0), self
         ),
     },
-    unary(wide),
+    computed,
 )
 
 
-kernels(
-    {
-        "aten.sigmoid.default": lambda self: 1 / (1 + np.exp(-self)),
-        "aten.special_entr.default": (
-            lambda self: np.where(
-                np.isnan(self), self, np.where(self > 0, -self * np.log(self), np.where(self == 0, 0, -np.inf))
-            )
-        ),
-    },
-    unary(floating),
-)
+@kernel("aten.special_entr.default", adapt=in_floats)
+def entropy(self: Array) -> Any:
+    of_positive = np.where(self > 0, -self * np.log(self), np.where(self == 0, 0, -np.inf))
+    return np.where(np.isnan(self), self, of_positive)

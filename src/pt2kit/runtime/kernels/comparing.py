@@ -7,26 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from pt2kit.runtime.arrays import BOOL, Array, asarray, cast, is_complex, kind, operands, reserve, wide
+from pt2kit.runtime.arrays import BOOL, Array, asarray, cast, computed, is_complex, kind, promoted, reserve, wide
 from pt2kit.runtime.table import kernel, kernels
 
-_COMPARE: dict[str, Callable[..., Any]] = {
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-}  # fmt: skip
-_LOGICAL: dict[str, Callable[..., Any]] = {
-    "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor,
-}  # fmt: skip
-_BITWISE: dict[str, Callable[..., Any]] = {
-    "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,
-    "__and__": np.bitwise_and, "__or__": np.bitwise_or, "__xor__": np.bitwise_xor,
-}  # fmt: skip
+kernels(
+    {
+        "aten.eq.Tensor .Scalar": np.equal,
+        "aten.ne.Tensor .Scalar": np.not_equal,
+        "aten.lt.Tensor .Scalar": np.less,
+        "aten.le.Tensor .Scalar": np.less_equal,
+        "aten.gt.Tensor .Scalar": np.greater,
+        "aten.ge.Tensor .Scalar": np.greater_equal,
+        "aten.bitwise_and.Tensor .Scalar .Scalar_Tensor aten.__and__.Tensor .Scalar": np.bitwise_and,
+        "aten.bitwise_or.Tensor .Scalar .Scalar_Tensor aten.__or__.Tensor .Scalar": np.bitwise_or,
+        "aten.bitwise_xor.Tensor .Scalar .Scalar_Tensor aten.__xor__.Tensor .Scalar": np.bitwise_xor,
+    },
+    promoted(),
+)
 
 
-def _compared(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-    return lambda self, other: function(*operands(self, other)[0])
-
-
-def _of_truth(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+def _of_truth(function: Callable[..., Any]) -> Callable[..., Any]:
     def run(self: Array, other: Array) -> Any:
         reserve(np.broadcast_shapes(self.shape, other.shape), BOOL)
         return function(cast(self, BOOL), cast(other, BOOL))
@@ -34,31 +34,32 @@ def _of_truth(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     return run
 
 
-for _name, _function in _COMPARE.items():
-    kernel(f"aten.{_name}.Tensor", f"aten.{_name}.Scalar")(_compared(_function))
-for _name, _function in _LOGICAL.items():
-    kernel(f"aten.{_name}.default")(_of_truth(_function))
-for _name, _function in _BITWISE.items():
-    kernel(f"aten.{_name}.Tensor", f"aten.{_name}.Scalar")(_compared(_function))
-    if not _name.startswith("__"):
-        kernel(f"aten.{_name}.Scalar_Tensor")(_compared(_function))
+kernels(
+    {
+        "aten.logical_and.default": np.logical_and,
+        "aten.logical_or.default": np.logical_or,
+        "aten.logical_xor.default": np.logical_xor,
+    },
+    _of_truth,
+)
 
 
-@kernel("aten.bitwise_left_shift.Tensor .Tensor_Scalar .Scalar_Tensor aten.__lshift__.Tensor .Scalar")
-def left_shift(self: Any, other: Any) -> Any:
-    (a, b), _ = operands(self, other)
-    if kind(a.dtype) == 2:
-        return a * np.exp2(b)
-    return np.where(_in_range(a, b), np.left_shift(a, np.where(_in_range(a, b), b, 0).astype(a.dtype)), 0)
+@kernel("aten.bitwise_left_shift.Tensor .Tensor_Scalar .Scalar_Tensor aten.__lshift__.Tensor .Scalar", adapt=promoted())
+def left_shift(self: Array, other: Array) -> Any:
+    if kind(self.dtype) == 2:
+        return self * np.exp2(other)
+    inside = _in_range(self, other)
+    return np.where(inside, np.left_shift(self, np.where(inside, other, 0).astype(self.dtype)), 0)
 
 
-@kernel("aten.bitwise_right_shift.Tensor .Tensor_Scalar .Scalar_Tensor aten.__rshift__.Tensor .Scalar")
-def right_shift(self: Any, other: Any) -> Any:
-    (a, b), _ = operands(self, other)
-    if kind(a.dtype) == 2:
-        return a / np.exp2(b)
-    most = a.dtype.itemsize * 8 - 1
-    return np.right_shift(a, np.where(_in_range(a, b), b, most).astype(a.dtype))
+@kernel(
+    "aten.bitwise_right_shift.Tensor .Tensor_Scalar .Scalar_Tensor aten.__rshift__.Tensor .Scalar", adapt=promoted()
+)
+def right_shift(self: Array, other: Array) -> Any:
+    if kind(self.dtype) == 2:
+        return self / np.exp2(other)
+    most = self.dtype.itemsize * 8 - 1
+    return np.right_shift(self, np.where(_in_range(self, other), other, most).astype(self.dtype))
 
 
 def _in_range(a: Array, b: Array) -> Any:
@@ -73,13 +74,12 @@ for _name in ("isfinite", "isinf", "isnan", "isneginf", "isposinf"):
     kernel(f"aten.{_name}.default")(_test(getattr(np, _name), _name == "isfinite"))
 
 
-@kernel("aten.isclose.default")
+@kernel("aten.isclose.default", adapt=computed)
 def isclose(self: Array, other: Array, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
-    a, b = wide(self), wide(other)
-    reserve(np.broadcast_shapes(a.shape, b.shape))
-    if kind(a.dtype) < 2 and not rtol and not atol:
-        return a == b
-    return np.isclose(a, b, rtol, atol, equal_nan)
+    reserve(np.broadcast_shapes(self.shape, other.shape))
+    if kind(self.dtype) < 2 and not rtol and not atol:
+        return self == other
+    return np.isclose(self, other, rtol, atol, equal_nan)
 
 
 @kernel("aten.allclose.default")
@@ -87,9 +87,9 @@ def allclose(self: Array, other: Array, rtol: float = 1e-05, atol: float = 1e-08
     return bool(np.all(isclose(self, other, rtol, atol, equal_nan)))
 
 
-@kernel("aten.equal.default")
+@kernel("aten.equal.default", adapt=computed)
 def equal(self: Array, other: Array) -> bool:
-    return self.shape == other.shape and bool(np.all(wide(self) == wide(other)))
+    return self.shape == other.shape and bool(np.all(self == other))
 
 
 @kernel("aten.isin.Tensor_Tensor .Tensor_Scalar .Scalar_Tensor")
@@ -109,7 +109,7 @@ def isin(
 
 kernels(
     {
-        "aten.bitwise_not.default": lambda self: np.bitwise_not(self),
+        "aten.bitwise_not.default": np.bitwise_not,
         "aten.logical_not.default": lambda self: ~cast(self, BOOL),
         "aten.isreal.default": lambda self: self.imag == 0 if is_complex(self) else np.ones(self.shape, BOOL),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,16 +51,6 @@ def full(size: Sequence[int], fill_value: Any, dtype: Any = None, **options: Any
     return filled(size, fill_value, dtype or _inferred(fill_value))
 
 
-@kernel("aten.zeros.default aten.empty.memory_format aten.empty_permuted.default")
-def zeros(size: Sequence[int], dtype: Any = None, **options: Any) -> Any:
-    return filled(size, 0, dtype or FLOAT32)
-
-
-@kernel("aten.ones.default")
-def ones(size: Sequence[int], dtype: Any = None, **options: Any) -> Any:
-    return filled(size, 1, dtype or FLOAT32)
-
-
 @kernel("aten.empty_strided.default")
 def empty_strided(size: Sequence[int], stride: Sequence[int], dtype: Any = None, **options: Any) -> Any:
     # Laid out as declared where strides are those of a dense tensor, as `as_strided` may look at it.
@@ -74,34 +65,28 @@ def full_like(self: Array, fill_value: Any, dtype: Any = None, **options: Any) -
     return filled(self.shape, fill_value, dtype or self.dtype)
 
 
-@kernel("aten.zeros_like.default aten.empty_like.default")
-def zeros_like(self: Array, dtype: Any = None, **options: Any) -> Any:
-    return filled(self.shape, 0, dtype or self.dtype)
-
-
 @kernel("aten.new_full.default")
 def new_full(self: Array, size: Sequence[int], fill_value: Any, dtype: Any = None, **options: Any) -> Any:
     return filled(size, fill_value, dtype or self.dtype)
 
 
-@kernel("aten.new_zeros.default aten.new_empty.default")
-def new_zeros(self: Array, size: Sequence[int], dtype: Any = None, **options: Any) -> Any:
-    return filled(size, 0, dtype or self.dtype)
-
-
-@kernel("aten.fill.Scalar .Tensor")
-def fill(self: Array, value: Any) -> Any:
-    return filled(self.shape, value, self.dtype)
-
-
-@kernel("aten.zero.default")
-def zero(self: Array) -> Any:
-    return filled(self.shape, 0, self.dtype)
-
-
-@kernel("aten.fill_.Scalar .Tensor")
-def fill_(self: Array, value: Any) -> Any:
-    return write(self, np.broadcast_to(fill_value(value, self.dtype), self.shape))
+kernels(
+    {
+        "aten.zeros.default aten.empty.memory_format aten.empty_permuted.default": partial(full, fill_value=0.0),
+        "aten.ones.default": partial(full, fill_value=1.0),
+        "aten.zeros_like.default aten.empty_like.default": partial(full_like, fill_value=0),
+        "aten.ones_like.default": partial(full_like, fill_value=1),
+        "aten.new_zeros.default aten.new_empty.default": partial(new_full, fill_value=0),
+        "aten.new_ones.default": partial(new_full, fill_value=1),
+        "aten.fill.Scalar .Tensor": lambda self, value: filled(self.shape, value, self.dtype),
+        "aten.zero.default": lambda self: filled(self.shape, 0, self.dtype),
+        "aten.fill_.Scalar .Tensor": lambda self, value: write(
+            self, np.broadcast_to(fill_value(value, self.dtype), self.shape)
+        ),
+        "aten.zero_.default": lambda self: write(self, np.zeros((), self.dtype)),
+        "aten.scalar_tensor.default": lambda s, dtype=None, **options: fill_value(s, dtype or FLOAT32),
+    }
+)
 
 
 @kernel("aten.arange.default .start .start_step")
@@ -122,23 +107,16 @@ def _spaced(start: Any, end: Any, steps: int, dtype: Any) -> Any:
     (count,) = reserve((steps,), FLOAT64)
     if dtype is not None and kind(dtype) == 1:
         first, last = int(first), int(last)
-    step: Any = (last - first) / (count - 1) if count > 1 else 0
+    if count == 1:
+        return np.array([first])
+    step: Any = (last - first) / (count - 1) if count else 0
     place: Any = np.arange(count)
+    # From both ends, as torch does, so that both are exact.
     if dtype is not None and dtype != compute_type(dtype):  # torch keeps the step and the way in the narrow type
         step = wide(cast(step, dtype))
         ways = [wide(cast(step * one, dtype)) for one in (place, count - 1 - place)]
-        return np.where(place < count // 2, first + ways[0], last - ways[1]) if count != 1 else np.array([first])
-    # From both ends, as torch does, so that both are exact.
-    return (
-        np.where(place < count / 2, first + step * place, last - step * (count - 1 - place))
-        if count != 1
-        else np.array([first])
-    )
-
-
-@kernel("aten.logspace.default .Tensor_Tensor .Tensor_Scalar .Scalar_Tensor")
-def logspace(start: Any, end: Any, steps: int, base: float = 10.0, dtype: Any = None, **options: Any) -> Any:
-    return cast(np.power(float(base), _spaced(start, end, steps, dtype)), dtype or FLOAT32)
+        return np.where(place < count // 2, first + ways[0], last - ways[1])
+    return np.where(place < count / 2, first + step * place, last - step * (count - 1 - place))
 
 
 @kernel("aten.eye.default .m")
@@ -183,12 +161,13 @@ kernels(
         "aten.new_empty_strided.default": (
             lambda self, size, stride, dtype=None, **options: empty_strided(size, stride, dtype or self.dtype)
         ),
-        "aten.ones_like.default": lambda self, dtype=None, **options: filled(self.shape, 1, dtype or self.dtype),
-        "aten.new_ones.default": lambda self, size, dtype=None, **options: filled(size, 1, dtype or self.dtype),
-        "aten.zero_.default": lambda self: write(self, np.zeros((), self.dtype)),
-        "aten.scalar_tensor.default": lambda s, dtype=None, **options: fill_value(s, dtype or FLOAT32),
         "aten.linspace.default .Tensor_Tensor .Tensor_Scalar .Scalar_Tensor": (
             lambda start, end, steps, dtype=None, **options: cast(_spaced(start, end, steps, dtype), dtype or FLOAT32)
+        ),
+        "aten.logspace.default .Tensor_Tensor .Tensor_Scalar .Scalar_Tensor": (
+            lambda start, end, steps, base=10.0, dtype=None, **options: cast(
+                np.power(float(base), _spaced(start, end, steps, dtype)), dtype or FLOAT32
+            )
         ),
     }
 )
@@ -218,11 +197,6 @@ def contiguous(self: Array, memory_format: Any = MemoryFormat.ContiguousFormat) 
     return _ordered(self, memory_format)
 
 
-@kernel("aten._to_copy.default")
-def to_copy(self: Array, dtype: DType | None = None, memory_format: Any = None, **options: Any) -> Any:
-    return to(self, dtype, True, memory_format)
-
-
 @kernel("aten.to.dtype .dtype_layout .device .prim_Device .prim_dtype .prim_other")
 def to(self: Array, dtype: DType | None = None, copy: bool = False, memory_format: Any = None, **options: Any) -> Any:
     array = self
@@ -231,9 +205,8 @@ def to(self: Array, dtype: DType | None = None, copy: bool = False, memory_forma
         array = cast(array, dtype)
     elif copy:
         array = array.copy(order="K")
-    if memory_format in (MemoryFormat.ChannelsLast, MemoryFormat.ChannelsLast3d):
-        return _ordered(array, memory_format)
-    return array
+    is_moved = memory_format in (MemoryFormat.ChannelsLast, MemoryFormat.ChannelsLast3d)
+    return _ordered(array, memory_format) if is_moved else array
 
 
 @kernel("aten.copy.default")
@@ -247,6 +220,7 @@ kernels(
         "aten.clone.default aten.lift_fresh_copy.default": lambda self, memory_format=None: _ordered(
             self, memory_format
         ),
+        "aten._to_copy.default": partial(to, copy=True),
         "aten.to.other aten.type_as.default": lambda self, other, **options: cast(self, other.dtype),
         "aten.copy_.default": lambda self, src, non_blocking=False: write(self, np.broadcast_to(src, self.shape)),
     }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from pt2kit.errors import OperatorError
@@ -12,58 +14,51 @@ from pt2kit.runtime.arrays import (
     ARRAYS,
     BOOL,
     Array,
-    binary,
     cast,
     complex_type,
-    floating,
+    computed,
+    in_floats,
     is_complex,
     is_known,
     kind,
     operands,
+    promoted,
     real_type,
     require,
     reserve,
     result_type,
-    unary,
     wide,
 )
 from pt2kit.runtime.table import kernel, kernels
 
-_FLOATING: dict[str, Callable[[Array], Any]] = {
+_FLOATING: dict[str, Callable[..., Any]] = {
     "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
-    "atanh": np.arctanh, "cos": np.cos, "cosh": np.cosh, "deg2rad": np.deg2rad, "exp": np.exp, "exp2": np.exp2,
-    "expm1": np.expm1, "log": np.log, "log10": np.log10, "log1p": np.log1p, "log2": np.log2, "rad2deg": np.rad2deg,
-    "reciprocal": lambda x: 1 / x, "rsqrt": lambda x: 1 / np.sqrt(x), "sin": np.sin, "sinh": np.sinh,
-    "sqrt": np.sqrt, "tan": np.tan, "tanh": np.tanh,
+    "atanh": np.arctanh, "cos": np.cos, "cosh": np.cosh, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1,
+    "log": np.log, "log10": np.log10, "log1p": np.log1p, "log2": np.log2, "reciprocal": lambda self: 1 / self,
+    "rsqrt": lambda self: 1 / np.sqrt(self), "sin": np.sin, "sinh": np.sinh, "sqrt": np.sqrt, "tan": np.tan,
+    "tanh": np.tanh,
 }  # fmt: skip
 """Functions whose results are floating-point numbers, also of integers."""
 
 
-def _unary(function: Callable[[Array], Any]) -> Callable[[Array], Any]:
-    return lambda self: function(floating(self))
-
-
 for _name, _function in _FLOATING.items():
-    kernel(f"aten.{_name}.default")(_unary(_function))
-    if _name not in ("deg2rad", "rad2deg"):
-        kernel(f"prims.{_name}.default")(_unary(_function))
+    kernel(f"aten.{_name}.default prims.{_name}.default", adapt=in_floats)(_function)
+kernels({"aten.deg2rad.default": np.deg2rad, "aten.rad2deg.default": np.rad2deg}, in_floats)
 
 
 # Arithmetic.
 
 
-@kernel("aten.add.Tensor .Scalar")
-def add(self: Array, other: Any, alpha: Any = 1) -> Any:
-    (a, b), _ = operands(self, other)
-    if a.dtype == BOOL:
-        return a | b if alpha else a | np.zeros_like(b)
-    return a + b if alpha == 1 else a + b * cast(alpha, a.dtype)
+@kernel("aten.add.Tensor .Scalar", adapt=promoted())
+def add(self: Array, other: Array, alpha: Any = 1) -> Any:
+    if self.dtype == BOOL:
+        return self | other if alpha else self | np.zeros_like(other)
+    return self + other if alpha == 1 else self + other * cast(alpha, self.dtype)
 
 
-@kernel("aten.div.Tensor .Scalar")
-def div(self: Array, other: Any) -> Any:
-    (a, b), _ = operands(self, other, floats=True)
-    return a / b
+@kernel("aten.div.Tensor .Scalar", adapt=promoted(floats=True))
+def div(self: Array, other: Array) -> Any:
+    return self / other
 
 
 @kernel("aten.div.Tensor_mode .Scalar_mode")
@@ -77,39 +72,37 @@ def div_mode(self: Array, other: Any, rounding_mode: str | None = None) -> Any:
     (a, b), dtype = operands(self, other)
     if kind(a.dtype) > 1:
         return np.trunc(wide(cast(a / b, dtype)))
-    _check_divisor(b)
-    quotient = a // b
+    quotient = floor_divide(a, b)
     return quotient + ((quotient * b != a) & (quotient < 0)).astype(a.dtype)
 
 
-@kernel("aten.floor_divide.default .Scalar")
-def floor_divide(self: Array, other: Any) -> Any:
-    (a, b), _ = operands(self, other)
-    if kind(a.dtype) <= 1:
-        _check_divisor(b)
-        return a // b
+def _divided(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a division whose integers are checked."""
+
+    def run(self: Array, other: Array) -> Any:
+        if kind(self.dtype) <= 1:
+            require(np.all(other), "expected divisors other than 0, got 0")
+        return function(self, other)
+
+    return run
+
+
+@kernel("aten.floor_divide.default .Scalar", adapt=promoted())
+@_divided
+def floor_divide(self: Array, other: Array) -> Any:
+    if kind(self.dtype) <= 1:
+        return self // other
     # numpy's `floor_divide` by zero returns nan, torch's the result of division
-    return np.where(b == 0, a / b, a // b)
+    return np.where(other == 0, self / other, self // other)
 
 
-@kernel("aten.remainder.Tensor .Scalar .Scalar_Tensor")
-def remainder(self: Any, other: Any) -> Any:
-    (a, b), _ = operands(self, other)
-    if kind(a.dtype) <= 1:
-        _check_divisor(b)
-    return np.remainder(a, b)
-
-
-@kernel("aten.fmod.Tensor .Scalar")
-def fmod(self: Array, other: Any) -> Any:
-    (a, b), _ = operands(self, other)
-    if kind(a.dtype) <= 1:
-        _check_divisor(b)
-    return np.fmod(a, b)
-
-
-def _check_divisor(b: Array) -> None:
-    require(np.all(b), "expected divisors other than 0, got 0")
+kernels(
+    {
+        "aten.remainder.Tensor .Scalar .Scalar_Tensor": _divided(np.remainder),
+        "aten.fmod.Tensor .Scalar": _divided(np.fmod),
+    },
+    promoted(),
+)
 
 
 @kernel("aten.pow.Tensor_Tensor .Tensor_Scalar .Scalar")
@@ -137,18 +130,6 @@ def float_power(self: Any, exponent: Any) -> Any:
     return np.power(cast(self, dtype), cast(exponent, dtype))
 
 
-@kernel("aten.addcmul.default")
-def addcmul(self: Array, tensor1: Array, tensor2: Array, value: Any = 1) -> Any:
-    (a, b, c), _ = operands(self, tensor1, tensor2)
-    return a + cast(value, a.dtype) * b * c
-
-
-@kernel("aten.addcdiv.default")
-def addcdiv(self: Array, tensor1: Array, tensor2: Array, value: Any = 1) -> Any:
-    (a, b, c), _ = operands(self, tensor1, tensor2)
-    return a + cast(value, a.dtype) * (b / c)
-
-
 @kernel("aten.lerp.Tensor .Scalar")
 def lerp(self: Array, end: Array, weight: Any) -> Any:
     (a, b), _ = operands(self, end)
@@ -160,37 +141,39 @@ def lerp(self: Array, end: Array, weight: Any) -> Any:
 # Signs, parts and rounding.
 
 
-@kernel("aten.sign.default aten.sgn.default")
+@kernel("aten.sign.default aten.sgn.default", adapt=computed)
 def sign(self: Array) -> Any:
     if self.dtype == BOOL:
         return self
-    x = wide(self)
-    if is_complex(x):
-        size = np.abs(x)
-        return np.where(size == 0, 0, x / np.where(size == 0, 1, size))
-    return np.nan_to_num(np.sign(x), nan=0.0, posinf=1.0, neginf=-1.0) if kind(x.dtype) == 2 else np.sign(x)
+    if is_complex(self):
+        size = np.abs(self)
+        return np.where(size == 0, 0, self / np.where(size == 0, 1, size))
+    return np.nan_to_num(np.sign(self), nan=0.0) if kind(self.dtype) == 2 else np.sign(self)
 
 
-@kernel("aten.angle.default")
+@kernel("aten.angle.default", adapt=in_floats)
 def angle(self: Array) -> Any:
-    x = floating(self)
-    return np.angle(x) if is_complex(x) else np.where(np.isnan(x), x, np.where(x < 0, np.pi, 0))
+    return np.angle(self) if is_complex(self) else np.where(np.isnan(self), self, np.where(self < 0, np.pi, 0))
 
 
-def _rounding(function: Callable[[Array], Any]) -> Callable[[Array], Any]:
-    return lambda self: self.copy() if kind(self.dtype) < 2 else function(wide(self))
+def _rounding(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the kernel of a function that leaves integers as they are."""
+
+    @functools.wraps(function)
+    def run(self: Array, **options: Any) -> Any:
+        return self.copy() if kind(self.dtype) < 2 else function(wide(self), **options)
+
+    return run
 
 
 for _name, _function in {"ceil": np.ceil, "floor": np.floor, "trunc": np.trunc}.items():
-    kernel(f"aten.{_name}.default", f"prims.{_name}.default")(_rounding(_function))
+    kernel(f"aten.{_name}.default prims.{_name}.default", adapt=_rounding)(_function)
 
 
-@kernel("aten.round.decimals aten.special_round.default")
+@kernel("aten.round.default .decimals aten.special_round.default", adapt=_rounding)
 def round_decimals(self: Array, decimals: int = 0) -> Any:
-    if kind(self.dtype) < 2:
-        return self.copy()
-    x, scale = wide(self), 10.0 ** abs(decimals)
-    return np.round(x / scale) * scale if decimals < 0 else np.round(x * scale) / scale
+    scale = 10.0 ** abs(decimals)
+    return np.round(self / scale) * scale if decimals < 0 else np.round(self * scale) / scale
 
 
 @kernel("aten.frexp.Tensor")
@@ -203,13 +186,10 @@ def frexp(self: Array) -> Any:
 def nan_to_num(self: Array, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Any:
     if kind(self.dtype) < 2:
         return self.copy()
-    x = wide(self)
-    import ml_dtypes
-
     limits = ml_dtypes.finfo(real_type(self.dtype))
     most = float(limits.max) if posinf is None else posinf
     least = float(limits.min) if neginf is None else neginf
-    return np.nan_to_num(x, nan=nan or 0.0, posinf=most, neginf=least)
+    return np.nan_to_num(wide(self), nan=nan or 0.0, posinf=most, neginf=least)
 
 
 # Complex numbers.
@@ -220,57 +200,75 @@ def conj(self: Array) -> Any:
     return np.conjugate(self) if is_complex(self) else self
 
 
-@kernel("aten.complex.default")
-def complex_(real: Array, imag: Array) -> Any:
-    (a, b), _ = operands(real, imag)
-    return _joined(a, b)
-
-
-def _joined(real: Array, imag: Array) -> Array:
+def _joined(real: Array, imag: Array) -> Any:
     real, imag = np.broadcast_arrays(real, imag)
     return np.stack((real, imag), -1).view(complex_type(real.dtype))[..., 0]
 
 
-@kernel("aten.polar.default")
-def polar(abs: Array, angle: Array) -> Any:
-    (size, phase), _ = operands(abs, angle)
-    return _joined(size * np.cos(phase), size * np.sin(phase))
+kernels(
+    {
+        "aten.complex.default": _joined,
+        "aten.polar.default": lambda abs, angle: _joined(abs * np.cos(angle), abs * np.sin(angle)),
+    },
+    promoted(),
+)
 
 
 # Functions of two numbers.
 
-_BINARY: dict[str, tuple[Callable[..., Any], bool]] = {
-    "atan2.default": (np.arctan2, True), "maximum.default": (np.maximum, False), "minimum.default": (np.minimum, False),
-    "max.other": (np.maximum, False), "min.other": (np.minimum, False),
-    "fmax.default": (np.fmax, False), "fmin.default": (np.fmin, False), "hypot.default": (np.hypot, False),
-    "copysign.Tensor": (np.copysign, True), "copysign.Scalar": (np.copysign, True),
-    "logaddexp2.default": (np.logaddexp2, True),
-    "gcd.default": (np.gcd, False), "lcm.default": (np.lcm, False),
-}  # fmt: skip
+kernels(
+    {
+        "aten.maximum.default aten.max.other": np.maximum,
+        "aten.minimum.default aten.min.other": np.minimum,
+        "aten.fmax.default": np.fmax,
+        "aten.fmin.default": np.fmin,
+        "aten.hypot.default": np.hypot,
+        "aten.gcd.default": np.gcd,
+        "aten.lcm.default": np.lcm,
+        "aten.sub.Tensor .Scalar": lambda self, other, alpha=1: (
+            self - other if alpha == 1 else self - other * cast(alpha, self.dtype)
+        ),
+        "aten.rsub.Tensor .Scalar": lambda self, other, alpha=1: other - self * cast(alpha, self.dtype),
+        "aten.mul.Tensor .Scalar": lambda self, other: self * other,
+        "aten.heaviside.default": lambda self, values: np.where(self == 0, values, (self > 0).astype(self.dtype)),
+    },
+    promoted(),
+)
+kernels(
+    {
+        "aten.atan2.default": np.arctan2,
+        "aten.copysign.Tensor .Scalar": np.copysign,
+        "aten.logaddexp2.default": np.logaddexp2,
+        "aten.ldexp.Tensor": lambda self, other: self * np.exp2(other),
+        "aten.xlogy.Tensor .Scalar_Self .Scalar_Other aten.special_xlogy.default .self_scalar .other_scalar": (
+            lambda self, other: np.where(np.isnan(other), np.nan, np.where(self == 0, 0, self * np.log(other)))
+        ),
+        "aten.special_xlog1py.default .self_scalar .other_scalar": (
+            lambda self, other: np.where(np.isnan(other), np.nan, np.where(self == 0, 0, self * np.log1p(other)))
+        ),
+    },
+    promoted(floats=True),
+)
+kernels(
+    {
+        "aten.addcmul.default": lambda self, tensor1, tensor2, value=1: (
+            self + cast(value, self.dtype) * tensor1 * tensor2
+        ),
+        "aten.addcdiv.default": lambda self, tensor1, tensor2, value=1: (
+            self + cast(value, self.dtype) * (tensor1 / tensor2)
+        ),
+    },
+    promoted(3),
+)
 
 
-def _two(function: Callable[..., Any], floats: bool) -> Callable[[Any, Any], Any]:
-    return lambda self, other: function(*operands(self, other, floats=floats)[0])
-
-
-for _name, (_two_argument, _floats) in _BINARY.items():
-    kernel(f"aten.{_name}")(_two(_two_argument, _floats))
-
-
-@kernel("aten.logaddexp.default")
+@kernel("aten.logaddexp.default", adapt=promoted(floats=True))
 def logaddexp(self: Array, other: Array) -> Any:
-    (a, b), _ = operands(self, other, floats=True)
-    if not is_complex(a):
-        return np.logaddexp(a, b)
-    high, low = np.where(a.real >= b.real, a, b), np.where(a.real >= b.real, b, a)
+    if not is_complex(self):
+        return np.logaddexp(self, other)
+    high, low = np.where(self.real >= other.real, self, other), np.where(self.real >= other.real, other, self)
     same = (high == low) & np.isinf(high.real)
     return np.where(same, high, high + np.log1p(np.exp(low - high)))
-
-
-@kernel("aten.heaviside.default")
-def heaviside(self: Array, values: Array) -> Any:
-    (a, b), _ = operands(self, values)
-    return np.where(a == 0, b, (a > 0).astype(a.dtype))
 
 
 # Clamping and choosing.
@@ -311,9 +309,6 @@ def assert_(self: Any, assert_msg: str = "", dep_token: Any = None) -> Any:
 kernels(
     {
         "aten.square.default": lambda self: pow_(self, 2),
-        "aten.abs.default": lambda self: np.abs(wide(self)),
-        "aten.neg.default": lambda self: np.negative(wide(self)),
-        "aten.round.default": lambda self: _rounding(np.round)(self),
         "aten.resolve_conj.default aten.resolve_neg.default": lambda self: self,
         "aten.nextafter.default": lambda self, other: np.nextafter(self, other),
         "aten.clamp_min.default .Tensor": lambda self, min: clamp(self, min),
@@ -324,34 +319,10 @@ kernels(
 
 kernels(
     {
+        "aten.abs.default": np.abs,
+        "aten.neg.default": np.negative,
         "aten.signbit.default": lambda self: np.signbit(self) if kind(self.dtype) == 2 else self < 0,
         "aten.frac.default": lambda self: self - np.trunc(self),
     },
-    unary(wide),
-)
-
-
-kernels(
-    {
-        "aten.sub.Tensor .Scalar": lambda self, other, alpha=1: (
-            self - other if alpha == 1 else self - other * cast(alpha, self.dtype)
-        ),
-        "aten.rsub.Tensor .Scalar": lambda self, other, alpha=1: other - self * cast(alpha, self.dtype),
-        "aten.mul.Tensor .Scalar": lambda self, other: self * other,
-    },
-    binary(),
-)
-
-
-kernels(
-    {
-        "aten.ldexp.Tensor": lambda self, other: self * np.exp2(other),
-        "aten.xlogy.Tensor .Scalar_Self .Scalar_Other aten.special_xlogy.default .self_scalar .other_scalar": (
-            lambda self, other: np.where(np.isnan(other), np.nan, np.where(self == 0, 0, self * np.log(other)))
-        ),
-        "aten.special_xlog1py.default .self_scalar .other_scalar": (
-            lambda self, other: np.where(np.isnan(other), np.nan, np.where(self == 0, 0, self * np.log1p(other)))
-        ),
-    },
-    binary(floats=True),
+    computed,
 )

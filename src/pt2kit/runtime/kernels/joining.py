@@ -17,21 +17,13 @@ from pt2kit.runtime.arrays import (
     axis_of,
     cast,
     check_indices,
+    joined_type,
     kind,
-    promote_dtypes,
     reserve,
     wide,
 )
 from pt2kit.runtime.kernels.views import diagonal
 from pt2kit.runtime.table import kernel, kernels
-
-
-def joined_type(tensors: Sequence[Array]) -> Any:
-    """Return the element type of the result of joining tensors."""
-    dtype = tensors[0].dtype
-    for tensor in tensors[1:]:
-        dtype = promote_dtypes(dtype, tensor.dtype)
-    return dtype
 
 
 @kernel("aten.cat.default")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import Array, is_complex, reserve, wide
+from pt2kit.runtime.arrays import ARRAYS, Array, computed, is_complex, reserve, wide
 from pt2kit.runtime.kernels.reductions import vector_norm
 from pt2kit.runtime.table import kernel, kernels
 
@@ -27,26 +28,59 @@ def square(A: Array) -> Array:
     return wide(A)
 
 
-def _transposed(array: Any) -> Any:
-    return np.conjugate(array.swapaxes(-1, -2)) if is_complex(array) else array.swapaxes(-1, -2)
+def _turned(array: Any) -> Any:
+    return array.swapaxes(-1, -2)
+
+
+def _adjoint(array: Any) -> Any:
+    return np.conjugate(_turned(array)) if is_complex(array) else _turned(array)
+
+
+def _solvable(expected: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return functions of LAPACK whose failures are errors of ours."""
+
+    def adapt(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def run(*args: Any, **named: Any) -> Any:
+            try:
+                return function(*args, **named)
+            except np.linalg.LinAlgError as error:
+                raise OperatorError(f"expected {expected}") from error
+
+        return run
+
+    return adapt
+
+
+_invertible = _solvable("matrices that have an inverse, got a singular one")
+
+
+def _with_info(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the kernel of an operator that also returns which matrices it failed for: none."""
+
+    def run(*args: Any, check_errors: bool = False, **named: Any) -> Any:
+        matrices = next(one for one in (*args, *named.values()) if isinstance(one, ARRAYS))
+        return function(*args, **named), np.zeros(matrices.shape[:-2], INFO)
+
+    return run
 
 
 @kernel("aten._linalg_slogdet.default aten.linalg_slogdet.default")
 def slogdet(A: Any = None, self: Any = None) -> Any:
     matrix = square(self if A is None else A)
-    return *np.linalg.slogdet(matrix), *_factors(matrix)[:2]
+    return *np.linalg.slogdet(matrix), *_factors(matrix)
 
 
-def _factors(A: Array) -> tuple[Array, Array, Array]:
+def _factors(A: Array) -> tuple[Array, Array]:
     """Return the factors that torch keeps for gradients: those of the transposed matrix, if A is real and row-major."""
     is_turned = A.flags.c_contiguous and not is_complex(A)
-    packed, pivots, info = lu_factor(_plain_transpose(A) if is_turned else A)
-    return packed, pivots, info
+    packed, pivots, _ = lu_factor(_turned(A) if is_turned else A)
+    return packed, pivots
 
 
 @kernel("aten._linalg_det.default")
 def det_with_factors(A: Array) -> Any:
-    return np.linalg.det(square(A)), *_factors(square(A))[:2]
+    return np.linalg.det(square(A)), *_factors(square(A))
 
 
 @kernel("aten.logdet.default")
@@ -56,33 +90,19 @@ def logdet(self: Array) -> Any:
 
 
 @kernel("aten.linalg_inv.default")
-def inv(A: Any = None, check_errors: bool = False, self: Any = None) -> Any:
-    matrix = square(self if A is None else A)
-    try:
-        return np.linalg.inv(matrix)
-    except np.linalg.LinAlgError as error:
-        raise OperatorError("expected matrices that have an inverse, got a singular one") from error
-
-
-@kernel("aten.linalg_inv_ex.default")
-def inv_ex(A: Array, check_errors: bool = False) -> Any:
-    return inv(A), np.zeros(A.shape[:-2], INFO)
+@_invertible
+def inv(A: Any = None, self: Any = None) -> Any:
+    return np.linalg.inv(square(self if A is None else A))
 
 
 @kernel("aten.linalg_solve.default")
+@_invertible
 def solve(A: Array, B: Array, left: bool = True) -> Any:
     a, b = square(A), wide(B)
     if not left:
-        return _plain_transpose(solve(_plain_transpose(a), _plain_transpose(b)))
+        return _turned(solve(_turned(a), _turned(b)))
     is_vector = b.ndim == 1 or (a.ndim - 1 == b.ndim and b.shape == a.shape[:-1])
-    try:
-        return np.linalg.solve(a, b[..., None])[..., 0] if is_vector else np.linalg.solve(a, b)
-    except np.linalg.LinAlgError as error:
-        raise OperatorError("expected matrices that have an inverse, got a singular one") from error
-
-
-def _plain_transpose(array: Any) -> Any:
-    return array.swapaxes(-1, -2)
+    return np.linalg.solve(a, b[..., None])[..., 0] if is_vector else np.linalg.solve(a, b)
 
 
 @kernel("aten._linalg_solve_ex.default")
@@ -90,56 +110,54 @@ def solve_ex_with_factors(A: Array, B: Array, left: bool = True, check_errors: b
     return solve(A, B, left), *lu_factor(square(A))
 
 
-@kernel("aten.linalg_solve_ex.default")
-def solve_ex(A: Array, B: Array, left: bool = True, check_errors: bool = False) -> Any:
-    return solve(A, B, left), np.zeros(A.shape[:-2], INFO)
-
-
-@kernel("aten.linalg_solve_triangular.default")
+@kernel("aten.linalg_solve_triangular.default", adapt=computed)
 def solve_triangular(self: Array, B: Array, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
-    triangle = np.triu(wide(self)) if upper else np.tril(wide(self))
+    triangle = np.triu(self) if upper else np.tril(self)
     if unitriangular:
-        n = triangle.shape[-1]
-        triangle = triangle * (1 - np.eye(n, dtype=triangle.dtype)) + np.eye(n, dtype=triangle.dtype)
-    b = wide(B)
-    if not left:
-        return _plain_transpose(np.linalg.solve(_plain_transpose(triangle), _plain_transpose(b)))
-    return np.linalg.solve(triangle, b)
+        unit = np.eye(triangle.shape[-1], dtype=triangle.dtype)
+        triangle = triangle * (1 - unit) + unit
+    return np.linalg.solve(triangle, B) if left else _turned(np.linalg.solve(_turned(triangle), _turned(B)))
 
 
 @kernel("aten.triangular_solve.default")
 def triangular_solve(
     self: Array, A: Array, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> Any:
-    matrix, is_upper = (_plain_transpose(A), not upper) if transpose else (A, upper)
+    matrix, is_upper = (_turned(A), not upper) if transpose else (A, upper)
     return solve_triangular(matrix, self, is_upper, True, unitriangular), A.copy()
 
 
 @kernel("aten.linalg_cholesky.default aten.cholesky.default")
+@_solvable("positive-definite matrices, got another one")
 def cholesky(self: Array, upper: bool = False) -> Any:
-    try:
-        lower = np.linalg.cholesky(np.tril(square(self)) if not upper else np.tril(_transposed(square(self))))
-    except np.linalg.LinAlgError as error:
-        raise OperatorError("expected positive-definite matrices, got another one") from error
-    return _transposed(lower) if upper else lower
+    matrix = square(self)
+    return _adjoint(cholesky(_adjoint(matrix))) if upper else np.linalg.cholesky(np.tril(matrix))
 
 
-@kernel("aten.linalg_cholesky_ex.default")
-def cholesky_ex(self: Array, upper: bool = False, check_errors: bool = False) -> Any:
-    return cholesky(self, upper), np.zeros(self.shape[:-2], INFO)
+kernels(
+    {
+        "aten.linalg_inv_ex.default": inv,
+        "aten.linalg_solve_ex.default": solve,
+        "aten.linalg_cholesky_ex.default": cholesky,
+    },
+    _with_info,
+)
 
 
-@kernel("aten.cholesky_solve.default")
-def cholesky_solve(self: Array, input2: Array, upper: bool = False) -> Any:
-    factor = wide(input2)
-    matrix = _transposed(factor) @ factor if upper else factor @ _transposed(factor)
-    return np.linalg.solve(matrix, wide(self))
+def _of_factor(factor: Array, upper: bool) -> Array:
+    """Return the matrices that have a Cholesky factor."""
+    return _adjoint(factor) @ factor if upper else factor @ _adjoint(factor)
 
 
-@kernel("aten.cholesky_inverse.default")
-def cholesky_inverse(self: Array, upper: bool = False) -> Any:
-    factor = wide(self)
-    return np.linalg.inv(_transposed(factor) @ factor if upper else factor @ _transposed(factor))
+kernels(
+    {
+        "aten.cholesky_solve.default": lambda self, input2, upper=False: np.linalg.solve(
+            _of_factor(input2, upper), self
+        ),
+        "aten.cholesky_inverse.default": lambda self, upper=False: np.linalg.inv(_of_factor(self, upper)),
+    },
+    computed,
+)
 
 
 @kernel("aten.linalg_qr.default")
@@ -164,69 +182,65 @@ def svd(A: Array, full_matrices: bool = True, compute_uv: bool = True, driver: s
 @kernel("aten.svd.default")
 def svd_(self: Array, some: bool = True, compute_uv: bool = True) -> Any:
     u, s, vh = svd(self, not some)
-    if not compute_uv:
-        return np.zeros_like(u), s, np.zeros_like(vh)
-    return u, s, _transposed(vh)
+    return (u, s, _adjoint(vh)) if compute_uv else (np.zeros_like(u), s, np.zeros_like(vh))
 
 
-@kernel("aten.linalg_svdvals.default")
+@kernel("aten.linalg_svdvals.default", adapt=computed)
 def svdvals(A: Array, driver: str | None = None) -> Any:
-    return np.linalg.svd(wide(A), compute_uv=False)
+    return np.linalg.svd(A, compute_uv=False)
 
 
 @kernel("aten._linalg_eigh.default aten.linalg_eigh.default")
 def eigh(A: Any = None, UPLO: str = "L", compute_v: bool = True, self: Any = None) -> Any:
     matrix = square(self if A is None else A)
-    side = "U" if UPLO.upper() == "U" else "L"
-    return (
-        tuple(np.linalg.eigh(matrix, side))
-        if compute_v
-        else (np.linalg.eigvalsh(matrix, side), np.zeros(0, matrix.dtype))
-    )
+    if not compute_v:
+        return eigvalsh(matrix, UPLO), np.zeros(0, matrix.dtype)
+    return tuple(np.linalg.eigh(matrix, _side(UPLO)))
 
 
 @kernel("aten.linalg_eigvalsh.default")
 def eigvalsh(self: Array, UPLO: str = "L") -> Any:
-    return np.linalg.eigvalsh(square(self), "U" if UPLO.upper() == "U" else "L")
+    return np.linalg.eigvalsh(square(self), _side(UPLO))
 
 
-@kernel("aten.linalg_pinv.default .rcond_tensor .atol_rtol_float")
+def _side(uplo: str) -> Any:
+    return "U" if uplo.upper() == "U" else "L"
+
+
+def _least(x: Array, largest: Array, relative: Any, absolute: float | None) -> Any:
+    """Return the singular values up to which a matrix has no inverse, from its largest."""
+    if relative is None:
+        relative = 0.0 if absolute else max(x.shape[-2:]) * float(np.finfo(x.dtype).eps)
+    return np.maximum(absolute or 0.0, np.asarray(relative)[..., None] * largest)
+
+
+@kernel("aten.linalg_pinv.default .rcond_tensor .atol_rtol_float", adapt=computed)
 def pinv(
     self: Array, rcond: Any = None, hermitian: bool = False, atol: float | None = None, rtol: float | None = None
 ) -> Any:
-    x = wide(self)
-    relative = rtol if rcond is None else rcond
-    if relative is None:
-        relative = 0.0 if atol else max(x.shape[-2:]) * float(np.finfo(x.dtype).eps)
-    if not x.size:
-        return np.zeros((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype)
+    if not self.size:
+        return np.zeros((*self.shape[:-2], self.shape[-1], self.shape[-2]), self.dtype)
     if hermitian:
-        s, u = np.linalg.eigh(x)
-        vh = _transposed(u) * np.where(s < 0, -1, 1).astype(s.dtype)[..., None]
+        s, u = np.linalg.eigh(self)
+        vh = _adjoint(u) * np.where(s < 0, -1, 1).astype(s.dtype)[..., None]
         s = np.abs(s)
     else:
-        u, s, vh = np.linalg.svd(x, full_matrices=False)
-    bound = np.maximum(atol or 0.0, np.asarray(relative)[..., None] * s.max(-1, keepdims=True))
+        u, s, vh = np.linalg.svd(self, full_matrices=False)
+    bound = _least(self, s.max(-1, keepdims=True), rtol if rcond is None else rcond, atol)
     inverse = np.where(s > bound, 1 / np.where(s > bound, s, 1), 0).astype(s.dtype)
-    return _transposed(vh) @ (inverse[..., None] * _transposed(u))
+    return _adjoint(vh) @ (inverse[..., None] * _adjoint(u))
 
 
 @kernel("aten.linalg_matrix_rank.default .atol_rtol_float .tol_tensor")
 def matrix_rank(
-    self: Any = None,
-    tol: Any = None,
-    hermitian: bool = False,
-    atol: float | None = None,
-    rtol: float | None = None,
+    self: Any = None, tol: Any = None, hermitian: bool = False, atol: float | None = None, rtol: float | None = None,
     input: Any = None,
-) -> Any:
+) -> Any:  # fmt: skip
     x = wide(input if self is None else self)
     if not x.size:
         return np.zeros(x.shape[:-2], np.int64)
-    s = np.abs(np.linalg.eigvalsh(x)) if hermitian else np.linalg.svd(x, compute_uv=False)
-    if rtol is None:
-        rtol = 0.0 if atol or tol is not None else max(x.shape[-2:]) * float(np.finfo(x.dtype).eps)
-    bound = np.asarray(tol)[..., None] if tol is not None else np.maximum(atol or 0.0, rtol * s.max(-1, keepdims=True))
+    s = np.abs(np.linalg.eigvalsh(x)) if hermitian else svdvals(x)
+    bound = np.asarray(tol)[..., None] if tol is not None else _least(x, s.max(-1, keepdims=True), rtol, atol)
     return (s > bound).sum(-1)
 
 
@@ -249,22 +263,16 @@ def matrix_exp(self: Array) -> Any:
     return total
 
 
-@kernel("aten.linalg_norm.ord_str aten.linalg_matrix_norm.default .str_ord")
+@kernel("aten.linalg_norm.ord_str aten.linalg_matrix_norm.default .str_ord", adapt=computed)
 def matrix_norm(
     self: Array, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False, dtype: Any = None
 ) -> Any:
-    x = np.moveaxis(wide(self), tuple(dim or (-2, -1)), (-2, -1))
     if isinstance(ord, str) and ord not in ("fro", "nuc"):
         raise OperatorError(f"expected the norm fro or nuc, got {ord[:40]!a}")
-    if not x.size:
-        return np.zeros(
-            [1 if i in {axis % self.ndim for axis in (dim or (-2, -1))} else n for i, n in enumerate(self.shape)]
-            if keepdim
-            else x.shape[:-2],
-            x.dtype,
-        )
-    found = np.linalg.norm(x, ord, (-2, -1))
-    return np.expand_dims(found, sorted(axis % self.ndim for axis in (dim or (-2, -1)))) if keepdim else found
+    axes = tuple(dim or (-2, -1))
+    x = np.moveaxis(self, axes, (-2, -1))
+    found = np.linalg.norm(x, ord, (-2, -1)) if x.size else np.zeros(x.shape[:-2], x.dtype)
+    return np.expand_dims(found, sorted(axis % self.ndim for axis in axes)) if keepdim else found
 
 
 @kernel("aten.linalg_norm.default")
@@ -273,16 +281,6 @@ def linalg_norm(self: Array, ord: Any = None, dim: Any = None, keepdim: bool = F
     if count == 2:
         return matrix_norm(self, ord, dim, keepdim, dtype)
     return vector_norm(self, ord, dim, keepdim, dtype)
-
-
-@kernel("aten.linalg_cond.default .p_str")
-def cond(self: Array, p: Any = None) -> Any:
-    return np.linalg.cond(wide(self), p)
-
-
-@kernel("aten.linalg_tensorsolve.default")
-def tensorsolve(self: Array, other: Array, dims: Any = None) -> Any:
-    return np.linalg.tensorsolve(wide(self), wide(other), None if dims is None else tuple(dims))
 
 
 def _lu(A: Array) -> tuple[Array, Array]:
@@ -342,19 +340,18 @@ def lu(A: Array, pivot: bool = True) -> Any:
 def lu_solve(LU: Array, pivots: Array, B: Array, left: bool = True, adjoint: bool = False) -> Any:
     permutation, lower, upper = lu_unpack(LU, pivots)
     matrix = permutation @ lower @ upper
-    return solve(_transposed(matrix) if adjoint else matrix, B, left)
+    return solve(_adjoint(matrix) if adjoint else matrix, B, left)
 
 
-@kernel("aten.linalg_householder_product.default")
+@kernel("aten.linalg_householder_product.default", adapt=computed)
 def householder_product(input: Array, tau: Array) -> Any:
-    x, scales = wide(input), wide(tau)
-    rows, columns = x.shape[-2:]
-    result = np.broadcast_to(np.eye(rows, columns, dtype=x.dtype), x.shape).copy()
-    for k in reversed(range(scales.shape[-1])):
-        v = x[..., :, k].copy()
+    rows, columns = input.shape[-2:]
+    result = np.broadcast_to(np.eye(rows, columns, dtype=input.dtype), input.shape).copy()
+    for k in reversed(range(tau.shape[-1])):
+        v = input[..., :, k].copy()
         v[..., :k] = 0
         v[..., k] = 1
-        result -= scales[..., k, None, None] * v[..., :, None] * (np.conjugate(v)[..., None, :] @ result)
+        result -= tau[..., k, None, None] * v[..., :, None] * (np.conjugate(v)[..., None, :] @ result)
     return result
 
 
@@ -371,7 +368,14 @@ kernels(
         "aten.linalg_eig.default": lambda self: tuple(np.linalg.eig(square(self))),
         "aten.linalg_eigvals.default": lambda self: np.linalg.eigvals(square(self)),
         "aten.linalg_matrix_power.default": lambda self, n: np.linalg.matrix_power(square(self), n),
-        "aten.linalg_tensorinv.default": lambda self, ind=2: np.linalg.tensorinv(wide(self), ind),
         "aten.lu_solve.default": lambda self, LU_data, LU_pivots: lu_solve(LU_data, LU_pivots, self),
     }
+)
+kernels(
+    {
+        "aten.linalg_cond.default .p_str": lambda self, p=None: np.linalg.cond(self, p),
+        "aten.linalg_tensorinv.default": lambda self, ind=2: np.linalg.tensorinv(self, ind),
+        "aten.linalg_tensorsolve.default": lambda self, other, dims=None: np.linalg.tensorsolve(self, other, dims),
+    },
+    computed,
 )

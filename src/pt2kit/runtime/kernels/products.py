@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,9 @@ from pt2kit.runtime.arrays import (
     cast,
     check_broadcast,
     compute_type,
+    computed,
+    joined_type,
     kind,
-    promote_dtypes,
     reserve,
     wide,
 )
@@ -37,88 +39,58 @@ def _mixed(self: Array, product: Array, beta: Any, alpha: Any) -> Any:
     return scaled + _scaled(wide(self), beta)
 
 
-@kernel("aten.matmul.default")
+@kernel("aten.matmul.default", adapt=computed)
 def matmul(self: Array, other: Array) -> Any:
-    a, b = wide(self), wide(other)
-    if not (a.ndim and b.ndim):
+    if not (self.ndim and other.ndim):
         raise OperatorError("expected tensors with dimensions, got one without")
-    if a.ndim > 2 and b.ndim <= 2 and a.flags.c_contiguous:  # one product of two matrices is faster than many
-        return (a.reshape(-1, a.shape[-1]) @ b).reshape(*a.shape[:-1], *b.shape[1:])
-    rows, columns = a.shape[-2:-1], b.shape[-1:] if b.ndim > 1 else ()
-    reserve((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *rows, *columns), a.dtype)
-    return np.matmul(a, b)
+    if self.ndim > 2 and other.ndim <= 2 and self.flags.c_contiguous:  # one product is faster than many
+        return (self.reshape(-1, self.shape[-1]) @ other).reshape(*self.shape[:-1], *other.shape[1:])
+    rows, columns = self.shape[-2:-1], other.shape[-1:] if other.ndim > 1 else ()
+    reserve((*np.broadcast_shapes(self.shape[:-2], other.shape[:-2]), *rows, *columns), self.dtype)
+    return np.matmul(self, other)
 
 
-def product(self: Array, other: Array, dimensions: int) -> Any:
-    """Return the product of two matrices, or batches of them.
+def _product(dimensions: int) -> Callable[..., Any]:
+    """Return the product of two matrices, or batches of them."""
 
-    Raises:
-        OperatorError: other numbers of dimensions.
-    """
-    if self.ndim != dimensions or other.ndim != dimensions:
-        raise OperatorError(f"expected {dimensions} dimensions, got {self.ndim} and {other.ndim}")
-    return matmul(self, other)
+    def run(self: Array, mat2: Array, out_dtype: Any = None) -> Any:
+        if self.ndim != dimensions or mat2.ndim != dimensions:
+            raise OperatorError(f"expected {dimensions} dimensions, got {self.ndim} and {mat2.ndim}")
+        return matmul(self, mat2)
 
-
-@kernel("aten.mm.default aten._int_mm.default")
-def mm(self: Array, mat2: Array) -> Any:
-    return product(self, mat2, 2)
+    return run
 
 
-@kernel("aten.bmm.default")
-def bmm(self: Array, mat2: Array) -> Any:
-    return product(self, mat2, 3)
+mm, bmm = _product(2), _product(3)
+kernels({"aten.mm.default .dtype aten._int_mm.default": mm, "aten.bmm.default .dtype": bmm})
 
 
-@kernel("aten.mv.default")
-def mv(self: Array, vec: Array) -> Any:
-    return wide(self) @ wide(vec)
-
-
-@kernel("aten.dot.default")
-def dot(self: Array, tensor: Array) -> Any:
-    return np.dot(wide(self), wide(tensor))
-
-
-@kernel("aten.linalg_vecdot.default")
+@kernel("aten.linalg_vecdot.default", adapt=computed)
 def vecdot(x: Array, y: Array, dim: int = -1) -> Any:
-    a, b = wide(x), wide(y)
-    reserve(np.broadcast_shapes(a.shape, b.shape), a.dtype)
-    return (np.conjugate(a) * b).sum(dim)
+    check_broadcast([x, y])
+    return (np.conjugate(x) * y).sum(dim)
 
 
 @kernel("aten.outer.default")
 def outer(self: Array, vec2: Array) -> Any:
     reserve((self.size, vec2.size), self.dtype)
-    dtype = promote_dtypes(self.dtype, vec2.dtype)
-    return np.outer(cast(self, compute_type(dtype)), cast(vec2, compute_type(dtype)))
+    dtype = compute_type(joined_type([self, vec2]))
+    return np.outer(cast(self, dtype), cast(vec2, dtype))
 
 
-@kernel("aten.inner.default")
+@kernel("aten.inner.default", adapt=computed)
 def inner(self: Array, other: Array) -> Any:
     if not (self.ndim and other.ndim):
-        return wide(self) * wide(other)
+        return self * other
     reserve((*self.shape[:-1], *other.shape[:-1]), self.dtype)
-    return np.inner(wide(self), wide(other))
+    return np.inner(self, other)
 
 
-@kernel("aten.addbmm.default")
-def addbmm(self: Array, batch1: Array, batch2: Array, beta: Any = 1, alpha: Any = 1) -> Any:
-    return _mixed(self, bmm(batch1, batch2).sum(0), beta, alpha)
-
-
-@kernel("aten.baddbmm.default")
-def baddbmm(self: Array, batch1: Array, batch2: Array, beta: Any = 1, alpha: Any = 1) -> Any:
-    return _mixed(self, bmm(batch1, batch2), beta, alpha)
-
-
-@kernel("aten.linear.default")
+@kernel("aten.linear.default", adapt=computed)
 def linear(input: Array, weight: Array, bias: Array | None = None) -> Any:
-    x = wide(input)
-    result = matmul(x, wide(weight).T)
+    result = asarray(matmul(input, weight.T))
     if bias is not None:
-        result = asarray(result)
-        result += wide(bias)
+        result += bias
     return result
 
 
@@ -130,24 +102,16 @@ def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None = N
     return result if bias is None else result + wide(bias)
 
 
-@kernel("aten._trilinear.default")
+@kernel("aten._trilinear.default", adapt=computed)
 def trilinear(
-    i1: Array,
-    i2: Array,
-    i3: Array,
-    expand1: Sequence[int],
-    expand2: Sequence[int],
-    expand3: Sequence[int],
-    sumdim: Sequence[int],
-    unroll_dim: int = 1,
-) -> Any:
-    parts = []
-    for one, dims in ((i1, expand1), (i2, expand2), (i3, expand3)):
-        spread = wide(one)
+    i1: Array, i2: Array, i3: Array, expand1: Sequence[int], expand2: Sequence[int], expand3: Sequence[int],
+    sumdim: Sequence[int], unroll_dim: int = 1,
+) -> Any:  # fmt: skip
+    parts = [i1, i2, i3]
+    for number, dims in enumerate((expand1, expand2, expand3)):
         for dim in dims:
-            spread = np.expand_dims(spread, dim)
-        parts.append(spread)
-    reserve(np.broadcast_shapes(*(one.shape for one in parts)), parts[0].dtype)
+            parts[number] = np.expand_dims(parts[number], dim)
+    check_broadcast(parts)
     return (parts[0] * parts[1] * parts[2]).sum(tuple(sumdim))
 
 
@@ -158,10 +122,8 @@ _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.,-> "
 def einsum(equation: str, tensors: Sequence[Array], path: Any = None) -> Any:
     if not set(equation) <= _LETTERS:
         raise OperatorError(f"expected an equation of letters, commas and an arrow, got {equation[:60]!a}")
-    dtype = tensors[0].dtype
-    for one in tensors[1:]:
-        dtype = promote_dtypes(dtype, one.dtype)
-    arrays = [cast(one, compute_type(dtype)) for one in tensors]
+    dtype = compute_type(joined_type(tensors))
+    arrays = [cast(one, dtype) for one in tensors]
     inputs, arrow, output = equation.replace(" ", "").partition("->")
     sizes: dict[str, int] = {}
     for term, array in zip(inputs.split(","), arrays, strict=True):
@@ -191,17 +153,13 @@ def tensordot(self: Array, other: Array, dims_self: Sequence[int], dims_other: S
 
 @kernel("aten.kron.default")
 def kron(self: Array, other: Array) -> Any:
-    reserve((self.size, other.size), promote_dtypes(self.dtype, other.dtype))
+    reserve((self.size, other.size), joined_type([self, other]))
     return np.kron(wide(self), wide(other))
 
 
 @kernel("aten.linalg_multi_dot.default")
 def multi_dot(matrices: Any = None, tensors: Any = None) -> Any:
-    first, *rest = matrices if tensors is None else tensors
-    result = wide(first)
-    for one in rest:
-        result = matmul(result, one)
-    return result
+    return functools.reduce(matmul, matrices if tensors is None else tensors)
 
 
 @kernel("aten.cross.default aten.linalg_cross.default")
@@ -232,18 +190,16 @@ def pdist(self: Array, p: float = 2) -> Any:
     return vector_norm(x[first] - x[second], p, -1)
 
 
-@kernel("aten.pairwise_distance.default")
+@kernel("aten.pairwise_distance.default", adapt=computed)
 def pairwise_distance(x1: Array, x2: Array, p: float = 2, eps: float = 1e-06, keepdim: bool = False) -> Any:
-    a, b = wide(x1), wide(x2)
-    reserve(np.broadcast_shapes(a.shape, b.shape), a.dtype)
-    return vector_norm(a - b + a.dtype.type(eps), p, -1, keepdim)
+    check_broadcast([x1, x2])
+    return vector_norm(x1 - x2 + x1.dtype.type(eps), p, -1, keepdim)
 
 
-@kernel("aten.cosine_similarity.default")
+@kernel("aten.cosine_similarity.default", adapt=computed)
 def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-08) -> Any:
-    a, b = wide(x1), wide(x2)
-    reserve(np.broadcast_shapes(a.shape, b.shape), a.dtype)
-    a, b = np.broadcast_arrays(a, b)
+    check_broadcast([x1, x2])
+    a, b = np.broadcast_arrays(x1, x2)
     axis = axis_of(dim, a.ndim)
     sizes = [np.maximum(vector_norm(one, 2, axis, True), eps) for one in (a, b)]
     return ((a / sizes[0]) * (b / sizes[1])).sum(axis)
@@ -258,18 +214,27 @@ def cov(self: Array, correction: int = 1, fweights: Array | None = None, aweight
     return np.cov(x, ddof=correction, fweights=fweights, aweights=aweights)
 
 
-@kernel("aten.corrcoef.default")
-def corrcoef(self: Array) -> Any:
-    return np.corrcoef(np.atleast_2d(wide(self))) if self.ndim == 2 else np.ones((), np.float32)
-
-
 kernels(
     {
-        "aten.mm.dtype": lambda self, mat2, out_dtype: product(self, mat2, 2),
-        "aten.bmm.dtype": lambda self, mat2, out_dtype: product(self, mat2, 3),
-        "aten.vdot.default": lambda self, other: np.vdot(wide(self), wide(other)),
         "aten.addmm.default": lambda self, mat1, mat2, beta=1, alpha=1: _mixed(self, mm(mat1, mat2), beta, alpha),
-        "aten.addmv.default": lambda self, mat, vec, beta=1, alpha=1: _mixed(self, mv(mat, vec), beta, alpha),
+        "aten.addmv.default": lambda self, mat, vec, beta=1, alpha=1: _mixed(self, wide(mat) @ wide(vec), beta, alpha),
         "aten.addr.default": lambda self, vec1, vec2, beta=1, alpha=1: _mixed(self, outer(vec1, vec2), beta, alpha),
+        "aten.baddbmm.default": lambda self, batch1, batch2, beta=1, alpha=1: _mixed(
+            self, bmm(batch1, batch2), beta, alpha
+        ),
+        "aten.addbmm.default": lambda self, batch1, batch2, beta=1, alpha=1: _mixed(
+            self, bmm(batch1, batch2).sum(0), beta, alpha
+        ),
     }
+)
+kernels(
+    {
+        "aten.mv.default": lambda self, vec: self @ vec,
+        "aten.dot.default": lambda self, tensor: np.dot(self, tensor),
+        "aten.vdot.default": lambda self, other: np.vdot(self, other),
+        "aten.corrcoef.default": lambda self: (
+            np.corrcoef(np.atleast_2d(self)) if self.ndim == 2 else np.ones((), np.float32)
+        ),
+    },
+    computed,
 )

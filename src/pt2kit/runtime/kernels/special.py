@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import Array, cast, floating, operands
+from pt2kit.runtime.arrays import Array, double, floating, in_doubles, in_floats, promoted
 from pt2kit.runtime.table import kernel, kernels, write
 
 _SMALL = 3.0
@@ -88,24 +88,22 @@ def erfc(x: Array) -> Any:
     return np.where(y < 0, 2 - value, value).astype(x.dtype)
 
 
-@kernel("aten.special_erfcx.default")
+@kernel("aten.special_erfcx.default", adapt=in_doubles)
 def erfcx(self: Array) -> Any:
-    x = floating(self).astype(np.float64)
-    return np.where(x < 0, 2 * np.exp(x * x) - scaled_erfc(np.abs(x)), scaled_erfc(np.abs(x)))
+    of_size = scaled_erfc(np.abs(self))
+    return np.where(self < 0, 2 * np.exp(self * self) - of_size, of_size)
 
 
-@kernel("aten.special_log_ndtr.default")
+@kernel("aten.special_log_ndtr.default", adapt=in_doubles)
 def log_ndtr(self: Array) -> Any:
-    x = floating(self).astype(np.float64)
-    t = x * math.sqrt(0.5)
+    t = self * math.sqrt(0.5)
     low = np.log(scaled_erfc(np.maximum(-t, 0)) / 2) - t * t
-    return np.where(x < -1, low, np.log1p(-erfc(np.maximum(t, -1)) / 2))
+    return np.where(self < -1, low, np.log1p(-erfc(np.maximum(t, -1)) / 2))
 
 
-@kernel("aten.erfinv.default")
+@kernel("aten.erfinv.default", adapt=in_doubles)
 def erfinv(self: Array) -> Any:
-    signed = floating(self).astype(np.float64)
-    y = np.abs(signed)
+    y = np.abs(self)
     tail = np.clip(1 - y, 1e-17, 1)
     # Winitzki's estimate, then Halley's steps on erfc(x) - tail, near 0 on y - erf(x).
     a = 0.147
@@ -117,13 +115,11 @@ def erfinv(self: Array) -> Any:
         step = error / (-2 / math.sqrt(math.pi) * np.exp(-x * x))
         x = x - step / (1 + x * step)
     x = np.where(y == 1, np.inf, np.where(y > 1, np.nan, x))
-    return np.copysign(x, signed)
+    return np.copysign(x, self)
 
 
-@kernel("aten.lgamma.default")
+@kernel("aten.lgamma.default", adapt=in_doubles)
 def lgamma(self: Array) -> Any:
-    x = floating(self)
-
     def one(value: float) -> float:
         if math.isnan(value):
             return value
@@ -131,22 +127,20 @@ def lgamma(self: Array) -> Any:
             return math.inf
         return math.lgamma(value)
 
-    return np.vectorize(one, otypes=[np.float64])(x.astype(np.float64))
+    return np.vectorize(one, otypes=[np.float64])(self)
 
 
-@kernel("aten.mvlgamma.default")
+@kernel("aten.mvlgamma.default", adapt=in_floats)
 def mvlgamma(self: Array, p: int) -> Any:
-    x = floating(self)
-    terms = [lgamma(np.asarray(x - i / 2)) for i in range(p)]
+    terms = [lgamma(np.asarray(self - i / 2)) for i in range(p)]
     return sum(terms) + p * (p - 1) / 4 * math.log(math.pi)
 
 
-@kernel("aten.digamma.default")
+@kernel("aten.digamma.default", adapt=in_doubles)
 def digamma(self: Array) -> Any:
-    x = floating(self).astype(np.float64)
+    x = self
     pole = (x <= 0) & (x == np.floor(x))
-    reflected = np.where(x < 0, 1 - x, x)
-    value, y = np.zeros_like(x), np.where(pole, 1.0, reflected)
+    value, y = np.zeros_like(x), np.where(pole, 1.0, np.where(x < 0, 1 - x, x))
     for _ in range(10):
         small = y < 10
         value = value - np.where(small, 1 / y, 0)
@@ -159,10 +153,9 @@ def digamma(self: Array) -> Any:
     return np.where(pole, np.where(x == 0, -np.copysign(np.inf, x), np.nan), value)
 
 
-@kernel("aten.special_zeta.default .self_scalar .other_scalar")
-def zeta(self: Any, other: Any) -> Any:
-    (s, q), _ = operands(self, other, floats=True)
-    s, q = s.astype(np.float64), q.astype(np.float64)
+@kernel("aten.special_zeta.default .self_scalar .other_scalar", adapt=promoted(floats=True))
+def zeta(self: Array, other: Array) -> Any:
+    s, q = double(self), double(other)
     total: Any = 0.0
     for k in range(12):  # then Euler's and Maclaurin's tail
         total = total + (q + k) ** -s
@@ -179,27 +172,25 @@ def zeta(self: Any, other: Any) -> Any:
 
 @kernel("aten.polygamma.default")
 def polygamma(n: int, self: Array) -> Any:
-    x = floating(self)
     if n == 0:
-        return digamma(x)
+        return digamma(self)
     if n < 0:
         raise OperatorError(f"expected an order of at least 0, got {n}")
-    return (-1.0) ** (n + 1) * math.factorial(n) * zeta(np.asarray(float(n + 1)), x.astype(np.float64))
+    return (-1.0) ** (n + 1) * math.factorial(n) * zeta(np.asarray(float(n + 1)), double(self))
 
 
-@kernel("aten.i0.default")
-def i0(self: Array) -> Any:
-    return cast(np.i0(floating(self).astype(np.float64)), np.dtype("float64")).reshape(self.shape)
-
-
+kernels({"aten.erf.default": lambda self: erf(self), "aten.erfc.default": lambda self: erfc(self)}, in_floats)
 kernels(
     {
-        "aten.erf.default": lambda self: erf(floating(self)),
-        "aten.erfc.default": lambda self: erfc(floating(self)),
-        "aten.special_ndtr.default": lambda self: 0.5 * erfc(-floating(self).astype(np.float64) * math.sqrt(0.5)),
-        "aten.special_ndtri.default": lambda self: math.sqrt(2) * erfinv(2 * floating(self).astype(np.float64) - 1),
+        "aten.special_ndtr.default": lambda self: 0.5 * erfc(-self * math.sqrt(0.5)),
+        "aten.special_ndtri.default": lambda self: math.sqrt(2) * erfinv(2 * self - 1),
+        "aten.i0.default aten.special_modified_bessel_i0.default": lambda self: np.i0(self).reshape(self.shape),
+    },
+    in_doubles,
+)
+kernels(
+    {
         "aten.polygamma_.default": lambda self, n: write(self, polygamma(n, self)),
         "aten.sinc.default": lambda self: np.sinc(floating(self)),
-        "aten.special_modified_bessel_i0.default": lambda self: i0(self),
     }
 )
