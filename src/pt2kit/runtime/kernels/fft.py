@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import Array, axes_of, axis_of, complex_type, floating, reserve
+from pt2kit.runtime.arrays import Array, axes_of, axis_of, complex_type, floating, in_floats, reserve
 from pt2kit.runtime.kernels.joining import pad_
-from pt2kit.runtime.table import kernel
+from pt2kit.runtime.table import kernel, kernels
 
 _NORMS: dict[Any, Any] = {None: None, "backward": "backward", "forward": "forward", "ortho": "ortho"}
 
@@ -21,8 +21,8 @@ def _norm(norm: Any) -> Any:
     return norm
 
 
-def _transform(name: str) -> Callable[..., Any]:
-    function = getattr(np.fft, name)
+def _one(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the kernel of a transform of one dimension."""
 
     def run(self: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
         if n is not None:
@@ -32,55 +32,35 @@ def _transform(name: str) -> Callable[..., Any]:
     return run
 
 
-def _many(name: str, default: Any = None) -> Callable[..., Any]:
-    function = getattr(np.fft, name)
+def _many(function: Callable[..., Any], default: Any = None) -> Callable[..., Any]:
+    """Return the kernel of a transform of several dimensions: all, or the last ones, if none are passed."""
 
     def run(self: Array, s: Any = None, dim: Any = default, norm: str | None = None) -> Any:
         if s is not None:
             reserve(s, np.complex128)
-            if dim is None:
-                dim = range(-len(s), 0)
-        axes = (
-            tuple(range(self.ndim)) if dim is None else axes_of([dim] if isinstance(dim, int) else list(dim), self.ndim)
-        )
-        sizes = (
-            None if s is None else [self.shape[axis] if one == -1 else one for one, axis in zip(s, axes, strict=True)]
-        )
+            dim = range(-len(s), 0) if dim is None else dim
+        axes = axes_of(dim, self.ndim) if dim is None or isinstance(dim, int) or len(dim) else ()
+        sizes = s and [self.shape[axis] if one == -1 else one for one, axis in zip(s, axes, strict=True)]
         return function(floating(self), sizes, axes, _norm(norm))
 
     return run
 
 
+def _shifted(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, dim=None: function(self, axes_of(dim, self.ndim))
+
+
+def _frequencies(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda n, d=1.0, **options: function(*reserve((n,), np.float64), d)
+
+
 for _name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
-    kernel(f"aten.fft_{_name}.default")(_transform(_name))
-for _name in ("fftn", "ifftn", "rfftn", "irfftn"):
-    kernel(f"aten.fft_{_name}.default")(_many(_name))
-for _name in ("fft2", "ifft2", "rfft2", "irfft2"):
-    kernel(f"aten.fft_{_name}.default")(_many(f"{_name[:-1]}n", (-2, -1)))
-
-
-@kernel("aten.fft_fftshift.default")
-def fftshift(self: Array, dim: Any = None) -> Any:
-    return np.fft.fftshift(self, None if dim is None else axes_of(dim, self.ndim))
-
-
-@kernel("aten.fft_ifftshift.default")
-def ifftshift(self: Array, dim: Any = None) -> Any:
-    return np.fft.ifftshift(self, None if dim is None else axes_of(dim, self.ndim))
-
-
-@kernel("aten.fft_fftfreq.default")
-def fftfreq(n: int, d: float = 1.0, **options: Any) -> Any:
-    reserve((n,), np.float64)
-    return np.fft.fftfreq(n, d)
-
-
-@kernel("aten.fft_rfftfreq.default")
-def rfftfreq(n: int, d: float = 1.0, **options: Any) -> Any:
-    reserve((n,), np.float64)
-    return np.fft.rfftfreq(n, d)
-
-
+    kernel(f"aten.fft_{_name}.default", adapt=_one)(getattr(np.fft, _name))
+for _name in ("fft", "ifft", "rfft", "irfft"):
+    kernel(f"aten.fft_{_name}n.default")(_many(getattr(np.fft, f"{_name}n")))
+    kernel(f"aten.fft_{_name}2.default")(_many(getattr(np.fft, f"{_name}n"), (-2, -1)))
+kernels({"aten.fft_fftshift.default": np.fft.fftshift, "aten.fft_ifftshift.default": np.fft.ifftshift}, _shifted)
+kernels({"aten.fft_fftfreq.default": np.fft.fftfreq, "aten.fft_rfftfreq.default": np.fft.rfftfreq}, _frequencies)
 # The three that all transforms become; a normalization of 0 is none, 1 the square root of the size, 2 the size.
 
 
@@ -96,15 +76,14 @@ def _scaled(result: Any, sizes: Sequence[int], normalization: int, is_inverse: b
 @kernel("aten._fft_c2c.default")
 def fft_c2c(self: Array, dim: Sequence[int], normalization: int, forward: bool) -> Any:
     axes = axes_of(list(dim), self.ndim)
-    x = self.astype(complex_type(self.dtype))
-    found = np.fft.fftn(x, axes=axes) if forward else np.fft.ifftn(x, axes=axes)
+    found = (np.fft.fftn if forward else np.fft.ifftn)(self.astype(complex_type(self.dtype)), axes=axes)
     return _scaled(found, [self.shape[axis] for axis in axes], normalization, not forward)
 
 
-@kernel("aten._fft_r2c.default")
+@kernel("aten._fft_r2c.default", adapt=in_floats)
 def fft_r2c(self: Array, dim: Sequence[int], normalization: int, onesided: bool) -> Any:
     axes = axes_of(list(dim), self.ndim)
-    found = np.fft.rfftn(floating(self), axes=axes) if onesided else np.fft.fftn(floating(self), axes=axes)
+    found = (np.fft.rfftn if onesided else np.fft.fftn)(self, axes=axes)
     return _scaled(found, [self.shape[axis] for axis in axes], normalization, False)
 
 
@@ -119,13 +98,17 @@ def fft_c2r(self: Array, dim: Sequence[int], normalization: int, last_dim_size: 
 # Short-time transforms.
 
 
+def _window(window: Any, n_fft: int, width: int) -> Array:
+    """Return a window of a transform, with zeros on both sides; of ones for None."""
+    shape = np.zeros(n_fft, np.complex128 if window is not None and window.dtype.kind == "c" else np.float64)
+    start = (n_fft - width) // 2
+    shape[start : start + width] = 1 if window is None else window
+    return shape
+
+
 @kernel("aten.stft.default")
-def stft_plain(
-    self: Array, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None,
-    normalized: bool = False, onesided: bool | None = None, return_complex: bool | None = None,
-    align_to_window: bool | None = None,
-) -> Any:  # fmt: skip
-    return stft(self, n_fft, hop_length, win_length, window, False, "reflect", normalized, onesided, return_complex)
+def stft_plain(self: Array, n_fft: int, **options: Any) -> Any:
+    return stft(self, n_fft, center=False, **options)
 
 
 @kernel("aten.stft.center")
@@ -140,12 +123,9 @@ def stft(
     hop, width = hop_length or n_fft // 4, win_length or n_fft
     if not 0 < n_fft <= x.shape[-1] or hop < 1 or not 0 < width <= n_fft:
         raise OperatorError(f"expected a window within {x.shape[-1]} elements, got {n_fft}, hop {hop}, width {width}")
-    shape = np.zeros(n_fft, np.float64 if window is None or window.dtype.kind != "c" else np.complex128)
-    start = (n_fft - width) // 2
-    shape[start : start + width] = 1 if window is None else window
     count = 1 + (x.shape[-1] - n_fft) // hop
     reserve((len(x), n_fft, count), np.complex128)
-    frames = np.lib.stride_tricks.sliding_window_view(x, n_fft, -1)[:, ::hop][:, :count] * shape
+    frames = np.lib.stride_tricks.sliding_window_view(x, n_fft, -1)[:, ::hop][:, :count] * _window(window, n_fft, width)
     is_half = frames.dtype.kind != "c" if onesided is None else onesided
     found = np.fft.rfft(frames) if is_half else np.fft.fft(frames)
     found = np.swapaxes(found, 1, 2) / (n_fft**0.5 if normalized else 1)
@@ -163,9 +143,7 @@ def istft(
     hop, width = hop_length or n_fft // 4, win_length or n_fft
     if n_fft < 1 or hop < 1 or not 0 < width <= n_fft:
         raise OperatorError(f"expected a window of at least 1 element, got {n_fft}, hop {hop}, width {width}")
-    shape = np.zeros(n_fft, np.float64)
-    start = (n_fft - width) // 2
-    shape[start : start + width] = 1 if window is None else window
+    shape = _window(window, n_fft, width)
     x = np.swapaxes(x, 1, 2) * (n_fft**0.5 if normalized else 1)
     is_half = x.shape[-1] != n_fft if onesided is None else onesided
     if not return_complex and not is_half:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -10,66 +9,63 @@ from typing import Any
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import Array, axis_of, check_indices, last, reserve, wide
+from pt2kit.runtime.arrays import Array, axis_of, check_indices, computed, last, reserve, wide
 from pt2kit.runtime.kernels.convolutions import offsets, pad_around, spread, spread_back
+from pt2kit.runtime.kernels.pooling import parts
 from pt2kit.runtime.kernels.scattering import scatter_add
 from pt2kit.runtime.table import kernel, kernels
 
 
-@kernel("aten._softmax_backward_data.default")
+@kernel("aten._softmax_backward_data.default", adapt=computed)
 def softmax_backward_data(grad_output: Array, output: Array, dim: int, input_dtype: Any) -> Any:
-    grad, y = wide(grad_output), wide(output)
-    product = grad * y
-    return product - y * product.sum(axis_of(dim, y.ndim) if y.ndim else None, keepdims=True)
+    product = grad_output * output
+    return product - output * product.sum(axis_of(dim, output.ndim) if output.ndim else None, keepdims=True)
 
 
-@kernel("aten._log_softmax_backward_data.default")
+@kernel("aten._log_softmax_backward_data.default", adapt=computed)
 def log_softmax_backward_data(grad_output: Array, output: Array, dim: int, input_dtype: Any) -> Any:
-    grad, y = wide(grad_output), wide(output)
-    return grad - np.exp(y) * grad.sum(axis_of(dim, y.ndim) if y.ndim else None, keepdims=True)
+    total = grad_output.sum(axis_of(dim, output.ndim) if output.ndim else None, keepdims=True)
+    return grad_output - np.exp(output) * total
 
 
-@kernel("aten.native_layer_norm_backward.default")
+def _masked(found: Sequence[Any], output_mask: Sequence[bool]) -> tuple[Any, ...]:
+    """Return the gradients that are wanted, and None for the others."""
+    return tuple(one if wanted else None for one, wanted in zip(found, output_mask, strict=True))
+
+
+@kernel("aten.native_layer_norm_backward.default", adapt=computed)
 def native_layer_norm_backward(
     grad_out: Array, input: Array, normalized_shape: Sequence[int], mean: Array, rstd: Array, weight: Any, bias: Any,
     output_mask: Sequence[bool],
 ) -> Any:  # fmt: skip
-    grad, x = wide(grad_out), wide(input)
-    axes = tuple(range(x.ndim - len(normalized_shape), x.ndim))
-    outer = tuple(range(x.ndim - len(normalized_shape)))
-    normal = (x - wide(mean)) * wide(rstd)
-    inner = grad if weight is None else grad * wide(weight)
+    first = input.ndim - len(normalized_shape)
+    outer, axes = tuple(range(first)), tuple(range(first, input.ndim))
+    normal = (input - mean) * rstd
+    inner = grad_out if weight is None else grad_out * weight
     centered = inner - inner.mean(axes, keepdims=True) - normal * (inner * normal).mean(axes, keepdims=True)
-    found = (centered * wide(rstd), (grad * normal).sum(outer), grad.sum(outer))
-    return tuple(one if wanted else None for one, wanted in zip(found, output_mask, strict=True))
+    return _masked((centered * rstd, (grad_out * normal).sum(outer), grad_out.sum(outer)), output_mask)
 
 
 # Convolutions and pooling.
 
 
-@kernel("aten.convolution_backward.default")
+@kernel("aten.convolution_backward.default", adapt=computed)
 def convolution_backward(
     grad_output: Array, input: Array, weight: Array, bias_sizes: Any, stride: Any, padding: Any, dilation: Any,
     transposed: bool, output_padding: Any, groups: int, output_mask: Sequence[bool],
 ) -> Any:  # fmt: skip
-    grad, x, w = wide(grad_output), wide(input), wide(weight)
-    n = w.ndim - 2
+    n = weight.ndim - 2
     steps, around, gaps = spread(stride, n), spread(padding, n), spread(dilation, n)
     if transposed:
         raise OperatorError("expected a convolution, got the gradient of a transposed one")
-    kernel_size = w.shape[2:]
-    found: list[Any] = [None, None, None]
+    of_input = of_weight = None
     if output_mask[0]:
-        whole = [
-            size + 2 * p - (k - 1) * d - 1 for size, p, k, d in zip(x.shape[2:], around, kernel_size, gaps, strict=True)
-        ]
-        extra = [size % s for size, s in zip(whole, steps, strict=True)]
-        found[0] = spread_back(grad, w, steps, around, gaps, extra, groups)
+        sizes = zip(input.shape[2:], around, weight.shape[2:], gaps, steps, strict=True)
+        extra = [(size + 2 * p - (k - 1) * d - 1) % s for size, p, k, d, s in sizes]
+        of_input = spread_back(grad_output, weight, steps, around, gaps, extra, groups)
     if output_mask[1]:
-        found[1] = _weight_gradient(grad, pad_around(x, around, around), w, steps, gaps, groups)
-    if output_mask[2]:
-        found[2] = grad.sum((0, *range(2, grad.ndim)))
-    return tuple(found)
+        of_weight = _weight_gradient(grad_output, pad_around(input, around, around), weight, steps, gaps, groups)
+    return _masked((of_input, of_weight, grad_output.sum((0, *range(2, grad_output.ndim)))), output_mask)
 
 
 def _weight_gradient(grad: Array, x: Array, w: Array, steps: Any, gaps: Any, groups: int) -> Array:
@@ -112,30 +108,26 @@ def avg_pool2d_backward(
     return result[last((slice(p, p + size) for p, size in zip(around, self.shape[-2:], strict=True)))]
 
 
-@kernel("aten._adaptive_avg_pool2d_backward.default")
+@kernel("aten._adaptive_avg_pool2d_backward.default", adapt=computed)
 def adaptive_avg_pool2d_backward(grad_output: Array, self: Array) -> Any:
-    grad = wide(grad_output)
-    result = np.zeros_like(grad, shape=self.shape)
-    counts, sizes = grad.shape[-2:], self.shape[-2:]
-    for place in itertools.product(*map(range, counts)):
-        cut = tuple(slice(i * s // c, -(-(i + 1) * s // c)) for i, s, c in zip(place, sizes, counts, strict=True))
+    result = np.zeros_like(grad_output, shape=self.shape)
+    for place, cut in parts(self.shape[-2:], grad_output.shape[-2:]):
         area = math.prod(part.stop - part.start for part in cut)
-        result[last(cut)] += (grad[last(place)] / area)[..., None, None]
+        result[last(cut)] += (grad_output[last(place)] / area)[..., None, None]
     return result
 
 
-@kernel("aten.embedding_dense_backward.default")
+@kernel("aten.embedding_dense_backward.default", adapt=computed)
 def embedding_dense_backward(
     grad_output: Array, indices: Array, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
 ) -> Any:
-    grad = wide(grad_output)
     chosen = check_indices(indices.reshape(-1), num_weights)
-    rows = grad.reshape(chosen.size, -1)
+    rows = grad_output.reshape(chosen.size, -1)
     if scale_grad_by_freq:
         counts = np.bincount(chosen, minlength=num_weights)
         rows = rows / counts[chosen][:, None].astype(rows.dtype)
     used = chosen != padding_idx
-    result = np.zeros_like(grad, shape=reserve((num_weights, rows.shape[1]), grad.dtype))
+    result = np.zeros_like(rows, shape=reserve((num_weights, rows.shape[1]), rows.dtype))
     np.add.at(result, chosen[used], rows[used])
     return result
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from pt2kit.errors import OperatorError
 from pt2kit.runtime.arrays import INT64, Array, check_indices, kind, operands, reserve, wide
+from pt2kit.runtime.kernels.activations import log_sigmoid
 from pt2kit.runtime.kernels.reductions import log_softmax
 from pt2kit.runtime.table import kernel, kernels
 
@@ -65,22 +66,31 @@ kernels(
 )
 
 
-@kernel("aten.binary_cross_entropy.default")
-def binary_cross_entropy(self: Array, target: Array, weight: Any = None, reduction: int = 1) -> Any:
-    (a, b), _ = operands(self, target)
-    loss = (b - 1) * np.maximum(np.log1p(-a), -100) - b * np.maximum(np.log(a), -100)
-    return reduced(loss if weight is None else loss * wide(weight), reduction)
+def _weighted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel of a function of predictions and targets, whose losses have weights."""
+
+    def run(self: Array, target: Array, weight: Any = None, reduction: int = 1, **options: Any) -> Any:
+        (a, b), _ = operands(self, target)
+        loss = function(a, b, **options)
+        return reduced(loss if weight is None else loss * wide(weight), reduction)
+
+    return run
 
 
-@kernel("aten.binary_cross_entropy_with_logits.default")
-def binary_cross_entropy_with_logits(
-    self: Array, target: Array, weight: Any = None, pos_weight: Any = None, reduction: int = 1
-) -> Any:
-    (a, b), _ = operands(self, target)
-    log_sigmoid = np.minimum(a, 0) - np.log1p(np.exp(-np.abs(a)))
+def _with_logits(a: Array, b: Array, pos_weight: Any = None) -> Any:
     factor = 1 if pos_weight is None else (wide(pos_weight) - 1) * b + 1
-    loss = (1 - b) * a - factor * log_sigmoid
-    return reduced(loss if weight is None else loss * wide(weight), reduction)
+    return (1 - b) * a - factor * log_sigmoid(a)
+
+
+kernels(
+    {
+        "aten.binary_cross_entropy.default": lambda a, b: (
+            (b - 1) * np.maximum(np.log1p(-a), -100) - b * np.maximum(np.log(a), -100)
+        ),
+        "aten.binary_cross_entropy_with_logits.default": _with_logits,
+    },
+    _weighted,
+)
 
 
 # Classes.
@@ -113,31 +123,20 @@ def cross_entropy_loss(
     label_smoothing: float = 0.0,
 ) -> Any:  # fmt: skip
     axis = 0 if self.ndim == 1 else 1
+    count = self.shape[axis]
     scores = log_softmax(self, axis)
-    shape = [-1 if i == axis else 1 for i in range(self.ndim)]
-    factor = np.ones(self.shape[axis], scores.dtype) if weight is None else wide(weight)
+    factor = np.ones(count, scores.dtype) if weight is None else wide(weight)
+    weighted = scores * factor.reshape([-1 if i == axis else 1 for i in range(self.ndim)])
     if kind(target.dtype) == 2:
-        wanted = wide(target)
-        if label_smoothing:
-            wanted = wanted * (1 - label_smoothing) + label_smoothing / self.shape[axis]
-        loss = -(scores * wanted * factor.reshape(shape)).sum(axis)
-        if reduction == 1:
-            return loss.sum() / (loss.size if loss.ndim else 1)
-        return reduced(loss, reduction)
+        wanted = wide(target) * (1 - label_smoothing) + label_smoothing / count
+        loss = -(weighted * wanted).sum(axis)
+        return loss.sum() / (loss.size if loss.ndim else 1) if reduction == 1 else reduced(loss, reduction)
     plain, total = nll_loss_forward(scores, target, weight, reduction, ignore_index)
     if not label_smoothing:
         return plain
-    smooth = -(scores * factor.reshape(shape)).sum(axis)
-    used = target != ignore_index
-    smooth = np.where(used, smooth, 0).astype(scores.dtype)
-    if reduction == 1:
-        if weight is None:
-            smooth = smooth.sum() / used.sum().astype(scores.dtype)
-        else:
-            smooth = smooth.sum() / total
-    elif reduction == 2:
-        smooth = smooth.sum()
-    return (1 - label_smoothing) * plain + smooth * (label_smoothing / self.shape[axis])
+    smooth = np.where(target != ignore_index, -weighted.sum(axis), 0).astype(scores.dtype)
+    smooth = smooth.sum() / total if reduction == 1 else reduced(smooth, reduction)
+    return (1 - label_smoothing) * plain + smooth * (label_smoothing / count)
 
 
 @kernel("aten.multi_margin_loss.default")

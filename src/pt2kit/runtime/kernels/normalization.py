@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import Array, wide
+from pt2kit.runtime.arrays import Array, computed, wide
 from pt2kit.runtime.kernels.reductions import norm_except_dim
-from pt2kit.runtime.table import kernel, kernels, write
+from pt2kit.runtime.table import first, kernel, kernels, write
 
 
 def _channels(values: Any, x: Array) -> Any:
@@ -128,69 +129,52 @@ def _over(x: Array, axes: tuple[int, ...], eps: float) -> tuple[Array, Array, Ar
     return centered, mean, inverse
 
 
-@kernel("aten.layer_norm.default")
-def layer_norm(
+@kernel("aten.native_layer_norm.default", adapt=computed)
+def native_layer_norm(
     input: Array, normalized_shape: Sequence[int], weight: Any = None, bias: Any = None, eps: float = 1e-05,
     cudnn_enable: bool = True,
 ) -> Any:  # fmt: skip
-    return native_layer_norm(input, normalized_shape, weight, bias, eps)[0]
-
-
-@kernel("aten.native_layer_norm.default")
-def native_layer_norm(input: Array, normalized_shape: Sequence[int], weight: Any, bias: Any, eps: float) -> Any:
-    x = wide(input)
-    axes = tuple(range(x.ndim - len(normalized_shape), x.ndim))
-    result, mean, inverse = _over(x, axes, eps)
+    axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
+    result, mean, inverse = _over(input, axes, eps)
     return _scaled(result, weight, bias), mean, inverse
 
 
-@kernel("aten.rms_norm.default")
-def rms_norm(input: Array, normalized_shape: Sequence[int], weight: Any = None, eps: float | None = None) -> Any:
-    return fused_rms_norm(input, normalized_shape, weight, eps)[0]
+@kernel("aten._fused_rms_norm.default", adapt=computed)
+def fused_rms_norm(input: Array, normalized_shape: Sequence[int], weight: Any = None, eps: float | None = None) -> Any:
+    axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
+    small = input.dtype.type(float(ml_dtypes.finfo(input.dtype).eps) if eps is None else eps)
+    inverse = 1 / np.sqrt((input * input).mean(axes, keepdims=True) + small)
+    return _scaled(input * inverse, weight, None), inverse
 
 
-@kernel("aten._fused_rms_norm.default")
-def fused_rms_norm(input: Array, normalized_shape: Sequence[int], weight: Any, eps: float | None) -> Any:
-    import ml_dtypes
+def _by_channel(result: Array, weight: Any, bias: Any) -> Array:
+    return _scaled(result, *(None if one is None else _channels(one, result) for one in (weight, bias)))
 
+
+def _group_norm(input: Array, groups: int, weight: Any, bias: Any, eps: float) -> tuple[Array, Array, Array]:
     x = wide(input)
-    axes = tuple(range(x.ndim - len(normalized_shape), x.ndim))
-    small = x.dtype.type(float(ml_dtypes.finfo(x.dtype).eps) if eps is None else eps)
-    inverse = 1 / np.sqrt((x * x).mean(axes, keepdims=True) + small)
-    return _scaled(x * inverse, weight, None), inverse
-
-
-def _group_norm(x: Array, groups: int, eps: float) -> tuple[Array, Array, Array]:
     if groups < 1 or x.ndim < 2 or x.shape[1] % groups:
         raise OperatorError(f"expected channels in {groups} groups, got sizes {list(x.shape)}")
     parts = x.reshape(x.shape[0], groups, x.shape[1] // groups * math.prod(x.shape[2:]))
     result, mean, inverse = _over(parts, (2,), eps)
-    return result.reshape(x.shape), mean[..., 0], inverse[..., 0]
+    return _by_channel(result.reshape(x.shape), weight, bias), mean[..., 0], inverse[..., 0]
 
 
-@kernel("aten.group_norm.default")
-def group_norm(
-    input: Array, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-05, cudnn_enabled: bool = True
-) -> Any:
-    x = wide(input)
-    result = _group_norm(x, num_groups, eps)[0]
-    return _by_channel(result, weight, bias)
+kernels(
+    {
+        "aten.layer_norm.default": first(native_layer_norm),
+        "aten.rms_norm.default": first(fused_rms_norm),
+        "aten.group_norm.default": lambda input, num_groups, weight=None, bias=None, eps=1e-05, **options: _group_norm(
+            input, num_groups, weight, bias, eps
+        )[0],
+        "aten.native_group_norm.default": lambda input, weight, bias, group, eps, **sizes: _group_norm(
+            input, group, weight, bias, eps
+        ),
+    }
+)
 
 
-def _by_channel(result: Array, weight: Any, bias: Any) -> Array:
-    if weight is not None:
-        result = result * _channels(weight, result)
-    return result if bias is None else result + _channels(bias, result)
-
-
-@kernel("aten.native_group_norm.default")
-def native_group_norm(input: Array, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float) -> Any:
-    x = wide(input)
-    result, mean, inverse = _group_norm(x, group, eps)
-    return _by_channel(result, weight, bias), mean, inverse
-
-
-@kernel("aten._weight_norm.default aten._weight_norm_interface.default")
+@kernel("aten._weight_norm.default aten._weight_norm_interface.default", adapt=computed)
 def weight_norm(v: Array, g: Array, dim: int = 0) -> Any:
     norm = norm_except_dim(v, 2, dim)
-    return wide(v) * (wide(g) / norm), norm
+    return v * (g / norm), norm

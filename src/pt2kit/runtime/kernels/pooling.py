@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -122,8 +122,14 @@ def avg_pool(
 # Adaptive pooling.
 
 
-def _bounds(size: int, count: int) -> list[tuple[int, int]]:
-    return [(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
+def _bounds(size: int, count: int) -> list[slice]:
+    return [slice(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
+
+
+def parts(sizes: Sequence[int], counts: Sequence[int]) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
+    """Iterate the places of a result of adaptive pooling, each with the slices of the array that it is computed of."""
+    bounds = [_bounds(size, count) for size, count in zip(sizes, counts, strict=True)]
+    return zip(itertools.product(*map(range, counts)), itertools.product(*bounds), strict=True)
 
 
 def adaptive_avg_pool(n: int, self: Array, output_size: Any) -> Any:
@@ -132,11 +138,9 @@ def adaptive_avg_pool(n: int, self: Array, output_size: Any) -> Any:
     counts = spread([size if c is None else c for c, size in zip(output_size, result.shape[-n:], strict=False)], n)
     reserve((*result.shape[:-n], *counts), result.dtype)
     for axis, count in enumerate(counts, result.ndim - n):
-        parts = [
-            np.take(result, np.arange(start, end), axis).mean(axis, keepdims=True)
-            for start, end in _bounds(result.shape[axis], count)
-        ]
-        result = np.concatenate(parts, axis) if parts else np.take(result, np.arange(0), axis)
+        bounds = [np.arange(part.start, part.stop) for part in _bounds(result.shape[axis], count)]
+        means = [np.take(result, part, axis).mean(axis, keepdims=True) for part in bounds]
+        result = np.concatenate(means, axis) if means else np.take(result, np.arange(0), axis)
     return result
 
 
@@ -148,10 +152,7 @@ def adaptive_max_pool(n: int, self: Array, output_size: Any) -> Any:
     result, where = np.empty_like(x, shape=shape), np.empty_like(x, INT64, shape=shape)
     sizes = x.shape[-n:]
     flat = np.arange(math.prod(sizes)).reshape(sizes)
-    parts = [list(enumerate(_bounds(size, count))) for size, count in zip(sizes, counts, strict=True)]
-    for chosen in itertools.product(*parts):
-        at = tuple(i for i, _ in chosen)
-        cut = tuple(slice(a, b) for _, (a, b) in chosen)
+    for at, cut in parts(sizes, counts):
         block = x[last(cut)].reshape(*x.shape[:-n], -1)
         best = block.argmax(-1)
         result[last(at)] = np.take_along_axis(block, best[..., None], -1)[..., 0]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import BOOL, FLOAT32, INT64, Array, cast, reserve, running, wide
+from pt2kit.runtime.arrays import BOOL, FLOAT32, FLOAT64, INT64, Array, cast, reserve, running, wide
 from pt2kit.runtime.table import kernel, kernels, write
 
 
@@ -19,12 +19,22 @@ def _drawn(size: Sequence[int], dtype: Any, draw: Callable[[Any, Any], Any]) -> 
     return cast(np.asarray(draw(running().random, shape)), dtype or FLOAT32)
 
 
-def _uniform(random: Any, shape: Any) -> Any:
-    return random.random(shape)
+Draw = Callable[[Any, Any], Any]
+"""Draws numbers with a generator: of the sizes that are its second argument."""
 
 
-def _normal(random: Any, shape: Any) -> Any:
-    return random.standard_normal(shape)
+def _of_size(draw: Draw) -> Callable[..., Any]:
+    return lambda size, dtype=None, **options: _drawn(size, dtype, draw)
+
+
+def _like(draw: Draw) -> Callable[..., Any]:
+    return lambda self, dtype=None, **options: _drawn(self.shape, dtype or self.dtype, draw)
+
+
+_UNIFORM: Draw = lambda random, shape: random.random(shape)  # noqa: E731
+_NORMAL: Draw = lambda random, shape: random.standard_normal(shape)  # noqa: E731
+kernels({"aten.rand.default .generator": _UNIFORM, "aten.randn.default .generator": _NORMAL}, _of_size)
+kernels({"aten.rand_like.default": _UNIFORM, "aten.randn_like.default": _NORMAL}, _like)
 
 
 @kernel("aten.randint.default .low .generator .low_generator")
@@ -34,7 +44,7 @@ def randint(high: int, size: Sequence[int], low: int = 0, dtype: Any = None, **o
 
 @kernel("aten.randint_like.default .low_dtype")
 def randint_like(self: Array, high: int, low: int = 0, dtype: Any = None, **options: Any) -> Any:
-    return _drawn(self.shape, dtype or self.dtype, lambda random, shape: random.integers(low, high, shape))
+    return randint(high, self.shape, low, dtype or self.dtype)
 
 
 @kernel("aten.randperm.default .generator")
@@ -49,16 +59,6 @@ def bernoulli(self: Array, p: Any = None, generator: Any = None) -> Any:
     if not np.all((chance >= 0) & (chance <= 1)):
         raise OperatorError("expected probabilities from 0 to 1")
     return cast(np.asarray(running().random.random(self.shape) < chance), self.dtype)
-
-
-@kernel("aten.uniform.default")
-def uniform(self: Array, from_: float = 0.0, to: float = 1.0, generator: Any = None) -> Any:
-    return _drawn(self.shape, None, lambda r, s: r.uniform(from_, to, s))
-
-
-@kernel("aten.normal_.default")
-def normal_(self: Array, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
-    return write(self, _drawn(self.shape, None, lambda r, s: r.normal(mean, std, s)))
 
 
 @kernel("aten.normal_functional.default")
@@ -79,6 +79,8 @@ def normal_of_size(mean: float, std: float, size: Sequence[int], dtype: Any = No
 
 
 _DISTRIBUTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "uniform": (lambda r, s, from_, to: r.uniform(from_, to, s), {"from_": 0.0, "to": 1.0}),
+    "normal": (lambda r, s, mean, std: r.normal(mean, std, s), {"mean": 0.0, "std": 1.0}),
     "exponential": (lambda r, s, lambd: r.exponential(1 / lambd, s), {"lambd": 1.0}),
     "cauchy": (lambda r, s, median, sigma: median + sigma * r.standard_cauchy(s), {"median": 0.0, "sigma": 1.0}),
     "log_normal": (lambda r, s, mean, std: r.lognormal(mean, std, s), {"mean": 1.0, "std": 2.0}),
@@ -89,14 +91,15 @@ _DISTRIBUTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
 def _distributed(draw: Any, defaults: dict[str, Any], in_place: bool) -> Any:
     def run(self: Array, *numbers: Any, generator: Any = None, **named: Any) -> Any:
         given = defaults | dict(zip(defaults, numbers, strict=False)) | named
-        result = _drawn(self.shape, None, lambda r, s: draw(r, s, **given))
+        result = _drawn(self.shape, FLOAT64, lambda r, s: draw(r, s, **given))
         return write(self, result) if in_place else result
 
     return run
 
 
 for _name, (_draw, _defaults) in _DISTRIBUTIONS.items():
-    kernel(f"aten.{_name}.default")(_distributed(_draw, _defaults, False))
+    if _name != "normal":  # `aten.normal` has tensors of means and deviations
+        kernel(f"aten.{_name}.default")(_distributed(_draw, _defaults, False))
     kernel(f"aten.{_name}_.default")(_distributed(_draw, _defaults, True))
 
 
@@ -167,10 +170,6 @@ kernels(
         "aten.feature_alpha_dropout.default": lambda input, p, train: _alpha_dropout(
             input, p, train, _of_features(input.shape)
         ),
-        "aten.rand.default .generator": lambda size, dtype=None, **options: _drawn(size, dtype, _uniform),
-        "aten.randn.default .generator": lambda size, dtype=None, **options: _drawn(size, dtype, _normal),
-        "aten.rand_like.default": lambda self, dtype=None, **options: _drawn(self.shape, dtype or self.dtype, _uniform),
-        "aten.randn_like.default": lambda self, dtype=None, **options: _drawn(self.shape, dtype or self.dtype, _normal),
         "aten.bernoulli_.float .Tensor": lambda self, p=0.5, generator=None: write(self, bernoulli(self, p)),
         "aten.poisson.default": lambda self, generator=None: running().random.poisson(wide(self)),
     }

@@ -11,7 +11,6 @@ import numpy as np
 from pt2kit.errors import OperatorError
 from pt2kit.runtime.arrays import (
     BOOL,
-    FLOAT64,
     INT64,
     Array,
     DType,
@@ -19,11 +18,13 @@ from pt2kit.runtime.arrays import (
     axes_of,
     axis_of,
     cast,
+    check_broadcast,
     compute_type,
+    computed,
     float_type,
+    in_floats,
     is_complex,
     kind,
-    reserve,
     wide,
 )
 from pt2kit.runtime.table import kernel, kernels
@@ -55,24 +56,40 @@ kernels(
 )
 
 
-@kernel("aten.mean.default .dim")
-def mean(self: Array, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
-    x = cast(self, compute_type(dtype or self.dtype))
-    axes = axes_of(dim, x.ndim)
+def _of_float(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the kernel of a mean."""
+
+    def run(self: Array, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+        x = cast(self, compute_type(dtype or self.dtype))
+        return function(x, axes_of(dim, x.ndim), keepdim)
+
+    return run
+
+
+def _mean(x: Array, axes: tuple[int, ...], keepdim: bool) -> Any:
     return x.sum(axes, keepdims=keepdim) / x.dtype.type(math.prod(x.shape[axis] for axis in axes))
 
 
-@kernel("aten.nanmean.default")
-def nanmean(self: Array, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
-    x = cast(self, compute_type(dtype or self.dtype))
-    axes = axes_of(dim, x.ndim)
+def _nanmean(x: Array, axes: tuple[int, ...], keepdim: bool) -> Any:
     return np.nansum(x, axes, keepdims=keepdim) / np.sum(~np.isnan(x), axes, keepdims=keepdim).astype(x.dtype)
 
 
-def _truth(function: Callable[..., Any], self: Array, dim: Any, keepdim: bool) -> Any:
-    axes = () if isinstance(dim, list | tuple) and not len(dim) else axes_of(dim, self.ndim)
-    found = function(cast(self, BOOL), axes, keepdims=keepdim)
-    return asarray(found).astype(np.uint8) if self.dtype == np.uint8 else found
+mean = _of_float(_mean)
+kernels({"aten.mean.default .dim": mean, "aten.nanmean.default": _of_float(_nanmean)})
+
+
+def _truth(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the kernel of a test of all elements; an empty list of dimensions is none of them."""
+
+    def run(self: Array, dim: Any = None, keepdim: bool = False) -> Any:
+        axes = () if isinstance(dim, list | tuple) and not len(dim) else axes_of(dim, self.ndim)
+        found = function(cast(self, BOOL), axes, keepdims=keepdim)
+        return asarray(found).astype(np.uint8) if self.dtype == np.uint8 else found
+
+    return run
+
+
+kernels({"aten.any.default .dim .dims": np.any, "aten.all.default .dim .dims": np.all}, _truth)
 
 
 @kernel("aten.count_nonzero.default .dim_IntList")
@@ -100,62 +117,77 @@ def aminmax(self: Array, dim: int | None = None, keepdim: bool = False) -> Any:
     return amin(self, axes, keepdim), amax(self, axes, keepdim)
 
 
-def _argument(function: Callable[..., Any], self: Array, dim: int | None, keepdim: bool) -> Any:
-    x = wide(self)
-    if dim is None:
-        found = function(x)
-        return asarray(found).reshape((1,) * x.ndim) if keepdim else found
-    if not x.ndim:
-        axis_of(dim, 0)
-        return np.zeros((), INT64)
-    return function(x, axis_of(dim, x.ndim), keepdims=keepdim)
+def along(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the kernel of a function along one dimension, whose results keep it with size 1.
+
+    A tensor without dimensions is one of one element.
+    """
+
+    def run(self: Array, dim: int = -1, keepdim: bool = False, **options: Any) -> Any:
+        axis = axis_of(dim, self.ndim)
+        found = function(np.atleast_1d(self), axis, **options)
+        if keepdim and self.ndim:
+            return found
+        return tuple(np.squeeze(one, axis) for one in found) if isinstance(found, tuple) else np.squeeze(found, axis)
+
+    return run
 
 
-def _extreme(function: Callable[..., Any], self: Array, dim: int, keepdim: bool) -> tuple[Any, Any]:
-    if not self.ndim:
-        return self, np.zeros((), INT64)
-    axis = axis_of(dim, self.ndim)
-    where = function(wide(self), axis, keepdims=True)
-    found = np.take_along_axis(self, where, axis)
-    return (found, where) if keepdim else (np.squeeze(found, axis), np.squeeze(where, axis))
+def _argument(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the kernel of the place of an extreme, among all elements or along a dimension."""
+    in_dimension = along(lambda x, axis: function(wide(x), axis, keepdims=True))
+
+    def run(self: Array, dim: int | None = None, keepdim: bool = False) -> Any:
+        if dim is not None:
+            return in_dimension(self, dim, keepdim)
+        found = function(wide(self))
+        return asarray(found).reshape((1,) * self.ndim) if keepdim else found
+
+    return run
+
+
+def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the kernel of an extreme along a dimension, and its place."""
+
+    def run(self: Array, axis: int) -> Any:
+        where = function(wide(self), axis, keepdims=True)
+        return np.take_along_axis(self, where, axis), where
+
+    return along(run)
+
+
+kernels({"aten.argmax.default": np.argmax, "aten.argmin.default": np.argmin}, _argument)
+kernels({"aten.max.dim": np.argmax, "aten.min.dim": np.argmin}, _extreme)
 
 
 # Spread.
 
 
-def _correction(unbiased: bool | None, correction: Any) -> float:
-    if unbiased is not None:
-        return float(unbiased)
-    return 1.0 if correction is None else float(correction)
-
-
-@kernel("aten.var.default .dim .correction")
+@kernel("aten.var.default .dim .correction", adapt=computed)
 def var(
     self: Array, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, correction: Any = None
 ) -> Any:
-    x = wide(self)
-    axes = axes_of(dim, x.ndim)
-    count = math.prod(x.shape[axis] for axis in axes)
-    centered = x - x.mean(axes, keepdims=True)
-    squares = (centered * np.conjugate(centered)).real if is_complex(x) else centered * centered
-    return squares.sum(axes, keepdims=keepdim) / np.asarray(max(0.0, count - _correction(unbiased, correction))).astype(
-        squares.dtype
-    )
+    axes = axes_of(dim, self.ndim)
+    centered = self - self.mean(axes, keepdims=True)
+    squares = (centered * np.conjugate(centered)).real if is_complex(self) else centered * centered
+    fewer = float(unbiased) if unbiased is not None else 1.0 if correction is None else float(correction)
+    count = max(0.0, math.prod(self.shape[axis] for axis in axes) - fewer)
+    return squares.sum(axes, keepdims=keepdim) / np.asarray(count).astype(squares.dtype)
 
 
-kernels(
-    {
-        "aten.std.default .dim .correction": lambda self, **options: np.sqrt(var(self, **options)),
-        "aten.var_mean.default .dim .correction": lambda self, dim=None, keepdim=False, **options: (
-            var(self, dim, keepdim=keepdim, **options),
-            mean(self, dim, keepdim),
-        ),
-        "aten.std_mean.default .dim .correction": lambda self, dim=None, keepdim=False, **options: (
-            np.sqrt(var(self, dim, keepdim=keepdim, **options)),
-            mean(self, dim, keepdim),
-        ),
-    }
-)
+def _std(self: Array, *args: Any, **options: Any) -> Any:
+    return np.sqrt(var(self, *args, **options))
+
+
+def _with_mean(function: Callable[..., Any]) -> Callable[..., Any]:
+    def run(self: Array, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, **options: Any) -> Any:
+        return function(self, dim, unbiased, keepdim, **options), mean(self, dim, keepdim)
+
+    return run
+
+
+kernels({"aten.std.default .dim .correction": _std})
+kernels({"aten.var_mean.default .dim .correction": var, "aten.std_mean.default .dim .correction": _std}, _with_mean)
 
 
 # Norms.
@@ -184,21 +216,20 @@ def vector_norm(
     return (size**power).sum(axes, keepdims=keepdim) ** (1 / power)
 
 
-@kernel("aten.dist.default")
+@kernel("aten.dist.default", adapt=computed)
 def dist(self: Array, other: Array, p: Any = 2) -> Any:
-    reserve(np.broadcast_shapes(self.shape, other.shape), FLOAT64)
-    return vector_norm(wide(self) - wide(other), p)
+    check_broadcast([self, other])
+    return vector_norm(self - other, p)
 
 
-@kernel("aten.renorm.default")
+@kernel("aten.renorm.default", adapt=computed)
 def renorm(self: Array, p: Any, dim: int, maxnorm: Any) -> Any:
-    x = wide(self)
-    others = [axis for axis in range(x.ndim) if axis != axis_of(dim, x.ndim)]
-    norms = vector_norm(x, p, others, True)
-    return x * np.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1).astype(norms.dtype)
+    norms = norm_except_dim(self, p, axis_of(dim, self.ndim))
+    return self * np.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1).astype(norms.dtype)
 
 
-def norm_except_dim(v: Array, pow: int = 2, dim: int = 0) -> Any:
+def norm_except_dim(v: Array, pow: Any = 2, dim: int = 0) -> Any:
+    """Return the norms over all dimensions but one; the norm of all elements for dimension -1."""
     if dim == -1:
         return vector_norm(v, pow)
     return vector_norm(v, pow, [axis for axis in range(v.ndim) if axis != axis_of(dim, v.ndim)], True)
@@ -207,18 +238,12 @@ def norm_except_dim(v: Array, pow: int = 2, dim: int = 0) -> Any:
 # Sums of exponentials.
 
 
-@kernel("aten.logsumexp.default")
+@kernel("aten.logsumexp.default", adapt=in_floats)
 def logsumexp(self: Array, dim: Any, keepdim: bool = False) -> Any:
-    x = cast(self, compute_type(float_type(self.dtype)))
-    axes = axes_of(dim, x.ndim)
-    parts = x.real
-    most = (
-        np.max(parts, axes, keepdims=True)
-        if x.size
-        else np.zeros([1 if i in axes else n for i, n in enumerate(x.shape)], parts.dtype)
-    )
-    most = np.where(np.isfinite(most), most, 0).astype(parts.dtype)
-    total = np.log(np.exp(x - most).sum(axes, keepdims=True)) + most
+    axes = axes_of(dim, self.ndim)
+    most = np.max(self.real, axes, keepdims=True, initial=-np.inf)
+    most = np.where(np.isfinite(most), most, 0).astype(self.real.dtype)
+    total = np.log(np.exp(self - most).sum(axes, keepdims=True)) + most
     return total if keepdim else np.squeeze(total, axes)
 
 
@@ -248,9 +273,9 @@ kernel("aten._safe_softmax.default")(safe_softmax)
 @kernel("aten.log_softmax.int aten._log_softmax.default aten.special_log_softmax.default")
 def log_softmax(self: Array, dim: int, half_to_float: bool = False, dtype: Any = None) -> Any:
     x = cast(self, compute_type(dtype or self.dtype))
+    axis = axis_of(dim, x.ndim)
     if not x.ndim or not x.size:
         return np.zeros_like(x)
-    axis = axis_of(dim, x.ndim)
     shifted = x - x.max(axis, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(axis, keepdims=True))
 
@@ -260,8 +285,8 @@ def log_softmax(self: Array, dim: int, half_to_float: bool = False, dtype: Any =
 
 def _accumulated(function: Callable[..., Any]) -> Callable[..., Any]:
     def run(self: Array, dim: int, dtype: Any = None) -> Any:
-        x = cast(self, _summed_type(self, dtype))
-        return function(x, axis_of(dim, x.ndim)) if x.ndim else x
+        axis = axis_of(dim, self.ndim)
+        return function(np.atleast_1d(cast(self, _summed_type(self, dtype))), axis).reshape(self.shape)
 
     return run
 
@@ -269,26 +294,28 @@ def _accumulated(function: Callable[..., Any]) -> Callable[..., Any]:
 kernels({"aten.cumsum.default": np.cumsum, "aten.cumprod.default": np.cumprod}, _accumulated)
 
 
-@kernel("aten.logcumsumexp.default")
+@kernel("aten.logcumsumexp.default", adapt=computed)
 def logcumsumexp(self: Array, dim: int) -> Any:
-    x = wide(self)
-    if not x.ndim:
-        return x
-    if is_complex(x):
-        raise OperatorError(f"expected real numbers, as complex logarithms have several values, got {x.dtype}")
-    return np.logaddexp.accumulate(x, axis_of(dim, x.ndim))
+    if not self.ndim:
+        return self
+    if is_complex(self):
+        raise OperatorError(f"expected real numbers, as complex logarithms have several values, got {self.dtype}")
+    return np.logaddexp.accumulate(self, axis_of(dim, self.ndim))
 
 
-def _running(function: Any, self: Array, dim: int) -> tuple[Any, Any]:
-    x = wide(self)
-    if not x.ndim:
-        return self, np.zeros((), INT64)
-    axis = axis_of(dim, x.ndim)
-    found = function.accumulate(x, axis)
-    place = np.arange(x.shape[axis]).reshape([-1 if i == axis else 1 for i in range(x.ndim)])
-    # The last place that equals the extreme so far, as in torch.
-    is_new = (x == found) | ((x != x) & (found != found))
-    return found, np.maximum.accumulate(np.where(is_new, place, 0), axis)
+def _running(function: Any) -> Callable[..., Any]:
+    """Return the kernel of an extreme of all elements up to each one, and its place."""
+
+    def run(self: Array, dim: int) -> tuple[Any, Any]:
+        x, axis = np.atleast_1d(wide(self)), axis_of(dim, self.ndim)
+        found = function.accumulate(x, axis)
+        place = np.arange(x.shape[axis]).reshape([-1 if i == axis else 1 for i in range(x.ndim)])
+        # The last place that equals the extreme so far, as in torch.
+        is_new = (x == found) | ((x != x) & (found != found))
+        where = np.maximum.accumulate(np.where(is_new, place, 0), axis)
+        return found.reshape(self.shape), where.reshape(self.shape)
+
+    return run
 
 
 @kernel("aten.diff.default")
@@ -331,15 +358,4 @@ def sum_to_size(self: Array, size: Sequence[int]) -> Any:
     return wide(self).sum(axes, keepdims=True).reshape(tuple(size))
 
 
-kernels(
-    {
-        "aten.any.default .dim .dims": lambda self, dim=None, keepdim=False: _truth(np.any, self, dim, keepdim),
-        "aten.all.default .dim .dims": lambda self, dim=None, keepdim=False: _truth(np.all, self, dim, keepdim),
-        "aten.argmax.default": lambda self, dim=None, keepdim=False: _argument(np.argmax, self, dim, keepdim),
-        "aten.argmin.default": lambda self, dim=None, keepdim=False: _argument(np.argmin, self, dim, keepdim),
-        "aten.max.dim": lambda self, dim, keepdim=False: _extreme(np.argmax, self, dim, keepdim),
-        "aten.min.dim": lambda self, dim, keepdim=False: _extreme(np.argmin, self, dim, keepdim),
-        "aten.cummax.default": lambda self, dim: _running(np.maximum, self, dim),
-        "aten.cummin.default": lambda self, dim: _running(np.minimum, self, dim),
-    }
-)
+kernels({"aten.cummax.default": _running(np.maximum), "aten.cummin.default": _running(np.minimum)})

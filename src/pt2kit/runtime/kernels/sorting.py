@@ -10,6 +10,7 @@ import numpy as np
 
 from pt2kit.errors import OperatorError
 from pt2kit.runtime.arrays import BOOL, FLOAT64, INT64, Array, axis_of, cast, kind, reserve, wide
+from pt2kit.runtime.kernels.reductions import along
 from pt2kit.runtime.table import kernel, kernels
 
 
@@ -25,68 +26,65 @@ def _order(self: Array, axis: int, descending: bool) -> Any:
 
 @kernel("aten.sort.default .stable")
 def sort(self: Array, dim: int = -1, descending: bool = False, stable: bool | None = None) -> Any:
-    if not self.ndim:
-        return self, np.zeros((), INT64)
-    axis = axis_of(dim, self.ndim)
-    order = _order(self, axis, descending)
-    return np.take_along_axis(self, order, axis), order
+    array, axis = np.atleast_1d(self), axis_of(dim, self.ndim)
+    order = _order(array, axis, descending)
+    return np.take_along_axis(array, order, axis).reshape(self.shape), order.reshape(self.shape)
 
 
 @kernel("aten.topk.default")
 def topk(self: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
-    if not self.ndim:
-        return (self, np.zeros((), INT64)) if k == 1 else (self.reshape(1)[:k], np.zeros(k, INT64))
-    axis = axis_of(dim, self.ndim)
-    if not 0 <= k <= self.shape[axis]:
-        raise OperatorError(f"expected k from 0 to {self.shape[axis]}, got {k}")
-    order = np.take(_order(self, axis, largest), np.arange(k), axis)
-    return np.take_along_axis(self, order, axis), order
+    array, axis = np.atleast_1d(self), axis_of(dim, self.ndim)
+    if not 0 <= k <= array.shape[axis]:
+        raise OperatorError(f"expected k from 0 to {array.shape[axis]}, got {k}")
+    order = np.take(_order(array, axis, largest), np.arange(k), axis)
+    found = np.take_along_axis(array, order, axis)
+    return (found, order) if self.ndim or k == 0 else (found.reshape(()), order.reshape(()))
 
 
-@kernel("aten.median.dim")
-def median_dim(self: Array, dim: int = -1, keepdim: bool = False) -> Any:
-    return _at_rank(self, dim, keepdim, lambda size, nans: size - 1 if nans else (size - 1) // 2)
+def _at_rank(rank: Callable[[int, int], int]) -> Callable[..., Any]:
+    """Return the kernel of the element of a rank in the order of a dimension, and its place.
+
+    Args:
+        rank: computes it from the size of the dimension, and how many of its elements are nan.
+    """
+
+    def run(self: Array, axis: int) -> Any:
+        order, size = _order(self, axis, False), self.shape[axis]
+        is_nan = np.isnan(wide(self)) if kind(self.dtype) == 2 else np.zeros(self.shape, BOOL)
+        ranks = np.vectorize(lambda nans: rank(size, int(nans)), otypes=[np.int64])(is_nan.sum(axis, keepdims=True))
+        if ranks.size and not 0 <= ranks.min() <= ranks.max() < size:
+            raise OperatorError(f"expected a rank from 1 to {size}, got {int(ranks.max()) + 1}")
+        where = np.take_along_axis(order, ranks, axis)
+        return np.take_along_axis(self, where, axis), where  # of equal nans the first, as in torch
+
+    return along(run)
 
 
-@kernel("aten.nanmedian.dim")
-def nanmedian_dim(self: Array, dim: int = -1, keepdim: bool = False) -> Any:
-    return _at_rank(self, dim, keepdim, lambda size, nans: max(0, size - nans - 1) // 2)
+def _of_all(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self: function(self.reshape(-1), 0)[0] if self.size else np.full((), np.nan)
 
 
-def _at_rank(self: Array, dim: int, keepdim: bool, rank: Any) -> Any:
-    if not self.ndim:
-        return self, np.zeros((), INT64)
-    axis = axis_of(dim, self.ndim)
-    order, size = _order(self, axis, False), self.shape[axis]
-    nans = np.sum(np.isnan(wide(self)) if kind(self.dtype) == 2 else np.zeros(self.shape, BOOL), axis, keepdims=True)
-    ranks = np.vectorize(lambda count: rank(size, int(count)), otypes=[np.int64])(nans)
-    if ranks.size and not 0 <= ranks.min() <= ranks.max() < size:
-        raise OperatorError(f"expected a rank from 1 to {size}, got {int(ranks.max()) + 1}")
-    where = np.take_along_axis(order, ranks, axis)
-    found = np.take_along_axis(self, where, axis)
-    # Of equal nans torch returns the first.
-    return (found, where) if keepdim else (np.squeeze(found, axis), np.squeeze(where, axis))
+median = _at_rank(lambda size, nans: size - 1 if nans else (size - 1) // 2)
+nanmedian = _at_rank(lambda size, nans: max(0, size - nans - 1) // 2)
+kernels({"aten.median.dim": median, "aten.nanmedian.dim": nanmedian})
+kernels({"aten.median.default": median, "aten.nanmedian.default": nanmedian}, _of_all)
 
 
-@kernel("aten.median.default")
-def median(self: Array) -> Any:
-    return median_dim(self.reshape(-1), 0)[0] if self.size else np.full((), np.nan)
+@kernel("aten.kthvalue.default")
+def kthvalue(self: Array, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    return _at_rank(lambda size, nans: k - 1)(self, dim, keepdim)
 
 
-@kernel("aten.mode.default")
-def mode(self: Array, dim: int = -1, keepdim: bool = False) -> Any:
-    if not self.ndim:
-        return self, np.zeros((), INT64)
-    axis = axis_of(dim, self.ndim)
+@kernel("aten.mode.default", adapt=along)
+def mode(self: Array, axis: int) -> Any:
     moved = np.moveaxis(self, axis, -1)
     where = np.zeros(moved.shape[:-1], INT64)
     for place in np.ndindex(*where.shape):
         row = wide(moved[place])
         values, counts = np.unique(row, return_counts=True)
         where[place] = np.nonzero(row == values[counts.argmax()])[0][-1]
-    spread = np.expand_dims(where, axis)
-    found = np.take_along_axis(self, spread, axis)
-    return (found, spread) if keepdim else (np.squeeze(found, axis), where)
+    places = np.expand_dims(where, axis)
+    return np.take_along_axis(self, places, axis), places
 
 
 def _quantile(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -105,23 +103,21 @@ kernels({"aten.quantile.default .scalar": np.quantile, "aten.nanquantile.default
 # Unique elements and counting.
 
 
-def _unique(self: Array, axis: int | None, *, return_inverse: bool, return_counts: bool) -> Any:
-    values, inverse, counts = np.unique(wide(self), return_inverse=True, return_counts=True, axis=axis, equal_nan=False)
-    inverse = inverse.reshape(self.shape) if axis is None else inverse.reshape(-1)
+def _shown(values: Any, inverse: Any, counts: Any, return_inverse: bool, return_counts: bool) -> Any:
+    """Return unique elements, and what was asked for: empty arrays for the rest."""
     nothing = np.zeros(0, INT64)
-    return cast(values, self.dtype), inverse if return_inverse else nothing, counts if return_counts else nothing
+    return values, inverse if return_inverse else nothing, counts if return_counts else nothing
+
+
+def _unique(self: Array, axis: int | None) -> Any:
+    values, inverse, counts = np.unique(wide(self), return_inverse=True, return_counts=True, axis=axis, equal_nan=False)
+    return cast(values, self.dtype), inverse.reshape(self.shape if axis is None else -1), counts
 
 
 @kernel("aten._unique2.default")
 def unique2(self: Array, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False) -> Any:
-    return _unique(self, None, return_inverse=return_inverse, return_counts=return_counts)
-
-
-@kernel("aten.unique_dim.default")
-def unique_dim(
-    self: Array, dim: int, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
-) -> Any:
-    return _unique(self, axis_of(dim, self.ndim), return_inverse=True, return_counts=True)  # torch returns all three
+    values, inverse, counts = _unique(self, None)
+    return _shown(values, inverse, counts, return_inverse, return_counts)
 
 
 @kernel("aten.unique_consecutive.default")
@@ -133,12 +129,9 @@ def unique_consecutive(
     starts = np.concatenate([[True][: len(rows)], changed.reshape(len(changed), -1).any(1)]).astype(bool)
     inverse = np.cumsum(starts) - 1
     counts = np.diff(np.append(np.nonzero(starts)[0], len(rows)))
-    values = rows[starts]
-    nothing = np.zeros(0, INT64)
     if dim is not None:  # torch returns all three here
-        return np.moveaxis(values, 0, axis_of(dim, self.ndim)), inverse, counts
-    inverse = inverse.reshape(self.shape)
-    return values, inverse if return_inverse else nothing, counts if return_counts else nothing
+        return np.moveaxis(rows[starts], 0, axis_of(dim, self.ndim)), inverse, counts
+    return _shown(rows[starts], inverse.reshape(self.shape), counts, return_inverse, return_counts)
 
 
 @kernel("aten.bincount.default")
@@ -171,11 +164,7 @@ kernels(
             self, dim, descending
         )[1],
         "aten.msort.default": lambda self: sort(self, 0)[0],
-        "aten.kthvalue.default": lambda self, k, dim=-1, keepdim=False: _at_rank(
-            self, dim, keepdim, lambda size, _: k - 1
-        ),
-        "aten.nanmedian.default": lambda self: (
-            nanmedian_dim(self.reshape(-1), 0)[0] if self.size else np.full((), np.nan)
-        ),
+        # torch returns all three, whatever is asked for
+        "aten.unique_dim.default": lambda self, dim, **options: _unique(self, axis_of(dim, self.ndim)),
     }
 )
