@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 import torch
-from tests.bridge.runtime_samples import DTYPES, calls_of, entries, verdict
+from tests.bridge.runtime_samples import DTYPES, call_of, calls_of, entries, verdict
 
 ENTRIES = entries()
 QUICK = ENTRIES[::7]
@@ -57,3 +57,24 @@ def test_no_kernel_gives_another_result_for_any_sample(dtype):
     assert not reasons
     total: collections.Counter[str] = sum(by_operator.values(), collections.Counter())
     assert total["equal"] > 0.8 * total.total()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(
+    ("left", "right", "ends"),
+    [
+        ((8, 16), (3, 16, 8), [3, 3, 8]),
+        ((3, 8, 16), (16, 24), [8, 8, 24]),
+        ((8, 48), (48, 16), [16, 16, 48]),
+        ((3, 8, 16), (3, 16, 8), None),
+    ],
+    ids=["rows", "columns", "sums", "batch"],
+)
+def test_products_of_groups(left, right, ends, dtype):
+    """Groups of rows, of columns and of what is summed over; empty groups too. op_db has no sample."""
+    torch.manual_seed(0)
+    offsets = None if ends is None else torch.tensor(ends, dtype=torch.int32)
+    operands = (torch.randn(left).to(dtype), torch.randn(right).to(dtype), offsets)
+    call = call_of(torch.ops.aten._grouped_mm.default, operands, {})
+    assert call is not None
+    assert verdict(call) == ("equal", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from pt2kit.runtime.arrays import (
     axis_of,
     cast,
     check_broadcast,
+    check_indices,
     compute_type,
     computed,
     joined_type,
@@ -63,6 +65,32 @@ def _product(dimensions: int) -> Callable[..., Any]:
 
 mm, bmm = _product(2), _product(3)
 kernels({"aten.mm.default .dtype aten._int_mm.default": mm, "aten.bmm.default .dtype": bmm})
+
+
+@kernel("aten._grouped_mm.default", adapt=computed)
+def grouped_mm(
+    self: Array, mat2: Array, offs: Array | None = None, bias: Array | None = None, out_dtype: Any = None
+) -> Any:
+    if bias is not None:
+        raise OperatorError("expected products without a bias, got one")
+    if offs is None:
+        return bmm(self, mat2)
+    if (self.ndim, mat2.ndim) not in ((2, 3), (3, 2), (2, 2)):
+        raise OperatorError(f"expected matrices, of which one may be a batch, got {self.ndim} and {mat2.ndim}")
+    # Groups are parts of the rows of the result, of its columns, or of the dimension that is summed over.
+    size = mat2.shape[1] if self.ndim == 3 else self.shape[0] if mat2.ndim == 3 else self.shape[1]
+    ends = check_indices(offs, size + 1).tolist()
+    parts = [slice(*pair) for pair in itertools.pairwise([0, *ends])]
+    reserve((len(ends) if self.ndim == mat2.ndim else 1, self.shape[-2], mat2.shape[-1]), self.dtype)
+    if self.ndim == mat2.ndim:
+        return np.stack([self[:, part] @ mat2[part] for part in parts])
+    result = np.zeros((self.shape[-2], mat2.shape[-1]), self.dtype)
+    for group, part in enumerate(parts):
+        if self.ndim == 2:
+            result[part] = self[part] @ mat2[group]
+        else:
+            result[:, part] = self[group] @ mat2[:, part]
+    return result
 
 
 @kernel("aten.linalg_vecdot.default", adapt=computed)
