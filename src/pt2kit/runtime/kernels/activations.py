@@ -123,6 +123,11 @@ def sigmoid(self: Array) -> Any:
     return 1 / (1 + np.exp(-self))
 
 
+@kernel("aten.relu.default", adapt=computed)
+def relu(self: Array) -> Any:
+    return np.maximum(self, np.zeros((), self.dtype))
+
+
 @kernel("aten.silu.default", adapt=computed)
 def silu(self: Array) -> Any:
     return self / (1 + np.exp(-self))
@@ -139,7 +144,6 @@ kernels(
 
 kernels(
     {
-        "aten.relu.default": lambda self: np.maximum(self, np.zeros((), self.dtype)),
         "aten.mish.default": lambda self: self * np.tanh(np.logaddexp(self, 0)),
         "aten.hardsigmoid.default": lambda self: np.clip(self + 3, 0, 6) / self.dtype.type(6),
         "aten.hardswish.default": lambda self: self * np.clip(self + 3, 0, 6) / self.dtype.type(6),

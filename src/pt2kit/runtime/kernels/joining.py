@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -106,13 +107,10 @@ def repeat_interleave(self: Array, repeats: Any, dim: int | None = None, output_
     if np.any(counts < 0):
         raise OperatorError("expected counts of at least 0, got a negative one")
     length = array.shape[axis] if array.ndim else 1
-    total = int(counts.sum()) if counts.size > 1 else int(counts.reshape(-1)[0]) * length if counts.size else 0
+    each = counts.reshape(-1) if counts.size != 1 else int(counts.reshape(-1)[0])
+    total = int(counts.sum()) if counts.size != 1 else each * length
     reserve((total, array.size // max(1, length)), array.dtype)
-    return np.repeat(
-        np.atleast_1d(array),
-        counts.reshape(-1) if counts.size > 1 else int(counts.reshape(-1)[0]) if counts.size else counts,
-        axis,
-    )
+    return np.repeat(np.atleast_1d(array), each, axis)
 
 
 @kernel("aten.repeat_interleave.Tensor")
@@ -144,9 +142,8 @@ def roll(self: Array, shifts: Any, dims: Any = ()) -> Any:
 @kernel("aten.pixel_shuffle.default")
 def pixel_shuffle(self: Array, upscale_factor: int) -> Any:
     *batch, channels, height, width = self.shape
-    r = upscale_factor
+    r, n = upscale_factor, len(batch)
     parts = self.reshape(*batch, channels // (r * r), r, r, height, width)
-    n = len(batch)
     order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
     return parts.transpose(order).reshape(*batch, channels // (r * r), height * r, width * r)
 
@@ -154,9 +151,8 @@ def pixel_shuffle(self: Array, upscale_factor: int) -> Any:
 @kernel("aten.pixel_unshuffle.default")
 def pixel_unshuffle(self: Array, downscale_factor: int) -> Any:
     *batch, channels, height, width = self.shape
-    r = downscale_factor
+    r, n = downscale_factor, len(batch)
     parts = self.reshape(*batch, channels, height // r, r, width // r, r)
-    n = len(batch)
     order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
     return parts.transpose(order).reshape(*batch, channels * r * r, height // r, width // r)
 
@@ -174,17 +170,14 @@ def channel_shuffle(self: Array, groups: int) -> Any:
 def constant_pad_nd(self: Array, pad: Sequence[int], value: Any = 0) -> Any:
     if len(pad) % 2 or len(pad) > 2 * self.ndim:
         raise OperatorError(f"expected two amounts for each of at most {self.ndim} dimensions, got {len(pad)}")
-    before = [0] * self.ndim
-    after = [0] * self.ndim
-    for i in range(len(pad) // 2):
-        before[-1 - i], after[-1 - i] = pad[2 * i], pad[2 * i + 1]
-    sizes = [size + b + a for size, b, a in zip(self.shape, before, after, strict=True)]
-    result = np.full_like(self, cast(value, self.dtype), shape=reserve(sizes, self.dtype))
-    source, target = [], []
-    for size, b, a in zip(self.shape, before, after, strict=True):
-        source.append(slice(max(0, -b), size - max(0, -a)))
-        target.append(slice(max(0, b), size + b + a - max(0, a)))
-    result[tuple(target)] = self[tuple(source)]
+    unpadded = self.ndim - len(pad) // 2
+    before, after = ([0] * unpadded + [*pad[side::2]][::-1] for side in (0, 1))
+    widths = list(zip(self.shape, before, after, strict=True))
+    sizes = reserve([size + b + a for size, b, a in widths], self.dtype)
+    result = np.full_like(self, cast(value, self.dtype), shape=sizes)
+    source = tuple(slice(max(0, -b), size - max(0, -a)) for size, b, a in widths)
+    target = tuple(slice(max(0, b), size + b + a - max(0, a)) for size, b, a in widths)
+    result[target] = self[source]
     return result
 
 
@@ -214,11 +207,11 @@ def _pad_by(self: Array, padding: Sequence[int], count: int, mode: str) -> Any:
 
 
 for _count in (1, 2, 3):
-    kernel(f"aten.reflection_pad{_count}d.default")(
-        lambda self, padding, _count=_count: _pad_by(self, padding, _count, "reflect")
-    )
-    kernel(f"aten.replication_pad{_count}d.default")(
-        lambda self, padding, _count=_count: _pad_by(self, padding, _count, "replicate")
+    kernels(
+        {
+            f"aten.reflection_pad{_count}d.default": partial(_pad_by, count=_count, mode="reflect"),
+            f"aten.replication_pad{_count}d.default": partial(_pad_by, count=_count, mode="replicate"),
+        }
     )
 
 

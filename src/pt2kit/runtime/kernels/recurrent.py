@@ -9,49 +9,36 @@ from typing import Any
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import Array, asarray, running, wide
+from pt2kit.runtime.arrays import Array, running, wide
+from pt2kit.runtime.kernels.activations import relu, sigmoid
+from pt2kit.runtime.kernels.products import linear
 from pt2kit.runtime.table import kernel
 
 State = tuple[Array, ...]
 Cell = Callable[[Array, State, Array, Any], State]
 
 
-def _sigmoid(x: Array) -> Array:
-    return asarray(1 / (1 + np.exp(-x)))
-
-
 def _lstm_cell(gates: Array, state: State, weight: Array, bias: Any) -> State:
     hidden, memory = state
-    total = gates + hidden @ weight.T
-    if bias is not None:
-        total = total + bias
-    i, f, g, o = np.split(total, 4, -1)
-    memory = _sigmoid(f) * memory + _sigmoid(i) * np.tanh(g)
-    return _sigmoid(o) * np.tanh(memory), memory
+    i, f, g, o = np.split(gates + linear(hidden, weight, bias), 4, -1)
+    memory = sigmoid(f) * memory + sigmoid(i) * np.tanh(g)
+    return sigmoid(o) * np.tanh(memory), memory
 
 
 def _gru_cell(gates: Array, state: State, weight: Array, bias: Any) -> State:
     (hidden,) = state
-    inner = hidden @ weight.T
-    if bias is not None:
-        inner = inner + bias
     r, z, n = np.split(gates, 3, -1)
-    hr, hz, hn = np.split(inner, 3, -1)
-    reset, update = _sigmoid(r + hr), _sigmoid(z + hz)
+    hr, hz, hn = np.split(linear(hidden, weight, bias), 3, -1)
+    reset, update = sigmoid(r + hr), sigmoid(z + hz)
     new = np.tanh(n + reset * hn)
     return (new + update * (hidden - new),)
 
 
 def _plain_cell(function: Callable[[Array], Array]) -> Cell:
     def cell(gates: Array, state: State, weight: Array, bias: Any) -> State:
-        total = gates + state[0] @ weight.T
-        return (function(total if bias is None else total + bias),)
+        return (function(gates + linear(state[0], weight, bias)),)
 
     return cell
-
-
-def _relu(x: Array) -> Array:
-    return np.maximum(x, x.dtype.type(0))
 
 
 def _layer(
@@ -68,7 +55,7 @@ def _layer(
         reverse: begin with the last step.
     """
     inner, recurrent, bias, recurrent_bias, projection = weights
-    gates = x @ inner.T if bias is None else x @ inner.T + bias
+    gates = linear(x, inner, bias)
     starts = [0, *itertools.accumulate(sizes)]
     outputs: list[Any] = [None] * len(sizes)
     for step in reversed(range(len(sizes))) if reverse else range(len(sizes)):
@@ -152,17 +139,14 @@ def _register(name: str, cell: Cell) -> None:
 
     @kernel(f"aten.{name}_cell.default")
     def one(input: Array, hx: Any, w_ih: Array, w_hh: Array, b_ih: Any = None, b_hh: Any = None) -> Any:
-        gates = wide(input) @ wide(w_ih).T
-        if b_ih is not None:
-            gates = gates + wide(b_ih)
-        state = cell(gates, tuple(map(wide, listed(hx))), wide(w_hh), None if b_hh is None else wide(b_hh))
+        state = cell(linear(input, w_ih, b_ih), tuple(map(wide, listed(hx))), w_hh, b_hh)
         return state if name == "lstm" else state[0]
 
 
 _register("lstm", _lstm_cell)
 _register("gru", _gru_cell)
 _register("rnn_tanh", _plain_cell(np.tanh))
-_register("rnn_relu", _plain_cell(_relu))
+_register("rnn_relu", _plain_cell(relu))
 
 
 @kernel("aten.mkldnn_rnn_layer.default")
