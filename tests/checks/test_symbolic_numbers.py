@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from tests.checks.mutations import OPERATORS, graph, program
 
+from pt2kit import schema
 from pt2kit.checks import check
+from pt2kit.checks.growth import growing_numbers
 
 
 def said(target: str, change: Any) -> list[str]:
@@ -37,3 +39,34 @@ def test_operands(value: Any, expected: str) -> None:
     """Another operand gives another result than is declared."""
     found = said("_operator.add", lambda node, _: _operand(node, value))
     assert (expected in found[0]) if expected else not found
+
+
+def _node(target: str, result: str, *operands: str | float) -> schema.Node:
+    given = [
+        schema.Argument(as_sym_int=schema.SymIntArgument(as_name=one))
+        if isinstance(one, str)
+        else schema.Argument(as_int=one)
+        if isinstance(one, int)
+        else schema.Argument(as_float=one)
+        for one in operands
+    ]
+    result_argument = schema.Argument(as_sym_int=schema.SymIntArgument(as_name=result))
+    return schema.Node(target, [schema.NamedArgument("", one) for one in given], [result_argument], {})
+
+
+@pytest.mark.parametrize(
+    ("between", "is_refused"),
+    [
+        (("torch.sym_ite", "c", "b", "n", "n"), False),
+        (("torch.sym_ite", "c", "b", "p", "n"), True),
+        (("torch.sym_ite", "c", "b", 1.5, 2.5), False),
+        (("torch._sym_cos", "c", "p"), False),
+        (("_operator.eq", "c", "p", "n"), False),
+        (("_operator.add", "c", "p", "n"), True),
+    ],
+)
+def test_growth_through_functions(between: tuple[Any, ...], is_refused: bool) -> None:
+    """A choice is as large as what it chooses from; a cosine is a float and a comparison one bit, whatever it gets."""
+    nodes = [_node("_operator.pow", "p", "n", "n"), _node(*between), _node("_operator.pow", "q", "c", "n")]
+    found = list(growing_numbers(schema.Graph([], [], nodes, {}, {}, {})))
+    assert [number for number, _ in found] == ([2] if is_refused else [])

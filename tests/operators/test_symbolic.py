@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown, new
-from pt2kit.operators.table import infer
+from pt2kit.operators.table import infer, rows
 from pt2kit.schema import Device, ScalarType
 from pt2kit.symbols.evaluation import evaluate
+from pt2kit.symbols.functions import FUNCTIONS, TARGETS
 from pt2kit.symbols.polynomials import Polynomial, symbol, to_expression
 
 
@@ -123,3 +124,17 @@ def test_vmap_keeps_the_strides_of_the_other_dimensions(
     tensor = new((2, 3, 4), ScalarType.FLOAT, Device("cpu", None), (12, 1, 3))
     made = call("torch._functorch.predispatch._add_batch_dim", tensor, dim, 1)
     assert (made.sizes, made.strides) == (sizes, strides)
+
+
+def test_rows_are_of_functions_that_nodes_call() -> None:
+    """Each row of a function over numbers is of one of `TARGETS`, whose result kind is that of the function named."""
+    prefixes = ("_operator.", "math.", "torch.sym_", "torch._sym_")
+    named = [name for name in rows() if name.startswith(prefixes)]
+    assert len(named) > 20
+    assert set(named) <= set(TARGETS)
+    for name in named:
+        target = TARGETS[name]
+        if target.is_of_list or FUNCTIONS[target.function].gives not in ("float", "bool"):
+            continue
+        result = call(name, *[4] * target.least)
+        assert type(result) in (float, bool) or isinstance(result, Symbolic), name

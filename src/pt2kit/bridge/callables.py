@@ -6,6 +6,7 @@ live program has that name, as torch sets it, and remembers the file's (`StoredN
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import math
 import operator
@@ -16,19 +17,16 @@ from typing import Any
 import torch
 
 from pt2kit.errors import UnsupportedError
+from pt2kit.symbols.functions import TARGETS
+
+_MODULES = {"_operator": operator, "builtins": builtins, "math": math, "torch": torch}
 
 SYMBOLIC_FUNCTIONS: frozenset[Callable[..., Any]] = frozenset(
-    (
-        operator.eq, operator.ne, operator.le, operator.ge, operator.lt, operator.gt,
-        operator.neg, operator.pos, operator.abs,
-        operator.add, operator.sub, operator.mul, operator.floordiv, operator.truediv, operator.mod, operator.pow,
-        operator.and_, operator.or_, operator.not_, operator.lshift, operator.rshift,
-        math.trunc, math.ceil, math.floor, round,
-        torch.sym_not, torch.sym_int, torch.sym_float, torch.sym_ite, torch.sym_max, torch.sym_min, torch.sym_sqrt,
-        torch.sym_sum,
-    )
-)  # fmt: skip
-"""Functions over symbolic numbers that export puts into a graph.
+    vars(_MODULES[module])[name]
+    for module, name in (target.rsplit(".", 1) for target, row in TARGETS.items() if row.function)
+    if not name.startswith("_") and name in vars(_MODULES[module])
+)
+"""Functions over symbolic numbers that export puts into a graph, but for private ones.
 
 Source: `Verifier.allowed_builtin_ops` in torch/_export/verifier.py, 2.13, and the functions that follow it there.
 """

@@ -30,7 +30,6 @@ from pt2kit.bridge.callables import PLAIN_FUNCTIONS
 from pt2kit.bridge.extensions import find_namespace, find_target
 from pt2kit.bridge.read.reading import operator_entry, refused, trusts_operator
 from pt2kit.bridge.torch_names import (
-    FUNCTIONS,
     MKLDNN,
     NUMBER_FUNCTIONS,
     OpOverload,
@@ -43,6 +42,7 @@ from pt2kit.bridge.torch_names import (
 from pt2kit.checks.calls import plain_target
 from pt2kit.checks.parameter_kinds import parameter_arms, result_arms, takes_numbers_as_tensors
 from pt2kit.errors import OperatorError, UnsupportedError
+from pt2kit.operators.higher_order import FUNCTIONS
 from pt2kit.operators.requirements import refusal
 from pt2kit.schema import Device, Layout, MemoryFormat, ScalarType
 from pt2kit.schema.operators import ValueType, parse_type

@@ -29,6 +29,9 @@ from torch.fx.traceback import NodeSource
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _disable_current_modes
 
+from pt2kit.operators.higher_order import FUNCTIONS
+from pt2kit.symbols.functions import TARGETS
+
 __all__ = [
     "FakeScriptObject", "FakeTensor", "FakeTensorMode", "HigherOrderOperator", "NAMES", "NodeSource", "OpOverload",
     "ScriptObject", "SpecViolationError", "Verifier", "immutable_dict", "pytree",
@@ -315,36 +318,16 @@ BUILTIN_NAMESPACES: Final = (
 
 NUMBER_FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
     {
-        f"torch._sym_{name}": vars(torch)[f"_sym_{name}"]
-        for name in ["acos", "asin", "atan", "cos", "cosh", "log2", "sin", "sinh", "sqrt", "tan", "tanh"]
-        if f"_sym_{name}" in vars(torch)
+        target: vars(torch)[name]
+        for target in TARGETS
+        if target.startswith("torch._sym_") and (name := target.removeprefix("torch.")) in vars(torch)
     }
 )
 """Target -> function over numbers."""
 
-_PREDISPATCH: Final = (
-    "_add_batch_dim _remove_batch_dim _vmap_increment_nesting _vmap_decrement_nesting lazy_load_decompositions "
-    "_make_dual _unpack_dual _jvp_increment_nesting _jvp_decrement_nesting _unwrap_for_grad _enter_dual_level "
-    "_exit_dual_level"
-)
-FUNCTIONS: Final = frozenset(
-    (
-        *(f"torch._functorch.predispatch.{name}" for name in _PREDISPATCH.split()),
-        "torch._C._set_grad_enabled",
-        "torch.amp.autocast_mode._enter_autocast",
-        "torch.amp.autocast_mode._exit_autocast",
-        "torch.fx.experimental.symbolic_shapes.cast_symbool_to_symint_guardless",
-    )
-)
-"""Targets of other functions of torch that export puts into graphs it has not finished (vmap, jvp, autocast regions).
-
-Source: `Verifier` in torch/_export/verifier.py, 2.13. The one that applies a custom autograd function is left out: it
-reads the class to apply from its arguments.
-"""
-
 
 def find_function(target: str) -> Callable[..., Any] | None:
-    """Return one of `FUNCTIONS`; None if this release does not have it."""
+    """Return one of `higher_order.FUNCTIONS`; None if this release does not have it."""
     module, _, name = target.rpartition(".")
     function: Callable[..., Any] | None = optional(module, name) if target in FUNCTIONS else None
     return function

@@ -22,13 +22,12 @@ from msgspec.structs import replace
 
 from pt2kit import schema
 from pt2kit.graph.argument_values import Subgraphs, leaves, references, renamed
+from pt2kit.graph.calls import FUNCTION_MODULES
 from pt2kit.graph.values import HIGHER_ORDER, operator_namespace
 from pt2kit.schema import Argument, ArgumentKind, NamedArgument, OptionalTensorArgument
 from pt2kit.schema.operators import find_operator, known_releases
 
 _DISPATCHER = "torch.ops."
-_FUNCTIONS = ("_operator.", "math.", "builtins.", "torch.sym_", "torch._sym_")
-"""Prefixes of the targets of functions over numbers."""
 
 Names = Mapping[str, str]
 """Old name -> new name; a name that is not a key stays."""
@@ -57,7 +56,7 @@ def usual_call(node: schema.Node) -> schema.Node:
 
 
 def _usual(node: schema.Node) -> list[NamedArgument]:
-    if node.target.startswith(_FUNCTIONS):
+    if node.target.startswith(FUNCTION_MODULES):
         return [NamedArgument("", named.arg) for named in node.inputs]
     if _is_bound_by_name(node.target):
         order = _order(node.target, _names(node.inputs))

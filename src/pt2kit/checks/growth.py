@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -24,30 +23,12 @@ from pt2kit.graph.calls import FUNCTION_MODULES, arguments_of
 from pt2kit.graph.traversal import Step
 from pt2kit.operators.facts import Mismatch, Unknown
 from pt2kit.operators.table import infer
+from pt2kit.symbols.functions import TARGETS
 from pt2kit.symbols.growth import Part, constant, grown
 
 MAX_OPEN_POWERS: Final = 64
 """Powers of one graph, or of all guards, whose exponent is a size: each takes as long as the size says."""
 
-_FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        **dict.fromkeys(("_operator.add", "_operator.sub", "torch.sym_sum"), "Add"),
-        **dict.fromkeys(("_operator.neg", "_operator.pos", "_operator.abs"), "Abs"),
-        **dict.fromkeys(("math.trunc", "math.ceil", "math.floor", "torch.sym_int"), "FloorToInt"),
-        **dict.fromkeys(("_operator.and_", "_operator.or_"), "BitwiseFn_bitwise_or"),
-        "_operator.mul": "Mul",
-        "_operator.pow": "Pow",
-        "_operator.lshift": "LShift",
-        "_operator.rshift": "RShift",
-        "_operator.floordiv": "FloorDiv",
-        "_operator.mod": "PythonMod",
-        "_operator.truediv": "TrueDiv",
-        "torch.sym_float": "ToFloat",
-        "torch.sym_sqrt": "OpaqueUnaryFn_sqrt",
-        "torch.sym_max": "Max",
-        "torch.sym_min": "Min",
-    }
-)
 _UNKNOWN: Final = Part()
 
 Number = int | float | bool
@@ -90,7 +71,8 @@ def growing_numbers(graph: schema.Graph) -> Iterator[tuple[int, str]]:
 def _function(node: schema.Node) -> str | None:
     if node.target == "builtins.round":
         return "RoundDecimal" if len(node.inputs) > 1 else "RoundToInt"
-    return _FUNCTIONS.get(node.target)
+    target = TARGETS.get(node.target)
+    return target.function or None if target is not None else None
 
 
 def _args(node: schema.Node, parts: Mapping[str, Part]) -> list[Part]:

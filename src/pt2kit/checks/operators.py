@@ -15,7 +15,7 @@ from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.checks import parameter_kinds
-from pt2kit.checks.calls import argument_counts, higher_order_name, is_usual, plain_target
+from pt2kit.checks.calls import higher_order_name, is_usual, plain_target
 from pt2kit.checks.findings import ProgramContext
 from pt2kit.checks.parameter_kinds import misfit, result_arms, takes_numbers_as_tensors
 from pt2kit.errors import Kind, Problem
@@ -23,8 +23,10 @@ from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Step
 from pt2kit.graph.values import HIGHER_ORDER, is_custom, operator_namespace
 from pt2kit.messages import quote
+from pt2kit.operators.higher_order import FUNCTIONS
 from pt2kit.schema import ArgumentKind
 from pt2kit.schema.operators import Operator, Parameter
+from pt2kit.symbols.functions import TARGETS, Target
 
 _OPERATORS: Final = "torch.ops."
 _MAX_LISTED: Final = 12
@@ -42,23 +44,9 @@ _TENSORS_ONLY: Final = frozenset(("2.1", "2.2"))
 NUMBER_ARMS: Final = frozenset(("as_int", "as_float", "as_bool", "as_sym_int", "as_sym_float", "as_sym_bool"))
 RESULT_ARMS: Final = frozenset(("as_sym_int", "as_sym_float", "as_sym_bool"))
 LISTS: Final = frozenset(("as_ints", "as_floats", "as_bools", "as_sym_ints", "as_sym_floats", "as_sym_bools"))
-ON_LISTS: Final = frozenset(("torch.sym_sum", "_operator.getitem"))
-"""Functions over numbers that take a list of them."""
-
-
-_INT_ARMS: Final = frozenset(("as_int", "as_sym_int"))
-_TENSOR_ARMS: Final = frozenset(("as_tensor",))
-FUNCTION_ARMS: Final[Mapping[str, tuple[frozenset[str], ...]]] = MappingProxyType(
-    {
-        "torch._functorch.predispatch._add_batch_dim": (_TENSOR_ARMS, _INT_ARMS, _INT_ARMS),
-        "torch._functorch.predispatch._remove_batch_dim": (_TENSOR_ARMS, _INT_ARMS, _INT_ARMS),
-        "torch._functorch.predispatch._vmap_increment_nesting": (_INT_ARMS, frozenset(("as_string",))),
-    }
+_ARMS_OF_KINDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {"Tensor": ("as_tensor",), "int": ("as_int", "as_sym_int"), "str": ("as_string",)}
 )
-"""Functions over tensors that export leaves in graphs -> the arguments that they take, by place.
-
-Source: torch/_functorch/predispatch.py, 2.13.
-"""
 
 
 def operator_problems(context: ProgramContext) -> Iterator[Problem]:
@@ -142,23 +130,25 @@ def _call(context: ProgramContext, step: Step) -> Iterator[Problem]:
             yield from _dialect(context, step, operator)
         elif operator is None and not is_higher_order:
             yield from _ints(step)
-    elif (counts := argument_counts(node.target)) is not None:
-        yield from _numbers(step, counts)
-    for position, (named, arms) in enumerate(zip(node.inputs, FUNCTION_ARMS.get(node.target, ()), strict=False)):
-        if (arm := named.arg.type) not in arms:
-            message = f"expected {' or '.join(sorted(arms))} as argument {position} of {node.target}, got {arm}"
-            yield Problem(f"{step.where}.inputs[{position}].arg", "T5", message)
+    elif node.target in TARGETS:
+        yield from _numbers(step, TARGETS[node.target])
+    elif node.target in FUNCTIONS:
+        for position, (named, kind) in enumerate(zip(node.inputs, FUNCTIONS[node.target].kinds, strict=False)):
+            if (arm := named.arg.type) not in (arms := _ARMS_OF_KINDS[kind]):
+                message = f"expected {' or '.join(arms)} as argument {position} of {node.target}, got {arm}"
+                yield Problem(f"{step.where}.inputs[{position}].arg", "T5", message)
 
 
-def _numbers(step: Step, counts: tuple[int, int]) -> Iterator[Problem]:
+def _numbers(step: Step, function: Target) -> Iterator[Problem]:
     """Check a call of a function over numbers: the number of arguments, and that they are numbers."""
     node = step.node
-    if not counts[0] <= len(node.inputs) <= counts[1]:
-        expected = str(counts[0]) if counts[0] == counts[1] else f"{counts[0]} to {counts[1]}"
+    least, most = function.least, function.most
+    if not least <= len(node.inputs) <= most:
+        expected = str(least) if least == most else f"{least} to {most}"
         message = f"expected {expected} arguments of {node.target}, got {len(node.inputs)}"
         yield Problem(f"{step.where}.inputs", "T4", message)
     for position, named in enumerate(node.inputs):
-        if (arm := named.arg.type) not in NUMBER_ARMS and not (node.target in ON_LISTS and named.arg.type in LISTS):
+        if (arm := named.arg.type) not in NUMBER_ARMS and not (function.is_of_list and arm in LISTS):
             message = f"expected a number as argument {position} of {node.target}, got {arm}"
             yield Problem(f"{step.where}.inputs[{position}].arg", "T5", message)
     if [output.type in RESULT_ARMS for output in node.outputs] != [True]:

@@ -6,8 +6,7 @@ a process has them. What does not keep to that leaves the process changed after 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator
 from typing import Final
 
 from msgspec import UNSET
@@ -16,21 +15,14 @@ from pt2kit import schema
 from pt2kit.checks.findings import ProgramContext
 from pt2kit.errors import Problem
 from pt2kit.graph.traversal import Scope, Step, graphs
+from pt2kit.operators.higher_order import FUNCTIONS, PREDISPATCH
 
 RULE: Final = "X14"
-_PREDISPATCH: Final = "torch._functorch.predispatch."
-_CLOSES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        f"{_PREDISPATCH}_vmap_decrement_nesting": f"{_PREDISPATCH}_vmap_increment_nesting",
-        f"{_PREDISPATCH}_jvp_decrement_nesting": f"{_PREDISPATCH}_jvp_increment_nesting",
-        f"{_PREDISPATCH}_exit_dual_level": f"{_PREDISPATCH}_enter_dual_level",
-        "torch.amp.autocast_mode._exit_autocast": "torch.amp.autocast_mode._enter_autocast",
-    }
-)
+_CLOSES: Final = {name: function.opens for name, function in FUNCTIONS.items() if function.opens}
 """Closing call of a region -> its opening call."""
 _OPENS: Final = frozenset(_CLOSES.values())
-_DUAL: Final = f"{_PREDISPATCH}_enter_dual_level"
-_LEVELS: Final = frozenset(target for target in _CLOSES if target.startswith(_PREDISPATCH))
+_DUAL: Final = f"{PREDISPATCH}_enter_dual_level"
+_LEVELS: Final = frozenset(target for target in _CLOSES if target.startswith(PREDISPATCH))
 """Closing calls of a level: with other arguments than torch writes they fail, and the level stays open."""
 _GRADIENTS: Final = "torch._C._set_grad_enabled"
 _WATCHED: Final = _OPENS.union(_CLOSES, (_GRADIENTS,))

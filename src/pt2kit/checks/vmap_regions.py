@@ -15,13 +15,13 @@ from pt2kit.errors import Problem
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import Scope, graphs
 from pt2kit.messages import quote
+from pt2kit.operators.higher_order import PREDISPATCH
 
 RULE: Final = "G18"
-_PREDISPATCH: Final = "torch._functorch.predispatch."
-_OPENS: Final = f"{_PREDISPATCH}_vmap_increment_nesting"
-_CLOSES: Final = f"{_PREDISPATCH}_vmap_decrement_nesting"
-_HIDES: Final = f"{_PREDISPATCH}_add_batch_dim"
-_SHOWS: Final = f"{_PREDISPATCH}_remove_batch_dim"
+_OPENS: Final = f"{PREDISPATCH}_vmap_increment_nesting"
+_CLOSES: Final = f"{PREDISPATCH}_vmap_decrement_nesting"
+_HIDES: Final = f"{PREDISPATCH}_add_batch_dim"
+_SHOWS: Final = f"{PREDISPATCH}_remove_batch_dim"
 
 
 def escape_problems(context: ProgramContext) -> Iterator[Problem]:

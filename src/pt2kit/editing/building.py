@@ -11,13 +11,13 @@ from functools import lru_cache
 from typing import Any, Final
 
 from pt2kit.checks import parameter_kinds
-from pt2kit.checks.calls import argument_counts
 from pt2kit.checks.parameter_kinds import parameter_arms
 from pt2kit.editing.metas import entry
 from pt2kit.errors import GraphError
 from pt2kit.graph.values import is_custom, operator_namespace
 from pt2kit.messages import quote
 from pt2kit.schema.operators import Operator, Parameter
+from pt2kit.symbols.functions import TARGETS
 
 OPS: Final = "torch.ops."
 HIGHER_ORDER: Final = "torch.ops.higher_order."
@@ -65,7 +65,7 @@ def full_target(operator: str, edit: str) -> str:
 def _whole_name(operator: str) -> str | None:
     """Return the full name of an operator that is written in full or has an overload "default"; None for all others."""
     name = operator.replace("::", ".")
-    if argument_counts(name) is not None or name.startswith("#"):
+    if name in TARGETS or name.startswith("#"):
         return name
     name = name.removeprefix(OPS)
     known = parameter_kinds.operators("").schemas
@@ -86,9 +86,9 @@ def check_call(target: str, names: Sequence[str], results: int, edit: str) -> No
     Raises:
         GraphError: it does not (T3, T4, T6); an operator without a signature is not checked.
     """
-    counts = argument_counts(target)
-    if counts is not None and not counts[0] <= len(names) <= counts[1]:
-        raise GraphError(f"{edit}: expected {counts[0]} to {counts[1]} arguments, got {len(names)}", rule="T4")
+    function = TARGETS.get(target)
+    if function is not None and not function.least <= len(names) <= function.most:
+        raise GraphError(f"{edit}: expected {function.least} to {function.most} arguments, got {len(names)}", rule="T4")
     signature = signature_of(target)
     if signature is None or signature.is_open:
         return
@@ -137,8 +137,7 @@ def signature_of(target: str) -> Operator | None:
 def bound_arguments(target: str, args: Sequence[Any], kwargs: Mapping[str, Any], edit: str) -> dict[str, Any]:
     """Return the arguments by parameter, in the order of the schema if there is one."""
     signature = signature_of(target)
-    counts = argument_counts(target)
-    if counts is not None:
+    if target in TARGETS:
         names: Sequence[str] = _CHOICE_NAMES if target == "torch.sym_ite" else _PLAIN_NAMES
     elif signature is not None:
         names = [parameter.name for parameter in signature.parameters.values() if not parameter.is_keyword_only]

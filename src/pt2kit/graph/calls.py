@@ -19,7 +19,7 @@ from pt2kit import schema
 from pt2kit.graph.argument_values import ARMS, Lookup
 from pt2kit.graph.argument_values import OperatorName as OperatorName
 
-FUNCTION_MODULES: Final = ("_operator.", "math.", "torch.sym_", "torch._sym_")
+FUNCTION_MODULES: Final = ("_operator.", "math.", "builtins.", "torch.sym_", "torch._sym_")
 """Prefixes of the targets of functions over numbers, whose arguments are known by position."""
 
 

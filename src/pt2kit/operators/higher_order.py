@@ -1,5 +1,7 @@
 """Higher-order operators: which arguments are subgraphs, what the subgraphs get, and how the results depend on them.
 
+Export also leaves functions of torch in graphs, most of which open and close a region instead (`FUNCTIONS`).
+
     torch.ops.higher_order.while_loop(cond_fn, body_fn, (i, x), (w,))
     HIGHER_ORDER["while_loop"].bind(positional, items)    [(CARRIED, i), (CARRIED, x), (PASSED, w)]: the inputs of each
                                                           subgraph, in order
@@ -215,3 +217,44 @@ WRITING: Final = frozenset(
     ("invoke_leaf_function", "register_hook", "call_torchbind", "print", "triton_kernel_wrapper_mutation")
 )
 """Operators that write into their arguments, or act on the world, whatever their subgraphs do."""
+
+
+class Function(NamedTuple):
+    """A function of torch over tensors or modes that export leaves in graphs.
+
+    Args:
+        kinds: the kinds of its arguments by place, as far as a call is checked: "Tensor", "int", "str".
+        opens: the function that opens the region which this one closes; "" if it closes none.
+    """
+
+    kinds: tuple[str, ...] = ()
+    opens: str = ""
+
+
+PREDISPATCH: Final = "torch._functorch.predispatch."
+
+FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
+    {
+        f"{PREDISPATCH}_add_batch_dim": Function(("Tensor", "int", "int")),
+        f"{PREDISPATCH}_remove_batch_dim": Function(("Tensor", "int", "int")),
+        f"{PREDISPATCH}_vmap_increment_nesting": Function(("int", "str")),
+        f"{PREDISPATCH}_vmap_decrement_nesting": Function(opens=f"{PREDISPATCH}_vmap_increment_nesting"),
+        f"{PREDISPATCH}_jvp_decrement_nesting": Function(opens=f"{PREDISPATCH}_jvp_increment_nesting"),
+        f"{PREDISPATCH}_exit_dual_level": Function(opens=f"{PREDISPATCH}_enter_dual_level"),
+        "torch.amp.autocast_mode._exit_autocast": Function(opens="torch.amp.autocast_mode._enter_autocast"),
+        **dict.fromkeys(
+            (
+                *(f"{PREDISPATCH}{name}" for name in ("_jvp_increment_nesting", "_enter_dual_level", "_make_dual")),
+                *(f"{PREDISPATCH}{name}" for name in ("_unpack_dual", "_unwrap_for_grad", "lazy_load_decompositions")),
+                *("torch._C._set_grad_enabled", "torch.amp.autocast_mode._enter_autocast"),
+                "torch.fx.experimental.symbolic_shapes.cast_symbool_to_symint_guardless",
+            ),
+            Function(),
+        ),
+    }
+)
+"""Name of such a function -> what is known of it.
+
+Source: `Verifier` in torch/_export/verifier.py and torch/_functorch/predispatch.py, 2.13. The one that applies a custom
+autograd function is left out: it reads the class to apply from its arguments.
+"""

@@ -1,8 +1,8 @@
-"""Functions that an expression may call: a closed table by their names in both dialects; decimal texts of floats.
+"""Functions over numbers: those that an expression may call, those that a node calls; decimal texts of floats.
 
-The table has the arguments and results of each. The names are those of the classes in sympy and in
-torch/utils/_sympy/functions.py, 2.1 to 2.13, which is what both dialects print. A name that is not in the table is
-refused; nothing is ever looked up by a name from a file.
+Both tables are closed, and have the arguments and results of each function. The names in expressions are those of the
+classes in sympy and in torch/utils/_sympy/functions.py, 2.1 to 2.13, which is what both dialects print. A name that is
+not in a table is refused; nothing is ever looked up by a name from a file.
 
 Floating point numbers are written as decimal texts: srepr writes a double with 17 significant digits
 (`0.10000000000000001`), str with 15 (`0.1`, or `0.100000000000000` where the number stands alone). Both write `1.0e-7`
@@ -98,6 +98,67 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 )
 
 
+class Target(NamedTuple):
+    """A function over numbers that nodes call.
+
+    Args:
+        function: the function of expressions that computes its result, or at least as large a one; "" if there is none.
+        least, most: how many arguments a node passes.
+        is_of_list: whether an argument may be a list of numbers.
+    """
+
+    function: str
+    least: int
+    most: int
+    is_of_list: bool = False
+
+
+def _targets() -> Mapping[str, Target]:
+    rows = {
+        "Add": "_operator.add _operator.sub",
+        "Abs": "_operator.abs _operator.neg _operator.pos",
+        "Mul": "_operator.mul",
+        "Pow": "_operator.pow",
+        "FloorDiv": "_operator.floordiv",
+        "PythonMod": "_operator.mod",
+        "TrueDiv": "_operator.truediv",
+        "LShift": "_operator.lshift",
+        "RShift": "_operator.rshift",
+        "BitwiseFn_bitwise_and": "_operator.and_",
+        "BitwiseFn_bitwise_or": "_operator.or_",
+        **{ALIASES[name.title()]: f"_operator.{name}" for name in ("eq", "ne", "ge", "le", "gt", "lt")},
+        "Not": "_operator.not_ torch.sym_not",
+        "FloorToInt": "math.floor",
+        "CeilToInt": "math.ceil",
+        "TruncToInt": "math.trunc torch.sym_int",
+        "ToFloat": "torch.sym_float",
+        "Max": "torch.sym_max",
+        "Min": "torch.sym_min",
+        "Where": "torch.sym_ite",
+        "OpaqueUnaryFn_sqrt": "torch.sym_sqrt torch._sym_sqrt",
+        **{
+            f"OpaqueUnaryFn_{name}": f"torch._sym_{name}"
+            for name in ("acos", "asin", "atan", "cos", "cosh", "log2", "sin", "sinh", "tan", "tanh")
+        },
+    }
+    table = {
+        "torch.sym_sum": Target("Add", 1, 1, is_of_list=True),
+        "_operator.getitem": Target("", 2, 2, is_of_list=True),
+        "builtins.round": Target("RoundDecimal", 1, 2),
+    }
+    for name, targets in rows.items():
+        count = FUNCTIONS[name].least if FUNCTIONS[name].most else 2
+        table.update(dict.fromkeys(targets.split(), Target(name, count, count)))
+    return MappingProxyType(table)
+
+
+TARGETS: Mapping[str, Target] = _targets()
+"""Functions over numbers by the names that nodes call them by.
+
+Source: `Verifier` in torch/_export/verifier.py, 2.13.
+"""
+
+
 def make_call(name: str, args: Sequence[Expr], where: str = "") -> Call:
     """Return the call of a function by its written name.
 
@@ -123,7 +184,7 @@ def make_call(name: str, args: Sequence[Expr], where: str = "") -> Call:
     return Call(name, tuple(args))
 
 
-def check_arity(name: str, function: Function, count: int, where: str) -> None:
+def check_arity(name: str, function: Function | Target, count: int, where: str) -> None:
     """Refuse a call with too few or too many arguments.
 
     Raises:

@@ -37,7 +37,7 @@ from pt2kit.symbols.expr import (
     free_symbols,
     quote,
 )
-from pt2kit.symbols.functions import OPAQUE, make_call
+from pt2kit.symbols.functions import OPAQUE, TARGETS, check_arity, make_call
 from pt2kit.symbols.growth import check_growth
 from pt2kit.symbols.infix import Binary, Grammar, Unary, parse_infix
 from pt2kit.symbols.kinds import kind
@@ -174,8 +174,8 @@ def _call(name: str, args: Sequence[Expr], where: str, limits: Limits) -> Operan
     function = _CALLS.get(name)
     if function is None:
         fail(where, f"expected a function that torch writes into guards, got {quote(name)}")
-    if name in _OF_TWO and len(args) != 2:
-        fail(where, f"expected two arguments of {name}, got {len(args)}")
+    if name in TARGETS:
+        check_arity(name, TARGETS[name], len(args), where)
     return make_call(function, args, where)
 
 
@@ -185,23 +185,25 @@ _PROPERTIES: Mapping[str, Property] = MappingProxyType(
 _NAMES: Mapping[str, Leaf] = MappingProxyType(
     {"True": TRUE, "False": Boolean(False), "math.inf": Infinity(), "inf": Infinity()}
 )
+_WRITTEN = (
+    "math.floor",
+    "math.ceil",
+    "math.trunc",
+    "torch.sym_float",
+    "torch._sym_sqrt",
+    "torch.sym_max",
+    "torch.sym_min",
+)
 _CALLS: Mapping[str, str] = MappingProxyType(
     {
         "abs": "Abs",
         "max": "Max",
         "min": "Min",
-        "math.floor": "FloorToInt",
-        "math.ceil": "CeilToInt",
-        "math.trunc": "TruncToInt",
-        "torch.sym_float": "ToFloat",
-        "torch._sym_sqrt": "OpaqueUnaryFn_sqrt",
-        "torch.sym_max": "Max",  # since 2.15
-        "torch.sym_min": "Min",
+        **{name: TARGETS[name].function for name in _WRITTEN},
         "IsNonOverlappingAndDenseIndicator": "IsNonOverlappingAndDenseIndicator",
         **{f"math.{name}": f"OpaqueUnaryFn_{name}" for name in OPAQUE},
     }
 )
-_OF_TWO = frozenset(("torch.sym_max", "torch.sym_min"))
 _BINARY: Mapping[str, tuple[int, int, Binary]] = MappingProxyType(
     {
         "or": (2, 2, chain_operator("Or")),

@@ -19,8 +19,8 @@ from pt2kit.bridge.operators import (
     resolve,
     resolve_all,
 )
-from pt2kit.bridge.torch_names import FUNCTIONS
 from pt2kit.errors import OperatorError
+from pt2kit.operators.higher_order import FUNCTIONS
 from pt2kit.operators.requirements import HIGHER_ORDER, REFUSED_NAMESPACES, REFUSED_OPERATORS
 
 FOUND = {

@@ -21,7 +21,6 @@ from pt2kit.bridge.operators import SYMBOLIC, resolve
 from pt2kit.bridge.read.names import is_quotable
 from pt2kit.bridge.torch_names import (
     BUILTIN_NAMESPACES,
-    FUNCTIONS,
     NodeSource,
     find_function,
     has_packet,
@@ -29,6 +28,7 @@ from pt2kit.bridge.torch_names import (
 )
 from pt2kit.errors import OperatorError
 from pt2kit.node_metadata.frames import lenient
+from pt2kit.operators.higher_order import FUNCTIONS
 
 _NAMESPACES: Final[Mapping[str, Mapping[str, Any]]] = types.MappingProxyType(
     {

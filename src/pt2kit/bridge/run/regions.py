@@ -17,6 +17,7 @@ import torch
 
 from pt2kit.bridge.run.steps import Step, Value
 from pt2kit.bridge.torch_names import find_function, find_higher_order
+from pt2kit.operators.higher_order import FUNCTIONS, PREDISPATCH
 
 _GRAD: Final = find_higher_order("wrap_with_set_grad_enabled")
 _AUTOCAST: Final = find_higher_order("wrap_with_autocast")
@@ -52,18 +53,12 @@ OPERATORS: Final[Mapping[Callable[..., Any], Callable[..., Any]]] = MappingProxy
 )
 """Operator that each of these callables replaces."""
 
-_PREDISPATCH: Final = "torch._functorch.predispatch."
-_NESTING: Final = (
-    (f"{_PREDISPATCH}_vmap_increment_nesting", f"{_PREDISPATCH}_vmap_decrement_nesting", None),
-    (f"{_PREDISPATCH}_jvp_increment_nesting", f"{_PREDISPATCH}_jvp_decrement_nesting", None),
-    (f"{_PREDISPATCH}_enter_dual_level", f"{_PREDISPATCH}_exit_dual_level", "level"),
-    ("torch.amp.autocast_mode._enter_autocast", "torch.amp.autocast_mode._exit_autocast", "mode"),
-)
+_PARAMETERS: Final = {f"{PREDISPATCH}_exit_dual_level": "level", "torch.amp.autocast_mode._exit_autocast": "mode"}
 _CLOSERS: Final[Mapping[Callable[..., Any], tuple[Callable[..., Any], str | None]]] = MappingProxyType(
     {
-        opener: (closer, parameter)
-        for opening, closing, parameter in _NESTING
-        if (opener := find_function(opening)) and (closer := find_function(closing))
+        opener: (closer, _PARAMETERS.get(name))
+        for name, function in FUNCTIONS.items()
+        if (opener := find_function(function.opens)) and (closer := find_function(name))
     }
 )
 """Callable that closes a region, with its parameter for the value that opening returned, by the one that opens it."""
