@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from tests import samples
 
 import pt2kit
@@ -12,12 +13,14 @@ from pt2kit.bridge.operators import (
 )
 from pt2kit.checks import parameter_kinds
 from pt2kit.checks.calls import is_usual
-from pt2kit.checks.parameter_kinds import parameter_arms, takes_numbers_as_tensors
+from pt2kit.checks.parameter_kinds import parameter_arms
 from pt2kit.errors import OperatorError
 from pt2kit.graph import walk
 from pt2kit.operators import requirements
 from pt2kit.operators.higher_order import FUNCTIONS
+from pt2kit.operators.promotion import takes_numbers_as_tensors
 from pt2kit.operators.requirements import HIGHER_ORDER
+from pt2kit.operators.table import find
 from pt2kit.symbols.functions import TARGETS
 
 
@@ -66,3 +69,24 @@ def test_refusals_agree(target: str) -> None:
     assert requirements.refusal(target)
     with pytest.raises(OperatorError, match=r"^target: \S+ is refused: it .*\[X10\]$"):
         resolve(target)
+
+
+def test_results_without_a_gradient() -> None:
+    """The rows whose results require no gradient, and those of similar operators that do, are as torch has it."""
+    x = torch.ones(2, 3, requires_grad=True)
+    calls: dict[str, tuple[object, ...]] = {
+        **{f"{name}_like.default": (x,) for name in ("zeros", "ones", "empty", "rand", "randn")},
+        **{f"new_{name}.default": (x, [2]) for name in ("zeros", "ones", "empty")},
+        **dict.fromkeys(("detach.default", "detach_copy.default", "clone.default", "alias.default"), (x,)),
+        "full_like.default": (x, 1.0),
+        "new_full.default": (x, [2], 1.0),
+        "new_empty_strided.default": (x, [2], [1]),
+        "bernoulli.p": (x, 0.5),
+        "contiguous.default": (x,),
+    }
+    for name, arguments in calls.items():
+        operator, _, overload = name.partition(".")
+        result = getattr(getattr(torch.ops.aten, operator), overload)(*arguments)
+        row = find(f"aten.{name}")
+        assert row is not None
+        assert result.requires_grad is row.has_gradient, name

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.checks.mutations import MLP, Mutation, call, graph, new_value, program, tensor
 
 from pt2kit.checks import check, safety_findings
@@ -154,16 +155,40 @@ def test_sizes_through_views_and_writes() -> None:
     assert found.severity == "error"
 
 
-def test_changed_in_place() -> None:
-    """A tensor that a call in place gave other sizes is not judged by those it had."""
+@pytest.mark.parametrize(
+    ("target", "arguments"),
+    [
+        ("resize_.default", {"self": tensor("g"), "size": {"as_ints": [1, 2, 2, 2]}}),
+        ("abs.out", {"self": tensor("relu"), "out": tensor("g")}),
+    ],
+)
+def test_changed_in_place(target: str, arguments: dict[str, Any]) -> None:
+    """A tensor that a call in place, or one with it as `out=`, gave other sizes is not judged by those it had."""
 
     def change(tree: Any) -> None:
         nodes = graph(tree)["nodes"]
         described(tree, "g2", (1, 2, 2, 2))
         made = next(node for node in nodes if node["name"] == "g")
         made["inputs"][0]["arg"] = {"as_ints": [1, 3, 2, 2]}
-        size = {"as_ints": [1, 2, 2, 2]}
-        nodes.insert(len(nodes) - 1, call("torch.ops.aten.resize_.default", "g2", self=tensor("g"), size=size))
+        nodes.insert(len(nodes) - 1, call(f"torch.ops.aten.{target}", "g2", **arguments))
 
     found = [one for one in said(Mutation(MLP, edited(pooled(), change))) if BACK in one.message]
     assert [one.severity for one in found] == ["warning"]
+
+
+@pytest.mark.parametrize(
+    ("target", "arguments", "is_refused"),
+    [
+        ("arange.default", {"end": {"as_int": 1 << 40}}, True),
+        ("arange.start_step", {"start": {"as_int": 0}, "end": {"as_int": 4}, "step": {"as_float": 1e-12}}, True),
+        ("eye.default", {"n": {"as_int": 1 << 17}}, True),
+        ("full.default", {"size": {"as_ints": [1 << 40]}, "fill_value": {"as_float": "NaN"}}, True),
+        ("new_zeros.default", {"self": tensor("relu"), "size": {"as_ints": [1 << 40]}}, True),
+        ("expand.default", {"self": tensor("relu"), "size": {"as_ints": [1 << 40, 2, 4]}}, False),
+        ("arange.default", {"end": {"as_int": 1 << 20}}, False),
+    ],
+)
+def test_created_out_of_numbers(target: str, arguments: dict[str, Any], is_refused: bool) -> None:
+    """Every call without an operand is judged by what it creates, whatever is declared."""
+    found = check(calling(f"aten.{target}", {"big": (4,)}, {}, **arguments).data)
+    assert any(problem.rule == "T9" for problem in found) is is_refused

@@ -40,9 +40,10 @@ from pt2kit.bridge.torch_names import (
     schema_of,
 )
 from pt2kit.checks.calls import plain_target
-from pt2kit.checks.parameter_kinds import parameter_arms, result_arms, takes_numbers_as_tensors
+from pt2kit.checks.parameter_kinds import parameter_arms, result_arms
 from pt2kit.errors import OperatorError, UnsupportedError
 from pt2kit.operators.higher_order import FUNCTIONS
+from pt2kit.operators.promotion import takes_numbers_as_tensors
 from pt2kit.operators.requirements import refusal
 from pt2kit.schema import Device, Layout, MemoryFormat, ScalarType
 from pt2kit.schema.operators import ValueType, parse_type

@@ -71,11 +71,6 @@ KNOWN: Final = frozenset(
 )
 """The namespaces whose operators write only what the operator table has."""
 
-_SETITEM: Final = "_operator.setitem"
-
-_VIEWS: Final = frozenset(("prims.as_strided.default",))
-"""Operators whose schema declares a write although they return a view."""
-
 TRAINING: Final = ("training", "train", "use_input_stats")
 """Arguments with which a normalization updates its running statistics, which its schema does not declare."""
 
@@ -270,7 +265,7 @@ def writes(node: schema.Node) -> bool:
     if operator_namespace(node.target) not in KNOWN:
         return True
     name = operator_name(node.target)
-    if name == _SETITEM or name.removeprefix("higher_order.") in WRITING:
+    if name == "_operator.setitem" or name.removeprefix("higher_order.") in WRITING:
         return True
     always, sometimes = _written(name)
     return always or (sometimes and _trains(node))
@@ -285,9 +280,9 @@ def _written(name: str) -> tuple[bool, bool]:
         return True, True
     for release in reversed(known_releases()):
         operator = find_operator(name, release)
-        if operator is not None and name not in _VIEWS:
-            is_declared = any(parameter.type.is_written for parameter in operator.parameters.values())
-            return is_declared, bool(written(name, release))
+        if operator is not None:
+            changed = written(name, release)
+            return any(operator.parameters[one].type.is_written for one in changed), bool(changed)
     return False, False
 
 

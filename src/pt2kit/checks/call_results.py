@@ -13,7 +13,9 @@ Devices that a program names, in values and calls, and that torch does not have 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 from msgspec import UNSET
@@ -29,6 +31,7 @@ from pt2kit.operators.facts import Mismatch, Subject, Tensor, Unknown, shape_tex
 from pt2kit.operators.metas import Symbols
 from pt2kit.operators.symbolic import OperatorSpec, call_rule
 from pt2kit.operators.table import PREFIX, find, infer
+from pt2kit.operators.tags import DATA_DEPENDENT, overloads_with
 from pt2kit.schema import Layout
 from pt2kit.symbols.expr import Symbol
 from pt2kit.symbols.polynomials import Polynomial, Size, hint, same, text, to_expression
@@ -47,16 +50,10 @@ RULES_OF_SUBJECTS: Final[Mapping[Subject, str]] = {
     "dimension": "T12",
     "value": "T15",
 }
-_READING: Final = frozenset(("torch.ops.aten.item.default", "torch.ops.aten._local_scalar_dense.default"))
-_MAKING_DENSE: Final = frozenset(f"{PREFIX}aten.{name}.default" for name in ("to_dense", "_to_dense"))
-_CREATING: Final = frozenset(
-    f"{PREFIX}aten.{name}"
-    for name in (
-        *("full.default", "zeros.default", "ones.default", "empty.memory_format", "rand.default", "randn.default"),
-        *("randint.default", "randint.low", "new_full.default", "new_zeros.default", "new_ones.default"),
-        *("new_empty.default", "empty_strided.default", "new_empty_strided.default", "repeat.default"),
-    )
-)
+_SIZED: Final = (f"{PREFIX}aten.new_", f"{PREFIX}aten.repeat.")
+"""Beginnings of operators that create out of numbers, too, although they have an operand."""
+
+_MOST_ELEMENTS: Final = MAX_CREATED_BYTES // max(row.itemsize for row in DTYPES.values())
 
 
 def result_problems(context: ProgramContext) -> Iterator[Problem]:
@@ -72,8 +69,7 @@ def result_problems(context: ProgramContext) -> Iterator[Problem]:
         for problem in node_problems(step.node, step.scope.graph, symbols, step.where, calls):
             if problem.rule != "T11" or id(step.node) not in cast:
                 yield problem
-        if step.node.target in _READING:
-            yield from _known_number(step)
+        yield from _known_number(step)
 
 
 def created_problems(context: ProgramContext) -> Iterator[Problem]:
@@ -90,19 +86,33 @@ def created_problems(context: ProgramContext) -> Iterator[Problem]:
 
 def created_bytes(node: schema.Node, graph: schema.Graph) -> int:
     """Return the bytes that a call creates out of numbers alone, as computed or declared; 0 for other calls."""
-    if node.target not in _CREATING or not node.outputs or node.outputs[0].as_tensor is UNSET:
+    if not node.target.startswith(f"{PREFIX}aten.") or not node.outputs or node.outputs[0].as_tensor is UNSET:
+        return 0
+    if any("tensor" in named.arg.type for named in node.inputs) and not node.target.startswith(_SIZED):
         return 0
     meta = graph.tensor_values.get(node.outputs[0].as_tensor.name)
     if meta is None:
         return 0
     symbols = Symbols()
-    try:
-        result = infer(node.target, arguments_of(node, lambda name: symbols.value(graph, name)))
-    except (Unknown, Mismatch):
-        result = None
+    arguments = arguments_of(node, lambda name: symbols.value(graph, name))
+    result = None
+    if not math.prod(map(_weight, arguments.values())) ** 2 <= _MOST_ELEMENTS:  # As `eye` squares its one number.
+        with suppress(Unknown, Mismatch):
+            result = infer(node.target, arguments)
     row = DTYPES.get(meta.dtype)
     count = result.numel if isinstance(result, Tensor) else 0
     return max(spanned_bytes(meta), count * (row.itemsize if row else 1) if isinstance(count, int) else 0)
+
+
+def _weight(argument: Any) -> float:
+    """Return a number that is at least as large as the elements which an argument leads to; NaN if it may be so."""
+    if isinstance(argument, (tuple, list)):
+        return math.prod(map(_weight, argument))
+    if isinstance(argument, Tensor):
+        return _weight(argument.sizes)
+    if isinstance(argument, float) and argument:
+        return max(abs(argument), 1 / abs(argument))
+    return min(max(abs(argument), 1), 1 << 63) if isinstance(argument, int) else 1
 
 
 def spanned_bytes(meta: schema.TensorMeta) -> int:
@@ -195,7 +205,9 @@ def _known_number(step: Step) -> Iterator[Problem]:
     for output in step.node.outputs:
         name = getattr(output.value, "as_name", UNSET)
         number = next((table[name] for table in tables if name is not UNSET and name in table), None)
-        if number is not None and number.as_expr is UNSET:
+        if number is None or number.as_expr is not UNSET:
+            continue
+        if step.node.target.removeprefix(PREFIX) in overloads_with(DATA_DEPENDENT):
             message = f"expected an expression for a number that only running determines, got {number.value!r:.40}"
             yield Problem(f"{step.where}.outputs[0]", "T13", message)
 
@@ -243,7 +255,7 @@ def _has_open_layout(expected: Any, got: Any, arguments: Iterable[Any], target: 
     if not isinstance(expected, Tensor) or not isinstance(got, Tensor) or not got.may_be_sparse:
         return False
     given = [one for argument in arguments for one in (argument if isinstance(argument, (list, tuple)) else [argument])]
-    is_open = target not in _MAKING_DENSE and any(
+    is_open = not target.endswith("to_dense.default") and any(
         isinstance(one, Tensor) and one.rank and one.may_be_sparse and got.layout in (one.layout, Layout.Strided)
         for one in given
     )

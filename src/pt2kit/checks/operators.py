@@ -17,13 +17,14 @@ from pt2kit import schema
 from pt2kit.checks import parameter_kinds
 from pt2kit.checks.calls import higher_order_name, is_usual, plain_target
 from pt2kit.checks.findings import ProgramContext
-from pt2kit.checks.parameter_kinds import misfit, result_arms, takes_numbers_as_tensors
+from pt2kit.checks.parameter_kinds import misfit, result_arms
 from pt2kit.errors import Kind, Problem
 from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Step
 from pt2kit.graph.values import HIGHER_ORDER, is_custom, operator_namespace
 from pt2kit.messages import quote
 from pt2kit.operators.higher_order import FUNCTIONS
+from pt2kit.operators.promotion import takes_numbers_as_tensors
 from pt2kit.schema import ArgumentKind
 from pt2kit.schema.operators import Operator, Parameter
 from pt2kit.symbols.functions import TARGETS, Target

@@ -96,13 +96,6 @@ _RESULTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     }
 )
 
-NUMBERS_AS_TENSORS: Final = frozenset(
-    name + suffix
-    for name in ("add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide")
-    for suffix in ("", "_")
-) | {"copy", "copy_", "to", "_to_copy", "_conj"}
-"""Operators of aten that take a number where their schema says Tensor; all of prims do."""
-
 _INT64: Final = range(-(1 << 63), 1 << 63)
 _UINT64: Final = range(-(1 << 63), 1 << 64)
 
@@ -143,12 +136,6 @@ def parameter_arms(kind: ValueType, *, numbers_as_tensors: bool = True) -> froze
     arms |= {"as_none"} if kind.is_optional else frozenset()
     arms |= _NUMBERS | {"as_complex"} if kind.base == "Tensor" and numbers_as_tensors else frozenset()
     return arms | ({"as_tensor"} if kind.base in _OF_ONE_ELEMENT else frozenset())
-
-
-def takes_numbers_as_tensors(operator: str) -> bool:
-    """Return whether an operator ("aten.add.Tensor") takes a number as a tensor, of one element and on its device."""
-    namespace, _, rest = operator.partition(".")
-    return namespace == "prims" or (namespace == "aten" and rest.partition(".")[0] in NUMBERS_AS_TENSORS)
 
 
 def misfit(argument: schema.Argument, kind: ValueType, is_single: IsSingle, *, numbers_as_tensors: bool) -> str | None:

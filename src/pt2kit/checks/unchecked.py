@@ -39,7 +39,7 @@ from pt2kit.operators.facts import UNKNOWN, Tensor
 from pt2kit.operators.kernel_values import NEEDED
 from pt2kit.operators.metas import Symbols
 from pt2kit.operators.requirements import RULES, UNINITIALIZED, Row, find_requirement, name_of
-from pt2kit.operators.tags import overloads_with
+from pt2kit.operators.tags import INPLACE_VIEW, overloads_with
 from pt2kit.schema import Layout, ScalarType
 from pt2kit.schema.operators import Operator
 from pt2kit.symbols.polynomials import Size
@@ -49,8 +49,6 @@ Find = Callable[[str], Operator | None]
 
 _PREFIX: Final = "torch.ops."
 _EFFECTS: Final = "with_effects"
-_RESIZING: Final = frozenset(("resize_", "resize_as_", "set_", "resize", "as_strided_"))
-"""Operators without the tag `inplace_view` that may give a tensor that they write other sizes."""
 _NOTHING_COMPUTED: Final[tuple[Mapping[str, Any], ...]] = (MappingProxyType({}),)
 _LEAST: Final[Mapping[ScalarType | None, int]] = MappingProxyType(
     {
@@ -264,13 +262,10 @@ class _Computing(Sizes):
 
     def write(self, fact: Any, call: SizedCall, parameter: str) -> Any:
         """Return the fact, or nothing if the call may give the tensor other sizes."""
-        return UNKNOWN if _is_resizing(call.target) else fact
-
-
-def _is_resizing(target: str) -> bool:
-    """Return whether an operator may change the sizes of a tensor that it writes."""
-    name = target.removeprefix(_PREFIX)
-    return name_of(target).partition(".")[2] in _RESIZING or name in overloads_with("inplace_view")
+        operator = parameter_kinds.find(call.target, "")
+        is_result = operator is None or operator.parameters[parameter].is_keyword_only  # torch resizes `out=`.
+        is_resizing = is_result or call.target.removeprefix(_PREFIX) in overloads_with(INPLACE_VIEW)
+        return UNKNOWN if is_resizing else fact
 
 
 def _computed(program: schema.ExportedProgram) -> Mapping[int, Sequence[Mapping[str, Any]]]:

@@ -44,13 +44,6 @@ _FREE_COMPARISONS: Final = 20_000
 _COMPARISONS: Final = 4
 """Comparisons for each of many sizes, 0.1 ms each: in programs that export writes, one or two exceed all others."""
 _STATE: Final = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
-_LOOKED_UP: Final = {
-    "aten.embedding.default": "weight",
-    "aten.index_select.default": "self",
-    "aten.index.Tensor": "self",
-    "aten.gather.default": "self",
-}
-"""Operators that read as much of this operand as they return."""
 
 
 class Liveness:
@@ -332,6 +325,7 @@ class _Counter:
             return 0, 0
         read: Size = 0
         seen: set[str] = set()
+        row = find(name)
         for named in node.inputs:
             for value in arguments(named.arg):
                 fact = self.symbols.value(scope.graph, value)
@@ -339,7 +333,7 @@ class _Counter:
                     continue
                 seen.add(value)
                 whole = nbytes(fact)
-                is_table = _LOOKED_UP.get(name) == named.name
+                is_table = row is not None and row.looks_up == named.name
                 read = read + (results if is_table else whole)
                 if named.name in changed:
                     results = results + whole

@@ -6,7 +6,7 @@ If a rule is not certain, the caller states the result with `meta=`, or asks tor
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from pt2kit import schema
 from pt2kit.editing.metas import Operand
@@ -14,15 +14,12 @@ from pt2kit.errors import GraphError, Pt2Error
 from pt2kit.messages import quote
 from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown
 from pt2kit.operators.metas import Symbols, to_meta, to_size
-from pt2kit.operators.table import PREFIX
+from pt2kit.operators.table import PREFIX, find
 from pt2kit.operators.table import infer as infer_facts
 from pt2kit.registry import registered
 from pt2kit.schema import TensorMeta
 from pt2kit.symbols.polynomials import Polynomial, Undecided
 from pt2kit.tensors.dtypes import DTYPES, short_name
-
-_NO_GRADIENT: Final = ("detach", "zeros_like", "ones_like", "full_like", "empty_like", "rand", "new_")
-"""Beginnings of names of operators of aten whose results require no gradient, although an argument may."""
 
 
 class Call(Protocol):
@@ -121,7 +118,8 @@ def _inferred(name: str, arguments: Mapping[str, Any]) -> Any:
     facts = {parameter: _fact(held, known) for parameter, held in arguments.items()}
     results = infer_facts(name, facts)
     operands = [one for held in arguments.values() for one in (held if isinstance(held, (list, tuple)) else (held,))]
-    requires_grad = not name.removeprefix("aten.").startswith(_NO_GRADIENT) and any(
+    row = find(name)
+    requires_grad = (row is None or row.has_gradient) and any(
         isinstance(one, Operand) and isinstance(one.meta, TensorMeta) and one.meta.requires_grad for one in operands
     )
     try:

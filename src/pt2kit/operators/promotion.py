@@ -38,6 +38,16 @@ _REAL_OF: Final = {
 
 _KIND_NAMES: Final = {"b": "bool", "i": "integer", "f": "floating-point", "c": "complex"}
 
+_NUMBERS_AS_TENSORS: Final = frozenset(
+    name + suffix
+    for name in ("add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide")
+    for suffix in ("", "_")
+) | {"copy", "copy_", "to", "_to_copy", "_conj"}
+"""Operators of aten that take a number where their schema says Tensor; all of prims do.
+
+Source: `should_allow_numbers_as_tensors` in torch/csrc/utils/python_arg_parser.cpp, 2.13.
+"""
+
 
 def category(dtype: ScalarType) -> int:
     """Return the category of a dtype: bool, int, float or complex."""
@@ -207,3 +217,9 @@ def require_dtype(tensor: Tensor, allowed: Iterable[ScalarType], name: str) -> N
     if tensor.dtype is not None and tensor.dtype not in allowed:
         expected = " or ".join(map(short_name, allowed))
         raise Mismatch(f"{name}: expected {expected}, got {short_name(tensor.dtype)}", "dtype")
+
+
+def takes_numbers_as_tensors(operator: str) -> bool:
+    """Return whether an operator ("aten.add.Tensor") takes a number as a tensor, of one element and on its device."""
+    namespace, _, rest = operator.partition(".")
+    return namespace == "prims" or (namespace == "aten" and rest.partition(".")[0] in _NUMBERS_AS_TENSORS)

@@ -13,6 +13,8 @@
         -> like(self, [*b, inner]), like(self, b)           the results
         flops 2 * n * k                                     floating-point operations; `result` is known too
         shown dim                                           arguments worth showing to people
+    looks_up self                                       the operand of which as much is read as is returned
+    gradient none                                       results require no gradient, although an operand may
     cat.default (tensors, dim=0) -> cat(tensors, dim)       a row of one line; "rule cat" names a function of Python
 
 A parameter that is written with sizes is a tensor of that rank. Equal names are equal sizes, `*b` stands for any number

@@ -44,12 +44,16 @@ class OperatorSpec:
         flops: computes the floating-point operations of a call, as a size; None for operators that count as free.
             Its parameters are those of the schema, and `result` for the facts of the results.
         shown: the arguments worth showing to people, besides tensors.
+        looks_up: the operand of which as much is read as is returned; "" if all are read whole.
+        has_gradient: whether results require a gradient if an operand does.
     """
 
     name: str
     rule: Rule | None = None
     flops: Rule | None = None
     shown: tuple[str, ...] = ()
+    looks_up: str = ""
+    has_gradient: bool = True
 
 
 def accepted(rule: Rule, arguments: Mapping[str, Any]) -> dict[str, Any]:

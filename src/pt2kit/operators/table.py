@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
@@ -35,12 +36,12 @@ def _row(name: str) -> OperatorSpec | None:
     """Return the row of an overload, or of its variant: one that writes its result to `self`, or copies a view."""
     written = texts().get(name)
     if written is not None:
-        return OperatorSpec(
-            name, written.compile("->"), written.compile("flops"), tuple(written.value("shown").split())
-        )
+        shown, has_gradient = tuple(written.value("shown").split()), written.value("gradient") != "none"
+        rule, flops = written.compile("->"), written.compile("flops")
+        return OperatorSpec(name, rule, flops, shown, written.value("looks_up"), has_gradient)
     for base, variant in bases(name):
         if (row := _row(base)) is not None and row.rule is not None:
-            return OperatorSpec(name, variant(row.rule), row.flops, row.shown)
+            return replace(row, name=name, rule=variant(row.rule))
     return None
 
 

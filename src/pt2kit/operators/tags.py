@@ -22,6 +22,8 @@ from pt2kit.schema.operators import releases_in
 
 RANDOM: Final = "nondeterministic_seeded"
 CORE: Final = "core"
+DATA_DEPENDENT: Final = "data_dependent_output"
+INPLACE_VIEW: Final = "inplace_view"
 
 
 def tagged_releases() -> tuple[str, ...]:

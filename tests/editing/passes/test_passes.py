@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.narrow import dense
@@ -10,6 +11,7 @@ from tests.samples import corpus, sample
 
 import pt2kit
 from pt2kit.editing import passes
+from pt2kit.editing.metas import tensor_meta
 from pt2kit.errors import GraphError, Pt2Error
 
 
@@ -55,6 +57,32 @@ def test_common_subexpressions_and_identities_go() -> None:
     assert last.inputs == (one.output, one.output)
     editor.graph.append("aten.neg", editor.graph.append("aten.add.Tensor", one.output, 0).output)
     assert passes.identities(editor) == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "count"),
+    [
+        (("aten.narrow", 1, 0, 4), 1),
+        (("aten.squeeze.dims", [1]), 1),
+        (("aten.movedim.int", 0, 0), 1),
+        (("aten.alias",), 1),
+        (("aten._conj",), 0),
+        (("aten._neg_view",), 0),
+        (("aten.detach",), 0),
+        (("aten.slice.Tensor", 1, 0, 2), 0),
+    ],
+)
+def test_views_of_everything_go(call: tuple[Any, ...], count: int) -> None:
+    """A view of all elements in their order is its operand, unless it says how they are read or cuts the gradient."""
+    editor = pt2kit.edit(sample("2.13.0", "mlp"))
+    source = editor.graph.append("aten.zeros", [2, 4], meta=tensor_meta("f32", [2, 4])).output
+    target, *rest = call
+    editor.graph.append("aten.neg", editor.graph.append(target, source, *rest, meta=_view_meta(call)).output)
+    assert passes.identities(editor) == count
+
+
+def _view_meta(call: tuple[Any, ...]) -> Any:
+    return tensor_meta("f32", [2, 2], strides=[4, 1]) if call[0] == "aten.slice.Tensor" else tensor_meta("f32", [2, 4])
 
 
 def test_results_that_the_caller_gets_keep_their_memory() -> None:

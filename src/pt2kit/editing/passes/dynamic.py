@@ -18,6 +18,7 @@ from pt2kit.dataflow.domain import Call
 from pt2kit.dataflow.engine import run
 from pt2kit.dataflow.sizes import Sizes
 from pt2kit.editing import sizes as arithmetic
+from pt2kit.editing.building import signature_of
 from pt2kit.editing.editor import Editor
 from pt2kit.editing.graphs import Graph, Node, Value
 from pt2kit.editing.metas import row_major
@@ -39,13 +40,8 @@ _REPAIRS: Final = 10_000
 _ALL: Final = 16
 """Sizes of a range that are all tried; of a larger one its ends and some between."""
 
-_MADE: Final = (
-    *("aten.arange.default", "aten.arange.start", "aten.arange.start_step", "aten.full.default", "aten.ones.default"),
-    *("aten.zeros.default", "aten.empty.memory_format", "aten.expand.default", "aten.new_zeros.default"),
-    *("aten.new_ones.default", "aten.new_full.default", "aten.new_empty.default", "aten.rand.default"),
-    *("aten.randn.default", "aten.broadcast_to.default", "aten.slice.Tensor", "aten.native_group_norm.default"),
-)
-"""Operators whose results have sizes that are written into the call."""
+_WRITTEN: Final = frozenset(("size", "start", "end", "N", "C", "HxW"))
+"""Parameters whose numbers, if they may be symbols, are sizes that the result has."""
 
 _SHAPED: Final = ("aten.view.default", "aten.reshape.default", "aten._unsafe_view.default")
 
@@ -255,12 +251,8 @@ def _repaired(editor: Editor, failed: _Unproven, source: Value, dim: int, symbol
         return _reshaped(editor, node, failed.call.arguments, symbol)
     for maker in _made(node, old):
         for slot in maker.slots:
-            plain = maker.argument(slot.name) if slot.name else None
-            if (
-                not isinstance(plain, schema.Argument)
-                or plain.type not in ("as_int", "as_ints")
-                or slot.name in ("dim", "step", "fill_value")
-            ):
+            plain = maker.argument(slot.name) if _is_size(maker, slot.name) else None
+            if not isinstance(plain, schema.Argument) or plain.type not in ("as_int", "as_ints"):
                 continue
             numbers: Any = plain.as_ints if plain.type == "as_ints" else [plain.as_int]
             if old in numbers:
@@ -271,13 +263,19 @@ def _repaired(editor: Editor, failed: _Unproven, source: Value, dim: int, symbol
     return False
 
 
+def _is_size(node: Node, name: str) -> bool:
+    """Return whether an argument of a call is a size of its result, or an end of the range that it returns."""
+    signature = signature_of(node.target)
+    parameter = signature.parameters.get(name) if signature is not None and name in _WRITTEN else None
+    is_symbolic = parameter is not None and (parameter.type.base == "SymInt" or ".arange." in node.target)
+    return is_symbolic and node.target.removeprefix("torch.ops.") not in _SHAPED
+
+
 def _made(node: Node, old: int) -> Iterator[Node]:
     """Iterate the calls with written sizes among a node and what its operands come from, the nearest first."""
     seen, queue = {node}, [node]
     for one in queue:
-        if one.target.removeprefix("torch.ops.") in _MADE and (
-            one is node or any(old in (value.shape or ()) for value in one.outputs)
-        ):
+        if one is node or any(old in (value.shape or ()) for value in one.outputs):
             yield one
         for value in one.inputs:
             if value.producer is not None and value.producer not in seen and old in (value.shape or (old,)):

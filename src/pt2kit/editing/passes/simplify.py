@@ -18,34 +18,20 @@ from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import leaves, renamed
 from pt2kit.graph.values import operator_name, operator_namespace
 from pt2kit.operators.aliasing import aliases
+from pt2kit.operators.rows import texts
+from pt2kit.operators.table import find
 from pt2kit.operators.tags import is_random
 from pt2kit.schema.operators import find_operator, nearest
 from pt2kit.tensors.dtypes import DTYPES
 
-_ASSERTIONS: Final = frozenset(
-    f"torch.ops.aten.{name}"
-    for name in (
-        *("_assert_async.default", "_assert_async.msg", "_assert_scalar.default", "_assert_tensor_metadata.default"),
-        *("sym_constrain_range.default", "sym_constrain_range_for_size.default"),
-    )
-)
 _MODES: Final = ("torch._functorch.", "torch._C.", "torch.amp.", "export.")
 """Beginnings of the names of functions that open or close a region, or mark one."""
 
-_VIEWS: Final = frozenset(
-    (
-        *(
-            "alias.default",
-            "view.default",
-            "reshape.default",
-            "expand.default",
-            "permute.default",
-            "contiguous.default",
-        ),
-        *("slice.Tensor", "squeeze.default", "squeeze.dim", "flatten.using_ints", "to.dtype", "to.device"),
-        *("to.dtype_layout", "type_as.default", "transpose.int"),
-    )
-)
+_LAZY: Final = ("conj", "neg_view", "adjoint", "H.")
+"""Parts of the names of views that may be conjugated or negated."""
+
+_CONVERSIONS: Final = ("contiguous.", "to.", "type_as.", "alias.")
+"""Beginnings of operators that return their operand, or a copy of its elements, as another tensor is."""
 
 
 def has_effect(node: Node) -> bool:
@@ -103,10 +89,18 @@ def drop_assertions(editor: Editor) -> int:
     editor.guards.clear()
     for graph in list(editor.graph.walk()):
         for node in list(graph.nodes):
-            if node.target in _ASSERTIONS and not any(value.is_used for value in node.outputs):
+            if _only_asserts(node) and not any(value.is_used for value in node.outputs):
                 node.erase()
                 count += 1
     return count + (dce(editor) if count else 0)
+
+
+def _only_asserts(node: Node) -> bool:
+    """Return whether a node calls an operator that has no results, writes nothing and does not print."""
+    name = operator_name(node.target)
+    operator = find_operator(name, nearest(""))
+    is_without_effect = operator is not None and not operator.results and not node.writes
+    return is_without_effect and find(name) is not None and name != "aten._print.default"
 
 
 def cse(editor: Editor) -> int:
@@ -193,8 +187,7 @@ def identities(editor: Editor) -> int:
             source = _same_as(node)
             if source is None or (node.output.is_output and source.producer is None):
                 continue
-            is_copy = node.target.removeprefix("torch.ops.aten.") not in _VIEWS
-            if is_copy and (writes or is_shared(node.output)):
+            if not _is_view(operator_name(node.target)) and (writes or is_shared(node.output)):
                 continue  # what is written to one, here or by the caller, must not be seen through the other
             graph.replace_uses(node.output, source)
             node.erase()
@@ -228,7 +221,7 @@ def _same_as(node: Node) -> Value | None:
         return None
     is_same = arithmetic.all_same(old.sizes, new.sizes) and arithmetic.all_same(old.strides, new.strides)
     numbers = {slot.name: slot.template.value for slot in node.slots[1:] if not slot.values}
-    if name in _VIEWS:
+    if _is_view(f"aten.{name}"):
         return first if is_same and arithmetic.same(old.storage_offset, new.storage_offset) else None
     if name in ("add.Tensor", "sub.Tensor", "add.Scalar", "sub.Scalar"):
         return first if is_same and _adds_nothing(name, numbers, old.dtype) else None
@@ -238,6 +231,15 @@ def _same_as(node: Node) -> Value | None:
     if name == "dropout.default":
         return first if numbers.get("train") is False or numbers.get("p") == 0 else None
     return None
+
+
+def _is_view(name: str) -> bool:
+    """Return whether an operator returns elements of its operand where they are, or where sizes are equal a copy."""
+    operator, row = find_operator(name, nearest("")), texts().get(name)
+    is_view = operator is not None and operator.is_view and row is not None and row.family in ("views", "slices")
+    if is_view and not any(word in name for word in _LAZY):
+        return True
+    return name.removeprefix("aten.").startswith(_CONVERSIONS)
 
 
 def _adds_nothing(name: str, numbers: Mapping[str, Any], dtype: schema.ScalarType) -> bool:
