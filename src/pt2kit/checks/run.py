@@ -16,7 +16,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 from pt2kit import codec, graph, schema, signature
-from pt2kit.checks.call_results import created_problems, device_problems, mutation_problems, result_problems
+from pt2kit.checks.call_results import (
+    created_problems,
+    device_problems,
+    mutation_problems,
+    result_problems,
+    storage_problems,
+)
 from pt2kit.checks.calls import call_problems
 from pt2kit.checks.expressions import expression_problems, input_size_problems, size_problem
 from pt2kit.checks.findings import ProgramContext, Report, context_of, distinct, problem_of
@@ -62,6 +68,7 @@ RULES_OF_PROGRAMS: Final[tuple[Callable[[ProgramContext], Iterable[Problem]], ..
     growth_problems,
     result_problems,
     mutation_problems,
+    storage_problems,
     symbolic_number_problems,
     metadata_problems,
 )

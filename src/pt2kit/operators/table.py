@@ -17,7 +17,6 @@ from typing import Any, Final
 from pt2kit.errors import OperatorError
 from pt2kit.operators.aliasing import aliases, is_measured, written
 from pt2kit.operators.facts import Result, Unknown
-from pt2kit.operators.requirements import find_row
 from pt2kit.operators.rows import texts
 from pt2kit.operators.symbolic import OperatorSpec, Rule, call_rule
 from pt2kit.operators.tags import tags_of
@@ -130,6 +129,8 @@ def describe(name: str, release: str = "") -> dict[str, Any]:
         OperatorError: no such overload in that release.
         VersionError: no release that the table has.
     """
+    from pt2kit.operators.requirements import find_row  # The rules of kernels are a third of the time of an import.
+
     name = name.removeprefix(PREFIX).replace("::", ".")
     releases = [one for one in known_releases() if name in operators_of(one)]
     release = release or (releases[-1] if releases else nearest(""))
