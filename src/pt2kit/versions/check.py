@@ -181,10 +181,7 @@ def _some_fields(fields: Mapping[str, Predicate], required: frozenset[str], name
     def struct(value: Any) -> bool:
         if type(value) is not dict or not required <= value.keys() <= names:
             return False
-        for key, fits in entries:
-            if key in value and not fits(value[key]):
-                return False
-        return True
+        return all(fits(value[key]) for key, fits in entries if key in value)
 
     return struct
 
