@@ -263,7 +263,8 @@ class _Computing(Sizes):
     def write(self, fact: Any, call: SizedCall, parameter: str) -> Any:
         """Return the fact, or nothing if the call may give the tensor other sizes."""
         operator = parameter_kinds.find(call.target, "")
-        is_result = operator is None or operator.parameters[parameter].is_keyword_only  # torch resizes `out=`.
+        into = None if operator is None else operator.parameters.get(parameter)
+        is_result = into is not None and into.is_keyword_only  # torch resizes `out=`.
         is_resizing = is_result or call.target.removeprefix(_PREFIX) in overloads_with(INPLACE_VIEW)
         return UNKNOWN if is_resizing else fact
 

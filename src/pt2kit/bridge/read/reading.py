@@ -119,7 +119,7 @@ def _ask_for_large_pages(buffer: memoryview) -> None:
         return
     start = ctypes.addressof(ctypes.c_char.from_buffer(buffer))
     skipped = -start % mmap.PAGESIZE
-    # A kernel without such pages says no, and the buffer stays as it is.
+    # A kernel without such pages refuses, which changes nothing.
     _madvise()(ctypes.c_void_p(start + skipped), ctypes.c_size_t(buffer.nbytes - skipped), advice)
 
 
