@@ -61,7 +61,8 @@ _AS_STRIDED: Final = f"{PREFIX}aten.as_strided.default"
 _EXACT: Final = ("creation", "elementwise", "products")
 """Families whose results have a storage of their own, without room for more."""
 
-_MOST_ELEMENTS: Final = MAX_CREATED_BYTES // max(row.itemsize for row in DTYPES.values())
+_MOST_EACH: Final = math.isqrt(MAX_CREATED_BYTES // max(row.itemsize for row in DTYPES.values()))
+"""Product of a call's numbers up to which it creates no large tensor, even if it squares them, as `eye` does."""
 
 
 def result_problems(context: ProgramContext) -> Iterator[Problem]:
@@ -104,7 +105,7 @@ def created_bytes(node: schema.Node, graph: schema.Graph) -> int:
     symbols = Symbols()
     arguments = arguments_of(node, lambda name: symbols.value(graph, name))
     result = None
-    if not math.prod(map(_weight, arguments.values())) ** 2 <= _MOST_ELEMENTS:  # As `eye` squares its one number.
+    if not math.prod(map(_weight, arguments.values())) <= _MOST_EACH:
         with suppress(Unknown, Mismatch):
             result = infer(node.target, arguments)
     row = DTYPES.get(meta.dtype)
@@ -120,7 +121,7 @@ def _weight(argument: Any) -> float:
         return _weight(argument.sizes)
     if isinstance(argument, float) and argument:
         return max(abs(argument), 1 / abs(argument))
-    return min(max(abs(argument), 1), 1 << 63) if isinstance(argument, int) else 1
+    return float(min(max(abs(argument), 1), 1 << 63)) if isinstance(argument, int) else 1.0
 
 
 def spanned_bytes(meta: schema.TensorMeta) -> int:
