@@ -68,6 +68,7 @@ def _pattern(separators: str) -> re.Pattern[str]:
 
 
 _PATTERNS = {separators: _pattern(separators) for separators in (";", ",;", ",;()[]")}
+_ESCAPED = {separators: frozenset(f"%{separators}") for separators in _PATTERNS}
 
 
 def encode_name(name: str, separators: str, *, only: str | None = None) -> str:
@@ -78,7 +79,7 @@ def encode_name(name: str, separators: str, *, only: str | None = None) -> str:
         separators: the characters that structure the text around it: ";", ",;" or ",;()[]".
         only: the ones to escape, all by default; literal escapes are protected for all of them.
     """
-    if "%" not in name and not any(character in name for character in separators):
+    if _ESCAPED[only or separators].isdisjoint(name):
         return name
 
     def write(match: re.Match[str]) -> str:
