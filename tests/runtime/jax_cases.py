@@ -19,6 +19,7 @@ import pt2kit
 from pt2kit.errors import InputError, OperatorError, UnsupportedError
 from pt2kit.runtime.execution import executable
 from pt2kit.runtime.inputs import random_inputs
+from pt2kit.schema import ScalarType
 
 RUNS = samples.DATA / "runs"
 REFUSED = ("associative_scan", "custom", "dropout_train", "embedding_bag", "item_", "while_loop")
@@ -195,6 +196,23 @@ def test_nothing_imports_jax_unless_it_is_asked_for():
     path = samples.sample("2.13.0", "no_inputs")
     code = f"import sys, pt2kit; pt2kit.run({str(path)!r}); sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "shape"),
+    [
+        (node("aten.gelu.default", ["y"], self="x"), (150, 150)),
+        (node("aten.view.dtype", ["y"], self="x", dtype=ScalarType.HALF), (3, 4)),
+        (node("aten.view_as_complex.default", ["y"], self="x"), (3, 2)),
+    ],
+    ids=lambda value: value.target if hasattr(value, "target") else "",
+)
+def test_kernels_that_copy_what_they_read(call, shape):
+    """Kernels that work on blocks, or on copies of another layout, are traced as others are."""
+    x = np.random.default_rng(0).uniform(3, 9, shape).astype(np.float32)
+    with_numpy, with_jax = both(graph(["x"], [call], ["y"]), x)
+    assert with_jax[0].dtype == with_numpy[0].dtype
+    np.testing.assert_allclose(with_jax[0], with_numpy[0], 1e-5)
 
 
 def compute(text, arrays):

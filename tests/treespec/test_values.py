@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import enum
 import json
+import pickle
 import sys
 from collections import OrderedDict, defaultdict, deque
 
@@ -70,6 +72,22 @@ def test_named_tuples_without_a_table_are_nodes():
     value = unflatten([1, 2], spec)
     assert value == Node("a.B", '"a.B"', (1, 2))
     assert flatten(value, spec) == [1, 2]
+
+
+def test_nodes_have_the_fields_of_their_context():
+    """A node is a mapping of the names that its context lists, which are attributes, too; else of indices."""
+    value = instance(Node, unflatten([1, 2], TreeSpec("models.Output", text(["logits", "type"]), (LEAF, LEAF))))
+    assert dict(value) == {"logits": 1, "type": 2}
+    assert (value.logits, value["type"], value.type, len(value)) == (1, 2, "models.Output", 2)
+    assert copy.deepcopy(value) == pickle.loads(pickle.dumps(value)) == value
+    with pytest.raises(AttributeError, match=r"models\.Output: expected one of logits, type, got loss"):
+        getattr(value, "loss")  # noqa: B009
+    with pytest.raises(KeyError, match="loss"):
+        value["loss"]
+    fields = instance(Node, unflatten([1], TreeSpec("models.Part", text([["x"], ["y"]]), (LEAF,))))
+    assert (fields.x, repr(fields)) == (1, "<placeholder of models.Part: {'x': 1}>")
+    other = instance(Node, unflatten([1, 2], TreeSpec("models.Other", "null", (LEAF, LEAF))))
+    assert dict(other) == {0: 1, 1: 2}
 
 
 def test_unknown_types_are_nodes():

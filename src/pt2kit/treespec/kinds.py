@@ -92,7 +92,7 @@ def child_keys(spec: TreeSpec, where: str = "treespec", fields: FieldTable | Non
             return _indices(spec)
         _check_count(spec, where, len(names), f"one child per field ({', '.join(map(printable, names))})")
         return tuple(Key("field", name) for name in names)
-    return _unknown_keys(spec)
+    return listed_keys(spec)
 
 
 def validate(spec: TreeSpec, where: str = "treespec", fields: FieldTable | None = None) -> None:
@@ -233,8 +233,8 @@ def _sequence_keys(spec: TreeSpec, where: str) -> tuple[Key, ...]:
     return _indices(spec)
 
 
-def _unknown_keys(spec: TreeSpec) -> tuple[Key, ...]:
-    """Return keys of a type that is not built in, guessed from the usual contexts; indices otherwise.
+def listed_keys(spec: TreeSpec) -> tuple[Key, ...]:
+    """Return the keys of a container of a type that is not built in, which usual contexts list; indices otherwise.
 
     The usual contexts are a list of names, and a list that begins with one: names and further data.
     """

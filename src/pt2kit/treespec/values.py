@@ -2,7 +2,7 @@
 
 The spec alone decides what is a container; no registry. Containers that the spec names and Python has are used
 directly; named tuples are matched by field names or, where the file has none, by position; every other type becomes a
-`Node`, a description with its children.
+`Node`, a mapping of its children.
 
 A file lists the fields that a named tuple had when it was saved (the file's table). A class that cannot be imported is
 replaced by a placeholder class with these fields. A class may since have gained, lost or reordered fields; values are
@@ -14,10 +14,10 @@ from __future__ import annotations
 import keyword
 import unicodedata
 from collections import OrderedDict, defaultdict, deque, namedtuple
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from pt2kit.errors import GraphError, SchemaError
 from pt2kit.messages import printable
@@ -32,11 +32,12 @@ from pt2kit.treespec.kinds import (
     Key,
     child_keys,
     defaultdict_parts,
+    listed_keys,
     mapping_keys,
     namedtuple_fields,
     namedtuple_name,
 )
-from pt2kit.treespec.spec import TreeSpec, fold, inner_context, leaf_count
+from pt2kit.treespec.spec import LEAF, TreeSpec, fold, inner_context, leaf_count
 
 T = TypeVar("T")
 
@@ -120,9 +121,11 @@ def _listed(names: Sequence[object]) -> str:
     return f"({shown}, ... {len(names)} in all)" if len(names) > 12 else f"({shown})"
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A container of a type that this process does not have, as data.
+@dataclass(frozen=True, slots=True, repr=False)
+class Node(Mapping[Any, Any]):
+    """A container of a type that this process does not have, as data: a mapping whose text keys are attributes, too.
+
+    Keys are those that the context lists, such as the fields of an output class of a library; otherwise indices.
 
     Args:
         type: the type name of the spec; of a named tuple its own name.
@@ -133,6 +136,24 @@ class Node:
     type: str
     context: str
     children: tuple[object, ...]
+
+    def __getitem__(self, key: Any) -> Any:
+        return dict(zip(self, self.children, strict=True))[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        spec = TreeSpec(self.type, self.context, (LEAF,) * len(self.children))
+        return iter([key.value for key in listed_keys(spec)])
+
+    def __len__(self) -> int:
+        return len(self.children)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name not in self:
+            raise AttributeError(f"{self.type[:80]}: expected one of {', '.join(map(str, self))[:200]}, got {name}")
+        return self[name]
+
+    def __repr__(self) -> str:
+        return f"<placeholder of {printable(self.type)}: {dict(self)}>"
 
 
 _PYTHONS_OWN: Final = frozenset((*MAPPINGS, *SEQUENCES, NAMEDTUPLE))

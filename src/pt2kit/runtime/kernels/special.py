@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import Array, double, floating, in_doubles, in_floats, promoted
+from pt2kit.runtime.arrays import Array, ForeignArray, double, floating, in_doubles, in_floats, promoted
 from pt2kit.runtime.table import kernel, kernels, write
 
 _SMALL = 3.0
@@ -50,9 +50,9 @@ def _series(which: str, degree: int, x: Array) -> Any:
 
 def erf(x: Array) -> Any:
     """Return the error function of float32 or float64 numbers."""
-    if x.size <= _BLOCK:
+    if x.size <= _BLOCK or isinstance(x, ForeignArray):
         return _erf(x)
-    flat = np.ascontiguousarray(x).reshape(-1)
+    flat = x.reshape(-1)
     result = np.empty_like(flat)
     for start in range(0, flat.size, _BLOCK):  # twenty passes over what the caches hold
         result[start : start + _BLOCK] = _erf(flat[start : start + _BLOCK])

@@ -57,7 +57,7 @@ def view_dtype(self: Array, dtype: DType) -> Any:
         return self.view(dtype)
     if not self.ndim:
         raise OperatorError(f"expected at least one dimension to view {self.dtype} as {dtype}, got none")
-    return np.ascontiguousarray(self).view(dtype)
+    return (self if self.flags.c_contiguous else self.copy("C")).view(dtype)
 
 
 @kernel("aten.flatten.using_ints")
@@ -346,7 +346,7 @@ def view_as_complex(self: Array) -> Any:
         raise OperatorError(f"expected a last dimension of size 2, got sizes {list(self.shape)}")
     wide = cast(self, real_type(complex_type(self.dtype)))
     if wide.strides[-1] != wide.itemsize:
-        wide = np.ascontiguousarray(wide)
+        wide = wide.copy("C")
     return wide.view(complex_type(wide.dtype))[..., 0]
 
 
