@@ -16,11 +16,12 @@ from tests.runtime.corpus_files import is_reproducible, outcome, register_operat
 from tests.runtime.graphs import LONG, graph, node
 
 import pt2kit
+from pt2kit import schema
 from pt2kit.errors import InputError, OperatorError, UnsupportedError
 from pt2kit.runtime.execution import executable
 from pt2kit.runtime.inputs import random_inputs
-from pt2kit.schema import ScalarType
 
+HALF = schema.Argument(as_scalar_type=schema.ScalarType.HALF)
 RUNS = samples.DATA / "runs"
 REFUSED = ("associative_scan", "custom", "dropout_train", "embedding_bag", "item_", "while_loop")
 """Models that jax does not run: vmap, random operators, numbers of tensors that decide what is computed."""
@@ -202,7 +203,10 @@ def test_nothing_imports_jax_unless_it_is_asked_for():
     ("call", "shape"),
     [
         (node("aten.gelu.default", ["y"], self="x"), (150, 150)),
-        (node("aten.view.dtype", ["y"], self="x", dtype=ScalarType.HALF), (3, 4)),
+        (
+            node("aten.view.dtype", ["y"], self="x", dtype=schema.Argument(as_scalar_type=schema.ScalarType.HALF)),
+            (3, 4),
+        ),
         (node("aten.view_as_complex.default", ["y"], self="x"), (3, 2)),
     ],
     ids=lambda value: value.target if hasattr(value, "target") else "",
@@ -213,6 +217,20 @@ def test_kernels_that_copy_what_they_read(call, shape):
     with_numpy, with_jax = both(graph(["x"], [call], ["y"]), x)
     assert with_jax[0].dtype == with_numpy[0].dtype
     np.testing.assert_allclose(with_jax[0], with_numpy[0], 1e-5)
+
+
+def test_quantiles_that_inputs_decide():
+    """The fractions may depend on inputs."""
+    calls = [
+        node("aten.sigmoid.default", ["q"], self="x"),
+        node("aten.reshape.default", ["r"], self="q", shape=[6]),
+        node("aten.quantile.default", ["y"], self="x", q="r", dim=1),
+        node("aten.nanquantile.default", ["z"], self="x", q="r", interpolation=schema.Argument(as_string="lower")),
+    ]
+    x = np.random.default_rng(0).standard_normal((2, 3)).astype(np.float32)
+    with_numpy, with_jax = both(graph(["x"], calls, ["y", "z"]), x)
+    for expected, got in zip(with_numpy, with_jax, strict=True):
+        np.testing.assert_allclose(got, expected, 1e-5)
 
 
 def compute(text, arrays):

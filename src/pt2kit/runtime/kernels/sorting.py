@@ -92,7 +92,7 @@ def _quantile(function: Callable[..., Any]) -> Callable[..., Any]:
         if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
             raise OperatorError(f"expected an interpolation of torch, got {interpolation[:40]!a}")
         axis = None if dim is None else axis_of(dim, self.ndim)
-        return function(self.astype(FLOAT64), np.asarray(q, FLOAT64), axis, method=interpolation, keepdims=keepdim)
+        return function(self.astype(FLOAT64), cast(q, FLOAT64), axis, method=interpolation, keepdims=keepdim)
 
     return run
 
