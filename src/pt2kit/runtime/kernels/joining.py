@@ -78,6 +78,14 @@ def meshgrid(tensors: Sequence[Array], indexing: str = "ij") -> Any:
     return list(np.meshgrid(*(one.reshape(-1) for one in tensors), indexing=indexing, copy=False))
 
 
+@kernel("aten.cartesian_prod.default")
+def cartesian_prod(tensors: Sequence[Array]) -> Any:
+    if len(tensors) == 1:
+        return tensors[0]
+    reserve((math.prod(one.size for one in tensors), len(tensors)), tensors[0].dtype)
+    return np.stack([one.reshape(-1) for one in meshgrid(tensors)], -1)
+
+
 @kernel("aten.combinations.default")
 def combinations(self: Array, r: int = 2, with_replacement: bool = False) -> Any:
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
