@@ -128,9 +128,14 @@ def exported(name: str) -> tuple[nn.Module, torch.Tensor, bytes]:
     torch.manual_seed(0)
     make, example = MODELS[name]
     model, x = make().eval(), example(3)
+    return model, x, saved(model, x)
+
+
+def saved(model: nn.Module, x: torch.Tensor) -> bytes:
+    """Return the file that torch writes of a model."""
     buffer = io.BytesIO()
     torch.export.save(torch.export.export(model, (x,)), buffer)
-    return model, x, buffer.getvalue()
+    return buffer.getvalue()
 
 
 def loaded(package: pt2kit.Package) -> Any:
@@ -162,6 +167,26 @@ def test_a_whole_program_computes_in_another_type(name: str, dtype: torch.dtype)
     in_torch = (model.to(dtype)(typed).float() - reference).abs().max()
     ours = (result.float() - reference).abs().max()
     assert ours <= 2 * in_torch + 4 * torch.finfo(dtype).eps * reference.abs().max()
+
+
+class Masked(nn.Module):
+    """Fills and bounds with numbers that smaller types do not have."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return what survives a mask."""
+        least = torch.finfo(torch.float32).min
+        x = x.masked_fill(x > 1, least).clamp(-1e9, 3e38)
+        return (x + torch.full_like(x, least).relu()).masked_fill(x > 3, -torch.inf).softmax(-1)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_numbers_beyond_the_new_type_become_its_limits(dtype: torch.dtype) -> None:
+    """torch refuses to fill a tensor with a finite number that its type does not have."""
+    x = torch.randn(4, 8)
+    with pt2kit.edit(saved(Masked(), x)) as editor:
+        passes.compute_in(editor, str(dtype))
+    result = loaded(editor.result)(x.to(dtype))
+    torch.testing.assert_close(result.float(), Masked()(x.to(dtype).float()), atol=2e-2, rtol=2e-2)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -3,6 +3,7 @@ type."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Final
@@ -28,6 +29,8 @@ _COMPUTED: Final = frozenset(
     (schema.ScalarType.BFLOAT16, schema.ScalarType.HALF, schema.ScalarType.FLOAT, schema.ScalarType.DOUBLE)
 )
 """The element types that programs compute in."""
+_CONVERTED: Final = frozenset(("value", "fill_value", "min", "max", "min_val", "max_val"))
+"""Parameters whose numbers kernels convert to the type of their result; torch refuses those beyond its range."""
 
 
 def cast_weights(editor: Editor, dtype: Any, names: Collection[str] | None = None) -> int:
@@ -69,7 +72,8 @@ def compute_in(editor: Editor, dtype: Any) -> int:
 
     All tensors of 16, 32 and 64 bit floats become tensors of that type, and so do casts and new tensors that name such
     a type. Sample inputs are converted. Element types of results are those of the result rules, so that results which
-    an operator always has in float32 stay what they are.
+    an operator always has in float32 stay what they are. Fills and bounds beyond the range of the type, such as the
+    least number of float32 in a mask, become the least or largest number of it.
 
     Args:
         editor: the program.
@@ -89,6 +93,9 @@ def compute_in(editor: Editor, dtype: Any) -> int:
     for value in [value for graph in graphs for value in graph.values.values()]:
         if value.dtype is not None and DTYPES[value.dtype].kind == "complex":
             raise GraphError(f"{edit}: expected real numbers, got {quote(value.name)}, which is complex")
+    import ml_dtypes
+
+    limit = float(ml_dtypes.finfo(numpy_dtype(target)).max)
     before = {value: value.dtype for graph in graphs for value in graph.values.values()}
     sample_inputs.convert(editor, lambda view: _converted(view, target, {}) if view.dtype in _COMPUTED else view)
     done: dict[Any, Storage] = {}
@@ -115,6 +122,8 @@ def compute_in(editor: Editor, dtype: Any) -> int:
                         node.set_argument("dtype", target)
                     else:
                         value.meta = msgspec.structs.replace(value.meta, dtype=meta.dtype)
+            if any(value.dtype == target for value in node.outputs):
+                _clamp_numbers(node, limit)
     return sum(value.dtype != old for value, old in before.items())
 
 
@@ -136,6 +145,14 @@ def _retype_arguments(node: Node, target: schema.ScalarType) -> None:
     for slot in node.slots:
         if slot.template.as_scalar_type in _COMPUTED and slot.template.as_scalar_type != target:
             node.set_argument(slot.name, target)
+
+
+def _clamp_numbers(node: Node, limit: float) -> None:
+    """Replace finite numbers that a kernel could not convert to the type of its result by the nearest that it can."""
+    for slot in node.slots:
+        number = slot.plain if slot.name in _CONVERTED else None
+        if isinstance(number, int | float) and limit < abs(number) < math.inf:
+            node.set_argument(slot.name, math.copysign(limit, number))
 
 
 def _cast(editor: Editor, name: str, target: schema.ScalarType, done: dict[Any, Storage], *, is_asked: bool) -> bool:
