@@ -169,6 +169,22 @@ def test_a_whole_program_computes_in_another_type(name: str, dtype: torch.dtype)
     assert ours <= 2 * in_torch + 4 * torch.finfo(dtype).eps * reference.abs().max()
 
 
+class Dropped(nn.Module):
+    """Dropout of an expanded tensor, whose declared result has strides of its own, and a conversion of that."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the expanded tensor doubled."""
+        return functional.dropout(x[None].expand(3, -1, -1), 0.5, False).to(torch.float32) * 2
+
+
+def test_dropout_that_changes_strides_stays() -> None:
+    """A dropout that drops nothing is removed only where its result is laid out as its operand."""
+    x = torch.randn(2, 4)
+    with pt2kit.edit(saved(Dropped(), x)) as editor:
+        passes.identities(editor)
+    torch.testing.assert_close(loaded(editor.result)(x), Dropped()(x))
+
+
 class Masked(nn.Module):
     """Fills and bounds with numbers that smaller types do not have."""
 

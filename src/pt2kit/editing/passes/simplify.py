@@ -229,7 +229,7 @@ def _same_as(node: Node) -> Value | None:
         other = numbers.get("exponent" if name.startswith("pow") else "other", UNSET)
         return first if is_same and other == 1 and "rounding_mode" not in numbers else None
     if name == "dropout.default":
-        return first if numbers.get("train") is False or numbers.get("p") == 0 else None
+        return first if is_same and (numbers.get("train") is False or numbers.get("p") == 0) else None
     return None
 
 
