@@ -15,8 +15,8 @@ MLP = sample("2.13.0", "mlp")
 def test_halves_become_the_whole(tmp_path: Path) -> None:
     """What was cut in two and joined means what it meant."""
     first, second, out = tmp_path / "a.pt2", tmp_path / "b.pt2", tmp_path / "both.pt2"
-    assert pt2("extract", MLP, first, "--output", "relu").code == 0
-    assert pt2("extract", MLP, second, "--input", "relu").code == 0
+    assert pt2("extract", MLP, first, "--to-value", "relu").code == 0
+    assert pt2("extract", MLP, second, "--from-value", "relu").code == 0
     found = pt2("compose", first, second, out, "--connect", "relu=relu")
     assert (found.code, found.err) == (0, "")
     assert str(out) in found.out
@@ -26,8 +26,8 @@ def test_halves_become_the_whole(tmp_path: Path) -> None:
 def test_prefixes_and_names(tmp_path: Path) -> None:
     """Prefixes go in front of the weights of each; the new program has the name that was asked for."""
     first, second, out = tmp_path / "a.pt2", tmp_path / "b.pt2", tmp_path / "both.pt2"
-    pt2("extract", MLP, first, "--output", "relu")
-    pt2("extract", MLP, second, "--input", "relu")
+    pt2("extract", MLP, first, "--to-value", "relu")
+    pt2("extract", MLP, second, "--from-value", "relu")
     options = ("--connect", "relu=relu", "--prefix", "enc", "--prefix", "dec", "--name", "joined")
     assert pt2("compose", first, second, out, *options).code == 0
     with pt2kit.open(out) as package:

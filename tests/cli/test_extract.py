@@ -17,7 +17,7 @@ NESTED = sample("2.13.0", "preserve_module_sig")
 def test_between_values(tmp_path: Path) -> None:
     """What lies between two values, with the weights that it uses."""
     out = tmp_path / "part.pt2"
-    found = pt2("extract", MLP, out, "--output", "relu")
+    found = pt2("extract", MLP, out, "--to-value", "relu")
     assert (found.code, found.err) == (0, "")
     assert found.out == f"{out}: 2 of 3 nodes, 2 of 4 weights; no sample inputs\n"
     with pt2kit.open(out) as package:
@@ -36,10 +36,10 @@ def test_a_module(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ((), "expected --module, or --input and --output"),
-        (("--module", "a", "--output", "relu"), "expected --module, or --input and --output, got both"),
+        ((), "expected --module, or --from-value and --to-value"),
+        (("--module", "a", "--to-value", "relu"), "expected --module, or --from-value and --to-value, got both"),
         (("--module", "nobody"), "expected the path of a module with nodes"),
-        (("--output", "nobody"), "expected the name of a value, got 'nobody'"),
+        (("--to-value", "nobody"), "expected the name of a value, got 'nobody'"),
     ],
 )
 def test_what_cannot_be_cut(tmp_path: Path, options: tuple[str, ...], text: str) -> None:

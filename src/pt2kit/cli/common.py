@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import click
 
@@ -54,9 +54,14 @@ external_option = click.option(
 skeleton_option = click.option("--skeleton", is_flag=True, help="Omit weight data.")
 
 
-output_option = click.option("--output", "-o", metavar="OUT", type=FILE, help="The file to write; the same as OUT.")
 force_option = click.option("--force", is_flag=True, help="Replace existing files.")
 rename_option = click.option("--rename", is_flag=True, help="Change names that are hidden or odd, instead of refusing.")
+
+
+def output_option(argument: str = "OUT", kind: str = "file") -> Callable[[Any], Any]:
+    """Return the option `-o`, `--output`: the file or folder to write, which an argument may name instead."""
+    text = f"The {kind} to write; the same as {argument}."
+    return click.option("--output", "-o", metavar=argument, type=FILE, help=text)
 
 
 def one_output(argument: str | None, option: str | None, name: str = "OUT") -> str:

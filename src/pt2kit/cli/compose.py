@@ -36,7 +36,7 @@ class Options:
         "In front of names of FIRST; given again, of SECOND.", metavar="NAME", multiple=True
     )
     name: str = option("Of the new program.", metavar="NAME", default="model", show_default=True)
-    output: str | None = shared(output_option)
+    output: str | None = shared(output_option())
     prove: bool = shared(prove_option)
 
 

@@ -76,7 +76,7 @@ class Options:
     store: bool = flag("Store the JSON instead of deflating it.")
     normalize: bool = flag("Number process addresses: reproducible exports.")
     dry_run: bool = flag("Write nothing; report what would be done.")
-    output: str | None = shared(output_option)
+    output: str | None = shared(output_option("DST", "file or folder"))
     prove: bool = shared(prove_option)
     model: str | None = shared(model_option)
     jobs: int = jobs_option()

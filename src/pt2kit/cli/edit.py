@@ -245,7 +245,7 @@ class Options:
         is_eager=True,
         callback=lambda *given: _list_passes(*given),
     )
-    output: str | None = shared(output_option)
+    output: str | None = shared(output_option())
     external: str | None = shared(external_option)
     skeleton: bool = shared(skeleton_option)
     prove: bool = shared(prove_option)

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 
 import click
 
-from pt2kit.cli.common import FILE, choose_model, one_model_option, one_output, open_file, prove_option, write_result
+from pt2kit.cli.common import (
+    choose_model,
+    one_model_option,
+    one_output,
+    open_file,
+    output_option,
+    prove_option,
+    write_result,
+)
 from pt2kit.cli.completion import complete_modules, complete_nodes
 from pt2kit.cli.frame import argument, option, shared, subcommand
 from pt2kit.package.open import Package
@@ -14,7 +22,7 @@ from pt2kit.package.open import Package
 EPILOG = """\b
 Examples:
   pt2 extract model.pt2 layer.pt2 --module layers.3.mlp
-  pt2 extract model.pt2 head.pt2 --input relu_4 --output linear_5
+  pt2 extract model.pt2 head.pt2 --from-value relu_4 --to-value linear_5
 
 \b
 Exit codes: 0 written, 1 --prove found a difference, 2 it cannot be done (the error says why; nothing was written).
@@ -28,13 +36,13 @@ class Options:
     source: str = argument("FILE")
     target: str | None = argument("[OUT]", required=False)
     module: str | None = option("The path of a module.", metavar="PATH", shell_complete=complete_modules)
-    input: tuple[str, ...] = option(
-        "A value that becomes an input.", metavar="VALUE", multiple=True, shell_complete=complete_nodes
+    from_value: tuple[str, ...] = option(
+        "A value that becomes an input; repeatable.", metavar="VALUE", multiple=True, shell_complete=complete_nodes
     )
-    output: tuple[str, ...] = option(
-        "A value that becomes an output.", metavar="VALUE", multiple=True, shell_complete=complete_nodes
+    to_value: tuple[str, ...] = option(
+        "A value that becomes an output; repeatable.", metavar="VALUE", multiple=True, shell_complete=complete_nodes
     )
-    out: str | None = option("The file to write; the same as OUT.", "-o", metavar="OUT", type=FILE)
+    output: str | None = shared(output_option())
     prove: bool = shared(prove_option)
     model: str | None = shared(one_model_option)
 
@@ -44,11 +52,11 @@ def run(options: Options) -> int:
 
     Everything else is left out, sample inputs included.
     """
-    module, inputs, outputs = options.module, options.input or None, options.output or None
+    module, inputs, outputs = options.module, options.from_value or None, options.to_value or None
     if (module is None) == (inputs is None and outputs is None):
         got = "" if module is None else ", got both"
-        raise click.UsageError(f"expected --module, or --input and --output{got}")
-    target = one_output(options.target, options.out)
+        raise click.UsageError(f"expected --module, or --from-value and --to-value{got}")
+    target = one_output(options.target, options.output)
     from pt2kit.editing.extracting import extract
 
     with open_file(options.source) as package:

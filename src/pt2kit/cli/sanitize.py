@@ -62,7 +62,7 @@ class Options:
     )
     scrub_paths: bool = flag("Remove what identifies a machine from paths in metadata.")
     dry_run: bool = flag("Write nothing; report what prevents it.")
-    output: str | None = shared(output_option)
+    output: str | None = shared(output_option("DST", "file or folder"))
     prove: bool = shared(prove_option)
     model: str | None = shared(model_option)
     jobs: int = jobs_option()

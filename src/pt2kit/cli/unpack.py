@@ -24,7 +24,7 @@ class Options:
 
     file: str = shared(file_argument)
     folder: str | None = argument("[FOLDER]", required=False)
-    output: str | None = shared(output_option)
+    output: str | None = shared(output_option("FOLDER", "folder"))
     force: bool = shared(force_option)
     rename: bool = shared(rename_option)
 
