@@ -53,7 +53,7 @@ def test_another_datasets_folder(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("x")
     done = pt2("fleet", "check", MLP, "--out", tmp_path)
     assert (done.code, done.out) == (2, "")
-    assert "expected an empty folder or a dataset, got other files ('mine.txt'); give another --out" in done.err
+    assert "expected an empty folder or a dataset, got other files ('mine.txt'); pass another --output" in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 

@@ -59,7 +59,7 @@ def test_errors_end_with_their_codes(folder: Path, keys: Keys, tmp_path: Path) -
     assert done.err == "error: model.pt2.sig: expected a signature by the key given, got one by another key\n"
     done = pt2("verify", "model.pt2", cwd=folder)
     assert done.code == 2
-    assert "expected one who is trusted" in done.err
+    assert "expected one trust anchor" in done.err
     (folder / "model.pt2.sig").write_text("{}")
     assert pt2("verify", "model.pt2", "--key", keys.public, cwd=folder).code == 1
     assert json.loads(pt2("verify", "model.pt2", "--key", keys.public, "--json", cwd=folder).out)["verified"] is False

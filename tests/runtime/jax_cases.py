@@ -188,7 +188,7 @@ def test_jax_that_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", None)
     monkeypatch.delitem(sys.modules, "pt2kit.runtime.jax_engine", raising=False)
     monkeypatch.delitem(sys.modules, "pt2kit.runtime.jax_arrays", raising=False)
-    with pytest.raises(UnsupportedError, match=r"expected jax, got none .*pip install 'pt2kit\[jax\]'"):
+    with pytest.raises(UnsupportedError, match=r"expected the package jax, .*pip install 'pt2kit\[jax\]'"):
         session("mlp")
 
 

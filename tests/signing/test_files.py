@@ -213,7 +213,7 @@ def test_somebody_must_be_trusted(model: Path, keys: Keys) -> None:
     """A key, roots, or an identity with its issuer: none of them, or two, is no question."""
     pt2kit.sign(model, key=keys.private)
     for asked in ({}, {"identity": "me"}, {"key": keys.public, "chain": [keys.root]}):
-        with pytest.raises(UnsupportedError, match="expected one who is trusted"):
+        with pytest.raises(UnsupportedError, match="expected one trust anchor"):
             pt2kit.verify(model, **asked)
 
 

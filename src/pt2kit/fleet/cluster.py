@@ -69,7 +69,7 @@ def need_packages() -> None:
         import pyarrow  # noqa: F401
     except ImportError as error:
         raise UnsupportedError(
-            f"fleet: expected dask.distributed and pyarrow, got none ({error.name}); install pt2kit[fleet]"
+            f"fleet: expected the package {error.name}, which is not installed: pip install 'pt2kit[fleet]'"
         ) from error
 
 

@@ -165,7 +165,7 @@ def begin(folder: Folder, work: Work, *, resume: bool) -> bool:
         if names := folder.names():
             raise UnsupportedError(
                 f"{folder.shown}: expected an empty folder or a dataset, got other files ({names[0][:80]!r}); "
-                "give another --out"
+                "pass another --output"
             )
         made = {**manifest_of(work), "pt2kit": installed()}
         folder.write(MANIFEST, msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
@@ -175,7 +175,7 @@ def begin(folder: Folder, work: Work, *, resume: bool) -> bool:
         if there.get(key) != value:
             raise UnsupportedError(
                 f"{folder.shown}: expected a dataset of {_shown(key, value)}, "
-                f"got one of {_shown(key, there.get(key))}; give another --out"
+                f"got one of {_shown(key, there.get(key))}; pass another --output"
             )
     if not resume:
         raise UnsupportedError(

@@ -95,7 +95,7 @@ def check_outside(targets: Iterable[str], out: str) -> None:
         if names[: len(inside)] == inside and compiled.goes_on(compiled.follow(names[len(inside) :])):
             raise UnsupportedError(
                 f"out: expected a folder outside of the targets, got {public_url(out)}, in which {public_url(target)} "
-                "would look for files; give another --out"
+                "would look for files; pass another --output"
             )
 
 

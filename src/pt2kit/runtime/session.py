@@ -220,7 +220,8 @@ class Session:
         try:
             from pt2kit.runtime.jax_engine import JaxExecutable
         except ImportError as error:
-            raise UnsupportedError(f"backend: expected jax, got none ({error}); pip install 'pt2kit[jax]'") from error
+            message = f"expected the package {error.name}, which is not installed: pip install 'pt2kit[jax]'"
+            raise UnsupportedError(f"jax: {message}") from error
         held = {
             place: spec.kind
             for place, spec in enumerate(self._inputs)

@@ -192,7 +192,7 @@ def _library() -> SimpleNamespace:
         from model_signing import hashing, manifest, signing, verifying
     except ImportError as error:
         raise UnsupportedError(
-            f"expected OpenSSF's model-signing for signatures, got {error}; pip install 'pt2kit[sign]'"
+            f"signatures: expected the package {error.name}, which is not installed: pip install 'pt2kit[sign]'"
         ) from error
     return SimpleNamespace(hashing=hashing, manifest=manifest, signing=signing, verifying=verifying)
 

@@ -112,7 +112,8 @@ def verify(
     trusted = Trusted(_path(key), tuple(map(Path, chain)), identity, issuer)
     if sum((key is not None, bool(chain), identity is not None and issuer is not None)) != 1:
         raise UnsupportedError(
-            f"{place}: expected one who is trusted: a public key, root certificates, or an identity with its issuer"
+            f"{place}: expected one trust anchor: a public key (--key), root certificates (--chain), "
+            "or an identity (--identity, --issuer)"
         )
     if (size := place.stat().st_size) > MAX_SIGNATURE:
         raise SignatureError(f"{place}: expected at most {MAX_SIGNATURE} bytes of signature, got {size}")

@@ -117,7 +117,7 @@ def _library() -> Any:
         import safetensors
     except ImportError as error:
         raise UnsupportedError(
-            "expected the safetensors library, got none; install it: pip install 'pt2kit[safetensors]'", rule="P18"
+            "expected the package safetensors, which is not installed: pip install 'pt2kit[safetensors]'", rule="P18"
         ) from error
     if not hasattr(safetensors, "TensorSpec"):
         raise UnsupportedError(
