@@ -3,6 +3,7 @@ const WEIGHTS = [
   [/^how-to\/(rule|analysis|command|operator|kernel)$/, 1.2],
   [/^how-to\//, 1.5],
   [/^(decisions|rules)\/(?!index)/, 0.5],
+  [/^format\/(types|rules|history)$/, 0.6],
   [/^(reference\/|(architecture|testing|new-release|releasing|changing-the-schema|changes-before-0\.1|index)$)/, 0.6],
 ];
 
