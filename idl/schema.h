@@ -926,7 +926,7 @@ struct InputSpec {
   static InputSpec make_constant_input(InputToConstantInputSpec held);
 };
 
-/// A graph output that the caller gets.
+/// A graph output that is returned to the caller.
 struct UserOutputSpec {
   Argument arg;  // since 2
   /// Keys that this version does not know.

@@ -285,7 +285,7 @@ union InputSpec {
   60: InputToConstantInputSpec constant_input;  // since 5.3
 }
 
-// A graph output that the caller gets.
+// A graph output that is returned to the caller.
 struct UserOutputSpec {
   10: Argument arg;  // since 2
 }

@@ -307,7 +307,7 @@ export interface InputSpecArms {
 }
 export type InputSpec = OneOf<InputSpecArms>;
 
-/** A graph output that the caller gets. */
+/** A graph output that is returned to the caller. */
 export interface UserOutputSpec {
   arg: Argument;  // since 2
 }

@@ -73,7 +73,7 @@ class _Encoder:
         self._memo = memo
 
     def put(self, value: Any, depth: int) -> None:
-        """Append the bytes of any value; `depth` levels may still be below it."""
+        """Append the bytes of any value, nested at most `depth` levels."""
         kind = value.__class__
         if kind is str:
             self._text(value)

@@ -387,7 +387,7 @@ def normal_form(
 
 
 def check_free(found: frozenset[str], names: Names, what: str) -> None:
-    """Check that names which stay are not among the new ones.
+    """Check that unchanged names are not among the new ones.
 
     Args:
         found: names that stay.

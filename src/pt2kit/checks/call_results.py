@@ -139,7 +139,7 @@ def spanned_bytes(meta: schema.TensorMeta) -> int:
 def node_problems(
     node: schema.Node, graph: schema.Graph, symbols: Symbols, where: str, calls: dict[Hashable, list[Difference]]
 ) -> Iterator[Problem]:
-    """Iterate what is wrong with the arguments and declared results of one call.
+    """Yield problems of the arguments and declared results of one call.
 
     Args:
         node: the call.
@@ -406,7 +406,7 @@ def _device(tensor: Tensor) -> str:
 
 
 def device_problems(context: ProgramContext) -> Iterator[Problem]:
-    """Iterate the devices that torch does not have, each once, at the first place where it is named.
+    """Yield the devices that torch does not have, each once, at its first place.
 
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).

@@ -35,7 +35,7 @@ _DEFINED: Final = "torch._higher_order_ops."
 
 
 def call_problems(context: ProgramContext) -> Iterator[Problem]:
-    """Iterate what is wrong with how the program, and modules whose signature was kept, are called."""
+    """Yield problems of the call signatures of the program and of modules that keep theirs."""
     module = context.program.graph_module
     where = f"{context.record}: $.graph_module.module_call_graph"
     entries = module.module_call_graph

@@ -69,7 +69,7 @@ class Found(NamedTuple):
 
 
 def expression_problems(context: ProgramContext) -> Iterator[Problem]:
-    """Iterate what is wrong with the expressions of a program and the ranges of their symbols.
+    """Yield problems of the expressions of a program and of the ranges of their symbols.
 
     Each distinct expression is read once and reported at the first place it has. Those that are code are left to X5.
 
@@ -110,7 +110,7 @@ def expression_problems(context: ProgramContext) -> Iterator[Problem]:
 
 
 def size_problem(context: ProgramContext, record_size: int) -> Problem | None:
-    """Return what is wrong with a program whose expressions or guards take minutes to read (A18); otherwise None.
+    """Return the problem of expressions or guards that take minutes to read (A18); None if there is none.
 
     Args:
         context: the program.

@@ -111,7 +111,7 @@ class Report(list[Problem]):
 
     @property
     def warnings(self) -> list[Problem]:
-        """Return the warnings: the file is sound, but they deserve a look."""
+        """Return the warnings of a file, which do not make it invalid."""
         return self.problems(severity="warning")
 
     def problems(

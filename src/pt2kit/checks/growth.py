@@ -37,7 +37,7 @@ _LARGEST: Final = 1 << 62
 
 
 def growth_problems(context: ProgramContext) -> Iterator[Problem]:
-    """Iterate the nodes that compute numbers which may take minutes, whatever small sizes the inputs have."""
+    """Yield the nodes that compute numbers which may take minutes, even for small inputs."""
     places: dict[int, tuple[schema.Graph, list[str]]] = {}
     for step in context.steps():
         places.setdefault(id(step.scope.graph), (step.scope.graph, []))[1].append(step.where)

@@ -38,7 +38,7 @@ _PREDICATES: Final = frozenset(("as_tensor", "as_bool", "as_sym_bool"))
 
 
 def higher_order_problems(context: ProgramContext) -> Iterator[Problem]:
-    """Iterate calls that pass other numbers of values than their subgraphs take or give.
+    """Yield calls whose numbers of operands or results differ from those of their subgraphs.
 
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).

@@ -51,7 +51,7 @@ _ARMS_OF_KINDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 
 def operator_problems(context: ProgramContext) -> Iterator[Problem]:
-    """Iterate what is wrong with the calls of a program.
+    """Yield problems of the calls of a program.
 
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).

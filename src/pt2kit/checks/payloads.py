@@ -78,7 +78,7 @@ class _Reading:
 
 
 def read_stored(package: Package, model: str) -> tuple[Stored, list[Problem]]:
-    """Read what is stored of one program's payloads, and tell what cannot be read.
+    """Read the payloads of one program that are stored, and report those that cannot be read.
 
     Args:
         package: the file.
@@ -148,7 +148,7 @@ def _entries(
 
 
 def payload_problems(context: ProgramContext, stored: Stored) -> Iterator[Problem]:
-    """Iterate what the signature takes from the payloads and is not there (P19) or is something else (P5, P14)."""
+    """Yield payloads that the signature names and that are missing (P19) or of another type (P5, P14)."""
     values = context.program.graph_module.graph.tensor_values
     yield from taken_twice_problems(context, stored)
     yield from _reserved_names(context, stored)

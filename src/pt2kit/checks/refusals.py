@@ -112,7 +112,7 @@ def error_of(problem: Problem, way_out: str = "") -> Pt2Error:
 
 
 def check_quickly(package: Package, model: str, trust: Set[str] = frozenset()) -> None:
-    """Refuse a program for what building it would not notice.
+    """Refuse a program for faults that building it would not detect.
 
     Raises:
         Pt2Error: the first problem.

@@ -40,7 +40,7 @@ def region_problems(context: ProgramContext) -> Iterator[Problem]:
 
 
 def unbalanced(scope: Scope) -> Iterator[tuple[Step, str]]:
-    """Iterate the nodes of one graph that open or close what is not closed or open, each with what is wrong."""
+    """Yield the nodes of one graph that open or close a region without its counterpart, each with a message."""
     opened: list[Step] = []
     gradients: list[Step] = []
     for number, node in enumerate(scope.graph.nodes):

@@ -134,7 +134,7 @@ def package_findings(package: Package, models: Iterable[str] | None = None) -> I
 
 
 def program_findings(context: ProgramContext, tables: Tables) -> Iterator[Problem]:
-    """Iterate the findings about what a program says (X4 to X7, X9, X10, X12 to X14).
+    """Yield the safety findings about the text of a program (X4 to X7, X9, X10, X12 to X14).
 
     Args:
         context: the program.

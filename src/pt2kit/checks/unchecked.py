@@ -261,7 +261,7 @@ class _Computing(Sizes):
         return super().call(call)
 
     def write(self, fact: Any, call: SizedCall, parameter: str) -> Any:
-        """Return the fact, or nothing if the call may give the tensor other sizes."""
+        """Return the fact, or nothing if the call may change the sizes of the tensor."""
         operator = parameter_kinds.find(call.target, "")
         into = None if operator is None else operator.parameters.get(parameter)
         is_result = into is not None and into.is_keyword_only  # torch resizes `out=`.
@@ -290,7 +290,7 @@ def _computed(program: schema.ExportedProgram) -> Mapping[int, Sequence[Mapping[
 
 
 def text_of(finding: Finding) -> str:
-    """Return what `check` says of a call."""
+    """Return the message of `check` for a call."""
     said = "torch calls" if finding.is_wrong else "torch does not validate"
     return f"{said} {quote(finding.operator)}: {finding.message}"
 

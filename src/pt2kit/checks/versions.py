@@ -50,7 +50,7 @@ _FORMS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def version_problems(context: ProgramContext) -> Iterator[Problem]:
-    """Iterate what is odd about a program's versions."""
+    """Yield problems of a program's version numbers."""
     program = context.program
     yield from _torch_version(program.torch_version, f"{context.record}: $.torch_version")
     for number, dialect in enumerate(program.verifiers):

@@ -64,7 +64,7 @@ Exit codes: 0 fine, 2 no such rule.
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Everything known about one rule.
+    """Explanation of one rule: meaning, reason, example, fix.
 
     Args:
         rule: its id.
@@ -91,7 +91,7 @@ class Explanation:
 
 
 def explain(rule: str) -> Explanation:
-    """Return everything known about a rule.
+    """Return the explanation of a rule.
 
     Raises:
         KeyError: there is no such rule.

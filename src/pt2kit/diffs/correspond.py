@@ -112,7 +112,7 @@ class Matching:
 
 
 def grouped(nodes: Iterable[int], key: Callable[[int], Hashable]) -> dict[Hashable, list[int]]:
-    """Return key -> the nodes that have it, in the order given."""
+    """Return a dict from each key to its nodes, in order."""
     groups: dict[Hashable, list[int]] = defaultdict(list)
     for node in nodes:
         groups[key(node)].append(node)

@@ -55,7 +55,7 @@ class Names:
 
 
 def known_pairs(matching: Matching) -> Iterator[tuple[Any, Any]]:
-    """Iterate what is known of the values of two graphs that correspond."""
+    """Yield the descriptions of values of two graphs that correspond."""
     before, after = matching.old.facts, matching.new.facts
     tables_old, tables_new = tables(before.graph), tables(after.graph)
     for one, other in matching.values.items():
@@ -126,7 +126,7 @@ def _results(matching: Matching, old: int, new: int, names: Names) -> Iterator[D
 def value_details(
     old_graph: schema.Graph, new_graph: schema.Graph, old: schema.Argument, new: schema.Argument, names: Names
 ) -> Iterator[Detail]:
-    """Iterate the differences of two inputs or outputs of graphs: the argument, and what is known of its values."""
+    """Yield the differences of two inputs or outputs of graphs: the argument, and the descriptions of its values."""
     if not names.same_argument(old, new):
         yield Detail("argument", old, new)
     for one, other in zip(arguments(old), arguments(new), strict=False):
@@ -138,7 +138,7 @@ def _meta(graph: schema.Graph, name: str) -> Any:
 
 
 def meta_details(label: str, old: Any, new: Any, names: Names) -> Iterator[Detail]:
-    """Iterate what is known differently of two values: field by field for tensors, else as a whole.
+    """Yield the differences of the descriptions of two values: by field for tensors, else as a whole.
 
     The values that symbols had in the example that was exported come last, and only if nothing else differs.
     """

@@ -52,7 +52,7 @@ def digest_payloads(payloads: Mapping[str, AnyView], hasher: Hasher, unknown: An
 
 
 def shared(payloads: Mapping[str, AnyView]) -> list[dict[str, int]]:
-    """List the groups of tensors that overlap: name -> bytes from the first one's beginning.
+    """List the groups of overlapping tensors, each as a dict from name to the distance in bytes from the first one.
 
     Two tensors overlap if the spans from their first to their last byte do; a group holds all that are connected so.
     """

@@ -118,7 +118,7 @@ class Mismatch:
 
 
 def read_expected(tree: Any, where: str) -> dict[str, Any]:
-    """Check that a tree is what `Digest.to_tree` gives, or a part of it.
+    """Check that a tree is a result of `Digest.to_tree`, or a part of it.
 
     Args:
         tree: a plain tree, as from JSON.

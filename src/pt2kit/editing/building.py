@@ -81,7 +81,7 @@ def _overloads(family: str) -> tuple[str, ...]:
 
 
 def check_call(target: str, names: Sequence[str], results: int, edit: str) -> None:
-    """Refuse an operator that does not take arguments of those names, or gives another number of results.
+    """Refuse an operator that lacks parameters of those names, or has another number of results.
 
     Raises:
         GraphError: it does not (T3, T4, T6); an operator without a signature is not checked.

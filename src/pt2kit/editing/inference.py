@@ -74,7 +74,7 @@ def infer_meta(target: str, arguments: Mapping[str, Any], infer: str | None, edi
 
 
 def misstated_type(node: Call) -> str | None:
-    """Return what is wrong with the dtypes of what a node takes or returns; None if nothing is known to be."""
+    """Return the problem of the dtypes of a node's operands or results; None if there is none."""
     output = node.outputs[0] if len(node.outputs) == 1 else None
     if output is None or not isinstance(output.meta, TensorMeta):
         return None

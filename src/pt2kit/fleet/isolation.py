@@ -200,7 +200,7 @@ class Processes:
         self._idle: queue.SimpleQueue[Process] = queue.SimpleQueue()
 
     def read(self, item: Item) -> Rows:
-        """Have one file read; always gives its rows.
+        """Read one file in the child process, and return its rows in any case.
 
         Raises:
             LimitError: no process can be started.

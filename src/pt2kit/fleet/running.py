@@ -156,7 +156,7 @@ class Progress:
 
     @property
     def failures(self) -> int:
-        """Files that were not done: not readable, too slow, too large, or the end of their process."""
+        """Return the number of files that failed: unreadable, too slow, too large, or a crash."""
         return sum(self.outcomes[outcome] for outcome in tables.FAILURES)
 
 
@@ -176,7 +176,7 @@ def run(
     progress: Callable[[Progress], object] | None = None,
     **options: Any,
 ) -> Progress:
-    """Do a work on many files, and write what is found as a dataset (`docs/fleet.md`).
+    """Run a task on many files, and write the results as a dataset (`docs/fleet.md`).
 
     Args:
         work: "show", "check", "digest", "convert" or "sanitize".
@@ -324,7 +324,7 @@ class _Run:
         self.width = 0
 
     def go(self) -> None:
-        """Do all of it; what came back is written whatever happens."""
+        """Run all batches; results are written even if an error ends the run."""
         self.client.register_plugin(self.plugin)
         try:
             self._fill()

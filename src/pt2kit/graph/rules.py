@@ -10,7 +10,7 @@ LIMIT_RULE: Final = "G11"
 
 
 def raise_problem(problem: Problem) -> NoReturn:
-    """Turn a finding into the exception that stands for it.
+    """Turn a finding into its exception.
 
     Raises:
         LimitError: the finding is about a limit (G11).

@@ -75,7 +75,7 @@ class Scan:
         self._subgraphs: dict[str, tuple[schema.Graph, str]] = {}
 
     def run(self) -> Iterator[Problem]:
-        """Iterate what is wrong: the value tables first, then in the order of the graph, then what is left over."""
+        """Yield problems: of the value tables, then in the order of the graph, then of leftovers."""
         graph = self.graph
         yield from table_problems(graph, self.where)
         for position, argument in enumerate(graph.inputs):
@@ -219,7 +219,7 @@ def _definers(graph: schema.Graph) -> dict[str, int]:
 
 
 def single_tensor_problems(node: schema.Node, where: str) -> Iterator[Problem]:
-    """Iterate what is wrong with the outputs of a node whose `is_hop_single_tensor_return` is true (G13).
+    """Yield problems of the outputs of a node whose `is_hop_single_tensor_return` is true (G13).
 
     Args:
         node: the node.

@@ -29,7 +29,7 @@ Source = schema.ExportedProgram | schema.GraphModule | schema.Graph
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A graph and where it stands.
+    """A graph and its location in the program.
 
     Args:
         graph: the graph; shared, not copied.
@@ -45,7 +45,7 @@ class Scope:
 
 
 class Step(NamedTuple):
-    """A node and where it stands: its graph and its number in it, from 0."""
+    """A node and its location: its graph, and its number in it from 0."""
 
     scope: Scope
     number: int
@@ -123,7 +123,7 @@ def walk(source: Source, where: str = "") -> Iterator[Step]:
 
 
 def carried(step: Step) -> Iterator[Scope]:
-    """Iterate the subgraphs that one node carries, not the ones inside them, at whatever depth it stands.
+    """Yield the subgraphs of one node, but not those inside them.
 
     Raises:
         LimitError: dicts of arguments nest too deep (G11).
@@ -136,7 +136,7 @@ def carried(step: Step) -> Iterator[Scope]:
 
 
 def check_depth(scope: Scope) -> Scope:
-    """Return a graph that stands within `MAX_SUBGRAPH_DEPTH`.
+    """Return a graph if its depth is within `MAX_SUBGRAPH_DEPTH`.
 
     Raises:
         LimitError: it stands deeper (G11).

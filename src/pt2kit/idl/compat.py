@@ -295,7 +295,7 @@ class Verdict:
 
     @property
     def agrees(self) -> bool:
-        """Return whether the number is raised as demanded, no less and no more; True if there are no two numbers."""
+        """Return whether the number was increased exactly as demanded; True if there are no two numbers."""
         return self.chosen in (None, self.demanded)
 
     @property

@@ -33,7 +33,7 @@ class Pt2Scan(ScanBase):  # type: ignore[misc]
         return "pt2kit.integrations.modelscan.Pt2Scan"
 
     def scan(self, model: Any) -> Any:
-        """Scan one file; None where it is none of ours.
+        """Scan one file; return None if it is no `.pt2` file.
 
         Args:
             model: modelscan's: a source and a stream. Records of an archive, which it goes through as well, are passed

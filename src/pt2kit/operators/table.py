@@ -115,7 +115,7 @@ def infer(target: str, arguments: Mapping[str, Any], *, is_strict: bool = False)
 
 
 def describe(name: str, release: str = "") -> dict[str, Any]:
-    """Return what is known of one operator overload, as plain data with stable keys.
+    """Return the facts about one operator overload, as plain data with stable keys.
 
     Args:
         name: "aten.permute.default"; with or without "torch.ops.".

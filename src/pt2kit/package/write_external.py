@@ -92,7 +92,7 @@ def raw_weights(package: Package) -> dict[str, list[tuple[str, TensorView]]]:
 
 
 def plan(package: Package) -> list[Outside]:
-    """Return what goes into files, in the order of the configs.
+    """Return the records to write to external files, in the order of the configs.
 
     Raises: as `raw_weights`.
     """

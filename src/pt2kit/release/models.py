@@ -234,7 +234,7 @@ class Model:
 
     @property
     def stored_model(self) -> StoredModel | None:
-        """Return the container that it is in."""
+        """Return the container of schema 8.6 that the program is in."""
         return self.package.stored[self.name].model
 
     @property

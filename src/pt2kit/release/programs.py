@@ -134,7 +134,7 @@ def _numbered(numbers: AddressNumbers, node: Any, _: Path) -> Any:
 def lower_tree(
     tree: dict[str, Any], version: str, where: str, side_inputs: SideInputs | None = None, release: str = ""
 ) -> tuple[Downgraded, list[Note]]:
-    """Bring the tree of a current program to another version; notes have their places with the record.
+    """Downgrade the tree of a current program to another version; notes have places with the record.
 
     Raises:
         Pt2Error: as `try_to_lower`.

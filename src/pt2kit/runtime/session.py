@@ -474,7 +474,7 @@ def _write_npy(outputs: Sequence[Any], target: Path) -> list[str]:
 
 
 def output_row(value: Any) -> dict[str, Any]:
-    """Return what a script wants to know of an output: element type and sizes, or the value of a number."""
+    """Return the description of an output for scripts: element type and sizes, or the value of a number."""
     if not isinstance(value, np.ndarray):
         return {"value": value}
     return {"dtype": value.dtype.name, "sizes": list(value.shape)}

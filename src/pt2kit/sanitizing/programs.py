@@ -147,7 +147,7 @@ def _names_a_class(context: str) -> bool:
 
 
 def find_unknown(package: Package, model: str) -> Iterator[Problem]:
-    """Yield this build's unknown keys: nobody can tell whether they are data.
+    """Yield keys that this build does not know: they may not be data.
 
     Raises:
         Pt2Error: a record cannot be read.
@@ -160,7 +160,7 @@ def find_unknown(package: Package, model: str) -> Iterator[Problem]:
 
 
 def find_container(stored: StoredProgram, model: str) -> Iterator[Problem]:
-    """Yield the contents of a program's container that a program alone cannot have: they would be lost."""
+    """Yield the contents of a program's container that would be lost, because a program alone has no place for them."""
     if stored.model is None:
         return
     for what, entries in (("delegates", stored.model.delegates), ("a map of devices", stored.model.devices)):

@@ -84,7 +84,7 @@ def _digests_after(
 def prove(
     result: Package, source: Package, plan: Plan, before: Mapping[str, Mapping[str, str]], progress: Progress
 ) -> dict[str, dict[str, str]]:
-    """Check that a package that was written is what its plan says.
+    """Check that a written package is the one that was planned.
 
     Args:
         result: what was written, opened again.
@@ -234,7 +234,7 @@ def execute(
     progress: Progress = no_progress,
     run: bool = False,
 ) -> Sanitized:
-    """Write what a plan without problems says, and prove it.
+    """Carry out a plan without problems, and prove the result.
 
     Raises:
         UnsupportedError: the new file would mean something else; nothing was written.

@@ -447,7 +447,7 @@ class InputSpec(Union, frozen=True):
 
 
 class UserOutputSpec(Object, frozen=True):
-    """A graph output that the caller gets."""
+    """A graph output that is returned to the caller."""
 
     arg: Annotated[Argument, wire(10, since="2")]
 

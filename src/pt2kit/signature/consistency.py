@@ -231,7 +231,7 @@ def _target_problems(inputs: Mapping[int, InputSpec], graph: schema.Graph, place
 
 
 def targets_below(names: Iterable[str], targets: Iterable[str]) -> dict[str, str]:
-    """Return those of some names that targets lie below ("a" of "a.b") -> the first of these in order.
+    """Map each name that is a prefix of targets ("a" of "a.b") to the first of these.
 
     Cost: that of sorting the targets; targets below a name follow it directly.
     """

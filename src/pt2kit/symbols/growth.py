@@ -58,12 +58,12 @@ class Part(NamedTuple):
 
 
 def constant(value: int) -> Part:
-    """Return what is known of a whole number that is written down."""
+    """Return the facts about a literal integer."""
     return Part(max(1, value.bit_length()), False, value)
 
 
 def grown(function: str, args: Sequence[Part]) -> Part | str:
-    """Return what is known of a result, or, for one that may take minutes to compute, what was expected instead.
+    """Return the facts about a result, or, if it may take minutes to compute, what was expected instead.
 
     Args:
         function: the name in `symbols.functions`.

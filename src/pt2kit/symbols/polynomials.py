@@ -220,7 +220,7 @@ def symbol(name: str | Symbol, low: End = 0, high: End = math.inf, hint: int | N
 
 
 def unknown(low: End = 0, high: End = math.inf, hint: int | None = None) -> Polynomial:
-    """Return a size that nothing is known of but its range; it is the same as itself alone."""
+    """Return an unknown size with a range; it equals only itself."""
     return Polynomial({(Atom(None, low, high, hint),): 1})
 
 

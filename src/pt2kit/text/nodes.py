@@ -24,7 +24,7 @@ from pt2kit.treespec.callsig import show_name
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A node, or a graph input, and where it stands.
+    """A node, or a graph input, and its location.
 
     Args:
         path: names that lead to it from the root.
@@ -53,7 +53,7 @@ def entries(source: Source) -> Iterator[Found]:
 
 
 def find(program: ExportedProgram, name: str) -> list[Found]:
-    """Find what a name stands for: what has it as its path, or else every node and input that has it in its graph."""
+    """Find the node or input of a path, or every node and input of a name."""
     matches = [
         entry
         for entry in entries(program)

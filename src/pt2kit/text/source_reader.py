@@ -65,7 +65,7 @@ def parse(text: str, where: str = "text") -> schema.ExportedProgram:
 
 
 def read(text: str, where: str = "text") -> Parsed:
-    """Read a program from its text form, as `parse` does, and remember where its parts are.
+    """Read a program from its text form, as `parse` does, with the positions of its parts.
 
     Raises:
         SchemaError: as `parse`.

@@ -136,14 +136,14 @@ class Tokens:
         return True
 
     def word(self, word: str) -> None:
-        """Pass a word or sign that has to come."""
+        """Consume an expected word or sign."""
         if not self.take(word):
             self.fail(repr(word))
 
     sign = word
 
     def next(self, kind: str) -> str:
-        """Pass a token of some kind, and give it."""
+        """Consume a token of some kind, and return it."""
         if self.kinds[self.at] != kind:
             self.fail({"end": "the end of the text", "value": "the name of a value, %x"}.get(kind, f"a {kind}"))
         self.at += 1

@@ -284,7 +284,7 @@ _MESSAGES: Final[Mapping[Cause, str]] = MappingProxyType(
 
 
 def check_tree(tree: Any, version: str, where: str, *, root: str = "ExportedProgram") -> None:
-    """Refuse a tree that does not fit the table of its version. Keys that the table does not know are let pass.
+    """Refuse a tree that does not fit the table of its version; unknown keys are accepted.
 
     Args:
         tree: in canonical form; not changed.

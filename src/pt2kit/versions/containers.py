@@ -59,7 +59,7 @@ _DTYPES: Final[Mapping[int, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model with several programs, raised to the current version.
+    """A model with several programs, upgraded to the current version.
 
     Args:
         name: of the model; "" for a bare `Program`.
@@ -88,7 +88,7 @@ def container_of(raw: Any) -> Literal["Model", "Program"] | None:
 
 
 def read_model(raw: Any, where: str) -> Model:
-    """Read a container, and raise every program in it to the current version.
+    """Read a container, and upgrade every program in it to the current version.
 
     Args:
         raw: the record, as `codec.parse(data, where, bare_literals=True)` gives it.

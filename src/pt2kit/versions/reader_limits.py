@@ -46,7 +46,7 @@ _NAMES: Final = re.compile(r"[A-Za-z_]\w*")
 
 
 def make_readable(tree: Tree, version: str, log: ConversionLog) -> Tree:
-    """Note what the release of a version does not read, and drop what says nothing of what a program computes.
+    """Note what the release of a version does not read, and drop what does not affect results.
 
     Args:
         tree: a program of that version; not changed.

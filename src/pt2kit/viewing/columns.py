@@ -131,7 +131,7 @@ class Weights(Columns):
 
 @dataclass(slots=True)
 class Pairs(Columns):
-    """Two columns: what goes from one thing to another."""
+    """Two columns: the start and the end of each connection."""
 
     source: list[int] = field(default_factory=list)
     target: list[int] = field(default_factory=list)

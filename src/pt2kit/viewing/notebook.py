@@ -29,7 +29,7 @@ MAX_LINES: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A page that stands alone.
+    """A page in one file, without a server.
 
     Args:
         page: the page.

@@ -383,7 +383,7 @@ def _protocols(fs: Any) -> tuple[str, ...]:
 
 
 def guarded(name: str, call: Callable[[], Any]) -> Any:
-    """Call into fsspec; whatever its many back ends raise becomes one error with the cause kept."""
+    """Call fsspec, and turn any error of its back ends into one of ours with its cause."""
     try:
         return call()
     except FileNotFoundError as exc:

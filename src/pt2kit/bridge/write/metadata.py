@@ -18,7 +18,7 @@ from pt2kit.node_metadata.redaction import AddressNumbers
 
 
 class Metadata:
-    """Writes the metadata of nodes, and each distinct stack once: many nodes come from the same module."""
+    """Writer of the metadata of nodes; it formats each distinct stack once."""
 
     def __init__(self) -> None:
         self._stacks: dict[Any, str] = {}
