@@ -67,11 +67,18 @@ def page(rule: str) -> str:
     return "\n".join([*_page(explain(rule)), ""])
 
 
+@cache
+def _title(path: Path) -> str:
+    """Return the title of a page, without what follows a colon."""
+    return path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ").partition(":")[0]
+
+
 def _page(one: Explanation) -> Iterator[str]:
     yield from (f"# {one.rule}: {_escaped(one.text)}", "", GENERATED)
     refuses = "refuses" if one.load_refuses else "accepts"
     chapter = CHAPTERS.get(one.rule[0])
-    where = f"[{chapter}](../format/{chapter})" if chapter else "[sanitize.md](../sanitize.md)"
+    where = f"../format/{chapter}" if chapter else "../sanitize.md"
+    where = f"[{_title(PAGES / where)}]({where})"
     yield f"Severity: {one.severity}. Family {one.rule[0]}: {one.family}, specified in {where}. `pt2kit.load` {refuses}"
     yield from ("a file that breaks this rule.", "")
     if one.details:
