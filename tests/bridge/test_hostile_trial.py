@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 from tests import samples
 from tests.packages import edited, rewritten
 
@@ -76,6 +77,31 @@ def _target(name: str) -> Callable[[Any], None]:
     return change
 
 
+def _calls(target: str, node: int = 0) -> Callable[[Any], None]:
+    return lambda tree: _graph(tree)["nodes"][node].update(target=target)
+
+
+def _by_place(tree: Any) -> None:
+    node = _graph(tree)["nodes"][1]
+    node["target"] = "torch.ops.aten.sum.default"
+    node["inputs"].append({"name": "dtype", "arg": {"as_scalar_type": 7}, "kind": 1})
+
+
+def _sampled(tree: Any) -> None:
+    """The kernel has no such mode: what it returns was never written to."""
+    node = _graph(tree)["nodes"][1]
+    source = node["inputs"][0]["arg"]
+    node["target"] = "torch.ops.aten.grid_sampler_2d.default"
+    numbers = {"interpolation_mode": {"as_int": 0}, "padding_mode": {"as_int": 7}, "align_corners": {"as_bool": False}}
+    arguments = {"input": source, "grid": source, **numbers}
+    node["inputs"] = [{"name": name, "arg": value, "kind": 1} for name, value in arguments.items()]
+
+
+def _beyond_all_memory(tree: Any) -> None:
+    sizes, strides = [{"as_int": 2}, {"as_int": 16}], [{"as_int": 1 << 40}, {"as_int": 1}]
+    _graph(tree)["tensor_values"]["relu"].update(sizes=sizes, strides=strides)
+
+
 PRODUCT = ", ".join(f"Add({SYMBOL}, Integer({n}))" for n in range(59))
 FILES: list[tuple[Any, Callable[[Any], None], str]] = [
     (BENIGN, _number, "T5"),
@@ -97,6 +123,13 @@ FILES: list[tuple[Any, Callable[[Any], None], str]] = [
     (DYNAMIC, _target("a.w\x85"), "S10"),
     (DYNAMIC, _target("a.\ufb01"), "S10"),
     (DYNAMIC, _target("a" + ".b" * 3000), "S10"),
+    (DYNAMIC, _calls("torch.sym_float", node=1), "T5"),
+    (DYNAMIC, _calls("_operator.getitem"), "X7"),
+    (DYNAMIC, _by_place, "T10"),
+    (DYNAMIC, _beyond_all_memory, "G17"),
+    (DYNAMIC, _sampled, "X10"),
+    (COND, _calls("torch.ops.higher_order.with_effects"), "T7"),
+    (COND, _calls("torch.ops.higher_order.auto_functionalized"), "T7"),
 ]
 
 
@@ -154,3 +187,31 @@ def test_costs_of_sizes_beyond_all_floats() -> None:
     """A bound that no float can be becomes infinite."""
     assert polynomials.bounds(polynomials.symbol("n", 0, math.inf) * 10**400) == (0, math.inf)
     assert polynomials.bounds(polynomials.symbol("n", 0, 10**400) * polynomials.symbol("m", 2, 3))[1] == math.inf
+
+
+def test_both_names_of_the_square_root() -> None:
+    """`torch.sym_sqrt` is the public name of `torch._sym_sqrt`: both are read and called."""
+    for target in ("torch.sym_sqrt", "torch._sym_sqrt"):
+        module = pt2kit.load_module(edited(DYNAMIC, _with_root(target)))
+        assert module(torch.ones(9, 8)) == 3.0
+
+
+def _with_root(target: str) -> Callable[[Any], None]:
+    """Return a change: the program returns the square root of its symbolic size."""
+
+    def change(tree: Any) -> None:
+        graph, signature = _graph(tree), tree["graph_module"]["signature"]
+        size, root = {"as_sym_int": {"as_name": "size"}}, {"as_sym_float": {"as_name": "root"}}
+        x, first = {"as_tensor": {"name": "x"}}, {"as_int": 0}
+        inputs = [{"name": "self", "arg": x, "kind": 1}, {"name": "dim", "arg": first, "kind": 1}]
+        graph["nodes"] = [
+            {"target": "torch.ops.aten.sym_size.int", "inputs": inputs, "outputs": [size], "metadata": {}},
+            {"target": target, "inputs": [{"name": "", "arg": size}], "outputs": [root], "metadata": {}},
+        ]
+        graph["sym_int_values"] = {"size": {"as_expr": {"expr_str": SYMBOL, "hint": {"as_int": 5}}}}
+        text = f"Function('OpaqueUnaryFn_sqrt')({SYMBOL})"
+        graph["sym_float_values"] = {"root": {"as_expr": {"expr_str": text, "hint": None}}}
+        graph["outputs"] = [root]
+        signature["output_specs"] = [{"user_output": {"arg": root}}]
+
+    return change

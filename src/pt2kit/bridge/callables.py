@@ -23,7 +23,7 @@ _MODULES = {"_operator": operator, "builtins": builtins, "math": math, "torch": 
 
 SYMBOLIC_FUNCTIONS: frozenset[Callable[..., Any]] = frozenset(
     vars(_MODULES[module])[name]
-    for module, name in (target.rsplit(".", 1) for target, row in TARGETS.items() if row.function)
+    for module, name in (target.rsplit(".", 1) for target in TARGETS)
     if not name.startswith("_") and name in vars(_MODULES[module])
 )
 """Functions over symbolic numbers that export puts into a graph, but for private ones.

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import inspect
 import keyword
 import re
 import sys
@@ -141,7 +140,6 @@ class Operator:
         required: names of the parameters without default.
         returns: the kind of each result ("Tensor", "List[Tensor]", …); empty for kinds without a schema.
         schema: `torch.FunctionSchema`; None for kinds without one.
-        counts: minimum and maximum number of arguments of a function over numbers.
         result_arms: the arms of `schema.Argument` that each result accepts; None if it accepts every arm.
     """
 
@@ -152,7 +150,6 @@ class Operator:
     required: frozenset[str] = frozenset()
     returns: tuple[str, ...] = ()
     schema: Any = None
-    counts: tuple[int, int] = (0, 0)
     result_arms: tuple[frozenset[str] | None, ...] = ()
 
 
@@ -200,7 +197,7 @@ def resolve(text: str, where: str = "", trust: Set[str] = frozenset()) -> Operat
     """
     place = where or "target"
     if text in SYMBOLIC:
-        return Operator(text, SYMBOLIC[text], "symbolic", counts=_counts(SYMBOLIC[text]))
+        return Operator(text, SYMBOLIC[text], "symbolic")
     if text in FUNCTIONS:
         function = find_function(text)
         return None if function is None else Operator(text, function, "function")
@@ -235,13 +232,6 @@ def _named(text: str, place: str) -> Operator | None:
     if not callable(target):
         raise OperatorError(f"{place}: expected {text[:80]!r} to be a function, got a {type(target).__name__}")
     return Operator(text, target, "function")
-
-
-def _counts(function: Callable[..., Any]) -> tuple[int, int]:
-    """Return the minimum and maximum number of positional arguments of a function."""
-    parameters = inspect.signature(function).parameters.values()
-    required = sum(parameter.default is inspect.Parameter.empty for parameter in parameters)
-    return required, len(parameters)
 
 
 def _dispatched(text: str, match: re.Match[str], place: str, trust: Set[str]) -> Operator | None:

@@ -320,7 +320,8 @@ NUMBER_FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
     {
         target: vars(torch)[name]
         for target in TARGETS
-        if target.startswith("torch._sym_") and (name := target.removeprefix("torch.")) in vars(torch)
+        if target.startswith(("torch._sym_", "torch.sym_sqrt"))
+        and (name := target.removeprefix("torch.")) in vars(torch)
     }
 )
 """Target -> function over numbers."""

@@ -6,7 +6,8 @@ which results are those of the call. Values are counted, lists of them entry by 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -48,16 +49,34 @@ def higher_order_problems(context: ProgramContext) -> Iterator[Problem]:
         if name is not None:
             if (convention := HIGHER_ORDER.get(name)) is not None and convention.runs is not OPAQUE:
                 yield from _check(step, convention)
-            elif name == "out_dtype" and [n.arg.type for n in step.node.inputs[:2]] != [
-                "as_operator",
-                "as_scalar_type",
-            ]:
-                message = "expected an operator and an element type as the first arguments of out_dtype, got others"
-                yield Problem(f"{step.where}.inputs", "T7", message)
+            elif (problem := _leading(step, name)) is not None:
+                yield problem
             elif name == "auto_functionalized_v2":
                 yield from _bases(step)
             if name in RETURNS_SINGLE and _contradicts(step.node, RETURNS_SINGLE[name]):
                 yield _other_return(step, RETURNS_SINGLE[name])
+
+
+_LEADING: Final[Mapping[str, tuple[str | None, ...]]] = MappingProxyType(
+    {
+        "auto_functionalized": ("as_operator",),
+        "auto_functionalized_v2": ("as_operator",),
+        "out_dtype": ("as_operator", "as_scalar_type"),
+        "with_effects": (None, "as_operator"),
+    }
+)
+"""Operator that calls another one -> the arms of its first arguments; None for any."""
+
+
+def _leading(step: Step, name: str) -> Problem | None:
+    """Return what is wrong with the first arguments of an operator that calls another one."""
+    arms = [named.arg.type for named in step.node.inputs]
+    for position, arm in enumerate(_LEADING.get(name, ())):
+        got = arms[position] if position < len(arms) else "none"
+        if arm is not None and got != arm:
+            message = f"expected {arm} as argument {position} of {name}, got {got}"
+            return Problem(f"{step.where}.inputs", "T7", message)
+    return None
 
 
 def _check(step: Step, convention: Calls) -> Iterator[Problem]:

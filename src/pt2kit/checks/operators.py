@@ -131,31 +131,41 @@ def _call(context: ProgramContext, step: Step) -> Iterator[Problem]:
             yield from _dialect(context, step, operator)
         elif operator is None and not is_higher_order:
             yield from _ints(step)
-    elif node.target in TARGETS:
-        yield from _numbers(step, TARGETS[node.target])
+    else:
+        yield from function_problems(node, step.where)
+
+
+def function_problems(node: schema.Node, where: str) -> Iterator[Problem]:
+    """Iterate what is wrong with a call of a function that is no operator: over numbers, or one of export's own.
+
+    Args:
+        node: a node; of one that calls something else, nothing is wrong.
+        where: its place.
+    """
+    if node.target in TARGETS:
+        yield from _numbers(node, where, TARGETS[node.target])
     elif node.target in FUNCTIONS:
         for position, (named, kind) in enumerate(zip(node.inputs, FUNCTIONS[node.target].kinds, strict=False)):
             if (arm := named.arg.type) not in (arms := _ARMS_OF_KINDS[kind]):
                 message = f"expected {' or '.join(arms)} as argument {position} of {node.target}, got {arm}"
-                yield Problem(f"{step.where}.inputs[{position}].arg", "T5", message)
+                yield Problem(f"{where}.inputs[{position}].arg", "T5", message)
 
 
-def _numbers(step: Step, function: Target) -> Iterator[Problem]:
+def _numbers(node: schema.Node, where: str, function: Target) -> Iterator[Problem]:
     """Check a call of a function over numbers: the number of arguments, and that they are numbers."""
-    node = step.node
     least, most = function.least, function.most
     if not least <= len(node.inputs) <= most:
         expected = str(least) if least == most else f"{least} to {most}"
         message = f"expected {expected} arguments of {node.target}, got {len(node.inputs)}"
-        yield Problem(f"{step.where}.inputs", "T4", message)
+        yield Problem(f"{where}.inputs", "T4", message)
     for position, named in enumerate(node.inputs):
         if (arm := named.arg.type) not in NUMBER_ARMS and not (function.is_of_list and arm in LISTS):
             message = f"expected a number as argument {position} of {node.target}, got {arm}"
-            yield Problem(f"{step.where}.inputs[{position}].arg", "T5", message)
+            yield Problem(f"{where}.inputs[{position}].arg", "T5", message)
     if [output.type in RESULT_ARMS for output in node.outputs] != [True]:
         got = ", ".join(output.type for output in node.outputs) or "none"
         message = f"expected one result of {node.target}, a symbolic number, got {got}"
-        yield Problem(f"{step.where}.outputs", "T6", message)
+        yield Problem(f"{where}.outputs", "T6", message)
 
 
 def _arguments(context: ProgramContext, step: Step, found: Operator) -> Iterator[Problem]:

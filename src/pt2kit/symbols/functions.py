@@ -102,7 +102,7 @@ class Target(NamedTuple):
     """A function over numbers that nodes call.
 
     Args:
-        function: the function of expressions that computes its result, or at least as large a one; "" if there is none.
+        function: the function of expressions that computes its result, or at least as large a one.
         least, most: how many arguments a node passes.
         is_of_list: whether an argument may be a list of numbers.
     """
@@ -143,7 +143,6 @@ def _targets() -> Mapping[str, Target]:
     }
     table = {
         "torch.sym_sum": Target("Add", 1, 1, is_of_list=True),
-        "_operator.getitem": Target("", 2, 2, is_of_list=True),
         "builtins.round": Target("RoundDecimal", 1, 2),
     }
     for name, targets in rows.items():

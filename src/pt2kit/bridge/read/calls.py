@@ -17,6 +17,7 @@ from pt2kit import schema
 from pt2kit.bridge.operators import DTYPES, LAYOUTS, MEMORY_FORMATS, Operator, Parameter
 from pt2kit.bridge.read.names import check_variable
 from pt2kit.bridge.read.tensors import Devices
+from pt2kit.checks.operators import function_problems
 from pt2kit.errors import GraphError, LimitError, OperatorError, Pt2Error, UnsupportedError
 from pt2kit.graph.argument_values import MAX_ARGUMENT_DEPTH
 from pt2kit.schema import ArgumentKind
@@ -227,12 +228,10 @@ def read_call(node: schema.Node, operator: Operator, scope: Values) -> tuple[tup
         args, kwargs = _by_schema(node.inputs, operator, scope)
         _check_outputs(node.outputs, operator, scope)
         return args, kwargs
+    for problem in function_problems(node, scope.place):
+        raise OperatorError(f"{scope.place}: {problem.message}", rule=problem.rule)
     if operator.kind == "symbolic":
-        args = tuple(_untyped(node.inputs, scope))  # All by place, regardless of their names.
-        least, most = operator.counts
-        if not least <= len(args) <= most:
-            raise OperatorError(f"{scope.place}: expected {least} to {most} arguments, got {len(args)}")
-        return args, {}
+        return tuple(_untyped(node.inputs, scope)), {}  # All by place, regardless of their names.
     return _without_schema(node.inputs, scope)
 
 
@@ -260,8 +259,12 @@ def _by_schema(
         by_place = parameter.reserved or kind is _POSITIONAL
         if not by_place and kind is not _KEYWORD:
             by_place = parameter.required and not parameter.keyword_only
-        if by_place and len(args) == parameter.index and not kwargs:
+        if by_place and len(args) == parameter.index and not kwargs and not parameter.keyword_only:
             args.append(value)
+        elif by_place and parameter.keyword_only:
+            raise OperatorError(
+                f"{scope.place}: argument {named.name!r}: expected it by name, got it by place", rule="T10"
+            )
         elif by_place:
             raise OperatorError(f"{scope.place}: argument {named.name!r}: expected the arguments before it by place")
         else:
