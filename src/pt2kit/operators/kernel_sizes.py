@@ -189,7 +189,7 @@ def pool_gradient(count: int) -> Rule:
     return rule
 
 
-def _grid(count: int) -> Rule:
+def grid(count: int) -> Rule:
     """Return a rule for backward kernels of grid sampling: a gradient for each point, in the channels of the input."""
 
     def rule(call: Call) -> Iterator[Demand]:
@@ -405,8 +405,6 @@ SIZES: Final[Mapping[str, Rule]] = MappingProxyType(
         "half": together(_dimensions, _half),
         "grad like output": alike("output", "grad", "grad_output"),
         "pairs": _pairs,
-        "grid 2d": _grid(2),
-        "grid 3d": _grid(3),
         "distances": _distances,
         "few": _few,
         "fused": _fused,

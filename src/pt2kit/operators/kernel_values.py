@@ -21,9 +21,10 @@ from pt2kit.operators.demands import (
     fit,
     product,
     rising,
+    together,
     within,
 )
-from pt2kit.operators.kernel_sizes import alike, pool_gradient
+from pt2kit.operators.kernel_sizes import alike, grid, pool_gradient
 from pt2kit.operators.recurrent import sequences
 
 MAX_REPEATS: Final = 1 << 40
@@ -433,6 +434,13 @@ def _finite(call: Call) -> Iterator[Demand]:
         yield Demand((values - values == 0).all(), "self", "finite numbers")
 
 
+def _modes(call: Call) -> Iterator[Demand]:
+    """Require modes of sampling that the kernel has: for others its result is memory that nothing was written to."""
+    for name in ("interpolation_mode", "padding_mode"):
+        mode = call.get(name)
+        yield Demand(mode is None or (mode >= 0 and mode <= 2), name, "0, 1 or 2")
+
+
 VALUES: Final[Mapping[str, Rule]] = MappingProxyType(
     {
         "pooled 2d": _pooled(2),
@@ -457,6 +465,9 @@ VALUES: Final[Mapping[str, Rule]] = MappingProxyType(
         "quotient": _quotient,
         "multiples": _multiples,
         "finite": _finite,
+        "modes": _modes,
+        "grid 2d gradient": together(_modes, grid(2)),
+        "grid 3d gradient": together(_modes, grid(3)),
         "nothing": _saved(),
     }
 )
