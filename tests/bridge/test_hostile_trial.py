@@ -125,6 +125,7 @@ FILES: list[tuple[Any, Callable[[Any], None], str]] = [
     (DYNAMIC, _target("a" + ".b" * 3000), "S10"),
     (DYNAMIC, _calls("torch.sym_float", node=1), "T5"),
     (DYNAMIC, _calls("_operator.getitem"), "X7"),
+    (DYNAMIC, _calls("torch.ops.aten.relu", node=1), "X7"),
     (DYNAMIC, _by_place, "T10"),
     (DYNAMIC, _beyond_all_memory, "G17"),
     (DYNAMIC, _sampled, "X10"),

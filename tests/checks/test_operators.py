@@ -85,7 +85,7 @@ def test_namespaces_are_told_once() -> None:
     """Operators of libraries are not checked; that is said once for each namespace, with the number of calls."""
 
     def change(found: list[Any]) -> None:
-        for number, target in enumerate(("mine.a.default", "mine.b.default", "yours.c")):
+        for number, target in enumerate(("mine.a.default", "mine.b.default", "yours.c.default")):
             found[number]["target"] = f"torch.ops.{target}"
 
     messages = [problem.message for problem in found(nodes(MLP, change).data)]

@@ -29,7 +29,7 @@ _INPUTS: Final = ("user_input", "constant_input")
 _OUTPUTS: Final = ("user_output", "loss_output")
 _Fields = Mapping[str, Sequence[str]]
 
-_DISPATCHER: Final = re.compile(r"torch\.ops\.\w+(\.\w+){0,2}")
+_DISPATCHER: Final = re.compile(r"torch\.ops\.(higher_order|\w+\.\w+)\.\w+")
 HIGHER_ORDER: Final = "torch.ops.higher_order."
 _DEFINED: Final = "torch._higher_order_ops."
 
