@@ -235,6 +235,14 @@ TENSOR = {
     "kind": "tensor",
     "attributes": [],
 }
+SPARSE = {
+    **{key: TENSOR[key] for key in ("requires_grad", "kind", "attributes")},
+    "layout": "sparse_coo",
+    "indices": [None],
+    "values": None,
+    "sizes": [],
+    "is_coalesced": None,
+}
 MARK: dict[str, Any] = {"class": "torch._dynamo.decorators._DimRange", "args": [], "state": None, "built": False}
 BAD = [
     ({}, "values: expected a list, got a dict"),
@@ -248,7 +256,7 @@ BAD = [
     ([{"list": [1.5]}], "expected an object with one key"),
     ([{"list": [{"float": 1}]}], "expected a number with a fraction"),
     ([{"list": [{"float": "nan"}]}], "expected a number with a fraction"),
-    ([{"list": [{"complex": [1.0]}]}], "expected two floats"),
+    ([{"list": [{"complex": [1.0]}]}], "expected 2 arguments"),
     ([{"list": [{"bytes": "0g"}]}], "expected bytes as hexadecimal digits"),
     ([{"list": [{"os.system": "true"}]}], "expected a kind of value, got 'os.system'"),
     ([{"list": [{"dtype": "float33"}]}], "expected a name that torch has"),
@@ -263,7 +271,7 @@ BAD = [
     ([{"dict": [[1, 2], [1, 3]]}], "expected each key once"),
     ([{"list": []}, {"dict": [[{"ref": 0}, 1]]}], "expected a plain hashable value"),
     ([{"defaultdict": {"factory": "os.getcwd", "items": []}}], "expected a factory of"),
-    ([{"deque": {"items": [1, 2], "maxlen": 1}}], "expected at most 1 items"),
+    ([{"deque": {"items": [1, 2], "maxlen": 1}}], "expected at most maxlen"),
     ([{"named_tuple": {"class_name": "", "values": []}}], "expected a name of at most"),
     ([{"ordered_dict": {"items": []}}], "expected an object with the key attributes"),
     ([{"ordered_dict": {"items": [], "attributes": [[1, 2]]}}], "expected attribute names"),
@@ -278,10 +286,8 @@ BAD = [
     ([{"tensor": {**TENSOR, "requires_grad": 1}}], "expected True or False"),
     ([{"tensor": {**TENSOR, "attributes": [[1, 2]]}}], "expected attribute names"),
     ([{"tensor": []}], "expected an object with the key"),
-    (
-        [{"sparse_tensor": {"layout": "sparse_coo", "indices": [], "values": 1, "sizes": [], "is_coalesced": None}}],
-        "arguments",
-    ),
+    ([{"sparse_tensor": {**SPARSE, "indices": []}}], "arguments"),
+    ([{"sparse_tensor": {**SPARSE, "values": 1}}], "expected a dense tensor"),
     ([{"meta_tensor": {"dtype": "x", "sizes": [], "strides": []}}], "expected an element type"),
 ]
 

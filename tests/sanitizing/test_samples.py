@@ -15,7 +15,7 @@ from tests.pickles import pickle_forge as forge
 from tests.sanitizing.files import sanitized
 
 import pt2kit
-from pt2kit.errors import JsonError, PayloadError, Pt2Error, UnsupportedError
+from pt2kit.errors import JsonError, PayloadError, Pt2Error, SchemaError, UnsupportedError
 from pt2kit.package import record_names as names
 from pt2kit.tensors import TensorView
 from pt2kit.treespec import Node
@@ -146,10 +146,13 @@ LIES: list[tuple[Any, str]] = [
     (b"[", "not JSON"),
     (b"[]", "format: expected 'pt2kit sample inputs 1', got a list"),
     (b'{"format":"pt2kit sample inputs 2"}', "got the string"),
-    (b'{"format":"pt2kit sample inputs 1"}', "expected the keys format, storages, values"),
-    (b'{"format":"pt2kit sample inputs 1","storages":1,"values":[],"value":1}', "storages: expected a list"),
-    (b'{"format":"pt2kit sample inputs 1","storages":[],"values":[],"leaves":1}', "leaves: expected a list"),
-    (b'{"format":"pt2kit sample inputs 1","storages":[1],"values":[],"value":1}', r"storages\[0\]: expected path_name"),
+    (b'{"format":"pt2kit sample inputs 1"}', "expected the key storages, got none"),
+    (b'{"format":"pt2kit sample inputs 1","storages":[],"values":[]}', "got both or neither"),
+    (b'{"format":"pt2kit sample inputs 1","storages":[],"values":[],"leaves":[],"value":1}', "got both or neither"),
+    (b'{"format":"pt2kit sample inputs 1","storages":[],"values":[],"value":1,"x":1}', r"leaves, got .*x"),
+    (b'{"format":"pt2kit sample inputs 1","storages":1,"values":[],"value":1}', "storages: expected array"),
+    (b'{"format":"pt2kit sample inputs 1","storages":[],"values":[],"leaves":1}', "leaves: expected array"),
+    (b'{"format":"pt2kit sample inputs 1","storages":[1],"values":[],"value":1}', r"storages\[0\]: expected object"),
     (b'{"format":"pt2kit sample inputs 1","storages":[],"values":[],"value":1}', r"expected \(args, kwargs\)"),
     (b'{"format":"pt2kit sample inputs 1","storages":[],"values":[],"leaves":[]}', "expected 1 leaves, got 0"),
     (b'{"format":"pt2kit sample inputs 1","storages":[],"values":[],"value":1,"value":2}', "expected each key once"),
@@ -160,7 +163,7 @@ LIES: list[tuple[Any, str]] = [
 def test_indexes_that_lie(content: bytes, text: str) -> None:
     """An index that cannot be one is refused with its record, and what cannot be read cannot be sanitized."""
     data = rewritten_clean({INDEX: content})
-    with pytest.raises((PayloadError, JsonError), match=text) as caught:
+    with pytest.raises((PayloadError, JsonError, SchemaError), match=text) as caught:
         read(data)
     assert str(caught.value).startswith(INDEX)
     with pytest.raises(UnsupportedError, match="X1"):

@@ -16,19 +16,24 @@ A value is null, a truth value, an integer, a text, or an object whose one key i
 tensors are entries of the table, which others refer to by their numbers; an entry refers to earlier ones only, so that
 nothing can contain itself, and what was shared is shared again. The table may be anybody's: each kind is built by the
 function that reads it from a pickle, with all of its checks. `docs/sanitize.md` lists the kinds.
+
+A kind is one row of `_ENTRIES` or `_INLINE`: its parts, and the form that each has in JSON. Writing, reading and
+finding the values inside a value follow the rows.
 """
 
 from __future__ import annotations
 
 import math
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgspec import Struct, structs
+from msgspec import UNSET, Struct, UnsetType, structs
 
 from pt2kit import codec, schema
 from pt2kit.errors import PayloadError, UnsupportedError
@@ -39,7 +44,7 @@ from pt2kit.pickles import builtin_reducers as builtin
 from pt2kit.pickles import tensor_reducers
 from pt2kit.pickles import values as data
 from pt2kit.pickles.allowed_globals import MARKS, name_global
-from pt2kit.pickles.argument_checks import check_bool, check_count
+from pt2kit.pickles.argument_checks import Handler, check_bool, check_count
 from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS, MAX_NAME, Budget, PickleLimits, check_tree, describe
 from pt2kit.pickles.torch_names import ITEM_SIZES, MEMORY_FORMATS
 
@@ -52,7 +57,7 @@ FAKE_TENSOR: Final = "torch._export.serde.serialize._reconstruct_fake_tensor"
 """The function that torch pickles fake tensors by; its arguments are a `TensorMeta` as JSON, and whether it is a
 parameter."""
 
-_FLOATS: Final = MappingProxyType({"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf})
+_NO_NUMBERS: Final = MappingProxyType({"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,25 @@ class PickleFreeInputs:
     leaves: tuple[Any, ...]
     is_flat: bool
     records: tuple[str, ...]
+
+
+class _StorageRow(Struct):
+    """One storage in an index, as a config of weights lists a payload."""
+
+    path_name: str
+    dtype: str
+    nbytes: int
+    device: str
+
+
+class _Index(Struct, omit_defaults=True):
+    """The content of an index: either the one value, or the leaves of the program's tree spec."""
+
+    format: str
+    storages: list[_StorageRow]
+    values: list[Any]
+    leaves: list[Any] | UnsetType = UNSET
+    value: Any = UNSET
 
 
 @dataclass(slots=True)
@@ -100,40 +124,40 @@ class InputValues:
         stack = [(root, False)]
         while stack:
             value, is_expanded = stack.pop()
-            key = _key_of(value)
-            if key not in _KINDS or not _KINDS[key].is_entry or id(value) in self._numbers:
+            kind = _kind_of(value)
+            if kind is None or kind.key not in _ENTRIES or id(value) in self._numbers:
                 continue
             if is_expanded:
-                self.values.append({key: _KINDS[key].write(value, self)})
+                self.values.append({kind.key: self._body(kind, value)})
                 self._numbers[id(value)] = len(self.values) - 1
             else:
-                stack.append((value, True))
-                stack += [(part, False) for part in reversed(_parts(value))]
+                inner = (form.inner(part) for form, part in kind.parts(value))
+                stack += [(value, True), *((part, False) for part in reversed(list(chain.from_iterable(inner))))]
         self.roots.append(self.inline(root))
+
+    def _body(self, kind: _Kind, value: Any) -> Any:
+        """Return the JSON of a value's parts."""
+        written = [form.write(self, part) for form, part in kind.parts(value)]
+        return written[0] if "" in kind.fields else dict(zip(kind.fields, written, strict=True))
 
     def inline(self, value: Any) -> Any:
         """Return a value as it is written inside an entry: itself, an object with one key, or its entry's number."""
         if value is None or type(value) in (bool, int, str):
             return value
-        key = _key_of(value)
-        if key not in _KINDS:
+        if (kind := _kind_of(value)) is None:
             what = f"an object of {value.cls.path}" if isinstance(value, data.Opaque) else f"a {type(value).__name__}"
             if isinstance(value, data.Global):
                 what = f"the global {value.path}"
             raise UnsupportedError(f"{self.where}: expected plain data, got {what[:200]!a}")
-        return {"ref": self._numbers[id(value)]} if _KINDS[key].is_entry else {key: _KINDS[key].write(value, self)}
+        return {"ref": self._numbers[id(value)]} if kind.key in _ENTRIES else {kind.key: self._body(kind, value)}
 
-    def field(self, value: Any) -> Any:
-        """Return a part of a tensor: a storage's number, a list, pairs, or a value."""
-        if isinstance(value, data.PickledStorage):
-            return self.by_storage.setdefault(value, len(self.by_storage))
-        if isinstance(value, Mapping):
-            return self.pairs(value)
-        return [self.inline(item) for item in value] if isinstance(value, tuple) else self.inline(value)
+    def items(self, values: Iterable[Any]) -> list[Any]:
+        """Return the items of a list."""
+        return [self.inline(item) for item in values]
 
     def pairs(self, value: Mapping[Any, Any]) -> list[Any]:
         """Return the pairs of a dict."""
-        return [[self.inline(key), self.inline(item)] for key, item in value.items()]
+        return [self.items(pair) for pair in value.items()]
 
 
 @dataclass(slots=True)
@@ -149,7 +173,7 @@ class _Reader:
     storages: Sequence[data.PickledStorage]
     made: list[Any] = field(default_factory=list)
     path: str = ""
-    """The entry or root that is being read."""
+    """The entry, root or part that is being read."""
 
     def error(self, expected: str, got: Any) -> PayloadError:
         """Return the error for the value in the current place."""
@@ -158,52 +182,66 @@ class _Reader:
     def entry(self, written: Any) -> None:
         """Read the next entry."""
         self.path = f"values[{len(self.made)}]"
-        key, body = self._kind(written, "a container or a tensor", is_entry=True)
-        self.path += f".{key}"
-        self.made.append(_KINDS[key].read(body, self))
+        self.made.append(self._read(written, _ENTRIES, "a container or a tensor"))
 
     def value(self, written: Any) -> Any:
         """Return a value as it is written inside an entry."""
         if written is None or isinstance(written, bool | int | str):
             return written
         if isinstance(written, dict) and list(written) == ["ref"]:
-            if check_count(self.budget, f"{self.path}: ref", written["ref"]) >= len(self.made):
-                expected = f"an entry before this one, below {len(self.made)}"
-                raise self.budget.error(self.path, expected, str(written["ref"]))
-            return self.made[written["ref"]]
-        key, body = self._kind(written, "a kind of value", is_entry=False)
-        return _KINDS[key].read(body, self)
+            return self._numbered(self.made, written["ref"], f"an entry before this one, below {len(self.made)}")
+        return self._read(written, _INLINE, "a kind of value")
 
-    def _kind(self, written: Any, expected: str, *, is_entry: bool) -> tuple[str, Any]:
+    def storage(self, written: Any) -> data.PickledStorage:
+        """Return a storage by its number."""
+        found: data.PickledStorage = self._numbered(self.storages, written, f"one of {len(self.storages)} storages")
+        return found
+
+    def _numbered(self, known: Sequence[Any], number: Any, expected: str) -> Any:
+        if check_count(self.budget, self.path, number) >= len(known):
+            raise self.budget.error(self.path, expected, str(number))
+        return known[number]
+
+    def _read(self, written: Any, kinds: Mapping[str, _Kind], expected: str) -> Any:
+        """Return the value of an object with one key, the name of a kind."""
         if not isinstance(written, dict) or len(written) != 1:
             raise self.error("an object with one key", written)
         [(key, body)] = written.items()
-        if key not in _KINDS or _KINDS[key].is_entry is not is_entry:
+        if key not in kinds:
             raise self.budget.error(self.path, expected, repr(printable(key, 40)))
-        return key, body
+        outer, parts = self.path, []
+        self.path = here = f"{outer}.{key}"
+        for name, form in kinds[key].fields.items():
+            if name and (not isinstance(body, dict) or name not in body):
+                raise self.error(f"an object with the key {name}", body)
+            self.path = f"{here}.{name}" if name else here
+            parts.append(form.read(self, body[name] if name else body))
+            self.path = here
+        made = kinds[key].make(self.budget, here, *parts)
+        self.path = outer
+        return made
 
-    def get(self, body: Any, key: str) -> Any:
-        """Return the value of an object's key, as it is written."""
-        if not isinstance(body, dict) or key not in body:
-            raise self.error(f"an object with the key {key}", body)
-        return body[key]
-
-    def text(self, body: Any, known: Iterable[str] | None = None, expected: str = "a text") -> str:
+    def text(self, body: Any, known: Container[str] | None = None, expected: str = "a text") -> str:
         """Return a text, one of those `known` if any are given."""
         if not isinstance(body, str) or (known is not None and body not in known):
             raise self.error(expected, body)
         return body
 
-    def items(self, body: Any) -> tuple[Any, ...]:
-        """Return the values of a list."""
+    def list(self, body: Any) -> list[Any]:
+        """Return a list as it is written."""
         if not isinstance(body, list):
             raise self.error("a list", body)
         self.budget.spend(64 * len(body))
-        return tuple(map(self.value, body))
+        return body
 
-    def pairs(self, body: Any, into: Any) -> Any:
-        """Fill a dict with pairs; equal keys are refused, as one of the values would be lost."""
-        for pair in body if isinstance(body, list) else self.items(body):
+    def items(self, body: Any) -> tuple[Any, ...]:
+        """Return the values of a list."""
+        return tuple(map(self.value, self.list(body)))
+
+    def pairs(self, body: Any) -> dict[Any, Any]:
+        """Return a dict of pairs; equal keys are refused, as one of the values would be lost."""
+        into: dict[Any, Any] = {}
+        for pair in self.list(body):
             if not isinstance(pair, list) or len(pair) != 2:
                 raise self.error("pairs of key and value", pair)
             key, value = map(self.value, pair)
@@ -213,37 +251,41 @@ class _Reader:
             into[key] = value
         return into
 
-    def field(self, key: str, written: Any) -> Any:
-        """Return a part of a tensor, of the type that its key has."""
-        if key == "storage":
-            if check_count(self.budget, f"{self.path}: storage", written) >= len(self.storages):
-                raise self.error(f"one of {len(self.storages)} storages", written)
-            return self.storages[written]
-        if key == "dtype":
-            return self.text(written, ITEM_SIZES, "an element type")
-        if key == "kind":
-            return self.text(written, _TENSOR_KINDS, f"one of {', '.join(_TENSOR_KINDS)}")
-        if key in ("conj", "neg", "requires_grad"):
-            return check_bool(self.budget, f"{self.path}: {key}", written)
-        if key == "attributes":
-            return self.pairs(written, {})
-        return self.items(written) if key in ("sizes", "strides", "indices") else self.value(written)
+
+class _Form(NamedTuple):
+    """The form of one part of a value in JSON.
+
+    Args:
+        write: (the table so far, the part) -> its JSON.
+        read: (the reader, JSON) -> the part; checked as far as the value's `make` does not check it.
+        inner: the values in the part that may be entries of the table.
+    """
+
+    write: Callable[[InputValues, Any], Any] = lambda to, part: part
+    read: Callable[[_Reader, Any], Any] = lambda at, written: written
+    inner: Callable[[Any], Iterable[Any]] = lambda part: ()
 
 
 class _Kind(NamedTuple):
     """One kind of value, in both directions.
 
     Args:
+        key: its name in JSON.
         cls: the type of such values.
-        write: (value, the table so far) -> the value to write under the kind's key.
-        read: (the written value, the reader) -> the value, every part of it checked.
-        is_entry: whether such values are entries of the table.
+        fields: key of each part -> the part's form; "" for a value of one part, which has no object around it.
+        take: value -> its parts.
+        make: (budget, path, *parts) -> the value, every part of it checked.
     """
 
+    key: str
     cls: type
-    write: Callable[[Any, InputValues], Any]
-    read: Callable[[Any, _Reader], Any]
-    is_entry: bool = False
+    fields: Mapping[str, _Form]
+    take: Callable[[Any], Iterable[Any]]
+    make: Callable[..., Any]
+
+    def parts(self, value: Any) -> Iterable[tuple[_Form, Any]]:
+        """Return the parts of a value, each with its form."""
+        return zip(self.fields.values(), self.take(value), strict=True)
 
 
 def encode_values(values: Sequence[Any], where: str) -> InputValues:
@@ -284,9 +326,7 @@ def decode_values(
         UnsupportedError, LimitError: as `read_payload`.
     """
     reader = _Reader(Budget(where, limits), storages, path="values")
-    if not isinstance(values, list):
-        raise reader.error("a list", values)
-    for entry in values:
+    for entry in reader.list(values):
         reader.entry(entry)
     reader.path = "value"
     read = [reader.value(root) for root in roots]
@@ -304,16 +344,11 @@ def write_index(moved: InputValues, *, is_flat: bool, first: int) -> bytes:
         first: the number of the first storage's record; the others follow.
     """
     rows = [
-        {
-            "path_name": names.samples_storage(first + number).rpartition("/")[2],
-            "dtype": storage.dtype_name,
-            "nbytes": storage.nbytes,
-            "device": storage.device,
-        }
-        for number, storage in enumerate(moved.storages)
+        _StorageRow(names.samples_storage(number).rpartition("/")[2], row.dtype_name, row.nbytes, row.device)
+        for number, row in enumerate(moved.storages, first)
     ]
-    root: dict[str, Any] = {"leaves": moved.roots} if is_flat else {"value": moved.roots[0]}
-    return codec.encode({"format": FORMAT, "storages": rows, "values": moved.values, **root})
+    roots = {"leaves": moved.roots} if is_flat else {"value": moved.roots[0]}
+    return codec.encode(_Index(FORMAT, rows, moved.values, **roots))
 
 
 def read_pickle_free_inputs(layout: Layout, model: str) -> PickleFreeInputs | None:
@@ -321,7 +356,8 @@ def read_pickle_free_inputs(layout: Layout, model: str) -> PickleFreeInputs | No
 
     Raises:
         JsonError: an index that is no JSON.
-        PayloadError: one of another form, a storage without its record, values that contradict their storages.
+        SchemaError: one without the keys of the format.
+        PayloadError: one of another format, a storage without its record, values that contradict their storages.
         ArchiveError, UnsupportedError, LimitError: it cannot be read.
     """
     where = names.samples_index(model)
@@ -332,66 +368,42 @@ def read_pickle_free_inputs(layout: Layout, model: str) -> PickleFreeInputs | No
     if not isinstance(tree, dict) or tree.get("format") != FORMAT:
         got = tree.get("format") if isinstance(tree, dict) else tree
         raise PayloadError(f"{where}: format: expected {FORMAT!r}, got {describe(got)}")
-    is_flat = "leaves" in tree
-    if tree.keys() != {"format", "storages", "values", "leaves" if is_flat else "value"}:
-        raise PayloadError(
-            f"{where}: expected the keys format, storages, values and one of value and leaves, got "
-            f"{', '.join(sorted(map(ascii, tree)))[:200]}"
-        )
-    rows, roots = tree["storages"], tree["leaves"] if is_flat else [tree["value"]]
-    for name, entries in (("storages", rows), ("leaves", roots)):
-        if not isinstance(entries, list):
-            raise PayloadError(f"{where}: {name}: expected a list, got {describe(entries)}")
-    storages = [_storage(row, layout, f"{where}: storages[{number}]") for number, row in enumerate(rows)]
+    decoded = codec.convert(tree, _Index, where)
+    index, is_flat = decoded.value, decoded.value.leaves is not UNSET
+    if decoded.unknown or is_flat is (index.value is not UNSET):
+        got = ", ".join(map(str, decoded.unknown))[:200] or "both or neither"
+        raise PayloadError(f"{where}: expected format, storages, values and one of value and leaves, got {got}")
+    storages = [_storage(row, layout, f"{where}: storages[{number}]") for number, row in enumerate(index.storages)]
     records = dict.fromkeys((where, *(names.SAMPLE_INPUTS + storage.key for storage in storages)))
-    leaves = tuple(decode_values(tree["values"], roots, storages, where))
+    roots = [index.value] if index.leaves is UNSET else index.leaves
+    leaves = tuple(decode_values(index.values, roots, storages, where))
     return PickleFreeInputs(where, leaves, is_flat, tuple(records))
 
 
-def _storage(row: Any, layout: Layout, where: str) -> data.PickledStorage:
-    match row:
-        case {"path_name": str(path_name), "dtype": str(dtype), "nbytes": int(nbytes), "device": str(device)} if (
-            len(row) == 4 and dtype in ITEM_SIZES
-        ):
-            pass
-        case _:
-            raise PayloadError(f"{where}: expected path_name, dtype, nbytes and device, got {describe(row)}")
-    record = names.SAMPLE_INPUTS + path_name
+def _storage(row: _StorageRow, layout: Layout, where: str) -> data.PickledStorage:
+    record = names.SAMPLE_INPUTS + row.path_name
+    if row.dtype not in ITEM_SIZES:
+        raise PayloadError(f"{where}: dtype: expected an element type, got {row.dtype[:80]!a}")
     if not names.is_samples_storage(record):
-        raise PayloadError(f"{where}: path_name: expected a name such as 'tensor_0', got {path_name[:80]!a}")
-    entry = layout.archive.records.get(layout.record(record))
-    if entry is None or entry.size != nbytes:
+        raise PayloadError(f"{where}: path_name: expected a name such as 'tensor_0', got {row.path_name[:80]!a}")
+    full = layout.record(record)
+    entry = layout.archive.records.get(full)
+    if entry is None or entry.size != row.nbytes:
         got = "none of that name" if entry is None else f"{entry.size} bytes"
-        raise PayloadError(f"{where}: expected a record {layout.record(record)} of {nbytes} bytes, got {got}")
-    return data.PickledStorage(path_name, dtype, nbytes, device, partial(layout.archive.read, layout.record(record)))
+        raise PayloadError(f"{where}: expected a record {full} of {row.nbytes} bytes, got {got}")
+    return data.PickledStorage(row.path_name, row.dtype, row.nbytes, row.device, partial(layout.archive.read, full))
 
 
-def _key_of(value: Any) -> str:
-    """Return the key of a value's kind; "" if it has none."""
-    if isinstance(value, data.Opaque) and value.cls.path == FAKE_TENSOR:
-        is_plain = not (value.kwargs or value.items or value.pairs or value.built)
-        return "fake_tensor" if is_plain and [type(arg) for arg in value.args] == [bytes, bool] else ""
-    is_mark = isinstance(value, data.Opaque) and value.cls.path in MARKS
-    if isinstance(value, data.Opaque) and (not is_mark or value.kwargs or value.items or value.pairs):
-        return ""
-    return _KEYS.get(type(value), "")
-
-
-def _parts(value: Any) -> list[Any]:
-    """Return the values in a value that may be entries of the table."""
-    match value:
-        case Mapping():
-            return [*value, *value.values(), *_parts(getattr(value, "attributes", ()))]
-        case set() | frozenset():
-            return _sorted(value)
-        case list() | tuple() | deque():
-            return list(value)
-        case data.Opaque():
-            return [*value.args, value.state]
-        case Struct():
-            fields = [getattr(value, name) for name in value.__struct_fields__]
-            return [part for one in fields for part in (_parts(one) if isinstance(one, tuple | Mapping) else [one])]
-    return []
+def _kind_of(value: Any) -> _Kind | None:
+    """Return the kind of a value; None for an object that is no data."""
+    if not isinstance(value, data.Opaque):
+        return _BY_TYPE.get(type(value))
+    if value.kwargs or value.items or value.pairs:
+        return None
+    if value.cls.path == FAKE_TENSOR:
+        is_fake_tensor = not value.built and [type(arg) for arg in value.args] == [bytes, bool]
+        return _ENTRIES["fake_tensor"] if is_fake_tensor else None
+    return _ENTRIES["mark"] if value.cls.path in MARKS else None
 
 
 def _sorted(items: Iterable[Any]) -> list[Any]:
@@ -411,79 +423,9 @@ def _order(item: Any) -> str:
     return f"{type(item).__name__} {item!r}"
 
 
-def _read_set(body: Any, at: _Reader, make: Callable[..., Any]) -> Any:
-    items = at.items(body)
-    made = make(at.budget, at.path, (items,))
-    if len(made) != len(items):
-        raise at.error("each member once", body)
-    return made
-
-
-def _read_ordered_dict(body: Any, at: _Reader) -> data.PickledDict:
-    made: data.PickledDict = at.pairs(at.get(body, "items"), data.PickledDict())
-    attributes = at.pairs(at.get(body, "attributes"), {})
-    if not all(isinstance(name, str) for name in attributes):
-        raise at.error("attribute names", attributes)
-    if attributes:
-        made.attributes = attributes
-    return made
-
-
-def _write_defaultdict(value: defaultdict[Any, Any], to: InputValues) -> Any:
-    name = next((name for name, made in builtin.FACTORIES.items() if made is value.default_factory), None)
-    if name is None and value.default_factory is not None:
-        raise UnsupportedError(f"{to.where}: expected a defaultdict of {', '.join(builtin.FACTORIES)}, got another")
-    return {"factory": name, "items": to.pairs(value)}
-
-
-def _read_defaultdict(body: Any, at: _Reader) -> Any:
-    name = at.get(body, "factory")
-    factory = () if name is None else (name_global(*at.text(name).rpartition(".")[::2]),)
-    return at.pairs(at.get(body, "items"), builtin.default_dict(at.budget, at.path, factory))
-
-
-def _read_deque(body: Any, at: _Reader) -> Any:
-    items, maxlen = at.items(at.get(body, "items")), at.get(body, "maxlen")
-    if maxlen is not None and check_count(at.budget, f"{at.path}: maxlen", maxlen) < len(items):
-        raise at.error(f"at most {maxlen} items", body)
-    return builtin.make_deque(at.budget, at.path, (items, maxlen))
-
-
-def _read_named_tuple(body: Any, at: _Reader) -> data.NamedTuple:
-    name = at.text(at.get(body, "class_name"))
-    if not 0 < len(name) <= MAX_NAME:
-        raise at.error(f"a name of at most {MAX_NAME} characters", name)
-    return data.NamedTuple(name, at.items(at.get(body, "values")))
-
-
-def _write_mark(value: data.Opaque, to: InputValues) -> Any:
-    args, state = to.field(value.args), to.inline(value.state)
-    return {"class": value.cls.path, "args": args, "state": state, "built": value.built}
-
-
-def _read_mark(body: Any, at: _Reader) -> data.Opaque:
-    path = at.text(at.get(body, "class"), MARKS, f"a class of {', '.join(sorted(MARKS))}")
-    built = check_bool(at.budget, at.path, at.get(body, "built"))
-    args, state = at.items(at.get(body, "args")), at.value(at.get(body, "state"))
-    return data.Opaque(name_global(*path.rpartition(".")[::2]), args, state=state, built=built)
-
-
-def _write_fake_tensor(value: data.Opaque, to: InputValues) -> Any:
-    meta, is_param = value.args
-    decoded = codec.decode(meta, schema.TensorMeta, f"{to.where}: fake tensor")
-    if decoded.unknown:
-        got = str(decoded.unknown[0])[:80]
-        raise UnsupportedError(f"{to.where}: fake tensor: expected keys of the schema, got {got}")
-    return {"tensor_meta": codec.to_tree(decoded.value), "is_param": is_param}
-
-
-def _read_fake_tensor(body: Any, at: _Reader) -> data.Opaque:
-    where = f"{at.budget.where}: {at.path}.tensor_meta"
-    decoded = codec.decode(codec.encode(at.get(body, "tensor_meta")), schema.TensorMeta, where)
-    if decoded.unknown:
-        raise at.error("keys of the schema", str(decoded.unknown[0]))
-    is_param = check_bool(at.budget, at.path, at.get(body, "is_param"))
-    return data.Opaque(name_global(*FAKE_TENSOR.rpartition(".")[::2]), (codec.encode(decoded.value), is_param))
+def _one_of(known: Container[str], expected: str) -> _Form:
+    """Return the form of a text that is one of those known."""
+    return _Form(read=lambda at, written: at.text(written, known, expected))
 
 
 def _write_float(value: float) -> float | str:
@@ -493,41 +435,101 @@ def _write_float(value: float) -> float | str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def _read_float(body: Any, at: _Reader) -> float:
-    if isinstance(body, float):
-        return body
-    return _FLOATS[at.text(body, _FLOATS, "a number with a fraction, NaN, Infinity or -Infinity")]
+def _read_float(at: _Reader, written: Any) -> float:
+    if isinstance(written, float):
+        return written
+    return _NO_NUMBERS[at.text(written, _NO_NUMBERS, "a number with a fraction, NaN, Infinity or -Infinity")]
 
 
-def _read_complex(body: Any, at: _Reader) -> complex:
-    if not isinstance(body, list) or len(body) != 2:
-        raise at.error("two floats", body)
-    return complex(_read_float(body[0], at), _read_float(body[1], at))
-
-
-def _read_bytes(body: Any, at: _Reader) -> bytes:
-    at.budget.spend(len(at.text(body)))
+def _read_bytes(at: _Reader, written: Any) -> bytes:
+    at.budget.spend(len(at.text(written)))
     try:
-        return bytes.fromhex(body)
+        return bytes.fromhex(written)
     except ValueError:
-        raise at.error("bytes as hexadecimal digits", body) from None
+        raise at.error("bytes as hexadecimal digits", written) from None
 
 
-def _tensor(cls: type, keys: str, make: Callable[..., Any]) -> _Kind:
-    """Return a kind of tensor: its own parts, which `make` checks together, and those that every tensor has."""
-    own = keys.split()
-    attributes = {key: "dtype_name" if key == "dtype" else key for key in (*own, *_FLAGS)}
+def _write_factory(to: InputValues, factory: Any) -> str | None:
+    name = next((name for name, made in builtin.FACTORIES.items() if made is factory), None)
+    if name is None and factory is not None:
+        raise UnsupportedError(f"{to.where}: expected a defaultdict of {', '.join(builtin.FACTORIES)}, got another")
+    return name
 
-    def write(value: Any, to: InputValues) -> Any:
-        return {key: to.field(getattr(value, attribute)) for key, attribute in attributes.items()}
 
-    def read(body: Any, at: _Reader) -> Any:
-        tensor = make(at.budget, at.path, *(at.field(key, at.get(body, key)) for key in own))
-        requires_grad, kind, marks = (at.field(key, at.get(body, key)) for key in _FLAGS)
-        marked = tensor_reducers.with_state(at.budget, at.path, tensor, marks)
-        return structs.replace(marked, kind=kind, requires_grad=requires_grad)
+def _tensor_meta(content: bytes, where: str) -> schema.TensorMeta:
+    decoded = codec.decode(content, schema.TensorMeta, f"{where}: fake tensor")
+    if decoded.unknown:
+        raise UnsupportedError(f"{where}: fake tensor: expected keys of the schema, got {str(decoded.unknown[0])[:80]}")
+    return decoded.value
 
-    return _Kind(cls, write, read, True)
+
+def _read_tensor_meta(at: _Reader, written: Any) -> bytes:
+    return codec.encode(_tensor_meta(codec.encode(written), f"{at.budget.where}: {at.path}"))
+
+
+def _called(handler: Handler) -> Callable[..., Any]:
+    """Return the function that calls the handler of a pickled call with the parts of a value."""
+    return lambda budget, path, *parts: handler(budget, path, parts)
+
+
+def _whole(handler: Handler, expected: str) -> Callable[..., Any]:
+    """Return the function that builds a collection by a handler and refuses one that has lost items."""
+
+    def make(budget: Budget, path: str, items: tuple[Any, ...], *rest: Any) -> Any:
+        made = handler(budget, path, (items, *rest))
+        if len(made) != len(items):
+            raise budget.error(path, expected, f"{len(items)} items")
+        return made
+
+    return make
+
+
+def _global(path: str) -> data.Global:
+    return name_global(*path.rpartition(".")[::2])
+
+
+def _dict_parts(value: Any) -> tuple[Any, ...]:
+    return value, getattr(value, "attributes", {})
+
+
+def _ordered_dict(budget: Budget, path: str, items: dict[Any, Any], attributes: dict[Any, Any]) -> data.PickledDict:
+    if not all(isinstance(name, str) for name in attributes):
+        raise budget.error(path, "attribute names", describe(attributes))
+    made = data.PickledDict(items)
+    if attributes:
+        made.attributes = attributes
+    return made
+
+
+def _default_parts(value: defaultdict[Any, Any]) -> tuple[Any, ...]:
+    return value.default_factory, value
+
+
+def _default_dict(budget: Budget, path: str, factory: str | None, items: dict[Any, Any]) -> defaultdict[Any, Any]:
+    made = builtin.default_dict(budget, path, () if factory is None else (_global(factory),))
+    made.update(items)
+    return made
+
+
+def _deque_parts(value: deque[Any]) -> tuple[Any, ...]:
+    return value, value.maxlen
+
+
+def _named_tuple(budget: Budget, path: str, class_name: str, values: tuple[Any, ...]) -> data.NamedTuple:
+    if not 0 < len(class_name) <= MAX_NAME:
+        raise budget.error(path, f"a name of at most {MAX_NAME} characters", describe(class_name))
+    return data.NamedTuple(class_name, values)
+
+
+_mark_parts = attrgetter("cls.path", "args", "state", "built")
+
+
+def _mark(budget: Budget, path: str, cls: str, args: tuple[Any, ...], state: Any, built: bool) -> data.Opaque:
+    return data.Opaque(_global(cls), args, state=state, built=built)
+
+
+def _fake_tensor(budget: Budget, path: str, *args: Any) -> data.Opaque:
+    return data.Opaque(_global(FAKE_TENSOR), args)
 
 
 def _dense(budget: Budget, path: str, storage: Any, dtype: str, *place: Any) -> data.PickledTensor:
@@ -545,85 +547,110 @@ def _meta(budget: Budget, path: str, dtype: str, sizes: Any, strides: Any) -> da
     return tensor_reducers.rebuild_meta_tensor(budget, path, (data.DType(dtype), sizes, strides, False))
 
 
-def _limits_of(cls: type, make: Callable[..., Any]) -> _Kind:
-    """Return a kind of start, stop and step."""
-    read = lambda body, at: make(at.budget, at.path, at.items(body))  # noqa: E731
-    return _Kind(cls, lambda value, to: [value.start, value.stop, value.step], read)
+def _kind(
+    key: str,
+    cls: type,
+    form: _Form | None = None,
+    take: Callable[[Any], Iterable[Any]] = lambda value: (value,),
+    make: Callable[..., Any] = lambda budget, path, part: part,
+    **fields: _Form,
+) -> _Kind:
+    """Return a kind of one part in a `form`, or of the parts `fields`."""
+    return _Kind(key, cls, fields if form is None else {"": form}, take, make)
 
 
-_FLAGS: Final = ("requires_grad", "kind", "attributes")
-"""Attributes that every kind of tensor has."""
-_TENSOR_KINDS: Final = ("tensor", "parameter", "buffer")
-_KINDS: Final[Mapping[str, _Kind]] = {
-    "tuple": _Kind(tuple, lambda value, to: to.field(value), lambda body, at: at.items(body), True),
-    "list": _Kind(list, lambda value, to: to.field(tuple(value)), lambda body, at: list(at.items(body)), True),
-    "set": _Kind(
-        set,
-        lambda value, to: to.field(tuple(_sorted(value))),
-        lambda body, at: _read_set(body, at, builtin.make_set),
-        True,
+def _table(*kinds: _Kind) -> Mapping[str, _Kind]:
+    return MappingProxyType({kind.key: kind for kind in kinds})
+
+
+def _tensor(key: str, cls: type, own: str, make: Callable[..., Any]) -> _Kind:
+    """Return a kind of tensor: its own parts, which `make` checks together, and those that every tensor has."""
+    keys = (*own.split(), "requires_grad", "kind", "attributes")
+
+    def with_state(budget: Budget, path: str, *parts: Any) -> Any:
+        *place, requires_grad, kind, attributes = parts
+        tensor = tensor_reducers.with_state(budget, path, make(budget, path, *place), attributes)
+        return structs.replace(tensor, kind=kind, requires_grad=requires_grad)
+
+    fields = {key: _TENSOR_FORMS.get(key, _VALUE) for key in keys}
+    take = attrgetter(*("dtype_name" if key == "dtype" else key for key in keys))
+    return _Kind(key, cls, fields, take, with_state)
+
+
+def _limits(value: slice | range) -> tuple[Any, ...]:
+    return ((value.start, value.stop, value.step),)
+
+
+def _device_parts(value: data.Device) -> tuple[str]:
+    return (value.type if value.index is None else f"{value.type}:{value.index}",)
+
+
+_PLAIN: Final = _Form()
+_BOOL: Final = _Form(read=lambda at, written: check_bool(at.budget, at.path, written))
+_VALUE: Final = _Form(InputValues.inline, _Reader.value, lambda part: (part,))
+_ITEMS: Final = _Form(InputValues.items, _Reader.items, lambda part: part)
+_MEMBERS: Final = _Form(lambda to, part: to.items(_sorted(part)), _Reader.items, _sorted)
+_PAIRS: Final = _Form(InputValues.pairs, _Reader.pairs, lambda part: (*part, *part.values()))
+_FLOAT: Final = _Form(lambda to, part: _write_float(part), _read_float)
+_FLOATS: Final = _Form(
+    lambda to, part: [*map(_write_float, part)], lambda at, written: [_read_float(at, one) for one in at.list(written)]
+)
+_BYTES: Final = _Form(lambda to, part: part.hex(), _read_bytes)
+_FACTORY: Final = _Form(_write_factory, lambda at, written: None if written is None else at.text(written))
+_TEXT: Final = _Form(read=_Reader.text)
+_DTYPE: Final = _one_of(ITEM_SIZES, "a name that torch has")
+_MEMORY_FORMAT: Final = _one_of(MEMORY_FORMATS, "a name that torch has")
+_MARK: Final = _one_of(MARKS, f"a class of {', '.join(sorted(MARKS))}")
+_META: Final = _Form(lambda to, part: codec.to_tree(_tensor_meta(part, to.where)), _read_tensor_meta)
+_TENSOR_FORMS: Final[Mapping[str, _Form]] = {
+    "storage": _Form(lambda to, part: to.by_storage.setdefault(part, len(to.by_storage)), _Reader.storage),
+    "dtype": _one_of(ITEM_SIZES, "an element type"),
+    **dict.fromkeys(("sizes", "strides", "indices"), _ITEMS),
+    **dict.fromkeys(("conj", "neg", "requires_grad"), _BOOL),
+    "kind": _one_of(("tensor", "parameter", "buffer"), "one of tensor, parameter, buffer"),
+    "attributes": _PAIRS,
+}
+
+_ENTRIES: Final = _table(
+    _kind("tuple", tuple, _ITEMS),
+    _kind("list", list, _ITEMS, make=lambda budget, path, items: list(items)),
+    _kind("set", set, _MEMBERS, make=_whole(builtin.make_set, "each member once")),
+    _kind("frozenset", frozenset, _MEMBERS, make=_whole(builtin.make_frozenset, "each member once")),
+    _kind("dict", dict, _PAIRS),
+    _kind("ordered_dict", data.PickledDict, None, _dict_parts, _ordered_dict, items=_PAIRS, attributes=_PAIRS),
+    _kind("defaultdict", defaultdict, None, _default_parts, _default_dict, factory=_FACTORY, items=_PAIRS),
+    _kind(
+        "deque", deque, None, _deque_parts, _whole(builtin.make_deque, "at most maxlen"), items=_ITEMS, maxlen=_PLAIN
     ),
-    "frozenset": _Kind(
-        frozenset,
-        lambda value, to: to.field(tuple(_sorted(value))),
-        lambda body, at: _read_set(body, at, builtin.make_frozenset),
-        True,
-    ),
-    "dict": _Kind(dict, lambda value, to: to.pairs(value), lambda body, at: at.pairs(body, {}), True),
-    "ordered_dict": _Kind(
-        data.PickledDict,
-        lambda value, to: {"items": to.pairs(value), "attributes": to.pairs(getattr(value, "attributes", {}))},
-        _read_ordered_dict,
-        True,
-    ),
-    "defaultdict": _Kind(defaultdict, _write_defaultdict, _read_defaultdict, True),
-    "deque": _Kind(
-        deque, lambda value, to: {"items": to.field(tuple(value)), "maxlen": value.maxlen}, _read_deque, True
-    ),
-    "named_tuple": _Kind(
-        data.NamedTuple,
-        lambda value, to: {"class_name": value.class_name, "values": to.field(value.values)},
-        _read_named_tuple,
-        True,
-    ),
-    "tensor": _tensor(data.PickledTensor, "storage dtype sizes strides storage_offset conj neg", _dense),
-    "sparse_tensor": _tensor(data.SparseTensor, "layout indices values sizes is_coalesced", _sparse),
-    "meta_tensor": _tensor(data.MetaTensor, "dtype sizes strides", _meta),
-    "mark": _Kind(data.Opaque, _write_mark, _read_mark, True),
-    "fake_tensor": _Kind(data.Opaque, _write_fake_tensor, _read_fake_tensor, True),
-    "float": _Kind(float, lambda value, to: _write_float(value), _read_float),
-    "complex": _Kind(complex, lambda value, to: [_write_float(value.real), _write_float(value.imag)], _read_complex),
-    "bytes": _Kind(bytes, lambda value, to: value.hex(), _read_bytes),
-    "slice": _limits_of(slice, builtin.make_slice),
-    "range": _limits_of(range, builtin.make_range),
-    "size": _Kind(
-        data.Size,
-        lambda value, to: list(value.sizes),
-        lambda body, at: builtin.make_size(at.budget, at.path, (at.items(body),)),
-    ),
-    "dtype": _Kind(
-        data.DType,
-        lambda value, to: value.name,
-        lambda body, at: data.DType(at.text(body, ITEM_SIZES, "a name that torch has")),
-    ),
-    "memory_format": _Kind(
+    _kind("named_tuple", data.NamedTuple, None, structs.astuple, _named_tuple, class_name=_TEXT, values=_ITEMS),
+    _kind("mark", data.Opaque, None, _mark_parts, _mark, **{"class": _MARK}, args=_ITEMS, state=_VALUE, built=_BOOL),
+    _kind("fake_tensor", data.Opaque, None, attrgetter("args"), _fake_tensor, tensor_meta=_META, is_param=_BOOL),
+    _tensor("tensor", data.PickledTensor, "storage dtype sizes strides storage_offset conj neg", _dense),
+    _tensor("sparse_tensor", data.SparseTensor, "layout indices values sizes is_coalesced", _sparse),
+    _tensor("meta_tensor", data.MetaTensor, "dtype sizes strides", _meta),
+)
+"""Kinds whose values are entries of the table."""
+_INLINE: Final = _table(
+    _kind("float", float, _FLOAT),
+    _kind("complex", complex, _FLOATS, lambda value: ((value.real, value.imag),), builtin.make_complex),
+    _kind("bytes", bytes, _BYTES),
+    _kind("slice", slice, _ITEMS, _limits, builtin.make_slice),
+    _kind("range", range, _ITEMS, _limits, builtin.make_range),
+    _kind("size", data.Size, _ITEMS, structs.astuple, _called(builtin.make_size)),
+    _kind("dtype", data.DType, _DTYPE, structs.astuple, lambda budget, path, name: data.DType(name)),
+    _kind(
+        "memory_format",
         data.MemoryFormat,
-        lambda value, to: value.name,
-        lambda body, at: data.MemoryFormat(at.text(body, MEMORY_FORMATS, "a name that torch has")),
+        _MEMORY_FORMAT,
+        structs.astuple,
+        lambda budget, path, name: data.MemoryFormat(name),
     ),
-    "layout": _Kind(
-        data.Layout, lambda value, to: value.name, lambda body, at: builtin.get_layout(at.budget, at.path, (body,))
-    ),
-    "device": _Kind(
-        data.Device,
-        lambda value, to: value.type if value.index is None else f"{value.type}:{value.index}",
-        lambda body, at: builtin.make_device(at.budget, at.path, (body,)),
-    ),
+    _kind("layout", data.Layout, _PLAIN, structs.astuple, _called(builtin.get_layout)),
+    _kind("device", data.Device, _PLAIN, _device_parts, _called(builtin.make_device)),
+)
+"""Kinds whose values are written where they are used."""
+_BY_TYPE: Final[Mapping[type, _Kind]] = {
+    **{kind.cls: kind for kind in (*_ENTRIES.values(), *_INLINE.values())},
+    OrderedDict: _ENTRIES["ordered_dict"],
 }
-"""Key -> kind."""
-_KEYS: Final[Mapping[type, str]] = {
-    **{kind.cls: key for key, kind in _KINDS.items()},
-    OrderedDict: "ordered_dict",
-    data.Opaque: "mark",
-}
-"""Key of the kind of each type of value; that of fake tensors is in `_key_of`."""
+"""Kind of each type of value; `_kind_of` distinguishes objects."""
