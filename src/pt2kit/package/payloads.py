@@ -17,6 +17,7 @@ from pt2kit.tensors.view import TensorView
 
 if TYPE_CHECKING:
     from pt2kit.package.layouts.base import Layout
+    from pt2kit.pickles.values import TensorKind
 
 
 def read_listed(layout: Layout, model: str, kind: Kind, stored: Callable[[], StoredProgram]) -> StoredPayloads:
@@ -51,17 +52,26 @@ def view_all(
     return named
 
 
-def stated_metas(program: schema.ExportedProgram) -> Iterator[tuple[str, schema.TensorMeta, str]]:
-    """Iterate the inputs that are payloads: name there, what the graph states of the tensor, name in the graph."""
-    values = program.graph_module.graph.tensor_values
+def payload_inputs(program: schema.ExportedProgram) -> Iterator[tuple[str, str, TensorKind | None]]:
+    """Iterate the inputs that are payloads: name there, name in the graph, and kind; None for a custom object."""
     for spec in program.graph_module.signature.input_specs:
         match spec.value:
-            case (
-                schema.InputToParameterSpec(arg, target)
-                | schema.InputToBufferSpec(arg, target)
-                | schema.InputToTensorConstantSpec(arg, target)
-            ) if arg.name in values:
-                yield target, values[arg.name], arg.name
+            case schema.InputToParameterSpec(arg, target):
+                yield target, arg.name, "parameter"
+            case schema.InputToBufferSpec(arg, target):
+                yield target, arg.name, "buffer"
+            case schema.InputToTensorConstantSpec(arg, target):
+                yield target, arg.name, "tensor"
+            case schema.InputToCustomObjSpec(arg, target):
+                yield target, arg.name, None
+
+
+def stated_metas(program: schema.ExportedProgram) -> Iterator[tuple[str, schema.TensorMeta, str]]:
+    """Iterate the inputs that are tensors: name there, what the graph states of the tensor, name in the graph."""
+    values = program.graph_module.graph.tensor_values
+    for target, name, kind in payload_inputs(program):
+        if kind is not None and name in values:
+            yield target, values[name], name
 
 
 def _check_stated(views: Mapping[str, Payload], program: schema.ExportedProgram, record: str) -> None:

@@ -9,6 +9,7 @@ Source: torch/csrc/export/pt2_archive_constants.h (2.13); the plain zip of 2.1 t
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final, Literal
 
 ARCHIVE_FORMAT: Final = "archive_format"
@@ -42,18 +43,6 @@ PLAIN_CONSTANTS_OLD: Final = "serialized_constants.json"
 PLAIN_EXAMPLE_INPUTS: Final = "serialized_example_inputs.pt"
 PLAIN_VERSION: Final = "version"
 PLAIN_EXTRA: Final = "extra_files/"
-PLAIN_RECORDS: Final = frozenset(
-    (
-        PLAIN_PROGRAM,
-        PLAIN_STATE_DICT,
-        PLAIN_STATE_DICT_OLD,
-        PLAIN_CONSTANTS,
-        PLAIN_CONSTANTS_OLD,
-        PLAIN_EXAMPLE_INPUTS,
-        PLAIN_VERSION,
-    )
-)
-"""The records at the top of a plain zip (torch 2.1 to 2.7), besides `extra_files/`."""
 
 Kind = Literal[
     "header",
@@ -72,7 +61,6 @@ Kind = Literal[
     "other",
 ]
 
-_SAMPLES_FOLDER: Final = f"{EXTRA}pt2kit/sample_inputs/"
 _SAMPLES_STORAGE: Final = re.compile(r"data/sample_inputs/tensor_(?:0|[1-9][0-9]{0,8})")
 _WEIGHT: Final = re.compile(r"data/weights/weight_([0-9]{1,18})")
 _CONSTANT: Final = re.compile(r"data/constants/(tensor|custom_obj|opaque_obj)_([0-9]{1,18})")
@@ -81,6 +69,44 @@ _CONSTANT_KINDS: Final[dict[str, Kind]] = {
     "custom_obj": "custom object",
     "opaque_obj": "opaque object",
 }
+
+
+def _pair(prefix: str, suffix: str = "") -> tuple[Callable[[str], str], Callable[[str], str | None]]:
+    """Return the function that puts a name between a prefix and a suffix, and the one that takes it out again.
+
+    The second one returns None for a record that has no name there.
+    """
+
+    def build(name: str) -> str:
+        return f"{prefix}{name}{suffix}"
+
+    def parse(record: str) -> str | None:
+        if record.startswith(prefix) and record.endswith(suffix) and len(record) > len(prefix) + len(suffix):
+            return record[len(prefix) : len(record) - len(suffix)]
+        return None
+
+    return build, parse
+
+
+model_json, model_name = _pair(MODELS, ".json")
+"""A program: "model" <-> "models/model.json"."""
+weights_config, weights_config_model = _pair(WEIGHTS, WEIGHTS_CONFIG_SUFFIX)
+"""The list of the payload of each weight of a program."""
+constants_config, constants_config_model = _pair(CONSTANTS, CONSTANTS_CONFIG_SUFFIX)
+"""The list of the payload of each constant of a program."""
+weights_payload, weights_payload_model = _pair(WEIGHTS, ".pt")
+"""The torch.save file with all weights of a program (torch 2.8)."""
+constants_payload, constants_payload_model = _pair(CONSTANTS, ".pt")
+"""The torch.save file with all constants of a program (torch 2.8)."""
+sample_inputs, sample_inputs_model = _pair(SAMPLE_INPUTS, ".pt")
+"""The torch.save file with the `(args, kwargs)` that a program was exported with."""
+samples_index, samples_index_model = _pair(f"{EXTRA}pt2kit/sample_inputs/", ".json")
+"""The index of a program's sample inputs without a pickle: "extra/pt2kit/sample_inputs/model.json"."""
+extra, extra_name = _pair(EXTRA)
+"""An extra file, as its user named it: "note.txt" <-> "extra/note.txt"."""
+plain_extra, plain_extra_name = _pair(PLAIN_EXTRA)
+"""An extra file in a plain zip (torch 2.1 to 2.7)."""
+
 _PLAIN_KINDS: Final[dict[str, Kind]] = {
     PLAIN_PROGRAM: "program",
     PLAIN_STATE_DICT: "weights payload",
@@ -89,39 +115,21 @@ _PLAIN_KINDS: Final[dict[str, Kind]] = {
     PLAIN_CONSTANTS_OLD: "constants payload",
     PLAIN_EXAMPLE_INPUTS: "sample inputs",
 }
+PLAIN_RECORDS: Final = frozenset((*_PLAIN_KINDS, PLAIN_VERSION))
+"""The records at the top of a plain zip (torch 2.1 to 2.7), besides `extra_files/`."""
 _HEADERS: Final = frozenset(
     (ARCHIVE_FORMAT, ARCHIVE_VERSION, BYTEORDER, DATA_VERSION, DATA_VERSION_SHORT, SERIALIZATION_ID)
 )
-
-
-def model_json(model: str) -> str:
-    """Return the record of a program: "model" -> "models/model.json"."""
-    return f"{MODELS}{model}.json"
-
-
-def model_name(record: str) -> str | None:
-    """Return the program's name, if `record` holds a program: "models/model.json" -> "model"."""
-    return _between(record, MODELS, ".json")
-
-
-def weights_config(model: str) -> str:
-    """Return the record that lists the payload of each weight of `model`."""
-    return f"{WEIGHTS}{model}{WEIGHTS_CONFIG_SUFFIX}"
-
-
-def weights_config_model(record: str) -> str | None:
-    """Return the program's name, if `record` is a weights config."""
-    return _between(record, WEIGHTS, WEIGHTS_CONFIG_SUFFIX)
-
-
-def constants_config(model: str) -> str:
-    """Return the record that lists the payload of each constant of `model`."""
-    return f"{CONSTANTS}{model}{CONSTANTS_CONFIG_SUFFIX}"
-
-
-def constants_config_model(record: str) -> str | None:
-    """Return the program's name, if `record` is a constants config."""
-    return _between(record, CONSTANTS, CONSTANTS_CONFIG_SUFFIX)
+_PARSED_KINDS: Final[tuple[tuple[Callable[[str], str | None], Kind], ...]] = (
+    (model_name, "program"),
+    (extra_name, "extra file"),
+    (plain_extra_name, "extra file"),
+    (sample_inputs_model, "sample inputs"),
+    (weights_config_model, "weights config"),
+    (constants_config_model, "constants config"),
+    (weights_payload_model, "weights payload"),
+    (constants_payload_model, "constants payload"),
+)
 
 
 def payload_folder(kind: str) -> str:
@@ -166,46 +174,6 @@ def constant_index(record: str) -> tuple[Kind, int] | None:
     return (_CONSTANT_KINDS[match[1]], int(match[2])) if match else None
 
 
-def weights_payload(model: str) -> str:
-    """Return the torch.save file with all weights of `model` (torch 2.8)."""
-    return f"{WEIGHTS}{model}.pt"
-
-
-def weights_payload_model(record: str) -> str | None:
-    """Return the program's name, if `record` is such a file of weights."""
-    return _between(record, WEIGHTS, ".pt")
-
-
-def constants_payload(model: str) -> str:
-    """Return the torch.save file with all constants of `model` (torch 2.8)."""
-    return f"{CONSTANTS}{model}.pt"
-
-
-def constants_payload_model(record: str) -> str | None:
-    """Return the program's name, if `record` is such a file of constants."""
-    return _between(record, CONSTANTS, ".pt")
-
-
-def sample_inputs(model: str) -> str:
-    """Return the torch.save file with the `(args, kwargs)` that `model` was exported with."""
-    return f"{SAMPLE_INPUTS}{model}.pt"
-
-
-def sample_inputs_model(record: str) -> str | None:
-    """Return the program's name, if `record` holds sample inputs."""
-    return _between(record, SAMPLE_INPUTS, ".pt")
-
-
-def samples_index(model: str) -> str:
-    """Return the index of a program's sample inputs without a pickle: "extra/pt2kit/sample_inputs/model.json"."""
-    return f"{_SAMPLES_FOLDER}{model}.json"
-
-
-def samples_index_model(record: str) -> str | None:
-    """Return the program's name, if `record` is such an index."""
-    return _between(record, _SAMPLES_FOLDER, ".json")
-
-
 def samples_storage(number: int) -> str:
     """Return the record of storage number `number` of sample inputs without a pickle."""
     return f"{SAMPLE_INPUTS}tensor_{number}"
@@ -214,26 +182,6 @@ def samples_storage(number: int) -> str:
 def is_samples_storage(record: str) -> bool:
     """Return whether a record is one of those."""
     return bool(_SAMPLES_STORAGE.fullmatch(record))
-
-
-def extra(file: str) -> str:
-    """Return the record of an extra file: "note.txt" -> "extra/note.txt"."""
-    return f"{EXTRA}{file}"
-
-
-def extra_name(record: str) -> str | None:
-    """Return the name of an extra file as its user named it."""
-    return _between(record, EXTRA, "")
-
-
-def plain_extra(file: str) -> str:
-    """Return the record of an extra file in a plain zip (torch 2.1 to 2.7)."""
-    return f"{PLAIN_EXTRA}{file}"
-
-
-def plain_extra_name(record: str) -> str | None:
-    """Return the name of an extra file in a plain zip."""
-    return _between(record, PLAIN_EXTRA, "")
 
 
 def in_archive(record: str) -> str:
@@ -251,8 +199,8 @@ def aotinductor(model: str, file: str) -> str:
 
 def aotinductor_model(record: str) -> str | None:
     """Return the model's name, if `record` belongs to compiled code."""
-    rest = _between(record, AOTINDUCTOR, "")
-    return rest.partition("/")[0] if rest and "/" in rest else None
+    model, slash, _ = record.removeprefix(AOTINDUCTOR).partition("/")
+    return model if slash and record.startswith(AOTINDUCTOR) else None
 
 
 def is_plain(record: str) -> bool:
@@ -266,40 +214,10 @@ def kind(record: str) -> Kind:
         return "header"
     if record in _PLAIN_KINDS:
         return _PLAIN_KINDS[record]
-    if model_name(record):
-        return "program"
-    if extra_name(record) or plain_extra_name(record):
-        return "extra file"
     if record.startswith(AOTINDUCTOR):
         return "compiled code"
-    if sample_inputs_model(record):
-        return "sample inputs"
-    if record.startswith(WEIGHTS):
-        return _weight_kind(record)
-    if record.startswith(CONSTANTS):
-        return _constant_kind(record)
-    return "other"
-
-
-def _weight_kind(record: str) -> Kind:
-    if weights_config_model(record):
-        return "weights config"
     if weight_index(record) is not None:
         return "weight"
-    return "weights payload" if weights_payload_model(record) else "other"
-
-
-def _constant_kind(record: str) -> Kind:
-    if constants_config_model(record):
-        return "constants config"
-    constant = constant_index(record)
-    if constant:
+    if constant := constant_index(record):
         return constant[0]
-    return "constants payload" if constants_payload_model(record) else "other"
-
-
-def _between(record: str, prefix: str, suffix: str) -> str | None:
-    """Return the text between `prefix` and `suffix`, if it is not empty."""
-    if record.startswith(prefix) and record.endswith(suffix) and len(record) > len(prefix) + len(suffix):
-        return record[len(prefix) : len(record) - len(suffix)]
-    return None
+    return next((found for parse, found in _PARSED_KINDS if parse(record)), "other")

@@ -17,7 +17,7 @@ from pt2kit.package import external_list
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.programs import DIRECT_SINCE
-from pt2kit.package.write_external import SHARD_BYTES, check_name, plan, raw_weights, write_files
+from pt2kit.package.write_external import SHARD_BYTES, Outside, check_name, plan, raw_weights, write_files
 from pt2kit.zip.listing import FileLike, is_url
 from pt2kit.zip.target import not_while_reading, replacing
 from pt2kit.zip.writer import ArchiveWriter
@@ -66,35 +66,10 @@ def write_package(
 
     Cost: every record is read and written once.
     """
-    if not isinstance(package, Package):
-        with open_package(package) as opened:
-            write_package(
-                opened,
-                target,
-                programs=programs,
-                external=external,
-                shard_bytes=shard_bytes,
-                skeleton=skeleton,
-                fsync=fsync,
-                compress=compress,
-            )
-        return
-    if package.layout.is_text:
-        raise UnsupportedError(
-            f"{package.name}: expected an archive, got {package.layout.releases}; pt2kit.convert makes one of it"
-        )
-    changed: dict[str, bytes] = {
-        package.layout.program_record(model): _encode_program(package, model, new)
-        for model, new in (programs or {}).items()
-    }
-    if skeleton:
-        if external is not None:
-            raise ValueError("expected external= or skeleton=, got both")
-        changed |= dict.fromkeys(raw_weights(package), b"")
-    if external is not None:
-        check_name(external, target)
-    outside = plan(package) if external is not None else []
     with ExitStack() as stack:
+        if not isinstance(package, Package):
+            package = stack.enter_context(open_package(package))
+        changed, outside = _planned(package, target, programs or {}, external, skeleton)
         file = stack.enter_context(not_while_reading(package.archive.source, target))
         root = package.layout.root.rstrip("/")
         writer = stack.enter_context(ArchiveWriter(file, root=root, fsync=fsync, compress=compress))
@@ -109,6 +84,31 @@ def write_package(
             )
             writer.write(external_list.RECORD, external_list.encode(references), deflate=True)
         _write_records(package, writer, changed, {piece.record for piece in outside})
+
+
+def _planned(
+    package: Package,
+    target: str | os.PathLike[str] | IO[bytes],
+    programs: Mapping[str, schema.ExportedProgram],
+    external: str | None,
+    skeleton: bool,
+) -> tuple[dict[str, bytes], list[Outside]]:
+    """Return the records that have another content in the new file, and those that go into external files."""
+    if package.layout.is_text:
+        raise UnsupportedError(
+            f"{package.name}: expected an archive, got {package.layout.releases}; pt2kit.convert makes one of it"
+        )
+    changed: dict[str, bytes] = {
+        package.layout.program_record(model): _encode_program(package, model, new) for model, new in programs.items()
+    }
+    if skeleton:
+        if external is not None:
+            raise ValueError("expected external= or skeleton=, got both")
+        changed |= dict.fromkeys(raw_weights(package), b"")
+    if external is None:
+        return changed, []
+    check_name(external, target)
+    return changed, plan(package)
 
 
 def _write_records(package: Package, writer: ArchiveWriter, changed: Mapping[str, bytes], left_out: set[str]) -> None:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import structs
 
-from pt2kit import codec, schema
+from pt2kit import codec
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.base import Layout, Parts
 from pt2kit.package.layouts.draft import storage_of_bytes, use_storage
-from pt2kit.package.payloads import view_all
-from pt2kit.pickles.values import PickledStorage, PickledTensor, TensorKind
+from pt2kit.package.payloads import payload_inputs, view_all
+from pt2kit.pickles.values import PickledStorage, PickledTensor
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.pickled import from_pickled
 from pt2kit.tensors.view import Storage
@@ -71,7 +71,7 @@ def payloads_named(layout: Layout, kind: Kind, stored: StoredProgram, context: R
     known: dict[tuple[Any, ...], PickledStorage] = {}
     storages: dict[PickledStorage, Storage] = {}
     payloads: dict[str, Payload] = {}
-    for target, name, tensor_kind in _inputs(stored.program):
+    for target, name, tensor_kind in payload_inputs(stored.program):
         path = paths.get(target)
         if path is None:
             continue
@@ -95,19 +95,3 @@ def _tied(tensor: PickledTensor, path: str, known: dict[tuple[Any, ...], Pickled
     return structs.replace(
         tensor, storage=known.setdefault((path, own.key, own.dtype_name, own.nbytes, own.device), own)
     )
-
-
-def _inputs(program: schema.ExportedProgram) -> list[tuple[str, str, TensorKind | None]]:
-    """List each input that is taken from the payloads: its name there, its name in the graph, and its kind."""
-    inputs: list[tuple[str, str, TensorKind | None]] = []
-    for spec in program.graph_module.signature.input_specs:
-        match spec.value:
-            case schema.InputToParameterSpec(arg, target):
-                inputs.append((target, arg.name, "parameter"))
-            case schema.InputToBufferSpec(arg, target):
-                inputs.append((target, arg.name, "buffer"))
-            case schema.InputToTensorConstantSpec(arg, target):
-                inputs.append((target, arg.name, "tensor"))
-            case schema.InputToCustomObjSpec(arg, target):
-                inputs.append((target, arg.name, None))
-    return inputs
