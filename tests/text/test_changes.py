@@ -18,7 +18,7 @@ from pt2kit.diffs.graphs import Look
 from pt2kit.diffs.program import compare_programs
 from pt2kit.text.changes import diff_lines
 from pt2kit.text.changes_graph import MAX_NODE, RUN
-from pt2kit.text.changes_line import ALIKE, SHOWN
+from pt2kit.text.change_details import ALIKE, SHOWN
 
 PAIRS = pairs()
 

@@ -18,8 +18,7 @@
     conversion.py      the report of a conversion
     changes.py         a comparison of two files, as text or HTML
     changes_graph.py   changes of nodes, with their neighbors
-    changes_line.py    lines of a comparison, and limits on them
-    change_details.py  one change
+    change_details.py  one change as text; lines of a comparison, and limits on them
 
 Nothing here prints. The text has no control characters, whatever the file contains.
 """

@@ -1,8 +1,12 @@
-"""Text of one change between two files: `argument dim: -1 -> -2`, `values: 12 of 4,096 differ, by at most 0.5`."""
+"""Text of one change between two files: `argument dim: -1 -> -2`, `values: 12 of 4,096 differ, by at most 0.5`.
+
+`Line` is the unit of a comparison's text; the limits on how much is shown are those of all its sections.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
 
@@ -18,8 +22,37 @@ from pt2kit.text.values import ValueTexts, argument_text, bounds_text, device_te
 MAX_VALUE: Final = 160
 """Characters of one value."""
 
+ALIKE: Final = 3
+"""Changes of one kind that are shown; the rest of them is counted."""
+
+SHOWN: Final = 100
+"""Changes of one section that are shown."""
+
+NAMED: Final = 5
+"""Names in a list of what was left out."""
+
 Texts = tuple[ValueTexts, ValueTexts] | None
 """Of the old and the new program; None where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a section.
+
+    Args:
+        mark: "+", "-", "~", "@" for where a piece of a graph begins, or "" for context and for details.
+        text: what to print; printable.
+    """
+
+    mark: str
+    text: str
+
+
+def left_out(changes: Sequence[Change]) -> Line:
+    """Return how many changes of one kind are not shown, and the names of the first of them."""
+    names = ", ".join(dotted(change.name) for change in changes[:NAMED])
+    more = ", …" * (len(changes) > NAMED)
+    return Line("", f"… {len(changes):,} more {changes[0].kind} like these: {names}{more}")
 
 
 def change_lines(change: Change, texts: Texts, *, full: bool = True) -> Iterator[str]:

@@ -26,9 +26,18 @@ from typing import Final
 from pt2kit.diffs.changes import Change, Diff, ModelPair
 from pt2kit.diffs.tensors import ValueDifference
 from pt2kit.messages import printable
-from pt2kit.text.change_details import change_lines, differences_text, kind_of, value_differences_text
+from pt2kit.text.change_details import (
+    ALIKE,
+    NAMED,
+    SHOWN,
+    Line,
+    change_lines,
+    differences_text,
+    kind_of,
+    left_out,
+    value_differences_text,
+)
 from pt2kit.text.changes_graph import graph_lines
-from pt2kit.text.changes_line import ALIKE, NAMED, SHOWN, Line, left_out
 from pt2kit.text.format import count_text, dotted
 from pt2kit.text.values import ValueTexts
 

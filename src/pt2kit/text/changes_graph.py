@@ -8,8 +8,7 @@ from typing import Final, TypeAlias
 
 from pt2kit import schema
 from pt2kit.diffs.changes import Change, GraphPair
-from pt2kit.text.change_details import change_lines, kind_of
-from pt2kit.text.changes_line import ALIKE, NAMED, SHOWN, Line, left_out
+from pt2kit.text.change_details import ALIKE, NAMED, SHOWN, Line, change_lines, kind_of, left_out
 from pt2kit.text.format import dotted
 from pt2kit.text.program import node_line, target_text
 from pt2kit.text.values import ValueTexts

@@ -38,85 +38,66 @@ KIND_MARKS: Final[Mapping[schema.ArgumentKind | None, str]] = MappingProxyType(
 )
 """How an argument is passed -> the prefix of its text."""
 
-INPUT_WORDS: Final[Mapping[str, str]] = MappingProxyType(
+INPUT_SPECS: Final[Mapping[str, type[Any]]] = MappingProxyType(
     {
-        "user_input": "user_input",
-        "parameter": "parameter",
-        "buffer": "buffer",
-        "tensor_constant": "constant",
-        "custom_obj": "object",
-        "token": "token",
-        "constant_input": "constant_input",
-    }
-)
-OUTPUT_WORDS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        name: name
-        for name in (
-            *("user_output", "loss_output", "buffer_mutation", "parameter_mutation", "gradient_to_parameter"),
-            *("gradient_to_user_input", "user_input_mutation", "token"),
-        )
-    }
-)
-
-_INDENT: Final = "  "
-
-
-def input_spec(kind: str, argument: schema.Argument, rest: Sequence[Any]) -> schema.InputSpec:
-    """Return the spec of an input of the graph.
-
-    Args:
-        kind: the field of `schema.InputSpec`.
-        argument: the input.
-        rest: the target, and for buffers whether they are persistent; for a constant its placeholder and value.
-    """
-    match kind:
-        case "user_input":
-            return schema.InputSpec(user_input=schema.UserInputSpec(argument))
-        case "constant_input":
-            name, value = rest
-            return schema.InputSpec(constant_input=schema.InputToConstantInputSpec(name, constant_value(value)))
-        case "token":
-            content = argument.value
-            return schema.InputSpec(token=schema.InputTokenSpec(schema.TokenArgument(getattr(content, "name", ""))))
-    makers: Mapping[str, Any] = {
+        "user_input": schema.UserInputSpec,
         "parameter": schema.InputToParameterSpec,
         "buffer": schema.InputToBufferSpec,
         "tensor_constant": schema.InputToTensorConstantSpec,
         "custom_obj": schema.InputToCustomObjSpec,
+        "token": schema.InputTokenSpec,
+        "constant_input": schema.InputToConstantInputSpec,
     }
-    made: schema.InputSpec = schema.InputSpec.create(**{kind: makers[kind](argument.value, *rest)})
-    return made
-
-
-def output_spec(kind: str, argument: schema.Argument, rest: Sequence[Any]) -> schema.OutputSpec:
-    """Return the spec of an output of the graph; `rest` is the target, if it has one."""
-    if kind == "user_output":
-        return schema.OutputSpec(user_output=schema.UserOutputSpec(argument))
-    name = getattr(argument.value, "name", "")
-    if kind == "token":
-        return schema.OutputSpec(token=schema.OutputTokenSpec(schema.TokenArgument(name)))
-    makers: Mapping[str, Any] = {
+)
+"""Field of `schema.InputSpec` -> the class of its value."""
+OUTPUT_SPECS: Final[Mapping[str, type[Any]]] = MappingProxyType(
+    {
+        "user_output": schema.UserOutputSpec,
         "loss_output": schema.LossOutputSpec,
         "buffer_mutation": schema.BufferMutationSpec,
         "parameter_mutation": schema.ParameterMutationSpec,
         "gradient_to_parameter": schema.GradientToParameterSpec,
         "gradient_to_user_input": schema.GradientToUserInputSpec,
         "user_input_mutation": schema.UserInputMutationSpec,
+        "token": schema.OutputTokenSpec,
     }
-    made: schema.OutputSpec = schema.OutputSpec.create(**{kind: makers[kind](schema.TensorArgument(name), *rest)})
-    return made
+)
+"""Field of `schema.OutputSpec` -> the class of its value."""
+SPEC_WORDS: Final[Mapping[str, str]] = MappingProxyType({"tensor_constant": "constant", "custom_obj": "object"})
+"""Words of specs that differ from the names of the fields."""
+PLAIN_ARMS: Final[Mapping[type, str]] = MappingProxyType(
+    {bool: "as_bool", int: "as_int", float: "as_float", str: "as_string"}
+)
+"""Type of a number or text -> the arm of arguments that has it."""
+
+_INDENT: Final = "  "
+
+
+def spec_value(cls: type[Any], argument: schema.Argument, rest: Sequence[Any]) -> Any:
+    """Return the value of a spec of an input or output of the graph.
+
+    Args:
+        cls: its class.
+        argument: the input or output.
+        rest: the other fields, in order: the target, and for buffers whether they are persistent; for a constant its
+            placeholder and value.
+    """
+    if cls is schema.InputToConstantInputSpec:
+        name, value = rest
+        return cls(name, constant_value(value))
+    if cls in (schema.UserInputSpec, schema.UserOutputSpec):
+        return cls(argument, *rest)
+    if cls is schema.InputToCustomObjSpec:
+        return cls(argument.value, *rest)
+    kind = schema.TokenArgument if cls in (schema.InputTokenSpec, schema.OutputTokenSpec) else schema.TensorArgument
+    return cls(kind(getattr(argument.value, "name", "")), *rest)
 
 
 def constant_value(value: Any) -> schema.ConstantValue:
     """Return a constant of the calling convention."""
-    if value is None:
-        return schema.ConstantValue(as_none=True)
-    for cls, arm in ((bool, "as_bool"), (int, "as_int"), (float, "as_float")):
-        if isinstance(value, cls):
-            made: schema.ConstantValue = schema.ConstantValue.create(**{arm: value})
-            return made
-    return schema.ConstantValue(as_string=value)
+    arms = {"as_none": True} if value is None else {PLAIN_ARMS[type(value)]: value}
+    made: schema.ConstantValue = schema.ConstantValue.create(**arms)
+    return made
 
 
 def print_program(program: schema.ExportedProgram) -> str:
@@ -242,11 +223,10 @@ class _Printer:
                 return f"float {self._symbolic(meta)}"
             case schema.SymBool():
                 return f"bool {self._symbolic(meta)}"
-        return f"object({_name(meta.name)}, {_text(meta.class_fqn)})"
+        return f"object({_object(meta)})"
 
     def _tensor(self, meta: schema.TensorMeta) -> str:
-        row = DTYPES.get(meta.dtype)
-        text = f"{row.short if row else meta.dtype.name}[{', '.join(map(self._symbolic, meta.sizes))}]"
+        text = f"{_dtype(meta.dtype)}[{', '.join(map(self._symbolic, meta.sizes))}]"
         sizes = [size.as_int for size in meta.sizes if isinstance(size.as_int, int)]
         plain = tuple(stride.as_int for stride in meta.strides)
         if len(sizes) != len(meta.sizes) or min(sizes, default=0) < 0 or contiguous_strides(sizes) != plain:
@@ -290,8 +270,8 @@ def _roles(graph: schema.Graph, signature: schema.GraphSignature | None) -> tupl
     if (len(signature.input_specs), len(signature.output_specs)) != (len(graph.inputs), len(graph.outputs)):
         return nothing
     try:
-        ins = [_input_role(*pair) for pair in zip(graph.inputs, signature.input_specs, strict=True)]
-        outs = [_output_role(*pair) for pair in zip(graph.outputs, signature.output_specs, strict=True)]
+        ins = [_role(INPUT_SPECS, *pair) for pair in zip(graph.inputs, signature.input_specs, strict=True)]
+        outs = [_role(OUTPUT_SPECS, *pair) for pair in zip(graph.outputs, signature.output_specs, strict=True)]
     except _NoWordsError:
         return nothing
     return ins, outs, True
@@ -301,40 +281,28 @@ class _NoWordsError(Exception):
     """A spec says something else than the graph at its place."""
 
 
-def _input_role(argument: schema.Argument, spec: schema.InputSpec) -> str:
-    value = spec.value
-    rest: list[Any] = []
-    match spec.type:
-        case "parameter":
-            rest = [value.parameter_name]
-        case "buffer":
-            rest = [value.buffer_name, value.persistent]
-        case "tensor_constant":
-            rest = [value.tensor_constant_name]
-        case "custom_obj":
-            rest = [value.custom_obj_name]
-        case "constant_input":
-            rest = [value.name, None if value.value.type == "as_none" else value.value.value]
-    if not _is_same(lambda: input_spec(spec.type, argument, rest), spec):
-        raise _NoWordsError
-    return " ".join(["", "=", INPUT_WORDS[spec.type], *map(_constant, rest)])
+def _role(
+    classes: Mapping[str, type[Any]], argument: schema.Argument, spec: schema.InputSpec | schema.OutputSpec
+) -> str:
+    """Return the words of a spec.
 
-
-def _output_role(argument: schema.Argument, spec: schema.OutputSpec) -> str:
-    value = spec.value
-    targets = ("buffer_name", "parameter_name", "user_input_name")
-    rest = [getattr(value, name) for name in targets if hasattr(value, name)]
-    if not _is_same(lambda: output_spec(spec.type, argument, rest), spec):
-        raise _NoWordsError
-    return " ".join(["", "=", OUTPUT_WORDS[spec.type], *map(_constant, rest)])
-
-
-def _is_same(make: Callable[[], Any], spec: Any) -> bool:
-    """Return whether words parse to exactly a spec."""
+    Raises:
+        _NoWordsError: they would not parse to exactly this spec.
+    """
+    rest = [_plain(getattr(spec.value, name)) for name in spec.value.__struct_fields__ if name != "arg"]
     try:
-        return codec.encode(make()) == codec.encode(spec)
+        is_same = codec.encode(spec_value(classes[spec.type], argument, rest)) == codec.encode(spec.value)
     except (TypeError, ValueError):
-        return False
+        is_same = False
+    if not is_same:
+        raise _NoWordsError
+    return " ".join(["", "=", SPEC_WORDS.get(spec.type, spec.type), *map(_constant, rest)])
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, schema.ConstantValue):
+        return value
+    return None if value.type == "as_none" else value.value
 
 
 def _text(text: str) -> str:
@@ -397,37 +365,48 @@ def _word(word: str, one: Callable[[Any], str]) -> Callable[[Any], str]:
     return lambda value: f"{word}({one(value)})"
 
 
+def _dtype(value: schema.ScalarType) -> str:
+    return DTYPES[value].short if value in DTYPES else value.name
+
+
+def _object(value: schema.CustomObjArgument) -> str:
+    return f"{_name(value.name)}, {_text(value.class_fqn)}"
+
+
+def _complex(value: schema.ComplexValue) -> str:
+    return f"{_constant(float(value.real))}, {_constant(float(value.imag))}"
+
+
+_LITERALS: Final[Mapping[str, Callable[[Any], str]]] = MappingProxyType(
+    {"tensor": _tensor_name, "int": _constant, "float": _constant, "string": _text, "bool": _constant}
+)
+"""Arms whose text tells their type; that of an empty list does not."""
+_WORDS: Final[Mapping[str, Callable[[Any], str]]] = MappingProxyType(
+    {
+        "sym_int": _symbolic,
+        "sym_float": _symbolic,
+        "sym_bool": _symbolic,
+        "optional_tensor": _optional,
+        "nested_tensor": _list(_tensor_name),
+        "int_list": _list(_constant),
+        "float_list": _list(_constant),
+        "memory_format": lambda value: value.name,
+        "layout": lambda value: value.name,
+        "device": _device,
+        "operator": _text,
+        "complex": _complex,
+    }
+)
+"""Arms that are written in the brackets of their word, and the text inside; the lists of these likewise."""
 _ARMS: Final[Mapping[str, Callable[[Any], str]]] = MappingProxyType(
     {
         "as_none": lambda value: "none" if value else "none(false)",
-        "as_tensor": _tensor_name,
-        "as_tensors": _plain_list("tensors", _tensor_name),
-        "as_int": str,
-        "as_ints": _plain_list("ints"),
-        "as_float": _constant,
-        "as_floats": _plain_list("floats"),
-        "as_string": _text,
-        "as_strings": _plain_list("strings"),
-        "as_bool": _constant,
-        "as_bools": _plain_list("bools"),
-        "as_sym_int": _word("sym_int", _symbolic),
-        "as_sym_ints": _list(_symbolic, "sym_ints"),
-        "as_sym_float": _word("sym_float", _symbolic),
-        "as_sym_floats": _list(_symbolic, "sym_floats"),
-        "as_sym_bool": _word("sym_bool", _symbolic),
-        "as_sym_bools": _list(_symbolic, "sym_bools"),
-        "as_scalar_type": lambda value: f"dtype({DTYPES[value].short if value in DTYPES else value.name})",
-        "as_memory_format": lambda value: f"memory_format({value.name})",
-        "as_layout": lambda value: f"layout({value.name})",
-        "as_device": _word("device", _device),
-        "as_optional_tensor": _word("optional_tensor", _optional),
-        "as_optional_tensors": _list(_optional, "optional_tensors"),
-        "as_nested_tensors": _list(_list(_tensor_name), "nested_tensors"),
-        "as_custom_obj": lambda value: f"object({_name(value.name)}, {_text(value.class_fqn)})",
-        "as_operator": _word("operator", _text),
-        "as_complex": lambda value: f"complex({_constant(float(value.real))}, {_constant(float(value.imag))})",
-        "as_int_lists": _list(_list(str), "int_lists"),
-        "as_float_lists": _list(_list(_constant), "float_lists"),
+        **{f"as_{word}": one for word, one in _LITERALS.items()},
+        **{f"as_{word}s": _plain_list(f"{word}s", one) for word, one in _LITERALS.items()},
+        **{f"as_{word}": _word(word, one) for word, one in _WORDS.items()},
+        **{f"as_{word}s": _list(one, f"{word}s") for word, one in _WORDS.items()},
+        "as_scalar_type": _word("dtype", _dtype),
+        "as_custom_obj": _word("object", _object),
     }
 )
 """Arm of an argument -> its text; subgraphs and dicts are written above."""

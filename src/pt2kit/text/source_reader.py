@@ -23,12 +23,13 @@ from pt2kit.jsontext import path_text
 from pt2kit.schema import Argument, TensorArgument
 from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.tensors.dtypes import DTYPES
-from pt2kit.text.source import INPUT_WORDS, KIND_MARKS, OUTPUT_WORDS, VERSION, input_spec, output_spec
+from pt2kit.text.source import INPUT_SPECS, KIND_MARKS, OUTPUT_SPECS, PLAIN_ARMS, SPEC_WORDS, VERSION, spec_value
 from pt2kit.text.source_tokens import CONSTANTS, STRING, Tokens
 
 _PART: Final = re.compile(rf"(\w+)\[((?:{STRING}|[^\]])*)\]")
 _MARKS: Final = {mark: kind for kind, mark in KIND_MARKS.items() if mark}
-_INPUTS: Final = {word: kind for kind, word in INPUT_WORDS.items()}
+_INPUTS: Final = {SPEC_WORDS.get(kind, kind): (kind, cls) for kind, cls in INPUT_SPECS.items()}
+_OUTPUTS: Final = {kind: (kind, cls) for kind, cls in OUTPUT_SPECS.items()}
 _TABLES: Final = ("tensor", "sym_int", "sym_float", "sym_bool", "custom_obj")
 _UNKNOWN: Final = object()
 _SHORT: Final = {row.short: number for number, row in DTYPES.items()}
@@ -225,13 +226,12 @@ class Reader(Tokens):
                 starts[f"inputs[{len(ins)}]"] = start
                 ins.append(self.argument())
                 self._defined(ins[-1:], held)
-                specs += [self._role(ins[-1], _INPUTS, input_spec)] if is_root and self.take("=") else []
+                specs += [self._role(ins[-1], _INPUTS, schema.InputSpec)] if is_root and self.take("=") else []
             elif word == "output":
                 self.at += 1
                 starts[f"outputs[{len(outs)}]"] = start
                 outs.append(self.argument())
-                words = dict(zip(OUTPUT_WORDS, OUTPUT_WORDS, strict=True))
-                results += [self._role(outs[-1], words, output_spec)] if is_root and self.take("=") else []
+                results += [self._role(outs[-1], _OUTPUTS, schema.OutputSpec)] if is_root and self.take("=") else []
             elif word == "single":
                 self.at += 1
                 single = True
@@ -279,7 +279,7 @@ class Reader(Tokens):
             self.fail(f"a signature as JSON ({error})", back=1)
         return signature
 
-    def _role(self, argument: Argument, words: Mapping[str, str], make: Callable[..., Any]) -> Any:
+    def _role(self, argument: Argument, words: Mapping[str, tuple[str, type[Any]]], union: type[Any]) -> Any:
         word = self.next("word")
         if word not in words:
             self.fail(f"one of {', '.join(words)}", back=1)
@@ -288,8 +288,9 @@ class Reader(Tokens):
             self.at + 1
         ] not in ("=", ",", "("):  # those begin a node: `none = …`, `"target"(…)`
             rest.append(self.constant())
+        kind, cls = words[word]
         try:
-            return make(words[word], argument, rest)
+            return union.create(**{kind: spec_value(cls, argument, rest)})
         except (TypeError, ValueError) as error:
             self.fail(f"what {word} needs ({error})", back=1)
 
@@ -453,7 +454,7 @@ class Reader(Tokens):
             return _WORDS[token](self)
         if kind in ("string", "number", "word"):
             value = self.constant()
-            return Argument(as_none=True) if value is None else Argument.create(**{_ARMS[type(value)]: value})
+            return Argument(as_none=True) if value is None else Argument.create(**{PLAIN_ARMS[type(value)]: value})
         if token == "[":
             return self._list()
         return self.fail("an argument")
@@ -465,7 +466,7 @@ class Reader(Tokens):
         items = self.listed("[", "]", self._item)
         arms = {item.type for item in items}
         arm = next(iter(arms)) if len(arms) == 1 else ""
-        if arm == "as_tensor" or arm in _ARMS.values():
+        if arm == "as_tensor" or arm in PLAIN_ARMS.values():
             made: Argument = Argument.create(**{f"{arm}s": [item.value for item in items]})
             return made
         return self.fail("a list of values, numbers or texts of one kind", back=1)
@@ -566,38 +567,31 @@ def _constant_item(reader: Reader) -> Any:
     return reader.constant()
 
 
-_ARMS: Final[Mapping[type, str]] = MappingProxyType(
-    {bool: "as_bool", int: "as_int", float: "as_float", str: "as_string"}
+_LISTED: Final[Mapping[str, Callable[[Reader], Any]]] = MappingProxyType(
+    {
+        "sym_int": _symbolic_item(schema.SymIntArgument, "as_int"),
+        "sym_float": _symbolic_item(schema.SymFloatArgument, "as_float"),
+        "sym_bool": _symbolic_item(schema.SymBoolArgument, "as_bool"),
+        "optional_tensor": _optional,
+    }
 )
-_INT = _symbolic_item(schema.SymIntArgument, "as_int")
-_FLOAT = _symbolic_item(schema.SymFloatArgument, "as_float")
-_BOOL = _symbolic_item(schema.SymBoolArgument, "as_bool")
+"""Words of arguments that also have lists."""
 _WORDS: Final[Mapping[str, Callable[[Reader], Argument]]] = MappingProxyType(
     {
         "none": _single("as_none", _constant_item),
         "tensors": _items("as_tensors", _tensor_item),
-        "ints": _items("as_ints", _constant_item),
-        "floats": _items("as_floats", _constant_item),
-        "strings": _items("as_strings", _constant_item),
-        "bools": _items("as_bools", _constant_item),
-        "sym_int": _single("as_sym_int", _INT),
-        "sym_ints": _items("as_sym_ints", _INT),
-        "sym_float": _single("as_sym_float", _FLOAT),
-        "sym_floats": _items("as_sym_floats", _FLOAT),
-        "sym_bool": _single("as_sym_bool", _BOOL),
-        "sym_bools": _items("as_sym_bools", _BOOL),
+        **{f"{word}s": _items(f"as_{word}s", _constant_item) for word in ("int", "float", "string", "bool")},
+        **{word: _single(f"as_{word}", one) for word, one in _LISTED.items()},
+        **{f"{word}s": _items(f"as_{word}s", one) for word, one in _LISTED.items()},
+        "nested_tensors": _items("as_nested_tensors", _row(_tensor_item)),
+        **{word: _items(f"as_{word}", _row(_constant_item)) for word in ("int_lists", "float_lists")},
         "dtype": _single("as_scalar_type", _member(schema.ScalarType, _SHORT)),
         "memory_format": _single("as_memory_format", _member(schema.MemoryFormat)),
         "layout": _single("as_layout", _member(schema.Layout)),
         "device": _single("as_device", _device),
-        "optional_tensor": _single("as_optional_tensor", _optional),
-        "optional_tensors": _items("as_optional_tensors", _optional),
-        "nested_tensors": _items("as_nested_tensors", _row(_tensor_item)),
         "object": _single("as_custom_obj", _object),
         "operator": _single("as_operator", lambda reader: reader.string()),
         "complex": _single("as_complex", _complex),
-        "int_lists": _items("as_int_lists", _row(_constant_item)),
-        "float_lists": _items("as_float_lists", _row(_constant_item)),
         "graph": _single("as_graph", _graph),
         "dict": _dict,
     }

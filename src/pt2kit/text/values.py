@@ -179,38 +179,36 @@ def _list_of(inner: Callable[[Any], str]) -> Callable[[Iterable[Any]], str]:
     return lambda values: f"[{', '.join(map(inner, values))}]"
 
 
+_LISTED: Mapping[str, Callable[[Any], str]] = MappingProxyType(
+    {
+        "tensor": _value,
+        "int": str,
+        "float": str,
+        "bool": str,
+        "string": _quoted,
+        "sym_int": _number_or_name,
+        "sym_float": _number_or_name,
+        "sym_bool": _number_or_name,
+        "optional_tensor": _optional,
+        "nested_tensor": _list_of(_value),
+        "int_list": _list_of(str),
+        "float_list": _list_of(str),
+    }
+)
+"""Arms that also have lists."""
 _ARMS: Mapping[str, Callable[[Any], str]] = MappingProxyType(
     {
+        **{f"as_{kind}": one for kind, one in _LISTED.items()},
+        **{f"as_{kind}s": _list_of(one) for kind, one in _LISTED.items()},
         "as_none": lambda _: "None",
-        "as_tensor": _value,
-        "as_tensors": _list_of(_value),
-        "as_int": str,
-        "as_ints": _list_of(str),
-        "as_float": str,
-        "as_floats": _list_of(str),
-        "as_string": _quoted,
-        "as_strings": _list_of(_quoted),
-        "as_sym_int": _number_or_name,
-        "as_sym_ints": _list_of(_number_or_name),
         "as_scalar_type": lambda value: f"dtype.{dtype_text(value)}",
         "as_memory_format": lambda value: f"memory_format.{value.name}",
         "as_layout": lambda value: f"layout.{value.name}",
         "as_device": lambda value: f"device({device_text(value)})",
-        "as_bool": str,
-        "as_bools": _list_of(str),
-        "as_sym_bool": _number_or_name,
-        "as_sym_bools": _list_of(_number_or_name),
         "as_graph": lambda value: f"@{show_name(value.name)}",
-        "as_optional_tensors": _list_of(_optional),
         "as_custom_obj": _value,
         "as_operator": lambda value: f"operator({printable(value)})",
-        "as_sym_float": _number_or_name,
-        "as_sym_floats": _list_of(_number_or_name),
-        "as_optional_tensor": _optional,
         "as_complex": _complex,
-        "as_nested_tensors": _list_of(_list_of(_value)),
-        "as_int_lists": _list_of(_list_of(str)),
-        "as_float_lists": _list_of(_list_of(str)),
     }
 )
 
