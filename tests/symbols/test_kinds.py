@@ -9,7 +9,7 @@ from hypothesis import given
 from tests.symbols.cases import EXPRESSIONS, TREES
 
 from pt2kit.errors import ExpressionError, Pt2Error
-from pt2kit.symbols import Call, Integer, Symbol, kind, parse, require_int
+from pt2kit.symbols import Call, Integer, Symbol, kind, parse, parse_size
 
 
 @pytest.mark.parametrize(("text", "expected"), [(case["text"], case["kind"]) for case in EXPRESSIONS])
@@ -87,9 +87,8 @@ def test_any_tree_has_a_kind_or_an_error(tree):
         assert kind(tree) in ("int", "float", "bool")
 
 
-def test_require_int():
-    """Ints pass as they are; the error names the place and what it got."""
-    expr = parse("2*s0 + 1")
-    assert require_int(expr) is expr
+def test_sizes_are_ints():
+    """A size yields an int; the error names the place and what it got."""
+    assert parse_size("2*s0 + 1") == parse("2*s0 + 1")
     with pytest.raises(ExpressionError, match=r"^sizes\[0\]: expected .* an int, got one that yields a float$"):
-        require_int(parse("s77*0.5"), where="sizes[0]")
+        parse_size("s77*0.5", where="sizes[0]")

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from pt2kit.symbols.guards import parse_guard as parse_guard
     from pt2kit.symbols.kinds import Kind as Kind
     from pt2kit.symbols.kinds import kind as kind
-    from pt2kit.symbols.kinds import require_int as require_int
     from pt2kit.symbols.plain import parse_str as parse_str
     from pt2kit.symbols.plain import to_str as to_str
     from pt2kit.symbols.ranges import bounds as bounds
@@ -63,7 +62,7 @@ __getattr__, __dir__, __all__ = front_door(
         ),
         "functions": "FUNCTIONS Function float_from",
         "guards": "Guard Source parse_guard",
-        "kinds": "Kind kind require_int",
+        "kinds": "Kind kind",
         "plain": "parse_str to_str",
         "ranges": "bounds",
         "srepr": "parse_srepr to_srepr",

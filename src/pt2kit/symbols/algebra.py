@@ -70,7 +70,7 @@ def close(operand: Operand) -> Expr:
     return operand
 
 
-def add(left: Operand, right: Operand) -> Operand:
+def add(left: Operand, right: Operand, where: str, limits: Limits) -> Operand:
     """Return left + right; extends `left` in place if it is an open sum."""
     if not isinstance(left, OpenSum):
         left = OpenSum(close(left))
@@ -78,9 +78,9 @@ def add(left: Operand, right: Operand) -> Operand:
     return left
 
 
-def subtract(left: Operand, right: Operand) -> Operand:
+def subtract(left: Operand, right: Operand, where: str, limits: Limits) -> Operand:
     """Return left - right; extends `left` in place if it is an open sum."""
-    return add(left, negate(close(right)))
+    return add(left, negate(close(right)), where, limits)
 
 
 def chain(function: str, left: Operand, right: Operand) -> Operand:
@@ -117,6 +117,11 @@ def divide(left: Operand, right: Operand, where: str, limits: Limits) -> Operand
             factor = negate(factor)
         _times(product, invert(factor, where), where, limits)
     return product
+
+
+def plus(operand: Operand, where: str, limits: Limits) -> Operand:
+    """Return +operand, which is the operand."""
+    return operand
 
 
 def minus(operand: Operand, where: str, limits: Limits) -> Operand:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pt2kit.symbols.evaluation import check_constants
 from pt2kit.symbols.expr import DEFAULT_LIMITS, Expr, Limits, fail
 from pt2kit.symbols.growth import check_growth, check_terms
-from pt2kit.symbols.kinds import kind, require_int
+from pt2kit.symbols.kinds import Kind, kind
 from pt2kit.symbols.plain import parse_str
 from pt2kit.symbols.srepr import parse_srepr
 
@@ -45,7 +45,7 @@ def parse_size(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) -
         ExpressionError: no expression, or one that yields no int or has no value whatever its symbols are.
         LimitError: too large, or it has numbers that may be far larger than its symbols.
     """
-    return _computable(require_int(parse(text, where=where, limits=limits), where=where), where)
+    return _computable(text, where, limits, "an int", ("int",))
 
 
 def parse_number(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) -> Expr:
@@ -55,10 +55,7 @@ def parse_number(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS)
         ExpressionError: no expression, or one that yields a truth value or has no value whatever its symbols are.
         LimitError: too large, or it has numbers that may be far larger than its symbols.
     """
-    expr = parse(text, where=where, limits=limits)
-    if kind(expr, where=where) == "bool":
-        fail(where, "expected an expression that yields a number, got one that yields a bool")
-    return _computable(expr, where)
+    return _computable(text, where, limits, "a number", ("int", "float", "any"))
 
 
 def parse_truth(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) -> Expr:
@@ -68,15 +65,15 @@ def parse_truth(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) 
         ExpressionError: no expression, or one that yields a number or has no value whatever its symbols are.
         LimitError: too large, or it has numbers that may be far larger than its symbols.
     """
+    return _computable(text, where, limits, "a bool", ("bool",))
+
+
+def _computable(text: str, where: str, limits: Limits, noun: str, kinds: tuple[Kind, ...]) -> Expr:
+    """Parse an expression of one of some kinds, if computing it takes no minutes, neither here nor as one of sympy."""
     expr = parse(text, where=where, limits=limits)
-    expr_kind = kind(expr, where=where)
-    if expr_kind != "bool":
-        fail(where, f"expected an expression that yields a bool, got one that yields a {expr_kind}")
-    return _computable(expr, where)
-
-
-def _computable(expr: Expr, where: str) -> Expr:
-    """Return the same expression, if computing it takes no minutes, neither here nor as one of sympy."""
+    found = kind(expr, where=where)
+    if found not in kinds:
+        fail(where, f"expected an expression that yields {noun}, got one that yields a {found}")
     check_constants(expr, where=where)
     check_growth(expr, where=where)
     check_terms(expr, where=where)

@@ -38,7 +38,7 @@ from pt2kit.symbols.arithmetic import (
     whole,
 )
 from pt2kit.symbols.expr import Boolean, Call, Expr, Float, Infinity, Integer, Leaf, Rational, Symbol, fold, quote
-from pt2kit.symbols.functions import OPAQUE, PLAIN
+from pt2kit.symbols.functions import OPAQUE, PLAIN, by_name
 from pt2kit.symbols.kinds import Kind, kind, symbol_kind
 from pt2kit.symbols.plain import to_str
 
@@ -105,8 +105,8 @@ def _log(args: Sequence[Number]) -> Number:
     return checked(real(lambda: math.log(to_float(args[0]), *(to_float(base) for base in args[1:]))))
 
 
-def _table() -> Mapping[str, Numeric]:
-    table: dict[str, Numeric] = {
+NUMERIC: Mapping[str, Numeric] = by_name(
+    {
         "Add": add,
         "Mul": multiply,
         "Max": lambda args: max(_alike(args)),
@@ -114,43 +114,28 @@ def _table() -> Mapping[str, Numeric]:
         "Abs": _absolute,
         "Identity": lambda args: args[0],
         "Pow": power,
-        "FloorDiv": floor_divide,
-        "CleanDiv": floor_divide,
+        "FloorDiv, CleanDiv": floor_divide,
         "CeilDiv": ceil_divide,
-        "Mod": modulo,
-        "PythonMod": modulo,
+        "Mod, PythonMod": modulo,
         "ModularIndexing": modular_indexing,
         "LShift": shift_left,
         "RShift": shift_right,
         "PowByNatural": natural_power,
-        "floor": _rounding(math.floor),
-        "FloorToInt": _rounding(math.floor),
-        "ceiling": _rounding(math.ceil),
-        "CeilToInt": _rounding(math.ceil),
+        "floor, FloorToInt": _rounding(math.floor),
+        "ceiling, CeilToInt": _rounding(math.ceil),
         "TruncToInt": _rounding(math.trunc),
-        "RoundToInt": _rounding(round),
-        "Round": _rounding(round),
+        "RoundToInt, Round": _rounding(round),
         "RoundDecimal": round_decimal,
         "ToFloat": lambda args: to_float(args[0]),
         "TruncToFloat": lambda args: to_float(whole(math.trunc, args[0])),
-        "IntTrueDiv": true_divide,
-        "FloatTrueDiv": true_divide,
-        "TrueDiv": true_divide,
+        "IntTrueDiv, FloatTrueDiv, TrueDiv": true_divide,
         "FloatPow": lambda args: power((to_float(args[0]), to_float(args[1]))),
         "IsNonOverlappingAndDenseIndicator": is_dense,
         "log": _log,
+        **{f"OpaqueUnaryFn_{name}": _float_function(getattr(math, name)) for name in OPAQUE},
+        **{name: _float_function(getattr(math, name)) for name in PLAIN},
     }
-    functions: dict[str, Callable[[float], float]] = {
-        "sqrt": math.sqrt, "cos": math.cos, "cosh": math.cosh, "sin": math.sin, "sinh": math.sinh, "tan": math.tan,
-        "tanh": math.tanh, "asin": math.asin, "acos": math.acos, "atan": math.atan, "exp": math.exp, "log": math.log,
-        "asinh": math.asinh, "acosh": math.acosh, "atanh": math.atanh, "log2": math.log2,
-    }  # fmt: skip
-    table.update((f"OpaqueUnaryFn_{name}", _float_function(functions[name])) for name in OPAQUE)
-    table.update((name, _float_function(functions[name])) for name in PLAIN)
-    return MappingProxyType(table)
-
-
-NUMERIC: Mapping[str, Numeric] = _table()
+)
 
 
 def evaluate(expr: Expr, values: Mapping[str, int | float | bool], *, where: str = "") -> int | float | bool:
@@ -315,20 +300,18 @@ def _bitwise(operate: Callable[[int, int], int]) -> Numeric:
 
 
 # Which arguments must not be 0, whatever the others are.
-_DIVISORS: Mapping[str, tuple[int, ...]] = MappingProxyType(
+_DIVISORS: Mapping[str, tuple[int, ...]] = by_name(
     {
         "ModularIndexing": (1, 2),
-        **dict.fromkeys(("FloorDiv", "CleanDiv", "CeilDiv", "Mod", "PythonMod"), (1,)),
-        **dict.fromkeys(("IntTrueDiv", "FloatTrueDiv", "TrueDiv"), (1,)),
+        "FloorDiv, CleanDiv, CeilDiv, Mod, PythonMod, IntTrueDiv, FloatTrueDiv, TrueDiv": (1,),
     }
 )
 
-_LAZY: Mapping[str, Callable[[Sequence[_Result]], _Result]] = MappingProxyType(
+_LAZY: Mapping[str, Callable[[Sequence[_Result]], _Result]] = by_name(
     {
         "ExprCondPair": _pair,
         "Piecewise": _piecewise,
-        "Where": _where,
-        "ITE": _where,
+        "ITE, Where": _where,
         "And": _until(stop=False),
         "Or": _until(stop=True),
     }

@@ -14,10 +14,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from pt2kit.symbols.expr import Call, Expr, Float, fail, quote
 
+T = TypeVar("T")
 Takes = Literal["number", "int", "bool", "same", "any", "pairs", "pair", "where", "ite"]
 Gives = Literal["number", "int", "float", "bool", "power", "first", "joined", "bits", "pair"]
 
@@ -50,41 +51,39 @@ OPAQUE = (*_SHARED, "sqrt", "log", "log2")
 PLAIN = (*_SHARED, "acosh", "atanh")
 
 
-def _table() -> Mapping[str, Function]:
-    rows: list[tuple[str, int, int | None, Takes, Gives]] = [
-        ("Add Mul Max Min", 1, None, "number", "number"),
-        ("Abs Identity", 1, 1, "number", "number"),
-        ("Pow", 2, 2, "number", "power"),
-        ("FloorDiv CleanDiv CeilDiv", 2, 2, "number", "int"),
-        ("Mod PythonMod", 2, 2, "number", "number"),
-        ("ModularIndexing", 3, 3, "int", "int"),
-        ("LShift RShift PowByNatural", 2, 2, "int", "int"),
-        ("floor ceiling FloorToInt CeilToInt TruncToInt RoundToInt Round", 1, 1, "number", "int"),
-        ("RoundDecimal", 2, 2, "number", "first"),
-        ("ToFloat TruncToFloat", 1, 1, "number", "float"),
-        ("IntTrueDiv FloatTrueDiv TrueDiv FloatPow", 2, 2, "number", "float"),
-        ("IsNonOverlappingAndDenseIndicator", 0, None, "int", "int"),
-        (" ".join(f"OpaqueUnaryFn_{name}" for name in OPAQUE), 1, 1, "number", "float"),
-        (" ".join(PLAIN), 1, 1, "number", "float"),
-        ("log", 1, 2, "number", "float"),
-        ("BitwiseFn_bitwise_and BitwiseFn_bitwise_or BitwiseFn_bitwise_xor", 2, 2, "any", "bits"),
-        ("Equality Unequality", 2, 2, "same", "bool"),
-        ("GreaterThan LessThan StrictGreaterThan StrictLessThan", 2, 2, "number", "bool"),
-        ("And Or Xor", 1, None, "bool", "bool"),
-        ("Not", 1, 1, "bool", "bool"),
-        ("ITE", 3, 3, "ite", "bool"),
-        ("Where", 3, 3, "where", "joined"),
-        ("Piecewise", 1, None, "pairs", "joined"),
-        ("ExprCondPair", 2, 2, "pair", "pair"),
-    ]
-    table = {}
-    for names, least, most, takes, gives in rows:
-        function = Function(least, most, takes, gives)
-        table.update(dict.fromkeys(names.split(), function))
-    return MappingProxyType(table)
+def by_name(rows: Mapping[str, T]) -> Mapping[str, T]:
+    """Return a table by the name of a function, from rows by the names of those that are alike: "Mod, PythonMod"."""
+    return MappingProxyType({name: row for names, row in rows.items() for name in names.split(", ")})
 
 
-FUNCTIONS: Mapping[str, Function] = _table()
+FUNCTIONS: Mapping[str, Function] = by_name(
+    {
+        "Add, Mul, Max, Min": Function(1, None, "number", "number"),
+        "Abs, Identity": Function(1, 1, "number", "number"),
+        "Pow": Function(2, 2, "number", "power"),
+        "FloorDiv, CleanDiv, CeilDiv": Function(2, 2, "number", "int"),
+        "Mod, PythonMod": Function(2, 2, "number", "number"),
+        "ModularIndexing": Function(3, 3, "int", "int"),
+        "LShift, RShift, PowByNatural": Function(2, 2, "int", "int"),
+        "floor, ceiling, FloorToInt, CeilToInt, TruncToInt, RoundToInt, Round": Function(1, 1, "number", "int"),
+        "RoundDecimal": Function(2, 2, "number", "first"),
+        "ToFloat, TruncToFloat": Function(1, 1, "number", "float"),
+        "IntTrueDiv, FloatTrueDiv, TrueDiv, FloatPow": Function(2, 2, "number", "float"),
+        "IsNonOverlappingAndDenseIndicator": Function(0, None, "int", "int"),
+        ", ".join(f"OpaqueUnaryFn_{name}" for name in OPAQUE): Function(1, 1, "number", "float"),
+        ", ".join(PLAIN): Function(1, 1, "number", "float"),
+        "log": Function(1, 2, "number", "float"),
+        "BitwiseFn_bitwise_and, BitwiseFn_bitwise_or, BitwiseFn_bitwise_xor": Function(2, 2, "any", "bits"),
+        "Equality, Unequality": Function(2, 2, "same", "bool"),
+        "GreaterThan, LessThan, StrictGreaterThan, StrictLessThan": Function(2, 2, "number", "bool"),
+        "And, Or, Xor": Function(1, None, "bool", "bool"),
+        "Not": Function(1, 1, "bool", "bool"),
+        "ITE": Function(3, 3, "ite", "bool"),
+        "Where": Function(3, 3, "where", "joined"),
+        "Piecewise": Function(1, None, "pairs", "joined"),
+        "ExprCondPair": Function(2, 2, "pair", "pair"),
+    }
+)
 
 ALIASES: Mapping[str, str] = MappingProxyType(
     {

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from pt2kit.errors import LimitError
-from pt2kit.symbols.algebra import Operand, minus, multiply
+from pt2kit.symbols.algebra import Operand
 from pt2kit.symbols.evaluation import check_constants
 from pt2kit.symbols.expr import (
     DEFAULT_LIMITS,
@@ -41,15 +41,7 @@ from pt2kit.symbols.functions import OPAQUE, TARGETS, check_arity, make_call
 from pt2kit.symbols.growth import check_growth
 from pt2kit.symbols.infix import Binary, Grammar, Unary, parse_infix
 from pt2kit.symbols.kinds import kind
-from pt2kit.symbols.plain import (
-    NUMBER,
-    add_operator,
-    call_operator,
-    chain_operator,
-    not_operator,
-    plus_operator,
-    subtract_operator,
-)
+from pt2kit.symbols.plain import ARITHMETIC, NUMBER, SIGNS, call_operator, chain_operator, not_operator
 from pt2kit.symbols.srepr import whole_number
 
 Property = Literal["value", "size", "stride", "storage_offset", "item"]
@@ -206,27 +198,17 @@ _CALLS: Mapping[str, str] = MappingProxyType(
 )
 _BINARY: Mapping[str, tuple[int, int, Binary]] = MappingProxyType(
     {
+        **ARITHMETIC,
         "or": (2, 2, chain_operator("Or")),
         "and": (4, 4, chain_operator("And")),
-        "<": (10, 11, call_operator("StrictLessThan")),
-        "<=": (10, 11, call_operator("LessThan")),
-        ">": (10, 11, call_operator("StrictGreaterThan")),
-        ">=": (10, 11, call_operator("GreaterThan")),
         "==": (10, 11, call_operator("Equality")),
         "!=": (10, 11, call_operator("Unequality")),
         "|": (20, 20, call_operator("BitwiseFn_bitwise_or")),
         "^": (22, 22, call_operator("BitwiseFn_bitwise_xor")),
         "&": (24, 24, call_operator("BitwiseFn_bitwise_and")),
-        "+": (40, 40, add_operator),
-        "-": (40, 40, subtract_operator),
-        "*": (50, 50, multiply),
         "/": (50, 50, call_operator("TrueDiv")),
-        "//": (50, 50, call_operator("FloorDiv")),
         "%": (50, 50, call_operator("PythonMod")),
-        "**": (70, 71, call_operator("Pow")),
     }
 )
-_UNARY: Mapping[str, tuple[int, Unary]] = MappingProxyType(
-    {"not": (6, not_operator), "-": (60, minus), "+": (60, plus_operator)}
-)
+_UNARY: Mapping[str, tuple[int, Unary]] = MappingProxyType({**SIGNS, "not": (6, not_operator)})
 _GRAMMAR = Grammar(_TOKEN, _BINARY, _UNARY, _name, _call, "", conditional=True)

@@ -162,16 +162,13 @@ class _Reader:
                 self._refuse(f"brackets around one of two comparisons, not {written!r}", token.start())
             self.frames.append(_Frame("binary", written, precedence, 0))
             return True
-        if written == ",":
+        if written in (",", ")"):
             self._reduce(-1)
             if not (self.frames and self.frames[-1].kind in ("call", "bracket")):
                 self._refuse("the end", token.start())
-            self.operands[-1] = close(self.operands[-1])
-            return True
-        if written == ")":
-            self._reduce(-1)
-            if not (self.frames and self.frames[-1].kind in ("call", "bracket")):
-                self._refuse("the end", token.start())
+            if written == ",":
+                self.operands[-1] = close(self.operands[-1])
+                return True
             first = self.frames[-1].first
             args = tuple(close(operand) for operand in self.operands[first:])
             del self.operands[first:]

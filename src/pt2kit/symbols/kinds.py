@@ -85,18 +85,6 @@ def kind(expr: Expr, *, where: str = "") -> Kind:
     return _KINDS[expr_kind]
 
 
-def require_int(expr: Expr, *, where: str = "") -> Expr:
-    """Return the same expression, if it yields an int.
-
-    Raises:
-        ExpressionError: it yields a float or a truth value.
-    """
-    expr_kind = kind(expr, where=where)
-    if expr_kind != "int":
-        fail(where, f"expected an expression that yields an int, got one that yields a {expr_kind}")
-    return expr
-
-
 def symbol_kind(symbol: Symbol) -> Kind:
     """Return the kind of a symbol, from its assumptions, else from those that torch makes on its name.
 

@@ -30,6 +30,7 @@ from pt2kit.symbols.algebra import (
     minus,
     multiply,
     negate,
+    plus,
     subtract,
 )
 from pt2kit.symbols.expr import (
@@ -126,21 +127,6 @@ def not_operator(operand: Operand, where: str, limits: Limits) -> Operand:
     return Call("Not", (close(operand),))
 
 
-def plus_operator(operand: Operand, where: str, limits: Limits) -> Operand:
-    """Return the builder of a leading `+`, which changes nothing."""
-    return operand
-
-
-def add_operator(left: Operand, right: Operand, where: str, limits: Limits) -> Operand:
-    """Return the builder of `+`."""
-    return add(left, right)
-
-
-def subtract_operator(left: Operand, right: Operand, where: str, limits: Limits) -> Operand:
-    """Return the builder of `-` between two values."""
-    return subtract(left, right)
-
-
 def _equality(left: Operand, right: Operand, where: str, limits: Limits) -> Operand:
     fail(where, "expected Eq(a, b) or Ne(a, b), got '==' or '!=', which sympy's text does not hold")
 
@@ -171,29 +157,34 @@ def _call(name: str, args: Sequence[Expr], where: str, limits: Limits) -> Operan
     return make_call(name, args, where)
 
 
-_BINARY: Mapping[str, tuple[int, int, Binary]] = MappingProxyType(
+ARITHMETIC: Mapping[str, tuple[int, int, Binary]] = MappingProxyType(
     {
         "<": (10, 11, call_operator("StrictLessThan")),
         "<=": (10, 11, call_operator("LessThan")),
         ">": (10, 11, call_operator("StrictGreaterThan")),
         ">=": (10, 11, call_operator("GreaterThan")),
+        "+": (40, 40, add),
+        "-": (40, 40, subtract),
+        "*": (50, 50, multiply),
+        "//": (50, 50, call_operator("FloorDiv")),
+        "**": (70, 71, call_operator("Pow")),
+    }
+)
+"""Operators that mean the same in sympy's text and in Python."""
+SIGNS: Mapping[str, tuple[int, Unary]] = MappingProxyType({"-": (60, minus), "+": (60, plus)})
+_BINARY: Mapping[str, tuple[int, int, Binary]] = MappingProxyType(
+    {
+        **ARITHMETIC,
         "==": (10, 11, _equality),
         "!=": (10, 11, _equality),
         "|": (20, 20, chain_operator("Or")),
         "^": (22, 22, chain_operator("Xor")),
         "&": (24, 24, chain_operator("And")),
-        "+": (40, 40, add_operator),
-        "-": (40, 40, subtract_operator),
-        "*": (50, 50, multiply),
         "/": (50, 50, divide),
-        "//": (50, 50, call_operator("FloorDiv")),
         "%": (50, 50, call_operator("Mod")),
-        "**": (70, 71, call_operator("Pow")),
     }
 )
-_UNARY: Mapping[str, tuple[int, Unary]] = MappingProxyType(
-    {"-": (60, minus), "+": (60, plus_operator), "~": (60, not_operator)}
-)
+_UNARY: Mapping[str, tuple[int, Unary]] = MappingProxyType({**SIGNS, "~": (60, not_operator)})
 
 
 def _grammar(assumptions: Assumptions) -> Grammar:

@@ -21,7 +21,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Final, NoReturn, TypeAlias
 
+from pt2kit.symbols import intervals
 from pt2kit.symbols.expr import Call, Expr, Infinity, Integer, Leaf, Symbol, fold
+from pt2kit.symbols.functions import by_name
+from pt2kit.symbols.intervals import ANY, Interval, times
+from pt2kit.symbols.intervals import End as End
 from pt2kit.symbols.order import by_size
 from pt2kit.symbols.srepr import to_srepr
 
@@ -35,10 +39,6 @@ MAX_COMPARED: Final = 8
 """Arguments of `Max` or `Min` that are compared with one another; more are kept without a look."""
 MAX_NODES: Final = 512
 """Nodes of an atom: multiplying out repeats atoms, so that an atom inside atoms could grow exponentially."""
-_LARGEST: Final = 1 << 512
-"""Ends of ranges beyond this count as infinite."""
-
-End: TypeAlias = "int | float"
 
 Terms: TypeAlias = "dict[Monomial, int]"
 
@@ -94,15 +94,15 @@ class Polynomial:
         self.terms = terms
 
     @cached_property
-    def bounds(self) -> tuple[End, End]:
+    def bounds(self) -> Interval:
         """Return the least and the greatest value, from the ranges of the atoms; never too narrow."""
         low: End = 0
         high: End = 0
         for factors, count in self.terms.items():
-            ends = _product_bounds(factors)
-            low += _times(count, ends[0] if count > 0 else ends[1])
-            high += _times(count, ends[1] if count > 0 else ends[0])
-        return low, high
+            ends = intervals.product([(factor.low, factor.high) for factor in factors])
+            low += times(count, ends[0] if count > 0 else ends[1])
+            high += times(count, ends[1] if count > 0 else ends[0])
+        return intervals.outward(low, high)
 
     @cached_property
     def hint(self) -> int | None:
@@ -159,7 +159,7 @@ class Polynomial:
         if not isinstance(other, Polynomial):
             return NotImplemented
         if len(self.terms) * len(other.terms) > MAX_TERMS or self._degree + other._degree > MAX_DEGREE:
-            return unknown(*_product_of_bounds(self.bounds, other.bounds), hint=_both(self, other, int.__mul__))
+            return unknown(*intervals.product([self.bounds, other.bounds]), hint=_both(self, other, int.__mul__))
         terms: Terms = {}
         for left, m in self.terms.items():
             for right, n in other.terms.items():
@@ -224,7 +224,7 @@ def unknown(low: End = 0, high: End = math.inf, hint: int | None = None) -> Poly
     return Polynomial({(Atom(None, low, high, hint),): 1})
 
 
-def bounds(size: Size) -> tuple[End, End]:
+def bounds(size: Size) -> Interval:
     """Return the least and the greatest value of a size."""
     return (size, size) if isinstance(size, int) else size.bounds
 
@@ -263,7 +263,7 @@ def floor_divide(size: Size, by: Size) -> Size:
         if by == 0:
             raise ZeroDivisionError("a size is divided by 0")
         if by < 0:
-            return _function("FloorDiv", (size, by), _divided_bounds)
+            return _function("FloorDiv", (size, by), intervals.floor_divide)
         whole = _size({factors: count // by for factors, count in _terms(size).items() if factors})
         rest = _size({factors: count % by if factors else count for factors, count in _terms(size).items()})
         # (by*q + r) // by is q + r // by, also for a constant, of which the remainder stays inside.
@@ -273,10 +273,10 @@ def floor_divide(size: Size, by: Size) -> Size:
         inner = _terms(rest).get((), 0)
         outer, kept = inner // by, inner % by
         kept_size = rest - inner + kept
-        return whole + outer + _function("FloorDiv", (kept_size, by), _divided_bounds)
+        return whole + outer + _function("FloorDiv", (kept_size, by), intervals.floor_divide)
     if (exact := _exact_quotient(_terms(size), by.terms)) is not None:
         return exact
-    return _function("FloorDiv", (size, by), _divided_bounds)
+    return _function("FloorDiv", (size, by), intervals.floor_divide)
 
 
 def ceil_divide(size: Size, by: Size) -> Size:
@@ -306,7 +306,7 @@ def modulo(size: Size, by: Size) -> Size:
             return size % by
     elif _exact_quotient(_terms(size), by.terms) is not None:
         return 0
-    return _function("Mod", (size, by), _modulo_bounds)
+    return _function("Mod", (size, by), intervals.modulo)
 
 
 def largest(*sizes: Size) -> Size:
@@ -366,7 +366,7 @@ def from_expression(expr: Expr, symbols: Callable[[Symbol], Size]) -> Size:
                 return reader(args)
         except (ZeroDivisionError, Undecided, TypeError):
             pass
-        return _atom(node.function, args, (-math.inf, math.inf))
+        return _atom(node.function, args, ANY)
 
     return fold(expr, leaf, call)
 
@@ -441,12 +441,12 @@ def _is_less(one: Size, other: Size) -> bool:
     raise Undecided(f"whether {text(one)} is less than {text(other)}")
 
 
-def _function(name: str, args: tuple[Size, ...], range_of: Callable[..., tuple[End, End]]) -> Size:
+def _function(name: str, args: tuple[Size, ...], range_of: Callable[[Sequence[Interval]], Interval]) -> Size:
     """Return a function of sizes as an atom."""
-    return _atom(name, args, range_of(*map(bounds, args)), _computed(name, args))
+    return _atom(name, args, range_of([*map(bounds, args)]), _computed(name, args))
 
 
-def _atom(name: str, args: Sequence[Size], ends: tuple[End, End], hint: int | None = None) -> Size:
+def _atom(name: str, args: Sequence[Size], ends: Interval, hint: int | None = None) -> Size:
     """Return a call as an atom; as an unknown number if an argument is unknown, or it is too large."""
     nodes = 1 + sum(1 if isinstance(arg, int) else arg.nodes for arg in args)
     if nodes > MAX_NODES or any(not isinstance(arg, int) and arg.is_unknown for arg in args):
@@ -520,49 +520,6 @@ def _multiple(above: Mapping[Monomial, int], below: Mapping[Monomial, int]) -> i
     return quotient if rest == 0 else None
 
 
-def _times(a: End, b: End) -> End:
-    if a == 0 or b == 0:
-        return 0  # 0 * inf: an end that is never reached
-    end = math.inf if (a > 0) == (b > 0) else -math.inf
-    if isinstance(a, float) or isinstance(b, float):
-        return end  # A product of infinity and an int beyond all floats would raise OverflowError.
-    value = a * b
-    return value if -_LARGEST < value < _LARGEST else end
-
-
-def _product_of_bounds(one: tuple[End, End], other: tuple[End, End]) -> tuple[End, End]:
-    ends = [_times(a, b) for a in one for b in other]
-    return min(ends), max(ends)
-
-
-def _product_bounds(factors: Monomial) -> tuple[End, End]:
-    ends: tuple[End, End] = (1, 1)
-    for factor in factors:
-        ends = _product_of_bounds(ends, (factor.low, factor.high))
-    return ends
-
-
-def _divided_bounds(above: tuple[End, End], below: tuple[End, End]) -> tuple[End, End]:
-    if below[0] <= 0:
-        return -math.inf, math.inf
-    ends = [_floor(a, b) for a in above for b in below]
-    return min(ends), max(ends)
-
-
-def _floor(a: End, b: End) -> End:
-    if isinstance(a, int) and isinstance(b, int):
-        return a // b
-    if math.isinf(a):
-        return a
-    return 0 if a >= 0 else -1  # by infinity
-
-
-def _modulo_bounds(above: tuple[End, End], below: tuple[End, End]) -> tuple[End, End]:
-    if below[0] <= 0:
-        return -math.inf, math.inf
-    return 0, min(below[1] - 1, above[1]) if above[0] >= 0 else below[1] - 1
-
-
 def _power(args: list[Size]) -> Size:
     base, power = args
     if not isinstance(power, int) or not 0 <= power <= MAX_POWER:
@@ -570,18 +527,17 @@ def _power(args: list[Size]) -> Size:
     return product([base] * power)
 
 
-_READERS: Final[Mapping[str, Callable[[list[Size]], Size]]] = {
-    "Add": lambda args: sum(args[1:], args[0]),
-    "Mul": product,
-    "Pow": _power,
-    "PowByNatural": _power,
-    "Identity": lambda args: args[0],
-    "FloorDiv": lambda args: floor_divide(*args),
-    "CleanDiv": lambda args: floor_divide(*args),
-    "CeilDiv": lambda args: ceil_divide(*args),
-    "Mod": lambda args: modulo(*args),
-    "PythonMod": lambda args: modulo(*args),
-    "Max": lambda args: largest(*args),
-    "Min": lambda args: smallest(*args),
-}
+_READERS: Final[Mapping[str, Callable[[list[Size]], Size]]] = by_name(
+    {
+        "Add": lambda args: sum(args[1:], args[0]),
+        "Mul": product,
+        "Pow, PowByNatural": _power,
+        "Identity": lambda args: args[0],
+        "FloorDiv, CleanDiv": lambda args: floor_divide(*args),
+        "CeilDiv": lambda args: ceil_divide(*args),
+        "Mod, PythonMod": lambda args: modulo(*args),
+        "Max": lambda args: largest(*args),
+        "Min": lambda args: smallest(*args),
+    }
+)
 """Functions of expressions that have a normal form here; all others are atoms."""

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 
 from pt2kit.symbols.expr import (
-    DEFAULT_LIMITS,
     Boolean,
     Call,
     Expr,
@@ -24,16 +22,25 @@ from pt2kit.symbols.expr import (
     default_assumptions,
     fold,
 )
+from pt2kit.symbols.functions import by_name
+from pt2kit.symbols.intervals import (
+    ANY,
+    INF,
+    End,
+    Interval,
+    floor_divide,
+    hull,
+    modulo,
+    outward,
+    product,
+    quotient,
+    whole,
+)
 from pt2kit.symbols.kinds import Facts, facts_of_call, facts_of_leaf
 
-End = int | float
-Interval = tuple[End, End]
 Rule = Callable[[Sequence[Interval]], Interval]
 
-_INF = math.inf
-_ANY: Interval = (-_INF, _INF)
 _TRUTH: Interval = (0, 1)
-_LARGEST = 1 << DEFAULT_LIMITS.bits
 
 
 def bounds(expr: Expr, ranges: Mapping[str, tuple[End | None, End | None]], *, where: str = "") -> Interval:
@@ -67,32 +74,18 @@ def bounds(expr: Expr, ranges: Mapping[str, tuple[End | None, End | None]], *, w
 def _call(function: str, args: Sequence[Interval], *, is_int: bool) -> Interval:
     try:
         if function in ("Mod", "PythonMod"):
-            return _modulo(args, is_int=is_int)
+            return modulo(args, is_int=is_int)
         rule = _RULES.get(function)
-        return _ANY if rule is None else _outward(*rule(args))
+        return ANY if rule is None else outward(*rule(args))
     except OverflowError:
-        return _ANY
-
-
-def _outward(low: End, high: End) -> Interval:
-    """Move ends that were rounded or have grown too large outward, so that no value is lost."""
-    return -_widened(-low), _widened(high)
-
-
-def _widened(high: End) -> End:
-    if isinstance(high, float):
-        # nan comes from inf - inf; a finite float may be half a unit too low.
-        return _INF if high != high else math.nextafter(high, _INF)
-    if -_LARGEST <= high <= _LARGEST:
-        return high
-    return _INF if high > 0 else -_LARGEST
+        return ANY
 
 
 def _symbol(symbol: Symbol, given: tuple[End | None, End | None] | None) -> Interval:
     assumptions = dict(symbol.assumptions or default_assumptions(symbol.name))
     smallest = 1 if assumptions.get("integer") else 0
-    low: End = -_INF
-    high: End = _INF
+    low: End = -INF
+    high: End = INF
     if assumptions.get("positive"):
         low = smallest
     elif assumptions.get("nonnegative"):
@@ -112,83 +105,40 @@ def _literal(leaf: Integer | Rational | Float | Boolean | Infinity) -> Interval:
         case Integer(value):
             return value, value
         case Rational(p, q):
-            return _outward(p / q, p / q) if max(p.bit_length(), q.bit_length()) < 1000 else _ANY
+            return outward(p / q, p / q) if max(p.bit_length(), q.bit_length()) < 1000 else ANY
         case Float(text, _):
             return float(text), float(text)
         case Boolean(value):
             return int(value), int(value)
         case Infinity(negative, _):
-            return (-_INF, -_INF) if negative else (_INF, _INF)
-
-
-def _hull(ends: Sequence[End]) -> Interval:
-    return min(ends), max(ends)
+            return (-INF, -INF) if negative else (INF, INF)
 
 
 def _sum(args: Sequence[Interval]) -> Interval:
     return sum(low for low, _ in args), sum(high for _, high in args)
 
 
-def _times(a: End, b: End) -> End:
-    return 0 if a == 0 or b == 0 else a * b  # 0 * inf is 0 here: an end that is never reached
-
-
-def _product(args: Sequence[Interval]) -> Interval:
-    low, high = args[0]
-    for least, greatest in args[1:]:
-        low, high = _outward(*_hull([_times(a, b) for a in (low, high) for b in (least, greatest)]))
-    return low, high
-
-
 def _power(args: Sequence[Interval]) -> Interval:
     (low, high), (least, greatest) = args
     if least == greatest and isinstance(least, int) and 0 <= least < 64:
         ends = [low**least, high**least]
-        return _hull([*ends, 0] if least % 2 == 0 and low < 0 < high else ends)
+        return hull([*ends, 0] if least % 2 == 0 and low < 0 < high else ends)
     if least >= 0 and low >= 0:
-        return (1 if low >= 1 else 0), _INF
-    return _ANY
-
-
-def _quotient(args: Sequence[Interval], divide: Callable[[End, End], End]) -> Interval:
-    (low, high), (least, greatest) = args
-    if least <= 0:
-        return _ANY
-    return _hull([_divided(a, b, divide) for a in (low, high) for b in (least, greatest)])
-
-
-def _divided(a: End, b: End, divide: Callable[[End, End], End]) -> End:
-    if isinstance(a, float) and math.isinf(a):
-        return a
-    if isinstance(b, float) and math.isinf(b):
-        return divide(a, _LARGEST) if isinstance(a, int) else min(a, 0.0)
-    return divide(a, b)
-
-
-def _floor_divide(args: Sequence[Interval]) -> Interval:
-    low, high = _quotient(args, lambda a, b: a // b)
-    return _whole(math.floor, low), _whole(math.floor, high)
+        return (1 if low >= 1 else 0), INF
+    return ANY
 
 
 def _ceil_divide(args: Sequence[Interval]) -> Interval:
-    low, high = _quotient(args, lambda a, b: -(-a // b))
-    return _whole(math.floor, low), _whole(math.ceil, high)
+    low, high = quotient(args, lambda a, b: -(-a // b))
+    return whole(math.floor, low), whole(math.ceil, high)
 
 
 def _true_divide(args: Sequence[Interval]) -> Interval:
-    return _quotient(args, lambda a, b: a / b)
-
-
-def _modulo(args: Sequence[Interval], *, is_int: bool) -> Interval:
-    (low, high), (least, greatest) = args
-    if least <= 0:
-        return _ANY
-    top = greatest - 1 if is_int else greatest
-    return (0, min(high, top)) if low >= 0 else (0, top)
+    return quotient(args, lambda a, b: a / b)
 
 
 def _modular_indexing(args: Sequence[Interval]) -> Interval:
-    return _modulo([_outward(*_floor_divide(args[:2])), args[2]], is_int=True)
+    return modulo([outward(*floor_divide(args[:2])), args[2]], is_int=True)
 
 
 def _absolute(args: Sequence[Interval]) -> Interval:
@@ -196,12 +146,8 @@ def _absolute(args: Sequence[Interval]) -> Interval:
     return (0 if low < 0 < high else min(abs(low), abs(high))), max(abs(low), abs(high))
 
 
-def _whole(rounding: Callable[[End], int], end: End) -> End:
-    return end if isinstance(end, float) and math.isinf(end) else rounding(end)
-
-
 def _rounding(rounding: Callable[[End], int]) -> Rule:
-    return lambda args: (_whole(rounding, args[0][0]), _whole(rounding, args[0][1]))
+    return lambda args: (whole(rounding, args[0][0]), whole(rounding, args[0][1]))
 
 
 def _float(args: Sequence[Interval]) -> Interval:
@@ -232,47 +178,35 @@ def _equal(args: Sequence[Interval]) -> Interval:
     return (1, 1) if low == high == least == greatest else _TRUTH
 
 
-_RULES: Mapping[str, Rule] = MappingProxyType(
+_RULES: Mapping[str, Rule] = by_name(
     {
         "Add": _sum,
-        "Mul": _product,
-        "Max": lambda args: (max(low for low, _ in args), max(high for _, high in args)),
-        "Min": lambda args: (min(low for low, _ in args), min(high for _, high in args)),
+        "Mul": product,
+        "Max, Or": lambda args: (max(low for low, _ in args), max(high for _, high in args)),
+        "Min, And": lambda args: (min(low for low, _ in args), min(high for _, high in args)),
         "Abs": _absolute,
-        "Identity": lambda args: args[0],
-        "Pow": _power,
-        "PowByNatural": _power,
-        "LShift": lambda args: _product([args[0], _power([(2, 2), args[1]])]),
-        "RShift": lambda args: _floor_divide([args[0], _power([(2, 2), args[1]])]),
-        "FloorDiv": _floor_divide,
-        "CleanDiv": _floor_divide,
+        "Identity, ExprCondPair": lambda args: args[0],
+        "Pow, PowByNatural": _power,
+        "LShift": lambda args: product([args[0], _power([(2, 2), args[1]])]),
+        "RShift": lambda args: floor_divide([args[0], _power([(2, 2), args[1]])]),
+        "FloorDiv, CleanDiv": floor_divide,
         "CeilDiv": _ceil_divide,
         "ModularIndexing": _modular_indexing,
-        "floor": _rounding(math.floor),
-        "FloorToInt": _rounding(math.floor),
-        "ceiling": _rounding(math.ceil),
-        "CeilToInt": _rounding(math.ceil),
+        "floor, FloorToInt": _rounding(math.floor),
+        "ceiling, CeilToInt": _rounding(math.ceil),
         "TruncToInt": _rounding(math.trunc),
-        "RoundToInt": _rounding(round),
-        "Round": _rounding(round),
+        "RoundToInt, Round": _rounding(round),
         "ToFloat": _float,
-        "IntTrueDiv": _true_divide,
-        "FloatTrueDiv": _true_divide,
-        "TrueDiv": _true_divide,
-        "IsNonOverlappingAndDenseIndicator": lambda _: _TRUTH,
-        "Where": lambda args: _union(args[1:]),
+        "IntTrueDiv, FloatTrueDiv, TrueDiv": _true_divide,
+        "IsNonOverlappingAndDenseIndicator, Xor": lambda _: _TRUTH,
+        "ITE, Where": lambda args: _union(args[1:]),
         "Piecewise": _union,
-        "ExprCondPair": lambda args: args[0],
         "StrictLessThan": lambda args: _less(args, strict=True),
         "LessThan": lambda args: _less(args, strict=False),
         "StrictGreaterThan": lambda args: _negated(_less(args, strict=False)),
         "GreaterThan": lambda args: _negated(_less(args, strict=True)),
         "Equality": _equal,
         "Unequality": lambda args: _negated(_equal(args)),
-        "And": lambda args: (min(low for low, _ in args), min(high for _, high in args)),
-        "Or": lambda args: (max(low for low, _ in args), max(high for _, high in args)),
         "Not": lambda args: _negated(args[0]),
-        "Xor": lambda _: _TRUTH,
-        "ITE": lambda args: _union(args[1:]),
     }
 )
