@@ -16,9 +16,9 @@ from pt2kit import schema
 from pt2kit.diffs import Change, Detail, Diff, ValueDifference, diff
 from pt2kit.diffs.graphs import Look
 from pt2kit.diffs.program import compare_programs
+from pt2kit.text.change_details import ALIKE, SHOWN
 from pt2kit.text.changes import diff_lines
 from pt2kit.text.changes_graph import MAX_NODE, RUN
-from pt2kit.text.change_details import ALIKE, SHOWN
 
 PAIRS = pairs()
 

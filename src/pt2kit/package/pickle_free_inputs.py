@@ -44,7 +44,7 @@ from pt2kit.pickles import builtin_reducers as builtin
 from pt2kit.pickles import tensor_reducers
 from pt2kit.pickles import values as data
 from pt2kit.pickles.allowed_globals import MARKS, name_global
-from pt2kit.pickles.argument_checks import Handler, check_bool, check_count
+from pt2kit.pickles.argument_checks import Handler, call_handler, check_bool, check_count
 from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS, MAX_NAME, Budget, PickleLimits, check_tree, describe
 from pt2kit.pickles.torch_names import ITEM_SIZES, MEMORY_FORMATS
 
@@ -467,16 +467,16 @@ def _read_tensor_meta(at: _Reader, written: Any) -> bytes:
     return codec.encode(_tensor_meta(codec.encode(written), f"{at.budget.where}: {at.path}"))
 
 
-def _called(handler: Handler) -> Callable[..., Any]:
-    """Return the function that calls the handler of a pickled call with the parts of a value."""
-    return lambda budget, path, *parts: handler(budget, path, parts)
+def _items_of(handler: Handler) -> Callable[..., Any]:
+    """Return the function that calls a handler with the items of a list as its arguments."""
+    return lambda budget, path, items: call_handler(handler, budget, path, items)
 
 
 def _whole(handler: Handler, expected: str) -> Callable[..., Any]:
     """Return the function that builds a collection by a handler and refuses one that has lost items."""
 
     def make(budget: Budget, path: str, items: tuple[Any, ...], *rest: Any) -> Any:
-        made = handler(budget, path, (items, *rest))
+        made = handler(budget, path, items, *rest)
         if len(made) != len(items):
             raise budget.error(path, expected, f"{len(items)} items")
         return made
@@ -506,7 +506,7 @@ def _default_parts(value: defaultdict[Any, Any]) -> tuple[Any, ...]:
 
 
 def _default_dict(budget: Budget, path: str, factory: str | None, items: dict[Any, Any]) -> defaultdict[Any, Any]:
-    made = builtin.default_dict(budget, path, () if factory is None else (_global(factory),))
+    made = builtin.default_dict(budget, path, None if factory is None else _global(factory))
     made.update(items)
     return made
 
@@ -540,11 +540,11 @@ def _dense(budget: Budget, path: str, storage: Any, dtype: str, *place: Any) -> 
 
 def _sparse(budget: Budget, path: str, layout: Any, indices: Any, values: Any, sizes: Any, is_coalesced: Any) -> Any:
     parts = (*indices, values, sizes, *(() if is_coalesced is None else (is_coalesced,)))
-    return tensor_reducers.rebuild_sparse_tensor(budget, path, (data.Layout(layout), parts))
+    return tensor_reducers.rebuild_sparse_tensor(budget, path, data.Layout(layout), parts)
 
 
 def _meta(budget: Budget, path: str, dtype: str, sizes: Any, strides: Any) -> data.MetaTensor:
-    return tensor_reducers.rebuild_meta_tensor(budget, path, (data.DType(dtype), sizes, strides, False))
+    return tensor_reducers.rebuild_meta_tensor(budget, path, data.DType(dtype), sizes, strides, False)
 
 
 def _kind(
@@ -579,10 +579,6 @@ def _tensor(key: str, cls: type, own: str, make: Callable[..., Any]) -> _Kind:
 
 def _limits(value: slice | range) -> tuple[Any, ...]:
     return ((value.start, value.stop, value.step),)
-
-
-def _device_parts(value: data.Device) -> tuple[str]:
-    return (value.type if value.index is None else f"{value.type}:{value.index}",)
 
 
 _PLAIN: Final = _Form()
@@ -632,11 +628,11 @@ _ENTRIES: Final = _table(
 """Kinds whose values are entries of the table."""
 _INLINE: Final = _table(
     _kind("float", float, _FLOAT),
-    _kind("complex", complex, _FLOATS, lambda value: ((value.real, value.imag),), builtin.make_complex),
+    _kind("complex", complex, _FLOATS, lambda value: ((value.real, value.imag),), _items_of(builtin.make_complex)),
     _kind("bytes", bytes, _BYTES),
-    _kind("slice", slice, _ITEMS, _limits, builtin.make_slice),
-    _kind("range", range, _ITEMS, _limits, builtin.make_range),
-    _kind("size", data.Size, _ITEMS, structs.astuple, _called(builtin.make_size)),
+    _kind("slice", slice, _ITEMS, _limits, _items_of(builtin.make_slice)),
+    _kind("range", range, _ITEMS, _limits, _items_of(builtin.make_range)),
+    _kind("size", data.Size, _ITEMS, structs.astuple, builtin.make_size),
     _kind("dtype", data.DType, _DTYPE, structs.astuple, lambda budget, path, name: data.DType(name)),
     _kind(
         "memory_format",
@@ -645,8 +641,8 @@ _INLINE: Final = _table(
         structs.astuple,
         lambda budget, path, name: data.MemoryFormat(name),
     ),
-    _kind("layout", data.Layout, _PLAIN, structs.astuple, _called(builtin.get_layout)),
-    _kind("device", data.Device, _PLAIN, _device_parts, _called(builtin.make_device)),
+    _kind("layout", data.Layout, _PLAIN, structs.astuple, builtin.get_layout),
+    _kind("device", data.Device, _PLAIN, lambda value: (value.text,), builtin.make_device),
 )
 """Kinds whose values are written where they are used."""
 _BY_TYPE: Final[Mapping[type, _Kind]] = {

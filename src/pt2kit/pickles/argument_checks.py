@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from pt2kit.errors import LimitError
 from pt2kit.pickles.budget import Budget, describe
 from pt2kit.pickles.values import PickledTensor, Size
 
-Handler: TypeAlias = Callable[[Budget, str, tuple[Any, ...]], Any]
-"""Function of (budget, the global's path, arguments) that returns the replacement of a call's result."""
+if TYPE_CHECKING:
+    from types import FunctionType
+
+Handler: TypeAlias = Callable[..., Any]
+"""Function of (budget, the global's path, the call's arguments) that returns the replacement of a call's result."""
 
 MAX_RANK = 64
 """Dimensions of a tensor or array; numpy's limit, and torch's for every operator that iterates."""
 
 INT64 = 1 << 63
+
+
+def call_handler(handler: Handler, budget: Budget, path: str, args: tuple[Any, ...]) -> Any:
+    """Return the replacement of a call's result; the call has as many arguments as its handler has parameters.
+
+    Raises:
+        PayloadError: fewer or more arguments, or whatever the handler refuses.
+    """
+    function = cast("FunctionType", handler)
+    most = function.__code__.co_argcount - 2
+    check_arity(budget, path, args, *range(most - len(function.__defaults__ or ()), most + 1))
+    return handler(budget, path, *args)
 
 
 def check_arity(budget: Budget, path: str, args: tuple[Any, ...], *allowed: int) -> None:

@@ -13,7 +13,7 @@ from pt2kit.messages import printable
 from pt2kit.pickles import builtin_reducers
 from pt2kit.pickles import values as pickle_values
 from pt2kit.pickles.allowed_globals import CALLS, CONSTANTS, INERT, name_global
-from pt2kit.pickles.argument_checks import check_count
+from pt2kit.pickles.argument_checks import call_handler, check_count
 from pt2kit.pickles.budget import Budget, describe
 from pt2kit.pickles.machine import Hooks
 from pt2kit.pickles.opcodes import run
@@ -50,23 +50,13 @@ def build(
         LimitError: a limit was passed.
     """
     builder = _Builder(budget, storage, named_tuples, trust)
-    hooks = Hooks(
-        find=builder.find,
-        call=builder.call,
-        build=builder.build,
-        persistent=builder.persistent,
-        extend=builder.extend,
-        update=builder.update,
-        add=builder.add,
-        freeze=builder.freeze,
-    )
-    value, end = run(stream, budget.where, hooks, budget.limits)
+    value, end = run(stream, budget.where, builder, budget.limits)
     if end != len(stream):
         raise budget.error("pickle", f"nothing after the STOP at byte {end - 1}", f"{len(stream) - end} more bytes")
     return value
 
 
-class _Builder:
+class _Builder(Hooks):
     """Hooks that build values; keeps the storages made so far."""
 
     def __init__(
@@ -93,7 +83,7 @@ class _Builder:
         if path in CALLS:
             if kwargs:
                 raise self.budget.error(path, "no keyword arguments", str(len(kwargs)))
-            return CALLS[path](self.budget, path, args)
+            return call_handler(CALLS[path], self.budget, path, args)
         if path in self.named_tuples and opcode == "NEWOBJ":
             return pickle_values.NamedTuple(path, args)
         if path in self.opaque:

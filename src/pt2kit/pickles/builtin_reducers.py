@@ -23,7 +23,7 @@ from msgspec.structs import force_setattr
 
 from pt2kit.errors import UnsupportedError
 from pt2kit.messages import printable
-from pt2kit.pickles.argument_checks import check_arity, check_count, check_dims
+from pt2kit.pickles.argument_checks import check_count, check_dims
 from pt2kit.pickles.budget import Budget, describe
 from pt2kit.pickles.torch_names import LAYOUTS
 from pt2kit.pickles.values import (
@@ -55,6 +55,9 @@ FACTORIES: Mapping[str, Callable[[], Any]] = MappingProxyType(
 )
 """Factories that a defaultdict may have."""
 
+_EMPTY: dict[Any, Any] = {}  # Read only.
+_ABSENT: Any = object()
+"""The value of an argument that a call does not have."""
 _DEVICE = re.compile(r"([a-z][a-z0-9_]{0,31})(?::([0-9]{1,5}))?")
 _LATIN1 = ("latin1", "latin-1")
 
@@ -67,12 +70,10 @@ _ORDERS = ("<", ">", "|")
 _BYTES_PER_CHARACTER = 4
 
 
-def ordered_dict(budget: Budget, path: str, args: tuple[Any, ...]) -> PickledDict:
+def ordered_dict(budget: Budget, path: str, items: Any = ()) -> PickledDict:
     """Handle `OrderedDict()` or, as Python 2 wrote it, `OrderedDict([[key, value], …])`."""
-    check_arity(budget, path, args, 0, 1)
     made = PickledDict()
-    pairs = _items(budget, path, args)
-    for pair in pairs:
+    for pair in _items(budget, path, items):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise budget.error(path, "pairs of key and value", describe(pair))
         budget.check_key(pair[0])
@@ -80,10 +81,8 @@ def ordered_dict(budget: Budget, path: str, args: tuple[Any, ...]) -> PickledDic
     return made
 
 
-def counter(budget: Budget, path: str, args: tuple[Any, ...]) -> Counter[Any]:
+def counter(budget: Budget, path: str, counts: Any = _EMPTY) -> Counter[Any]:
     """Handle `Counter()` or `Counter({value: count, …})`."""
-    check_arity(budget, path, args, 0, 1)
-    counts = args[0] if args else {}
     if not isinstance(counts, dict):
         raise budget.error(path, "a dict of counts", describe(counts))
     budget.spend(_CONTAINER + _ITEM * len(counts))
@@ -93,11 +92,9 @@ def counter(budget: Budget, path: str, args: tuple[Any, ...]) -> Counter[Any]:
     return made
 
 
-def default_dict(budget: Budget, path: str, args: tuple[Any, ...]) -> defaultdict[Any, Any]:
+def default_dict(budget: Budget, path: str, factory: Any = None) -> defaultdict[Any, Any]:
     """Handle `defaultdict()` or `defaultdict(factory)` with one of `FACTORIES`."""
-    check_arity(budget, path, args, 0, 1)
     budget.spend(_CONTAINER)
-    factory = args[0] if args else None
     if factory is None:
         return defaultdict()
     if not isinstance(factory, Global) or factory.path not in FACTORIES:
@@ -105,41 +102,34 @@ def default_dict(budget: Budget, path: str, args: tuple[Any, ...]) -> defaultdic
     return defaultdict(FACTORIES[factory.path])
 
 
-def make_deque(budget: Budget, path: str, args: tuple[Any, ...]) -> deque[Any]:
+def make_deque(budget: Budget, path: str, items: Any = (), maxlen: Any = None) -> deque[Any]:
     """Handle `deque()`, `deque(items)` or `deque(items, maxlen)`."""
-    check_arity(budget, path, args, 0, 1, 2)
-    maxlen = args[1] if len(args) > 1 else None
     if maxlen is not None:
         check_count(budget, f"{path}: maxlen", maxlen)
-    return deque(_items(budget, path, args[:1]), maxlen)
+    return deque(_items(budget, path, items), maxlen)
 
 
-def make_set(budget: Budget, path: str, args: tuple[Any, ...]) -> set[Any]:
+def make_set(budget: Budget, path: str, items: Any = ()) -> set[Any]:
     """Handle `set()` or `set(items)`."""
-    check_arity(budget, path, args, 0, 1)
-    items = _items(budget, path, args)
-    for item in items:
+    for item in _items(budget, path, items):
         budget.check_key(item)
     return set(items)
 
 
-def make_frozenset(budget: Budget, path: str, args: tuple[Any, ...]) -> frozenset[Any]:
+def make_frozenset(budget: Budget, path: str, items: Any = ()) -> frozenset[Any]:
     """Handle `frozenset()` or `frozenset(items)`."""
-    return frozenset(make_set(budget, path, args))
+    return frozenset(make_set(budget, path, items))
 
 
-def _items(budget: Budget, path: str, args: tuple[Any, ...]) -> list[Any] | tuple[Any, ...]:
-    items = args[0] if args else ()
+def _items(budget: Budget, path: str, items: Any) -> list[Any] | tuple[Any, ...]:
     if not isinstance(items, list | tuple):
         raise budget.error(path, "a list or tuple of items", describe(items))
     budget.spend(_CONTAINER + _ITEM * len(items))
     return items
 
 
-def encode(budget: Budget, path: str, args: tuple[Any, ...]) -> bytes:
+def encode(budget: Budget, path: str, text: Any, codec: Any) -> bytes:
     """Handle `_codecs.encode(text, "latin1")`: how protocol 2 spells a byte string."""
-    check_arity(budget, path, args, 2)
-    text, codec = args
     if not isinstance(text, str) or codec not in _LATIN1:
         raise budget.error(path, "a text and 'latin1'", f"{describe(text)} and {describe(codec)}")
     budget.spend(len(text))
@@ -149,91 +139,83 @@ def encode(budget: Budget, path: str, args: tuple[Any, ...]) -> bytes:
         raise budget.error(path, "characters up to U+00FF", f"U+{ord(text[bad.start]):04X}") from None
 
 
-def make_bytes(budget: Budget, path: str, args: tuple[Any, ...]) -> bytes:
+def make_bytes(budget: Budget, path: str) -> bytes:
     """Handle `bytes()`: how protocol 2 spells the empty byte string."""
-    check_arity(budget, path, args, 0)
     return b""
 
 
-def make_bytearray(budget: Budget, path: str, args: tuple[Any, ...]) -> bytearray:
+def make_bytearray(budget: Budget, path: str, data: Any = b"", encoding: Any = _ABSENT) -> bytearray:
     """Handle `bytearray()`, `bytearray(bytes)` or `bytearray(text, "latin-1")`."""
-    check_arity(budget, path, args, 0, 1, 2)
-    if len(args) == 2:
-        return bytearray(encode(budget, path, args))
-    data = args[0] if args else b""
+    if encoding is not _ABSENT:
+        return bytearray(encode(budget, path, data, encoding))
     if not isinstance(data, bytes):
         raise budget.error(path, "a byte string", describe(data))
     budget.spend(len(data))
     return bytearray(data)
 
 
-def make_complex(budget: Budget, path: str, args: tuple[Any, ...]) -> complex:
+def make_complex(budget: Budget, path: str, real: Any, imag: Any) -> complex:
     """Handle `complex(real, imag)`."""
-    check_arity(budget, path, args, 2)
-    for part in args:
+    for part in (real, imag):
         if not isinstance(part, float):
             raise budget.error(path, "two floats", describe(part))
-    return complex(*args)
+    return complex(real, imag)
 
 
-def make_slice(budget: Budget, path: str, args: tuple[Any, ...]) -> slice:
+def make_slice(budget: Budget, path: str, start: Any, stop: Any, step: Any) -> slice:
     """Handle `slice(start, stop, step)` of integers and None."""
-    check_arity(budget, path, args, 3)
-    for part in args:
+    for part in (start, stop, step):
         if part is not None and not isinstance(part, int):
             raise budget.error(path, "integers or None", describe(part))
-    return slice(*args)
+    return slice(start, stop, step)
 
 
-def make_range(budget: Budget, path: str, args: tuple[Any, ...]) -> range:
+def make_range(budget: Budget, path: str, start: Any, stop: Any, step: Any) -> range:
     """Handle `range(start, stop, step)`."""
-    check_arity(budget, path, args, 3)
-    for part in args:
+    for part in (start, stop, step):
         if not isinstance(part, int):
             raise budget.error(path, "integers", describe(part))
-    if args[2] == 0:
+    if step == 0:
         raise budget.error(path, "a step that is not 0", "0")
-    return range(*args)
+    return range(start, stop, step)
 
 
-def make_size(budget: Budget, path: str, args: tuple[Any, ...]) -> Size:
+def make_size(budget: Budget, path: str, sizes: Any) -> Size:
     """Handle `torch.Size((2, 3))`."""
-    check_arity(budget, path, args, 1)
-    if not isinstance(args[0], tuple | list):
-        raise budget.error(path, "a tuple of integers", describe(args[0]))
-    for size in args[0]:
+    if not isinstance(sizes, tuple | list):
+        raise budget.error(path, "a tuple of integers", describe(sizes))
+    for size in sizes:
         if not isinstance(size, int) or isinstance(size, bool):
             raise budget.error(path, "integers", describe(size))
-    budget.spend(8 * len(args[0]))
-    return Size(tuple(args[0]))
+    budget.spend(8 * len(sizes))
+    return Size(tuple(sizes))
 
 
-def make_device(budget: Budget, path: str, args: tuple[Any, ...]) -> Device:
+def make_device(budget: Budget, path: str, name: Any, index: Any = _ABSENT) -> Device:
     """Handle `torch.device("cuda", 1)`, or with the index in the text."""
-    check_arity(budget, path, args, 1, 2)
-    match = _DEVICE.fullmatch(args[0]) if isinstance(args[0], str) else None
-    if match is None or (match[2] and len(args) > 1):
-        raise budget.error(path, "a device such as 'cpu' or 'cuda:1'", describe(args[0]))
-    if len(args) > 1:
-        return Device(match[1], check_count(budget, f"{path}: index", args[1]))
+    match = _DEVICE.fullmatch(name) if isinstance(name, str) else None
+    if match is None or (match[2] and index is not _ABSENT):
+        raise budget.error(path, "a device such as 'cpu' or 'cuda:1'", describe(name))
+    if index is not _ABSENT:
+        return Device(match[1], check_count(budget, f"{path}: index", index))
     return Device(match[1], int(match[2]) if match[2] else None)
 
 
-def get_layout(budget: Budget, path: str, args: tuple[Any, ...]) -> Layout:
+def get_layout(budget: Budget, path: str, layout: Any) -> Layout:
     """Handle `torch.serialization._get_layout("torch.strided")`."""
-    check_arity(budget, path, args, 1)
-    name = args[0].removeprefix("torch.") if isinstance(args[0], str) else None
+    name = layout.removeprefix("torch.") if isinstance(layout, str) else None
     if name not in LAYOUTS:
-        raise budget.error(path, "the name of a layout of torch", describe(args[0]))
+        raise budget.error(path, "the name of a layout of torch", describe(layout))
     return Layout(name)
 
 
-def return_type(budget: Budget, path: str, args: tuple[Any, ...]) -> NamedTuple:
+def return_type(budget: Budget, path: str, values: Any, hidden: Any = _EMPTY) -> NamedTuple:
     """Handle `torch.return_types.max((values, indices), {})`: the result tuple of an operator."""
-    check_arity(budget, path, args, 1, 2)
-    if not isinstance(args[0], tuple) or (len(args) > 1 and args[1] != {}):
-        raise budget.error(printable(path), "a tuple of values and no hidden fields", describe(args[-1]))
-    return NamedTuple(path, args[0])
+    if not isinstance(values, tuple) or hidden != {}:
+        raise budget.error(
+            printable(path), "a tuple of values and no hidden fields", describe(values if hidden is _EMPTY else hidden)
+        )
+    return NamedTuple(path, values)
 
 
 def item_size(dtype: str) -> int:
@@ -242,15 +224,14 @@ def item_size(dtype: str) -> int:
     return count * _BYTES_PER_CHARACTER if dtype[1] == "U" else count
 
 
-def make_dtype(budget: Budget, path: str, args: tuple[Any, ...]) -> NumpyDType:
+def make_dtype(budget: Budget, path: str, code: Any, align: Any = False, copy: Any = False) -> NumpyDType:
     """Handle `numpy.dtype("f4", align, copy)`; little-endian until its state changes it."""
-    check_arity(budget, path, args, 1, 2, 3)
-    if not isinstance(args[0], str):
-        raise budget.error(path, "a type code such as 'f4'", describe(args[0]))
-    if not _CODE.fullmatch(args[0]):
-        code = printable(args[0], 40)
-        raise UnsupportedError(f"{budget.where}: {path}: expected plain numbers, strings or bytes, got type '{code}'")
-    return NumpyDType(_ordered(args[0], "<"))
+    if not isinstance(code, str):
+        raise budget.error(path, "a type code such as 'f4'", describe(code))
+    if not _CODE.fullmatch(code):
+        shown = printable(code, 40)
+        raise UnsupportedError(f"{budget.where}: {path}: expected plain numbers, strings or bytes, got type '{shown}'")
+    return NumpyDType(_ordered(code, "<"))
 
 
 def _ordered(code: str, order: str) -> str:
@@ -268,10 +249,8 @@ def build_dtype(budget: Budget, dtype: NumpyDType, state: Any) -> None:
     force_setattr(dtype, "name", _ordered(dtype.name[1:], state[1]))
 
 
-def make_scalar(budget: Budget, path: str, args: tuple[Any, ...]) -> NumpyScalar:
+def make_scalar(budget: Budget, path: str, dtype: Any, data: Any) -> NumpyScalar:
     """Handle `numpy.core.multiarray.scalar(dtype, bytes)`."""
-    check_arity(budget, path, args, 2)
-    dtype, data = args
     if not isinstance(dtype, NumpyDType) or not isinstance(data, bytes):
         raise budget.error(path, "a dtype and bytes", f"{describe(dtype)} and {describe(data)}")
     if len(data) != item_size(dtype.name):
@@ -279,11 +258,10 @@ def make_scalar(budget: Budget, path: str, args: tuple[Any, ...]) -> NumpyScalar
     return NumpyScalar(dtype.name, data)
 
 
-def reconstruct(budget: Budget, path: str, args: tuple[Any, ...]) -> NumpyArray:
+def reconstruct(budget: Budget, path: str, cls: Any, shape: Any, code: Any) -> NumpyArray:
     """Handle `numpy.core.multiarray._reconstruct(numpy.ndarray, (0,), b"b")`: empty until its state fills it."""
-    check_arity(budget, path, args, 3)
-    if not isinstance(args[0], Global) or args[0].path != "numpy.ndarray":
-        raise UnsupportedError(f"{budget.where}: {path}: expected numpy.ndarray, got {describe(args[0])}")
+    if not isinstance(cls, Global) or cls.path != "numpy.ndarray":
+        raise UnsupportedError(f"{budget.where}: {path}: expected numpy.ndarray, got {describe(cls)}")
     return NumpyArray("|i1", (0,), False, b"")
 
 
@@ -296,12 +274,11 @@ def build_array(budget: Budget, array: NumpyArray, state: Any) -> None:
         force_setattr(array, name, getattr(filled, name))
 
 
-def from_buffer(budget: Budget, path: str, args: tuple[Any, ...]) -> NumpyArray:
+def from_buffer(budget: Budget, path: str, data: Any, dtype: Any, shape: Any, order: Any) -> NumpyArray:
     """Handle `numpy.core.numeric._frombuffer(buffer, dtype, shape, order)`: how protocol 5 spells an array."""
-    check_arity(budget, path, args, 4)
-    if args[3] not in ("C", "F"):
-        raise budget.error(f"{path}: order", "'C' or 'F'", describe(args[3]))
-    return _array(budget, path, args[0], args[1], args[2], args[3] == "F")
+    if order not in ("C", "F"):
+        raise budget.error(f"{path}: order", "'C' or 'F'", describe(order))
+    return _array(budget, path, data, dtype, shape, order == "F")
 
 
 def _array(budget: Budget, path: str, data: Any, dtype: Any, shape: Any, fortran_order: bool) -> NumpyArray:

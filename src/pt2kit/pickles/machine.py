@@ -6,9 +6,7 @@ the memo, strings and names are limited here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from pt2kit.errors import LimitError, PayloadError
 from pt2kit.pickles.budget import MAX_NAME, PickleLimits
@@ -17,29 +15,32 @@ MAX_LINE = 65_536
 """Bytes of one text argument (protocol 0) with its newline; binary protocols use lines for names only."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hooks:
-    """Hooks of the machine, implemented by its caller. Each may raise a `Pt2Error`.
+class Hooks(Protocol):
+    """Hooks of the machine, implemented by its caller. Each may raise a `Pt2Error`."""
 
-    Args:
-        find: (module, name) -> the value that replaces that global.
-        call: (callee, args, kwargs, opcode name) -> the value that replaces the call's result.
-        build: (object, state) sets an object's state.
-        persistent: (id) -> the value of a persistent id.
-        extend: (object, values) appends to a list-like object.
-        update: (object, [key, value, key, value, …]) sets items of a dict-like object.
-        add: (object, values) adds to a set-like object.
-        freeze: (values) -> a frozen set of them.
-    """
+    def find(self, module: str, name: str, /) -> Any:
+        """Return the value that replaces a global."""
 
-    find: Callable[[str, str], Any]
-    call: Callable[[Any, tuple[Any, ...], dict[Any, Any], str], Any]
-    build: Callable[[Any, Any], None]
-    persistent: Callable[[Any], Any]
-    extend: Callable[[Any, list[Any]], None]
-    update: Callable[[Any, list[Any]], None]
-    add: Callable[[Any, list[Any]], None]
-    freeze: Callable[[list[Any]], Any]
+    def call(self, callee: Any, args: tuple[Any, ...], kwargs: dict[Any, Any], opcode: str, /) -> Any:
+        """Return the value that replaces the result of a call, made by the opcode of that name."""
+
+    def build(self, target: Any, state: Any, /) -> None:
+        """Set the state of an object."""
+
+    def persistent(self, persistent_id: Any, /) -> Any:
+        """Return the value of a persistent id."""
+
+    def extend(self, target: Any, values: list[Any], /) -> None:
+        """Append to a list-like object."""
+
+    def update(self, target: Any, items: list[Any], /) -> None:
+        """Set items of a dict-like object: `[key, value, key, value, …]`."""
+
+    def add(self, target: Any, values: list[Any], /) -> None:
+        """Add to a set-like object."""
+
+    def freeze(self, values: list[Any], /) -> Any:
+        """Return a frozen set."""
 
 
 class Machine:

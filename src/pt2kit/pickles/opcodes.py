@@ -22,7 +22,7 @@ from pt2kit.pickles.machine import Hooks, Machine
 
 HIGHEST_PROTOCOL = 5
 
-Step: TypeAlias = Callable[[Machine], None]
+Step: TypeAlias = Callable[[Machine], object]
 
 _BIN_FLOAT = struct.Struct(">d")
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
@@ -104,10 +104,6 @@ def _unsigned(width: int) -> Step:
     return lambda m: m.push(m.unsigned(width))
 
 
-def _bin_int(m: Machine) -> None:
-    m.push(int.from_bytes(m.take(4), "little", signed=True))
-
-
 def _long(width: int) -> Step:
     def step(m: Machine) -> None:
         count = m.unsigned(width)
@@ -133,20 +129,12 @@ def _int_line(m: Machine) -> None:
     m.push(digits == b"01" if digits in (b"00", b"01") else _decimal(m, digits))
 
 
-def _long_line(m: Machine) -> None:
-    m.push(_decimal(m, m.line().removesuffix(b"L")))
-
-
 def _float_line(m: Machine) -> None:
     text = m.line()
     try:
         m.push(float(text))
     except ValueError:
         raise m.error("a float", repr(printable(text[:60].decode("latin-1")))) from None
-
-
-def _bin_float(m: Machine) -> None:
-    m.push(_BIN_FLOAT.unpack(m.take(8))[0])
 
 
 def _unescape(found: re.Match[bytes]) -> bytes:
@@ -182,10 +170,6 @@ def _bytes(width: int) -> Step:
     return lambda m: m.push(m.sized(width))
 
 
-def _bytearray(m: Machine) -> None:
-    m.push(bytearray(m.sized(8)))
-
-
 def _refuse_buffer(m: Machine) -> None:
     where = f"{m.where}: pickle byte {m.at}"
     raise UnsupportedError(f"{where}: expected a self-contained pickle, got one that takes buffers from outside")
@@ -210,14 +194,6 @@ def _pop(m: Machine) -> None:
         m.pop_mark()
 
 
-def _pop_mark(m: Machine) -> None:
-    m.pop_mark()
-
-
-def _dup(m: Machine) -> None:
-    m.push(m.top())
-
-
 def _put(width: int) -> Step:
     return lambda m: m.put(m.unsigned(width))
 
@@ -233,24 +209,8 @@ def _put_line(m: Machine) -> None:
     m.put(index)
 
 
-def _get_line(m: Machine) -> None:
-    m.get(_decimal(m, m.line()))
-
-
-def _memoize(m: Machine) -> None:
-    m.put(len(m.memo))
-
-
 def _tuple(count: int) -> Step:
     return lambda m: m.push(m.pop_tuple(count))
-
-
-def _tuple_marked(m: Machine) -> None:
-    m.push(tuple(m.pop_mark()))
-
-
-def _list_marked(m: Machine) -> None:
-    m.push(m.pop_mark())
 
 
 def _dict_marked(m: Machine) -> None:
@@ -258,10 +218,6 @@ def _dict_marked(m: Machine) -> None:
     made: dict[Any, Any] = {}
     _update(m, made, items)
     m.push(made)
-
-
-def _frozenset_marked(m: Machine) -> None:
-    m.push(m.hooks.freeze(m.pop_mark()))
 
 
 def _append(m: Machine) -> None:
@@ -358,14 +314,6 @@ def _build(m: Machine) -> None:
     m.hooks.build(m.top(), state)
 
 
-def _persistent(m: Machine) -> None:
-    m.push(m.hooks.persistent(m.pop()))
-
-
-def _persistent_line(m: Machine) -> None:
-    m.push(m.hooks.persistent(m.text(m.line())))
-
-
 _BY_CODE: MappingProxyType[bytes, Step] = MappingProxyType(
     {
         b"\x80": _proto,
@@ -373,20 +321,20 @@ _BY_CODE: MappingProxyType[bytes, Step] = MappingProxyType(
         b".": _stop,
         b"(": _mark,
         b"0": _pop,
-        b"1": _pop_mark,
-        b"2": _dup,
+        b"1": lambda m: m.pop_mark(),
+        b"2": lambda m: m.push(m.top()),
         b"N": _constant(None),
         b"\x88": _constant(True),
         b"\x89": _constant(False),
         b"I": _int_line,
-        b"L": _long_line,
-        b"J": _bin_int,
+        b"L": lambda m: m.push(_decimal(m, m.line().removesuffix(b"L"))),
+        b"J": lambda m: m.push(int.from_bytes(m.take(4), "little", signed=True)),
         b"K": _unsigned(1),
         b"M": _unsigned(2),
         b"\x8a": _long(1),
         b"\x8b": _long(4),
         b"F": _float_line,
-        b"G": _bin_float,
+        b"G": lambda m: m.push(_BIN_FLOAT.unpack(m.take(8))[0]),
         b"S": _quoted_line,
         b"T": _text(4),
         b"U": _text(1),
@@ -397,23 +345,23 @@ _BY_CODE: MappingProxyType[bytes, Step] = MappingProxyType(
         b"C": _bytes(1),
         b"B": _bytes(4),
         b"\x8e": _bytes(8),
-        b"\x96": _bytearray,
+        b"\x96": lambda m: m.push(bytearray(m.sized(8))),
         b"\x97": _refuse_buffer,
         b"\x98": _refuse_buffer,
         b"p": _put_line,
         b"q": _put(1),
         b"r": _put(4),
-        b"\x94": _memoize,
-        b"g": _get_line,
+        b"\x94": lambda m: m.put(len(m.memo)),
+        b"g": lambda m: m.get(_decimal(m, m.line())),
         b"h": _get(1),
         b"j": _get(4),
         b")": _constant(()),
         b"\x85": _tuple(1),
         b"\x86": _tuple(2),
         b"\x87": _tuple(3),
-        b"t": _tuple_marked,
+        b"t": lambda m: m.push(tuple(m.pop_mark())),
         b"]": lambda m: m.push([]),
-        b"l": _list_marked,
+        b"l": lambda m: m.push(m.pop_mark()),
         b"a": _append,
         b"e": _appends,
         b"}": lambda m: m.push({}),
@@ -422,7 +370,7 @@ _BY_CODE: MappingProxyType[bytes, Step] = MappingProxyType(
         b"u": _set_items,
         b"\x8f": lambda m: m.push(set()),
         b"\x90": _add_items,
-        b"\x91": _frozenset_marked,
+        b"\x91": lambda m: m.push(m.hooks.freeze(m.pop_mark())),
         b"c": _global_line,
         b"\x93": _stack_global,
         b"\x82": _extension(1),
@@ -434,8 +382,8 @@ _BY_CODE: MappingProxyType[bytes, Step] = MappingProxyType(
         b"i": _inst,
         b"o": _obj,
         b"b": _build,
-        b"P": _persistent_line,
-        b"Q": _persistent,
+        b"P": lambda m: m.push(m.hooks.persistent(m.text(m.line()))),
+        b"Q": lambda m: m.push(m.hooks.persistent(m.pop())),
     }
 )
 

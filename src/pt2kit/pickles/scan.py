@@ -56,6 +56,35 @@ class _Made:
     path: str = ""
 
 
+class _Scanner(Hooks):
+    """Hooks that build nothing; globals and their uses are added to `uses`."""
+
+    def __init__(self, uses: Uses) -> None:
+        self.uses = uses
+
+    def find(self, module: str, name: str) -> Global:
+        reference = name_global(module, name)
+        self.uses.seen.add(reference.path)
+        return reference
+
+    def call(self, callee: Any, args: tuple[Any, ...], kwargs: dict[Any, Any], opcode: str) -> _Made:
+        if not isinstance(callee, Global):
+            return _Made()
+        (self.uses.shaped if opcode == "NEWOBJ" and args else self.uses.changed).add(callee.path)
+        return _Made(callee.path)
+
+    def build(self, target: Any, state: Any) -> None:
+        if isinstance(target, _Made):
+            self.uses.changed.add(target.path)
+
+    extend = update = add = build
+
+    def persistent(self, persistent_id: Any) -> _Made:
+        return _Made()
+
+    freeze = persistent
+
+
 def scan(stream: bytes, where: str, limits: PickleLimits, start: int, uses: Uses) -> tuple[int, Pt2Error | None]:
     """Add the globals of one pickle to `uses`.
 
@@ -71,33 +100,8 @@ def scan(stream: bytes, where: str, limits: PickleLimits, start: int, uses: Uses
         the position after the pickle's STOP, or 0 and the error that ended it.
     """
 
-    def find(module: str, name: str) -> Global:
-        reference = name_global(module, name)
-        uses.seen.add(reference.path)
-        return reference
-
-    def call(callee: Any, args: tuple[Any, ...], kwargs: dict[Any, Any], opcode: str) -> _Made:
-        if not isinstance(callee, Global):
-            return _Made()
-        (uses.shaped if opcode == "NEWOBJ" and args else uses.changed).add(callee.path)
-        return _Made(callee.path)
-
-    def change(target: Any, _: Any) -> None:
-        if isinstance(target, _Made):
-            uses.changed.add(target.path)
-
-    hooks = Hooks(
-        find=find,
-        call=call,
-        build=change,
-        persistent=lambda _: _Made(),
-        extend=change,
-        update=change,
-        add=change,
-        freeze=lambda _: _Made(),
-    )
     try:
-        return run(stream, where, hooks, limits, start)[1], None
+        return run(stream, where, _Scanner(uses), limits, start)[1], None
     except Pt2Error as error:
         return 0, error
 

@@ -23,6 +23,7 @@ from pt2kit.messages import printable
 from pt2kit.pickles.argument_checks import (
     INT64,
     Handler,
+    call_handler,
     check_arity,
     check_bool,
     check_count,
@@ -147,26 +148,44 @@ def plain_values(budget: Budget, path: str, tensor: PickledTensor) -> PickledTen
     return tensor
 
 
-def rebuild_tensor(budget: Budget, path: str, args: tuple[Any, ...]) -> PickledTensor:
+def rebuild_tensor(budget: Budget, path: str, storage: Any, offset: Any, size: Any, stride: Any) -> PickledTensor:
     """Handle `_rebuild_tensor(storage, storage_offset, size, stride)`."""
-    check_arity(budget, path, args, 4)
-    return plain_values(budget, path, dense(budget, path, *args))
+    return plain_values(budget, path, dense(budget, path, storage, offset, size, stride))
 
 
-def rebuild_tensor_v2(budget: Budget, path: str, args: tuple[Any, ...]) -> PickledTensor:
+def rebuild_tensor_v2(
+    budget: Budget,
+    path: str,
+    storage: Any,
+    offset: Any,
+    size: Any,
+    stride: Any,
+    requires_grad: Any,
+    hooks: Any,
+    metadata: Any = None,
+) -> PickledTensor:
     """Handle `_rebuild_tensor_v2(storage, offset, size, stride, requires_grad, backward_hooks, metadata=None)`."""
-    check_arity(budget, path, args, 6, 7)
-    tensor = dense(budget, path, *args[:4])
-    return _finished(budget, path, tensor, args[4], args[5], args[6] if len(args) > 6 else None)
+    tensor = dense(budget, path, storage, offset, size, stride)
+    return _finished(budget, path, tensor, requires_grad, hooks, metadata)
 
 
-def rebuild_tensor_v3(budget: Budget, path: str, args: tuple[Any, ...]) -> PickledTensor:
+def rebuild_tensor_v3(
+    budget: Budget,
+    path: str,
+    storage: Any,
+    offset: Any,
+    size: Any,
+    stride: Any,
+    requires_grad: Any,
+    hooks: Any,
+    dtype: Any,
+    metadata: Any = None,
+) -> PickledTensor:
     """Handle `_rebuild_tensor_v3`: as v2, with `dtype` before `metadata`, for element types without a storage class."""
-    check_arity(budget, path, args, 7, 8)
-    if not isinstance(args[6], DType):
-        raise budget.error(path, "a dtype", describe(args[6]))
-    tensor = dense(budget, path, args[0], args[1], args[2], args[3], args[6].name)
-    return _finished(budget, path, tensor, args[4], args[5], args[7] if len(args) > 7 else None)
+    if not isinstance(dtype, DType):
+        raise budget.error(path, "a dtype", describe(dtype))
+    tensor = dense(budget, path, storage, offset, size, stride, dtype.name)
+    return _finished(budget, path, tensor, requires_grad, hooks, metadata)
 
 
 def _finished(
@@ -191,22 +210,18 @@ def _flags(budget: Budget, path: str, metadata: Any) -> tuple[bool, bool]:
     return metadata.get("conj", False), metadata.get("neg", False)
 
 
-def rebuild_parameter(budget: Budget, path: str, args: tuple[Any, ...]) -> TensorLike:
+def rebuild_parameter(budget: Budget, path: str, data: Any, requires_grad: Any, hooks: Any) -> TensorLike:
     """Handle `_rebuild_parameter(data, requires_grad, backward_hooks)`."""
-    check_arity(budget, path, args, 3)
-    return _parameter(budget, path, *args)
-
-
-def rebuild_parameter_with_state(budget: Budget, path: str, args: tuple[Any, ...]) -> TensorLike:
-    """Handle `_rebuild_parameter_with_state(data, requires_grad, backward_hooks, state)`; the state is kept as data."""
-    check_arity(budget, path, args, 4)
-    return with_state(budget, path, _parameter(budget, path, *args[:3]), args[3])
-
-
-def _parameter(budget: Budget, path: str, data: Any, requires_grad: Any, hooks: Any) -> TensorLike:
     check_no_hooks(budget, path, hooks)
     needs = check_bool(budget, f"{path}: requires_grad", requires_grad)
     return replace(_tensor_like(budget, path, data), requires_grad=needs, kind="parameter")
+
+
+def rebuild_parameter_with_state(
+    budget: Budget, path: str, data: Any, requires_grad: Any, hooks: Any, state: Any
+) -> TensorLike:
+    """Handle `_rebuild_parameter_with_state(data, requires_grad, backward_hooks, state)`; the state is kept as data."""
+    return with_state(budget, path, rebuild_parameter(budget, path, data, requires_grad, hooks), state)
 
 
 def _tensor_like(budget: Budget, path: str, value: Any) -> TensorLike:
@@ -254,9 +269,7 @@ def rebuild_from_type(inner: Mapping[str, Handler]) -> Handler:
         inner: the rebuild functions that may be named in `function`.
     """
 
-    def handler(budget: Budget, path: str, args: tuple[Any, ...]) -> TensorLike:
-        check_arity(budget, path, args, 4)
-        function, cls, arguments, state = args
+    def handler(budget: Budget, path: str, function: Any, cls: Any, arguments: Any, state: Any) -> TensorLike:
         if isinstance(function, Global) and function.path == WRAPPER and isinstance(cls, Global):
             if not isinstance(arguments, tuple):
                 raise budget.error(path, "a tuple of arguments", describe(arguments))
@@ -267,17 +280,15 @@ def rebuild_from_type(inner: Mapping[str, Handler]) -> Handler:
             raise UnsupportedError(f"{budget.where}: {path}: expected a plain tensor class, got {describe(cls)}")
         if not isinstance(arguments, tuple):
             raise budget.error(path, "a tuple of arguments", describe(arguments))
-        tensor = _tensor_like(budget, path, inner[function.path](budget, function.path, arguments))
+        tensor = _tensor_like(budget, path, call_handler(inner[function.path], budget, function.path, arguments))
         kind = _KINDS[cls.path]
         return with_state(budget, path, replace(tensor, kind=kind) if kind else tensor, state)
 
     return handler
 
 
-def rebuild_sparse_tensor(budget: Budget, path: str, args: tuple[Any, ...]) -> SparseTensor:
+def rebuild_sparse_tensor(budget: Budget, path: str, layout: Any, parts: Any) -> SparseTensor:
     """Handle `_rebuild_sparse_tensor(layout, parts)` for all five sparse layouts."""
-    check_arity(budget, path, args, 2)
-    layout, parts = args
     if not isinstance(layout, Layout) or layout.name not in SPARSE_LAYOUTS:
         got = layout.name if isinstance(layout, Layout) else describe(layout)
         raise budget.error(path, f"a layout of {', '.join(SPARSE_LAYOUTS)}", got)
@@ -347,18 +358,26 @@ def _check_compressed_sizes(
         raise budget.error(path, f"{layout} parts of sizes {shown[0]}", shown[1])
 
 
-def rebuild_qtensor(budget: Budget, path: str, args: tuple[Any, ...]) -> QuantizedTensor:
+def rebuild_qtensor(
+    budget: Budget,
+    path: str,
+    storage: Any,
+    offset: Any,
+    size: Any,
+    stride: Any,
+    params: Any,
+    requires_grad: Any,
+    hooks: Any,
+) -> QuantizedTensor:
     """Handle `_rebuild_qtensor(storage, offset, size, stride, quantizer_params, requires_grad, backward_hooks)`."""
-    check_arity(budget, path, args, 7)
-    values = dense(budget, path, *args[:4])
+    values = dense(budget, path, storage, offset, size, stride)
     if values.dtype_name not in QUANTIZED:
         raise budget.error(path, f"one of {', '.join(sorted(QUANTIZED))}", values.dtype_name)
-    params = args[4]
     if not isinstance(params, tuple) or not params or not isinstance(params[0], QScheme):
         raise budget.error(f"{path}: quantizer", "a tuple that starts with a scheme", describe(params))
-    check_no_hooks(budget, path, args[6])
+    check_no_hooks(budget, path, hooks)
     tensor = _quantized(budget, path, values, params)
-    return replace(tensor, requires_grad=check_bool(budget, f"{path}: requires_grad", args[5]))
+    return replace(tensor, requires_grad=check_bool(budget, f"{path}: requires_grad", requires_grad))
 
 
 def _quantized(budget: Budget, path: str, values: PickledTensor, params: tuple[Any, ...]) -> QuantizedTensor:
@@ -400,15 +419,15 @@ def _per_channel(budget: Budget, subject: str, value: Any, channels: int) -> Pic
     return numbers
 
 
-def rebuild_nested_tensor(budget: Budget, path: str, args: tuple[Any, ...]) -> NestedTensor:
+def rebuild_nested_tensor(
+    budget: Budget, path: str, buffer: Any, sizes: Any, strides: Any, offsets: Any
+) -> NestedTensor:
     """Handle `_rebuild_nested_tensor(buffer, sizes, strides, storage_offsets)`."""
-    check_arity(budget, path, args, 4)
-    buffer = check_tensor(budget, f"{path}: buffer", args[0])
-    sizes = check_tensor(budget, f"{path}: sizes", args[1], "int64")
-    strides = check_tensor(budget, f"{path}: strides", args[2], "int64")
+    buffer = check_tensor(budget, f"{path}: buffer", buffer)
+    sizes = check_tensor(budget, f"{path}: sizes", sizes, "int64")
+    strides = check_tensor(budget, f"{path}: strides", strides, "int64")
     if sizes.sizes != strides.sizes:
         raise budget.error(path, f"strides of sizes {list(sizes.sizes)}", f"sizes {list(strides.sizes)}")
-    offsets = args[3]
     if isinstance(offsets, tuple | list):
         budget.spend(8 * len(offsets))
         storage_offsets = tuple(check_count(budget, f"{path}: storage_offsets", offset) for offset in offsets)
@@ -416,28 +435,29 @@ def rebuild_nested_tensor(budget: Budget, path: str, args: tuple[Any, ...]) -> N
     return NestedTensor(buffer, sizes, strides, check_tensor(budget, f"{path}: storage_offsets", offsets, "int64"))
 
 
-def rebuild_meta_tensor(budget: Budget, path: str, args: tuple[Any, ...]) -> MetaTensor:
+def rebuild_meta_tensor(
+    budget: Budget, path: str, dtype: Any, size: Any, stride: Any, requires_grad: Any
+) -> MetaTensor:
     """Handle `_rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad)`."""
-    check_arity(budget, path, args, 4)
-    if not isinstance(args[0], DType):
-        raise budget.error(path, "a dtype", describe(args[0]))
-    sizes = check_dims(budget, f"{path}: sizes", args[1])
-    strides = check_dims(budget, f"{path}: strides", args[2])
+    if not isinstance(dtype, DType):
+        raise budget.error(path, "a dtype", describe(dtype))
+    sizes = check_dims(budget, f"{path}: sizes", size)
+    strides = check_dims(budget, f"{path}: strides", stride)
     if len(sizes) != len(strides):
         raise budget.error(path, f"{len(sizes)} strides, one per size", str(len(strides)))
-    return MetaTensor(args[0].name, sizes, strides, check_bool(budget, f"{path}: requires_grad", args[3]))
+    return MetaTensor(dtype.name, sizes, strides, check_bool(budget, f"{path}: requires_grad", requires_grad))
 
 
-def rebuild_device_tensor(budget: Budget, path: str, args: tuple[Any, ...]) -> DeviceTensor:
+def rebuild_device_tensor(
+    budget: Budget, path: str, data: Any, dtype: Any, device: Any, requires_grad: Any
+) -> DeviceTensor:
     """Handle `_rebuild_device_tensor_from_numpy` and `…_from_cpu_tensor(data, dtype, device, requires_grad)`."""
-    check_arity(budget, path, args, 4)
-    data, dtype, device, requires_grad = args
     if not isinstance(data, NumpyArray | PickledTensor):
         raise budget.error(path, "an array or a tensor", describe(data))
     if not isinstance(dtype, DType):
         raise budget.error(path, "a dtype", describe(dtype))
     if isinstance(device, Device):
-        device = device.type if device.index is None else f"{device.type}:{device.index}"
+        device = device.text
     if not isinstance(device, str):
         raise budget.error(f"{path}: device", "a device", describe(device))
     return DeviceTensor(data, dtype.name, device, check_bool(budget, f"{path}: requires_grad", requires_grad))

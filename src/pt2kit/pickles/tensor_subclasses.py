@@ -17,9 +17,9 @@ from typing import Any, Final
 
 from pt2kit.errors import UnsupportedError
 from pt2kit.messages import printable
-from pt2kit.pickles.argument_checks import check_arity, check_bool, check_count, check_dims
+from pt2kit.pickles.argument_checks import check_arity, check_bool, check_count, check_dims, check_tensor
 from pt2kit.pickles.budget import Budget, describe
-from pt2kit.pickles.values import Device, DType, Global, Layout, Opaque, PickledTensor, Size, SubclassTensor, TensorKind
+from pt2kit.pickles.values import Device, DType, Global, Layout, Opaque, Size, SubclassTensor, TensorKind
 
 WRAPPER: Final = "torch._utils._rebuild_wrapper_subclass"
 """The function that torch rebuilds such tensors by."""
@@ -120,11 +120,13 @@ def rebuild_subclass(budget: Budget, path: str, cls: Global, args: tuple[Any, ..
     if odd := [name for name in state if name not in known]:
         shown = printable(str(odd[0]), 40)
         raise UnsupportedError(f"{budget.where}: {subject}: expected attributes of torchao 0.13 to 0.18, got {shown!r}")
-    parts = {name: _part(budget, f"{subject}: {name}", state[name]) for name in subclass.tensors if name in state}
+    parts = {
+        name: check_tensor(budget, f"{subject}: {name}", state[name]) for name in subclass.tensors if name in state
+    }
     if missing := [name for name in subclass.tensors if name not in state]:
         raise budget.error(subject, f"the tensor {missing[0]}", "none")
     optional = {name: state[name] for name in subclass.optional if state.get(name) is not None}
-    parts |= {name: _part(budget, f"{subject}: {name}", value) for name, value in optional.items()}
+    parts |= {name: check_tensor(budget, f"{subject}: {name}", value) for name, value in optional.items()}
     if subclass.is_plain and parts["qdata"].sizes != sizes:
         raise budget.error(subject, f"qdata of sizes {list(sizes)}", f"sizes {list(parts['qdata'].sizes)}")
     if math.prod(sizes) > 2 * parts["qdata"].storage.nbytes:
@@ -132,19 +134,12 @@ def rebuild_subclass(budget: Budget, path: str, cls: Global, args: tuple[Any, ..
     options = {name: _option(budget, f"{subject}: {name}", state[name]) for name in subclass.options if name in state}
     is_param = check_bool(budget, f"{subject}: _is_param", state.get("_is_param", False))
     needs = check_bool(budget, f"{subject}: requires_grad", requires_grad)
-    place = device.type if device.index is None else f"{device.type}:{device.index}"
     kind: TensorKind = "parameter" if is_param else "tensor"
-    return SubclassTensor(cls.path, dtype.name, sizes, strides, offset, place, parts, options, needs, kind)
+    return SubclassTensor(cls.path, dtype.name, sizes, strides, offset, device.text, parts, options, needs, kind)
 
 
 _FLAGS: Final = ("_is_param",)
 """Attributes that torch itself sets."""
-
-
-def _part(budget: Budget, subject: str, value: Any) -> PickledTensor:
-    if not isinstance(value, PickledTensor):
-        raise budget.error(subject, "a dense tensor", describe(value))
-    return value
 
 
 def _option(budget: Budget, subject: str, value: Any, depth: int = 0) -> Any:

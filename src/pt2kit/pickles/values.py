@@ -70,6 +70,11 @@ class Device(Struct, frozen=True):
     type: str
     index: int | None = None
 
+    @property
+    def text(self) -> str:
+        """Return the device as torch spells it: "cpu", "cuda:1"."""
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
 
 class Size(Struct, frozen=True):
     """A `torch.Size`: elements per dimension, outermost first."""
