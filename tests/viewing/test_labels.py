@@ -54,6 +54,20 @@ def test_important_arguments() -> None:
     assert notes == [f"7{TIMES}7 s2", "eps 1e-05", "", f"3{TIMES}3 s2"]
 
 
+def test_lists_of_positions() -> None:
+    """Factors of a size have a cross between them; axes and paddings, which nobody multiplies, a comma."""
+    with pt2kit.open(gzip.decompress((MODELS / "swin_t.json.gz").read_bytes())) as package:
+        program = package.programs["model"]
+    graph = program.graph_module.graph
+    from pt2kit.text.values import ValueTexts
+
+    texts = ValueTexts(program)
+    notes = {node.target.split(".")[3]: node_note(node, graph.tensor_values, texts) for node in reversed(graph.nodes)}
+    assert notes["permute"] == "dims 0,2,3,1"
+    assert notes["pad"] == "0,0,0,0,0,0"
+    assert notes["conv2d"] == f"4{TIMES}4 s4"
+
+
 def test_names_of_callers() -> None:
     """Inputs are called as in `forward`, outputs by the keys of their containers."""
     with pt2kit.open(gzip.decompress((MODELS / "llama28.json.gz").read_bytes())) as package:

@@ -23,6 +23,9 @@ _OPERANDS: Final = ("other", "exponent", "dtype")
 _IN_PANEL: Final = frozenset({"padding", "normalized_shape", "size", "shape", "train", "training"})
 """Arguments that the panel of a node shows and its label does not: shapes say them, or they are details."""
 
+_POSITIONS: Final = frozenset({"dim", "dims", "axes", "pad", "shifts", "split_sizes"})
+"""Lists in which each number is something by itself, not a factor of a size."""
+
 _SKIPPED: Final = frozenset({"None", "False", "'none'"})
 
 
@@ -39,7 +42,7 @@ def node_note(node: Node, sizes: Mapping[str, Any], texts: ValueTexts) -> str:
     found = [*_kernel(node, by_name, sizes, texts)]
     for name in dict.fromkeys((*(row.shown if row is not None else ()), *_OPERANDS)):
         argument = by_name.get(name)
-        text = _text(argument) if argument is not None else ""
+        text = _text(argument, "," if name in _POSITIONS else _TIMES) if argument is not None else ""
         if name in _IN_PANEL:
             continue
         if name in _SHORT:
@@ -50,13 +53,13 @@ def node_note(node: Node, sizes: Mapping[str, Any], texts: ValueTexts) -> str:
         elif text == "True":
             found.append(name.removeprefix("is_"))
         else:
-            found.append(text if name in _PLAIN else f"{name} {text}")
+            found.append(text if name in _PLAIN or name == _operator(node) else f"{name} {text}")
     return " ".join(found)
 
 
 def _kernel(node: Node, by_name: Mapping[str, Argument], sizes: Mapping[str, Any], texts: ValueTexts) -> Iterator[str]:
     """Yield what an operator's weight or query says about it: the kernel size, the number of heads."""
-    name = node.target.removeprefix("torch.ops.aten.").partition(".")[0]
+    name = _operator(node)
     key, first = ("query", 1) if "attention" in name else ("weight", 2) if "conv" in name else ("", 0)
     meta = sizes.get(getattr(getattr(by_name.get(key), "value", None), "name", ""))
     if meta is None or len(meta.sizes) <= first:
@@ -67,15 +70,20 @@ def _kernel(node: Node, by_name: Mapping[str, Argument], sizes: Mapping[str, Any
         yield f"{texts.size(meta.sizes[first])} heads"
 
 
-def _text(argument: Argument) -> str:
-    """Return a constant argument as short text; "" for tensors and other values."""
+def _operator(node: Node) -> str:
+    """Return the name of an operator of `aten` without its overload."""
+    return node.target.removeprefix("torch.ops.aten.").partition(".")[0]
+
+
+def _text(argument: Argument, between: str = _TIMES) -> str:
+    """Return a constant argument as short text, `between` the numbers of a list; "" for tensors and other values."""
     value = argument.value
     if argument.type in ("as_int", "as_bool"):
         return "" if abs(value) >= UNBOUNDED else str(value)
     if argument.type == "as_float":
         return f"{float(value):.4g}"
     if argument.type in ("as_ints", "as_floats"):
-        return _TIMES.join(f"{float(item):.4g}" for item in value[:8])
+        return between.join(f"{float(item):.4g}" for item in value[:8])
     if argument.type in ("as_string", "as_scalar_type"):
         return argument_text(argument).removeprefix("dtype.")
     return ""
