@@ -16,6 +16,7 @@ how much a breach weighs and what to do about it.
     parameter_kinds.py                       types of operators' parameters, and the arguments that torch accepts
     call_results.py     T8, T9, T11 to T13, T15   declared results against the operator table
     higher_order.py     T7                   calls against the subgraphs that they carry
+    storages.py         T8                   views of given strides against the storages that they look at
     stored_inputs.py    K9                   sample inputs against the inputs of the graph; constants as arrays
     payloads.py         P1 to P23, A25       weights and constants against records, signature and graph
                         B2 to B7             external files

@@ -25,18 +25,18 @@ from pt2kit.checks.findings import ProgramContext, problem_of
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.calls import FUNCTION_MODULES, arguments_of, plain, results_of
 from pt2kit.graph.traversal import Step, carried, graphs
+<<<<<<< HEAD
 from pt2kit.graph.values import operator_name, spanned_bytes
+=======
+>>>>>>> 1ddd69f1 (Compare views of given strides with the storages of stored tensors)
 from pt2kit.jsontext import path_text
 from pt2kit.messages import cut, quote
-from pt2kit.operators.aliasing import aliases, is_measured, written
 from pt2kit.operators.facts import Mismatch, Subject, Tensor, Unknown, shape_text
 from pt2kit.operators.metas import Symbols
-from pt2kit.operators.rows import texts
 from pt2kit.operators.symbolic import OperatorSpec, call_rule
 from pt2kit.operators.table import PREFIX, find, infer
 from pt2kit.operators.tags import DATA_DEPENDENT, overloads_with
 from pt2kit.schema import Layout
-from pt2kit.schema.operators import find_operator, nearest
 from pt2kit.symbols.expr import Symbol
 from pt2kit.symbols.polynomials import Polynomial, Size, hint, same, text, to_expression
 from pt2kit.tensors.bounds import check_device
@@ -56,10 +56,6 @@ RULES_OF_SUBJECTS: Final[Mapping[Subject, str]] = {
 }
 _SIZED: Final = (f"{PREFIX}aten.new_", f"{PREFIX}aten.repeat.")
 """Beginnings of operators that create out of numbers, too, although they have an operand."""
-
-_AS_STRIDED: Final = f"{PREFIX}aten.as_strided.default"
-_EXACT: Final = ("creation", "elementwise", "products")
-"""Families whose results have a storage of their own, without room for more."""
 
 _MOST_EACH: Final = math.isqrt(MAX_CREATED_BYTES // max(row.itemsize for row in DTYPES.values()))
 """Product of a call's numbers up to which it creates no large tensor, even if it squares them, as `eye` does."""
@@ -302,50 +298,6 @@ def _is_fixed(expected: Size, got: Size) -> bool:
         return False
     symbol = to_expression(expected)
     return isinstance(symbol, Symbol) and symbol.name.startswith("u") and hint(expected) is None
-
-
-def storage_problems(context: ProgramContext) -> Iterator[Problem]:
-    """Iterate calls of `as_strided` that reach beyond the storage of a tensor that another call created (T8).
-
-    Raises:
-        LimitError: subgraphs or dicts of arguments nest too deep (G11).
-    """
-    if not any(step.node.target == _AS_STRIDED for step in context.steps()):
-        return
-    release = nearest(context.release)
-    created: dict[tuple[int, Any], int] = {}
-    for step in context.steps():
-        node, key = step.node, id(step.scope.graph)
-        name = operator_name(node.target)
-        given = arguments_of(node, lambda name: name)
-        if node.target == _AS_STRIDED and (held := created.get((key, given.get("self")))) is not None:
-            reach = _reach(given.get("size"), given.get("stride"), given.get("storage_offset") or 0)
-            if reach is not None and reach > held:
-                yield Problem(step.where, "T8", f"self: expected a storage of {reach:,} elements or more, got {held:,}")
-        elif node.target.startswith(PREFIX) and (find_operator(name, release) is None or written(name, release)):
-            created.clear()  # Which may resize the storage of any of them.
-        elif is_measured(name) and not aliases(name, release) and len(node.outputs) == 1:
-            row, output = texts().get(name), node.outputs[0].as_tensor
-            meta = None if output is UNSET else step.scope.graph.tensor_values.get(output.name)
-            size = 0 if meta is None or row is None or row.family not in _EXACT else spanned_bytes(meta)
-            itemsize = 1 if meta is None or meta.dtype not in DTYPES else DTYPES[meta.dtype].itemsize
-            if size and meta is not None and _is_packed(meta, size // itemsize):
-                created[key, output.name] = size // itemsize
-
-
-def _is_packed(meta: schema.TensorMeta, spanned: int) -> bool:
-    """Return whether a tensor fills its storage: its elements are as many as it spans, and start at the beginning."""
-    sizes = [size.as_int for size in meta.sizes]
-    return math.prod(size for size in sizes if isinstance(size, int)) == spanned and meta.storage_offset.as_int == 0
-
-
-def _reach(sizes: Any, strides: Any, offset: Any) -> int | None:
-    """Return the elements that a storage needs for such a view; None if they are not known."""
-    numbers = (*sizes, *strides, offset) if isinstance(sizes, tuple) and isinstance(strides, tuple) else (None,)
-    if not all(isinstance(number, int) for number in numbers) or len(sizes) != len(strides):
-        return None
-    steps = ((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
-    return 0 if 0 in sizes else offset + sum(steps) + 1
 
 
 def mutation_problems(context: ProgramContext) -> Iterator[Problem]:

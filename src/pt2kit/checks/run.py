@@ -21,7 +21,6 @@ from pt2kit.checks.call_results import (
     device_problems,
     mutation_problems,
     result_problems,
-    storage_problems,
 )
 from pt2kit.checks.calls import call_problems
 from pt2kit.checks.expressions import expression_problems, input_size_problems, size_problem
@@ -40,6 +39,7 @@ from pt2kit.checks.payloads import (
     unused_problems,
 )
 from pt2kit.checks.safety import package_findings, program_findings
+from pt2kit.checks.storages import storage_problems
 from pt2kit.checks.stored_inputs import sample_problems
 from pt2kit.checks.unchecked import uninitialized_problems
 from pt2kit.checks.value_names import target_name_problems, value_name_problems
@@ -68,7 +68,6 @@ RULES_OF_PROGRAMS: Final[tuple[Callable[[ProgramContext], Iterable[Problem]], ..
     growth_problems,
     result_problems,
     mutation_problems,
-    storage_problems,
     symbolic_number_problems,
     metadata_problems,
 )
@@ -234,6 +233,7 @@ def _program_problems(package: Package, model: str, context: ProgramContext, sto
         for problem in _guarded(rule(context), context.record):
             is_sound &= problem.kind != "error" or (problem.rule != "P6" and problem.rule[0] not in "GE")
             yield problem
+    yield from _guarded(storage_problems(context, stored.tables), context.record)
     yield from payload_problems(context, stored)
 
 

@@ -261,12 +261,16 @@ class _Computing(Sizes):
         return super().call(call)
 
     def write(self, fact: Any, call: SizedCall, parameter: str) -> Any:
-        """Return the fact, or nothing if the call may change the sizes of the tensor."""
-        operator = parameter_kinds.find(call.target, "")
-        into = None if operator is None else operator.parameters.get(parameter)
-        is_result = into is not None and into.is_keyword_only  # torch resizes `out=`.
-        is_resizing = is_result or call.target.removeprefix(_PREFIX) in overloads_with(INPLACE_VIEW)
-        return UNKNOWN if is_resizing else fact
+        """Return the fact, or nothing if the call may give the tensor other sizes."""
+        return UNKNOWN if may_resize(call, parameter) else fact
+
+
+def may_resize(call: SizedCall, parameter: str) -> bool:
+    """Return whether a call that writes an argument may give it other sizes, or another storage."""
+    operator = parameter_kinds.find(call.target, "")
+    into = None if operator is None else operator.parameters.get(parameter)
+    is_result = into is not None and into.is_keyword_only  # torch resizes `out=`.
+    return is_result or call.target.removeprefix(_PREFIX) in overloads_with(INPLACE_VIEW)
 
 
 def _computed(program: schema.ExportedProgram) -> Mapping[int, Sequence[Mapping[str, Any]]]:

@@ -19,6 +19,7 @@ from pt2kit import schema
 from pt2kit.checks.findings import context_of
 from pt2kit.checks.regions import region_problems
 from pt2kit.checks.run import RULES_OF_PROGRAMS
+from pt2kit.checks.storages import storage_problems
 from pt2kit.editing.assembly import Parts, parts_of
 from pt2kit.editing.sizes import symbols_of
 from pt2kit.editing.state import EditState
@@ -265,7 +266,7 @@ def meta_symbols(kind: str, meta: Any) -> Iterator[str]:
 
 def _errors(program: schema.ExportedProgram) -> Iterator[Problem]:
     context = context_of(program, _RECORD, schema.CURRENT.number)
-    for rule in (*RULES_OF_PROGRAMS, region_problems):
+    for rule in (*RULES_OF_PROGRAMS, region_problems, storage_problems):
         try:
             yield from (problem for problem in rule(context) if problem.kind in _REFUSED or problem.rule in _UNSURE)
         except Pt2Error as error:
