@@ -13,6 +13,10 @@ import pt2kit
 from pt2kit import schema
 from pt2kit.costs.count import cost_of_program, frontier
 from pt2kit.errors import ArchiveError, InputError
+from pt2kit.operators.facts import Tensor
+from pt2kit.operators.symbolic import call_rule
+from pt2kit.operators.table import find
+from pt2kit.schema import ScalarType
 from pt2kit.symbols.polynomials import bounds, same, symbol
 
 RELEASE = "2.13.0"
@@ -138,3 +142,35 @@ def test_the_greatest_of_many_sizes() -> None:
     assert same(frontier([s0 * 3, s0 * 2, s0 + 1, 6]), s0 * 3)
     peak = frontier([s0 * number + s1 * (1000 - number) for number in range(1000)])
     assert bounds(peak) == (2000, 10_000)
+
+
+@pytest.mark.parametrize(
+    ("self", "mat2", "groups", "expected"),
+    [
+        ((6, 4), (3, 4, 5), 3, 2 * 6 * 4 * 5),  # rows of groups
+        ((3, 6, 4), (4, 15), 3, 2 * 6 * 4 * 15),  # columns of groups
+        ((6, 12), (12, 5), 3, 2 * 6 * 12 * 5),  # inner dimension of groups
+        ((3, 6, 4), (3, 4, 5), None, 3 * 2 * 6 * 4 * 5),  # batches
+    ],
+)
+def test_products_of_groups(self: tuple[int, ...], mat2: tuple[int, ...], groups: int | None, expected: int) -> None:
+    """A product of groups counts as its groups do, whichever dimension has them."""
+    given = {"self": _float(*self), "mat2": _float(*mat2), "offs": None if groups is None else _float(groups)}
+    row = find("torch.ops.aten._grouped_mm.default")
+    assert row is not None
+    assert row.flops is not None
+    assert call_rule(row.flops, given) == expected
+
+
+def test_products_of_three_operands() -> None:
+    """What bilinear layers decompose into: two multiplications and a sum for each combination of indices."""
+    given = {name: _float(*sizes) for name, sizes in {"i1": (2, 3), "i2": (5, 3, 4), "i3": (2, 4)}.items()}
+    given |= {"expand1": (1, 3), "expand2": (0,), "expand3": (1, 2), "sumdim": (2, 3)}
+    row = find("torch.ops.aten._trilinear.default")
+    assert row is not None
+    assert row.flops is not None
+    assert call_rule(row.flops, given) == 4 * 2 * 5 * 3 * 4
+
+
+def _float(*sizes: int) -> Tensor:
+    return Tensor(sizes, ScalarType.FLOAT, None, None)
