@@ -22,7 +22,7 @@ from pt2kit.operators.facts import (
     shape_text,
 )
 from pt2kit.operators.pointwise import channels_last, is_channels_last, is_contiguous
-from pt2kit.operators.vocabulary import free, if_contiguous, one_dtype, with_places
+from pt2kit.operators.vocabulary import if_contiguous, one_dtype, with_places
 from pt2kit.schema import Device, ScalarType
 from pt2kit.symbols.polynomials import Size, Undecided, hint, product, same, unknown
 
@@ -324,4 +324,4 @@ def regions(data: Tensor, rois: Tensor, parts: Size, height: Size, width: Size) 
     require_rank(rois, (2,), "rois")
     agree(rois.sizes[1], 5, "rois: expected 5 numbers for each region")
     one_dtype(data, rois)
-    return free(data, (rois.sizes[0], data.sizes[1] // parts, height, width))
+    return like(data, (rois.sizes[0], data.sizes[1] // parts, height, width))

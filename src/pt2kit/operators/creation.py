@@ -10,6 +10,7 @@ from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown, at_least
 from pt2kit.operators.pointwise import (
     channels_last,
     if_row_major,
+    is_channels_last,
     is_contiguous,
     is_dense,
     new_like,
@@ -206,10 +207,27 @@ def converted(
     result = copied(self, dtype, layout, device, memory_format)
     if copy or (result.dtype is not self.dtype and self.dtype is not None):
         return result
-    is_kept = memory_format in _KEPT
-    if is_kept and device in (None, self.device):
-        return self
-    return Tensor(result.sizes, result.dtype, None if is_kept else result.strides, result.device, None)
+    strides = None if memory_format in _KEPT else result.strides
+    if device in (None, self.device):
+        suggested = _suggested_format(self)
+        if memory_format in (*_KEPT, suggested):
+            return self
+        strides = None if suggested is None else strides
+    return Tensor(result.sizes, result.dtype, strides, result.device, None)
+
+
+def _suggested_format(tensor: Tensor) -> MemoryFormat | None:
+    """Return the memory format that torch suggests for a tensor: contiguous for all that do not look like
+    channels_last, whether they are contiguous or not. None if it is not known.
+    """
+    if tensor.strides is None:
+        return None
+    try:
+        is_last = is_channels_last(tensor)
+    except Undecided:
+        return None
+    formats = {rank: memory_format for memory_format, rank in _RANKS.items()}
+    return formats[tensor.rank] if is_last else MemoryFormat.ContiguousFormat
 
 
 def converted_as(self: Tensor, other: Tensor, copy: bool = False, memory_format: MemoryFormat | None = None) -> Tensor:

@@ -80,7 +80,7 @@ def element_strides(tensors: Sequence[Tensor], sizes: Sequence[Size]) -> tuple[S
     """Return the strides of a new element-wise result; None if the order of its dimensions is not certain."""
     if any(one.strides is None for one in tensors):
         return None
-    if all(is_contiguous(one) for one in tensors):
+    if all(one.strides == row_major(one.sizes) for one in tensors):
         return row_major(sizes)
     try:
         first = tensors[0]
@@ -207,7 +207,10 @@ def _memory_order(tensors: Sequence[Tensor], sizes: Sequence[Size]) -> list[int]
                 return 1
         return 0
 
-    order = _sorted(list(range(len(sizes)))[::-1], by_strides)
+    row_major_order = list(range(len(sizes)))[::-1]
+    if all(by_strides(*pair) <= 0 for pair in itertools.combinations(row_major_order, 2)):
+        return row_major_order  # No dimension is moved, so it does not matter how the rest is compared.
+    order = _sorted(row_major_order, by_strides)
     counted = [dim for dim in order if sizes[dim] != 1]
     if len(operands) > 1 and any(by_strides(*pair) >= 0 for pair in itertools.combinations(counted, 2)):
         raise Undecided("the order of dimensions in memory")

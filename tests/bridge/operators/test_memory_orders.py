@@ -1,0 +1,84 @@
+"""Strides of results that depend on the memory order of operands: compared with kernels and fake tensors."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from pt2kit.checks.call_results import compare
+from pt2kit.operators.creation import converted
+from pt2kit.operators.facts import Tensor
+from pt2kit.operators.pointwise import element_strides
+from pt2kit.schema import MemoryFormat, ScalarType
+
+FORMATS = {
+    torch.contiguous_format: MemoryFormat.ContiguousFormat,
+    torch.preserve_format: MemoryFormat.PreserveFormat,
+    torch.channels_last: MemoryFormat.ChannelsLast,
+    torch.channels_last_3d: MemoryFormat.ChannelsLast3d,
+}
+RANKS = {torch.channels_last: 4, torch.channels_last_3d: 5}
+DTYPES = {torch.float32: ScalarType.FLOAT, torch.float64: ScalarType.DOUBLE}
+
+
+def strided(rng: random.Random, sizes: list[int]) -> torch.Tensor:
+    """A tensor whose dimensions are in any order in memory, some with gaps, some repeated."""
+    order = list(range(len(sizes)))
+    rng.shuffle(order)
+    if len(sizes) in (4, 5) and rng.random() < 0.3:
+        order = [0, *range(2, len(sizes)), 1]
+    strides, step = [0] * len(sizes), 1
+    for dim in reversed(order):
+        strides[dim] = 0 if rng.random() < 0.1 else step
+        step *= sizes[dim] * (2 if rng.random() < 0.1 else 1)
+    return torch.zeros(5000).as_strided(sizes, strides)
+
+
+def fact(tensor: torch.Tensor) -> Tensor:
+    """What is known of a tensor."""
+    return Tensor(tuple(tensor.shape), DTYPES[tensor.dtype], tuple(tensor.stride()), None, None)
+
+
+def differences(expected: Tensor, *results: torch.Tensor) -> Iterator[str]:
+    """How a computed result differs from those of torch."""
+    for result in results:
+        yield from (message for _, message in compare(expected, fact(result)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_broadcast_operands(seed: int) -> None:
+    """A sum of operands that broadcast, in any memory order."""
+    rng, mode, decided = random.Random(seed), FakeTensorMode(), 0
+    for _ in range(200):
+        whole = [rng.choice([1, 2, 3, 4]) for _ in range(rng.randrange(1, 5))]
+        parts = [[size if rng.random() < 0.6 else 1 for size in whole][rng.randrange(len(whole)) :] for _ in range(2)]
+        operands = [strided(rng, sizes) for sizes in parts]
+        with mode:
+            fake = torch.add(*(mode.from_tensor(one) for one in operands))
+        real = torch.add(*operands)
+        strides = element_strides([fact(one) for one in operands], tuple(real.shape))
+        decided += strides is not None
+        expected = Tensor(tuple(real.shape), ScalarType.FLOAT, strides, None, None)
+        assert list(differences(expected, real, fake)) == []
+    assert decided > 150
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_conversions_to_a_memory_format(seed: int) -> None:
+    """`to` returns a tensor that is not contiguous as it is if torch suggests the format that was asked for."""
+    rng, mode, decided = random.Random(seed), FakeTensorMode(), 0
+    for _ in range(200):
+        memory_format = rng.choice(list(FORMATS))
+        tensor = strided(rng, [rng.choice([1, 2, 3]) for _ in range(RANKS.get(memory_format, rng.randrange(1, 6)))])
+        dtype, is_copy = rng.choice(list(DTYPES)), rng.random() < 0.2
+        with mode:
+            fake = mode.from_tensor(tensor).to(dtype, copy=is_copy, memory_format=memory_format)
+        real = tensor.to(dtype, copy=is_copy, memory_format=memory_format)
+        expected = converted(fact(tensor), DTYPES[dtype], None, None, is_copy, FORMATS[memory_format])
+        decided += expected.strides is not None
+        assert list(differences(expected, real, fake)) == []
+    assert decided > 150
