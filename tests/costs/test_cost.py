@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
@@ -164,7 +165,9 @@ def test_products_of_groups(self: tuple[int, ...], mat2: tuple[int, ...], groups
 
 def test_products_of_three_operands() -> None:
     """What bilinear layers decompose into: two multiplications and a sum for each combination of indices."""
-    given = {name: _float(*sizes) for name, sizes in {"i1": (2, 3), "i2": (5, 3, 4), "i3": (2, 4)}.items()}
+    given: dict[str, Any] = {
+        name: _float(*sizes) for name, sizes in {"i1": (2, 3), "i2": (5, 3, 4), "i3": (2, 4)}.items()
+    }
     given |= {"expand1": (1, 3), "expand2": (0,), "expand3": (1, 2), "sumdim": (2, 3)}
     row = find("torch.ops.aten._trilinear.default")
     assert row is not None

@@ -11,7 +11,7 @@ from pt2kit.operators.table import rows
 from pt2kit.schema.operators import RELEASES, find_operator, known_releases, operators_of, release_operators
 
 FUNCTIONS = ("_operator.", "math.", "torch.")
-OTHERS = ("quantized_decomposed.", "torchvision.")
+OTHERS = ("quantized_decomposed.", "torchvision.", "transformers.")
 """Namespaces of which the table of releases has no operators: they are registered when they are imported."""
 
 

@@ -30,6 +30,11 @@ RESULTS: list[tuple[str, dict[str, Any], Any]] = [
     ("aten.einsum.default", {"equation": "bhid,bhjd->bhij", "tensors": (t(2, 4, S, 8), t(2, 4, 6, 8))}, t(2, 4, S, 6)),
     ("aten.einsum.default", {"equation": "...ij,...jk", "tensors": (t(5, 2, 3), t(7, 1, 3, 4))}, t(7, 5, 2, 4)),
     ("aten._int_mm.default", {"self": t(2, 3, dtype=I8), "mat2": t(3, 4, dtype=I8)}, t(2, 4, dtype=I32)),
+    (
+        "transformers.grouped_mm_fallback.default",
+        {"input": t(S, 3), "weight": t(4, 3, 5), "offs": t(4, dtype=I32)},
+        t(S, 5),
+    ),
 ]
 REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     ("aten.mm.default", {"self": t(2, 3), "mat2": t(4, 4)}, "sizes", "one size k, got 3 and 4"),

@@ -6,12 +6,15 @@ import ml_dtypes
 import numpy as np
 import pytest
 from tests import samples
+from tests.checks.mutations import call, tensor
+from tests.packages import edited
 
 import pt2kit
 from pt2kit.errors import ArchiveError, InputError, LimitError, Pt2Error, UnsupportedError
 from pt2kit.runtime.arrays import promote_dtypes, result_type
 from pt2kit.runtime.inputs import random_inputs
 from pt2kit.runtime.session import RunLimits
+from pt2kit.runtime.table import find_kernel
 
 
 def session(name, release="2.13.0", **options):
@@ -39,6 +42,40 @@ def test_buffers_keep_their_mutations():
     assert any(not np.array_equal(first[name], before[name]) for name in before)
     assert any(not np.array_equal(first[name], one.state[name]) for name in before)
     assert all(np.array_equal(session("buffer_mutation").state[name], before[name]) for name in before)
+
+
+def test_parameters_keep_what_calls_write_to_them():
+    """A parameter that a call writes to, directly or through a view, is a copy of the file's; others are not copied."""
+
+    def change(tree):
+        graph = tree["graph_module"]["graph"]
+        weight = graph["tensor_values"]["p_0_weight"]
+        graph["tensor_values"] |= {"halved": weight, "p_2_view": graph["tensor_values"]["p_2_bias"]}
+        graph["tensor_values"]["view_halved"] = graph["tensor_values"]["p_2_bias"]
+        graph["nodes"][:0] = [
+            call("torch.ops.aten.div_.Scalar", "halved", self=tensor("p_0_weight"), other={"as_int": 2}),
+            call("torch.ops.aten.detach.default", "p_2_view", self=tensor("p_2_bias")),
+            call("torch.ops.aten.div_.Scalar", "view_halved", self=tensor("p_2_view"), other={"as_int": 2}),
+        ]
+
+    one = pt2kit.Session(edited(samples.sample("2.13.0", "mlp"), change))
+    before = {name: array.copy() for name, array in one.state.items()}
+    for _ in range(2):
+        one(*drawn(one))
+    for name, share in (("0.weight", 4), ("2.bias", 4), ("0.bias", 1), ("2.weight", 1)):
+        assert np.array_equal(one.state[name], before[name] / share)
+    assert not one.state["2.weight"].flags.writeable
+
+
+def test_groups_of_transformers():
+    """Rows of each group are multiplied by a matrix of their own; rows behind the last group are 0."""
+    rng = np.random.default_rng(0)
+    x, weight = rng.normal(size=(6, 4)).astype(np.float32), rng.normal(size=(3, 4, 5)).astype(np.float32)
+    kernel = find_kernel("transformers.grouped_mm_fallback.default")
+    assert kernel is not None
+    result = kernel(input=x, weight=weight, offs=np.array([2, 2, 5]))
+    expected = np.concatenate([x[:2] @ weight[0], x[2:5] @ weight[2], np.zeros((1, 5), np.float32)])
+    np.testing.assert_allclose(result, expected, rtol=1e-6)
 
 
 def test_outputs_are_not_changed_by_later_calls():

@@ -93,6 +93,11 @@ def grouped_mm(
     return result
 
 
+@kernel("transformers.grouped_mm_fallback.default", adapt=computed)
+def grouped_mm_fallback(input: Array, weight: Array, offs: Array) -> Any:
+    return grouped_mm(input, weight, offs)
+
+
 @kernel("aten.linalg_vecdot.default", adapt=computed)
 def vecdot(x: Array, y: Array, dim: int = -1) -> Any:
     check_broadcast([x, y])
