@@ -9,8 +9,17 @@ from dataclasses import dataclass
 import click
 from click.testing import CliRunner
 
-from pt2kit.cli.common import json_option
-from pt2kit.cli.frame import Result, argument, at_option, flag, option, pairs_option, print_result, shared, subcommand
+from pt2kit.cli.frame import (
+    Result,
+    argument,
+    at_option,
+    flag,
+    json_option,
+    option,
+    pairs_option,
+    print_result,
+    subcommand,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +31,7 @@ class Options:
     count: int = option("How often.", "--times", "-n", default=1)
     names: Mapping[str, str] = pairs_option("New names.", form="OLD=NEW")
     at: Mapping[str, int] = at_option("Values.")
-    as_json: bool = shared(json_option)
+    as_json: bool = json_option()
 
 
 def show(options: Options) -> int:

@@ -25,10 +25,7 @@ from pt2kit.checks.findings import ProgramContext, problem_of
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.calls import FUNCTION_MODULES, arguments_of, plain, results_of
 from pt2kit.graph.traversal import Step, carried, graphs
-<<<<<<< HEAD
-from pt2kit.graph.values import operator_name, spanned_bytes
-=======
->>>>>>> 1ddd69f1 (Compare views of given strides with the storages of stored tensors)
+from pt2kit.graph.values import spanned_bytes
 from pt2kit.jsontext import path_text
 from pt2kit.messages import cut, quote
 from pt2kit.operators.facts import Mismatch, Subject, Tensor, Unknown, shape_text

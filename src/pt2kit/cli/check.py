@@ -19,18 +19,9 @@ from typing import Any, Final
 
 import click
 
-from pt2kit.cli.common import (
-    Refusal,
-    choose_model,
-    json_option,
-    model_option,
-    open_file,
-    progress,
-    standard_input,
-    suggestion,
-)
+from pt2kit.cli.common import Refusal, choose_model, open_file, progress, standard_input, suggestion
 from pt2kit.cli.completion import complete_rules
-from pt2kit.cli.frame import Result, flag, option, shared, subcommand
+from pt2kit.cli.frame import Result, flag, json_option, model_option, option, subcommand
 from pt2kit.cli.output import colour, linked, print_json, print_lines
 from pt2kit.cli.several import (
     Answer,
@@ -206,9 +197,9 @@ class Options:
     )
     baseline: str | None = option("Accept the findings that this file lists.", type=click.Path(dir_okay=False))
     write_baseline: bool = flag("Write the findings to the --baseline file.")
-    model: str | None = shared(model_option)
+    model: str | None = model_option("; all by default")
     jobs: int = jobs_option()
-    as_json: bool = shared(json_option)
+    as_json: bool = json_option()
 
 
 def run(options: Options) -> int:

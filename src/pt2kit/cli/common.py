@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import click
 
-from pt2kit.cli.completion import complete_models
 from pt2kit.cli.output import print_lines
 from pt2kit.messages import printable
 from pt2kit.package.open import Package, open_package
@@ -28,40 +27,6 @@ PATIENCE: Final = 0.4
 
 FILE: Final = click.Path(readable=False)
 """A path, a URL, or "-": as it is. The type is for shells, which complete names of files."""
-
-file_argument = click.argument("file", metavar="FILE", type=FILE)
-model_option = click.option(
-    "--model",
-    metavar="NAME",
-    shell_complete=complete_models,
-    help="Select a program by name or digest (sha256:…); all by default.",
-)
-one_model_option = click.option(
-    "--model",
-    metavar="NAME",
-    shell_complete=complete_models,
-    help="Select a program by name or digest (sha256:…).",
-)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
-
-
-prove_option = click.option(
-    "--prove", is_flag=True, help="Run before and after on random inputs; refuse to write a difference."
-)
-external_option = click.option(
-    "--external", metavar="NAME", help="Write weights to this .safetensors file next to OUT; shards if large."
-)
-skeleton_option = click.option("--skeleton", is_flag=True, help="Omit weight data.")
-
-
-force_option = click.option("--force", is_flag=True, help="Replace existing files.")
-rename_option = click.option("--rename", is_flag=True, help="Change names that are hidden or odd, instead of refusing.")
-
-
-def output_option(argument: str = "OUT", kind: str = "file") -> Callable[[Any], Any]:
-    """Return the option `-o`, `--output`: the file or folder to write, which an argument may name instead."""
-    text = f"The {kind} to write; the same as {argument}."
-    return click.option("--output", "-o", metavar=argument, type=FILE, help=text)
 
 
 def one_output(argument: str | None, option: str | None, name: str = "OUT") -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import click
 
-from pt2kit.cli.common import one_output, open_file, output_option, prove_option, write_result
-from pt2kit.cli.frame import argument, option, pairs_option, shared, subcommand
+from pt2kit.cli.common import one_output, open_file, write_result
+from pt2kit.cli.frame import argument, option, output_option, pairs_option, prove_option, subcommand
 
 EPILOG = """\b
 Examples:
@@ -36,8 +36,8 @@ class Options:
         "In front of names of FIRST; given again, of SECOND.", metavar="NAME", multiple=True
     )
     name: str = option("Of the new program.", metavar="NAME", default="model", show_default=True)
-    output: str | None = shared(output_option())
-    prove: bool = shared(prove_option)
+    output: str | None = output_option()
+    prove: bool = prove_option()
 
 
 def run(options: Options) -> int:

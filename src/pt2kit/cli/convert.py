@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pt2kit.cli.common import (
-    choose_model,
+from pt2kit.cli.common import choose_model, numbers_of, only_model, open_file, progress
+from pt2kit.cli.frame import (
+    Result,
+    argument,
+    at_option,
+    flag,
     json_option,
     model_option,
-    numbers_of,
-    only_model,
-    open_file,
+    option,
     output_option,
-    progress,
+    pairs_option,
     prove_option,
+    subcommand,
 )
-from pt2kit.cli.frame import Result, argument, at_option, flag, option, pairs_option, shared, subcommand
 from pt2kit.cli.output import print_error, print_lines
 from pt2kit.cli.several import chosen_targets, jobs_option, make_folder, run_task
 from pt2kit.errors import ConversionError
@@ -76,11 +78,11 @@ class Options:
     store: bool = flag("Store the JSON instead of deflating it.")
     normalize: bool = flag("Number process addresses: reproducible exports.")
     dry_run: bool = flag("Write nothing; report what would be done.")
-    output: str | None = shared(output_option("DST", "file or folder"))
-    prove: bool = shared(prove_option)
-    model: str | None = shared(model_option)
+    output: str | None = output_option("DST", "file or folder")
+    prove: bool = prove_option()
+    model: str | None = model_option("; all by default")
     jobs: int = jobs_option()
-    as_json: bool = shared(json_option)
+    as_json: bool = json_option()
 
 
 def run(options: Options) -> int:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from pt2kit.cli.common import check_page, choose_model, force_option, json_option, open_file, progress
-from pt2kit.cli.frame import Result, argument, flag, option, print_result, shared, subcommand
+from pt2kit.cli.common import check_page, choose_model, open_file, progress
+from pt2kit.cli.frame import Result, argument, flag, force_option, json_option, option, print_result, subcommand
 from pt2kit.cli.output import colour, print_lines, width
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Options:
     html: str | None = option(
         "Write a page with everything.", "--output", "-o", "--html", type=click.Path(dir_okay=False)
     )
-    force: bool = shared(force_option)
+    force: bool = force_option()
     textconv: bool = flag("Print one file as text that git can compare.")
     run: bool = flag("Run both with NumPy and compare what they compute.")
     against: str | None = option("With --run and one file: PyTorch, or recorded outputs.", metavar="torch|FILE")
@@ -65,7 +65,7 @@ class Options:
     seed: int = option("With --run: seed of random inputs and operators.  [default: 0]", type=int, default=0)
     timeout: float = option("With --run: stop then.  [default: 600]", type=float, default=600.0, metavar="SECONDS")
     max_memory: str | None = option("With --run: memory to use, such as 4G.  [default: 3/4 of all]", metavar="SIZE")
-    as_json: bool = shared(json_option)
+    as_json: bool = json_option()
 
 
 def run(options: Options) -> int:

@@ -11,8 +11,8 @@ from typing import Any, Final
 import click
 
 from pt2kit import codec
-from pt2kit.cli.common import Refusal, choose_model, chosen_models, json_option, model_option, open_file, progress
-from pt2kit.cli.frame import Result, flag, option, shared, subcommand
+from pt2kit.cli.common import Refusal, choose_model, chosen_models, open_file, progress
+from pt2kit.cli.frame import Result, flag, json_option, model_option, option, subcommand
 from pt2kit.cli.several import chosen_files, files_argument, jobs_option, run_task
 from pt2kit.digests.result import FORMAT, PARTS, TABLES, read_expected, read_programs
 from pt2kit.messages import printable
@@ -44,9 +44,9 @@ class Options:
     tensors: bool = flag("List the digest of every weight and constant as well.")
     verify: str | None = option("Compare with a file that --json wrote, or with sha256:….", metavar="EXPECTED")
     tensor: tuple[str, ...] = option("With --verify: compare one tensor, read no other.", metavar="NAME", multiple=True)
-    model: str | None = shared(model_option)
+    model: str | None = model_option("; all by default")
     jobs: int = jobs_option()
-    as_json: bool = shared(json_option)
+    as_json: bool = json_option()
 
 
 def run(options: Options) -> int:

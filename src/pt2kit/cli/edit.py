@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
-from pt2kit.cli.common import (
-    choose_model,
-    external_option,
-    json_option,
-    one_model_option,
-    one_output,
-    open_file,
-    output_option,
-    pairs,
-    prove_option,
-    skeleton_option,
-    write_result,
-)
+from pt2kit.cli.common import choose_model, one_output, open_file, pairs, write_result
 from pt2kit.cli.completion import complete_nodes, complete_weights
-from pt2kit.cli.frame import Result, argument, option, print_result, shared, subcommand
+from pt2kit.cli.frame import (
+    Result,
+    argument,
+    external_option,
+    flag,
+    json_option,
+    model_option,
+    option,
+    output_option,
+    print_result,
+    prove_option,
+    subcommand,
+)
 from pt2kit.cli.output import print_lines
 from pt2kit.errors import Pt2Error
 from pt2kit.messages import printable
@@ -245,12 +245,12 @@ class Options:
         is_eager=True,
         callback=lambda *given: _list_passes(*given),
     )
-    output: str | None = shared(output_option())
-    external: str | None = shared(external_option)
-    skeleton: bool = shared(skeleton_option)
-    prove: bool = shared(prove_option)
-    model: str | None = shared(one_model_option)
-    as_json: bool = shared(json_option)
+    output: str | None = output_option()
+    external: str | None = external_option()
+    skeleton: bool = flag("Omit weight data.")
+    prove: bool = prove_option()
+    model: str | None = model_option()
+    as_json: bool = json_option()
 
     def edits(self, editor: Editor) -> Iterator[Done]:
         """Make all edits; yield what each did, and in how many places."""

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import click
 
-from pt2kit.cli.common import json_option, suggestion
+from pt2kit.cli.common import suggestion
 from pt2kit.cli.completion import complete_rules
-from pt2kit.cli.frame import Result, argument, print_result, shared, subcommand
+from pt2kit.cli.frame import Result, argument, json_option, print_result, subcommand
 from pt2kit.cli.output import width
 from pt2kit.rules import FAMILIES, RULES
 
@@ -118,7 +118,7 @@ class Options:
     """Options of `pt2 explain`."""
 
     rules: tuple[str, ...] = argument("[RULE]...", nargs=-1, type=None, shell_complete=complete_rules)
-    as_json: bool = shared(json_option)
+    as_json: bool = json_option()
 
 
 def run(options: Options) -> int:

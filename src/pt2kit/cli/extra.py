@@ -8,8 +8,18 @@ from pathlib import Path
 
 import click
 
-from pt2kit.cli.common import Refusal, file_argument, force_option, json_option, open_file, rename_option, suggestion
-from pt2kit.cli.frame import Result, argument, option, print_result, shared, subcommand
+from pt2kit.cli.common import Refusal, open_file, suggestion
+from pt2kit.cli.frame import (
+    Result,
+    argument,
+    file_argument,
+    force_option,
+    json_option,
+    option,
+    print_result,
+    rename_option,
+    subcommand,
+)
 from pt2kit.cli.output import print_bytes, print_lines
 from pt2kit.messages import printable
 from pt2kit.package.open import Package
@@ -31,14 +41,14 @@ Exit codes: 0 fine, 2 there is no such file, or it could not be read or written.
 class Options:
     """Options of `pt2 extra`."""
 
-    file: str = shared(file_argument)
+    file: str = file_argument()
     names: tuple[str, ...] = argument("[NAME]...", nargs=-1, type=None)
     folder: str | None = option(
         "Write files to a folder, printing none.", "--output", "-o", "--to", type=click.Path(file_okay=False)
     )
-    force: bool = shared(force_option)
-    rename: bool = shared(rename_option)
-    as_json: bool = shared(json_option)
+    force: bool = force_option()
+    rename: bool = rename_option()
+    as_json: bool = json_option()
 
 
 def run(options: Options) -> int:

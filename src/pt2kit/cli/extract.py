@@ -6,17 +6,9 @@ from dataclasses import dataclass
 
 import click
 
-from pt2kit.cli.common import (
-    choose_model,
-    one_model_option,
-    one_output,
-    open_file,
-    output_option,
-    prove_option,
-    write_result,
-)
+from pt2kit.cli.common import choose_model, one_output, open_file, write_result
 from pt2kit.cli.completion import complete_modules, complete_nodes
-from pt2kit.cli.frame import argument, option, shared, subcommand
+from pt2kit.cli.frame import argument, model_option, option, output_option, prove_option, subcommand
 from pt2kit.package.open import Package
 
 EPILOG = """\b
@@ -42,9 +34,9 @@ class Options:
     to_value: tuple[str, ...] = option(
         "A value that becomes an output; repeatable.", metavar="VALUE", multiple=True, shell_complete=complete_nodes
     )
-    output: str | None = shared(output_option())
-    prove: bool = shared(prove_option)
-    model: str | None = shared(one_model_option)
+    output: str | None = output_option()
+    prove: bool = prove_option()
+    model: str | None = model_option()
 
 
 def run(options: Options) -> int:

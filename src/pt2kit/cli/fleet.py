@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from pt2kit.cli.common import check_page, force_option, json_option, parse_bytes
-from pt2kit.cli.frame import argument, flag, option, pairs_option, parameters, shared, subcommand
+from pt2kit.cli.common import check_page, parse_bytes
+from pt2kit.cli.frame import argument, flag, force_option, json_option, option, pairs_option, parameters, subcommand
 from pt2kit.cli.output import print_json, print_lines
 from pt2kit.fleet.reading import DEFAULTS
 from pt2kit.messages import printable
@@ -120,7 +120,7 @@ class SharedOptions:
         callback=lambda context, parameter, value: parse_bytes(value, "--memory"),
     )
     storage: Mapping[str, str] = _storage_option()
-    as_json: bool = shared(json_option)
+    as_json: bool = json_option()
 
 
 def _run(work: str, **given: Any) -> int:
@@ -205,8 +205,8 @@ class ReportOptions:
         "Write a self-contained page with plots instead.", "--output", "-o", "--html", metavar="FILE"
     )
     storage: Mapping[str, str] = _storage_option()
-    force: bool = shared(force_option)
-    as_json: bool = shared(json_option)
+    force: bool = force_option()
+    as_json: bool = json_option()
 
 
 def report(options: ReportOptions) -> int:

@@ -4,7 +4,7 @@
     class Options:
         files: tuple[str, ...] = files_argument()
         strict: bool = flag("Treat warnings as errors.")
-        as_json: bool = shared(json_option)
+        as_json: bool = json_option()
 
     command = subcommand("check", Options, run, EPILOG)
 
@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import click
 
 from pt2kit.cli.common import FILE, dict_of, numbers_of
+from pt2kit.cli.completion import complete_models
 from pt2kit.cli.output import colour, print_json, print_lines
 
 Options = TypeVar("Options")
@@ -54,11 +55,6 @@ def print_result(result: Result, as_json: bool, style: Callable[[str], str] = co
     else:
         print_lines(result.lines, style, fitted=result.fitted)
     return result.code
-
-
-def shared(decorator: Callable[[Any], Any]) -> Any:
-    """Declare a field whose value is an option or argument that a decorator of click makes."""
-    return field(metadata={"click": lambda name: decorator})
 
 
 def option(help: str, *flags: str, about: Any = None, **settings: Any) -> Any:
@@ -95,6 +91,48 @@ def at_option(help: str) -> Any:
 def argument(metavar: str, **settings: Any) -> Any:
     """Declare a field whose value is an argument: a path, a URL or -, unless `settings` say otherwise."""
     return field(metadata={"click": lambda name: click.argument(name, metavar=metavar, **{"type": FILE, **settings})})
+
+
+def file_argument() -> Any:
+    """Declare a field for the file of a command."""
+    return argument("FILE")
+
+
+def model_option(default: str = "") -> Any:
+    """Declare a field for the program that a command is for; the help text ends with its `default`."""
+    text = f"Select a program by name or digest (sha256:…){default}."
+    return option(text, "--model", metavar="NAME", shell_complete=complete_models)
+
+
+def json_option() -> Any:
+    """Declare a field that is true if JSON is to be printed."""
+    return flag("Print JSON for scripts.", "--json")
+
+
+def output_option(argument: str = "OUT", kind: str = "file") -> Any:
+    """Declare a field for the file or folder to write, which an argument may name instead."""
+    return option(f"The {kind} to write; the same as {argument}.", "--output", "-o", metavar=argument, type=FILE)
+
+
+def force_option() -> Any:
+    """Declare a field that is true if files may be replaced."""
+    return flag("Replace existing files.", "--force")
+
+
+def rename_option() -> Any:
+    """Declare a field that is true if odd names of files may be changed."""
+    return flag("Change names that are hidden or odd, instead of refusing.", "--rename")
+
+
+def prove_option() -> Any:
+    """Declare a field that is true if the result is to be run and compared."""
+    return flag("Run before and after on random inputs; refuse to write a difference.", "--prove")
+
+
+def external_option() -> Any:
+    """Declare a field for the external file of weights."""
+    text = "Write weights to this .safetensors file next to OUT; shards if large."
+    return option(text, "--external", metavar="NAME")
 
 
 def subcommand(name: str, kind: type[Options], run: Callable[[Options], int], epilog: str) -> click.Command:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from pt2kit.cli.common import external_option, open_file, write_result
-from pt2kit.cli.frame import argument, option, pairs_option, shared, subcommand
+from pt2kit.cli.common import open_file, write_result
+from pt2kit.cli.frame import argument, external_option, option, pairs_option, subcommand
 
 EPILOG = """\b
 Examples:
@@ -29,7 +29,7 @@ class Options:
     files: tuple[str, ...] = argument("[NAME=]FILE...", nargs=-1, required=True, type=None)
     target: str = option("The archive to write.", "--output", "-o", metavar="OUT", required=True)
     extra: Mapping[str, str] = pairs_option("Add an extra file to the archive.", form="NAME=PATH")
-    external: str | None = shared(external_option)
+    external: str | None = external_option()
 
 
 def run(options: Options) -> int:

@@ -8,22 +8,24 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pt2kit.cli.common import (
-    Refusal,
-    choose_model,
+from pt2kit.cli.common import Refusal, choose_model, open_file, parse_bytes, suggestion
+from pt2kit.cli.frame import (
+    Result,
     file_argument,
+    flag,
     json_option,
-    one_model_option,
-    open_file,
-    parse_bytes,
-    suggestion,
+    model_option,
+    option,
+    print_result,
+    subcommand,
 )
-from pt2kit.cli.output import print_error, print_json, print_lines
+from pt2kit.cli.output import print_error
 from pt2kit.messages import printable
 
 if TYPE_CHECKING:
@@ -41,66 +43,56 @@ Exit codes: 0 done, 1 the program fails for these inputs, 2 could not run.
 """
 
 
-@click.command("run", epilog=EPILOG)
-@file_argument
-@click.option(
-    "--input",
-    "inputs",
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="A .npy file or number; or .npz or .safetensors.",
-)
-@click.option("--output", "-o", "folder", metavar="DIR", help="Write outputs to this directory, or .safetensors file.")
-@click.option("--random", "is_random", is_flag=True, help="Use random inputs within the declared ranges.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of random inputs and operators.")
-@click.option("--backend", type=click.Choice(["numpy", "jax"]), default="numpy", show_default=True, help="The engine.")
-@click.option(
-    "--timeout", type=float, default=600.0, show_default=True, metavar="SECONDS", help="Stop after this time."
-)
-@click.option("--max-memory", metavar="SIZE", help="Use at most this much memory, such as 4G.  [default: 3/4 of all]")
-@one_model_option
-@json_option
-def command(
-    file: str,
-    inputs: tuple[str, ...],
-    folder: str | None,
-    is_random: bool,
-    seed: int,
-    backend: str,
-    timeout: float,
-    max_memory: str | None,
-    model: str | None,
-    as_json: bool,
-) -> int:
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of `pt2 run`."""
+
+    file: str = file_argument()
+    inputs: tuple[str, ...] = option(
+        "A .npy file or number; or .npz or .safetensors.", "--input", metavar="NAME=VALUE", multiple=True
+    )
+    folder: str | None = option(
+        "Write outputs to this directory, or .safetensors file.", "--output", "-o", metavar="DIR"
+    )
+    is_random: bool = flag("Use random inputs within the declared ranges.", "--random")
+    seed: int = option("Seed of random inputs and operators.", type=int, default=0, show_default=True)
+    backend: str = option("The engine.", type=click.Choice(["numpy", "jax"]), default="numpy", show_default=True)
+    timeout: float = option("Stop after this time.", type=float, default=600.0, show_default=True, metavar="SECONDS")
+    max_memory: str | None = option("Use at most this much memory, such as 4G.  [default: 3/4 of all]", metavar="SIZE")
+    model: str | None = model_option()
+    as_json: bool = json_option()
+
+
+def run(options: Options) -> int:
     """Run a program of a .pt2 file with NumPy or jax. Nothing in the file is executed; PyTorch is not needed."""
     from pt2kit.errors import InputError, LimitError, OperatorError
     from pt2kit.runtime.session import RunLimits, Session, describe_output, output_leaves, output_row, write_outputs
 
-    memory = memory_limit(max_memory)
-    with limited(timeout, memory):
-        with open_file(file) as package:
-            limits = RunLimits(max_bytes=memory, max_seconds=timeout)
-            chosen = choose_model(package, model)
-            session = Session(package, model=chosen, backend=backend, limits=limits, seed=seed)
-        if not inputs and not is_random and session.inputs:
-            _list_inputs(session, as_json)
-            return 0
-        values = filled(session, inputs, seed, is_random=is_random)
+    inputs, seed, memory = options.inputs, options.seed, memory_limit(options.max_memory)
+    with limited(options.timeout, memory):
+        with open_file(options.file) as package:
+            limits = RunLimits(max_bytes=memory, max_seconds=options.timeout)
+            chosen = choose_model(package, options.model)
+            session = Session(package, model=chosen, backend=options.backend, limits=limits, seed=seed)
+        if not inputs and not options.is_random and session.inputs:
+            return print_result(_listed(session), options.as_json)
+        values = filled(session, inputs, seed, is_random=options.is_random)
         try:
             outputs = output_leaves(session.run_leaves(values))
         except (InputError, OperatorError, LimitError) as error:
             print_error(printable(str(error), 4000))
             return 1
-        files = write_outputs(outputs, folder) if folder is not None else []
-    if as_json:
-        named = zip_longest(outputs, files)
-        print_json({"outputs": [output_row(value) | ({"file": path} if path else {}) for value, path in named]})
-    else:
-        print_lines(
-            f"output {number}: {describe_output(value)}" + (f"  {printable(files[number])}" if files else "")
-            for number, value in enumerate(outputs)
-        )
-    return 0
+        files = write_outputs(outputs, options.folder) if options.folder is not None else []
+    named = list(zip_longest(outputs, files))
+    lines = (
+        f"output {number}: {describe_output(value)}" + (f"  {printable(path)}" if path else "")
+        for number, (value, path) in enumerate(named)
+    )
+    rows = ({**output_row(value), **({"file": path} if path else {})} for value, path in named)
+    return print_result(Result(lines, lambda: {"outputs": list(rows)}), options.as_json)
+
+
+command = subcommand("run", Options, run, EPILOG)
 
 
 def memory_limit(text: str | None) -> int:
@@ -197,9 +189,7 @@ def _read(text: str) -> Any:
     return read_array(text)
 
 
-def _list_inputs(session: Session, as_json: bool) -> None:
+def _listed(session: Session) -> Result:
+    """Return the inputs of a program."""
     rows = [{"name": spec.name, "type": spec.describe()} for spec in session.inputs]
-    if as_json:
-        print_json({"inputs": rows})
-    else:
-        print_lines(f"input {row['name']}: {row['type']}" for row in rows)
+    return Result((f"input {row['name']}: {row['type']}" for row in rows), lambda: {"inputs": rows})

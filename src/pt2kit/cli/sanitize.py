@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from pt2kit.cli.common import (
+from pt2kit.cli.common import only_model, open_file, progress
+from pt2kit.cli.frame import (
+    Result,
+    argument,
+    flag,
     json_option,
     model_option,
-    only_model,
-    open_file,
+    option,
     output_option,
-    progress,
     prove_option,
+    subcommand,
 )
-from pt2kit.cli.frame import Result, argument, flag, option, shared, subcommand
 from pt2kit.cli.several import chosen_targets, jobs_option, make_folder, run_task
 from pt2kit.digests.result import PARTS
 
@@ -62,11 +64,11 @@ class Options:
     )
     scrub_paths: bool = flag("Remove what identifies a machine from paths in metadata.")
     dry_run: bool = flag("Write nothing; report what prevents it.")
-    output: str | None = shared(output_option("DST", "file or folder"))
-    prove: bool = shared(prove_option)
-    model: str | None = shared(model_option)
+    output: str | None = output_option("DST", "file or folder")
+    prove: bool = prove_option()
+    model: str | None = model_option("; all by default")
     jobs: int = jobs_option()
-    as_json: bool = shared(json_option)
+    as_json: bool = json_option()
 
 
 def run(options: Options) -> int:

@@ -13,8 +13,8 @@ from typing import Any
 
 import click
 
-from pt2kit.cli.common import Refusal, json_option
-from pt2kit.cli.frame import Result, argument, option, print_result, shared, subcommand
+from pt2kit.cli.common import Refusal
+from pt2kit.cli.frame import Result, argument, json_option, option, print_result, subcommand
 from pt2kit.idl.compat import Level, Verdict, verdict
 from pt2kit.idl.sources import FORMATS, current_table, emit, read_table, table, versions
 from pt2kit.operators.table import describe, overloads
@@ -107,7 +107,7 @@ class Options:
     what: str | None = argument("[operators]", required=False, type=click.Choice(["operators"]))
     name: str | None = argument("[NAME]", required=False, type=None)
     release: str | None = option("With operators: the release of torch; the newest by default.", metavar="R")
-    as_json: bool = shared(json_option)
+    as_json: bool = json_option()
 
 
 def run(options: Options) -> int:

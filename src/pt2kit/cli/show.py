@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from pt2kit.cli import views
-from pt2kit.cli.common import chosen_models, json_option, model_option, open_file
+from pt2kit.cli.common import chosen_models, open_file
 from pt2kit.cli.completion import complete_modules, complete_nodes
-from pt2kit.cli.frame import Result, at_option, flag, option, shared, subcommand
+from pt2kit.cli.frame import Result, at_option, flag, json_option, model_option, option, subcommand
 from pt2kit.cli.output import print_json, print_lines, print_paged, width
 from pt2kit.cli.several import chosen_files, files_argument, jobs_option, run_task
 from pt2kit.messages import printable
@@ -77,9 +77,9 @@ class Options:
     peak_flops: float | None = _rate_option("With --cost: FLOPs per second of a device, such as 19.5T.")
     bandwidth: float | None = _rate_option("With --cost: bytes per second of its memory, such as 900G.")
     oldest: bool = flag("Also find the oldest release that could read it, once converted.")
-    model: str | None = shared(model_option)
+    model: str | None = model_option("; all by default")
     jobs: int = jobs_option()
-    as_json: bool = shared(json_option)
+    as_json: bool = json_option()
 
     @property
     def ways(self) -> tuple[bool, ...]:

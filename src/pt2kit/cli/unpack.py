@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pt2kit.cli.common import file_argument, force_option, one_output, open_file, output_option, rename_option
-from pt2kit.cli.frame import argument, shared, subcommand
+from pt2kit.cli.common import one_output, open_file
+from pt2kit.cli.frame import argument, file_argument, force_option, output_option, rename_option, subcommand
 from pt2kit.cli.output import print_lines
 
 EPILOG = """\b
@@ -22,11 +22,11 @@ Exit codes: 0 written, 2 it cannot be done (the error says why; nothing was writ
 class Options:
     """Options of `pt2 unpack`."""
 
-    file: str = shared(file_argument)
+    file: str = file_argument()
     folder: str | None = argument("[FOLDER]", required=False)
-    output: str | None = shared(output_option("FOLDER", "folder"))
-    force: bool = shared(force_option)
-    rename: bool = shared(rename_option)
+    output: str | None = output_option("FOLDER", "folder")
+    force: bool = force_option()
+    rename: bool = rename_option()
 
 
 def run(options: Options) -> int:

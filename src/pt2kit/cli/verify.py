@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from pt2kit.cli.common import json_option, progress
-from pt2kit.cli.frame import Result, argument, flag, option, print_result, shared, subcommand
+from pt2kit.cli.common import progress
+from pt2kit.cli.frame import Result, argument, flag, json_option, option, print_result, subcommand
 from pt2kit.cli.output import print_error, print_json
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Options:
     identity: str | None = option("The trusted identity.", metavar="WHO")
     issuer: str | None = option("The issuer of the identity.", metavar="URL")
     whole_file: bool = flag("Accept only a signature over the bytes of the file.", "--bytes")
-    as_json: bool = shared(json_option)
+    as_json: bool = json_option()
 
 
 def run(options: Options) -> int:

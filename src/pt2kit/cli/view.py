@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 import threading
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pt2kit.cli.common import FILE, check_page, force_option, standard_input
+from pt2kit.cli.common import check_page, standard_input
+from pt2kit.cli.frame import argument, file_argument, flag, force_option, option, subcommand
 from pt2kit.cli.output import print_lines
 from pt2kit.jsontext import load_json
 from pt2kit.messages import printable
@@ -31,80 +33,104 @@ Exit codes: 0 fine, 1 an unreadable file (with --html) or a change that --fail-o
 """
 
 
-@click.command("view", epilog=EPILOG)
-@click.argument("file", metavar="FILE", type=FILE)
-@click.argument("other", metavar="[OTHER]", required=False, type=FILE)
-@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path),
-              help="Write .html as --html, or .svg, .png or .pdf as --export.")  # fmt: skip
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write one file instead of serving.")
-@force_option
-@click.option("--tensors", is_flag=True, help="With --html: read all tensors, and include their statistics.")
-@click.option("--hide-paths", is_flag=True, help="Leave directories of source files out of the page.")
-@click.option("--export", type=click.Path(dir_okay=False, path_type=Path), help="Write the figure: .svg, .png or .pdf.")
-@click.option(
-    "--width", type=click.IntRange(100, 16000), default=2000, help="With --export: width of a .png in pixels."
-)
-@click.option("--data", "numbers", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="JSON with numbers to show on nodes, by node name.")  # fmt: skip
-@click.option("--fail-on", type=click.Choice(["added", "removed", "modified", "any"]), multiple=True,
-              help="With two files: exit with 1 if there is such a change.")  # fmt: skip
-@click.option("--run", "runs", is_flag=True, help="With two files: run both, show the errors of nodes.")
-@click.option("--watch", is_flag=True, help="Follow changes of the file, such as a new export.")
-@click.option("--browser/--no-browser", default=True, help="Open the page in a browser.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on; any free one by default.")
-def command(
-    file: str, other: str | None, html: Path | None, force: bool, tensors: bool, hide_paths: bool,
-    export: Path | None, width: int, numbers: Path | None, fail_on: tuple[str, ...], runs: bool, watch: bool,
-    browser: bool, port: int, output: Path | None,
-) -> int:  # fmt: skip
+def _path(help: str, *flags: str, exists: bool = False) -> Any:
+    """Declare a field for a file of this machine; as `option`."""
+    return option(help, *flags, type=click.Path(exists=exists, dir_okay=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of `pt2 view`."""
+
+    file: str = file_argument()
+    other: str | None = argument("[OTHER]", required=False)
+    output: str | None = _path("Write .html as --html, or .svg, .png or .pdf as --export.", "--output", "-o")
+    html: str | None = _path("Write one file instead of serving.")
+    force: bool = force_option()
+    tensors: bool = flag("With --html: read all tensors, and include their statistics.")
+    hide_paths: bool = flag("Leave directories of source files out of the page.")
+    export: str | None = _path("Write the figure: .svg, .png or .pdf.")
+    width: int = option("With --export: width of a .png in pixels.", type=click.IntRange(100, 16000), default=2000)
+    numbers: str | None = _path("JSON with numbers to show on nodes, by node name.", "--data", exists=True)
+    fail_on: tuple[str, ...] = option(
+        "With two files: exit with 1 if there is such a change.",
+        type=click.Choice(["added", "removed", "modified", "any"]),
+        multiple=True,
+    )
+    runs: bool = flag("With two files: run both, show the errors of nodes.", "--run")
+    watch: bool = flag("Follow changes of the file, such as a new export.")
+    browser: bool = option("Open the page in a browser.", "--browser/--no-browser", default=True)
+    port: int = option("Port to listen on; any free one by default.", type=click.IntRange(0, 65535), default=0)
+
+    @property
+    def written(self) -> tuple[Path | None, Path | None]:
+        """Return the page and the figure to write; `--output` is one of them, by its suffix.
+
+        Raises:
+            UsageError: it is passed twice.
+        """
+        html, export = self.html, self.export
+        if self.output is not None:
+            is_page = Path(self.output).suffix.lower() in (".html", ".htm")
+            if (html if is_page else export) is not None:
+                raise click.UsageError(f"expected one of --output and --{'html' if is_page else 'export'}, got both")
+            html, export = (self.output, export) if is_page else (html, self.output)
+        return None if html is None else Path(html), None if export is None else Path(export)
+
+
+def run(options: Options) -> int:
     """Show a .pt2 file in a browser, folded by modules; with OTHER, what differs from FILE to OTHER.
 
     The page is served to this machine alone, until Ctrl-C.
     """
-    if output is not None:
-        is_page = output.suffix.lower() in (".html", ".htm")
-        if (html if is_page else export) is not None:
-            raise click.UsageError(f"expected one of --output and --{'html' if is_page else 'export'}, got both")
-        html, export = (output, export) if is_page else (html, output)
+    file, other, fail_on, numbers = options.file, options.other, options.fail_on, options.numbers
+    html, export = options.written
     names = [name for name in (file, other) if name is not None]
     if file == other == "-":
         raise click.UsageError("expected standard input once, got it twice")
-    if tensors and html is None:
+    if options.tensors and html is None:
         raise click.UsageError("expected --tensors with --html, got it alone: a served page reads tensors when asked")
     if html is not None:
-        check_page(html, force)
-    if watch and (html or export or runs or any(not Path(name).is_file() for name in names)):
+        check_page(html, options.force)
+    if options.watch and (html or export or options.runs or any(not Path(name).is_file() for name in names)):
         raise click.UsageError("expected --watch with local files and without --html, --export and --run")
-    if (fail_on or runs) and other is None:
+    if (fail_on or options.runs) and other is None:
         raise click.UsageError(f"expected {'--fail-on' if fail_on else '--run'} with two files, got one")
     from pt2kit.viewing.answers import Answers
     from pt2kit.viewing.draw import checked_data
 
     sources = [standard_input() if name == "-" else name for name in names]
-    data = checked_data(load_json(numbers.read_text("utf-8"), str(numbers), 4), str(numbers)) if numbers else None
+    data = checked_data(load_json(Path(numbers).read_text("utf-8"), numbers, 4), numbers) if numbers else None
     answers = Answers(
-        sources[-1], sources[0] if other is not None else None, live=html is None and export is None,
-        data=data, watch=watch, hide_paths=hide_paths,
-    )  # fmt: skip
+        sources[-1],
+        sources[0] if other is not None else None,
+        live=html is None and export is None,
+        data=data,
+        watch=options.watch,
+        hide_paths=options.hide_paths,
+    )
     try:
         if isinstance(answers.failure, OSError):
             raise answers.failure
-        if runs and answers.old is not None and answers.package is not None:
+        if options.runs and answers.old is not None and answers.package is not None:
             from pt2kit.comparing.runs import compare_runs
 
             answers.data = {**answers.data, **checked_data(compare_runs(answers.old, answers.package), "--run")}
-        code = _write(answers, html, tensors) if html is not None else 0
+        code = _write(answers, html, options.tensors) if html is not None else 0
         if export is not None:
             from pt2kit.viewing.figure import write_figure
 
-            write_figure(answers, export, width)
+            write_figure(answers, export, options.width)
             print_lines([f"{printable(str(export))}  {export.stat().st_size:,} bytes"])
         if fail_on:
             found = [row.kind for number in range(len(answers.programs)) for row in answers.changes(number)]
             code = max(code, int(bool(found) if "any" in fail_on else bool({*fail_on} & {*found})))
-        return code if html or export or fail_on else _serve(answers, browser, port)
+        return code if html or export or fail_on else _serve(answers, options.browser, options.port)
     finally:
         answers.close()
+
+
+command = subcommand("view", Options, run, EPILOG)
 
 
 def _write(answers: Answers, path: Path, tensors: bool) -> int:

@@ -10,21 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pt2kit.cli.common import (
-    Refusal,
-    choose_model,
-    chosen_models,
+from pt2kit.cli.common import Refusal, choose_model, chosen_models, open_file, progress, suggestion, write_result
+from pt2kit.cli.completion import complete_weights
+from pt2kit.cli.frame import (
+    Result,
+    argument,
     external_option,
     file_argument,
+    flag,
     json_option,
     model_option,
-    open_file,
-    progress,
-    suggestion,
-    write_result,
+    option,
+    print_result,
+    subcommand,
 )
-from pt2kit.cli.completion import complete_weights
-from pt2kit.cli.frame import Result, argument, flag, option, print_result, shared, subcommand
 from pt2kit.messages import printable
 from pt2kit.package.open import Package
 from pt2kit.tensors.opaque import OpaquePayload
@@ -53,7 +52,7 @@ Exit codes: 0 fine, 2 could not be read or written.
 class Options:
     """Options of `pt2 weights`."""
 
-    file: str = shared(file_argument)
+    file: str = file_argument()
     patterns: tuple[str, ...] = argument("[NAME]...", nargs=-1, shell_complete=complete_weights, type=None)
     constants: bool = flag("Include lifted constants and non-persistent buffers.")
     stats: bool = flag("Read the tensors and print minimum, maximum, mean, deviation, zeros.")
@@ -67,9 +66,9 @@ class Options:
         metavar="OUT",
     )
     partial: bool = flag("With --from: SOURCE may have other names, and lack some.")
-    external: str | None = shared(external_option)
-    model: str | None = shared(model_option)
-    as_json: bool = shared(json_option)
+    external: str | None = external_option()
+    model: str | None = model_option("; all by default")
+    as_json: bool = json_option()
 
 
 def run(options: Options) -> int:

@@ -95,7 +95,8 @@ def compute_in(editor: Editor, dtype: Any) -> int:
             raise GraphError(f"{edit}: expected real numbers, got {quote(value.name)}, which is complex")
     import ml_dtypes
 
-    limit = float(ml_dtypes.finfo(numpy_dtype(target)).max)
+    limits: Any = ml_dtypes.finfo(numpy_dtype(target))  # type: ignore[no-untyped-call]
+    limit = float(limits.max)
     before = {value: value.dtype for graph in graphs for value in graph.values.values()}
     sample_inputs.convert(editor, lambda view: _converted(view, target, {}) if view.dtype in _COMPUTED else view)
     done: dict[Any, Storage] = {}
