@@ -21,12 +21,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Final, NoReturn, TypeAlias
 
-from pt2kit.symbols import intervals
+from pt2kit.symbols import ranges
 from pt2kit.symbols.expr import Call, Expr, Infinity, Integer, Leaf, Symbol, fold
 from pt2kit.symbols.functions import by_name
-from pt2kit.symbols.intervals import ANY, Interval, times
-from pt2kit.symbols.intervals import End as End
 from pt2kit.symbols.order import by_size
+from pt2kit.symbols.ranges import ANY, Interval, times
+from pt2kit.symbols.ranges import End as End
 from pt2kit.symbols.srepr import to_srepr
 
 MAX_TERMS: Final = 256
@@ -99,10 +99,10 @@ class Polynomial:
         low: End = 0
         high: End = 0
         for factors, count in self.terms.items():
-            ends = intervals.product([(factor.low, factor.high) for factor in factors])
+            ends = ranges.product([(factor.low, factor.high) for factor in factors])
             low += times(count, ends[0] if count > 0 else ends[1])
             high += times(count, ends[1] if count > 0 else ends[0])
-        return intervals.outward(low, high)
+        return ranges.outward(low, high)
 
     @cached_property
     def hint(self) -> int | None:
@@ -159,7 +159,7 @@ class Polynomial:
         if not isinstance(other, Polynomial):
             return NotImplemented
         if len(self.terms) * len(other.terms) > MAX_TERMS or self._degree + other._degree > MAX_DEGREE:
-            return unknown(*intervals.product([self.bounds, other.bounds]), hint=_both(self, other, int.__mul__))
+            return unknown(*ranges.product([self.bounds, other.bounds]), hint=_both(self, other, int.__mul__))
         terms: Terms = {}
         for left, m in self.terms.items():
             for right, n in other.terms.items():
@@ -263,7 +263,7 @@ def floor_divide(size: Size, by: Size) -> Size:
         if by == 0:
             raise ZeroDivisionError("a size is divided by 0")
         if by < 0:
-            return _function("FloorDiv", (size, by), intervals.floor_divide)
+            return _function("FloorDiv", (size, by), ranges.floor_divide)
         whole = _size({factors: count // by for factors, count in _terms(size).items() if factors})
         rest = _size({factors: count % by if factors else count for factors, count in _terms(size).items()})
         # (by*q + r) // by is q + r // by, also for a constant, of which the remainder stays inside.
@@ -273,10 +273,10 @@ def floor_divide(size: Size, by: Size) -> Size:
         inner = _terms(rest).get((), 0)
         outer, kept = inner // by, inner % by
         kept_size = rest - inner + kept
-        return whole + outer + _function("FloorDiv", (kept_size, by), intervals.floor_divide)
+        return whole + outer + _function("FloorDiv", (kept_size, by), ranges.floor_divide)
     if (exact := _exact_quotient(_terms(size), by.terms)) is not None:
         return exact
-    return _function("FloorDiv", (size, by), intervals.floor_divide)
+    return _function("FloorDiv", (size, by), ranges.floor_divide)
 
 
 def ceil_divide(size: Size, by: Size) -> Size:
@@ -306,7 +306,7 @@ def modulo(size: Size, by: Size) -> Size:
             return size % by
     elif _exact_quotient(_terms(size), by.terms) is not None:
         return 0
-    return _function("Mod", (size, by), intervals.modulo)
+    return _function("Mod", (size, by), ranges.modulo)
 
 
 def largest(*sizes: Size) -> Size:
