@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,8 @@ from tests import samples
 from tests.diffs.cases import with_other_bytes
 from tests.viewing.browser import Visit, visiting
 
-from pt2kit import codec
+import pt2kit
+from pt2kit import codec, schema
 from pt2kit.viewing.answers import Answers
 
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -92,6 +94,61 @@ def test_modules_of_one_class_look_alike(chromium: Any) -> None:
     text = figure(chromium, model("swin_t"))
     for number in (1, 3, 5):
         assert f"▸ {number} · Sequential" in text
+
+
+def test_graphs_of_one_call_look_alike(chromium: Any) -> None:
+    """Of the graphs of a call none is opened if there is no room for all, however small one of them is."""
+    with pt2kit.open(samples.sample("2.13.0", "cond")) as package:
+        written = codec.encode(package.programs["model"])
+    assert "▾ true_graph_0" in figure(chromium, written)
+    changed = json.loads(written)
+    nodes = changed["graph_module"]["graph"]["nodes"]
+    call_of_graphs = next(node for node in nodes if node["target"].endswith(".cond"))
+    graph = call_of_graphs["inputs"][1]["arg"]["as_graph"]["graph"]
+    [last] = graph["outputs"]
+    for number in range(30):
+        name = f"more_{number}"
+        graph["nodes"].append(json.loads(codec.encode(call(RELU, [("self", last["as_tensor"]["name"])], name))))
+        graph["tensor_values"][name] = graph["tensor_values"][last["as_tensor"]["name"]]
+        last = {"as_tensor": {"name": name}}
+    graph["outputs"] = [last]
+    text = figure(chromium, json.dumps(changed).encode())
+    assert "▸ true_graph_0" in text
+    assert "▸ false_graph_0" in text
+
+
+def test_a_wide_head_is_folded(chromium: Any) -> None:
+    """What makes a picture wider than a window is folded, however large it is, and there is room for the rest."""
+    nodes, last = list[schema.Node](), "x"
+    for number in range(4):
+        stack = stack_of("backbone", "body", f"stage{number}", f"part{number}")
+        for step in range(8):
+            name = f"v_{number}_{step}"
+            nodes.append(call(RELU, [("self", last)], last := name, stack))
+    outputs = []
+    for operator in ("tanh", "sin", "cos", "exp", "neg", "abs", "sigmoid", "sqrt"):
+        name = last
+        for part in ("a_rather_long_name", "b", "c", "d"):
+            stack = stack_of("head", f"level_{operator}", part, kind="model.Head")
+            nodes.append(call(f"torch.ops.aten.{operator}.default", [("self", name)], f"{operator}_{part}", stack))
+            name = f"{operator}_{part}"
+        outputs.append(name)
+    text = figure(chromium, codec.encode(program(["x"], nodes, outputs)))
+    assert "▸ head" in text
+    assert "▾ body" in text
+    assert "stage0" in text
+
+
+def test_a_short_chain_stands_by_its_use(chromium: Any) -> None:
+    """What is computed from a parameter alone is drawn above the node that uses it, not at the top of the picture."""
+    nodes, last = [call("torch.ops.aten.exp.default", [("self", "p_scale")], "exp")], "x"
+    nodes.append(call("torch.ops.aten.neg.default", [("self", "exp")], "neg"))
+    for number in range(20):
+        nodes.append(call(RELU, [("self", last)], last := f"relu_{number}"))
+    nodes.append(call("torch.ops.aten.mul.Tensor", [("self", last), ("other", "neg")], "mul"))
+    text = figure(chromium, codec.encode(program(["x"], nodes, ["mul"], [("p_scale", "scale")])))
+    heights = {name: float(y) for y, name in re.findall(r'<text [^>]*y="([-\d.]+)"[^>]*>(exp|neg|mul|relu)<', text)}
+    assert heights["mul"] - heights["exp"] < 150
 
 
 def test_values_from_module_to_module_are_one_line(chromium: Any) -> None:
@@ -306,6 +363,34 @@ def test_a_review(chromium: Any) -> None:
         assert visit.errors == []
 
 
+def test_a_review_has_no_sample(chromium: Any) -> None:
+    """Where a layer is gone, the others are folded next to it: none of them is open as a sample of equal ones."""
+    old, new = written_layers(30), written_layers(29)
+    assert "▾ 0 · Block1" in figure(chromium, new)
+    text = figure(chromium, new, old)
+    assert "▸ 29" in text
+    assert "▾ 0 · Block1" not in text
+
+
+def test_what_is_gone_is_seen_first(chromium: Any) -> None:
+    """The module around what is gone is open even if nodes before it have many changes."""
+
+    def side(first: str, skipped: int) -> bytes:
+        nodes, last = list[schema.Node](), "x"
+        for module in range(30):
+            for part in range(10):
+                stack = stack_of(f"part{module}", f"inner{part}", kind=f"model.Part{module}{part}")
+                for step, operator in enumerate(("sin" if module == 29 else first, "sin")):
+                    if (module, part) == (29, skipped):
+                        continue
+                    name = f"v_{module}_{part}_{step}"
+                    nodes.append(call(f"torch.ops.aten.{operator}.default", [("self", last)], last := name, stack))
+        return codec.encode(program(["x"], nodes, [last]))
+
+    old, new = side("tanh", -1), side("relu", 5)
+    assert "▸ inner5" in figure(chromium, new, old).split("▾ part29")[-1]
+
+
 def test_old_and_new_values(chromium: Any) -> None:
     """A step goes to the change; the panel of its node has the old and the new value."""
     with visiting(chromium, with_other_call("tanh"), with_other_call("relu")) as visit:
@@ -343,6 +428,9 @@ def test_a_new_module_is_one_group(chromium: Any) -> None:
         visit.settled()
         assert visit.page.locator("#list .group").first.locator("li.current").count() == 1
         assert visit.text("#list li.current .faint") == "node"
+        weight = visit.page.locator("#list .group").first.locator("li.added", has_text="weight").first.locator(".name")
+        assert weight.inner_text() == "+ norm1.weight"
+        assert weight.get_attribute("title") == "layers.5.norm1.weight"
 
 
 def with_other_call(operator: str, metadata: str = "") -> bytes:

@@ -23,6 +23,11 @@ export function replace(parent: Element, ...children: (Child | Child[])[]): void
   parent.replaceChildren(...children.flat().filter((child): child is Node | string => child !== null && child !== undefined && child !== false && typeof child !== 'number'));
 }
 
+/** A path, which may be broken into lines after its dots, slashes and underscores. */
+export function broken(path: string): Child[] {
+  return path.split(/(?<=[._/])/).flatMap(part => [part, h('wbr')]);
+}
+
 export function bytesText(bytes: number): string {
   if (bytes < 1000) return `${bytes} B`;
   const units = ['kB', 'MB', 'GB', 'TB', 'PB'];

@@ -33,7 +33,7 @@ export interface Drawing {
   flags: Uint8Array; // step: 1 drawn against the flow, 2 a stub
 }
 
-const GAP_X = 18, GAP_DUMMY = 10, GAP_Y = 22, TRACK = 6, MAX_TRACKS = 40, STUB = 12, MANY = 64;
+const GAP_X = 18, GAP_DUMMY = 10, GAP_Y = 22, TRACK = 6, MAX_TRACKS = 40, STUB = 12, MANY = 64, SHORT = 3;
 
 export function layered(items: Item[], edges: Edge[]): Drawing {
   const n = items.length;
@@ -104,9 +104,15 @@ function assignLayers(items: Item[], edges: Edge[], back: Uint8Array): Int32Arra
     layer[v] = free(low);
     put(layer[v], items[v].w + GAP_X);
   }
-  for (let v = n - 1; v >= 0; v--) { // sources, and what has more users than arguments, sink
+  const hangs = new Int32Array(n); // the length of the chain that hangs on a source alone, each link of which has one user; 0: more hangs together
+  for (let v = 0; v < n; v++) {
+    const before = into.list.subarray(into.start[v], into.start[v + 1]).map(i => upper[i]);
+    const isAlone = !items[v].pin && before.every(u => hangs[u] > 0 && outOf.start[u + 1] - outOf.start[u] === 1);
+    hangs[v] = isAlone ? 1 + before.reduce((most, u) => Math.max(most, hangs[u]), 0) : 0;
+  }
+  for (let v = n - 1; v >= 0; v--) { // short ones, and what has more users than arguments, sink; a long one is a branch of the picture
     const ins = into.start[v + 1] - into.start[v], outs = outOf.start[v + 1] - outOf.start[v];
-    if (items[v].pin || outs === 0 || ins >= outs + (ins ? 0 : 1)) continue;
+    if (items[v].pin || outs === 0 || (ins >= outs && !(hangs[v] && hangs[v] <= SHORT))) continue;
     let high = Infinity;
     for (let k = outOf.start[v]; k < outOf.start[v + 1]; k++) {
       const u = lower[outOf.list[k]];

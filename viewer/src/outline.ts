@@ -1,6 +1,6 @@
 // The list on the left: the tree of modules, hits of a search, changes to step through.
 
-import { Child, count, h } from './dom';
+import { broken, Child, count, h } from './dom';
 import { beforeAndAfter, link } from './panels';
 import type { Found, Program } from './program';
 import { SIGNS, sums, type ChangeGroup } from './review';
@@ -50,13 +50,15 @@ export function changeList(groups: ChangeGroup[], changes: Change[], at: number,
       const isHere = group.changes.includes(at), shown = isHere || left > 0 ? group.changes.slice(isHere ? Math.max(0, group.changes.indexOf(at) - 40) : 0).slice(0, 120) : [];
       left -= shown.length;
       return h('details', { class: 'group', open: isHere || (at < 0 && g < 6 && group.whole === '') },
-        h('summary', { class: group.whole }, h('b', { text: group.title }), h('span', { class: 'faint', text: ` ${group.note}` })),
-        h('ul', { class: 'changes' }, ...shown.map(index => changeRow(changes[index], index, at, choose))));
+        h('summary', { class: group.whole }, h('b', {}, ...broken(group.title)), h('span', { class: 'faint', text: ` ${group.note}` })),
+        h('ul', { class: 'changes' }, ...shown.map(index => changeRow(changes[index], group.title, index, at, choose))));
     }));
 }
 
-function changeRow(change: Change, index: number, at: number, choose: (index: number) => void): Child {
+/** One change; what has a name in the module that it is listed under is called by the rest of that name. */
+function changeRow(change: Change, module: string, index: number, at: number, choose: (index: number) => void): Child {
+  const full = change.name || change.area, name = full.startsWith(`${module}.`) ? full.slice(module.length + 1) : full;
   return h('li', { class: `${change.kind}${index === at ? ' current' : ''}` },
-    link(`${SIGNS[change.kind] ?? ''} ${change.name || change.area}`, () => choose(index), 'name'), h('span', { class: 'faint', text: change.area }),
+    h('button', { type: 'button', class: 'name', title: full, onclick: () => choose(index) }, `${SIGNS[change.kind] ?? ''} `, ...broken(name)), h('span', { class: 'faint', text: change.area }),
     index === at ? h('div', { class: 'lines' }, beforeAndAfter(change)) : '');
 }

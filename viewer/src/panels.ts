@@ -1,6 +1,6 @@
 // What is selected -> the panel beside the picture.
 
-import { bytesText, Child, count, h, numberText } from './dom';
+import { broken, bytesText, Child, count, h, numberText } from './dom';
 import { short } from './painter';
 import type { Program } from './program';
 import { boxesOfChanges, STATUSES, sums } from './review';
@@ -37,7 +37,7 @@ export function typed(text: string, context: Context): HTMLElement {
   const span = h('span', { class: 'type' });
   const known = new Set(context.symbols);
   for (const part of text.split(/([A-Za-z_]\w*)/)) {
-    if (known.has(part)) span.append(link(part, () => context.on.symbol(part), 'symbol')); else span.append(part);
+    if (known.has(part)) span.append(link(part, () => context.on.symbol(part), 'symbol')); else span.append(...broken(part) as Node[]);
   }
   return span;
 }
@@ -261,7 +261,7 @@ export function programPanel(context: Context, facts: Facts | null, changes: Cha
   const bytes = program.boxBytes[0], calls = picture.nodes.kind.reduce((sum, kind) => sum + (kind === OPERATION ? 1 : 0), 0);
   into.replaceChildren(
     h('p', { class: 'kicker', text: 'program' }), h('h2', { text: picture.texts[picture.boxes.type[0]].split('.').pop() || 'program' }),
-    rows([['nodes', calls.toLocaleString('en')], ['tensors', `${picture.weights.name.length.toLocaleString('en')}, ${short(program.boxElements[0])} elements, ${bytesText(bytes)}`], ...(facts?.about ?? []).map(([key, text]): [string, Child] => [key, h('span', { class: 'wrap', text })])]),
+    rows([['nodes', calls.toLocaleString('en')], ['tensors', `${picture.weights.name.length.toLocaleString('en')}, ${short(program.boxElements[0])} elements, ${bytesText(bytes)}`], ...(facts?.about ?? []).map(([key, text]): [string, Child] => [key, h('span', { class: 'wrap' }, ...broken(text))])]),
     picture.guessed ? h('p', { class: 'remark', text: 'The file does not say which module a node is from: modules are guessed from the names of parameters.' }) : '',
     ...(facts?.problems ?? []).map(text => h('p', { class: 'error', text })),
     facts?.call ? section('Call', h('pre', { class: 'call', text: facts.call })) : '',

@@ -107,20 +107,22 @@ function statuses(program: Program): number[] {
   return nodes.status.map((status, node) => status || (program.stage.weightsOf[node].some(weight => weights.status[weight]) ? MODIFIED : SAME));
 }
 
-/** The boxes to open at first so that changes are seen: those around them, up to so many items; not what is new or gone as a whole.
- *  Where nodes changed, boxes in which only numbers of weights changed stay folded: often all of them did. */
+/** The boxes to open at first so that changes are seen: those around them, up to so many items, first around what is new or gone,
+ *  but not what is that as a whole. Where nodes changed, boxes in which only numbers of weights changed stay folded: often all of
+ *  them did. Of equal modules one is not shown as a sample where the box of all of them is opened. */
 export function openChanges(program: Program, open: Set<number>, most: number): Set<number> {
-  const { boxes } = program.picture, { stage } = program, whole = wholeStatus(program), found = new Set(open);
+  const { boxes, nodes } = program.picture, { stage } = program, whole = wholeStatus(program), found = new Set<number>();
+  const status = nodes.status.some(is => is) ? nodes.status : statuses(program), changed = nodes.kind.map((_, node) => node).filter(node => status[node]);
   let room = most;
-  (program.picture.nodes.status.some(status => status) ? program.picture.nodes.status : statuses(program)).forEach((status, node) => {
-    if (!status) return;
+  for (const node of [...changed.filter(one => status[one] !== MODIFIED), ...changed.filter(one => status[one] === MODIFIED)]) {
     const around = program.around(stage.boxOf[node]), end = around.findIndex(box => whole[box] || boxes.kind[box] === PLUMBING);
-    const needed = (end < 0 ? around : around.slice(0, end)).filter(box => !found.has(box)), items = needed.reduce((sum, box) => sum + stage.nodesOf[box].length + stage.children[box].length, 0);
-    if (items > room) return;
+    const needed = end < 0 ? around : around.slice(0, end), items = needed.reduce((sum, box) => sum + (open.has(box) || found.has(box) ? 0 : stage.nodesOf[box].length + stage.children[box].length), 0);
+    if (items > room) continue;
     room -= items;
     for (const box of needed) found.add(box);
-  });
-  return found;
+  }
+  const isSample = (box: number): boolean => box > 0 && ((stage.sample(boxes.parent[box]) === box && found.has(boxes.parent[box])) || isSample(boxes.parent[box]));
+  return new Set([...found, ...[...open].filter(box => !isSample(box))]);
 }
 
 function noteOf(group: ChangeGroup, changes: Change[]): string {

@@ -5,7 +5,7 @@
 
 import { Drawing, Edge, Item, layered } from './layered';
 import { Chains, ordered } from './spine';
-import { CALL, INPUT, MODULE, OPERATION, Picture, PLUMBING, REMOVED, REPEAT } from './wire';
+import { CALL, INPUT, MODULE, OPERATION, Picture, PLUMBING, REMOVED, REPEAT, SUBGRAPH } from './wire';
 
 export const FOLDED = 0, NODE = 1, OPEN = 2;
 
@@ -28,6 +28,7 @@ export interface Scene {
 }
 
 const PAD = 14, TITLE = 24, PORTS = 4, INSET_GAP = 48, INSET_ITEMS = 22, WIDE = 1080, NARROW = 260;
+const FIRST_SAMPLE = 0.1, SECOND_SAMPLE = 0.25; // parts of a program that equal modules are at least, so that one of them is shown
 const CHAR = 6.7;
 
 export function operatorName(target: string): string {
@@ -493,8 +494,8 @@ function join(link: Link, value: number): void {
   if (link.value !== value && !link.more.includes(value)) link.more.push(value);
 }
 
-/** The boxes to open at first: as many as fit, from the outside inwards; of equal modules the first one, next to the rest. */
-export function firstOpen(stage: Stage, most: number): Set<number> {
+/** The boxes to open at first: as many as fit, from the outside inwards, but those in `shut`; of equal modules the first one, next to the rest. */
+export function firstOpen(stage: Stage, most: number, shut: ReadonlySet<number> = new Set()): Set<number> {
   const open = new Set<number>(), { kind, type } = stage.picture.boxes, all = stage.inside[0];
   const size = (box: number): number => stage.nodesOf[box].length + stage.children[box].filter(child => kind[child] !== PLUMBING).length;
   // Of a layer that has equal ones next to it, those are shown.
@@ -505,19 +506,19 @@ export function firstOpen(stage: Stage, most: number): Set<number> {
   const isTower = (box: number): boolean => stage.children[stage.parent[box]].every(other => other === box || type[other] !== type[box] || stage.inside[other] > 0.2 * all)
     && stage.inside[box] > 0.2 * all && stage.children[stage.parent[box]].some(other => other !== box && kind[other] === MODULE && stage.inside[other] > 0.2 * all);
   let shown = size(0);
-  // Modules of one class at one depth are opened together or not at all.
+  // Modules of one class at one depth, and the graphs of one call, are opened together or not at all.
   const fill = (start: number[], limit: number): void => {
     for (let level = start; level.length;) {
       const classes = new Map<string, number[]>();
       for (const box of level) {
         if (kind[box] === PLUMBING || stage.sample(box) >= 0) continue;
-        const name = kind[box] === MODULE && type[box] ? `class ${type[box]}` : `box ${box}`, list = classes.get(name);
+        const name = kind[box] === MODULE && type[box] ? `class ${type[box]}` : kind[box] === SUBGRAPH ? `graphs of ${stage.parent[box]}` : `box ${box}`, list = classes.get(name);
         if (list) list.push(box); else classes.set(name, [box]);
       }
       const opened: number[] = [];
       for (const list of classes.values()) {
         const more = list.reduce((sum, box) => sum + size(box) - 1, 0), only = more <= 0 || shown + more <= limit || (list.every(isTower) && shown + more <= 3 * limit);
-        if (!only || list.some(isOne) || list.every(isLeaf)) continue;
+        if (!only || list.some(box => isOne(box) || shut.has(box)) || list.every(isLeaf)) continue;
         shown += more;
         opened.push(...list.filter(box => !isLeaf(box)));
       }
@@ -527,20 +528,24 @@ export function firstOpen(stage: Stage, most: number): Set<number> {
   };
   fill(stage.children[0], most);
   const isSeen = (box: number): boolean => box <= 0 || (open.has(box) && isSeen(stage.parent[box]));
-  const samples = stage.parent.map((_, box) => box).filter(box => stage.sample(box) >= 0 && isSeen(stage.parent[box]) && stage.inside[box] > 0.25 * all);
-  for (const box of samples.slice(0, 2)) {
+  const samples = stage.parent.map((_, box) => box).filter(box => stage.sample(box) >= 0 && isSeen(stage.parent[box])).sort((a, b) => stage.inside[b] - stage.inside[a]);
+  const alike = (box: number): string => `${type[stage.sample(box)]} ${stage.inside[stage.sample(box)]}`; // one of these is enough
+  const isLarge = (box: number, i: number): boolean => stage.inside[box] > (i ? SECOND_SAMPLE : FIRST_SAMPLE) * all;
+  for (const box of samples.filter((box, i) => samples.findIndex(other => alike(other) === alike(box)) === i).slice(0, 2).filter(isLarge)) {
     const sample = stage.sample(box);
     open.add(sample);
     shown = size(sample);
     fill(stage.children[sample], INSET_ITEMS);
   }
-  // What is next to the picture stays in sight: details of a wide one are folded.
-  const isDetail = (box: number): boolean => stage.sample(stage.parent[box]) !== box && !isTower(box) && stage.children[box].every(child => !open.has(child) && stage.sample(child) < 0);
-  for (let scene = stage.scene(open); scene.width > WIDE; scene = stage.scene(open)) {
-    let widest = -1, width = NARROW;
-    scene.kind.forEach((is, i) => { if (is === OPEN && isDetail(scene.id[i]) && scene.at[4 * i + 2] > width) { widest = scene.id[i]; width = scene.at[4 * i + 2]; } });
-    if (widest < 0) break;
-    open.delete(widest);
-  }
-  return open;
+  // What is next to the picture stays in sight: details of a wide one are folded, and towers if it is too wide by itself.
+  // What there is room for then is found anew.
+  const isDetail = (box: number): boolean => stage.sample(stage.parent[box]) !== box && stage.children[box].every(child => !open.has(child) && !open.has(stage.sample(child)));
+  const scene = stage.scene(open);
+  if (scene.width <= WIDE) return open;
+  let widest = -1, width = NARROW;
+  scene.kind.forEach((is, i) => {
+    const box = scene.id[i];
+    if (is === OPEN && box > 0 && isDetail(box) && (scene.main > WIDE || !isTower(box)) && scene.at[4 * i + 2] > width) { widest = box; width = scene.at[4 * i + 2]; }
+  });
+  return widest < 0 ? open : firstOpen(stage, most, new Set([...shut, widest]));
 }
