@@ -102,7 +102,16 @@ def _beyond_all_memory(tree: Any) -> None:
     _graph(tree)["tensor_values"]["relu"].update(sizes=sizes, strides=strides)
 
 
+def _named(name: str) -> Callable[[Any], None]:
+    return lambda tree: _graph(tree)["nodes"][1].update(name=name)
+
+
+def _module(tree: Any) -> None:
+    tree["graph_module"]["module_call_graph"][1]["fqn"] = 'a"];import os'
+
+
 PRODUCT = ", ".join(f"Add({SYMBOL}, Integer({n}))" for n in range(59))
+REMAINDERS = ", ".join(f"Mod({SYMBOL}, Integer({n + 2}))" for n in range(40))
 FILES: list[tuple[Any, Callable[[Any], None], str]] = [
     (BENIGN, _number, "T5"),
     (BENIGN, _one_for_a_list, "T6"),
@@ -129,6 +138,9 @@ FILES: list[tuple[Any, Callable[[Any], None], str]] = [
     (DYNAMIC, _by_place, "T10"),
     (DYNAMIC, _beyond_all_memory, "G17"),
     (DYNAMIC, _sampled, "X10"),
+    (DYNAMIC, _module, "K1"),
+    (BENIGN, _named("</script>"), "G15"),
+    (BENIGN, _size(f"Max({REMAINDERS})"), "E1"),
     (COND, _calls("torch.ops.higher_order.with_effects"), "T7"),
     (COND, _calls("torch.ops.higher_order.auto_functionalized"), "T7"),
 ]

@@ -9,6 +9,8 @@ import pytest
 from tests.samples import corpus, sample
 
 import pt2kit
+from pt2kit import symbols
+from pt2kit.editing import sizes
 from pt2kit.errors import GraphError
 from pt2kit.schema import Argument, ScalarType
 
@@ -182,3 +184,12 @@ def test_errors_in_subgraphs_name_the_edit() -> None:
     node.output.meta = msgspec.structs.replace(meta, sizes=[*meta.sizes, *meta.sizes])
     with pytest.raises(GraphError, match=r"meta\('relu'\): node 'relu': program: .*as_graph\.graph\.tensor_values"):
         editor.finish()
+
+
+def test_sizes_of_too_many_terms() -> None:
+    """A size that has no normal form, as it would have too many terms, is written as it was."""
+    text = "Symbol('s0', positive=True, integer=True)"
+    for _ in range(2):
+        text = f"Max({', '.join(f'Min({text}, Integer({n}))' for n in range(40))})"
+    size = sizes.expr_size(symbols.parse(text))
+    assert symbols.parse(size.value.expr_str) == symbols.parse(text) == sizes.expression(size)

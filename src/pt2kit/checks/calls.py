@@ -19,6 +19,7 @@ from pt2kit.graph.argument_values import references
 from pt2kit.graph.values import tables
 from pt2kit.messages import quote
 from pt2kit.operators.higher_order import FUNCTIONS
+from pt2kit.schema.names import MAX_NAME
 from pt2kit.symbols.functions import TARGETS
 from pt2kit.treespec.kinds import MAPPINGS, NAMEDTUPLE, SEQUENCES
 
@@ -30,6 +31,7 @@ _OUTPUTS: Final = ("user_output", "loss_output")
 _Fields = Mapping[str, Sequence[str]]
 
 _DISPATCHER: Final = re.compile(r"torch\.ops\.(higher_order|\w+\.\w+)\.\w+")
+_UNQUOTABLE: Final = re.compile(r'["\\\x00-\x1f\x7f\x85\u2028\u2029]')
 HIGHER_ORDER: Final = "torch.ops.higher_order."
 _DEFINED: Final = "torch._higher_order_ops."
 
@@ -48,6 +50,10 @@ def call_problems(context: ProgramContext) -> Iterator[Problem]:
             yield Problem(f"{where}[{number}].fqn", "K1", "expected the name of a module, got '', the root once more")
         if entry.fqn and "" in entry.fqn.split("."):
             message = f"expected names with dots between them, got {quote(entry.fqn)}, of which torch makes no module"
+            yield Problem(f"{where}[{number}].fqn", "K1", message)
+        if _UNQUOTABLE.search(entry.fqn) or len(entry.fqn) > MAX_NAME:
+            expected = f"at most {MAX_NAME:,} characters without quotes, backslashes and control characters"
+            message = f"expected {expected}, got {quote(entry.fqn)}"
             yield Problem(f"{where}[{number}].fqn", "K1", message)
     if module.graph.is_single_tensor_return and len(module.graph.outputs) == 1:  # Else G12 says it.
         message = "expected false, as a program returns a list of outputs, got true"

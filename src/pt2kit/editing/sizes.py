@@ -15,7 +15,7 @@ from msgspec import UNSET
 from pt2kit import schema, symbols
 from pt2kit.symbols import polynomials
 from pt2kit.symbols.expr import Expr
-from pt2kit.symbols.polynomials import Size
+from pt2kit.symbols.polynomials import Size, Undecided
 
 Hint: TypeAlias = "int | None"
 
@@ -66,13 +66,19 @@ def parsed(text: str) -> schema.SymInt:
 
 
 def expr_size(expr: Expr, value: Hint = None) -> schema.SymInt:
-    """Return a size from an expression, with its value in the example."""
-    return _write(polynomials.from_expression(expr, polynomials.symbol), value)
+    """Return a size from an expression, with its value in the example; one of too many terms is written unchanged."""
+    try:
+        return _write(polynomials.from_expression(expr, polynomials.symbol), value)
+    except Undecided:
+        return _as_expression(expr, value)
 
 
 def expression(size: schema.SymInt) -> Expr:
-    """Return a size as an expression in the form of a polynomial."""
-    return polynomials.to_expression(_read(size))
+    """Return a size as an expression in the form of a polynomial; as it is stored if that has too many terms."""
+    try:
+        return polynomials.to_expression(_read(size))
+    except Undecided:
+        return _parse(size.value.expr_str)
 
 
 def symbols_of(size: schema.SymInt) -> tuple[str, ...]:
@@ -99,5 +105,9 @@ def _cached(text: str) -> Size:
 def _write(size: Size, value: Hint) -> schema.SymInt:
     if isinstance(size, int):
         return number(size)
+    return _as_expression(polynomials.to_expression(size), value)
+
+
+def _as_expression(expr: Expr, value: Hint) -> schema.SymInt:
     expr_hint = None if value is None else schema.SymExprHint(as_int=value)
-    return schema.SymInt(as_expr=schema.SymExpr(symbols.to_srepr(polynomials.to_expression(size)), expr_hint))
+    return schema.SymInt(as_expr=schema.SymExpr(symbols.to_srepr(expr), expr_hint))

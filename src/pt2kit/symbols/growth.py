@@ -26,6 +26,10 @@ MAX_GROWN_BITS: Final = 1 << 18
 MAX_OPEN_POWERS: Final = 8
 """Powers in one guard whose exponent is a size: each may take as many bits as the size times those of its base."""
 
+MAX_COMPARED: Final = 16
+"""Limit of calls, such as remainders, among the arguments of one maximum or minimum: 32 took sympy six seconds."""
+_CHOICES: Final = frozenset(("Max", "Min"))
+
 MAX_TERMS: Final = 512
 """Terms that an expression may have once its products and powers are multiplied out, as sympy does to divide."""
 
@@ -153,7 +157,23 @@ def check_terms(expr: Expr, *, where: str = "") -> int:
         return terms
 
     fold(expr, lambda _: 1, call)
+    _check_compared(expr, where)
     return most
+
+
+def _check_compared(expr: Expr, where: str) -> None:
+    """Refuse a maximum or minimum of many calls, nested ones counted together: each is compared with each other one."""
+
+    def call(node: Call, args: list[int]) -> int:
+        compared = sum(args) if node.function in _CHOICES else 1
+        if compared > MAX_COMPARED:
+            raise LimitError(
+                f"{where or 'expression'}: expected at most {MAX_COMPARED} calls in a maximum or minimum, got more in "
+                f"{quote(to_str(node))}"
+            )
+        return compared
+
+    fold(expr, lambda _: 0, call)
 
 
 def _leaf(leaf: Leaf) -> Part:

@@ -84,6 +84,8 @@ class GraphReader(Values):
         for number, node in enumerate(self.source.nodes):
             label = node_label(node, number)
             self.place = f"{self.where}.nodes[{number}]: node {label} ({node.target})"
+            if node.name and not node.name.isidentifier():
+                raise GraphError(f"{self.place}: expected an identifier as its name", rule="G15")
             operator = operators[node.target]
             args, kwargs = read_call(node, operator, self)
             self.add_call(node, label, operator, args, kwargs)
