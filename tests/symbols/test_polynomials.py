@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from pt2kit.symbols.dialects import parse
 from pt2kit.symbols.expr import measure
 from pt2kit.symbols.polynomials import MAX_NODES, Polynomial, Size, from_expression, largest, symbol, to_expression
@@ -37,3 +39,14 @@ def test_many_arguments_are_not_compared() -> None:
     assert largest(s0, s0 + 1) == s0 + 1
     assert len(str(largest(*(s0 + number for number in range(9))))) > len(str(s0 + 8))
     assert largest(*([s0] * 30)) == s0
+
+
+def test_ends_beyond_floats() -> None:
+    """A range may be written with ends that no float has; sums and products of them with infinity are infinite."""
+    huge, size = symbol("u0", low=-(1 << 1100), high=1 << 1100), symbol("s0", low=2)
+    for one in (huge + size, huge * size, 3 * huge, size - huge):
+        assert isinstance(one, Polynomial)
+        assert one.bounds == (-math.inf, math.inf)
+    least = (size + 5) // huge
+    assert isinstance(least, Polynomial)
+    assert least.bounds == (-math.inf, math.inf)

@@ -10,8 +10,6 @@ from types import MappingProxyType
 from typing import Any
 
 from pt2kit.pickles import builtin_reducers, tensor_reducers
-from pt2kit.pickles import builtin_reducers as pickle_plain
-from pt2kit.pickles import tensor_reducers as pickle_tensors
 from pt2kit.pickles.argument_checks import Handler
 from pt2kit.pickles.tensor_subclasses import OPTIONS, SUBCLASSES, WRAPPER
 from pt2kit.pickles.torch_names import ITEM_SIZES, MEMORY_FORMATS, QSCHEMES, STORAGES
@@ -19,11 +17,11 @@ from pt2kit.pickles.values import DType, Global, MemoryFormat, QScheme
 
 _REBUILD: Mapping[str, Handler] = MappingProxyType(
     {
-        "torch._utils._rebuild_tensor": pickle_tensors.rebuild_tensor,
-        "torch._utils._rebuild_tensor_v2": pickle_tensors.rebuild_tensor_v2,
-        "torch._utils._rebuild_tensor_v3": pickle_tensors.rebuild_tensor_v3,
-        "torch._utils._rebuild_parameter": pickle_tensors.rebuild_parameter,
-        "torch._utils._rebuild_parameter_with_state": pickle_tensors.rebuild_parameter_with_state,
+        "torch._utils._rebuild_tensor": tensor_reducers.rebuild_tensor,
+        "torch._utils._rebuild_tensor_v2": tensor_reducers.rebuild_tensor_v2,
+        "torch._utils._rebuild_tensor_v3": tensor_reducers.rebuild_tensor_v3,
+        "torch._utils._rebuild_parameter": tensor_reducers.rebuild_parameter,
+        "torch._utils._rebuild_parameter_with_state": tensor_reducers.rebuild_parameter_with_state,
         "torch._utils._rebuild_qtensor": tensor_reducers.rebuild_qtensor,
         "torch._utils._rebuild_sparse_tensor": tensor_reducers.rebuild_sparse_tensor,
         "torch._utils._rebuild_sparse_csr_tensor": tensor_reducers.rebuild_sparse_tensor,
@@ -52,28 +50,28 @@ _RETURN_TYPES = (
 CALLS: Mapping[str, Handler] = MappingProxyType(
     {
         **_REBUILD,
-        "torch._tensor._rebuild_from_type": pickle_tensors.rebuild_from_type(_REBUILD),
-        "torch._tensor._rebuild_from_type_v2": pickle_tensors.rebuild_from_type(_REBUILD),
-        "torch.Size": pickle_plain.make_size,
-        "torch.device": pickle_plain.make_device,
-        "torch.serialization._get_layout": pickle_plain.get_layout,
+        "torch._tensor._rebuild_from_type": tensor_reducers.rebuild_from_type(_REBUILD),
+        "torch._tensor._rebuild_from_type_v2": tensor_reducers.rebuild_from_type(_REBUILD),
+        "torch.Size": builtin_reducers.make_size,
+        "torch.device": builtin_reducers.make_device,
+        "torch.serialization._get_layout": builtin_reducers.get_layout,
         **{
-            f"torch.return_types.{name}{out}": pickle_plain.return_type
+            f"torch.return_types.{name}{out}": builtin_reducers.return_type
             for name in _RETURN_TYPES
             for out in ("", "_out")
         },
-        "collections.OrderedDict": pickle_plain.ordered_dict,
-        "collections.Counter": pickle_plain.counter,
-        "collections.defaultdict": pickle_plain.default_dict,
-        "collections.deque": pickle_plain.make_deque,
-        "builtins.set": pickle_plain.make_set,
-        "builtins.frozenset": pickle_plain.make_frozenset,
-        "builtins.bytes": pickle_plain.make_bytes,
-        "builtins.bytearray": pickle_plain.make_bytearray,
-        "builtins.complex": pickle_plain.make_complex,
-        "builtins.slice": pickle_plain.make_slice,
-        "builtins.range": pickle_plain.make_range,
-        "_codecs.encode": pickle_plain.encode,
+        "collections.OrderedDict": builtin_reducers.ordered_dict,
+        "collections.Counter": builtin_reducers.counter,
+        "collections.defaultdict": builtin_reducers.default_dict,
+        "collections.deque": builtin_reducers.make_deque,
+        "builtins.set": builtin_reducers.make_set,
+        "builtins.frozenset": builtin_reducers.make_frozenset,
+        "builtins.bytes": builtin_reducers.make_bytes,
+        "builtins.bytearray": builtin_reducers.make_bytearray,
+        "builtins.complex": builtin_reducers.make_complex,
+        "builtins.slice": builtin_reducers.make_slice,
+        "builtins.range": builtin_reducers.make_range,
+        "_codecs.encode": builtin_reducers.encode,
         "numpy.dtype": builtin_reducers.make_dtype,
         **{f"numpy.{core}.multiarray.scalar": builtin_reducers.make_scalar for core in ("core", "_core")},
         **{f"numpy.{core}.multiarray._reconstruct": builtin_reducers.reconstruct for core in ("core", "_core")},
@@ -99,7 +97,7 @@ CLASSES: frozenset[str] = frozenset(
         *STORAGES,
         *SUBCLASSES,
         WRAPPER,
-        *pickle_plain.FACTORIES,
+        *builtin_reducers.FACTORIES,
         "builtins.bytearray",
         "builtins.frozenset",
         "builtins.range",

@@ -17,15 +17,17 @@ values of the example, for which every program holds, differ.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Final, NoReturn, TypeAlias
 
 from pt2kit.symbols import ranges
 from pt2kit.symbols.expr import Call, Expr, Infinity, Integer, Leaf, Symbol, fold
 from pt2kit.symbols.functions import by_name
 from pt2kit.symbols.order import by_size
-from pt2kit.symbols.ranges import ANY, Interval, times
+from pt2kit.symbols.ranges import ANY, Interval
 from pt2kit.symbols.ranges import End as End
 from pt2kit.symbols.srepr import to_srepr
 
@@ -41,6 +43,9 @@ MAX_NODES: Final = 512
 """Nodes of an atom: multiplying out repeats atoms, so that an atom inside atoms could grow exponentially."""
 
 Terms: TypeAlias = "dict[Monomial, int]"
+
+_LARGEST: Final = 1 << 512
+"""Ends of ranges beyond this count as infinite: a sum of them and infinity is a float."""
 
 
 class Undecided(Exception):
@@ -99,10 +104,9 @@ class Polynomial:
         low: End = 0
         high: End = 0
         for factors, count in self.terms.items():
-            ends = ranges.product([(factor.low, factor.high) for factor in factors])
-            low += times(count, ends[0] if count > 0 else ends[1])
-            high += times(count, ends[1] if count > 0 else ends[0])
-        return ranges.outward(low, high)
+            ends = _product_of([(count, count), *((factor.low, factor.high) for factor in factors)])
+            low, high = low + ends[0], high + ends[1]
+        return low, high
 
     @cached_property
     def hint(self) -> int | None:
@@ -159,7 +163,7 @@ class Polynomial:
         if not isinstance(other, Polynomial):
             return NotImplemented
         if len(self.terms) * len(other.terms) > MAX_TERMS or self._degree + other._degree > MAX_DEGREE:
-            return unknown(*ranges.product([self.bounds, other.bounds]), hint=_both(self, other, int.__mul__))
+            return unknown(*_product_of([self.bounds, other.bounds]), hint=_both(self, other, int.__mul__))
         terms: Terms = {}
         for left, m in self.terms.items():
             for right, n in other.terms.items():
@@ -264,16 +268,10 @@ def floor_divide(size: Size, by: Size) -> Size:
             raise ZeroDivisionError("a size is divided by 0")
         if by < 0:
             return _function("FloorDiv", (size, by), ranges.floor_divide)
-        whole = _size({factors: count // by for factors, count in _terms(size).items() if factors})
-        rest = _size({factors: count % by if factors else count for factors, count in _terms(size).items()})
-        # (by*q + r) // by is q + r // by, also for a constant, of which the remainder stays inside.
-        constant = rest // by if isinstance(rest, int) else None
-        if constant is not None:
-            return whole + constant
-        inner = _terms(rest).get((), 0)
-        outer, kept = inner // by, inner % by
-        kept_size = rest - inner + kept
-        return whole + outer + _function("FloorDiv", (kept_size, by), ranges.floor_divide)
+        # (by*q + r) // by is q + r // by, and r // by is 0 if r is a number.
+        whole = _size({factors: count // by for factors, count in _terms(size).items()})
+        rest = _size({factors: count % by for factors, count in _terms(size).items()})
+        return whole if isinstance(rest, int) else whole + _function("FloorDiv", (rest, by), ranges.floor_divide)
     if (exact := _exact_quotient(_terms(size), by.terms)) is not None:
         return exact
     return _function("FloorDiv", (size, by), ranges.floor_divide)
@@ -457,15 +455,16 @@ def _atom(name: str, args: Sequence[Size], ends: Interval, hint: int | None = No
 
 
 def _computed(name: str, args: tuple[Size, ...]) -> int | None:
-    hints = [hint(arg) for arg in args]
-    numbers = [one for one in hints if one is not None]
-    if len(numbers) != len(hints):
+    """Return the value of a function in the example; None if an argument has none, or is a divisor of 0."""
+    numbers = [one for one in map(hint, args) if one is not None]
+    if len(numbers) != len(args) or (name in ("FloorDiv", "Mod") and not numbers[1]):
         return None
-    if name in ("FloorDiv", "Mod"):
-        if not numbers[1]:
-            return None
-        return numbers[0] // numbers[1] if name == "FloorDiv" else numbers[0] % numbers[1]
-    return max(numbers) if name == "Max" else min(numbers)
+    return _COMPUTED[name](*numbers)
+
+
+_COMPUTED: Final[Mapping[str, Callable[..., int]]] = MappingProxyType(
+    {"FloorDiv": operator.floordiv, "Mod": operator.mod, "Max": max, "Min": min}
+)
 
 
 def _both(one: Polynomial, other: Polynomial, compute: Callable[[int, int], int]) -> int | None:
@@ -492,6 +491,11 @@ def _extreme(name: str, sizes: Iterable[Size], sign: int) -> Size:
     choose = max if sign > 0 else min
     lows, highs = zip(*map(bounds, kept), strict=True)
     return _atom(name, kept, (choose(lows), choose(highs)), _computed(name, tuple(kept)))
+
+
+def _product_of(args: Sequence[Interval]) -> Interval:
+    # From 1 on, so that a single end beyond the largest one is infinite, too.
+    return ranges.product([(1, 1), *args], _LARGEST)
 
 
 def _exact_quotient(above: Mapping[Monomial, int], below: Mapping[Monomial, int]) -> Size | None:

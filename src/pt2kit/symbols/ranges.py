@@ -112,18 +112,18 @@ def _literal(leaf: Integer | Rational | Float | Boolean | Infinity) -> Interval:
             return (-INF, -INF) if negative else (INF, INF)
 
 
-def outward(low: End, high: End) -> Interval:
-    """Move ends that were rounded or have grown too large outward, so that no value is lost."""
-    return -_widened(-low), _widened(high)
+def outward(low: End, high: End, largest: int = LARGEST) -> Interval:
+    """Move ends that were rounded or are beyond the largest one outward, so that no value is lost."""
+    return -_widened(-low, largest), _widened(high, largest)
 
 
-def _widened(high: End) -> End:
+def _widened(high: End, largest: int) -> End:
     if isinstance(high, float):
         # nan comes from inf - inf; a finite float may be half a unit too low.
         return INF if high != high else math.nextafter(high, INF)
-    if -LARGEST <= high <= LARGEST:
+    if -largest <= high <= largest:
         return high
-    return INF if high > 0 else -LARGEST
+    return INF if high > 0 else -largest
 
 
 def hull(ends: Sequence[End]) -> Interval:
@@ -140,11 +140,11 @@ def times(a: End, b: End) -> End:
     return a * b
 
 
-def product(args: Sequence[Interval]) -> Interval:
-    """Return the interval of a product; 1 of none."""
-    low, high = args[0] if args else (1, 1)
+def product(args: Sequence[Interval], largest: int = LARGEST) -> Interval:
+    """Return the interval of a product."""
+    low, high = args[0]
     for least, greatest in args[1:]:
-        low, high = outward(*hull([times(a, b) for a in (low, high) for b in (least, greatest)]))
+        low, high = outward(*hull([times(a, b) for a in (low, high) for b in (least, greatest)]), largest)
     return low, high
 
 
@@ -160,7 +160,7 @@ def _divided(a: End, b: End, divide: Callable[[End, End], End]) -> End:
     if isinstance(a, float) and math.isinf(a):
         return a
     if isinstance(b, float) and math.isinf(b):
-        return divide(a, LARGEST) if isinstance(a, int) else min(a, 0.0)
+        return divide((a > 0) - (a < 0), LARGEST) if isinstance(a, int) else min(a, 0.0)
     return divide(a, b)
 
 

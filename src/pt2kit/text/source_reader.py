@@ -30,6 +30,8 @@ _PART: Final = re.compile(rf"(\w+)\[((?:{STRING}|[^\]])*)\]")
 _MARKS: Final = {mark: kind for kind, mark in KIND_MARKS.items() if mark}
 _INPUTS: Final = {SPEC_WORDS.get(kind, kind): (kind, cls) for kind, cls in INPUT_SPECS.items()}
 _OUTPUTS: Final = {kind: (kind, cls) for kind, cls in OUTPUT_SPECS.items()}
+_STATEMENTS: Final = frozenset(("input", "output", "single", "signature", "entry", "order"))
+"""Words that begin a line of a graph; anything else begins a node."""
 _TABLES: Final = ("tensor", "sym_int", "sym_float", "sym_bool", "custom_obj")
 _UNKNOWN: Final = object()
 _SHORT: Final = {row.short: number for number, row in DTYPES.items()}
@@ -221,29 +223,25 @@ class Reader(Tokens):
         while tokens[self.at] != "}":
             start = self.at
             word = tokens[self.at] if self.kinds[self.at] == "word" and tokens[self.at + 1] != "(" else ""
-            if word == "input":
+            if word in _STATEMENTS:
                 self.at += 1
+            if word == "input":
                 starts[f"inputs[{len(ins)}]"] = start
                 ins.append(self.argument())
                 self._defined(ins[-1:], held)
                 specs += [self._role(ins[-1], _INPUTS, schema.InputSpec)] if is_root and self.take("=") else []
             elif word == "output":
-                self.at += 1
                 starts[f"outputs[{len(outs)}]"] = start
                 outs.append(self.argument())
                 results += [self._role(outs[-1], _OUTPUTS, schema.OutputSpec)] if is_root and self.take("=") else []
             elif word == "single":
-                self.at += 1
                 single = True
             elif word == "signature":
-                self.at += 1
                 signature = self._signature()
             elif word == "entry":
-                self.at += 1
                 table, name = self._table(held), self.string()
                 table[name] = self._type()[1]
             elif word == "order":
-                self.at += 1
                 self._order(held)
             else:
                 starts[f"nodes[{len(nodes)}]"] = start
