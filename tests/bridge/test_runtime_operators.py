@@ -78,3 +78,16 @@ def test_products_of_groups(left, right, ends, dtype):
     call = call_of(torch.ops.aten._grouped_mm.default, operands, {})
     assert call is not None
     assert verdict(call) == ("equal", "")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=str)
+def test_transposes_and_products_of_sets(dtype):
+    """Other names of transposes; all combinations of elements."""
+    matrix, one, other = (torch.randn(sizes, dtype=dtype) for sizes in ((2, 3), (3,), (4,)))
+    calls = [(torch.ops.aten.numpy_T.default, torch.randn(2, 3, 4, dtype=dtype))]
+    calls += [(getattr(torch.ops.aten, name).default, matrix) for name in ("matrix_H", "mH", "mT", "adjoint")]
+    calls += [(torch.ops.aten.cartesian_prod.default, tensors) for tensors in ([one], [one, one], [one, other, one])]
+    for overload, operand in calls:
+        call = call_of(overload, (operand,), {})
+        assert call is not None
+        assert verdict(call) == ("equal", ""), overload

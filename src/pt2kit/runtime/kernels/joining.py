@@ -82,8 +82,8 @@ def meshgrid(tensors: Sequence[Array], indexing: str = "ij") -> Any:
 def cartesian_prod(tensors: Sequence[Array]) -> Any:
     if len(tensors) == 1:
         return tensors[0]
-    reserve((math.prod(one.size for one in tensors), len(tensors)), tensors[0].dtype)
-    return np.stack([one.reshape(-1) for one in meshgrid(tensors)], -1)
+    reserve((math.prod(one.size for one in tensors), len(tensors)), np.float64)
+    return stack([one.reshape(-1) for one in meshgrid(tensors)], 1)
 
 
 @kernel("aten.combinations.default")

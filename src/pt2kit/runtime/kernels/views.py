@@ -100,7 +100,7 @@ def t(self: Array) -> Any:
     return self.T
 
 
-@kernel("aten.mH.default aten.adjoint.default")
+@kernel("aten.mH.default aten.adjoint.default aten.matrix_H.default")
 def mh(self: Array) -> Any:
     return self if self.ndim < 2 else np.conjugate(self.swapaxes(-1, -2)) if is_complex(self) else self.swapaxes(-1, -2)
 
@@ -369,6 +369,7 @@ kernels(
         "aten.real.default": lambda self: self.real if is_complex(self) else self,
         "aten.imag.default": lambda self: self.imag,
         "aten.mT.default": lambda self: self.swapaxes(-1, -2),
+        "aten.numpy_T.default": lambda self: self.T,
         "aten.expand_as.default": lambda self, other: expand(self, other.shape),
         "aten.broadcast_to.default": lambda self, size: expand(self, size),
         "aten.vsplit.int .array": lambda self, sections=None, indices=None: tensor_split(self, sections, 0, indices),
