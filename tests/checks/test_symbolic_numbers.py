@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.checks.mutations import OPERATORS, graph, program
 
 from pt2kit import schema
 from pt2kit.checks import check
 from pt2kit.checks.growth import growing_numbers
+from pt2kit.package.open import open_package
+from pt2kit.runtime.session import run
 
 
 def said(target: str, change: Any) -> list[str]:
@@ -70,3 +74,21 @@ def test_growth_through_functions(between: tuple[Any, ...], is_refused: bool) ->
     nodes = [_node("_operator.pow", "p", "n", "n"), _node(*between), _node("_operator.pow", "q", "c", "n")]
     found = list(growing_numbers(schema.Graph([], [], nodes, {}, {}, {})))
     assert [number for number, _ in found] == ([2] if is_refused else [])
+
+
+def test_bools_that_torch_learned() -> None:
+    """`torch._check` makes a bool known that is read out of a tensor; such a program is sound, and runs."""
+    torch = pytest.importorskip("torch")
+
+    class Checked(torch.nn.Module):  # type: ignore[name-defined]
+        def forward(self, x: Any) -> Any:
+            torch._check((x > 0).all().item())
+            torch._check(torch.ops.aten._is_all_true(x < 9).item())
+            return x + 1
+
+    buffer = io.BytesIO()
+    torch.export.save(torch.export.export(Checked(), (torch.ones(3),)), buffer)
+    numbers = open_package(buffer.getvalue()).programs["model"].graph_module.graph.sym_bool_values
+    assert any(number.as_bool is True for number in numbers.values())
+    assert not check(buffer.getvalue()).errors
+    assert run(buffer.getvalue(), np.ones(3, np.float32)).tolist() == [2.0, 2.0, 2.0]

@@ -189,9 +189,12 @@ def _under_autocast(context: ProgramContext) -> set[int]:
 
 
 def _known_number(step: Step) -> Iterator[Problem]:
-    """Report a number that is read out of a tensor, which only running the program tells, and is declared as known."""
+    """Report a number that is read out of a tensor, which only running the program tells, and is declared as known.
+
+    torch declares bools as known that `torch._check` made so.
+    """
     graph = step.scope.graph
-    tables: Any = (graph.sym_int_values, graph.sym_float_values, graph.sym_bool_values)
+    tables: Any = (graph.sym_int_values, graph.sym_float_values)
     for output in step.node.outputs:
         name = getattr(output.value, "as_name", UNSET)
         number = next((table[name] for table in tables if name is not UNSET and name in table), None)

@@ -89,7 +89,13 @@ def _truth(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-kernels({"aten.any.default .dim .dims": np.any, "aten.all.default .dim .dims": np.all}, _truth)
+kernels(
+    {
+        "aten.any.default .dim .dims aten._is_any_true.default": np.any,
+        "aten.all.default .dim .dims aten._is_all_true.default": np.all,
+    },
+    _truth,
+)
 
 
 @kernel("aten.count_nonzero.default .dim_IntList")
