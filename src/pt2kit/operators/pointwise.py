@@ -80,7 +80,8 @@ def element_strides(tensors: Sequence[Tensor], sizes: Sequence[Size]) -> tuple[S
     """Return the strides of a new element-wise result; None if the order of its dimensions is not certain."""
     if any(one.strides is None for one in tensors):
         return None
-    if all(one.strides == row_major(one.sizes) for one in tensors):
+    sizes = tuple(sizes)
+    if all(is_contiguous(one) and (one.sizes == sizes or one.strides == row_major(one.sizes)) for one in tensors):
         return row_major(sizes)
     try:
         first = tensors[0]

@@ -127,7 +127,10 @@ def diff(
             require_rank(one, (self.rank,), "prepend, append")
             size = size + one.sizes[place]
     size = size - n if at_least(size - n, 0) else 0 if at_least(size - n, 1) is False else unknown()
-    return like_if_contiguous(self, replaced(self.sizes, place, size), result_type(self, prepend, append))
+    sizes, dtype = replaced(self.sizes, place, size), result_type(self, prepend, append)
+    # Joined tensors are new ones: row-major, if not all of them are channels_last, which 4 or 5 dimensions may be.
+    is_joined = (prepend is not None or append is not None) and self.rank < 4
+    return like(self, sizes, dtype) if is_joined else like_if_contiguous(self, sizes, dtype)
 
 
 def sorted_values(self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
