@@ -263,7 +263,7 @@ def test_a_card_for_what_is_under_the_pointer(chromium: Any) -> None:
 
 @pytest.mark.parametrize("width", [800, 390])
 def test_narrow_windows_have_drawers(chromium: Any, width: int) -> None:
-    """Search, tree and panel are one button away; nothing sticks out of the page."""
+    """Search, tree and panel are one button away; a choice gives the picture back; nothing sticks out of the page."""
     with visiting(chromium, model("resnet50")) as visit:
         visit.page.set_viewport_size({"width": width, "height": 700})
         visit.go()
@@ -274,6 +274,7 @@ def test_narrow_windows_have_drawers(chromium: Any, width: int) -> None:
         assert "53 hits" in visit.text("#list")
         visit.page.locator("#list .name").nth(4).click()
         visit.settled()
+        assert not visit.page.locator("#search").is_visible()
         visit.page.click("#open-panel")
         assert visit.page.locator("#panel").is_visible()
         assert not visit.page.locator("#search").is_visible()

@@ -68,6 +68,7 @@ function bindDrawers(): void {
   };
   for (const name of ['left', 'panel'] as const) byId(`open-${name}`).addEventListener('click', () => show(sides[name].classList.contains('open') ? '' : name));
   byId('stage').addEventListener('pointerdown', () => { if (narrow.matches) show(''); });
+  byId('list').addEventListener('click', event => { if (narrow.matches && (event.target as Element).closest('.name')) show(''); }); // what was chosen is under the drawer
   addEventListener('keydown', event => { if (event.key === 'Escape' && narrow.matches) show(''); });
   narrow.addEventListener('change', () => show(''));
   show('');

@@ -20,7 +20,7 @@ _PLAIN: Final = frozenset({"kernel_size", "output_size", "other", "dtype", "appr
 _OPERANDS: Final = ("other", "exponent", "dtype")
 """Arguments that are shown for every operator if they are constants."""
 
-_IN_PANEL: Final = frozenset({"padding", "normalized_shape", "size", "shape", "train", "training"})
+_IN_PANEL: Final = frozenset({"padding", "normalized_shape", "size", "shape", "train", "training", "batch_first"})
 """Arguments that the panel of a node shows and its label does not: shapes say them, or they are details."""
 
 _POSITIONS: Final = frozenset({"dim", "dims", "axes", "pad", "shifts", "split_sizes"})
