@@ -407,6 +407,19 @@ def test_old_and_new_values(chromium: Any) -> None:
         assert visit.errors == []
 
 
+def test_names_of_differences_are_whole(chromium: Any) -> None:
+    """The name of what differs has a line for itself; the list leaves out what only the metadata say."""
+    with visiting(chromium, with_other_call("tanh", "elsewhere"), with_other_call("relu")) as visit:
+        visit.go()
+        visit.page.wait_for_selector("#list .group")
+        visit.page.keyboard.press("n")
+        visit.settled()
+        assert "metadata note" in visit.text("#panel .versus")
+        assert "metadata" not in visit.text("#list .versus")
+        heights = "names => names.map(name => name.getBoundingClientRect().height)"
+        assert max(visit.page.eval_on_selector_all(".versus th[colspan]", heights)) < 30
+
+
 def test_metadata_is_no_change_of_a_node() -> None:
     """A node that differs in its metadata alone is listed, after the others, and keeps its color."""
     answers = Answers(with_other_call("relu", "elsewhere"), with_other_call("relu"))

@@ -58,7 +58,8 @@ export function changeList(groups: ChangeGroup[], changes: Change[], at: number,
 /** One change; what has a name in the module that it is listed under is called by the rest of that name. */
 function changeRow(change: Change, module: string, index: number, at: number, choose: (index: number) => void): Child {
   const full = change.name || change.area, name = full.startsWith(`${module}.`) ? full.slice(module.length + 1) : full;
+  const own = change.lines.filter(([what]) => !what.startsWith('metadata ')); // the panel has the rest
   return h('li', { class: `${change.kind}${index === at ? ' current' : ''}` },
     h('button', { type: 'button', class: 'name', title: full, onclick: () => choose(index) }, `${SIGNS[change.kind] ?? ''} `, ...broken(name)), h('span', { class: 'faint', text: change.area }),
-    index === at ? h('div', { class: 'lines' }, beforeAndAfter(change)) : '');
+    index === at ? h('div', { class: 'lines' }, beforeAndAfter({ ...change, lines: own.length ? own : change.lines })) : '');
 }

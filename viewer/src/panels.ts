@@ -81,12 +81,14 @@ export function nodePanel(context: Context, node: number, into: HTMLElement): vo
   );
 }
 
-/** The properties of a change before and after. */
+/** The properties of a change before and after, each below its name. */
 export function beforeAndAfter(change: Change): Child {
   if (!change.lines.length) return '';
-  const head = change.lines.some(([, old]) => old !== null) && h('tr', {}, ...['', 'old', 'new'].map(text => h('th', { scope: 'col', text })));
-  return h('table', { class: 'versus' }, head, ...change.lines.map(([what, old, now]) => h('tr', {},
-    h('th', { scope: 'row', text: what }), ...(old !== null ? [h('td', { class: 'removed', text: old }), h('td', { class: 'added', text: now })] : [h('td', { colspan: 2, text: now })]))));
+  const head = change.lines.some(([, old]) => old !== null) && h('tr', {}, ...['old', 'new'].map(text => h('th', { scope: 'col', text })));
+  return h('table', { class: 'versus' }, head, ...change.lines.flatMap(([what, old, now]) => [
+    h('tr', {}, h('th', { scope: 'colgroup', colspan: 2 }, ...broken(what))),
+    h('tr', {}, ...(old !== null ? [h('td', { class: 'removed', text: old }), h('td', { class: 'added', text: now })] : [h('td', { colspan: 2, text: now })])),
+  ]));
 }
 
 function differs(changes: Change[]): HTMLElement[] {
