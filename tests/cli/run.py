@@ -7,6 +7,7 @@ its output, exit code, folder and environment are its own. Tests of signals, ter
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import traceback
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -27,13 +29,27 @@ MODULE = os.environ.get("PT2KIT_TEST_MODULE", "pt2kit")
 """What is run as the command; `tests/project/test_without_posix.py` says another one."""
 
 
+_MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
+"""Bytes that the operating system counts peaks of memory in."""
+
+
 @dataclass(frozen=True)
 class Result:
-    """How a command ended: its exit code, and what it wrote."""
+    """How a command ended: its exit code, and what it wrote.
+
+    Args:
+        code: the exit code; minus the number of a signal that ended it.
+        out: its standard output.
+        err: its standard error.
+        seconds: processor time, of a copy of the test's process; 0 of others.
+        peak: the most memory that it had, in bytes; 0 of others.
+    """
 
     code: int
     out: str
     err: str
+    seconds: float = 0
+    peak: int = 0
 
 
 def pt2(
@@ -42,6 +58,7 @@ def pt2(
     env: dict[str, str] | None = None,
     cwd: str | Path | None = None,
     fresh: bool = False,
+    limits: Mapping[int, int] | None = None,
 ) -> Result:
     """Run `pt2` with arguments; its output goes to files.
 
@@ -51,15 +68,18 @@ def pt2(
         env: variables on top of this process's.
         cwd: its folder.
         fresh: use a fresh process. So do commands that start others, and variables that Python itself reads.
+        limits: of `resource.setrlimit`, by their numbers.
     """
     words = list(map(str, args))
-    starts_others = any(word.startswith(("--jobs", "-j")) for word in words) or words[:1] in (["fleet"], ["view"])
+    serves = words[:1] == ["view"] and "--html" not in words
+    starts_others = serves or words[:1] == ["fleet"] or any(word.startswith(("--jobs", "-j")) for word in words)
     read_by_python = any(name.startswith("PYTHON") for name in env or ())
     variables = {**ENVIRONMENT, **(env or {})}
     if fresh or starts_others or read_by_python or MODULE != "pt2kit" or not hasattr(os, "fork"):
         done = subprocess.run(
             [sys.executable, "-m", MODULE, *words],
             input=stdin, capture_output=True, timeout=120, env=variables, cwd=cwd,
+            preexec_fn=functools.partial(_limit, limits) if limits else None,
         )  # fmt: skip
         return Result(done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace"))
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -69,13 +89,24 @@ def pt2(
             warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks of processes with threads
             child = os.fork()
         if child == 0:
+            _limit(limits or {})
             _become(words, variables, cwd, (given.fileno(), out.fileno(), err.fileno()))
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        _, status, used = os.wait4(child, 0)
+        code = os.waitstatus_to_exitcode(status)
         texts = []
         for stream in (out, err):
             stream.seek(0)
             texts.append(stream.read())
-    return Result(code, texts[0].decode(), texts[1].decode(errors="replace"))
+    seconds, peak = used.ru_utime + used.ru_stime, used.ru_maxrss * _MAXRSS_UNIT
+    return Result(code, texts[0].decode(), texts[1].decode(errors="replace"), seconds, peak)
+
+
+def _limit(limits: Mapping[int, int]) -> None:
+    """Limit what this process may use."""
+    import resource
+
+    for kind, most in limits.items():
+        resource.setrlimit(kind, (most, most))
 
 
 def _become(
