@@ -91,3 +91,10 @@ def test_transposes_and_products_of_sets(dtype):
         call = call_of(overload, (operand,), {})
         assert call is not None
         assert verdict(call) == ("equal", ""), overload
+
+
+def test_an_empty_index_of_another_rank():
+    """torch gathers nothing by an empty index, whatever its rank is."""
+    call = call_of(torch.ops.aten.gather.default, (torch.rand(5), 0, torch.zeros(2, 0, dtype=torch.int64)), {})
+    assert call is not None
+    assert verdict(call) == ("equal", "")

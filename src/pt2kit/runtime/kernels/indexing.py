@@ -82,10 +82,10 @@ def index_select(self: Array, dim: int, index: Array) -> Any:
 def gather(self: Array, dim: int, index: Array, sparse_grad: bool = False) -> Any:
     array, places = np.atleast_1d(self), np.atleast_1d(index)
     axis = axis_of(dim, array.ndim)
+    if not places.size:
+        return np.empty(index.shape, self.dtype)  # torch accepts an empty index of any rank.
     if array.ndim != places.ndim:
         raise OperatorError(f"expected an index of {array.ndim} dimensions, got {places.ndim}")
-    if not places.size:
-        return np.empty(index.shape, self.dtype)
     chosen = check_indices(places, array.shape[axis])
     cut = tuple(slice(None) if i == axis else slice(0, size) for i, size in enumerate(places.shape))
     return np.take_along_axis(array[cut], chosen, axis).reshape(index.shape)
