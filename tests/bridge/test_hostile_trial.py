@@ -97,11 +97,6 @@ def _sampled(tree: Any) -> None:
     node["inputs"] = [{"name": name, "arg": value, "kind": 1} for name, value in arguments.items()]
 
 
-def _beyond_all_memory(tree: Any) -> None:
-    sizes, strides = [{"as_int": 2}, {"as_int": 16}], [{"as_int": 1 << 40}, {"as_int": 1}]
-    _graph(tree)["tensor_values"]["relu"].update(sizes=sizes, strides=strides)
-
-
 def _named(name: str) -> Callable[[Any], None]:
     return lambda tree: _graph(tree)["nodes"][1].update(name=name)
 
@@ -136,7 +131,6 @@ FILES: list[tuple[Any, Callable[[Any], None], str]] = [
     (DYNAMIC, _calls("_operator.getitem"), "X7"),
     (DYNAMIC, _calls("torch.ops.aten.relu", node=1), "X7"),
     (DYNAMIC, _by_place, "T10"),
-    (DYNAMIC, _beyond_all_memory, "G17"),
     (DYNAMIC, _sampled, "X10"),
     (DYNAMIC, _module, "K1"),
     (BENIGN, _named("</script>"), "G15"),

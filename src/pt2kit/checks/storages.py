@@ -16,6 +16,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from pt2kit import schema
+from pt2kit.checks.call_results import spanned_bytes
 from pt2kit.checks.findings import ProgramContext
 from pt2kit.checks.stored_inputs import Tables, stored_inputs
 from pt2kit.checks.unchecked import may_resize

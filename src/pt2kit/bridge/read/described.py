@@ -12,12 +12,15 @@ from typing import Any, Final
 from pt2kit import schema
 from pt2kit.bridge.operators import DTYPES
 from pt2kit.bridge.read.tensors import Devices
+from pt2kit.checks.call_results import spanned_bytes
 from pt2kit.errors import GraphError, LimitError, UnsupportedError
 from pt2kit.graph.traversal import Scope
-from pt2kit.graph.values import MAX_STATIC_BYTES, spanned_bytes
 
 _MAX_NUMBER: Final = (1 << 63) - 1
 """The largest size, stride or offset that torch counts."""
+
+MAX_STATIC_BYTES: Final = 1 << 40
+"""Limit of bytes of any one value without symbols: more than the memory of any one device."""
 
 BLOCKS: Final = frozenset((schema.Layout.SparseBsr, schema.Layout.SparseBsc))
 
@@ -72,7 +75,7 @@ def check_tensor(meta: schema.TensorMeta, where: str) -> None:
     check_number(meta.storage_offset.as_int, f"{where}: storage_offset")
     needed = spanned_bytes(meta)
     if needed > MAX_STATIC_BYTES:
-        raise LimitError(f"{where}: expected at most {MAX_STATIC_BYTES:,} bytes, got {needed:,}", rule="G17")
+        raise LimitError(f"{where}: expected at most {MAX_STATIC_BYTES} bytes, got {needed}")
 
 
 def check_number(number: Any, where: str) -> None:
