@@ -135,6 +135,14 @@ def short_name(scalar_type: ScalarType) -> str:
     return dtype.short if dtype else "?"
 
 
+def largest_number(scalar_type: ScalarType) -> float:
+    """Return the largest finite number of a type of floats."""
+    import ml_dtypes
+
+    limits: Any = ml_dtypes.finfo(numpy_dtype(scalar_type))  # type: ignore[no-untyped-call]
+    return float(limits.max)
+
+
 def numpy_dtype(scalar_type: ScalarType, where: str = "numpy_dtype") -> np.dtype[Any]:
     """Return the numpy type whose elements have the bytes of `scalar_type`, little-endian.
 

@@ -22,7 +22,7 @@ from pt2kit.errors import GraphError
 from pt2kit.messages import quote
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import contiguous_strides
-from pt2kit.tensors.dtypes import DTYPES, numpy_dtype
+from pt2kit.tensors.dtypes import DTYPES, largest_number, numpy_dtype
 from pt2kit.tensors.view import Storage, TensorView
 
 _COMPUTED: Final = frozenset(
@@ -93,10 +93,7 @@ def compute_in(editor: Editor, dtype: Any) -> int:
     for value in [value for graph in graphs for value in graph.values.values()]:
         if value.dtype is not None and DTYPES[value.dtype].kind == "complex":
             raise GraphError(f"{edit}: expected real numbers, got {quote(value.name)}, which is complex")
-    import ml_dtypes
-
-    limits: Any = ml_dtypes.finfo(numpy_dtype(target))  # type: ignore[no-untyped-call]
-    limit = float(limits.max)
+    limit = largest_number(target)
     before = {value: value.dtype for graph in graphs for value in graph.values.values()}
     sample_inputs.convert(editor, lambda view: _converted(view, target, {}) if view.dtype in _COMPUTED else view)
     done: dict[Any, Storage] = {}
