@@ -13,7 +13,7 @@ from pt2kit.graph import walk
 @pytest.mark.parametrize(
     "target",
     [
-        *("torch.ops.aten.add.Tensor", "torch.ops.corpus.op", "torch.ops.higher_order.cond", "torch.ops.cond"),
+        *("torch.ops.aten.add.Tensor", "torch.ops.corpus.op.default", "torch.ops.higher_order.cond"),
         *("_operator.mul", "math.ceil", "builtins.round", "torch.sym_max", "torch._sym_sqrt", "#ext:op"),
     ],
 )
@@ -27,7 +27,7 @@ def test_usual(target: str) -> None:
     [
         *("", "torch", "torch.os.mkdir", "torch.hub.load", "os.system", "builtins.eval", "math.nan"),
         *("_operator.attrgetter", "_operator.__class__", "torch.sym_max.__call__", "torch.ops", "torch.ops."),
-        *("torch.ops.a.b.c.d", "torch.ops.a-b.c", "torch.ops.aten.add\n"),
+        *("torch.ops.a.b.c.d", "torch.ops.a-b.c", "torch.ops.aten.add\n", "torch.ops.aten.add", "torch.ops.cond"),
         "torch._higher_order_ops.triton_kernel_wrap.triton_kernel_wrapper_functional",
     ],
 )

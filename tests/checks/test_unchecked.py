@@ -42,6 +42,7 @@ def calling(target: str, results: dict[str, Any], values: dict[str, Any], **argu
             meta = graph(tree)["tensor_values"][name]
             size = {"as_ints": [one["as_int"] for one in meta["sizes"]]}
             node = call("torch.ops.aten.zeros.default", name, size=size, dtype={"as_scalar_type": meta["dtype"]})
+            node["inputs"][1]["kind"] = 2  # by name
             graph(tree)["nodes"].append(node)
         node = call(f"torch.ops.{target}", next(iter(results)), **arguments)
         node["outputs"] = [tensor(name) for name in results]

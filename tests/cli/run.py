@@ -29,10 +29,6 @@ MODULE = os.environ.get("PT2KIT_TEST_MODULE", "pt2kit")
 """What is run as the command; `tests/project/test_without_posix.py` says another one."""
 
 
-_MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
-"""Bytes that the operating system counts peaks of memory in."""
-
-
 @dataclass(frozen=True)
 class Result:
     """How a command ended: its exit code, and what it wrote.
@@ -41,15 +37,11 @@ class Result:
         code: the exit code; minus the number of a signal that ended it.
         out: its standard output.
         err: its standard error.
-        seconds: processor time, of a copy of the test's process; 0 of others.
-        peak: the most memory that it had, in bytes; 0 of others.
     """
 
     code: int
     out: str
     err: str
-    seconds: float = 0
-    peak: int = 0
 
 
 def pt2(
@@ -91,14 +83,13 @@ def pt2(
         if child == 0:
             _limit(limits or {})
             _become(words, variables, cwd, (given.fileno(), out.fileno(), err.fileno()))
-        _, status, used = os.wait4(child, 0)
+        _, status = os.waitpid(child, 0)
         code = os.waitstatus_to_exitcode(status)
         texts = []
         for stream in (out, err):
             stream.seek(0)
             texts.append(stream.read())
-    seconds, peak = used.ru_utime + used.ru_stime, used.ru_maxrss * _MAXRSS_UNIT
-    return Result(code, texts[0].decode(), texts[1].decode(errors="replace"), seconds, peak)
+    return Result(code, texts[0].decode(), texts[1].decode(errors="replace"))
 
 
 def _limit(limits: Mapping[int, int]) -> None:

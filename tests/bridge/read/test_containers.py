@@ -281,7 +281,7 @@ def test_nothing_gets_into_modules(tmp_path: Path) -> None:
     assert {str(node.meta.get("nn_module_stack")) for node in program.graph.nodes} == {"None", "{}"}
     with pytest.raises(ValueError, match="not enough values"):  # torch needs the stacks for this
         torch.export.unflatten(program)
-    with pytest.raises(GraphError, match=r"module_call_graph\[1\]\.fqn: expected a name without quotes"):
+    with pytest.raises(GraphError, match=r"module_call_graph\[1\]\.fqn: expected .* without quotes"):
         load(edited(mlp, lambda tree: tree["graph_module"]["module_call_graph"][1].update(fqn=attack)))
     assert not (tmp_path / "marker").exists()
 

@@ -214,13 +214,11 @@ def test_gap_in_places() -> None:
     """An argument by place after one that is left out would land in another parameter (T10)."""
 
     def change(tree: Any) -> None:
-        insert(
-            tree, call("torch.ops.aten.sum.dim_IntList", [self_("linear"), placed("dim", as_ints=[0]), KEEP], "total")
-        )
-        declare(tree, "total", [16])
+        keep = placed("keepdim", as_bool=True)
+        insert(tree, call("torch.ops.aten.argmax.default", [self_("linear"), keep], "total"))
+        declare(tree, "total", [1, 1])
 
-    KEEP = placed("dtype", as_scalar_type=7)
-    with pytest.raises(OperatorError, match="argument 'dtype': expected the arguments before it by place"):
+    with pytest.raises(OperatorError, match="argument 'keepdim': expected the arguments before it by place"):
         load(edited(MLP, change))
 
 
