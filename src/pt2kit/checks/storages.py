@@ -33,7 +33,7 @@ from pt2kit.tensors.view import TensorView
 
 _STRIDED: Final = ".as_strided"
 _EXACT: Final = ("creation", "elementwise", "products")
-"""Families whose results have a storage of their own, without room for more."""
+"""Families whose results have a storage of their own, no longer than they need."""
 
 
 def storage_problems(context: ProgramContext, tables: Tables = lambda: ({}, {})) -> Iterator[Problem]:
@@ -118,9 +118,9 @@ class _Storages(Domain[Any]):
             return
         offset = given.get("storage_offset")
         offset = meta.storage_offset.as_int if offset is None else offset
-        reach, room = _reach(given.get("size"), given.get("stride"), offset), held // DTYPES[meta.dtype].itemsize
-        if reach is not None and reach > room:
-            message = f"{looked_at}: expected a storage of {reach:,} elements or more, got {room:,}"
+        reach, length = _reach(given.get("size"), given.get("stride"), offset), held // DTYPES[meta.dtype].itemsize
+        if reach is not None and reach > length:
+            message = f"{looked_at}: expected a storage of {reach:,} elements or more, got {length:,}"
             self.problems.append(Problem(call.where, "T8", message))
 
 
@@ -131,7 +131,7 @@ def _meta(call: Call, parameter: str) -> schema.TensorMeta | None:
 
 
 def _created(call: Call, name: str) -> int | None:
-    """Return the bytes of the storage that a call creates; None if it may have room for more."""
+    """Return the bytes of the storage that a call creates; None if it may be longer than the result needs."""
     row, output = texts().get(name), call.node.outputs[0].as_tensor
     meta = None if output is UNSET else call.scope.graph.tensor_values.get(output.name)
     if meta is None or row is None or row.family not in _EXACT or meta.dtype not in DTYPES:
