@@ -26,7 +26,6 @@ those of Python without assignments; a comparison that symbols decide is "not kn
 from __future__ import annotations
 
 import ast
-import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +33,7 @@ from functools import cache
 from importlib import import_module
 from importlib.resources import files
 from itertools import product as combinations
+from types import CodeType, FunctionType
 from typing import Any, Final
 
 from pt2kit.operators.facts import Mismatch, Tensor, Unknown, agree, broadcast, expect, require_rank, shape_text
@@ -312,12 +312,6 @@ def _doubt(source: str, condition: Compiled) -> Callable[[Env], None]:
     return doubt
 
 
-_BINARY: Final[Mapping[type, Callable[[Any, Any], Any]]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}  # fmt: skip
-
-
 def _is_equal(one: Any, other: Any) -> bool:
     if isinstance(one, (int, Polynomial)) and isinstance(other, (int, Polynomial)):
         answer = same(one, other)
@@ -327,143 +321,64 @@ def _is_equal(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-_COMPARISONS: Final[Mapping[type, Callable[[Any, Any], Any]]] = {
-    ast.Eq: _is_equal,
-    ast.NotEq: lambda one, other: not _is_equal(one, other),
-    ast.Is: operator.is_,
-    ast.IsNot: operator.is_not,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.In: lambda one, other: one in other,
-    ast.NotIn: lambda one, other: one not in other,
-}
+def _differs(one: Any, other: Any) -> bool:
+    return not _is_equal(one, other)
 
 
 def _compiled(source: str, names: set[str], family: str) -> Compiled:
-    return _Compiler(names, family).node(ast.parse(source, mode="eval").body)
+    """Return a function of the names that are bound; rows are part of the package, and Python compiles them like it."""
+    written = ast.parse(source, mode="eval")
+    inner = {node.id for node in ast.walk(written) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    if inner & names:
+        raise ValueError(f"{source}: expected other names inside a comprehension, got {sorted(inner & names)}")
+    rewriter = _Rewriter(names, inner, family)
+    tree = ast.parse("lambda env: 0", mode="eval")
+    tree.body.body = rewriter.visit(written.body)  # type: ignore[attr-defined]  # The body is the lambda.
+    module = compile(ast.fix_missing_locations(tree), f"<a row of {family}>", "eval")
+    [code] = [one for one in module.co_consts if isinstance(one, CodeType)]
+    return FunctionType(code, rewriter.globals)
 
 
-@dataclass(frozen=True, slots=True)
-class _Compiler:
-    """Makes functions of expressions: no code is generated, and only what is handled here can be written.
+class _Rewriter(ast.NodeTransformer):
+    """Makes an expression of a row one of Python: bound names are in `env`, `==` asks symbols, lists are tuples.
 
     Args:
         names: that are bound in the row.
+        inner: names that comprehensions bind.
         family: the file of the row.
     """
 
-    names: set[str]
-    family: str
+    def __init__(self, names: set[str], inner: set[str], family: str) -> None:
+        self.names, self.inner, self.family = names, inner, family
+        self.globals: dict[str, Any] = {"_is_equal": _is_equal, "_differs": _differs}
 
-    def node(self, node: ast.AST) -> Compiled:
-        """Return a function that computes an expression from the names that are bound."""
-        method = getattr(self, f"_{type(node).__name__.lower()}", None)
-        if method is None:
-            raise ValueError(f"expected an expression of rows, got {ast.unparse(node)}")
-        compiled: Compiled = method(node)
-        return compiled
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id in self.names:
+            return ast.Subscript(ast.Name("env", ast.Load()), ast.Constant(node.id), ast.Load())
+        if node.id not in self.inner:
+            self.globals[node.id] = _resolve(node.id, self.family)
+        return node
 
-    def _constant(self, node: ast.Constant) -> Compiled:
-        value = node.value
-        return lambda env: value
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        self.generic_visit(node)
+        operands = [node.left, *node.comparators]
+        tests = [_comparison(*one) for one in zip(operands, node.ops, operands[1:], strict=False)]
+        return tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
 
-    def _name(self, node: ast.Name) -> Compiled:
-        name = node.id
-        if name in self.names:
-            return lambda env: env[name]
-        value = _resolve(name, self.family)
-        return lambda env: value
+    def visit_List(self, node: ast.List) -> ast.expr:
+        self.generic_visit(node)
+        return ast.Tuple(node.elts, ast.Load())
 
-    def _sequence(self, node: ast.List | ast.Tuple) -> Compiled:
-        parts = [
-            (isinstance(one, ast.Starred), self.node(one.value if isinstance(one, ast.Starred) else one))
-            for one in node.elts
-        ]
-        if any(is_starred for is_starred, _ in parts):
-            return lambda env: tuple(
-                [item for is_starred, part in parts for item in (part(env) if is_starred else (part(env),))]
-            )
-        items = [part for _, part in parts]
-        return lambda env: tuple([item(env) for item in items])
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.expr:
+        self.generic_visit(node)
+        return ast.ListComp(node.elt, node.generators)
 
-    _list = _tuple = _sequence
 
-    def _binop(self, node: ast.BinOp) -> Compiled:
-        compute, left, right = _BINARY[type(node.op)], self.node(node.left), self.node(node.right)
-        return lambda env: compute(left(env), right(env))
-
-    def _unaryop(self, node: ast.UnaryOp) -> Compiled:
-        operand, is_not = self.node(node.operand), isinstance(node.op, ast.Not)
-        return lambda env: not operand(env) if is_not else -operand(env)
-
-    def _compare(self, node: ast.Compare) -> Compiled:
-        values = [self.node(one) for one in (node.left, *node.comparators)]
-        tests = [_COMPARISONS[type(one)] for one in node.ops]
-        if len(tests) == 1:
-            (left, right), test = values, tests[0]
-            return lambda env: test(left(env), right(env))
-        steps = list(zip(tests, values, values[1:], strict=False))
-        return lambda env: all(test(left(env), right(env)) for test, left, right in steps)
-
-    def _boolop(self, node: ast.BoolOp) -> Compiled:
-        values = [self.node(one) for one in node.values]
-        is_and = isinstance(node.op, ast.And)
-
-        def decide(env: Env) -> Any:
-            result: Any = None
-            for value in values:
-                result = value(env)
-                if bool(result) is not is_and:
-                    break
-            return result
-
-        return decide
-
-    def _ifexp(self, node: ast.IfExp) -> Compiled:
-        test, then, otherwise = self.node(node.test), self.node(node.body), self.node(node.orelse)
-        return lambda env: then(env) if test(env) else otherwise(env)
-
-    def _call(self, node: ast.Call) -> Compiled:
-        function = self.node(node.func)
-        arguments = self._sequence(ast.Tuple(node.args))
-        named = [(one.arg or "", self.node(one.value)) for one in node.keywords]
-        if not named:
-            return lambda env: function(env)(*arguments(env))
-        return lambda env: function(env)(*arguments(env), **{name: value(env) for name, value in named})
-
-    def _attribute(self, node: ast.Attribute) -> Compiled:
-        value, name = self.node(node.value), node.attr
-        return lambda env: getattr(value(env), name)
-
-    def _subscript(self, node: ast.Subscript) -> Compiled:
-        value, place = self.node(node.value), self.node(node.slice)
-        return lambda env: value(env)[place(env)]
-
-    def _slice(self, node: ast.Slice) -> Compiled:
-        ends = [None if one is None else self.node(one) for one in (node.lower, node.upper, node.step)]
-        return lambda env: slice(*[None if one is None else one(env) for one in ends])
-
-    def _generatorexp(self, node: ast.GeneratorExp | ast.ListComp) -> Compiled:
-        loop = node.generators[0]
-        targets = [one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)]
-        source = self.node(loop.iter)
-        inner = _Compiler(self.names | set(targets), self.family)
-        item, tests = inner.node(node.elt), [inner.node(one) for one in loop.ifs]
-        is_single = isinstance(loop.target, ast.Name)
-
-        def items(env: Env) -> list[Any]:
-            found = []
-            for value in source(env):
-                within = {**env, **dict(zip(targets, (value,) if is_single else value, strict=True))}
-                if all(test(within) for test in tests):
-                    found.append(item(within))
-            return found
-
-        return items
-
-    _listcomp = _generatorexp
+def _comparison(left: ast.expr, test: ast.cmpop, right: ast.expr) -> ast.expr:
+    function = {ast.Eq: "_is_equal", ast.NotEq: "_differs"}.get(type(test))
+    if function is None:
+        return ast.Compare(left, [test], [right])
+    return ast.Call(ast.Name(function, ast.Load()), [left, right], [])
 
 
 def _resolve(name: str, family: str) -> Any:
