@@ -185,7 +185,13 @@ def test_changed_in_place(target: str, arguments: dict[str, Any]) -> None:
         ("eye.default", {"n": {"as_int": 1 << 17}}, True),
         ("full.default", {"size": {"as_ints": [1 << 40]}, "fill_value": {"as_float": "NaN"}}, True),
         ("new_zeros.default", {"self": tensor("relu"), "size": {"as_ints": [1 << 40]}}, True),
+        ("repeat.default", {"self": tensor("relu"), "repeats": {"as_ints": [1 << 40, 1, 1]}}, True),
+        ("tile.default", {"self": tensor("relu"), "dims": {"as_ints": [1 << 40, 1, 1]}}, True),
+        ("constant_pad_nd.default", {"self": tensor("relu"), "pad": {"as_ints": [0, 1 << 40]}}, True),
+        ("adaptive_avg_pool1d.default", {"self": tensor("relu"), "output_size": {"as_ints": [1 << 40]}}, True),
+        ("repeat_interleave.self_int", {"self": tensor("relu"), "repeats": {"as_int": 1 << 40}}, True),
         ("expand.default", {"self": tensor("relu"), "size": {"as_ints": [1 << 40, 2, 4]}}, False),
+        ("tile.default", {"self": tensor("relu"), "dims": {"as_ints": [4, 1, 1]}}, False),
         ("arange.default", {"end": {"as_int": 1 << 20}}, False),
     ],
 )

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import io
 import resource
-import sys
 import zipfile
+from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 
 import pytest
 from tests import samples
+from tests.calls import count_calls
 from tests.cli.run import Result, pt2
 from tests.hostile.costly import ATTACKS, build
 from tests.signing.keys import OPENSSL, make_keys
@@ -133,20 +133,12 @@ def test_largest_files(folder: Path, attack: str) -> None:
 
 def calls_of_a_check(data: bytes) -> int:
     """Return how many functions of Python a check of a file calls."""
-    count = 0
 
-    def counted(frame: FrameType, event: str, argument: object) -> None:
-        nonlocal count
-        count += event == "call"
+    def check() -> None:
+        with suppress(Pt2Error):
+            pt2kit.check(data)
 
-    sys.setprofile(counted)
-    try:
-        pt2kit.check(data)
-    except Pt2Error:
-        pass
-    finally:
-        sys.setprofile(None)
-    return count
+    return count_calls(check)
 
 
 def json_of(data: bytes) -> int:

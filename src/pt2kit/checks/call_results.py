@@ -29,6 +29,7 @@ from pt2kit.jsontext import path_text
 from pt2kit.messages import cut, quote
 from pt2kit.operators.facts import Mismatch, Subject, Tensor, Unknown, shape_text
 from pt2kit.operators.metas import Symbols
+from pt2kit.operators.rows import texts
 from pt2kit.operators.symbolic import OperatorSpec, call_rule
 from pt2kit.operators.table import PREFIX, find, infer
 from pt2kit.operators.tags import DATA_DEPENDENT, overloads_with
@@ -50,8 +51,8 @@ RULES_OF_SUBJECTS: Final[Mapping[Subject, str]] = {
     "dimension": "T12",
     "value": "T15",
 }
-_SIZED: Final = (f"{PREFIX}aten.new_", f"{PREFIX}aten.repeat.")
-"""Beginnings of operators that create out of numbers, too, although they have an operand."""
+_SIZES: Final = frozenset(("size", "output_size", "repeats", "dims", "pad", "padding", "num_classes"))
+"""Parameters that make a result larger than the operands, if the operator returns no view."""
 
 _MOST_EACH: Final = math.isqrt(MAX_CREATED_BYTES // max(row.itemsize for row in DTYPES.values()))
 """Product of a call's numbers up to which it creates no large tensor, even if it squares them, as `eye` does."""
@@ -89,7 +90,7 @@ def created_bytes(node: schema.Node, graph: schema.Graph) -> int:
     """Return the bytes that a call creates out of numbers alone, as computed or declared; 0 for other calls."""
     if not node.target.startswith(f"{PREFIX}aten.") or not node.outputs or node.outputs[0].as_tensor is UNSET:
         return 0
-    if any("tensor" in named.arg.type for named in node.inputs) and not node.target.startswith(_SIZED):
+    if any("tensor" in named.arg.type for named in node.inputs) and not _has_sizes(node):
         return 0
     meta = graph.tensor_values.get(node.outputs[0].as_tensor.name)
     if meta is None:
@@ -103,6 +104,12 @@ def created_bytes(node: schema.Node, graph: schema.Graph) -> int:
     row = DTYPES.get(meta.dtype)
     count = result.numel if isinstance(result, Tensor) else 0
     return max(spanned_bytes(meta), count * (row.itemsize if row else 1) if isinstance(count, int) else 0)
+
+
+def _has_sizes(node: schema.Node) -> bool:
+    """Return whether numbers of a call decide how much it creates, although it has operands."""
+    row = texts().get(node.target.removeprefix(PREFIX))
+    return row is not None and row.family != "views" and not _SIZES.isdisjoint(row.value("shown").split())
 
 
 def _weight(argument: Any) -> float:

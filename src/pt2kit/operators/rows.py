@@ -14,6 +14,9 @@
         flops 2 * n * k                                     floating-point operations; `result` is known too
         shown dim                                           arguments worth showing to people
     looks_up self                                       the operand of which as much is read as is returned
+    elements kept                                       where sizes and dtype stay, so do the elements; "changed": of
+                                                        a view, they do not
+    deduced size                                        the sizes in which -1 stands for the rest of the elements
     gradient none                                       results require no gradient, although an operand may
     cat.default (tensors, dim=0) -> cat(tensors, dim)       a row of one line; "rule cat" names a function of Python
 

@@ -24,9 +24,11 @@ from pt2kit.editing.graphs import Graph, Node, Value
 from pt2kit.editing.metas import row_major
 from pt2kit.errors import GraphError
 from pt2kit.graph.traversal import join
+from pt2kit.graph.values import operator_name
 from pt2kit.messages import quote
 from pt2kit.operators.facts import Mismatch, Tensor, Unknown
 from pt2kit.operators.metas import to_size
+from pt2kit.operators.rows import texts
 from pt2kit.operators.table import infer
 from pt2kit.schema.names import free_name
 from pt2kit.symbols.expr import Symbol, free_symbols, substitute
@@ -42,8 +44,6 @@ _ALL: Final = 16
 
 _WRITTEN: Final = frozenset(("size", "start", "end", "N", "C", "HxW"))
 """Parameters whose numbers, if they may be symbols, are sizes that the result has."""
-
-_SHAPED: Final = ("aten.view.default", "aten.reshape.default", "aten._unsafe_view.default")
 
 
 def make_dynamic(
@@ -246,9 +246,8 @@ def _repaired(editor: Editor, failed: _Unproven, source: Value, dim: int, symbol
     if graph is None or graph is not editor.graph:
         return False
     node = graph.nodes[failed.call.number]
-    name = node.target.removeprefix("torch.ops.")
-    if name in _SHAPED:
-        return _reshaped(editor, node, failed.call.arguments, symbol)
+    if name := _deduced(node):
+        return _reshaped(editor, node, name, failed.call.arguments, symbol)
     for maker in _made(node, old):
         for slot in maker.slots:
             plain = maker.argument(slot.name) if _is_size(maker, slot.name) else None
@@ -268,7 +267,13 @@ def _is_size(node: Node, name: str) -> bool:
     signature = signature_of(node.target)
     parameter = signature.parameters.get(name) if signature is not None and name in _WRITTEN else None
     is_symbolic = parameter is not None and (parameter.type.base == "SymInt" or ".arange." in node.target)
-    return is_symbolic and node.target.removeprefix("torch.ops.") not in _SHAPED
+    return is_symbolic and not _deduced(node)
+
+
+def _deduced(node: Node) -> str:
+    """Return the name of the sizes in which -1 stands for the rest of the elements; "" if the operator has none."""
+    row = texts().get(operator_name(node.target))
+    return row.value("deduced") if row is not None else ""
 
 
 def _made(node: Node, old: int) -> Iterator[Node]:
@@ -283,9 +288,9 @@ def _made(node: Node, old: int) -> Iterator[Node]:
                 queue.append(value.producer)
 
 
-def _reshaped(editor: Editor, node: Node, arguments: Any, symbol: str) -> bool:
+def _reshaped(editor: Editor, node: Node, name: str, arguments: Any, symbol: str) -> bool:
     """Rewrite the sizes of a view: -1 for the one that depends on the symbol, a number for the old -1."""
-    slot = next((slot for slot in node.slots if slot.name in ("size", "shape")), None)
+    slot = next((slot for slot in node.slots if slot.name == name), None)
     tensor, meta = arguments.get("self"), node.output.meta
     if slot is None or not isinstance(tensor, Tensor):
         return False

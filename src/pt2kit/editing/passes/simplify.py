@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from msgspec import UNSET
 
@@ -18,26 +18,20 @@ from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import leaves, renamed
 from pt2kit.graph.values import operator_name, operator_namespace
 from pt2kit.operators.aliasing import aliases
+from pt2kit.operators.higher_order import PREDISPATCH
 from pt2kit.operators.rows import texts
 from pt2kit.operators.table import find
 from pt2kit.operators.tags import is_random
 from pt2kit.schema.operators import find_operator, nearest
 from pt2kit.tensors.dtypes import DTYPES
 
-_MODES: Final = ("torch._functorch.", "torch._C.", "torch.amp.", "export.")
-"""Beginnings of the names of functions that open or close a region, or mark one."""
-
-_LAZY: Final = ("conj", "neg_view", "adjoint", "H.")
-"""Parts of the names of views that may be conjugated or negated."""
-
-_CONVERSIONS: Final = ("contiguous.", "to.", "type_as.", "alias.")
-"""Beginnings of operators that return their operand, or a copy of its elements, as another tensor is."""
-
 
 def has_effect(node: Node) -> bool:
     """Return whether a node may do more than compute its results: write, draw random numbers, assert, switch a mode."""
     name = operator_name(node.target)
-    if node.writes or not node.outputs or name.startswith(_MODES) or is_random(name):
+    is_function = name.startswith(("torch.", "export."))
+    is_region = name.startswith(PREDISPATCH) or (is_function and find(name) is None)  # opens, closes or marks one
+    if node.writes or not node.outputs or is_region or is_random(name):
         return True
     if name.startswith("higher_order.") and any(
         is_random(operator_name(operator)) for slot in node.slots for operator in _operators(slot.template)
@@ -237,9 +231,8 @@ def _is_view(name: str) -> bool:
     """Return whether an operator returns elements of its operand where they are, or where sizes are equal a copy."""
     operator, row = find_operator(name, nearest("")), texts().get(name)
     is_view = operator is not None and operator.is_view and row is not None and row.family in ("views", "slices")
-    if is_view and not any(word in name for word in _LAZY):
-        return True
-    return name.removeprefix("aten.").startswith(_CONVERSIONS)
+    elements = row.value("elements") if row is not None else ""
+    return elements == "kept" or (is_view and elements != "changed")
 
 
 def _adds_nothing(name: str, numbers: Mapping[str, Any], dtype: schema.ScalarType) -> bool:
