@@ -20,8 +20,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from pt2kit import schema
 from pt2kit.errors import Pt2Error, UnsupportedError
 from pt2kit.runtime.arrays import cast
-from pt2kit.runtime.plan import _parameter
-from pt2kit.runtime.table import find_kernel
+from pt2kit.runtime.table import bound, find_kernel, parameter_name
+from pt2kit.schema.operators import find_operator, nearest
 
 DTYPES = (torch.float32, torch.int64, torch.bool, torch.bfloat16, torch.complex64, torch.float64, torch.uint8)
 TO_NUMPY = {
@@ -177,7 +177,7 @@ def call_of(overload: Any, args: Any, kwargs: Any) -> Call | None:
     """Call an operator; None where torch refuses."""
     names = [argument.name for argument in overload._schema.arguments]
     given = dict(zip(names, args, strict=False)) | dict(kwargs)
-    plain = {_parameter(name): argument_of(value) for name, value in given.items()}
+    plain = {parameter_name(name): argument_of(value) for name, value in given.items()}
     result = overload(*args, **kwargs)
     written = {
         argument.name: array_of(given[argument.name])
@@ -205,7 +205,7 @@ class Recorder(TorchDispatchMode):
             return func(*args, **(kwargs or {}))
         names = [argument.name for argument in func._schema.arguments]
         given = dict(zip(names, args, strict=False)) | dict(kwargs or {})
-        plain = {_parameter(name): argument_of(value) for name, value in given.items()}
+        plain = {parameter_name(name): argument_of(value) for name, value in given.items()}
         result = func(*args, **(kwargs or {}))
         kept = pytree.tree_map(lambda one: one.detach().clone() if isinstance(one, torch.Tensor) else one, result)
         self.calls.append(Call(func, plain, kept, {}))
@@ -227,7 +227,9 @@ def verdict(call: Call) -> tuple[str, str]:
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            got = kernel(**call.arguments)
+            operator = find_operator(call.name, nearest(""))
+            given, named = bound(kernel, operator, [], call.arguments) if operator else ([], call.arguments)
+            got = kernel(*given, **named)
     except UnsupportedError as error:
         return "refused", str(error)[:200]
     except Pt2Error as error:

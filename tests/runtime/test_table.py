@@ -8,8 +8,16 @@ import numpy as np
 import pytest
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.plan import _parameter
-from pt2kit.runtime.table import find_kernel, mutated_by, register, supported, unregister
+from pt2kit.runtime.table import (
+    WITHOUT_EFFECT,
+    bound,
+    find_kernel,
+    mutated_by,
+    parameter_name,
+    register,
+    supported,
+    unregister,
+)
 from pt2kit.schema.operators import find_operator, known_releases
 
 COMPLETE = ("aten", "prims", "quantized_decomposed")
@@ -25,19 +33,32 @@ def test_there_are_nine_hundred_kernels():
 
 @pytest.mark.parametrize("name", [name for name in supported() if name.split(".")[0] in COMPLETE])
 def test_kernels_have_the_parameters_of_their_schemas(name):
-    """Every parameter of the newest schema is accepted by name, and the kernel requires no other."""
+    """A kernel accepts every parameter of the newest schema, the first of them by place, except those without effect.
+
+    It requires only parameters of the schema.
+    """
     schema = newest_schema(name)
     assert schema is not None, "no release of torch has this overload"
     kernel = find_kernel(name)
     assert kernel is not None
     accepted = inspect.signature(kernel).parameters
     is_open = any(one.kind is one.VAR_KEYWORD for one in accepted.values())
-    named = {_parameter(key): one for key, one in schema.parameters.items()}
-    assert is_open or not named.keys() - accepted.keys()
-    for key, one in accepted.items():
-        if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD:
-            assert key in named
-            assert named[key].default is None
+    names = [parameter_name(key) for key in schema.parameters]
+    required = [key for key, one in accepted.items() if one.default is one.empty]
+    by_place = names[:1] if names and names[0] not in accepted else []
+    assert is_open or not {*names[len(by_place) :]} - accepted.keys() - WITHOUT_EFFECT
+    if not is_open:
+        assert not {*required[len(by_place) :]} - {*names}
+
+
+def test_defaults_come_from_the_schema():
+    """What a kernel requires and a call leaves out is what the schema says; what has no effect is left out."""
+    schema = newest_schema("aten.topk.default")
+    assert schema is not None
+    given, named = bound(lambda self, k, dim, largest: None, schema, ["x"], {"k": 2, "sorted": False})
+    assert (given, named) == ([], {"self": "x", "k": 2, "dim": -1, "largest": True})
+    given, named = bound(lambda x, k: None, schema, [], {"self": "x", "k": 2})
+    assert (given, named) == (["x"], {"k": 2})
 
 
 @pytest.mark.parametrize(

@@ -34,13 +34,18 @@ class Executable:
         return run(self.plan, inputs, running())
 
 
-def executable(graph: Graph, where: str) -> Executable:
+def executable(graph: Graph, where: str, release: str = "") -> Executable:
     """Prepare a graph and its subgraphs.
+
+    Args:
+        graph: the graph.
+        where: its place, for messages.
+        release: of torch, whose operators it calls; the newest by default.
 
     Raises:
         Pt2Error: as `prepare`.
     """
-    return Executable(prepare(graph, Executable, where))
+    return Executable(prepare(graph, Executable, where, release))
 
 
 def run(plan: Plan, inputs: Sequence[Any], call: Running) -> list[Any]:

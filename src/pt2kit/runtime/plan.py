@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import keyword
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,8 +16,9 @@ from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, Source, node_label, walk
 from pt2kit.graph.values import operator_name
 from pt2kit.messages import printable, quote
 from pt2kit.runtime.arrays import ARRAYS, DTYPE, DType, cast, compute_type, kind
-from pt2kit.runtime.table import Kernel, find_kernel
+from pt2kit.runtime.table import Kernel, bound, find_kernel, parameter_name
 from pt2kit.schema import ScalarType
+from pt2kit.schema.operators import find_operator, nearest
 
 Read = Callable[[list[Any]], Any]
 """Computes an argument from the values of a graph."""
@@ -113,13 +113,16 @@ def check_operators(source: Source, where: str) -> None:
     )
 
 
-def prepare(graph: schema.Graph, wrap: Callable[[Plan], Any], where: str = "$", name: str = "", depth: int = 0) -> Plan:
+def prepare(
+    graph: schema.Graph, wrap: Callable[[Plan], Any], where: str, release: str = "", name: str = "", depth: int = 0
+) -> Plan:
     """Prepare a graph for execution.
 
     Args:
         graph: the graph.
         wrap: makes of a prepared subgraph what kernels call.
         where: its place, for messages.
+        release: of torch, whose operators it calls.
         name: what messages call it.
         depth: 0 for the root.
 
@@ -130,16 +133,17 @@ def prepare(graph: schema.Graph, wrap: Callable[[Plan], Any], where: str = "$", 
     """
     if depth > MAX_SUBGRAPH_DEPTH:
         raise LimitError(f"{where}: expected subgraphs nested at most {MAX_SUBGRAPH_DEPTH} levels deep, got more")
-    return _Builder(graph, wrap, where, depth).build(name)
+    return _Builder(graph, wrap, where, nearest(release), depth).build(name)
 
 
 class _Builder:
     """One graph while it is prepared."""
 
-    def __init__(self, graph: schema.Graph, wrap: Callable[[Plan], Any], where: str, depth: int) -> None:
+    def __init__(self, graph: schema.Graph, wrap: Callable[[Plan], Any], where: str, release: str, depth: int) -> None:
         self.graph = graph
         self.wrap = wrap
         self.where = self.place = where
+        self.release = release
         self.depth = depth
         self.slots: dict[str, int] = {}
         self.count = 0
@@ -168,21 +172,23 @@ class _Builder:
         self.number, self.place = number, f"{self.where}.nodes[{number}] ({printable(label, 80)})"
         kernel, name = self.kernel(node.target), operator_name(node.target)
         by_place = not node.target.startswith(_BY_NAME)
-        positional: list[Read] = []
-        constants: dict[str, Any] = {}
-        reads: list[tuple[str, Read]] = []
-        for named in node.inputs:
-            value, parameter = self._argument(named.arg), _parameter(named.name)
-            if by_place or not parameter:
-                positional.append(_reader(value))
-            elif _has_slots(value):
-                reads.append((parameter, _reader(value)))
+        given: list[Any] = []
+        named: dict[str, Any] = {}
+        for one in node.inputs:
+            value = self._argument(one.arg)
+            if by_place or not one.name:
+                given.append(value)
             else:
-                constants[parameter] = value
+                named[parameter_name(one.name)] = value
+        operator = find_operator(name, self.release)
+        if operator is not None:
+            given, named = bound(kernel, operator, given, named)
+        constants = {parameter: value for parameter, value in named.items() if not _has_slots(value)}
+        reads = tuple((parameter, _reader(value)) for parameter, value in named.items() if parameter not in constants)
         results = tuple(self._define(output) for output in node.outputs)
         if name.removeprefix("aten.").partition(".")[0] in _LOWERED:
             kernel = _lowered(kernel, results)
-        return Step(kernel, tuple(positional), constants, tuple(reads), results, (), label, name)
+        return Step(kernel, tuple(map(_reader, given)), constants, reads, results, (), label, name)
 
     def kernel(self, target: str) -> Kernel:
         """Return the kernel of an operator."""
@@ -255,7 +261,7 @@ class _Builder:
         if known is not None and (known[0] is value.graph or known[0] == value.graph):
             return known[1]
         where = f"{self.place}: subgraph {printable(value.name, 80)}"
-        built = self.wrap(prepare(value.graph, self.wrap, where, value.name, self.depth + 1))
+        built = self.wrap(prepare(value.graph, self.wrap, where, self.release, value.name, self.depth + 1))
         self.subgraphs[value.name] = value.graph, built
         return built
 
@@ -292,11 +298,6 @@ _LOWERED: Final = frozenset(
 )
 """Operators that round their operands in regions of autocast."""
 _NO_OBJECT: Final = "expected tensors and numbers, got a custom object"
-
-
-def _parameter(name: str) -> str:
-    """Return the parameter of a kernel: its name in the schema, with an underscore if Python reserves the name."""
-    return f"{name}_" if keyword.iskeyword(name) else name
 
 
 def _lowered(kernel: Kernel, results: Sequence[Any]) -> Kernel:

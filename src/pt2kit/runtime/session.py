@@ -208,7 +208,7 @@ class Session:
         self._outputs = signature.output_specs
         users = [a for a, spec in zip(graph.inputs, self._inputs, strict=True) if spec.kind is InputKind.USER_INPUT]
         self._convention = convention_of(program, users, guarded=True)
-        self._graph: Any = executable(graph, "$.graph_module.graph")
+        self._graph: Any = executable(graph, "$.graph_module.graph", _release(program))
         self._state = self._read_state(package, chosen, program)
         if self._backend == "jax":
             self._graph = self._compiled(self._graph.plan)
@@ -321,9 +321,14 @@ class Session:
         return value
 
 
+def _release(program: schema.ExportedProgram) -> str:
+    """Return the release of torch that wrote a program, without its patch number."""
+    return ".".join(program.torch_version.split(".")[:2])
+
+
 def _calls_writers(program: schema.ExportedProgram) -> bool:
     """Return whether a program calls operators that write to their operands, or may do so."""
-    release = ".".join(program.torch_version.split(".")[:2])
+    release = _release(program)
     targets = {step.node.target for step in walk(program)}
     return any(is_custom(target) or effects_of(target, release).written for target in targets)
 
@@ -334,7 +339,7 @@ def _changed_inputs(program: schema.ExportedProgram) -> set[str]:
     Raises:
         LimitError: subgraphs call one another too often.
     """
-    changes = _Changes(".".join(program.torch_version.split(".")[:2]))
+    changes = _Changes(_release(program))
     run_analysis(program, changes)
     return changes.written
 

@@ -1,19 +1,24 @@
 """The table of kernels: operator overload -> the NumPy function that computes it.
 
-A kernel has the parameter names of the operator's schema. Its result may be of a wider element type than torch's: the
-caller casts it to the type that the program declares. In-place operators and copies of views come from the kernel of
-the operator that they are named after.
+A kernel has the parameter names of the operator's schema, of which the first may be another. It gets the
+default of each parameter that it requires from the schema, and declares no parameter that has no effect on its result.
+Its result may be of a wider element type than torch's: the caller casts it to the type that the program declares.
+In-place operators and copies of views come from the kernel of the operator that they are named after.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import inspect
+import keyword
+from ast import literal_eval
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from pt2kit.errors import OperatorError
+from pt2kit.schema.operators import Operator
 
 Kernel = Callable[..., Any]
 K = TypeVar("K", bound=Kernel)
@@ -53,6 +58,17 @@ SAME_AS: Final = MappingProxyType(
     }
 )  # fmt: skip
 """Operator -> another of the same meaning and parameters."""
+
+
+WITHOUT_EFFECT: Final = frozenset(
+    (
+        *("generator", "layout", "device", "pin_memory", "dtype", "memory_format", "non_blocking", "requires_grad"),
+        *("sparse", "sparse_grad", "scale_grad_by_freq", "cudnn_enable", "cudnn_enabled", "benchmark", "deterministic"),
+        *("allow_tf32", "driver", "check_errors", "assume_unique", "implicit", "compute_mode", "unsafe", "output_size"),
+        *("path", "unroll_dim", "half_to_float", "sorted", "stable", "input_dtype", "out_dtype"),
+    )
+)
+"""Parameters that do not change what most kernels compute: a kernel that they do matter to declares them."""
 
 
 def _overloads(names: str) -> Iterator[str]:
@@ -170,6 +186,42 @@ def _find(name: str) -> Kernel | None:
     return None
 
 
+def bound(
+    function: Kernel, operator: Operator, given: Sequence[Any], named: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return the arguments of a call as a kernel takes them, by place and by name.
+
+    Args:
+        function: the kernel.
+        operator: the schema of the operator.
+        given, named: arguments by place, and by name.
+    """
+    names = [*map(parameter_name, operator.parameters)]
+    named = {**dict(zip(names, given, strict=False)), **named}
+    accepted, required = _parameters(function)
+    for name, parameter in zip(names, operator.parameters.values(), strict=True):
+        if name in required and name not in named and parameter.default is not None:
+            named[name] = literal_eval(parameter.default)
+    if accepted is None:
+        return [], named
+    by_place = [named.pop(name) for name in names[:1] if name in named and name not in accepted]
+    return by_place, {name: value for name, value in named.items() if name in accepted or name not in WITHOUT_EFFECT}
+
+
+@functools.cache
+def _parameters(function: Kernel) -> tuple[frozenset[str] | None, frozenset[str]]:
+    """Return the parameters that a kernel accepts, None if they are any, and those that it requires."""
+    found = inspect.signature(function).parameters
+    required = frozenset(name for name, one in found.items() if one.default is one.empty)
+    is_open = any(one.kind is one.VAR_KEYWORD for one in found.values())
+    return None if is_open else frozenset(found), required
+
+
+def parameter_name(name: str) -> str:
+    """Return the parameter of a kernel: its name in the schema, with an underscore if Python reserves the name."""
+    return f"{name}_" if keyword.iskeyword(name) else name
+
+
 def first(function: Kernel) -> Kernel:
     """Return the kernel of an operator that returns the first result of another one."""
 
@@ -183,6 +235,7 @@ def first(function: Kernel) -> Kernel:
 def _copying(view: Kernel) -> Kernel:
     """Return the kernel of a copy of a view."""
 
+    @functools.wraps(view)
     def run(*args: Any, **kwargs: Any) -> Any:
         result = view(*args, **kwargs)
         return [part.copy() for part in result] if isinstance(result, list | tuple) else result.copy()
@@ -193,6 +246,7 @@ def _copying(view: Kernel) -> Kernel:
 def _writing(plain: Kernel) -> Kernel:
     """Return the kernel of an in-place operator."""
 
+    @functools.wraps(plain)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         return write(self, plain(self, *args, **kwargs))
 
