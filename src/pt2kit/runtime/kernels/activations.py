@@ -20,7 +20,7 @@ def elu(self: Array, alpha: float = 1, scale: float = 1, input_scale: float = 1)
 
 
 @kernel("aten.gelu.default", adapt=computed)
-def gelu(self: Array, approximate: str = "none") -> Any:
+def gelu(self: Array, approximate: str) -> Any:
     number = self.dtype.type
     half = number(0.5) * self
     if approximate == "tanh":
@@ -40,13 +40,13 @@ def hardtanh(self: Array, min_val: float = -1, max_val: float = 1) -> Any:
 
 
 @kernel("aten.softshrink.default", adapt=computed)
-def softshrink(self: Array, lambd: float = 0.5) -> Any:
+def softshrink(self: Array, lambd: float) -> Any:
     bound = self.dtype.type(lambd)
     return np.where(self > bound, self - bound, np.where(self < -bound, self + bound, self * 0))
 
 
 @kernel("aten.softplus.default", adapt=computed)
-def softplus(self: Array, beta: float = 1, threshold: float = 20) -> Any:
+def softplus(self: Array, beta: float, threshold: float) -> Any:
     factor = self.dtype.type(beta)
     scaled = self * factor
     return np.where(scaled > threshold, self, np.log1p(np.exp(np.minimum(scaled, threshold))) / factor)
@@ -69,7 +69,7 @@ def log_sigmoid_forward(self: Array) -> Any:
 
 
 @kernel("aten.glu.default", adapt=computed)
-def glu(self: Array, dim: int = -1) -> Any:
+def glu(self: Array, dim: int) -> Any:
     axis = axis_of(dim, self.ndim)
     if self.ndim == 0 or self.shape[axis] % 2:
         raise OperatorError(f"expected an even size of dimension {dim}, got sizes {list(self.shape)}")
@@ -88,17 +88,13 @@ def prelu(self: Array, weight: Array) -> Any:
 
 
 @kernel("aten.rrelu.default", adapt=computed)
-def rrelu(
-    self: Array, lower: float = 0.125, upper: float = 1 / 3, training: bool = False, generator: Any = None
-) -> Any:
+def rrelu(self: Array, lower: float = 0.125, upper: float = 1 / 3, training: bool = False) -> Any:
     slope: Any = running().random.uniform(lower, upper, self.shape) if training else (lower + upper) / 2
     return leaky_relu(self, slope)
 
 
 @kernel("aten.rrelu_with_noise.default aten.rrelu_with_noise_functional.default")
-def rrelu_with_noise(
-    self: Array, noise: Array, lower: float = 0.125, upper: float = 1 / 3, training: bool = False, generator: Any = None
-) -> Any:
+def rrelu_with_noise(self: Array, noise: Array, lower: float, upper: float = 1 / 3, training: bool = False) -> Any:
     if not training:
         return rrelu(self, lower, upper)
     slopes = np.where(self > 0, 1, running().random.uniform(lower, upper, self.shape))
@@ -108,7 +104,7 @@ def rrelu_with_noise(
 
 
 @kernel("aten.logit.default", adapt=in_floats)
-def logit(self: Array, eps: float | None = None) -> Any:
+def logit(self: Array, eps: float | None) -> Any:
     x = self if eps is None else np.clip(self, self.dtype.type(eps), self.dtype.type(1 - eps))
     return np.log(x / (1 - x))
 
@@ -136,7 +132,7 @@ def silu(self: Array) -> Any:
 kernels(
     {
         "aten.relu6.default": lambda self: hardtanh(self, 0, 6),
-        "aten.celu.default": lambda self, alpha=1.0: elu(self, alpha, 1.0, 1.0 / alpha),
+        "aten.celu.default": lambda self, alpha: elu(self, alpha, 1.0, 1.0 / alpha),
         "aten.selu.default": lambda self: elu(self, 1.6732632423543772, 1.0507009873554805),
     }
 )
@@ -147,7 +143,7 @@ kernels(
         "aten.mish.default": lambda self: self * np.tanh(np.logaddexp(self, 0)),
         "aten.hardsigmoid.default": lambda self: np.clip(self + 3, 0, 6) / self.dtype.type(6),
         "aten.hardswish.default": lambda self: self * np.clip(self + 3, 0, 6) / self.dtype.type(6),
-        "aten.hardshrink.default": lambda self, lambd=0.5: np.where(
+        "aten.hardshrink.default": lambda self, lambd: np.where(
             (self >= -lambd) & (self <= lambd), self.dtype.type(0), self
         ),
     },

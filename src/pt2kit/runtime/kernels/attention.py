@@ -45,25 +45,30 @@ def attend(
 
 @kernel("aten.scaled_dot_product_attention.default")
 def scaled_dot_product_attention(
-    query: Array, key: Array, value: Array, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
-    scale: float | None = None, enable_gqa: bool = False,
+    query: Array, key: Array, value: Array, attn_mask: Any, dropout_p: float, is_causal: bool, scale: float | None,
+    enable_gqa: bool = False,
 ) -> Any:  # fmt: skip
     return attend(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)[0]
 
 
 @kernel("aten._scaled_dot_product_flash_attention_for_cpu.default")
 def flash_attention_for_cpu(
-    query: Array, key: Array, value: Array, dropout_p: float = 0.0, is_causal: bool = False, attn_mask: Any = None,
-    scale: float | None = None,
-) -> Any:  # fmt: skip
+    query: Array,
+    key: Array,
+    value: Array,
+    dropout_p: float,
+    is_causal: bool,
+    attn_mask: Any,
+    scale: float | None,
+) -> Any:
     grouped = query.ndim > 2 and query.shape[-3] != key.shape[-3]
     return attend(query, key, value, attn_mask, dropout_p, is_causal, scale, grouped)[:2]
 
 
 @kernel("aten._scaled_dot_product_attention_math.default")
 def attention_math(
-    query: Array, key: Array, value: Array, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
-    dropout_mask: Any = None, scale: float | None = None, enable_gqa: bool = False,
+    query: Array, key: Array, value: Array, attn_mask: Any, dropout_p: float, is_causal: bool, dropout_mask: Any,
+    scale: float | None, enable_gqa: bool = False,
 ) -> Any:  # fmt: skip
     result, _, weights = attend(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     return result, weights
@@ -71,8 +76,8 @@ def attention_math(
 
 @kernel("aten._scaled_dot_product_efficient_attention.default")
 def efficient_attention(
-    query: Array, key: Array, value: Array, attn_bias: Any, compute_log_sumexp: bool, dropout_p: float = 0.0,
-    is_causal: bool = False, scale: float | None = None,
+    query: Array, key: Array, value: Array, attn_bias: Any, compute_log_sumexp: bool, dropout_p: float, is_causal:
+    bool, scale: float | None,
 ) -> Any:  # fmt: skip
     result, logsumexp, _ = attend(query, key, value, attn_bias, dropout_p, is_causal, scale)
     nothing = np.zeros((), np.int64)

@@ -83,7 +83,7 @@ def isclose(self: Array, other: Array, rtol: float = 1e-05, atol: float = 1e-08,
 
 
 @kernel("aten.allclose.default")
-def allclose(self: Array, other: Array, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+def allclose(self: Array, other: Array, rtol: float, atol: float, equal_nan: bool) -> bool:
     return bool(np.all(isclose(self, other, rtol, atol, equal_nan)))
 
 
@@ -94,14 +94,9 @@ def equal(self: Array, other: Array) -> bool:
 
 @kernel("aten.isin.Tensor_Tensor .Tensor_Scalar .Scalar_Tensor")
 def isin(
-    elements: Any = None,
-    test_elements: Any = None,
-    assume_unique: bool = False,
-    invert: bool = False,
-    *,
-    element: Any = None,
-    test_element: Any = None,
-) -> Any:
+    elements: Any = None, test_elements: Any = None, invert: bool = False, *, element: Any = None, test_element: Any
+    = None,
+) -> Any:  # fmt: skip
     found = elements if element is None else asarray(element)
     tested = test_elements if test_element is None else asarray(test_element)
     return np.isin(wide(found), wide(tested), invert=invert)

@@ -164,17 +164,9 @@ def _folded(
 
 @kernel("aten.convolution.default aten._convolution.default")
 def convolution(
-    input: Array,
-    weight: Array,
-    bias: Array | None,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    transposed: bool,
-    output_padding: Any,
-    groups: int,
-    **options: Any,
-) -> Any:
+    input: Array, weight: Array, bias: Array | None, stride: Any, padding: Any, dilation: Any, transposed: bool,
+    output_padding: Any, groups: int,
+) -> Any:  # fmt: skip
     x, w = wide(input), wide(weight)
     n = w.ndim - 2
     if n < 1 or x.ndim not in (n + 1, n + 2):
@@ -220,8 +212,8 @@ def conv_mode(
 
 @kernel("aten.conv_transpose1d.default aten.conv_transpose2d.input aten.conv_transpose3d.input")
 def conv_transpose(
-    input: Array, weight: Array, bias: Array | None = None, stride: Any = 1, padding: Any = 0,
-    output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
+    input: Array, weight: Array, bias: Array | None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
+    groups: int = 1, dilation: Any = 1,
 ) -> Any:  # fmt: skip
     return convolution(input, weight, bias, stride, padding, dilation, True, output_padding, groups)
 

@@ -47,12 +47,12 @@ def filled(size: Sequence[int], value: Any, dtype: DType) -> Array:
 
 
 @kernel("aten.full.default")
-def full(size: Sequence[int], fill_value: Any, dtype: Any = None, **options: Any) -> Any:
+def full(size: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
     return filled(size, fill_value, dtype or _inferred(fill_value))
 
 
 @kernel("aten.empty_strided.default")
-def empty_strided(size: Sequence[int], stride: Sequence[int], dtype: Any = None, **options: Any) -> Any:
+def empty_strided(size: Sequence[int], stride: Sequence[int], dtype: Any = None) -> Any:
     # Laid out as declared where strides are those of a dense tensor, as `as_strided` may look at it.
     kept = dtype or FLOAT32
     order = sorted(range(len(size)), key=lambda axis: -stride[axis])
@@ -61,12 +61,12 @@ def empty_strided(size: Sequence[int], stride: Sequence[int], dtype: Any = None,
 
 
 @kernel("aten.full_like.default")
-def full_like(self: Array, fill_value: Any, dtype: Any = None, **options: Any) -> Any:
+def full_like(self: Array, fill_value: Any, dtype: Any = None) -> Any:
     return filled(self.shape, fill_value, dtype or self.dtype)
 
 
 @kernel("aten.new_full.default")
-def new_full(self: Array, size: Sequence[int], fill_value: Any, dtype: Any = None, **options: Any) -> Any:
+def new_full(self: Array, size: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
     return filled(size, fill_value, dtype or self.dtype)
 
 
@@ -84,13 +84,13 @@ kernels(
             self, np.broadcast_to(fill_value(value, self.dtype), self.shape)
         ),
         "aten.zero_.default": lambda self: write(self, np.zeros((), self.dtype)),
-        "aten.scalar_tensor.default": lambda s, dtype=None, **options: fill_value(s, dtype or FLOAT32),
+        "aten.scalar_tensor.default": lambda s, dtype=None: fill_value(s, dtype or FLOAT32),
     }
 )
 
 
 @kernel("aten.arange.default .start .start_step")
-def arange(end: Any, start: Any = 0, step: Any = 1, dtype: Any = None, **options: Any) -> Any:
+def arange(end: Any, start: Any = 0, step: Any = 1, dtype: Any = None) -> Any:
     if step == 0 or (end - start) / step < 0 or not all(math.isfinite(number) for number in (start, end, step)):
         raise OperatorError(f"expected a step that leads from {start} to {end}, got {step}")
     integer = all(isinstance(number, int) for number in (start, end, step))
@@ -120,7 +120,7 @@ def _spaced(start: Any, end: Any, steps: int, dtype: Any) -> Any:
 
 
 @kernel("aten.eye.default .m")
-def eye(n: int, m: int | None = None, dtype: Any = None, **options: Any) -> Any:
+def eye(n: int, m: int | None = None, dtype: Any = None) -> Any:
     sizes = reserve((n, n if m is None else m), dtype or FLOAT32)
     return np.eye(*sizes, dtype=dtype or FLOAT32)
 
@@ -159,13 +159,13 @@ for _name, _function in _WINDOWS.items():
 kernels(
     {
         "aten.new_empty_strided.default": (
-            lambda self, size, stride, dtype=None, **options: empty_strided(size, stride, dtype or self.dtype)
+            lambda self, size, stride, dtype=None: empty_strided(size, stride, dtype or self.dtype)
         ),
         "aten.linspace.default .Tensor_Tensor .Tensor_Scalar .Scalar_Tensor": (
-            lambda start, end, steps, dtype=None, **options: cast(_spaced(start, end, steps, dtype), dtype or FLOAT32)
+            lambda start, end, steps, dtype=None: cast(_spaced(start, end, steps, dtype), dtype or FLOAT32)
         ),
         "aten.logspace.default .Tensor_Tensor .Tensor_Scalar .Scalar_Tensor": (
-            lambda start, end, steps, base=10.0, dtype=None, **options: cast(
+            lambda start, end, steps, base, dtype=None: cast(
                 np.power(float(base), _spaced(start, end, steps, dtype)), dtype or FLOAT32
             )
         ),
@@ -178,7 +178,7 @@ kernels(
 
 @kernel("aten.alias.default aten.detach.default aten.lift_fresh.default")
 @kernel("aten.detach_.default aten.positive.default aten.to_dense.default aten._to_dense.default")
-def alias(self: Array, **options: Any) -> Any:
+def alias(self: Array) -> Any:
     return self
 
 
@@ -198,7 +198,7 @@ def contiguous(self: Array, memory_format: Any = MemoryFormat.ContiguousFormat) 
 
 
 @kernel("aten.to.dtype .dtype_layout .device .prim_Device .prim_dtype .prim_other")
-def to(self: Array, dtype: DType | None = None, copy: bool = False, memory_format: Any = None, **options: Any) -> Any:
+def to(self: Array, dtype: DType | None = None, copy: bool = False, memory_format: Any = None) -> Any:
     array = self
     if dtype is not None and array.dtype != dtype:
         reserve(array.shape, dtype)
@@ -210,7 +210,7 @@ def to(self: Array, dtype: DType | None = None, copy: bool = False, memory_forma
 
 
 @kernel("aten.copy.default")
-def copy(self: Array, src: Array, non_blocking: bool = False) -> Any:
+def copy(self: Array, src: Array) -> Any:
     reserve(self.shape, self.dtype)
     return np.broadcast_to(cast(src, self.dtype), self.shape).copy()
 
@@ -221,7 +221,8 @@ kernels(
             self, memory_format
         ),
         "aten._to_copy.default": partial(to, copy=True),
-        "aten.to.other aten.type_as.default": lambda self, other, **options: cast(self, other.dtype),
-        "aten.copy_.default": lambda self, src, non_blocking=False: write(self, np.broadcast_to(src, self.shape)),
+        "aten.to.other": lambda self, other, copy, memory_format: to(self, other.dtype, copy, memory_format),
+        "aten.type_as.default": lambda self, other: cast(self, other.dtype),
+        "aten.copy_.default": lambda self, src: write(self, np.broadcast_to(src, self.shape)),
     }
 )

@@ -50,7 +50,7 @@ kernels({"aten.deg2rad.default": np.deg2rad, "aten.rad2deg.default": np.rad2deg}
 
 
 @kernel("aten.add.Tensor .Scalar", adapt=promoted())
-def add(self: Array, other: Array, alpha: Any = 1) -> Any:
+def add(self: Array, other: Array, alpha: Any) -> Any:
     if self.dtype == BOOL:
         return self | other if alpha else self | np.zeros_like(other)
     return self + other if alpha == 1 else self + other * cast(alpha, self.dtype)
@@ -183,7 +183,7 @@ def frexp(self: Array) -> Any:
 
 
 @kernel("aten.nan_to_num.default")
-def nan_to_num(self: Array, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Any:
+def nan_to_num(self: Array, nan: float | None, posinf: float | None, neginf: float | None) -> Any:
     if kind(self.dtype) < 2:
         return self.copy()
     limits = ml_dtypes.finfo(real_type(self.dtype))
@@ -225,10 +225,10 @@ kernels(
         "aten.hypot.default": np.hypot,
         "aten.gcd.default": np.gcd,
         "aten.lcm.default": np.lcm,
-        "aten.sub.Tensor .Scalar": lambda self, other, alpha=1: (
+        "aten.sub.Tensor .Scalar": lambda self, other, alpha: (
             self - other if alpha == 1 else self - other * cast(alpha, self.dtype)
         ),
-        "aten.rsub.Tensor .Scalar": lambda self, other, alpha=1: other - self * cast(alpha, self.dtype),
+        "aten.rsub.Tensor .Scalar": lambda self, other, alpha: other - self * cast(alpha, self.dtype),
         "aten.mul.Tensor .Scalar": lambda self, other: self * other,
         "aten.heaviside.default": lambda self, values: np.where(self == 0, values, (self > 0).astype(self.dtype)),
     },
@@ -251,10 +251,10 @@ kernels(
 )
 kernels(
     {
-        "aten.addcmul.default": lambda self, tensor1, tensor2, value=1: (
+        "aten.addcmul.default": lambda self, tensor1, tensor2, value: (
             self + cast(value, self.dtype) * tensor1 * tensor2
         ),
-        "aten.addcdiv.default": lambda self, tensor1, tensor2, value=1: (
+        "aten.addcdiv.default": lambda self, tensor1, tensor2, value: (
             self + cast(value, self.dtype) * (tensor1 / tensor2)
         ),
     },

@@ -135,9 +135,8 @@ def stft(
 
 @kernel("aten.istft.default")
 def istft(
-    self: Array, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None,
-    center: bool = True, normalized: bool = False, onesided: bool | None = None, length: int | None = None,
-    return_complex: bool = False,
+    self: Array, n_fft: int, hop_length: int | None, win_length: int | None, window: Any, center: bool, normalized:
+    bool, onesided: bool | None, length: int | None, return_complex: bool,
 ) -> Any:  # fmt: skip
     x = self if self.ndim == 3 else self[None]
     hop, width = hop_length or n_fft // 4, win_length or n_fft

@@ -17,13 +17,13 @@ from pt2kit.runtime.table import kernel, kernels
 
 
 @kernel("aten._softmax_backward_data.default", adapt=computed)
-def softmax_backward_data(grad_output: Array, output: Array, dim: int, input_dtype: Any) -> Any:
+def softmax_backward_data(grad_output: Array, output: Array, dim: int) -> Any:
     product = grad_output * output
     return product - output * product.sum(axis_of(dim, output.ndim) if output.ndim else None, keepdims=True)
 
 
 @kernel("aten._log_softmax_backward_data.default", adapt=computed)
-def log_softmax_backward_data(grad_output: Array, output: Array, dim: int, input_dtype: Any) -> Any:
+def log_softmax_backward_data(grad_output: Array, output: Array, dim: int) -> Any:
     total = grad_output.sum(axis_of(dim, output.ndim) if output.ndim else None, keepdims=True)
     return grad_output - np.exp(output) * total
 

@@ -79,7 +79,7 @@ def index_select(self: Array, dim: int, index: Array) -> Any:
 
 
 @kernel("aten.gather.default")
-def gather(self: Array, dim: int, index: Array, sparse_grad: bool = False) -> Any:
+def gather(self: Array, dim: int, index: Array) -> Any:
     array, places = np.atleast_1d(self), np.atleast_1d(index)
     axis = axis_of(dim, array.ndim)
     if not places.size:
@@ -92,7 +92,7 @@ def gather(self: Array, dim: int, index: Array, sparse_grad: bool = False) -> An
 
 
 @kernel("aten.take_along_dim.default")
-def take_along_dim(self: Array, indices: Array, dim: int | None = None) -> Any:
+def take_along_dim(self: Array, indices: Array, dim: int | None) -> Any:
     if dim is None:
         return gather(self.reshape(-1), 0, indices.reshape(-1))
     axis = axis_of(dim, self.ndim)
@@ -120,7 +120,7 @@ def nonzero(self: Array) -> Any:
 
 
 @kernel("aten.nonzero_static.default")
-def nonzero_static(self: Array, size: int, fill_value: int = -1) -> Any:
+def nonzero_static(self: Array, size: int, fill_value: int) -> Any:
     found = nonzero(self)
     result = np.full(reserve((size, self.ndim), INT64), fill_value, INT64)
     result[: len(found)] = found[:size]
@@ -128,7 +128,7 @@ def nonzero_static(self: Array, size: int, fill_value: int = -1) -> Any:
 
 
 @kernel("aten.one_hot.default")
-def one_hot(self: Array, num_classes: int = -1) -> Any:
+def one_hot(self: Array, num_classes: int) -> Any:
     if num_classes == -1:
         num_classes = int(self.max()) + 1
     chosen = check_indices(self, num_classes)
@@ -141,9 +141,7 @@ def one_hot(self: Array, num_classes: int = -1) -> Any:
 
 
 @kernel("aten.embedding.default")
-def embedding(
-    weight: Array, indices: Array, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
-) -> Any:
+def embedding(weight: Array, indices: Array, padding_idx: int) -> Any:
     chosen = check_indices(indices, weight.shape[0])
     reserve((*indices.shape, *weight.shape[1:]), weight.dtype)
     return np.take(weight, chosen, 0)
@@ -151,16 +149,9 @@ def embedding(
 
 @kernel("aten._embedding_bag.default aten._embedding_bag_forward_only.default aten.embedding_bag.default .padding_idx")
 def embedding_bag(
-    weight: Array,
-    indices: Array,
-    offsets: Array,
-    scale_grad_by_freq: bool = False,
-    mode: int = 0,
-    sparse: bool = False,
-    per_sample_weights: Array | None = None,
-    include_last_offset: bool = False,
-    padding_idx: int | None = -1,
-) -> Any:
+    weight: Array, indices: Array, offsets: Array, mode: int = 0, per_sample_weights: Array | None = None,
+    include_last_offset: bool = False, padding_idx: int | None = -1,
+) -> Any:  # fmt: skip
     if mode not in (0, 1, 2) or not weight.ndim:
         raise OperatorError(f"expected the mode 0, 1 or 2, got {mode}")
     chosen = check_indices(indices, weight.shape[0])
@@ -220,7 +211,7 @@ def searchsorted(
 
 
 @kernel("aten.bucketize.Tensor .Scalar")
-def bucketize(self: Any, boundaries: Array, out_int32: bool = False, right: bool = False) -> Any:
+def bucketize(self: Any, boundaries: Array, out_int32: bool, right: bool) -> Any:
     return searchsorted(boundaries, self, out_int32, right)
 
 

@@ -87,7 +87,7 @@ def cartesian_prod(tensors: Sequence[Array]) -> Any:
 
 
 @kernel("aten.combinations.default")
-def combinations(self: Array, r: int = 2, with_replacement: bool = False) -> Any:
+def combinations(self: Array, r: int, with_replacement: bool) -> Any:
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     n = self.size + r - 1 if with_replacement else self.size
     reserve((math.comb(n, r) if n >= r else 0, r), np.float64)
@@ -108,7 +108,7 @@ def repeat(self: Array, repeats: Sequence[int]) -> Any:
 
 
 @kernel("aten.repeat_interleave.self_int .self_Tensor")
-def repeat_interleave(self: Array, repeats: Any, dim: int | None = None, output_size: int | None = None) -> Any:
+def repeat_interleave(self: Array, repeats: Any, dim: int | None = None) -> Any:
     array = self.reshape(-1) if dim is None else self
     axis = axis_of(dim or 0, array.ndim)
     counts = asarray(repeats)
@@ -122,7 +122,7 @@ def repeat_interleave(self: Array, repeats: Any, dim: int | None = None, output_
 
 
 @kernel("aten.repeat_interleave.Tensor")
-def repeat_interleave_counts(repeats: Array, output_size: int | None = None) -> Any:
+def repeat_interleave_counts(repeats: Array) -> Any:
     return repeat_interleave(np.arange(repeats.size), repeats)
 
 
@@ -135,7 +135,7 @@ def flip(self: Array, dims: Sequence[int]) -> Any:
 
 
 @kernel("aten.roll.default")
-def roll(self: Array, shifts: Any, dims: Any = ()) -> Any:
+def roll(self: Array, shifts: Any, dims: Any) -> Any:
     moves = [shifts] if isinstance(shifts, int) else list(shifts)
     if not len(dims) if not isinstance(dims, int) else False:
         return np.roll(self.reshape(-1), moves[0]).reshape(self.shape)
@@ -234,7 +234,10 @@ def pad_(self: Array, pad: Sequence[int], mode: str = "constant", value: float |
 
 @kernel("aten.pad_sequence.default")
 def pad_sequence(
-    sequences: Sequence[Array], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+    sequences: Sequence[Array],
+    batch_first: bool,
+    padding_value: float,
+    padding_side: str = "right",
 ) -> Any:
     longest = max(one.shape[0] for one in sequences)
     sizes = reserve((len(sequences), longest, *sequences[0].shape[1:]), sequences[0].dtype)
@@ -264,14 +267,14 @@ def diag_embed(self: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> 
 
 
 @kernel("aten.diag.default")
-def diag(self: Array, diagonal: int = 0) -> Any:
+def diag(self: Array, diagonal: int) -> Any:
     if self.ndim == 1:
         return diag_embed(self, diagonal)
     return np.diagonal(self, diagonal).copy()
 
 
 @kernel("aten.linalg_vander.default")
-def vander(x: Array, N: int | None = None, increasing: bool | None = None) -> Any:
+def vander(x: Array, N: int | None, increasing: bool | None = None) -> Any:
     x = np.atleast_1d(x.astype(np.int64) if kind(x.dtype) < 2 else x)
     count = x.shape[-1] if N is None else N
     powers = np.arange(count)
@@ -287,11 +290,11 @@ kernels(
         "aten.tile.default": lambda self, dims: repeat(self, [1] * (self.ndim - len(dims)) + list(dims)),
         "aten.fliplr.default": lambda self: np.fliplr(self).copy(),
         "aten.flipud.default": lambda self: np.flipud(self).copy(),
-        "aten.rot90.default": lambda self, k=1, dims=(0, 1): np.rot90(self, k, tuple(dims)).copy(),
+        "aten.rot90.default": lambda self, k, dims: np.rot90(self, k, tuple(dims)).copy(),
         "aten._pad_circular.default": lambda self, pad: _pad_by(self, pad, len(pad) // 2, "circular"),
-        "aten.tril.default": lambda self, diagonal=0: _triangle(self, diagonal, lower=True),
-        "aten.triu.default": lambda self, diagonal=0: _triangle(self, diagonal, lower=False),
-        "aten.diagflat.default": lambda self, offset=0: diag_embed(self.reshape(-1), offset),
+        "aten.tril.default": lambda self, diagonal: _triangle(self, diagonal, lower=True),
+        "aten.triu.default": lambda self, diagonal: _triangle(self, diagonal, lower=False),
+        "aten.diagflat.default": lambda self, offset: diag_embed(self.reshape(-1), offset),
         "aten.trace.default": lambda self: np.trace(wide(self)),
     }
 )

@@ -106,7 +106,7 @@ def solve(A: Array, B: Array, left: bool = True) -> Any:
 
 
 @kernel("aten._linalg_solve_ex.default")
-def solve_ex_with_factors(A: Array, B: Array, left: bool = True, check_errors: bool = False) -> Any:
+def solve_ex_with_factors(A: Array, B: Array, left: bool) -> Any:
     return solve(A, B, left), *lu_factor(square(A))
 
 
@@ -120,9 +120,7 @@ def solve_triangular(self: Array, B: Array, upper: bool, left: bool = True, unit
 
 
 @kernel("aten.triangular_solve.default")
-def triangular_solve(
-    self: Array, A: Array, upper: bool = True, transpose: bool = False, unitriangular: bool = False
-) -> Any:
+def triangular_solve(self: Array, A: Array, upper: bool, transpose: bool, unitriangular: bool) -> Any:
     matrix, is_upper = (_turned(A), not upper) if transpose else (A, upper)
     return solve_triangular(matrix, self, is_upper, True, unitriangular), A.copy()
 
@@ -151,10 +149,8 @@ def _of_factor(factor: Array, upper: bool) -> Array:
 
 kernels(
     {
-        "aten.cholesky_solve.default": lambda self, input2, upper=False: np.linalg.solve(
-            _of_factor(input2, upper), self
-        ),
-        "aten.cholesky_inverse.default": lambda self, upper=False: np.linalg.inv(_of_factor(self, upper)),
+        "aten.cholesky_solve.default": lambda self, input2, upper: np.linalg.solve(_of_factor(input2, upper), self),
+        "aten.cholesky_inverse.default": lambda self, upper: np.linalg.inv(_of_factor(self, upper)),
     },
     computed,
 )
@@ -171,7 +167,7 @@ def qr(A: Array, mode: str = "reduced") -> Any:
 
 
 @kernel("aten.linalg_svd.default aten._linalg_svd.default")
-def svd(A: Array, full_matrices: bool = True, compute_uv: bool = True, driver: str | None = None) -> Any:
+def svd(A: Array, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     if not compute_uv:
         return np.zeros(0, A.dtype), svdvals(A), np.zeros(0, A.dtype)
     if full_matrices:
@@ -180,13 +176,13 @@ def svd(A: Array, full_matrices: bool = True, compute_uv: bool = True, driver: s
 
 
 @kernel("aten.svd.default")
-def svd_(self: Array, some: bool = True, compute_uv: bool = True) -> Any:
+def svd_(self: Array, some: bool, compute_uv: bool) -> Any:
     u, s, vh = svd(self, not some)
     return (u, s, _adjoint(vh)) if compute_uv else (np.zeros_like(u), s, np.zeros_like(vh))
 
 
 @kernel("aten.linalg_svdvals.default", adapt=computed)
-def svdvals(A: Array, driver: str | None = None) -> Any:
+def svdvals(A: Array) -> Any:
     return np.linalg.svd(A, compute_uv=False)
 
 
@@ -216,7 +212,11 @@ def _least(x: Array, largest: Array, relative: Any, absolute: float | None) -> A
 
 @kernel("aten.linalg_pinv.default .rcond_tensor .atol_rtol_float", adapt=computed)
 def pinv(
-    self: Array, rcond: Any = None, hermitian: bool = False, atol: float | None = None, rtol: float | None = None
+    self: Array,
+    rcond: Any = None,
+    hermitian: bool = False,
+    atol: float | None = None,
+    rtol: float | None = None,
 ) -> Any:
     if not self.size:
         return np.zeros((*self.shape[:-2], self.shape[-1], self.shape[-2]), self.dtype)
@@ -233,8 +233,8 @@ def pinv(
 
 @kernel("aten.linalg_matrix_rank.default .atol_rtol_float .tol_tensor")
 def matrix_rank(
-    self: Any = None, tol: Any = None, hermitian: bool = False, atol: float | None = None, rtol: float | None = None,
-    input: Any = None,
+    self: Any = None, tol: Any = None, hermitian: bool = False, atol: float | None = None, rtol: float | None =
+    None, input: Any = None,
 ) -> Any:  # fmt: skip
     x = wide(input if self is None else self)
     if not x.size:
@@ -264,9 +264,7 @@ def matrix_exp(self: Array) -> Any:
 
 
 @kernel("aten.linalg_norm.ord_str aten.linalg_matrix_norm.default .str_ord", adapt=computed)
-def matrix_norm(
-    self: Array, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False, dtype: Any = None
-) -> Any:
+def matrix_norm(self: Array, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False) -> Any:
     if isinstance(ord, str) and ord not in ("fro", "nuc"):
         raise OperatorError(f"expected the norm fro or nuc, got {ord[:40]!a}")
     axes = tuple(dim or (-2, -1))
@@ -276,10 +274,10 @@ def matrix_norm(
 
 
 @kernel("aten.linalg_norm.default")
-def linalg_norm(self: Array, ord: Any = None, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+def linalg_norm(self: Array, ord: Any, dim: Any, keepdim: bool, dtype: Any = None) -> Any:
     count = (self.ndim if dim is None else 1 if isinstance(dim, int) else len(dim)) if ord is not None else 0
     if count == 2:
-        return matrix_norm(self, ord, dim, keepdim, dtype)
+        return matrix_norm(self, ord, dim, keepdim)
     return vector_norm(self, ord, dim, keepdim, dtype)
 
 
@@ -302,7 +300,7 @@ def _lu(A: Array) -> tuple[Array, Array]:
 
 
 @kernel("aten.linalg_lu_factor_ex.default aten.linalg_lu_factor.default")
-def lu_factor(A: Any = None, pivot: bool = True, check_errors: bool = False, self: Any = None) -> Any:
+def lu_factor(A: Any = None, pivot: bool = True, self: Any = None) -> Any:
     x = wide(self if A is None else A)
     if not pivot:
         raise OperatorError("expected a decomposition with pivots, got one without")
@@ -331,7 +329,7 @@ def lu_unpack(LU_data: Array, LU_pivots: Array, unpack_data: bool = True, unpack
 
 
 @kernel("aten.linalg_lu.default")
-def lu(A: Array, pivot: bool = True) -> Any:
+def lu(A: Array, pivot: bool) -> Any:
     packed, pivots, _ = lu_factor(A, pivot)
     return lu_unpack(packed, pivots)
 
@@ -364,7 +362,7 @@ def check_errors_(info: Array, api_name: str, is_matrix: bool) -> None:
 kernels(
     {
         "aten.linalg_det.default": lambda A=None, self=None: np.linalg.det(square(self if A is None else A)),
-        "aten.qr.default": lambda self, some=True: qr(self, "reduced" if some else "complete"),
+        "aten.qr.default": lambda self, some: qr(self, "reduced" if some else "complete"),
         "aten.linalg_eig.default": lambda self: tuple(np.linalg.eig(square(self))),
         "aten.linalg_eigvals.default": lambda self: np.linalg.eigvals(square(self)),
         "aten.linalg_matrix_power.default": lambda self, n: np.linalg.matrix_power(square(self), n),
@@ -374,8 +372,8 @@ kernels(
 kernels(
     {
         "aten.linalg_cond.default .p_str": lambda self, p=None: np.linalg.cond(self, p),
-        "aten.linalg_tensorinv.default": lambda self, ind=2: np.linalg.tensorinv(self, ind),
-        "aten.linalg_tensorsolve.default": lambda self, other, dims=None: np.linalg.tensorsolve(self, other, dims),
+        "aten.linalg_tensorinv.default": lambda self, ind: np.linalg.tensorinv(self, ind),
+        "aten.linalg_tensorsolve.default": lambda self, other, dims: np.linalg.tensorsolve(self, other, dims),
     },
     computed,
 )

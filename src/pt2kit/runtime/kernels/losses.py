@@ -113,15 +113,19 @@ def nll_loss_forward(self: Array, target: Array, weight: Any, reduction: int, ig
 
 
 @kernel("aten.nll_loss.default aten.nll_loss2d.default aten.nll_loss_nd.default")
-def nll_loss(self: Array, target: Array, weight: Any = None, reduction: int = 1, ignore_index: int = -100) -> Any:
+def nll_loss(self: Array, target: Array, weight: Any, reduction: int, ignore_index: int) -> Any:
     return nll_loss_forward(self, target, weight, reduction, ignore_index)[0]
 
 
 @kernel("aten.cross_entropy_loss.default")
 def cross_entropy_loss(
-    self: Array, target: Array, weight: Any = None, reduction: int = 1, ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-) -> Any:  # fmt: skip
+    self: Array,
+    target: Array,
+    weight: Any,
+    reduction: int,
+    ignore_index: int,
+    label_smoothing: float,
+) -> Any:
     axis = 0 if self.ndim == 1 else 1
     count = self.shape[axis]
     scores = log_softmax(self, axis)
@@ -140,9 +144,7 @@ def cross_entropy_loss(
 
 
 @kernel("aten.multi_margin_loss.default")
-def multi_margin_loss(
-    self: Array, target: Array, p: Any = 1, margin: Any = 1, weight: Any = None, reduction: int = 1
-) -> Any:
+def multi_margin_loss(self: Array, target: Array, p: Any, margin: Any, weight: Any, reduction: int) -> Any:
     x = np.atleast_2d(wide(self))
     classes = check_indices(target.reshape(-1), x.shape[1])
     rows = np.arange(len(x))
@@ -170,8 +172,8 @@ def multilabel_margin_loss_forward(self: Array, target: Array, reduction: int = 
 
 @kernel("aten._ctc_loss.Tensor")
 def ctc_loss(
-    log_probs: Array, targets: Array, input_lengths: Any, target_lengths: Any, blank: int = 0,
-    reduction: int | None = None, zero_infinity: bool = False,
+    log_probs: Array, targets: Array, input_lengths: Any, target_lengths: Any, blank: int, reduction: int | None =
+    None, zero_infinity: bool = False,
 ) -> Any:  # fmt: skip
     x = wide(log_probs).astype(np.float64)
     single = x.ndim == 2

@@ -104,8 +104,8 @@ kernels(
 
 @kernel("aten.instance_norm.default")
 def instance_norm(
-    input: Array, weight: Any, bias: Any, running_mean: Any, running_var: Any, use_input_stats: bool,
-    momentum: float, eps: float, cudnn_enabled: bool = False,
+    input: Array, weight: Any, bias: Any, running_mean: Any, running_var: Any, use_input_stats: bool, momentum:
+    float, eps: float,
 ) -> Any:  # fmt: skip
     # Each channel of each example is a channel of one batch.
     batch, channels = input.shape[:2]
@@ -131,9 +131,12 @@ def _over(x: Array, axes: tuple[int, ...], eps: float) -> tuple[Array, Array, Ar
 
 @kernel("aten.native_layer_norm.default", adapt=computed)
 def native_layer_norm(
-    input: Array, normalized_shape: Sequence[int], weight: Any = None, bias: Any = None, eps: float = 1e-05,
-    cudnn_enable: bool = True,
-) -> Any:  # fmt: skip
+    input: Array,
+    normalized_shape: Sequence[int],
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-05,
+) -> Any:
     axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
     result, mean, inverse = _over(input, axes, eps)
     return _scaled(result, weight, bias), mean, inverse
@@ -164,10 +167,10 @@ kernels(
     {
         "aten.layer_norm.default": first(native_layer_norm),
         "aten.rms_norm.default": first(fused_rms_norm),
-        "aten.group_norm.default": lambda input, num_groups, weight=None, bias=None, eps=1e-05, **options: _group_norm(
+        "aten.group_norm.default": lambda input, num_groups, weight, bias, eps: _group_norm(
             input, num_groups, weight, bias, eps
         )[0],
-        "aten.native_group_norm.default": lambda input, weight, bias, group, eps, **sizes: _group_norm(
+        "aten.native_group_norm.default": lambda input, weight, bias, group, eps: _group_norm(
             input, group, weight, bias, eps
         ),
     }
@@ -175,6 +178,6 @@ kernels(
 
 
 @kernel("aten._weight_norm.default aten._weight_norm_interface.default", adapt=computed)
-def weight_norm(v: Array, g: Array, dim: int = 0) -> Any:
+def weight_norm(v: Array, g: Array, dim: int) -> Any:
     norm = norm_except_dim(v, 2, dim)
     return v * (g / norm), norm

@@ -68,9 +68,7 @@ kernels({"aten.mm.default .dtype aten._int_mm.default": mm, "aten.bmm.default .d
 
 
 @kernel("aten._grouped_mm.default", adapt=computed)
-def grouped_mm(
-    self: Array, mat2: Array, offs: Array | None = None, bias: Array | None = None, out_dtype: Any = None
-) -> Any:
+def grouped_mm(self: Array, mat2: Array, offs: Array | None = None, bias: Array | None = None) -> Any:
     if bias is not None:
         raise OperatorError("expected products without a bias, got one")
     if offs is None:
@@ -99,7 +97,7 @@ def grouped_mm_fallback(input: Array, weight: Array, offs: Array) -> Any:
 
 
 @kernel("aten.linalg_vecdot.default", adapt=computed)
-def vecdot(x: Array, y: Array, dim: int = -1) -> Any:
+def vecdot(x: Array, y: Array, dim: int) -> Any:
     check_broadcast([x, y])
     return (np.conjugate(x) * y).sum(dim)
 
@@ -128,7 +126,7 @@ def linear(input: Array, weight: Array, bias: Array | None = None) -> Any:
 
 
 @kernel("aten.bilinear.default")
-def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None = None) -> Any:
+def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None) -> Any:
     left = np.tensordot(wide(input1), wide(weight), ([-1], [1]))
     reserve(left.shape, left.dtype)
     result = (left * wide(input2)[..., None, :]).sum(-1)
@@ -137,8 +135,8 @@ def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None = N
 
 @kernel("aten._trilinear.default", adapt=computed)
 def trilinear(
-    i1: Array, i2: Array, i3: Array, expand1: Sequence[int], expand2: Sequence[int], expand3: Sequence[int],
-    sumdim: Sequence[int], unroll_dim: int = 1,
+    i1: Array, i2: Array, i3: Array, expand1: Sequence[int], expand2: Sequence[int], expand3: Sequence[int], sumdim:
+    Sequence[int],
 ) -> Any:  # fmt: skip
     parts = [i1, i2, i3]
     for number, dims in enumerate((expand1, expand2, expand3)):
@@ -152,7 +150,7 @@ _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.,-> "
 
 
 @kernel("aten.einsum.default")
-def einsum(equation: str, tensors: Sequence[Array], path: Any = None) -> Any:
+def einsum(equation: str, tensors: Sequence[Array]) -> Any:
     if not set(equation) <= _LETTERS:
         raise OperatorError(f"expected an equation of letters, commas and an arrow, got {equation[:60]!a}")
     dtype = compute_type(joined_type(tensors))
@@ -209,14 +207,14 @@ def cross(self: Array, other: Array, dim: int | None = -1) -> Any:
 
 
 @kernel("aten.cdist.default aten._cdist_forward.default")
-def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: int | None = None) -> Any:
+def cdist(x1: Array, x2: Array, p: float = 2.0) -> Any:
     a, b = wide(x1), wide(x2)
     reserve((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-2], a.shape[-1]), a.dtype)
     return vector_norm(a[..., :, None, :] - b[..., None, :, :], p, -1)
 
 
 @kernel("aten.pdist.default aten._pdist_forward.default")
-def pdist(self: Array, p: float = 2) -> Any:
+def pdist(self: Array, p: float) -> Any:
     x = wide(self)
     reserve((x.shape[0], x.shape[0], x.shape[1]), x.dtype)
     first, second = np.triu_indices(x.shape[0], 1)
@@ -224,13 +222,13 @@ def pdist(self: Array, p: float = 2) -> Any:
 
 
 @kernel("aten.pairwise_distance.default", adapt=computed)
-def pairwise_distance(x1: Array, x2: Array, p: float = 2, eps: float = 1e-06, keepdim: bool = False) -> Any:
+def pairwise_distance(x1: Array, x2: Array, p: float, eps: float, keepdim: bool) -> Any:
     check_broadcast([x1, x2])
     return vector_norm(x1 - x2 + x1.dtype.type(eps), p, -1, keepdim)
 
 
 @kernel("aten.cosine_similarity.default", adapt=computed)
-def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-08) -> Any:
+def cosine_similarity(x1: Array, x2: Array, dim: int, eps: float) -> Any:
     check_broadcast([x1, x2])
     a, b = np.broadcast_arrays(x1, x2)
     axis = axis_of(dim, a.ndim)
@@ -239,7 +237,7 @@ def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-08) ->
 
 
 @kernel("aten.cov.default")
-def cov(self: Array, correction: int = 1, fweights: Array | None = None, aweights: Array | None = None) -> Any:
+def cov(self: Array, correction: int, fweights: Array | None, aweights: Array | None) -> Any:
     if self.ndim > 2 or kind(self.dtype) == 0:
         raise OperatorError(f"expected numbers of at most 2 dimensions, got {self.ndim}")
     x = np.atleast_2d(wide(self))
@@ -249,13 +247,13 @@ def cov(self: Array, correction: int = 1, fweights: Array | None = None, aweight
 
 kernels(
     {
-        "aten.addmm.default": lambda self, mat1, mat2, beta=1, alpha=1: _mixed(self, mm(mat1, mat2), beta, alpha),
-        "aten.addmv.default": lambda self, mat, vec, beta=1, alpha=1: _mixed(self, wide(mat) @ wide(vec), beta, alpha),
-        "aten.addr.default": lambda self, vec1, vec2, beta=1, alpha=1: _mixed(self, outer(vec1, vec2), beta, alpha),
-        "aten.baddbmm.default": lambda self, batch1, batch2, beta=1, alpha=1: _mixed(
+        "aten.addmm.default": lambda self, mat1, mat2, beta, alpha: _mixed(self, mm(mat1, mat2), beta, alpha),
+        "aten.addmv.default": lambda self, mat, vec, beta, alpha: _mixed(self, wide(mat) @ wide(vec), beta, alpha),
+        "aten.addr.default": lambda self, vec1, vec2, beta, alpha: _mixed(self, outer(vec1, vec2), beta, alpha),
+        "aten.baddbmm.default": lambda self, batch1, batch2, beta, alpha: _mixed(
             self, bmm(batch1, batch2), beta, alpha
         ),
-        "aten.addbmm.default": lambda self, batch1, batch2, beta=1, alpha=1: _mixed(
+        "aten.addbmm.default": lambda self, batch1, batch2, beta, alpha: _mixed(
             self, bmm(batch1, batch2).sum(0), beta, alpha
         ),
     }

@@ -38,23 +38,23 @@ kernels({"aten.rand_like.default": _UNIFORM, "aten.randn_like.default": _NORMAL}
 
 
 @kernel("aten.randint.default .low .generator .low_generator")
-def randint(high: int, size: Sequence[int], low: int = 0, dtype: Any = None, **options: Any) -> Any:
+def randint(high: int, size: Sequence[int], low: int = 0, dtype: Any = None) -> Any:
     return _drawn(size, dtype or INT64, lambda random, shape: random.integers(low, high, shape))
 
 
 @kernel("aten.randint_like.default .low_dtype")
-def randint_like(self: Array, high: int, low: int = 0, dtype: Any = None, **options: Any) -> Any:
+def randint_like(self: Array, high: int, low: int = 0, dtype: Any = None) -> Any:
     return randint(high, self.shape, low, dtype or self.dtype)
 
 
 @kernel("aten.randperm.default .generator")
-def randperm(n: int, dtype: Any = None, **options: Any) -> Any:
+def randperm(n: int) -> Any:
     reserve((n,), INT64)
     return running().random.permutation(n)
 
 
 @kernel("aten.bernoulli.default .p .Tensor")
-def bernoulli(self: Array, p: Any = None, generator: Any = None) -> Any:
+def bernoulli(self: Array, p: Any = None) -> Any:
     chance = wide(self if p is None else np.asarray(p))
     if not np.all((chance >= 0) & (chance <= 1)):
         raise OperatorError("expected probabilities from 0 to 1")
@@ -62,19 +62,19 @@ def bernoulli(self: Array, p: Any = None, generator: Any = None) -> Any:
 
 
 @kernel("aten.normal_functional.default")
-def normal_functional(self: Array, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
+def normal_functional(self: Array, mean: float, std: float) -> Any:
     return _drawn(self.shape, self.dtype, lambda r, s: r.normal(mean, std, s))
 
 
 @kernel("aten.normal.Tensor_Tensor .Tensor_float .float_Tensor")
-def normal(mean: Any, std: Any = 1.0, generator: Any = None) -> Any:
+def normal(mean: Any, std: Any = 1.0) -> Any:
     shape = np.broadcast_shapes(np.shape(mean), np.shape(std))
     reserve(shape, np.float64)
     return wide(np.asarray(mean)) + wide(np.asarray(std)) * running().random.standard_normal(shape)
 
 
 @kernel("aten.normal.float_float")
-def normal_of_size(mean: float, std: float, size: Sequence[int], dtype: Any = None, **options: Any) -> Any:
+def normal_of_size(mean: float, std: float, size: Sequence[int], dtype: Any = None) -> Any:
     return _drawn(size, dtype, lambda r, s: r.normal(mean, std, s))
 
 
@@ -104,13 +104,13 @@ for _name, (_draw, _defaults) in _DISTRIBUTIONS.items():
 
 
 @kernel("aten.random_.default .to .from")
-def random_(self: Array, to: int | None = None, from_: int = 0, generator: Any = None) -> Any:
+def random_(self: Array, to: int | None = None, from_: int = 0) -> Any:
     high = to if to is not None else (2 if self.dtype == BOOL else 2 ** min(24, self.dtype.itemsize * 8 - 1))
     return write(self, _drawn(self.shape, INT64, lambda r, s: r.integers(from_, high, s)))
 
 
 @kernel("aten.multinomial.default")
-def multinomial(self: Array, num_samples: int, replacement: bool = False, generator: Any = None) -> Any:
+def multinomial(self: Array, num_samples: int, replacement: bool) -> Any:
     rows = np.atleast_2d(wide(self)).astype(np.float64)
     totals = rows.sum(-1, keepdims=True)
     if not np.all(rows >= 0) or not np.all(totals > 0) or not num_samples > 0:
@@ -170,7 +170,7 @@ kernels(
         "aten.feature_alpha_dropout.default": lambda input, p, train: _alpha_dropout(
             input, p, train, _of_features(input.shape)
         ),
-        "aten.bernoulli_.float .Tensor": lambda self, p=0.5, generator=None: write(self, bernoulli(self, p)),
-        "aten.poisson.default": lambda self, generator=None: running().random.poisson(wide(self)),
+        "aten.bernoulli_.float .Tensor": lambda self, p=0.5: write(self, bernoulli(self, p)),
+        "aten.poisson.default": lambda self: running().random.poisson(wide(self)),
     }
 )

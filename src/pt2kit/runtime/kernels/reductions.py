@@ -118,7 +118,7 @@ kernels({"aten.amax.default aten.max.default": amax, "aten.amin.default aten.min
 
 
 @kernel("aten.aminmax.default")
-def aminmax(self: Array, dim: int | None = None, keepdim: bool = False) -> Any:
+def aminmax(self: Array, dim: int | None, keepdim: bool) -> Any:
     axes = None if dim is None else [dim]
     return amin(self, axes, keepdim), amax(self, axes, keepdim)
 
@@ -223,7 +223,7 @@ def vector_norm(
 
 
 @kernel("aten.dist.default", adapt=computed)
-def dist(self: Array, other: Array, p: Any = 2) -> Any:
+def dist(self: Array, other: Array, p: Any) -> Any:
     check_broadcast([self, other])
     return vector_norm(self - other, p)
 
@@ -254,7 +254,7 @@ def logsumexp(self: Array, dim: Any, keepdim: bool = False) -> Any:
 
 
 @kernel("aten.softmax.int aten._softmax.default aten.special_softmax.default")
-def softmax(self: Array, dim: int, half_to_float: bool = False, dtype: Any = None) -> Any:
+def softmax(self: Array, dim: int, dtype: Any = None) -> Any:
     x = cast(self, compute_type(dtype or self.dtype))
     axis = axis_of(dim, x.ndim)
     if not x.ndim or not x.size:
@@ -277,7 +277,7 @@ kernel("aten._safe_softmax.default")(safe_softmax)
 
 
 @kernel("aten.log_softmax.int aten._log_softmax.default aten.special_log_softmax.default")
-def log_softmax(self: Array, dim: int, half_to_float: bool = False, dtype: Any = None) -> Any:
+def log_softmax(self: Array, dim: int, dtype: Any = None) -> Any:
     x = cast(self, compute_type(dtype or self.dtype))
     axis = axis_of(dim, x.ndim)
     if not x.ndim or not x.size:
@@ -325,7 +325,7 @@ def _running(function: Any) -> Callable[..., Any]:
 
 
 @kernel("aten.diff.default")
-def diff(self: Array, n: int = 1, dim: int = -1, prepend: Array | None = None, append: Array | None = None) -> Any:
+def diff(self: Array, n: int, dim: int, prepend: Array | None, append: Array | None) -> Any:
     axis = axis_of(dim, self.ndim)
     if n == 0:
         return self.copy()

@@ -42,9 +42,7 @@ def index_put(self: Array, indices: Sequence[Array | None], values: Array, accum
 
 
 @kernel("aten._index_put_impl_.default")
-def index_put_impl_(
-    self: Array, indices: Sequence[Array | None], values: Array, accumulate: bool = False, unsafe: bool = False
-) -> Any:
+def index_put_impl_(self: Array, indices: Sequence[Array | None], values: Array, accumulate: bool) -> Any:
     return write(self, index_put(self, indices, values, accumulate))
 
 
@@ -178,7 +176,7 @@ kernels(
 
 
 @kernel("aten.put.default")
-def put(self: Array, index: Array, source: Array, accumulate: bool = False) -> Any:
+def put(self: Array, index: Array, source: Array, accumulate: bool) -> Any:
     flat, chosen = self.reshape(-1), check_indices(index.reshape(-1), self.size, negative=True)
     return (_added if accumulate else _replaced)(flat, chosen, source.reshape(-1)).reshape(self.shape)
 

@@ -25,14 +25,14 @@ def _order(self: Array, axis: int, descending: bool) -> Any:
 
 
 @kernel("aten.sort.default .stable")
-def sort(self: Array, dim: int = -1, descending: bool = False, stable: bool | None = None) -> Any:
+def sort(self: Array, dim: int = -1, descending: bool = False) -> Any:
     array, axis = np.atleast_1d(self), axis_of(dim, self.ndim)
     order = _order(array, axis, descending)
     return np.take_along_axis(array, order, axis).reshape(self.shape), order.reshape(self.shape)
 
 
 @kernel("aten.topk.default")
-def topk(self: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+def topk(self: Array, k: int, dim: int, largest: bool) -> Any:
     array, axis = np.atleast_1d(self), axis_of(dim, self.ndim)
     if not 0 <= k <= array.shape[axis]:
         raise OperatorError(f"expected k from 0 to {array.shape[axis]}, got {k}")
@@ -71,7 +71,7 @@ kernels({"aten.median.default": median, "aten.nanmedian.default": nanmedian}, _o
 
 
 @kernel("aten.kthvalue.default")
-def kthvalue(self: Array, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+def kthvalue(self: Array, k: int, dim: int, keepdim: bool) -> Any:
     return _at_rank(lambda size, nans: k - 1)(self, dim, keepdim)
 
 
@@ -115,15 +115,13 @@ def _unique(self: Array, axis: int | None) -> Any:
 
 
 @kernel("aten._unique2.default")
-def unique2(self: Array, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False) -> Any:
+def unique2(self: Array, return_inverse: bool, return_counts: bool) -> Any:
     values, inverse, counts = _unique(self, None)
     return _shown(values, inverse, counts, return_inverse, return_counts)
 
 
 @kernel("aten.unique_consecutive.default")
-def unique_consecutive(
-    self: Array, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
-) -> Any:
+def unique_consecutive(self: Array, return_inverse: bool, return_counts: bool, dim: int | None) -> Any:
     rows = self.reshape(-1) if dim is None else np.moveaxis(self, axis_of(dim, self.ndim), 0)
     changed = rows[1:] != rows[:-1]
     starts = np.concatenate([[True][: len(rows)], changed.reshape(len(changed), -1).any(1)]).astype(bool)
@@ -135,7 +133,7 @@ def unique_consecutive(
 
 
 @kernel("aten.bincount.default")
-def bincount(self: Array, weights: Array | None = None, minlength: int = 0) -> Any:
+def bincount(self: Array, weights: Array | None, minlength: int) -> Any:
     if self.size and int(self.min()) < 0:
         raise OperatorError("expected integers of at least 0, got a negative one")
     reserve((max(minlength, int(self.max()) + 1 if self.size else 0),), FLOAT64)
@@ -143,7 +141,7 @@ def bincount(self: Array, weights: Array | None = None, minlength: int = 0) -> A
 
 
 @kernel("aten.histc.default")
-def histc(self: Array, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
+def histc(self: Array, bins: int, min: Any, max: Any) -> Any:
     reserve((bins,), FLOAT64)
     x = wide(self).reshape(-1).astype(FLOAT64)
     low, high = float(min), float(max)
@@ -160,9 +158,7 @@ def histc(self: Array, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
 
 kernels(
     {
-        "aten.argsort.default .stable": lambda self, dim=-1, descending=False, stable=False: sort(
-            self, dim, descending
-        )[1],
+        "aten.argsort.default .stable": lambda self, dim, descending: sort(self, dim, descending)[1],
         "aten.msort.default": lambda self: sort(self, 0)[0],
         # torch returns all three, whatever is asked for
         "aten.unique_dim.default": lambda self, dim, **options: _unique(self, axis_of(dim, self.ndim)),

@@ -116,9 +116,7 @@ def check(cond: Any, message: Any = None, **options: Any) -> None:
 
 
 @kernel("aten._assert_tensor_metadata.default")
-def assert_tensor_metadata(
-    a: Array, size: Sequence[int] | None = None, stride: Any = None, dtype: Any = None, **options: Any
-) -> None:
+def assert_tensor_metadata(a: Array, size: Sequence[int] | None, stride: Any, dtype: Any = None) -> None:
     if dtype is not None and a.dtype != dtype:
         raise OperatorError(f"expected a tensor of {dtype}, got {a.dtype}")
     if size is not None and tuple(size) != a.shape:
@@ -126,7 +124,7 @@ def assert_tensor_metadata(
 
 
 @kernel("aten._print.default")
-def nothing(*args: Any, **named: Any) -> None:
+def nothing(*args: Any) -> None:
     return None
 
 
@@ -138,11 +136,11 @@ kernels(
         "aten.sym_stride.int aten.stride.int": lambda self, dim: self.strides[axis_of(dim, self.ndim)] // self.itemsize,
         "aten.sym_stride.default aten.stride.default": lambda self: [step // self.itemsize for step in self.strides],
         "aten.dim.default": lambda self: self.ndim,
-        "aten.sym_is_contiguous.default": lambda self, memory_format=None: bool(self.flags.c_contiguous),
+        "aten.sym_is_contiguous.default": lambda self: bool(self.flags.c_contiguous),
         "aten.Int.Tensor": lambda a: int(item(a)),
         "aten.Float.Tensor": lambda a: float(item(a)),
         "aten.Bool.Tensor": lambda a: bool(item(a)),
-        "aten._make_dep_token.default": lambda **options: np.zeros(0, np.float32),
+        "aten._make_dep_token.default": lambda: np.zeros(0, np.float32),
         "torch._functorch.predispatch.lazy_load_decompositions ._vmap_increment_nesting ._vmap_decrement_nesting": (
             lambda *args, **named: None
         ),

@@ -61,7 +61,7 @@ def view_dtype(self: Array, dtype: DType) -> Any:
 
 
 @kernel("aten.flatten.using_ints")
-def flatten(self: Array, start_dim: int = 0, end_dim: int = -1) -> Any:
+def flatten(self: Array, start_dim: int, end_dim: int) -> Any:
     start, end = axis_of(start_dim, self.ndim), axis_of(end_dim, self.ndim)
     if start > end:
         raise OperatorError(f"expected start_dim of at most end_dim, got {start_dim} and {end_dim}")
@@ -113,7 +113,7 @@ def movedim(self: Array, source: Any, destination: Any) -> Any:
 
 
 @kernel("aten.expand.default")
-def expand(self: Array, size: Sequence[int], implicit: bool = False) -> Any:
+def expand(self: Array, size: Sequence[int]) -> Any:
     missing = len(size) - self.ndim
     if missing < 0:
         raise OperatorError(f"expected at least {self.ndim} sizes, got {list(size)}")
@@ -214,7 +214,7 @@ def split_with_sizes(self: Array, split_sizes: Any = None, dim: int = 0, split_s
 
 
 @kernel("aten.chunk.default")
-def chunk(self: Array, chunks: int, dim: int = 0) -> Any:
+def chunk(self: Array, chunks: int, dim: int) -> Any:
     if chunks < 1:
         raise OperatorError(f"expected at least 1 chunk, got {chunks}")
     total = self.shape[axis_of(dim, self.ndim)]
@@ -238,7 +238,7 @@ def hsplit(self: Array, sections: int | None = None, indices: Any = None) -> Any
 
 
 @kernel("aten.unbind.int")
-def unbind(self: Array, dim: int = 0) -> Any:
+def unbind(self: Array, dim: int) -> Any:
     axis = axis_of(dim, self.ndim)
     return [select(self, axis, i) for i in range(self.shape[axis])]
 
@@ -374,6 +374,6 @@ kernels(
         "aten.broadcast_to.default": lambda self, size: expand(self, size),
         "aten.vsplit.int .array": lambda self, sections=None, indices=None: tensor_split(self, sections, 0, indices),
         "aten.dsplit.int .array": lambda self, sections=None, indices=None: tensor_split(self, sections, 2, indices),
-        "aten.linalg_diagonal.default": lambda A, offset=0, dim1=-2, dim2=-1: diagonal(A, offset, dim1, dim2),
+        "aten.linalg_diagonal.default": lambda A, offset, dim1, dim2: diagonal(A, offset, dim1, dim2),
     }
 )
