@@ -22,6 +22,7 @@ import numpy as np
 from pt2kit.errors import LimitError, OperatorError
 from pt2kit.operators import promotion
 from pt2kit.operators.facts import Symbolic, Tensor, Unknown
+from pt2kit.runtime.table import named
 from pt2kit.schema import ScalarType
 from pt2kit.tensors.dtypes import DTYPES, numpy_dtype
 
@@ -259,27 +260,30 @@ def converting(convert: Callable[[Array], Array]) -> Callable[[Callable[..., Any
         return convert(value) if isinstance(value, ARRAYS) else value
 
     def adapt(function: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*args: Any, **named: Any) -> Any:
-            return function(*map(converted, args), **{name: converted(value) for name, value in named.items()})
+        function = named(function)
+
+        def run(*args: Any, **options: Any) -> Any:
+            return function(*map(converted, args), **{name: converted(value) for name, value in options.items()})
 
         return functools.wraps(function)(run)
 
     return adapt
 
 
-def promoted(count: int = 2, *, floats: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return what makes kernels of functions whose first operands are converted as `operands` does."""
+def promoted(function: Callable[..., Any], count: int = 2, *, floats: bool = False) -> Callable[..., Any]:
+    """Return the kernel of a function whose first operands are converted as `operands` does."""
+    function = named(function)
+    names = [*inspect.signature(function).parameters][:count]
 
-    def adapt(function: Callable[..., Any]) -> Callable[..., Any]:
-        names = [*inspect.signature(function).parameters][:count]
+    def run(*args: Any, **options: Any) -> Any:
+        values = [*args[:count], *(options.pop(name) for name in names[len(args) :])]
+        return function(*operands(*values, floats=floats)[0], *args[count:], **options)
 
-        def run(*args: Any, **named: Any) -> Any:
-            values = [*args[:count], *(named.pop(name) for name in names[len(args) :])]
-            return function(*operands(*values, floats=floats)[0], *args[count:], **named)
+    return functools.wraps(function)(run)
 
-        return functools.wraps(function)(run)
 
-    return adapt
+promoted_floats = functools.partial(promoted, floats=True)
+"""Makes kernels as `promoted` does, of functions that compute integers as float32."""
 
 
 def check_broadcast(arrays: Sequence[Array]) -> None:

@@ -89,21 +89,18 @@ def kernel(*names: str, adapt: Callable[[Any], Any] | None = None) -> Callable[[
     """
 
     def register_function(function: K) -> K:
-        made: Any = _named(function)
-        made = adapt(made) if adapt else made
-        _TABLE.update(dict.fromkeys((one for text in names for one in _overloads(text)), made))
-        return made  # type: ignore[no-any-return]
+        made: K = adapt(function) if adapt else function
+        _add(names, made)
+        return made
 
     return register_function
 
 
-def kernels(rows: Mapping[str, Kernel], adapt: Callable[[Any], Any] | None = None) -> None:
-    """Register the kernels of a table: names as for `kernel` -> function."""
-    for names, function in rows.items():
-        kernel(names, adapt=adapt)(function)
+def _add(names: Iterable[str], function: Kernel) -> None:
+    _TABLE.update(dict.fromkeys((one for text in names for one in _overloads(text)), named(function)))
 
 
-def _named(function: Any) -> Any:
+def named(function: Any) -> Any:
     """Return a function whose parameters have names; those of NumPy's element-wise functions have none."""
     operands = getattr(function, "nin", None)
     if operands is None:
@@ -163,9 +160,11 @@ def supported() -> tuple[str, ...]:
 
 @functools.cache
 def load_families(families: Iterable[str] = FAMILIES) -> None:
-    """Import the kernels."""
+    """Import the kernels: functions that are registered, and the table `KERNELS` of each module."""
     for family in families:
-        import_module(f"pt2kit.runtime.kernels.{family}")
+        module = import_module(f"pt2kit.runtime.kernels.{family}")
+        for names, function in getattr(module, "KERNELS", {}).items():
+            _add([names], function)
 
 
 @functools.cache

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from pt2kit.errors import OperatorError
 from pt2kit.runtime.arrays import Array, axis_of, cast, computed, in_floats, running, wide
 from pt2kit.runtime.kernels.special import erf
-from pt2kit.runtime.table import kernel, kernels, write
+from pt2kit.runtime.table import kernel, write
 
 
 @kernel("aten.elu.default", adapt=computed)
@@ -129,29 +129,20 @@ def silu(self: Array) -> Any:
     return self / (1 + np.exp(-self))
 
 
-kernels(
-    {
-        "aten.relu6.default": lambda self: hardtanh(self, 0, 6),
-        "aten.celu.default": lambda self, alpha: elu(self, alpha, 1.0, 1.0 / alpha),
-        "aten.selu.default": lambda self: elu(self, 1.6732632423543772, 1.0507009873554805),
-    }
-)
-
-
-kernels(
-    {
-        "aten.mish.default": lambda self: self * np.tanh(np.logaddexp(self, 0)),
-        "aten.hardsigmoid.default": lambda self: np.clip(self + 3, 0, 6) / self.dtype.type(6),
-        "aten.hardswish.default": lambda self: self * np.clip(self + 3, 0, 6) / self.dtype.type(6),
-        "aten.hardshrink.default": lambda self, lambd: np.where(
-            (self >= -lambd) & (self <= lambd), self.dtype.type(0), self
-        ),
-    },
-    computed,
-)
-
-
 @kernel("aten.special_entr.default", adapt=in_floats)
 def entropy(self: Array) -> Any:
     of_positive = np.where(self > 0, -self * np.log(self), np.where(self == 0, 0, -np.inf))
     return np.where(np.isnan(self), self, of_positive)
+
+
+KERNELS: Final = {
+    "aten.relu6.default": lambda self: hardtanh(self, 0, 6),
+    "aten.celu.default": lambda self, alpha: elu(self, alpha, 1.0, 1.0 / alpha),
+    "aten.selu.default": lambda self: elu(self, 1.6732632423543772, 1.0507009873554805),
+    "aten.mish.default": computed(lambda self: self * np.tanh(np.logaddexp(self, 0))),
+    "aten.hardsigmoid.default": computed(lambda self: np.clip(self + 3, 0, 6) / self.dtype.type(6)),
+    "aten.hardswish.default": computed(lambda self: self * np.clip(self + 3, 0, 6) / self.dtype.type(6)),
+    "aten.hardshrink.default": (
+        computed(lambda self, lambd: np.where((self >= -lambd) & (self <= lambd), self.dtype.type(0), self))
+    ),
+}

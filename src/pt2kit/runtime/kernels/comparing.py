@@ -3,27 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from pt2kit.runtime.arrays import BOOL, Array, asarray, cast, computed, is_complex, kind, promoted, reserve, wide
-from pt2kit.runtime.table import kernel, kernels
-
-kernels(
-    {
-        "aten.eq.Tensor .Scalar": np.equal,
-        "aten.ne.Tensor .Scalar": np.not_equal,
-        "aten.lt.Tensor .Scalar": np.less,
-        "aten.le.Tensor .Scalar": np.less_equal,
-        "aten.gt.Tensor .Scalar": np.greater,
-        "aten.ge.Tensor .Scalar": np.greater_equal,
-        "aten.bitwise_and.Tensor .Scalar .Scalar_Tensor aten.__and__.Tensor .Scalar": np.bitwise_and,
-        "aten.bitwise_or.Tensor .Scalar .Scalar_Tensor aten.__or__.Tensor .Scalar": np.bitwise_or,
-        "aten.bitwise_xor.Tensor .Scalar .Scalar_Tensor aten.__xor__.Tensor .Scalar": np.bitwise_xor,
-    },
-    promoted(),
-)
+from pt2kit.runtime.table import kernel
 
 
 def _of_truth(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -34,17 +19,7 @@ def _of_truth(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-kernels(
-    {
-        "aten.logical_and.default": np.logical_and,
-        "aten.logical_or.default": np.logical_or,
-        "aten.logical_xor.default": np.logical_xor,
-    },
-    _of_truth,
-)
-
-
-@kernel("aten.bitwise_left_shift.Tensor .Tensor_Scalar .Scalar_Tensor aten.__lshift__.Tensor .Scalar", adapt=promoted())
+@kernel("aten.bitwise_left_shift.Tensor .Tensor_Scalar .Scalar_Tensor aten.__lshift__.Tensor .Scalar", adapt=promoted)
 def left_shift(self: Array, other: Array) -> Any:
     if kind(self.dtype) == 2:
         return self * np.exp2(other)
@@ -52,9 +27,7 @@ def left_shift(self: Array, other: Array) -> Any:
     return np.where(inside, np.left_shift(self, np.where(inside, other, 0).astype(self.dtype)), 0)
 
 
-@kernel(
-    "aten.bitwise_right_shift.Tensor .Tensor_Scalar .Scalar_Tensor aten.__rshift__.Tensor .Scalar", adapt=promoted()
-)
+@kernel("aten.bitwise_right_shift.Tensor .Tensor_Scalar .Scalar_Tensor aten.__rshift__.Tensor .Scalar", adapt=promoted)
 def right_shift(self: Array, other: Array) -> Any:
     if kind(self.dtype) == 2:
         return self / np.exp2(other)
@@ -102,10 +75,20 @@ def isin(
     return np.isin(wide(found), wide(tested), invert=invert)
 
 
-kernels(
-    {
-        "aten.bitwise_not.default": np.bitwise_not,
-        "aten.logical_not.default": lambda self: ~cast(self, BOOL),
-        "aten.isreal.default": lambda self: self.imag == 0 if is_complex(self) else np.ones(self.shape, BOOL),
-    }
-)
+KERNELS: Final = {
+    "aten.eq.Tensor .Scalar": promoted(np.equal),
+    "aten.ne.Tensor .Scalar": promoted(np.not_equal),
+    "aten.lt.Tensor .Scalar": promoted(np.less),
+    "aten.le.Tensor .Scalar": promoted(np.less_equal),
+    "aten.gt.Tensor .Scalar": promoted(np.greater),
+    "aten.ge.Tensor .Scalar": promoted(np.greater_equal),
+    "aten.bitwise_and.Tensor .Scalar .Scalar_Tensor aten.__and__.Tensor .Scalar": promoted(np.bitwise_and),
+    "aten.bitwise_or.Tensor .Scalar .Scalar_Tensor aten.__or__.Tensor .Scalar": promoted(np.bitwise_or),
+    "aten.bitwise_xor.Tensor .Scalar .Scalar_Tensor aten.__xor__.Tensor .Scalar": promoted(np.bitwise_xor),
+    "aten.logical_and.default": _of_truth(np.logical_and),
+    "aten.logical_or.default": _of_truth(np.logical_or),
+    "aten.logical_xor.default": _of_truth(np.logical_xor),
+    "aten.bitwise_not.default": np.bitwise_not,
+    "aten.logical_not.default": lambda self: ~cast(self, BOOL),
+    "aten.isreal.default": lambda self: self.imag == 0 if is_complex(self) else np.ones(self.shape, BOOL),
+}

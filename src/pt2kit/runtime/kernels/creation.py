@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from pt2kit.runtime.arrays import (
     reserve,
     wide,
 )
-from pt2kit.runtime.table import kernel, kernels, write
+from pt2kit.runtime.table import kernel, write
 from pt2kit.schema import MemoryFormat
 
 
@@ -68,25 +68,6 @@ def full_like(self: Array, fill_value: Any, dtype: Any = None) -> Any:
 @kernel("aten.new_full.default")
 def new_full(self: Array, size: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
     return filled(size, fill_value, dtype or self.dtype)
-
-
-kernels(
-    {
-        "aten.zeros.default aten.empty.memory_format aten.empty_permuted.default": partial(full, fill_value=0.0),
-        "aten.ones.default": partial(full, fill_value=1.0),
-        "aten.zeros_like.default aten.empty_like.default": partial(full_like, fill_value=0),
-        "aten.ones_like.default": partial(full_like, fill_value=1),
-        "aten.new_zeros.default aten.new_empty.default": partial(new_full, fill_value=0),
-        "aten.new_ones.default": partial(new_full, fill_value=1),
-        "aten.fill.Scalar .Tensor": lambda self, value: filled(self.shape, value, self.dtype),
-        "aten.zero.default": lambda self: filled(self.shape, 0, self.dtype),
-        "aten.fill_.Scalar .Tensor": lambda self, value: write(
-            self, np.broadcast_to(fill_value(value, self.dtype), self.shape)
-        ),
-        "aten.zero_.default": lambda self: write(self, np.zeros((), self.dtype)),
-        "aten.scalar_tensor.default": lambda s, dtype=None: fill_value(s, dtype or FLOAT32),
-    }
-)
 
 
 @kernel("aten.arange.default .start .start_step")
@@ -156,23 +137,6 @@ for _name, _function in _WINDOWS.items():
         kernel(f"aten.{_name}_window.{_overload}")(_window(_function))
 
 
-kernels(
-    {
-        "aten.new_empty_strided.default": (
-            lambda self, size, stride, dtype=None: empty_strided(size, stride, dtype or self.dtype)
-        ),
-        "aten.linspace.default .Tensor_Tensor .Tensor_Scalar .Scalar_Tensor": (
-            lambda start, end, steps, dtype=None: cast(_spaced(start, end, steps, dtype), dtype or FLOAT32)
-        ),
-        "aten.logspace.default .Tensor_Tensor .Tensor_Scalar .Scalar_Tensor": (
-            lambda start, end, steps, base, dtype=None: cast(
-                np.power(float(base), _spaced(start, end, steps, dtype)), dtype or FLOAT32
-            )
-        ),
-    }
-)
-
-
 # The same tensor, and copies in another type or order.
 
 
@@ -215,14 +179,30 @@ def copy(self: Array, src: Array) -> Any:
     return np.broadcast_to(cast(src, self.dtype), self.shape).copy()
 
 
-kernels(
-    {
-        "aten.clone.default aten.lift_fresh_copy.default": lambda self, memory_format=None: _ordered(
-            self, memory_format
-        ),
-        "aten._to_copy.default": partial(to, copy=True),
-        "aten.to.other": lambda self, other, copy, memory_format: to(self, other.dtype, copy, memory_format),
-        "aten.type_as.default": lambda self, other: cast(self, other.dtype),
-        "aten.copy_.default": lambda self, src: write(self, np.broadcast_to(src, self.shape)),
-    }
-)
+KERNELS: Final = {
+    "aten.zeros.default aten.empty.memory_format aten.empty_permuted.default": partial(full, fill_value=0.0),
+    "aten.ones.default": partial(full, fill_value=1.0),
+    "aten.zeros_like.default aten.empty_like.default": partial(full_like, fill_value=0),
+    "aten.ones_like.default": partial(full_like, fill_value=1),
+    "aten.new_zeros.default aten.new_empty.default": partial(new_full, fill_value=0),
+    "aten.new_ones.default": partial(new_full, fill_value=1),
+    "aten.fill.Scalar .Tensor": lambda self, value: filled(self.shape, value, self.dtype),
+    "aten.zero.default": lambda self: filled(self.shape, 0, self.dtype),
+    "aten.fill_.Scalar .Tensor": (
+        lambda self, value: write(self, np.broadcast_to(fill_value(value, self.dtype), self.shape))
+    ),
+    "aten.zero_.default": lambda self: write(self, np.zeros((), self.dtype)),
+    "aten.scalar_tensor.default": lambda s, dtype=None: fill_value(s, dtype or FLOAT32),
+    "aten.new_empty_strided.default": lambda self, size, stride, dtype=None: empty_strided(
+        size, stride, dtype or self.dtype
+    ),
+    "aten.linspace.default .Tensor_Tensor .Tensor_Scalar .Scalar_Tensor": _spaced,
+    "aten.logspace.default .Tensor_Tensor .Tensor_Scalar .Scalar_Tensor": lambda start, end, steps, base, dtype=None: (
+        np.power(float(base), _spaced(start, end, steps, dtype))
+    ),
+    "aten.clone.default aten.lift_fresh_copy.default": (lambda self, memory_format=None: _ordered(self, memory_format)),
+    "aten._to_copy.default": partial(to, copy=True),
+    "aten.to.other": lambda self, other, copy, memory_format: to(self, other.dtype, copy, memory_format),
+    "aten.type_as.default": lambda self, other: cast(self, other.dtype),
+    "aten.copy_.default": lambda self, src: write(self, np.broadcast_to(src, self.shape)),
+}

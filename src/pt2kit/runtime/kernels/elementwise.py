@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
@@ -23,13 +23,14 @@ from pt2kit.runtime.arrays import (
     kind,
     operands,
     promoted,
+    promoted_floats,
     real_type,
     require,
     reserve,
     result_type,
     wide,
 )
-from pt2kit.runtime.table import kernel, kernels
+from pt2kit.runtime.table import kernel
 
 _FLOATING: dict[str, Callable[..., Any]] = {
     "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
@@ -43,20 +44,19 @@ _FLOATING: dict[str, Callable[..., Any]] = {
 
 for _name, _function in _FLOATING.items():
     kernel(f"aten.{_name}.default prims.{_name}.default", adapt=in_floats)(_function)
-kernels({"aten.deg2rad.default": np.deg2rad, "aten.rad2deg.default": np.rad2deg}, in_floats)
 
 
 # Arithmetic.
 
 
-@kernel("aten.add.Tensor .Scalar", adapt=promoted())
+@kernel("aten.add.Tensor .Scalar", adapt=promoted)
 def add(self: Array, other: Array, alpha: Any) -> Any:
     if self.dtype == BOOL:
         return self | other if alpha else self | np.zeros_like(other)
     return self + other if alpha == 1 else self + other * cast(alpha, self.dtype)
 
 
-@kernel("aten.div.Tensor .Scalar", adapt=promoted(floats=True))
+@kernel("aten.div.Tensor .Scalar", adapt=promoted_floats)
 def div(self: Array, other: Array) -> Any:
     return self / other
 
@@ -87,22 +87,13 @@ def _divided(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-@kernel("aten.floor_divide.default .Scalar", adapt=promoted())
+@kernel("aten.floor_divide.default .Scalar", adapt=promoted)
 @_divided
 def floor_divide(self: Array, other: Array) -> Any:
     if kind(self.dtype) <= 1:
         return self // other
     # numpy's `floor_divide` by zero returns nan, torch's the result of division
     return np.where(other == 0, self / other, self // other)
-
-
-kernels(
-    {
-        "aten.remainder.Tensor .Scalar .Scalar_Tensor": _divided(np.remainder),
-        "aten.fmod.Tensor .Scalar": _divided(np.fmod),
-    },
-    promoted(),
-)
 
 
 @kernel("aten.pow.Tensor_Tensor .Tensor_Scalar .Scalar")
@@ -205,70 +196,23 @@ def _joined(real: Array, imag: Array) -> Any:
     return np.stack((real, imag), -1).view(complex_type(real.dtype))[..., 0]
 
 
-kernels(
-    {
-        "aten.complex.default": _joined,
-        "aten.polar.default": lambda abs, angle: _joined(abs * np.cos(angle), abs * np.sin(angle)),
-    },
-    promoted(),
-)
-
-
 # Functions of two numbers.
 
-kernels(
-    {
-        "aten.maximum.default aten.max.other": np.maximum,
-        "aten.minimum.default aten.min.other": np.minimum,
-        "aten.fmax.default": np.fmax,
-        "aten.fmin.default": np.fmin,
-        "aten.hypot.default": np.hypot,
-        "aten.gcd.default": np.gcd,
-        "aten.lcm.default": np.lcm,
-        "aten.sub.Tensor .Scalar": lambda self, other, alpha: (
-            self - other if alpha == 1 else self - other * cast(alpha, self.dtype)
-        ),
-        "aten.rsub.Tensor .Scalar": lambda self, other, alpha: other - self * cast(alpha, self.dtype),
-        "aten.mul.Tensor .Scalar": lambda self, other: self * other,
-        "aten.heaviside.default": lambda self, values: np.where(self == 0, values, (self > 0).astype(self.dtype)),
-    },
-    promoted(),
-)
-kernels(
-    {
-        "aten.atan2.default": np.arctan2,
-        "aten.copysign.Tensor .Scalar": np.copysign,
-        "aten.logaddexp2.default": np.logaddexp2,
-        "aten.ldexp.Tensor": lambda self, other: self * np.exp2(other),
-        "aten.xlogy.Tensor .Scalar_Self .Scalar_Other aten.special_xlogy.default .self_scalar .other_scalar": (
-            lambda self, other: np.where(np.isnan(other), np.nan, np.where(self == 0, 0, self * np.log(other)))
-        ),
-        "aten.special_xlog1py.default .self_scalar .other_scalar": (
-            lambda self, other: np.where(np.isnan(other), np.nan, np.where(self == 0, 0, self * np.log1p(other)))
-        ),
-    },
-    promoted(floats=True),
-)
-kernels(
-    {
-        "aten.addcmul.default": lambda self, tensor1, tensor2, value: (
-            self + cast(value, self.dtype) * tensor1 * tensor2
-        ),
-        "aten.addcdiv.default": lambda self, tensor1, tensor2, value: (
-            self + cast(value, self.dtype) * (tensor1 / tensor2)
-        ),
-    },
-    promoted(3),
-)
 
-
-@kernel("aten.logaddexp.default", adapt=promoted(floats=True))
+@kernel("aten.logaddexp.default", adapt=promoted_floats)
 def logaddexp(self: Array, other: Array) -> Any:
     if not is_complex(self):
         return np.logaddexp(self, other)
     high, low = np.where(self.real >= other.real, self, other), np.where(self.real >= other.real, other, self)
     same = (high == low) & np.isinf(high.real)
     return np.where(same, high, high + np.log1p(np.exp(low - high)))
+
+
+def _times_log(log: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the kernel of a product with a logarithm, which is 0 for a factor of 0."""
+    return promoted_floats(
+        lambda self, other: np.where(np.isnan(other), np.nan, np.where(self == 0, 0, self * log(other)))
+    )
 
 
 # Clamping and choosing.
@@ -306,23 +250,46 @@ def assert_(self: Any, assert_msg: str = "", dep_token: Any = None) -> Any:
     return dep_token
 
 
-kernels(
-    {
-        "aten.square.default": lambda self: pow_(self, 2),
-        "aten.resolve_conj.default aten.resolve_neg.default": lambda self: self,
-        "aten.nextafter.default": lambda self, other: np.nextafter(self, other),
-        "aten.clamp_min.default .Tensor": lambda self, min: clamp(self, min),
-        "aten.clamp_max.default .Tensor": lambda self, max: clamp(self, None, max),
-    }
-)
-
-
-kernels(
-    {
-        "aten.abs.default": np.abs,
-        "aten.neg.default": np.negative,
-        "aten.signbit.default": lambda self: np.signbit(self) if kind(self.dtype) == 2 else self < 0,
-        "aten.frac.default": lambda self: self - np.trunc(self),
-    },
-    computed,
-)
+KERNELS: Final = {
+    "aten.deg2rad.default": in_floats(np.deg2rad),
+    "aten.rad2deg.default": in_floats(np.rad2deg),
+    "aten.remainder.Tensor .Scalar .Scalar_Tensor": promoted(_divided(np.remainder)),
+    "aten.fmod.Tensor .Scalar": promoted(_divided(np.fmod)),
+    "aten.complex.default": promoted(_joined),
+    "aten.polar.default": promoted(lambda abs, angle: _joined(abs * np.cos(angle), abs * np.sin(angle))),
+    "aten.maximum.default aten.max.other": promoted(np.maximum),
+    "aten.minimum.default aten.min.other": promoted(np.minimum),
+    "aten.fmax.default": promoted(np.fmax),
+    "aten.fmin.default": promoted(np.fmin),
+    "aten.hypot.default": promoted(np.hypot),
+    "aten.gcd.default": promoted(np.gcd),
+    "aten.lcm.default": promoted(np.lcm),
+    "aten.sub.Tensor .Scalar": (
+        promoted(lambda self, other, alpha: self - other if alpha == 1 else self - other * cast(alpha, self.dtype))
+    ),
+    "aten.rsub.Tensor .Scalar": promoted(lambda self, other, alpha: other - self * cast(alpha, self.dtype)),
+    "aten.mul.Tensor .Scalar": promoted(lambda self, other: self * other),
+    "aten.heaviside.default": promoted(lambda self, values: np.where(self == 0, values, (self > 0).astype(self.dtype))),
+    "aten.atan2.default": promoted_floats(np.arctan2),
+    "aten.copysign.Tensor .Scalar": promoted_floats(np.copysign),
+    "aten.logaddexp2.default": promoted_floats(np.logaddexp2),
+    "aten.ldexp.Tensor": promoted_floats(lambda self, other: self * np.exp2(other)),
+    "aten.xlogy.Tensor .Scalar_Self .Scalar_Other": _times_log(np.log),
+    "aten.special_xlogy.default .self_scalar .other_scalar": _times_log(np.log),
+    "aten.special_xlog1py.default .self_scalar .other_scalar": _times_log(np.log1p),
+    "aten.addcmul.default": promoted(
+        lambda self, tensor1, tensor2, value: self + cast(value, self.dtype) * tensor1 * tensor2, 3
+    ),
+    "aten.addcdiv.default": promoted(
+        lambda self, tensor1, tensor2, value: self + cast(value, self.dtype) * (tensor1 / tensor2), 3
+    ),
+    "aten.square.default": lambda self: pow_(self, 2),
+    "aten.resolve_conj.default aten.resolve_neg.default": lambda self: self,
+    "aten.nextafter.default": lambda self, other: np.nextafter(self, other),
+    "aten.clamp_min.default .Tensor": lambda self, min: clamp(self, min),
+    "aten.clamp_max.default .Tensor": lambda self, max: clamp(self, None, max),
+    "aten.abs.default": computed(np.abs),
+    "aten.neg.default": computed(np.negative),
+    "aten.signbit.default": computed(lambda self: np.signbit(self) if kind(self.dtype) == 2 else self < 0),
+    "aten.frac.default": computed(lambda self: self - np.trunc(self)),
+}

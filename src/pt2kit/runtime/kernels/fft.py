@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from pt2kit.errors import OperatorError
 from pt2kit.runtime.arrays import Array, axes_of, axis_of, complex_type, floating, in_floats, reserve
 from pt2kit.runtime.kernels.joining import pad_
-from pt2kit.runtime.table import kernel, kernels
+from pt2kit.runtime.table import kernel
 
 _NORMS: dict[Any, Any] = {None: None, "backward": "backward", "forward": "forward", "ortho": "ortho"}
 
@@ -59,8 +59,6 @@ for _name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
 for _name in ("fft", "ifft", "rfft", "irfft"):
     kernel(f"aten.fft_{_name}n.default")(_many(getattr(np.fft, f"{_name}n")))
     kernel(f"aten.fft_{_name}2.default")(_many(getattr(np.fft, f"{_name}n"), (-2, -1)))
-kernels({"aten.fft_fftshift.default": np.fft.fftshift, "aten.fft_ifftshift.default": np.fft.ifftshift}, _shifted)
-kernels({"aten.fft_fftfreq.default": np.fft.fftfreq, "aten.fft_rfftfreq.default": np.fft.rfftfreq}, _frequencies)
 # The three that all transforms become; a normalization of 0 is none, 1 the square root of the size, 2 the size.
 
 
@@ -161,3 +159,11 @@ def istft(
     if length is not None and result.shape[1] < length:
         result = np.pad(result, ((0, 0), (0, length - result.shape[1])))
     return result if self.ndim == 3 else result[0]
+
+
+KERNELS: Final = {
+    "aten.fft_fftshift.default": _shifted(np.fft.fftshift),
+    "aten.fft_ifftshift.default": _shifted(np.fft.ifftshift),
+    "aten.fft_fftfreq.default": _frequencies(np.fft.fftfreq),
+    "aten.fft_rfftfreq.default": _frequencies(np.fft.rfftfreq),
+}

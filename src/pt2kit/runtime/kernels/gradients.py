@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from pt2kit.runtime.arrays import Array, axis_of, check_indices, computed, last,
 from pt2kit.runtime.kernels.convolutions import offsets, pad_around, spread, spread_back
 from pt2kit.runtime.kernels.pooling import parts
 from pt2kit.runtime.kernels.scattering import scatter_add
-from pt2kit.runtime.table import kernel, kernels
+from pt2kit.runtime.table import kernel
 
 
 @kernel("aten._softmax_backward_data.default", adapt=computed)
@@ -132,8 +132,6 @@ def embedding_dense_backward(
     return result
 
 
-kernels(
-    {
-        "aten.native_dropout_backward.default": lambda grad_output, mask, scale: wide(grad_output) * mask * scale,
-    }
-)
+KERNELS: Final = {
+    "aten.native_dropout_backward.default": lambda grad_output, mask, scale: wide(grad_output) * mask * scale,
+}

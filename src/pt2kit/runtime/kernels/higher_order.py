@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from pt2kit.errors import OperatorError, UnsupportedError
 from pt2kit.runtime.arrays import ARRAYS, Array, ForeignArray, asarray, axis_of, is_known, reserve, running
 from pt2kit.runtime.kernels.views import as_strided, slice_
-from pt2kit.runtime.table import kernel, kernels, mutated_by
+from pt2kit.runtime.table import kernel, mutated_by
 
 Subgraph = Callable[..., list[Any]]
 
@@ -192,11 +192,9 @@ def _view_of(bases: Sequence[Any], index: int, name: str, options: dict[str, Any
     return as_strided(base, size, stride, options.get(f"{prefix}storage_offset"))
 
 
-kernels(
-    {
-        "higher_order.invoke_subgraph": lambda subgraph, identifier, *operands: subgraph(*operands),
-        "higher_order.wrap_with_set_grad_enabled": lambda enable_grad, wrapped_func, *args: wrapped_func(*args),
-        "higher_order.strict_mode .run_const_graph": lambda wrapped_func, operands=(), *more: wrapped_func(*operands),
-        "higher_order.hints_wrapper": lambda body_func, args=(), kwargs=None, hints=None: body_func(*args),
-    }
-)
+KERNELS: Final[dict[str, Callable[..., Any]]] = {
+    "higher_order.invoke_subgraph": lambda subgraph, identifier, *operands: subgraph(*operands),
+    "higher_order.wrap_with_set_grad_enabled": lambda enable_grad, wrapped_func, *args: wrapped_func(*args),
+    "higher_order.strict_mode .run_const_graph": lambda wrapped_func, operands=(), *more: wrapped_func(*operands),
+    "higher_order.hints_wrapper": lambda body_func, args=(), kwargs=None, hints=None: body_func(*args),
+}

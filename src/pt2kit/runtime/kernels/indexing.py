@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from pt2kit.errors import OperatorError
 from pt2kit.runtime.arrays import ARRAYS, BOOL, INT64, Array, asarray, axis_of, cast, check_indices, reserve, wide
-from pt2kit.runtime.table import kernel, kernels
+from pt2kit.runtime.table import kernel
 
 
 def index_arrays(self: Array, indices: Sequence[Array | None]) -> tuple[Any, ...]:
@@ -223,9 +223,8 @@ def _triangle(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-kernels({"aten.tril_indices.default": np.tril_indices, "aten.triu_indices.default": np.triu_indices}, _triangle)
-kernels(
-    {
-        "aten.take.default": lambda self, index: self.reshape(-1)[check_indices(index, self.size, negative=True)],
-    }
-)
+KERNELS: Final = {
+    "aten.tril_indices.default": _triangle(np.tril_indices),
+    "aten.triu_indices.default": _triangle(np.triu_indices),
+    "aten.take.default": lambda self, index: self.reshape(-1)[check_indices(index, self.size, negative=True)],
+}

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from pt2kit.runtime.arrays import (
     wide,
 )
 from pt2kit.runtime.kernels.views import diagonal
-from pt2kit.runtime.table import kernel, kernels
+from pt2kit.runtime.table import kernel
 
 
 @kernel("aten.cat.default")
@@ -214,15 +214,6 @@ def _pad_by(self: Array, padding: Sequence[int], count: int, mode: str) -> Any:
     return result
 
 
-for _count in (1, 2, 3):
-    kernels(
-        {
-            f"aten.reflection_pad{_count}d.default": partial(_pad_by, count=_count, mode="reflect"),
-            f"aten.replication_pad{_count}d.default": partial(_pad_by, count=_count, mode="replicate"),
-        }
-    )
-
-
 @kernel("aten.pad.default")
 def pad_(self: Array, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Any:
     if mode == "constant":
@@ -283,18 +274,18 @@ def vander(x: Array, N: int | None, increasing: bool | None = None) -> Any:
     return result if increasing is None or increasing else result[..., ::-1]
 
 
-kernels(
-    {
-        "aten.vstack.default": lambda tensors: cat([np.atleast_2d(one) for one in tensors], 0),
-        "aten.dstack.default": lambda tensors: cat([np.atleast_3d(one) for one in tensors], 2),
-        "aten.tile.default": lambda self, dims: repeat(self, [1] * (self.ndim - len(dims)) + list(dims)),
-        "aten.fliplr.default": lambda self: np.fliplr(self).copy(),
-        "aten.flipud.default": lambda self: np.flipud(self).copy(),
-        "aten.rot90.default": lambda self, k, dims: np.rot90(self, k, tuple(dims)).copy(),
-        "aten._pad_circular.default": lambda self, pad: _pad_by(self, pad, len(pad) // 2, "circular"),
-        "aten.tril.default": lambda self, diagonal: _triangle(self, diagonal, lower=True),
-        "aten.triu.default": lambda self, diagonal: _triangle(self, diagonal, lower=False),
-        "aten.diagflat.default": lambda self, offset: diag_embed(self.reshape(-1), offset),
-        "aten.trace.default": lambda self: np.trace(wide(self)),
-    }
-)
+KERNELS: Final = {
+    **{f"aten.reflection_pad{n}d.default": partial(_pad_by, count=n, mode="reflect") for n in (1, 2, 3)},
+    **{f"aten.replication_pad{n}d.default": partial(_pad_by, count=n, mode="replicate") for n in (1, 2, 3)},
+    "aten.vstack.default": lambda tensors: cat([np.atleast_2d(one) for one in tensors], 0),
+    "aten.dstack.default": lambda tensors: cat([np.atleast_3d(one) for one in tensors], 2),
+    "aten.tile.default": lambda self, dims: repeat(self, [1] * (self.ndim - len(dims)) + list(dims)),
+    "aten.fliplr.default": lambda self: np.fliplr(self).copy(),
+    "aten.flipud.default": lambda self: np.flipud(self).copy(),
+    "aten.rot90.default": lambda self, k, dims: np.rot90(self, k, tuple(dims)).copy(),
+    "aten._pad_circular.default": lambda self, pad: _pad_by(self, pad, len(pad) // 2, "circular"),
+    "aten.tril.default": lambda self, diagonal: _triangle(self, diagonal, lower=True),
+    "aten.triu.default": lambda self, diagonal: _triangle(self, diagonal, lower=False),
+    "aten.diagflat.default": lambda self, offset: diag_embed(self.reshape(-1), offset),
+    "aten.trace.default": lambda self: np.trace(wide(self)),
+}

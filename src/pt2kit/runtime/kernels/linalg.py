@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from pt2kit.errors import OperatorError
 from pt2kit.runtime.arrays import ARRAYS, Array, computed, is_complex, reserve, wide
 from pt2kit.runtime.kernels.reductions import vector_norm
-from pt2kit.runtime.table import kernel, kernels
+from pt2kit.runtime.table import kernel
 
 INFO = np.dtype("int32")
 
@@ -132,28 +132,9 @@ def cholesky(self: Array, upper: bool = False) -> Any:
     return _adjoint(cholesky(_adjoint(matrix))) if upper else np.linalg.cholesky(np.tril(matrix))
 
 
-kernels(
-    {
-        "aten.linalg_inv_ex.default": inv,
-        "aten.linalg_solve_ex.default": solve,
-        "aten.linalg_cholesky_ex.default": cholesky,
-    },
-    _with_info,
-)
-
-
 def _of_factor(factor: Array, upper: bool) -> Array:
     """Return the matrices that have a Cholesky factor."""
     return _adjoint(factor) @ factor if upper else factor @ _adjoint(factor)
-
-
-kernels(
-    {
-        "aten.cholesky_solve.default": lambda self, input2, upper: np.linalg.solve(_of_factor(input2, upper), self),
-        "aten.cholesky_inverse.default": lambda self, upper: np.linalg.inv(_of_factor(self, upper)),
-    },
-    computed,
-)
 
 
 @kernel("aten.linalg_qr.default")
@@ -359,21 +340,21 @@ def check_errors_(info: Array, api_name: str, is_matrix: bool) -> None:
         raise OperatorError(f"{api_name[:80]!a}: expected a decomposition that succeeds, got a failure")
 
 
-kernels(
-    {
-        "aten.linalg_det.default": lambda A=None, self=None: np.linalg.det(square(self if A is None else A)),
-        "aten.qr.default": lambda self, some: qr(self, "reduced" if some else "complete"),
-        "aten.linalg_eig.default": lambda self: tuple(np.linalg.eig(square(self))),
-        "aten.linalg_eigvals.default": lambda self: np.linalg.eigvals(square(self)),
-        "aten.linalg_matrix_power.default": lambda self, n: np.linalg.matrix_power(square(self), n),
-        "aten.lu_solve.default": lambda self, LU_data, LU_pivots: lu_solve(LU_data, LU_pivots, self),
-    }
-)
-kernels(
-    {
-        "aten.linalg_cond.default .p_str": lambda self, p=None: np.linalg.cond(self, p),
-        "aten.linalg_tensorinv.default": lambda self, ind: np.linalg.tensorinv(self, ind),
-        "aten.linalg_tensorsolve.default": lambda self, other, dims: np.linalg.tensorsolve(self, other, dims),
-    },
-    computed,
-)
+KERNELS: Final = {
+    "aten.linalg_inv_ex.default": _with_info(inv),
+    "aten.linalg_solve_ex.default": _with_info(solve),
+    "aten.linalg_cholesky_ex.default": _with_info(cholesky),
+    "aten.cholesky_solve.default": computed(
+        lambda self, input2, upper: np.linalg.solve(_of_factor(input2, upper), self)
+    ),
+    "aten.cholesky_inverse.default": computed(lambda self, upper: np.linalg.inv(_of_factor(self, upper))),
+    "aten.linalg_det.default": lambda A=None, self=None: np.linalg.det(square(self if A is None else A)),
+    "aten.qr.default": lambda self, some: qr(self, "reduced" if some else "complete"),
+    "aten.linalg_eig.default": lambda self: tuple(np.linalg.eig(square(self))),
+    "aten.linalg_eigvals.default": lambda self: np.linalg.eigvals(square(self)),
+    "aten.linalg_matrix_power.default": lambda self, n: np.linalg.matrix_power(square(self), n),
+    "aten.lu_solve.default": lambda self, LU_data, LU_pivots: lu_solve(LU_data, LU_pivots, self),
+    "aten.linalg_cond.default .p_str": computed(lambda self, p=None: np.linalg.cond(self, p)),
+    "aten.linalg_tensorinv.default": computed(lambda self, ind: np.linalg.tensorinv(self, ind)),
+    "aten.linalg_tensorsolve.default": computed(lambda self, other, dims: np.linalg.tensorsolve(self, other, dims)),
+}

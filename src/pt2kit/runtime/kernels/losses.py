@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from pt2kit.errors import OperatorError
 from pt2kit.runtime.arrays import INT64, Array, check_indices, kind, operands, reserve, wide
 from pt2kit.runtime.kernels.activations import log_sigmoid
 from pt2kit.runtime.kernels.reductions import log_softmax
-from pt2kit.runtime.table import kernel, kernels
+from pt2kit.runtime.table import kernel
 
 
 def reduced(loss: Any, reduction: int) -> Any:
@@ -53,19 +53,6 @@ def _divergence(a: Array, b: Array, log_target: bool = False) -> Any:
     return np.where(b == 0, 0, b * np.log(np.where(b == 0, 1, b))) - b * a
 
 
-kernels(
-    {
-        "aten.mse_loss.default": lambda a, b: (a - b) * (a - b),
-        "aten.l1_loss.default": lambda a, b: np.abs(a - b),
-        "aten.soft_margin_loss.default": lambda a, b: np.log1p(np.exp(-b * a)),
-        "aten.smooth_l1_loss.default": _smooth_l1,
-        "aten.huber_loss.default": _huber,
-        "aten.kl_div.default": _divergence,
-    },
-    _loss,
-)
-
-
 def _weighted(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a kernel of a function of predictions and targets, whose losses have weights."""
 
@@ -80,17 +67,6 @@ def _weighted(function: Callable[..., Any]) -> Callable[..., Any]:
 def _with_logits(a: Array, b: Array, pos_weight: Any = None) -> Any:
     factor = 1 if pos_weight is None else (wide(pos_weight) - 1) * b + 1
     return (1 - b) * a - factor * log_sigmoid(a)
-
-
-kernels(
-    {
-        "aten.binary_cross_entropy.default": lambda a, b: (
-            (b - 1) * np.maximum(np.log1p(-a), -100) - b * np.maximum(np.log(a), -100)
-        ),
-        "aten.binary_cross_entropy_with_logits.default": _with_logits,
-    },
-    _weighted,
-)
 
 
 # Classes.
@@ -210,3 +186,17 @@ def ctc_loss(
     if reduction == 1:
         return (losses / np.maximum(counts, 1)).mean()
     return losses.sum() if reduction == 2 else losses.reshape(()) if single else losses
+
+
+KERNELS: Final = {
+    "aten.mse_loss.default": _loss(lambda a, b: (a - b) * (a - b)),
+    "aten.l1_loss.default": _loss(lambda a, b: np.abs(a - b)),
+    "aten.soft_margin_loss.default": _loss(lambda a, b: np.log1p(np.exp(-b * a))),
+    "aten.smooth_l1_loss.default": _loss(_smooth_l1),
+    "aten.huber_loss.default": _loss(_huber),
+    "aten.kl_div.default": _loss(_divergence),
+    "aten.binary_cross_entropy.default": (
+        _weighted(lambda a, b: (b - 1) * np.maximum(np.log1p(-a), -100) - b * np.maximum(np.log(a), -100))
+    ),
+    "aten.binary_cross_entropy_with_logits.default": _weighted(_with_logits),
+}

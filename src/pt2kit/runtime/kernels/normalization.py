@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from pt2kit.errors import OperatorError
 from pt2kit.runtime.arrays import Array, computed, wide
 from pt2kit.runtime.kernels.reductions import norm_except_dim
-from pt2kit.runtime.table import first, kernel, kernels, write
+from pt2kit.runtime.table import first, kernel, write
 
 
 def _channels(values: Any, x: Array) -> Any:
@@ -91,17 +91,6 @@ def batch_norm(input: Array, weight: Any, bias: Any, running_mean: Any, training
     )
 
 
-kernels(
-    {
-        "aten.native_batch_norm.default aten._native_batch_norm_legit.default": _variant(_used),
-        "aten._native_batch_norm_legit.no_stats": _variant(_used, True),
-        "aten._native_batch_norm_legit_no_training.default": _variant(_used, False),
-        "aten._native_batch_norm_legit_functional.default": _variant(_functional, writes=False),
-        "aten._batch_norm_with_update.default": _variant(lambda found, *_: (*found[:3], np.zeros(0, np.uint8)), True),
-    }
-)
-
-
 @kernel("aten.instance_norm.default")
 def instance_norm(
     input: Array, weight: Any, bias: Any, running_mean: Any, running_var: Any, use_input_stats: bool, momentum:
@@ -163,21 +152,24 @@ def _group_norm(input: Array, groups: int, weight: Any, bias: Any, eps: float) -
     return _by_channel(result.reshape(x.shape), weight, bias), mean[..., 0], inverse[..., 0]
 
 
-kernels(
-    {
-        "aten.layer_norm.default": first(native_layer_norm),
-        "aten.rms_norm.default": first(fused_rms_norm),
-        "aten.group_norm.default": lambda input, num_groups, weight, bias, eps: _group_norm(
-            input, num_groups, weight, bias, eps
-        )[0],
-        "aten.native_group_norm.default": lambda input, weight, bias, group, eps: _group_norm(
-            input, group, weight, bias, eps
-        ),
-    }
-)
-
-
 @kernel("aten._weight_norm.default aten._weight_norm_interface.default", adapt=computed)
 def weight_norm(v: Array, g: Array, dim: int) -> Any:
     norm = norm_except_dim(v, 2, dim)
     return v * (g / norm), norm
+
+
+KERNELS: Final = {
+    "aten.native_batch_norm.default aten._native_batch_norm_legit.default": _variant(_used),
+    "aten._native_batch_norm_legit.no_stats": _variant(_used, True),
+    "aten._native_batch_norm_legit_no_training.default": _variant(_used, False),
+    "aten._native_batch_norm_legit_functional.default": _variant(_functional, writes=False),
+    "aten._batch_norm_with_update.default": _variant(lambda found, *_: (*found[:3], np.zeros(0, np.uint8)), True),
+    "aten.layer_norm.default": first(native_layer_norm),
+    "aten.rms_norm.default": first(fused_rms_norm),
+    "aten.group_norm.default": (
+        lambda input, num_groups, weight, bias, eps: _group_norm(input, num_groups, weight, bias, eps)[0]
+    ),
+    "aten.native_group_norm.default": (
+        lambda input, weight, bias, group, eps: _group_norm(input, group, weight, bias, eps)
+    ),
+}

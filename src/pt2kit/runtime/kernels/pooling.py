@@ -6,14 +6,14 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from pt2kit.errors import OperatorError
 from pt2kit.runtime.arrays import INT64, Array, check_indices, kind, last, reserve, wide
 from pt2kit.runtime.kernels.convolutions import check_window, offsets, pad_around, spread
-from pt2kit.runtime.table import kernel, kernels
+from pt2kit.runtime.table import kernel
 
 
 def _counts(
@@ -174,20 +174,13 @@ def max_unpool3d(self: Array, indices: Array, output_size: Any, stride: Any = No
     return _max_unpool(self, indices, output_size, 3)
 
 
-for _n in (1, 2, 3):
-    kernels(
-        {
-            f"aten.max_pool{_n}d.default": partial(max_pool, _n, False),
-            f"aten.max_pool{_n}d_with_indices.default": partial(max_pool, _n, True),
-            f"aten.avg_pool{_n}d.default": partial(avg_pool, _n),
-            f"aten.adaptive_avg_pool{_n}d.default": partial(adaptive_avg_pool, _n),
-            f"aten.adaptive_max_pool{_n}d.default": partial(adaptive_max_pool, _n),
-        }
-    )
-kernels(
-    {
-        "aten._adaptive_avg_pool2d.default": partial(adaptive_avg_pool, 2),
-        "aten._adaptive_avg_pool3d.default": partial(adaptive_avg_pool, 3),
-        "aten.max_unpool2d.default": lambda self, indices, output_size: _max_unpool(self, indices, output_size, 2),
-    }
-)
+KERNELS: Final = {
+    **{f"aten.max_pool{n}d.default": partial(max_pool, n, False) for n in (1, 2, 3)},
+    **{f"aten.max_pool{n}d_with_indices.default": partial(max_pool, n, True) for n in (1, 2, 3)},
+    **{f"aten.avg_pool{n}d.default": partial(avg_pool, n) for n in (1, 2, 3)},
+    **{f"aten.adaptive_avg_pool{n}d.default": partial(adaptive_avg_pool, n) for n in (1, 2, 3)},
+    **{f"aten.adaptive_max_pool{n}d.default": partial(adaptive_max_pool, n) for n in (1, 2, 3)},
+    "aten._adaptive_avg_pool2d.default": partial(adaptive_avg_pool, 2),
+    "aten._adaptive_avg_pool3d.default": partial(adaptive_avg_pool, 3),
+    "aten.max_unpool2d.default": lambda self, indices, output_size: _max_unpool(self, indices, output_size, 2),
+}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from pt2kit.runtime.arrays import (
     wide,
 )
 from pt2kit.runtime.kernels.reductions import vector_norm
-from pt2kit.runtime.table import kernel, kernels
+from pt2kit.runtime.table import kernel
 
 
 def _scaled(array: Any, factor: Any) -> Any:
@@ -64,7 +64,6 @@ def _product(dimensions: int) -> Callable[..., Any]:
 
 
 mm, bmm = _product(2), _product(3)
-kernels({"aten.mm.default .dtype aten._int_mm.default": mm, "aten.bmm.default .dtype": bmm})
 
 
 @kernel("aten._grouped_mm.default", adapt=computed)
@@ -245,27 +244,20 @@ def cov(self: Array, correction: int, fweights: Array | None, aweights: Array | 
     return np.cov(x, ddof=correction, fweights=fweights, aweights=aweights)
 
 
-kernels(
-    {
-        "aten.addmm.default": lambda self, mat1, mat2, beta, alpha: _mixed(self, mm(mat1, mat2), beta, alpha),
-        "aten.addmv.default": lambda self, mat, vec, beta, alpha: _mixed(self, wide(mat) @ wide(vec), beta, alpha),
-        "aten.addr.default": lambda self, vec1, vec2, beta, alpha: _mixed(self, outer(vec1, vec2), beta, alpha),
-        "aten.baddbmm.default": lambda self, batch1, batch2, beta, alpha: _mixed(
-            self, bmm(batch1, batch2), beta, alpha
-        ),
-        "aten.addbmm.default": lambda self, batch1, batch2, beta, alpha: _mixed(
-            self, bmm(batch1, batch2).sum(0), beta, alpha
-        ),
-    }
-)
-kernels(
-    {
-        "aten.mv.default": lambda self, vec: self @ vec,
-        "aten.dot.default": lambda self, tensor: np.dot(self, tensor),
-        "aten.vdot.default": lambda self, other: np.vdot(self, other),
-        "aten.corrcoef.default": lambda self: (
-            np.corrcoef(np.atleast_2d(self)) if self.ndim == 2 else np.ones((), np.float32)
-        ),
-    },
-    computed,
-)
+KERNELS: Final = {
+    "aten.mm.default .dtype aten._int_mm.default": mm,
+    "aten.bmm.default .dtype": bmm,
+    "aten.addmm.default": lambda self, mat1, mat2, beta, alpha: _mixed(self, mm(mat1, mat2), beta, alpha),
+    "aten.addmv.default": lambda self, mat, vec, beta, alpha: _mixed(self, wide(mat) @ wide(vec), beta, alpha),
+    "aten.addr.default": lambda self, vec1, vec2, beta, alpha: _mixed(self, outer(vec1, vec2), beta, alpha),
+    "aten.baddbmm.default": (lambda self, batch1, batch2, beta, alpha: _mixed(self, bmm(batch1, batch2), beta, alpha)),
+    "aten.addbmm.default": (
+        lambda self, batch1, batch2, beta, alpha: _mixed(self, bmm(batch1, batch2).sum(0), beta, alpha)
+    ),
+    "aten.mv.default": computed(lambda self, vec: self @ vec),
+    "aten.dot.default": computed(lambda self, tensor: np.dot(self, tensor)),
+    "aten.vdot.default": computed(lambda self, other: np.vdot(self, other)),
+    "aten.corrcoef.default": (
+        computed(lambda self: np.corrcoef(np.atleast_2d(self)) if self.ndim == 2 else np.ones((), np.float32))
+    ),
+}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from pt2kit.errors import OperatorError
 from pt2kit.runtime.arrays import FLOAT32, Array, asarray, axis_of, cast, kind, reserve, wide
-from pt2kit.runtime.table import first, kernel, kernels
+from pt2kit.runtime.table import first, kernel
 
 _Q = "quantized_decomposed"
 
@@ -118,15 +118,6 @@ def _in_groups(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-kernels(
-    {
-        f"{_Q}.quantize_per_channel_group.default": quantize_per_token,
-        f"{_Q}.dequantize_per_channel_group.default": dequantize_per_token,
-    },
-    _in_groups,
-)
-
-
 @kernel(
     "aten.fake_quantize_per_tensor_affine_cachemask.default",
     "aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default",
@@ -154,10 +145,9 @@ def fake_quantize_per_channel_cachemask(
     return _faked(wide(self), factor, zero, quant_min, quant_max)
 
 
-kernels(
-    {
-        "aten.fake_quantize_per_tensor_affine.default .tensor_qparams": fake_quantize_cachemask,
-        "aten.fake_quantize_per_channel_affine.default": fake_quantize_per_channel_cachemask,
-    },
-    first,
-)
+KERNELS: Final = {
+    f"{_Q}.quantize_per_channel_group.default": _in_groups(quantize_per_token),
+    f"{_Q}.dequantize_per_channel_group.default": _in_groups(dequantize_per_token),
+    "aten.fake_quantize_per_tensor_affine.default .tensor_qparams": first(fake_quantize_cachemask),
+    "aten.fake_quantize_per_channel_affine.default": first(fake_quantize_per_channel_cachemask),
+}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from pt2kit.errors import OperatorError
 from pt2kit.runtime.arrays import BOOL, FLOAT32, FLOAT64, INT64, Array, cast, reserve, running, wide
-from pt2kit.runtime.table import kernel, kernels, write
+from pt2kit.runtime.table import kernel, write
 
 
 def _drawn(size: Sequence[int], dtype: Any, draw: Callable[[Any, Any], Any]) -> Any:
@@ -33,8 +33,6 @@ def _like(draw: Draw) -> Callable[..., Any]:
 
 _UNIFORM: Draw = lambda random, shape: random.random(shape)  # noqa: E731
 _NORMAL: Draw = lambda random, shape: random.standard_normal(shape)  # noqa: E731
-kernels({"aten.rand.default .generator": _UNIFORM, "aten.randn.default .generator": _NORMAL}, _of_size)
-kernels({"aten.rand_like.default": _UNIFORM, "aten.randn_like.default": _NORMAL}, _like)
 
 
 @kernel("aten.randint.default .low .generator .low_generator")
@@ -61,11 +59,6 @@ def bernoulli(self: Array, p: Any = None) -> Any:
     return cast(np.asarray(running().random.random(self.shape) < chance), self.dtype)
 
 
-@kernel("aten.normal_functional.default")
-def normal_functional(self: Array, mean: float, std: float) -> Any:
-    return _drawn(self.shape, self.dtype, lambda r, s: r.normal(mean, std, s))
-
-
 @kernel("aten.normal.Tensor_Tensor .Tensor_float .float_Tensor")
 def normal(mean: Any, std: Any = 1.0) -> Any:
     shape = np.broadcast_shapes(np.shape(mean), np.shape(std))
@@ -78,29 +71,8 @@ def normal_of_size(mean: float, std: float, size: Sequence[int], dtype: Any = No
     return _drawn(size, dtype, lambda r, s: r.normal(mean, std, s))
 
 
-_DISTRIBUTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "uniform": (lambda r, s, from_, to: r.uniform(from_, to, s), {"from_": 0.0, "to": 1.0}),
-    "normal": (lambda r, s, mean, std: r.normal(mean, std, s), {"mean": 0.0, "std": 1.0}),
-    "exponential": (lambda r, s, lambd: r.exponential(1 / lambd, s), {"lambd": 1.0}),
-    "cauchy": (lambda r, s, median, sigma: median + sigma * r.standard_cauchy(s), {"median": 0.0, "sigma": 1.0}),
-    "log_normal": (lambda r, s, mean, std: r.lognormal(mean, std, s), {"mean": 1.0, "std": 2.0}),
-    "geometric": (lambda r, s, p: r.geometric(p, s), {"p": 0.5}),
-}
-
-
-def _distributed(draw: Any, defaults: dict[str, Any], in_place: bool) -> Any:
-    def run(self: Array, *numbers: Any, generator: Any = None, **named: Any) -> Any:
-        given = defaults | dict(zip(defaults, numbers, strict=False)) | named
-        result = _drawn(self.shape, FLOAT64, lambda r, s: draw(r, s, **given))
-        return write(self, result) if in_place else result
-
-    return run
-
-
-for _name, (_draw, _defaults) in _DISTRIBUTIONS.items():
-    if _name != "normal":  # `aten.normal` has tensors of means and deviations
-        kernel(f"aten.{_name}.default")(_distributed(_draw, _defaults, False))
-    kernel(f"aten.{_name}_.default")(_distributed(_draw, _defaults, True))
+def _sampled(self: Array, draw: Draw) -> Any:
+    return _drawn(self.shape, FLOAT64, draw)
 
 
 @kernel("aten.random_.default .to .from")
@@ -164,13 +136,26 @@ def _alpha_dropout(input: Array, p: float, train: bool, shape: Sequence[int]) ->
     return (np.where(_kept(shape, p), wide(input), -alpha) * scale) + alpha * scale * p
 
 
-kernels(
-    {
-        "aten.alpha_dropout.default": lambda input, p, train: _alpha_dropout(input, p, train, input.shape),
-        "aten.feature_alpha_dropout.default": lambda input, p, train: _alpha_dropout(
-            input, p, train, _of_features(input.shape)
-        ),
-        "aten.bernoulli_.float .Tensor": lambda self, p=0.5: write(self, bernoulli(self, p)),
-        "aten.poisson.default": lambda self: running().random.poisson(wide(self)),
-    }
-)
+KERNELS: Final = {
+    "aten.uniform.default": lambda self, from_, to: _sampled(self, lambda r, s: r.uniform(from_, to, s)),
+    "aten.exponential.default": lambda self, lambd: _sampled(self, lambda r, s: r.exponential(1 / lambd, s)),
+    "aten.cauchy.default": lambda self, median, sigma: _sampled(
+        self, lambda r, s: median + sigma * r.standard_cauchy(s)
+    ),
+    "aten.log_normal.default": lambda self, mean, std: _sampled(self, lambda r, s: r.lognormal(mean, std, s)),
+    "aten.geometric.default": lambda self, p: _sampled(self, lambda r, s: r.geometric(p, s)),
+    "aten.normal_.default": lambda self, mean, std: write(self, _sampled(self, lambda r, s: r.normal(mean, std, s))),
+    "aten.normal_functional.default": lambda self, mean, std: _drawn(
+        self.shape, self.dtype, lambda r, s: r.normal(mean, std, s)
+    ),
+    "aten.rand.default .generator": _of_size(_UNIFORM),
+    "aten.randn.default .generator": _of_size(_NORMAL),
+    "aten.rand_like.default": _like(_UNIFORM),
+    "aten.randn_like.default": _like(_NORMAL),
+    "aten.alpha_dropout.default": lambda input, p, train: _alpha_dropout(input, p, train, input.shape),
+    "aten.feature_alpha_dropout.default": (
+        lambda input, p, train: _alpha_dropout(input, p, train, _of_features(input.shape))
+    ),
+    "aten.bernoulli_.float .Tensor": lambda self, p=0.5: write(self, bernoulli(self, p)),
+    "aten.poisson.default": lambda self: running().random.poisson(wide(self)),
+}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from pt2kit.runtime.arrays import (
     kind,
     wide,
 )
-from pt2kit.runtime.table import kernel, kernels
+from pt2kit.runtime.table import kernel
 
 
 def _summed_type(self: Array, dtype: DType | None) -> DType:
@@ -44,16 +44,6 @@ def _summed(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(cast(self, _summed_type(self, dtype)), axes_of(dim, self.ndim), keepdims=keepdim)
 
     return run
-
-
-kernels(
-    {
-        "aten.sum.default .dim_IntList": np.sum,
-        "aten.nansum.default": np.nansum,
-        "aten.prod.default .dim_int": np.prod,
-    },
-    _summed,
-)
 
 
 def _of_float(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -75,7 +65,6 @@ def _nanmean(x: Array, axes: tuple[int, ...], keepdim: bool) -> Any:
 
 
 mean = _of_float(_mean)
-kernels({"aten.mean.default .dim": mean, "aten.nanmean.default": _of_float(_nanmean)})
 
 
 def _truth(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -87,15 +76,6 @@ def _truth(function: Callable[..., Any]) -> Callable[..., Any]:
         return asarray(found).astype(np.uint8) if self.dtype == np.uint8 else found
 
     return run
-
-
-kernels(
-    {
-        "aten.any.default .dim .dims aten._is_any_true.default": np.any,
-        "aten.all.default .dim .dims aten._is_all_true.default": np.all,
-    },
-    _truth,
-)
 
 
 @kernel("aten.count_nonzero.default .dim_IntList")
@@ -114,7 +94,6 @@ def _most(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 amax, amin = _most(np.max), _most(np.min)
-kernels({"aten.amax.default aten.max.default": amax, "aten.amin.default aten.min.default": amin})
 
 
 @kernel("aten.aminmax.default")
@@ -162,10 +141,6 @@ def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
     return along(run)
 
 
-kernels({"aten.argmax.default": np.argmax, "aten.argmin.default": np.argmin}, _argument)
-kernels({"aten.max.dim": np.argmax, "aten.min.dim": np.argmin}, _extreme)
-
-
 # Spread.
 
 
@@ -190,10 +165,6 @@ def _with_mean(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(self, dim, unbiased, keepdim, **options), mean(self, dim, keepdim)
 
     return run
-
-
-kernels({"aten.std.default .dim .correction": _std})
-kernels({"aten.var_mean.default .dim .correction": var, "aten.std_mean.default .dim .correction": _std}, _with_mean)
 
 
 # Norms.
@@ -297,9 +268,6 @@ def _accumulated(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-kernels({"aten.cumsum.default": np.cumsum, "aten.cumprod.default": np.cumprod}, _accumulated)
-
-
 @kernel("aten.logcumsumexp.default", adapt=computed)
 def logcumsumexp(self: Array, dim: int) -> Any:
     if not self.ndim:
@@ -364,4 +332,25 @@ def sum_to_size(self: Array, size: Sequence[int]) -> Any:
     return wide(self).sum(axes, keepdims=True).reshape(tuple(size))
 
 
-kernels({"aten.cummax.default": _running(np.maximum), "aten.cummin.default": _running(np.minimum)})
+KERNELS: Final = {
+    "aten.sum.default .dim_IntList": _summed(np.sum),
+    "aten.nansum.default": _summed(np.nansum),
+    "aten.prod.default .dim_int": _summed(np.prod),
+    "aten.mean.default .dim": mean,
+    "aten.nanmean.default": _of_float(_nanmean),
+    "aten.any.default .dim .dims aten._is_any_true.default": _truth(np.any),
+    "aten.all.default .dim .dims aten._is_all_true.default": _truth(np.all),
+    "aten.amax.default aten.max.default": amax,
+    "aten.amin.default aten.min.default": amin,
+    "aten.argmax.default": _argument(np.argmax),
+    "aten.argmin.default": _argument(np.argmin),
+    "aten.max.dim": _extreme(np.argmax),
+    "aten.min.dim": _extreme(np.argmin),
+    "aten.std.default .dim .correction": _std,
+    "aten.var_mean.default .dim .correction": _with_mean(var),
+    "aten.std_mean.default .dim .correction": _with_mean(_std),
+    "aten.cumsum.default": _accumulated(np.cumsum),
+    "aten.cumprod.default": _accumulated(np.cumprod),
+    "aten.cummax.default": _running(np.maximum),
+    "aten.cummin.default": _running(np.minimum),
+}

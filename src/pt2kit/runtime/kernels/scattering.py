@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from pt2kit.errors import OperatorError
 from pt2kit.runtime.arrays import ARRAYS, BOOL, Array, asarray, axis_of, cast, check_indices, is_known, kind, wide
 from pt2kit.runtime.kernels.indexing import index_arrays
 from pt2kit.runtime.kernels.views import as_strided, diagonal, select, slice_
-from pt2kit.runtime.table import kernel, kernels, write
+from pt2kit.runtime.table import kernel, write
 
 
 def _added(target: Array, where: Any, values: Any) -> Array:
@@ -165,16 +165,6 @@ def _replaced(rows: Array, chosen: Array, values: Array) -> Array:
     return result
 
 
-kernels(
-    {
-        "aten.index_add.default": _slices(_added_slices),
-        "aten.index_copy.default": _slices(_replaced),
-        "aten.index_fill.int_Scalar .int_Tensor": _slices(_replaced, negative=True),
-        "aten.index_reduce.default": _slices(_reduced),
-    }
-)
-
-
 @kernel("aten.put.default")
 def put(self: Array, index: Array, source: Array, accumulate: bool) -> Any:
     flat, chosen = self.reshape(-1), check_indices(index.reshape(-1), self.size, negative=True)
@@ -204,11 +194,13 @@ def _scattered(view: Callable[..., Array]) -> Callable[..., Any]:
     return run
 
 
-kernels(
-    {
-        "aten.slice_scatter.default": _scattered(slice_),
-        "aten.select_scatter.default": _scattered(select),
-        "aten.diagonal_scatter.default": _scattered(diagonal),
-        "aten.as_strided_scatter.default": _scattered(as_strided),
-    }
-)
+KERNELS: Final = {
+    "aten.index_add.default": _slices(_added_slices),
+    "aten.index_copy.default": _slices(_replaced),
+    "aten.index_fill.int_Scalar .int_Tensor": _slices(_replaced, negative=True),
+    "aten.index_reduce.default": _slices(_reduced),
+    "aten.slice_scatter.default": _scattered(slice_),
+    "aten.select_scatter.default": _scattered(select),
+    "aten.diagonal_scatter.default": _scattered(diagonal),
+    "aten.as_strided_scatter.default": _scattered(as_strided),
+}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from pt2kit.errors import OperatorError
 from pt2kit.runtime.arrays import BOOL, FLOAT64, INT64, Array, axis_of, cast, kind, reserve, wide
 from pt2kit.runtime.kernels.reductions import along
-from pt2kit.runtime.table import kernel, kernels
+from pt2kit.runtime.table import kernel
 
 
 def _order(self: Array, axis: int, descending: bool) -> Any:
@@ -66,8 +66,6 @@ def _of_all(function: Callable[..., Any]) -> Callable[..., Any]:
 
 median = _at_rank(lambda size, nans: size - 1 if nans else (size - 1) // 2)
 nanmedian = _at_rank(lambda size, nans: max(0, size - nans - 1) // 2)
-kernels({"aten.median.dim": median, "aten.nanmedian.dim": nanmedian})
-kernels({"aten.median.default": median, "aten.nanmedian.default": nanmedian}, _of_all)
 
 
 @kernel("aten.kthvalue.default")
@@ -95,9 +93,6 @@ def _quantile(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(self.astype(FLOAT64), cast(q, FLOAT64), axis, method=interpolation, keepdims=keepdim)
 
     return run
-
-
-kernels({"aten.quantile.default .scalar": np.quantile, "aten.nanquantile.default .scalar": np.nanquantile}, _quantile)
 
 
 # Unique elements and counting.
@@ -156,11 +151,15 @@ def histc(self: Array, bins: int, min: Any, max: Any) -> Any:
     return np.bincount(place, minlength=bins)
 
 
-kernels(
-    {
-        "aten.argsort.default .stable": lambda self, dim, descending: sort(self, dim, descending)[1],
-        "aten.msort.default": lambda self: sort(self, 0)[0],
-        # torch returns all three, whatever is asked for
-        "aten.unique_dim.default": lambda self, dim, **options: _unique(self, axis_of(dim, self.ndim)),
-    }
-)
+KERNELS: Final = {
+    "aten.median.dim": median,
+    "aten.nanmedian.dim": nanmedian,
+    "aten.median.default": _of_all(median),
+    "aten.nanmedian.default": _of_all(nanmedian),
+    "aten.quantile.default .scalar": _quantile(np.quantile),
+    "aten.nanquantile.default .scalar": _quantile(np.nanquantile),
+    "aten.argsort.default .stable": lambda self, dim, descending: sort(self, dim, descending)[1],
+    "aten.msort.default": lambda self: sort(self, 0)[0],
+    # torch returns all three, whatever is asked for
+    "aten.unique_dim.default": lambda self, dim, **options: _unique(self, axis_of(dim, self.ndim)),
+}

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import Array, ForeignArray, double, floating, in_doubles, in_floats, promoted
-from pt2kit.runtime.table import kernel, kernels, write
+from pt2kit.runtime.arrays import (
+    Array,
+    ForeignArray,
+    double,
+    floating,
+    in_doubles,
+    in_floats,
+    promoted_floats,
+)
+from pt2kit.runtime.table import kernel, write
 
 _SMALL = 3.0
 """The x at which `erf` changes from a series in x to one of erfc in 1/x."""
@@ -153,7 +161,7 @@ def digamma(self: Array) -> Any:
     return np.where(pole, np.where(x == 0, -np.copysign(np.inf, x), np.nan), value)
 
 
-@kernel("aten.special_zeta.default .self_scalar .other_scalar", adapt=promoted(floats=True))
+@kernel("aten.special_zeta.default .self_scalar .other_scalar", adapt=promoted_floats)
 def zeta(self: Array, other: Array) -> Any:
     s, q = double(self), double(other)
     total: Any = 0.0
@@ -179,18 +187,12 @@ def polygamma(n: int, self: Array) -> Any:
     return (-1.0) ** (n + 1) * math.factorial(n) * zeta(np.asarray(float(n + 1)), double(self))
 
 
-kernels({"aten.erf.default": lambda self: erf(self), "aten.erfc.default": lambda self: erfc(self)}, in_floats)
-kernels(
-    {
-        "aten.special_ndtr.default": lambda self: 0.5 * erfc(-self * math.sqrt(0.5)),
-        "aten.special_ndtri.default": lambda self: math.sqrt(2) * erfinv(2 * self - 1),
-        "aten.i0.default aten.special_modified_bessel_i0.default": lambda self: np.i0(self).reshape(self.shape),
-    },
-    in_doubles,
-)
-kernels(
-    {
-        "aten.polygamma_.default": lambda self, n: write(self, polygamma(n, self)),
-        "aten.sinc.default": lambda self: np.sinc(floating(self)),
-    }
-)
+KERNELS: Final = {
+    "aten.erf.default": in_floats(lambda self: erf(self)),
+    "aten.erfc.default": in_floats(lambda self: erfc(self)),
+    "aten.special_ndtr.default": in_doubles(lambda self: 0.5 * erfc(-self * math.sqrt(0.5))),
+    "aten.special_ndtri.default": in_doubles(lambda self: math.sqrt(2) * erfinv(2 * self - 1)),
+    "aten.i0.default aten.special_modified_bessel_i0.default": in_doubles(lambda self: np.i0(self).reshape(self.shape)),
+    "aten.polygamma_.default": lambda self, n: write(self, polygamma(n, self)),
+    "aten.sinc.default": lambda self: np.sinc(floating(self)),
+}

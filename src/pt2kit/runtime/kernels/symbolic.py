@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from pt2kit.errors import LimitError, OperatorError
 from pt2kit.runtime.arrays import ARRAYS, Array, axis_of, kind
-from pt2kit.runtime.table import kernel, kernels
+from pt2kit.runtime.table import kernel
 
 MAX_BITS = 4096
 """Bits that an integer of a program may have."""
@@ -123,26 +123,22 @@ def assert_tensor_metadata(a: Array, size: Sequence[int] | None, stride: Any, dt
         raise OperatorError(f"expected a tensor of sizes {list(size)}, got {list(a.shape)}")
 
 
+@kernel("torch._functorch.predispatch.lazy_load_decompositions ._vmap_increment_nesting ._vmap_decrement_nesting")
 @kernel("aten._print.default")
 def nothing(*args: Any) -> None:
     return None
 
 
-kernels(
-    {
-        "aten.sym_size.int aten.size.int": lambda self, dim: int(self.shape[axis_of(dim, self.ndim)]),
-        "aten.sym_size.default aten.size.default": lambda self: list(self.shape),
-        "aten.sym_numel.default aten.numel.default": lambda self: int(self.size),
-        "aten.sym_stride.int aten.stride.int": lambda self, dim: self.strides[axis_of(dim, self.ndim)] // self.itemsize,
-        "aten.sym_stride.default aten.stride.default": lambda self: [step // self.itemsize for step in self.strides],
-        "aten.dim.default": lambda self: self.ndim,
-        "aten.sym_is_contiguous.default": lambda self: bool(self.flags.c_contiguous),
-        "aten.Int.Tensor": lambda a: int(item(a)),
-        "aten.Float.Tensor": lambda a: float(item(a)),
-        "aten.Bool.Tensor": lambda a: bool(item(a)),
-        "aten._make_dep_token.default": lambda: np.zeros(0, np.float32),
-        "torch._functorch.predispatch.lazy_load_decompositions ._vmap_increment_nesting ._vmap_decrement_nesting": (
-            lambda *args, **named: None
-        ),
-    }
-)
+KERNELS: Final = {
+    "aten.sym_size.int aten.size.int": lambda self, dim: int(self.shape[axis_of(dim, self.ndim)]),
+    "aten.sym_size.default aten.size.default": lambda self: list(self.shape),
+    "aten.sym_numel.default aten.numel.default": lambda self: int(self.size),
+    "aten.sym_stride.int aten.stride.int": lambda self, dim: self.strides[axis_of(dim, self.ndim)] // self.itemsize,
+    "aten.sym_stride.default aten.stride.default": lambda self: [step // self.itemsize for step in self.strides],
+    "aten.dim.default": lambda self: self.ndim,
+    "aten.sym_is_contiguous.default": lambda self: bool(self.flags.c_contiguous),
+    "aten.Int.Tensor": lambda a: int(item(a)),
+    "aten.Float.Tensor": lambda a: float(item(a)),
+    "aten.Bool.Tensor": lambda a: bool(item(a)),
+    "aten._make_dep_token.default": lambda: np.zeros(0, np.float32),
+}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from pt2kit.runtime.arrays import (
     reserve,
     strided,
 )
-from pt2kit.runtime.table import kernel, kernels
+from pt2kit.runtime.table import kernel
 
 
 def resolve_sizes(size: Sequence[int], numel: int) -> tuple[int, ...]:
@@ -354,26 +354,19 @@ def _at_least(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self=None, tensors=None: function(self) if tensors is None else [function(one) for one in tensors]
 
 
-kernels(
-    {
-        "aten.atleast_1d.default .Sequence": np.atleast_1d,
-        "aten.atleast_2d.default .Sequence": np.atleast_2d,
-        "aten.atleast_3d.default .Sequence": np.atleast_3d,
-    },
-    _at_least,
-)
-kernels(
-    {
-        "aten.view_as.default aten.reshape_as.default": lambda self, other: reshape(self, other.shape),
-        "aten.ravel.default": lambda self: reshape(self, (-1,)) if self.size else self.reshape(0),
-        "aten.real.default": lambda self: self.real if is_complex(self) else self,
-        "aten.imag.default": lambda self: self.imag,
-        "aten.mT.default": lambda self: self.swapaxes(-1, -2),
-        "aten.numpy_T.default": lambda self: self.T,
-        "aten.expand_as.default": lambda self, other: expand(self, other.shape),
-        "aten.broadcast_to.default": lambda self, size: expand(self, size),
-        "aten.vsplit.int .array": lambda self, sections=None, indices=None: tensor_split(self, sections, 0, indices),
-        "aten.dsplit.int .array": lambda self, sections=None, indices=None: tensor_split(self, sections, 2, indices),
-        "aten.linalg_diagonal.default": lambda A, offset, dim1, dim2: diagonal(A, offset, dim1, dim2),
-    }
-)
+KERNELS: Final = {
+    "aten.atleast_1d.default .Sequence": _at_least(np.atleast_1d),
+    "aten.atleast_2d.default .Sequence": _at_least(np.atleast_2d),
+    "aten.atleast_3d.default .Sequence": _at_least(np.atleast_3d),
+    "aten.view_as.default aten.reshape_as.default": lambda self, other: reshape(self, other.shape),
+    "aten.ravel.default": lambda self: reshape(self, (-1,)) if self.size else self.reshape(0),
+    "aten.real.default": lambda self: self.real if is_complex(self) else self,
+    "aten.imag.default": lambda self: self.imag,
+    "aten.mT.default": lambda self: self.swapaxes(-1, -2),
+    "aten.numpy_T.default": lambda self: self.T,
+    "aten.expand_as.default": lambda self, other: expand(self, other.shape),
+    "aten.broadcast_to.default": lambda self, size: expand(self, size),
+    "aten.vsplit.int .array": lambda self, sections=None, indices=None: tensor_split(self, sections, 0, indices),
+    "aten.dsplit.int .array": lambda self, sections=None, indices=None: tensor_split(self, sections, 2, indices),
+    "aten.linalg_diagonal.default": lambda A, offset, dim1, dim2: diagonal(A, offset, dim1, dim2),
+}
