@@ -33,6 +33,7 @@ _VIEWS: Final = frozenset(
     )
 )
 """Functions of NumPy whose results may share memory with their operands."""
+_FACTS: Final = frozenset(("shape", "ndim", "size", "dtype", "itemsize", "nbytes", "strides", "flags"))
 _LIKE: Final = frozenset(("empty_like", "full_like", "ones_like", "zeros_like"))
 _SYMMETRIC: Final = frozenset(("cholesky", "eigh", "eigvalsh"))
 _NUMPY_ONLY: Final = frozenset(("copy", "kind", "optimize"))
@@ -74,14 +75,17 @@ class JaxArray(NDArrayOperatorsMixin, ForeignArray):
             memory = _Memory(value, layout)
         self._memory, self._layout, self._value, self._seen = memory, layout, value, memory.version
 
-    shape = property(lambda self: self._layout.shape)
-    ndim = property(lambda self: self._layout.ndim)
-    size = property(lambda self: self._layout.size)
-    dtype = property(lambda self: self._layout.dtype)
-    itemsize = property(lambda self: self._layout.itemsize)
-    nbytes = property(lambda self: self._layout.nbytes)
-    strides = property(lambda self: self._layout.strides)
-    flags = property(lambda self: self._layout.flags)
+    def __getattr__(self, name: str) -> Any:
+        """Return what a NumPy array has under a name: a fact of the layout, a view, or a function of NumPy."""
+        if name in _FACTS:
+            return getattr(self._layout, name)
+        if name in ("T", "real", "imag"):
+            return self.viewed(operator.attrgetter(name))
+        if name in ("reshape", "transpose", "swapaxes", "view"):
+            return lambda *args: self.viewed(operator.methodcaller(name, *args))
+        if name.startswith("_"):  # what NumPy looks for in arrays of its own
+            raise AttributeError(name)
+        return functools.partial(getattr(np, name), self)
 
     @property
     def value(self) -> Any:
@@ -245,26 +249,6 @@ class JaxArray(NDArrayOperatorsMixin, ForeignArray):
 
     # Methods that kernels use.
 
-    T = property(lambda self: self.viewed(operator.attrgetter("T")))
-    real = property(lambda self: self.viewed(operator.attrgetter("real")))
-    imag = property(lambda self: self.viewed(operator.attrgetter("imag")))
-
-    def reshape(self, *shape: Any) -> Any:
-        """Return a view of other sizes, or a copy."""
-        return self.viewed(operator.methodcaller("reshape", *shape))
-
-    def transpose(self, *axes: Any) -> Any:
-        """Return a view with permuted dimensions."""
-        return self.viewed(operator.methodcaller("transpose", *axes))
-
-    def swapaxes(self, first: int, second: int) -> Any:
-        """Return a view with two dimensions exchanged."""
-        return self.viewed(operator.methodcaller("swapaxes", first, second))
-
-    def view(self, dtype: Any) -> Any:
-        """Return the bits as another element type."""
-        return self.viewed(operator.methodcaller("view", dtype))
-
     def astype(self, dtype: Any, **options: Any) -> Any:
         """Return a copy of another element type."""
         return _wrapped(self.value.astype(dtype), self)
@@ -295,36 +279,6 @@ class JaxArray(NDArrayOperatorsMixin, ForeignArray):
         return _wrapped(
             jax.lax.conv_general_dilated(x, w, stride, padding, spread, dilation, feature_group_count=groups)
         )
-
-
-def _method(name: str) -> Any:
-    function = getattr(np, name)
-    return lambda self, *args, **named: function(self, *args, **named)
-
-
-for _name in [
-    "all",
-    "any",
-    "argmax",
-    "argmin",
-    "argsort",
-    "clip",
-    "cumsum",
-    "dot",
-    "max",
-    "mean",
-    "min",
-    "nonzero",
-    "prod",
-    "repeat",
-    "round",
-    "squeeze",
-    "std",
-    "sum",
-    "take",
-    "var",
-]:
-    setattr(JaxArray, _name, _method(_name))
 
 
 def input_array(value: Any, array: Any) -> JaxArray:

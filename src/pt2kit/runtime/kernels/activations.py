@@ -124,11 +124,6 @@ def relu(self: Array) -> Any:
     return np.maximum(self, np.zeros((), self.dtype))
 
 
-@kernel("aten.silu.default", adapt=computed)
-def silu(self: Array) -> Any:
-    return self / (1 + np.exp(-self))
-
-
 @kernel("aten.special_entr.default", adapt=in_floats)
 def entropy(self: Array) -> Any:
     of_positive = np.where(self > 0, -self * np.log(self), np.where(self == 0, 0, -np.inf))
@@ -136,6 +131,7 @@ def entropy(self: Array) -> Any:
 
 
 KERNELS: Final = {
+    "aten.silu.default": computed(lambda self: self / (1 + np.exp(-self))),
     "aten.relu6.default": lambda self: hardtanh(self, 0, 6),
     "aten.celu.default": lambda self, alpha: elu(self, alpha, 1.0, 1.0 / alpha),
     "aten.selu.default": lambda self: elu(self, 1.6732632423543772, 1.0507009873554805),

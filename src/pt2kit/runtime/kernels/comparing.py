@@ -60,11 +60,6 @@ def allclose(self: Array, other: Array, rtol: float, atol: float, equal_nan: boo
     return bool(np.all(isclose(self, other, rtol, atol, equal_nan)))
 
 
-@kernel("aten.equal.default", adapt=computed)
-def equal(self: Array, other: Array) -> bool:
-    return self.shape == other.shape and bool(np.all(self == other))
-
-
 @kernel("aten.isin.Tensor_Tensor .Tensor_Scalar .Scalar_Tensor")
 def isin(
     elements: Any = None, test_elements: Any = None, invert: bool = False, *, element: Any = None, test_element: Any
@@ -76,6 +71,7 @@ def isin(
 
 
 KERNELS: Final = {
+    "aten.equal.default": computed(lambda self, other: self.shape == other.shape and bool(np.all(self == other))),
     "aten.eq.Tensor .Scalar": promoted(np.equal),
     "aten.ne.Tensor .Scalar": promoted(np.not_equal),
     "aten.lt.Tensor .Scalar": promoted(np.less),

@@ -121,11 +121,6 @@ def repeat_interleave(self: Array, repeats: Any, dim: int | None = None) -> Any:
     return np.repeat(np.atleast_1d(array), each, axis)
 
 
-@kernel("aten.repeat_interleave.Tensor")
-def repeat_interleave_counts(repeats: Array) -> Any:
-    return repeat_interleave(np.arange(repeats.size), repeats)
-
-
 # Order.
 
 
@@ -275,6 +270,7 @@ def vander(x: Array, N: int | None, increasing: bool | None = None) -> Any:
 
 
 KERNELS: Final = {
+    "aten.repeat_interleave.Tensor": lambda repeats: repeat_interleave(np.arange(repeats.size), repeats),
     **{f"aten.reflection_pad{n}d.default": partial(_pad_by, count=n, mode="reflect") for n in (1, 2, 3)},
     **{f"aten.replication_pad{n}d.default": partial(_pad_by, count=n, mode="replicate") for n in (1, 2, 3)},
     "aten.vstack.default": lambda tensors: cat([np.atleast_2d(one) for one in tensors], 0),

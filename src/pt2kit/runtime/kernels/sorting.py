@@ -68,11 +68,6 @@ median = _at_rank(lambda size, nans: size - 1 if nans else (size - 1) // 2)
 nanmedian = _at_rank(lambda size, nans: max(0, size - nans - 1) // 2)
 
 
-@kernel("aten.kthvalue.default")
-def kthvalue(self: Array, k: int, dim: int, keepdim: bool) -> Any:
-    return _at_rank(lambda size, nans: k - 1)(self, dim, keepdim)
-
-
 @kernel("aten.mode.default", adapt=along)
 def mode(self: Array, axis: int) -> Any:
     moved = np.moveaxis(self, axis, -1)
@@ -152,6 +147,7 @@ def histc(self: Array, bins: int, min: Any, max: Any) -> Any:
 
 
 KERNELS: Final = {
+    "aten.kthvalue.default": lambda self, k, dim, keepdim: _at_rank(lambda size, nans: k - 1)(self, dim, keepdim),
     "aten.median.dim": median,
     "aten.nanmedian.dim": nanmedian,
     "aten.median.default": _of_all(median),
