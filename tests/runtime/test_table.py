@@ -33,22 +33,17 @@ def test_there_are_nine_hundred_kernels():
 
 @pytest.mark.parametrize("name", [name for name in supported() if name.split(".")[0] in COMPLETE])
 def test_kernels_have_the_parameters_of_their_schemas(name):
-    """A kernel accepts every parameter of the newest schema, the first of them by place, except those without effect.
-
-    It requires only parameters of the schema.
-    """
+    """A kernel accepts a call with every parameter of the newest schema, and one with the required ones only."""
     schema = newest_schema(name)
     assert schema is not None, "no release of torch has this overload"
     kernel = find_kernel(name)
     assert kernel is not None
-    accepted = inspect.signature(kernel).parameters
-    is_open = any(one.kind is one.VAR_KEYWORD for one in accepted.values())
-    names = [parameter_name(key) for key in schema.parameters]
-    required = [key for key, one in accepted.items() if one.default is one.empty]
-    by_place = names[:1] if names and names[0] not in accepted else []
-    assert is_open or not {*names[len(by_place) :]} - accepted.keys() - WITHOUT_EFFECT
-    if not is_open:
-        assert not {*required[len(by_place) :]} - {*names}
+    required = [key for key, one in schema.parameters.items() if one.is_required]
+    for names in (required, schema.parameters):
+        given, named = bound(kernel, schema, [], {parameter_name(key): key for key in names})
+        inspect.signature(kernel).bind(*given, **named)
+    assert [*given, *named.values()] == [*dict.fromkeys([*given, *named.values()])]
+    assert {*schema.parameters} - {*given, *named.values()} <= WITHOUT_EFFECT
 
 
 def test_defaults_come_from_the_schema():
@@ -57,8 +52,10 @@ def test_defaults_come_from_the_schema():
     assert schema is not None
     given, named = bound(lambda self, k, dim, largest: None, schema, ["x"], {"k": 2, "sorted": False})
     assert (given, named) == ([], {"self": "x", "k": 2, "dim": -1, "largest": True})
-    given, named = bound(lambda x, k: None, schema, [], {"self": "x", "k": 2})
-    assert (given, named) == (["x"], {"k": 2})
+    given, named = bound(lambda x, k, dim, largest: None, schema, [], {"self": "x", "k": 2})
+    assert (given, named) == (["x"], {"k": 2, "dim": -1, "largest": True})
+    given, named = bound(lambda x, count, dim, largest: None, schema, [], {"self": "x", "k": 2})
+    assert (given, named) == (["x", 2], {"dim": -1, "largest": True})
 
 
 @pytest.mark.parametrize(

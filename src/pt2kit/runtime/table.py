@@ -1,6 +1,6 @@
 """The table of kernels: operator overload -> the NumPy function that computes it.
 
-A kernel has the parameter names of the operator's schema, of which the first may be another. It gets the
+A kernel has the parameter names of the operator's schema, or others, which are then passed by place. It gets the
 default of each parameter that it requires from the schema, and declares no parameter that has no effect on its result.
 Its result may be of a wider element type than torch's: the caller casts it to the type that the program declares.
 In-place operators and copies of views come from the kernel of the operator that they are named after.
@@ -198,23 +198,29 @@ def bound(
     """
     names = [*map(parameter_name, operator.parameters)]
     named = {**dict(zip(names, given, strict=False)), **named}
-    accepted, required = _parameters(function)
+    accepted, required, is_open = _parameters(function)
+    # Up to the last parameter that the kernel calls otherwise, arguments go by place.
+    places = [
+        place + 1
+        for place, (name, parameter) in enumerate(zip(names, operator.parameters.values(), strict=True))
+        if not (is_open or name in accepted or name in WITHOUT_EFFECT or parameter.is_keyword_only)
+    ]
+    by_place = names[: max(places, default=0)]
     for name, parameter in zip(names, operator.parameters.values(), strict=True):
-        if name in required and name not in named and parameter.default is not None:
+        if (name in required or name in by_place) and name not in named and parameter.default is not None:
             named[name] = literal_eval(parameter.default)
-    if accepted is None:
-        return [], named
-    by_place = [named.pop(name) for name in names[:1] if name in named and name not in accepted]
-    return by_place, {name: value for name, value in named.items() if name in accepted or name not in WITHOUT_EFFECT}
+    kept = {name: value for name, value in named.items() if is_open or name in accepted or name not in WITHOUT_EFFECT}
+    return [named[name] for name in by_place if name in named], {
+        name: value for name, value in kept.items() if name not in by_place
+    }
 
 
 @functools.cache
-def _parameters(function: Kernel) -> tuple[frozenset[str] | None, frozenset[str]]:
-    """Return the parameters that a kernel accepts, None if they are any, and those that it requires."""
+def _parameters(function: Kernel) -> tuple[frozenset[str], frozenset[str], bool]:
+    """Return the parameters that a kernel accepts, those that it requires, and whether it accepts any other."""
     found = inspect.signature(function).parameters
     required = frozenset(name for name, one in found.items() if one.default is one.empty)
-    is_open = any(one.kind is one.VAR_KEYWORD for one in found.values())
-    return None if is_open else frozenset(found), required
+    return frozenset(found), required, any(one.kind is one.VAR_KEYWORD for one in found.values())
 
 
 def parameter_name(name: str) -> str:

@@ -61,13 +61,8 @@ def allclose(self: Array, other: Array, rtol: float, atol: float, equal_nan: boo
 
 
 @kernel("aten.isin.Tensor_Tensor .Tensor_Scalar .Scalar_Tensor")
-def isin(
-    elements: Any = None, test_elements: Any = None, invert: bool = False, *, element: Any = None, test_element: Any
-    = None,
-) -> Any:  # fmt: skip
-    found = elements if element is None else asarray(element)
-    tested = test_elements if test_element is None else asarray(test_element)
-    return np.isin(wide(found), wide(tested), invert=invert)
+def isin(elements: Any, test_elements: Any, invert: bool) -> Any:
+    return np.isin(wide(asarray(elements)), wide(asarray(test_elements)), invert=invert)
 
 
 KERNELS: Final = {

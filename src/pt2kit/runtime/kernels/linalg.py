@@ -66,8 +66,8 @@ def _with_info(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @kernel("aten._linalg_slogdet.default aten.linalg_slogdet.default")
-def slogdet(A: Any = None, self: Any = None) -> Any:
-    matrix = square(self if A is None else A)
+def slogdet(A: Array) -> Any:
+    matrix = square(A)
     return *np.linalg.slogdet(matrix), *_factors(matrix)
 
 
@@ -91,8 +91,8 @@ def logdet(self: Array) -> Any:
 
 @kernel("aten.linalg_inv.default")
 @_invertible
-def inv(A: Any = None, self: Any = None) -> Any:
-    return np.linalg.inv(square(self if A is None else A))
+def inv(A: Array) -> Any:
+    return np.linalg.inv(square(A))
 
 
 @kernel("aten.linalg_solve.default")
@@ -168,8 +168,8 @@ def svdvals(A: Array) -> Any:
 
 
 @kernel("aten._linalg_eigh.default aten.linalg_eigh.default")
-def eigh(A: Any = None, UPLO: str = "L", compute_v: bool = True, self: Any = None) -> Any:
-    matrix = square(self if A is None else A)
+def eigh(A: Array, UPLO: str = "L", compute_v: bool = True) -> Any:
+    matrix = square(A)
     if not compute_v:
         return eigvalsh(matrix, UPLO), np.zeros(0, matrix.dtype)
     return tuple(np.linalg.eigh(matrix, _side(UPLO)))
@@ -214,10 +214,9 @@ def pinv(
 
 @kernel("aten.linalg_matrix_rank.default .atol_rtol_float .tol_tensor")
 def matrix_rank(
-    self: Any = None, tol: Any = None, hermitian: bool = False, atol: float | None = None, rtol: float | None =
-    None, input: Any = None,
-) -> Any:  # fmt: skip
-    x = wide(input if self is None else self)
+    self: Array, tol: Any = None, hermitian: bool = False, atol: float | None = None, rtol: float | None = None
+) -> Any:
+    x = wide(self)
     if not x.size:
         return np.zeros(x.shape[:-2], np.int64)
     s = np.abs(np.linalg.eigvalsh(x)) if hermitian else svdvals(x)
@@ -281,8 +280,8 @@ def _lu(A: Array) -> tuple[Array, Array]:
 
 
 @kernel("aten.linalg_lu_factor_ex.default aten.linalg_lu_factor.default")
-def lu_factor(A: Any = None, pivot: bool = True, self: Any = None) -> Any:
-    x = wide(self if A is None else A)
+def lu_factor(A: Array, pivot: bool = True) -> Any:
+    x = wide(A)
     if not pivot:
         raise OperatorError("expected a decomposition with pivots, got one without")
     packed = np.empty_like(x)
@@ -348,7 +347,7 @@ KERNELS: Final = {
         lambda self, input2, upper: np.linalg.solve(_of_factor(input2, upper), self)
     ),
     "aten.cholesky_inverse.default": computed(lambda self, upper: np.linalg.inv(_of_factor(self, upper))),
-    "aten.linalg_det.default": lambda A=None, self=None: np.linalg.det(square(self if A is None else A)),
+    "aten.linalg_det.default": lambda A: np.linalg.det(square(A)),
     "aten.qr.default": lambda self, some: qr(self, "reduced" if some else "complete"),
     "aten.linalg_eig.default": lambda self: tuple(np.linalg.eig(square(self))),
     "aten.linalg_eigvals.default": lambda self: np.linalg.eigvals(square(self)),

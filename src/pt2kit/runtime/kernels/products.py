@@ -187,11 +187,6 @@ def kron(self: Array, other: Array) -> Any:
     return np.kron(wide(self), wide(other))
 
 
-@kernel("aten.linalg_multi_dot.default")
-def multi_dot(matrices: Any = None, tensors: Any = None) -> Any:
-    return functools.reduce(matmul, matrices if tensors is None else tensors)
-
-
 @kernel("aten.cross.default aten.linalg_cross.default")
 def cross(self: Array, other: Array, dim: int | None = -1) -> Any:
     a, b = np.broadcast_arrays(wide(self), wide(other))
@@ -245,6 +240,7 @@ def cov(self: Array, correction: int, fweights: Array | None, aweights: Array | 
 
 
 KERNELS: Final = {
+    "aten.linalg_multi_dot.default": lambda matrices: functools.reduce(matmul, matrices),
     "aten.mm.default .dtype aten._int_mm.default": mm,
     "aten.bmm.default .dtype": bmm,
     "aten.addmm.default": lambda self, mat1, mat2, beta, alpha: _mixed(self, mm(mat1, mat2), beta, alpha),

@@ -171,11 +171,8 @@ def _with_mean(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @kernel("aten.linalg_vector_norm.default aten.norm.Scalar .ScalarOpt_dim .ScalarOpt_dtype .ScalarOpt_dim_dtype")
-def vector_norm(
-    self: Array, ord: Any = None, dim: Any = None, keepdim: bool = False, dtype: Any = None, p: Any = None
-) -> Any:
-    order = p if ord is None else ord
-    order = 2.0 if order is None else float(order)
+def vector_norm(self: Array, ord: Any = None, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    order = 2.0 if ord is None else float(ord)
     x = cast(self, compute_type(float_type(dtype or self.dtype)))
     axes = axes_of(dim, x.ndim)
     size = np.abs(x)

@@ -76,21 +76,20 @@ def _source(src: Any, index: Array) -> Any:
 
 
 @kernel("aten.scatter.src .value")
-def scatter(self: Array, dim: int, index: Array, src: Any = None, value: Any = None) -> Any:
+def scatter(self: Array, dim: int, index: Array, src: Any) -> Any:
     array, _, where = _along(self, dim, index)
     result = array.copy()
-    result[where] = cast(_source(value if src is None else src, index), self.dtype)
+    result[where] = cast(_source(src, index), self.dtype)
     return result.reshape(self.shape)
 
 
 @kernel("aten.scatter.reduce .value_reduce")
-def scatter_with(self: Array, dim: int, index: Array, src: Any = None, *, value: Any = None, reduce: str) -> Any:
-    values = value if src is None else src
+def scatter_with(self: Array, dim: int, index: Array, src: Any, reduce: str) -> Any:
     if reduce == "add":
-        return scatter_add(self, dim, index, values)
+        return scatter_add(self, dim, index, src)
     if reduce != "multiply":
         raise OperatorError(f"expected the reduction add or multiply, got {reduce[:40]!a}")
-    return scatter_reduce(self, dim, index, values, "prod")
+    return scatter_reduce(self, dim, index, src, "prod")
 
 
 @kernel("aten.scatter_add.default")
@@ -144,11 +143,12 @@ def _slices(change: Callable[..., Array], *, negative: bool = False) -> Callable
         negative: indices may count from the end.
     """
 
-    def run(self: Array, dim: int, index: Array, source: Any = None, value: Any = None, **options: Any) -> Any:
+    def run(self: Array, dim: int, index: Array, source: Any, **options: Any) -> Any:
         array, axis = np.atleast_1d(self), axis_of(dim, self.ndim)
         rows = np.moveaxis(array, axis, 0)
         chosen = check_indices(index.reshape(-1), len(rows), negative=negative)
-        values = asarray(value) if source is None else np.moveaxis(np.atleast_1d(source), axis, 0)
+        is_tensor = isinstance(source, ARRAYS) and source.ndim == self.ndim
+        values = np.moveaxis(np.atleast_1d(source), axis, 0) if is_tensor else asarray(source)
         return np.moveaxis(change(rows, chosen, values, **options), 0, axis).reshape(self.shape)
 
     return run
@@ -194,10 +194,11 @@ def _scattered(view: Callable[..., Array]) -> Callable[..., Any]:
     return run
 
 
+_filled = _slices(_replaced, negative=True)
 KERNELS: Final = {
     "aten.index_add.default": _slices(_added_slices),
     "aten.index_copy.default": _slices(_replaced),
-    "aten.index_fill.int_Scalar .int_Tensor": _slices(_replaced, negative=True),
+    "aten.index_fill.int_Scalar .int_Tensor": lambda self, dim, index, value: _filled(self, dim, index, value),
     "aten.index_reduce.default": _slices(_reduced),
     "aten.slice_scatter.default": _scattered(slice_),
     "aten.select_scatter.default": _scattered(select),

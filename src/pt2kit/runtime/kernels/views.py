@@ -44,8 +44,8 @@ def resolve_sizes(size: Sequence[int], numel: int) -> tuple[int, ...]:
 
 
 @kernel("aten.view.default aten.reshape.default")
-def reshape(self: Array, size: Any = None, shape: Any = None) -> Any:
-    sizes = resolve_sizes(shape if size is None else size, self.size)
+def reshape(self: Array, size: Any) -> Any:
+    sizes = resolve_sizes(size, self.size)
     if not self.flags.c_contiguous:
         reserve(sizes, self.dtype)
     return self.reshape(sizes)
@@ -85,14 +85,9 @@ def permute(self: Array, dims: Sequence[int]) -> Any:
     return self.transpose(axes)
 
 
-@kernel("aten.transpose.int aten.transpose_.default")
+@kernel("aten.transpose.int aten.transpose_.default aten.swapaxes.default aten.swapdims.default")
 def transpose(self: Array, dim0: int, dim1: int) -> Any:
     return self if not self.ndim else self.swapaxes(axis_of(dim0, self.ndim), axis_of(dim1, self.ndim))
-
-
-@kernel("aten.swapaxes.default aten.swapdims.default")
-def swapaxes(self: Array, axis0: int = 0, axis1: int = 0, dim0: int | None = None, dim1: int | None = None) -> Any:
-    return transpose(self, axis0 if dim0 is None else dim0, axis1 if dim1 is None else dim1)
 
 
 @kernel("aten.t.default aten.t_.default")
@@ -205,8 +200,7 @@ def split(self: Array, split_size: int, dim: int = 0) -> Any:
 
 
 @kernel("aten.split_with_sizes.default aten.split.sizes .default")
-def split_with_sizes(self: Array, split_sizes: Any = None, dim: int = 0, split_size: Any = None) -> Any:
-    sizes = split_size if split_sizes is None else split_sizes
+def split_with_sizes(self: Array, sizes: Sequence[int], dim: int) -> Any:
     total = self.shape[axis_of(dim, self.ndim)]
     if any(size < 0 for size in sizes) or sum(sizes) != total:
         raise OperatorError(f"expected sizes that sum to {total}, got {list(sizes)}")
@@ -226,15 +220,10 @@ def chunk(self: Array, chunks: int, dim: int) -> Any:
 
 
 @kernel("aten.tensor_split.sections .indices")
-def tensor_split(self: Array, sections: int | None = None, dim: int = 0, indices: Any = None) -> Any:
-    if sections is not None:
+def tensor_split(self: Array, sections: Any, dim: int = 0) -> Any:
+    if isinstance(sections, int):
         reserve((sections,))
-    return np.array_split(self, indices if sections is None else sections, axis_of(dim, self.ndim))
-
-
-@kernel("aten.hsplit.int .array")
-def hsplit(self: Array, sections: int | None = None, indices: Any = None) -> Any:
-    return tensor_split(self, sections, 0 if self.ndim == 1 else 1, indices)
+    return np.array_split(self, sections, axis_of(dim, self.ndim))
 
 
 @kernel("aten.unbind.int")
@@ -351,7 +340,7 @@ def view_as_complex(self: Array) -> Any:
 
 
 def _at_least(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda self=None, tensors=None: function(self) if tensors is None else [function(one) for one in tensors]
+    return lambda self: [function(one) for one in self] if isinstance(self, list) else function(self)
 
 
 KERNELS: Final = {
@@ -366,7 +355,8 @@ KERNELS: Final = {
     "aten.numpy_T.default": lambda self: self.T,
     "aten.expand_as.default": lambda self, other: expand(self, other.shape),
     "aten.broadcast_to.default": lambda self, size: expand(self, size),
-    "aten.vsplit.int .array": lambda self, sections=None, indices=None: tensor_split(self, sections, 0, indices),
-    "aten.dsplit.int .array": lambda self, sections=None, indices=None: tensor_split(self, sections, 2, indices),
+    "aten.vsplit.int .array": tensor_split,
+    "aten.hsplit.int .array": lambda self, sections: tensor_split(self, sections, 0 if self.ndim == 1 else 1),
+    "aten.dsplit.int .array": lambda self, sections: tensor_split(self, sections, 2),
     "aten.linalg_diagonal.default": lambda A, offset, dim1, dim2: diagonal(A, offset, dim1, dim2),
 }
