@@ -116,34 +116,29 @@ def _placed(error: Pt2Error, step: Step) -> Pt2Error:
     return error if text.startswith("node ") else type(error)(f"node {step_name(step)}: {text}")
 
 
-def _store(results: tuple[Any, ...], result: Any, values: list[Any], limit: int) -> None:
-    """Keep what a kernel returned under the values that its node declares.
+def _store(declared: Sequence[Any], result: Any, values: list[Any], limit: int) -> None:
+    """Keep what a kernel returned under the values that its node declares, in lists of results one by one.
 
     Raises:
         OperatorError: other results than are declared.
     """
-    if len(results) == 1 and type(results[0]) is Result:
-        if type(result) in (tuple, list):
-            if not result:
-                raise OperatorError("expected a result, got none")
-            result = result[0]
-        _keep(results[0], result, values, limit)
-    elif len(results) == 1 and isinstance(results[0], list):
-        is_nested = type(result) is tuple and len(result) == 1 and isinstance(result[0], list | tuple)
-        _store_several(results[0], result[0] if is_nested else result, values, limit)
-    elif any(one is not None for one in results):
-        _store_several(results, result, values, limit)
-
-
-def _store_several(results: Sequence[Any], result: Any, values: list[Any], limit: int) -> None:
-    if not isinstance(result, list | tuple) or len(result) < len(results):
-        got = len(result) if isinstance(result, list | tuple) else "one"
-        raise OperatorError(f"expected {len(results)} results as the program declares, got {got}")
-    for declared, value in zip(results, result, strict=False):
-        if type(declared) is Result:
-            _keep(declared, value, values, limit)
-        elif isinstance(declared, list):
-            _store_several(declared, value, values, limit)
+    several = isinstance(result, list | tuple)
+    if len(declared) == 1:
+        if isinstance(declared[0], list):
+            is_nested = type(result) is tuple and len(result) == 1 and isinstance(result[0], list | tuple)
+            declared, result = declared[0], result[0] if is_nested else result
+        elif not several:
+            result = (result,)
+    if not any(one is not None for one in declared):
+        return
+    if not isinstance(result, list | tuple) or len(result) < len(declared):
+        got = len(result) if several else "one"
+        raise OperatorError(f"expected {len(declared)} results as the program declares, got {got}")
+    for one, value in zip(declared, result, strict=False):
+        if type(one) is Result:
+            _keep(one, value, values, limit)
+        elif isinstance(one, list):
+            _store(one, value, values, limit)
 
 
 def _keep(declared: Result, value: Any, values: list[Any], limit: int) -> None:

@@ -140,21 +140,15 @@ class Convention:
         if kwargs.keys() != by_name.keys():
             expected = ", ".join(map(printable, by_name)) or "none"
             raise InputError(f"inputs: expected the keyword argument(s) {expected}, got {', '.join(kwargs) or 'none'}")
+        names = [*(f"args[{number}]" for number in range(len(args))), *map(printable, by_name)]
+        values, specs = (*args, *(kwargs[name] for name in by_name)), (*positional, *by_name.values())
         leaves: list[Any] = []
-        for number, (value, spec) in enumerate(
-            zip((*args, *(kwargs[name] for name in by_name)), (*positional, *by_name.values()), strict=True)
-        ):
-            where = self._argument_name(number)
+        for name, value, spec in zip(names, values, specs, strict=True):
             try:
-                leaves += flatten(value, spec, f"input {where}", fields=self.fields, expand=_expand)
+                leaves += flatten(value, spec, f"input {name}", fields=self.fields, expand=_expand)
             except GraphError as error:
                 raise InputError(str(error)) from error
         return leaves
-
-    def _argument_name(self, number: int) -> str:
-        assert self.in_spec is not None
-        positional, by_name = split_call(self.in_spec)
-        return f"args[{number}]" if number < len(positional) else printable(list(by_name)[number - len(positional)])
 
     def _check_sizes(self, values: Sequence[Any]) -> None:
         """Check sizes that are numbers, equal for equal expressions, and the ranges of symbols."""
@@ -323,9 +317,9 @@ def _converted(spec: InputSpec, value: Any) -> Any:
     """
     argument = spec.argument
     if argument.as_tensor is not UNSET:
-        array = value if isinstance(value, np.ndarray) else _array(value)
-        if array is None:
+        if not hasattr(value, "__array__"):
             raise InputError(f"input {spec.name}: expected an array, got {type(value).__name__}")
+        array = np.asarray(value)
         if array.ndim != len(spec.sizes):
             raise InputError(f"input {spec.name}: expected {len(spec.sizes)} dimension(s), got {array.ndim}")
         if array.dtype != spec.dtype:
@@ -348,15 +342,6 @@ def _converted(spec: InputSpec, value: Any) -> Any:
             f"input {spec.name}: expected {expected!r}, as it was exported, got {printable(repr(value), 80)}"
         )
     return value
-
-
-def _array(value: Any) -> Any:
-    """Return what a tensor of another library, or a NumPy scalar, holds; None for what is no tensor."""
-    if isinstance(value, np.generic):
-        return np.asarray(value)
-    if hasattr(value, "__array__"):
-        return np.asarray(value)
-    return None
 
 
 def _numbers(spec: InputSpec, value: Any) -> list[tuple[int | Expr, int, str]]:

@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from pt2kit.errors import OperatorError
 from pt2kit.runtime.arrays import Array, asarray, reserve, wide
 from pt2kit.runtime.table import kernel
-
-
-def _sizes(self: Array, output_size: Any, scale_factors: Any, n: int) -> tuple[tuple[int, ...], list[float | None]]:
-    """Return the sizes of the result, and the factors that were passed."""
-    if self.ndim != n + 2:
-        raise OperatorError(f"expected {n + 2} dimensions, got {self.ndim}")
-    if output_size is not None:
-        return tuple(output_size), scale_factors or [None] * n
-    if scale_factors is None or len(scale_factors) != n:
-        raise OperatorError(f"expected {n} sizes or factors, got {scale_factors}")
-    sizes = [int(size * factor) for size, factor in zip(self.shape[2:], scale_factors, strict=True)]
-    return tuple(sizes), list(scale_factors)
 
 
 def _step(size: int, count: int, factor: float | None, align_corners: bool) -> float:
@@ -38,16 +26,34 @@ def _centers(size: int, count: int, factor: float | None, align_corners: bool) -
     return place * step if align_corners else (place + 0.5) * step - 0.5
 
 
-def _nearest(self: Array, sizes: Sequence[int], factors: Sequence[float | None], exact: bool) -> Any:
-    result = self
-    reserve((*self.shape[:2], *sizes), self.dtype)
-    for axis, (count, factor) in enumerate(zip(sizes, factors, strict=True), 2):
-        size = self.shape[axis]
-        step = np.float32(_step(size, count, factor, False))
-        place = np.arange(count, dtype=np.float32)
-        source = np.floor(((place + np.float32(0.5)) if exact else place) * step).astype(np.int64)
-        result = np.take(result, np.minimum(source, size - 1), axis)
-    return result
+Taps = Callable[[int, int, "float | None", bool], "list[tuple[Array, Array]]"]
+Resize = Callable[[Array, int, int, "float | None", bool], Array]
+"""Returns an array with another size of one dimension: from its number, the size, the factor, and `align_corners`."""
+
+
+def _nearest(offset: float) -> Resize:
+    """Return what takes the nearest elements, from that many steps after the beginning of each."""
+
+    def resize(x: Array, axis: int, count: int, factor: float | None, align_corners: bool) -> Array:
+        step = np.float32(_step(x.shape[axis], count, factor, False))
+        place = np.arange(count, dtype=np.float32) + np.float32(offset)
+        source = np.floor(place * step).astype(np.int64)
+        return np.take(x, np.minimum(source, x.shape[axis] - 1), axis)
+
+    return resize
+
+
+def _weighted(taps: Taps) -> Resize:
+    """Return what sums elements with weights."""
+
+    def resize(x: Array, axis: int, count: int, factor: float | None, align_corners: bool) -> Array:
+        if x.dtype.kind in "iu":
+            raise OperatorError(
+                f"expected floating-point numbers, as torch rounds integers by tables of its own, got {x.dtype}"
+            )
+        return _along(x, axis, taps(x.shape[axis], count, factor, align_corners))
+
+    return resize
 
 
 def _along(x: Array, axis: int, taps: Sequence[tuple[Array, Array]]) -> Array:
@@ -79,50 +85,26 @@ def _cubic_taps(size: int, count: int, factor: float | None, align_corners: bool
     return [(np.clip(low + k, 0, size - 1), _cubic(center - (low + k), -0.75)) for k in (-1, 0, 1, 2)]
 
 
-Taps = Callable[[int, int, "float | None", bool], "list[tuple[Array, Array]]"]
+def _resizing(resize: Resize, n: int) -> Callable[..., Any]:
+    """Return the kernel that resizes the last dimensions, one after the other."""
 
-
-def _separable(
-    self: Array, sizes: Sequence[int], factors: Sequence[float | None], align_corners: bool, taps: Taps
-) -> Any:
-    x = wide(self)
-    reserve((*x.shape[:2], *sizes), x.dtype)
-    if x.dtype.kind in "iu":
-        raise OperatorError(
-            f"expected floating-point numbers, as torch rounds integers by tables of its own, got {x.dtype}"
-        )
-    for axis, (count, factor) in enumerate(zip(sizes, factors, strict=True), 2):
-        x = _along(x, axis, taps(x.shape[axis], count, factor, align_corners))
-    return x
-
-
-def _resized(
-    self: Array, output_size: Any, factors: Any, align_corners: bool, taps: Taps | None, n: int, exact: bool
-) -> Any:
-    sizes, found = _sizes(self, output_size, factors, n)
-    if taps is None:
-        return _nearest(self, sizes, found, exact)
-    return _separable(self, sizes, found, align_corners, taps)
-
-
-def _plain(taps: Taps | None, n: int, exact: bool = False) -> Callable[..., Any]:
-    """Return the kernel of an overload with sizes, and one factor per dimension."""
-
-    def run(self: Array, output_size: Any, align_corners: bool = False, scales: Any = None, **each: Any) -> Any:
-        factors = [scales] if n == 1 else [each.get(name) for name in ("scales_d", "scales_h", "scales_w")[3 - n :]]
-        return _resized(self, output_size, factors, align_corners, taps, n, exact)
-
-    return run
-
-
-def _vec(taps: Taps | None, n: int, exact: bool = False) -> Callable[..., Any]:
-    """Return the kernel of an overload with sizes or factors."""
-
-    def run(input: Array, output_size: Any, align_corners: Any = None, scale_factors: Any = None) -> Any:
-        if taps is None and scale_factors is None and isinstance(align_corners, list | tuple):
-            align_corners, scale_factors = False, align_corners
-        factors = None if output_size is not None else scale_factors
-        return _resized(input, output_size, factors, bool(align_corners), taps, n, exact)
+    def run(
+        self: Array, output_size: Any, align_corners: bool = False, scale_factors: Any = None, scales: Any = None,
+        scales_d: Any = None, scales_h: Any = None, scales_w: Any = None,
+    ) -> Any:  # fmt: skip
+        if self.ndim != n + 2:
+            raise OperatorError(f"expected {n + 2} dimensions, got {self.ndim}")
+        factors, sizes = [scales] if n == 1 else [scales_d, scales_h, scales_w][3 - n :], output_size
+        if sizes is None:
+            if scale_factors is None or len(scale_factors) != n:
+                raise OperatorError(f"expected {n} sizes or factors, got {scale_factors}")
+            factors = scale_factors
+            sizes = [int(size * factor) for size, factor in zip(self.shape[2:], factors, strict=True)]
+        x = wide(self)
+        reserve((*x.shape[:2], *sizes), x.dtype)
+        for axis, (count, factor) in enumerate(zip(sizes, factors, strict=True), 2):
+            x = resize(x, axis, count, factor, align_corners)
+        return x
 
     return run
 
@@ -150,20 +132,6 @@ def _antialiased(filter_of: Callable[[Array], Any], support: float) -> Taps:
 
 def _triangle(x: Array) -> Any:
     return np.maximum(0, 1 - np.abs(x))
-
-
-for _name, _taps, _n, _exact in (
-    ("upsample_nearest1d", None, 1, False), ("upsample_nearest2d", None, 2, False),
-    ("upsample_nearest3d", None, 3, False),
-    ("_upsample_nearest_exact1d", None, 1, True), ("_upsample_nearest_exact2d", None, 2, True),
-    ("_upsample_nearest_exact3d", None, 3, True), ("upsample_linear1d", _linear_taps, 1, False),
-    ("upsample_bilinear2d", _linear_taps, 2, False), ("upsample_trilinear3d", _linear_taps, 3, False),
-    ("upsample_bicubic2d", _cubic_taps, 2, False),
-    ("_upsample_bilinear2d_aa", _antialiased(_triangle, 1.0), 2, False),
-    ("_upsample_bicubic2d_aa", _antialiased(lambda x: _cubic(x, -0.5), 2.0), 2, False),
-):  # fmt: skip
-    kernel(f"aten.{_name}.default")(_plain(_taps, _n, _exact))
-    kernel(f"aten.{_name}.vec")(_vec(_taps, _n, _exact))
 
 
 # Sampling at given places.
@@ -254,3 +222,15 @@ def affine_grid_generator(theta: Array, size: Sequence[int], align_corners: bool
     planes = np.meshgrid(*lines, indexing="ij")
     places = np.stack([*planes[::-1], np.ones(sizes, x.dtype)], -1).reshape(-1, len(sizes) + 1)
     return (places @ x.swapaxes(1, 2)).reshape(size[0], *sizes, len(sizes))
+
+
+KERNELS: Final = {
+    **{f"aten.upsample_nearest{n}d.default .vec": _resizing(_nearest(0.0), n) for n in (1, 2, 3)},
+    **{f"aten._upsample_nearest_exact{n}d.default .vec": _resizing(_nearest(0.5), n) for n in (1, 2, 3)},
+    "aten.upsample_linear1d.default .vec": _resizing(_weighted(_linear_taps), 1),
+    "aten.upsample_bilinear2d.default .vec": _resizing(_weighted(_linear_taps), 2),
+    "aten.upsample_trilinear3d.default .vec": _resizing(_weighted(_linear_taps), 3),
+    "aten.upsample_bicubic2d.default .vec": _resizing(_weighted(_cubic_taps), 2),
+    "aten._upsample_bilinear2d_aa.default .vec": _resizing(_weighted(_antialiased(_triangle, 1.0)), 2),
+    "aten._upsample_bicubic2d_aa.default .vec": _resizing(_weighted(_antialiased(lambda x: _cubic(x, -0.5), 2.0)), 2),
+}
