@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import Array, axis_of, cast, computed, in_floats, running, wide
+from pt2kit.runtime.arrays import Array, axis_of, cast, computed, in_floats, require, running, wide
 from pt2kit.runtime.kernels.special import erf
 from pt2kit.runtime.table import kernel, write
 
@@ -26,8 +26,7 @@ def gelu(self: Array, approximate: str) -> Any:
     if approximate == "tanh":
         inner = number(math.sqrt(2 / math.pi)) * (self + number(0.044715) * self * self * self)
         return half * (1 + np.tanh(inner))
-    if approximate != "none":
-        raise OperatorError(f"expected the approximation none or tanh, got {approximate[:40]!a}")
+    require(approximate == "none", f"expected the approximation none or tanh, got {approximate[:40]!a}")
     result = erf(self * number(math.sqrt(0.5)))
     result += 1
     result *= half

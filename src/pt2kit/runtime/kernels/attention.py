@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import BOOL, Array, reserve, running, wide
+from pt2kit.runtime.arrays import BOOL, Array, require, reserve, running, wide
 from pt2kit.runtime.table import kernel
 
 
@@ -18,8 +17,7 @@ def attend(
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """Return attention, the logarithm of the sum of each row's exponentials, and the weights."""
     q, k, v = wide(query), wide(key), wide(value)
-    if min(q.ndim, k.ndim, v.ndim) < 2:
-        raise OperatorError("expected queries, keys and values of at least 2 dimensions")
+    require(min(q.ndim, k.ndim, v.ndim) >= 2, "expected queries, keys and values of at least 2 dimensions")
     if enable_gqa and q.shape[-3] != k.shape[-3]:
         k, v = (np.repeat(one, q.shape[-3] // one.shape[-3], -3) for one in (k, v))
     factor = q.dtype.type(1 / math.sqrt(q.shape[-1]) if scale is None else scale) if q.shape[-1] else q.dtype.type(1)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import Array, ForeignArray, last, reserve, wide
+from pt2kit.runtime.arrays import Array, ForeignArray, last, require, reserve, wide
 from pt2kit.runtime.table import kernel
 
 
@@ -175,8 +175,7 @@ def convolution(
     if single:
         x = x[None]
     steps, around, gaps = spread(stride, n), spread(padding, n), spread(dilation, n)
-    if any(p < 0 for p in around):
-        raise OperatorError(f"expected padding of at least 0, got {list(around)}")
+    require(all(p >= 0 for p in around), f"expected padding of at least 0, got {list(around)}")
     if transposed:
         result = spread_back(x, w, steps, around, gaps, spread(output_padding, n), groups)
     else:
@@ -202,8 +201,7 @@ def conv_mode(
     n = weight.ndim - 2
     if padding == "valid":
         return conv(input, weight, bias, stride, 0, dilation, groups)
-    if padding != "same":
-        raise OperatorError(f"expected the padding valid or same, got {padding[:40]!a}")
+    require(padding == "same", f"expected the padding valid or same, got {padding[:40]!a}")
     totals = [d * (k - 1) for d, k in zip(spread(dilation, n), weight.shape[2:], strict=True)]
     before = [total // 2 for total in totals]
     padded = pad_around(wide(input), before, [total - b for total, b in zip(totals, before, strict=True)])

@@ -67,8 +67,7 @@ def div_mode(self: Array, other: Any, rounding_mode: str | None = None) -> Any:
         return div(self, other)
     if rounding_mode == "floor":
         return floor_divide(self, other)
-    if rounding_mode != "trunc":
-        raise OperatorError(f"expected the rounding mode trunc or floor, got {rounding_mode[:40]!a}")
+    require(rounding_mode == "trunc", f"expected the rounding mode trunc or floor, got {rounding_mode[:40]!a}")
     (a, b), dtype = operands(self, other)
     if kind(a.dtype) > 1:
         return np.trunc(wide(cast(a / b, dtype)))

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import Array, axes_of, axis_of, complex_type, floating, in_floats, reserve
+from pt2kit.runtime.arrays import Array, axes_of, axis_of, complex_type, floating, in_floats, require, reserve
 from pt2kit.runtime.kernels.joining import pad_
 from pt2kit.runtime.table import kernel
 
@@ -16,8 +16,7 @@ _NORMS: dict[Any, Any] = {None: None, "backward": "backward", "forward": "forwar
 
 
 def _norm(norm: Any) -> Any:
-    if norm not in _NORMS:
-        raise OperatorError(f"expected the norm forward, backward or ortho, got {norm!r}")
+    require(norm in _NORMS, f"expected the norm forward, backward or ortho, got {norm!r}")
     return norm
 
 

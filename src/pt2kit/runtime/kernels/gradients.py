@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import Array, axis_of, check_indices, computed, last, reserve, wide
+from pt2kit.runtime.arrays import Array, axis_of, check_indices, computed, last, require, reserve, wide
 from pt2kit.runtime.kernels.convolutions import offsets, pad_around, spread, spread_back
 from pt2kit.runtime.kernels.pooling import parts
 from pt2kit.runtime.kernels.scattering import scatter_add
@@ -56,8 +56,7 @@ def convolution_backward(
 ) -> Any:  # fmt: skip
     n = weight.ndim - 2
     steps, around, gaps = spread(stride, n), spread(padding, n), spread(dilation, n)
-    if transposed:
-        raise OperatorError("expected a convolution, got the gradient of a transposed one")
+    require(not transposed, "expected a convolution, got the gradient of a transposed one")
     of_input = of_weight = None
     if output_mask[0]:
         sizes = zip(input.shape[2:], around, weight.shape[2:], gaps, steps, strict=True)

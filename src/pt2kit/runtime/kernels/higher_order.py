@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from pt2kit.errors import OperatorError, UnsupportedError
-from pt2kit.runtime.arrays import ARRAYS, Array, ForeignArray, asarray, axis_of, is_known, reserve, running
+from pt2kit.errors import UnsupportedError
+from pt2kit.runtime.arrays import ARRAYS, Array, ForeignArray, asarray, axis_of, is_known, require, reserve, running
 from pt2kit.runtime.kernels.views import as_strided, slice_
 from pt2kit.runtime.table import kernel, mutated_by
 
@@ -17,8 +17,7 @@ Subgraph = Callable[..., list[Any]]
 
 def _truth(value: Any) -> bool:
     if isinstance(value, ARRAYS):
-        if value.size != 1:
-            raise OperatorError(f"expected a condition of one element, got {value.size}")
+        require(value.size == 1, f"expected a condition of one element, got {value.size}")
         return bool(value.reshape(()))
     return bool(value)
 
@@ -77,8 +76,7 @@ def while_loop_stack_output(
 @kernel("higher_order.map_impl")
 def map_impl(f: Subgraph, xs: Sequence[Array], pos_args: Sequence[Any] = ()) -> Any:
     rows = [_fresh(f(*parts, *pos_args)) for parts in zip(*xs, strict=True)]
-    if not rows:
-        raise OperatorError("expected at least one element to map over, got none")
+    require(rows, "expected at least one element to map over, got none")
     return _stacked(rows)
 
 
@@ -99,8 +97,7 @@ def scan(combine_fn: Subgraph, init: Sequence[Any], xs: Sequence[Array], *rest: 
         found = _fresh(combine_fn(*state, *(x[i, ...] for x in moved), *more))
         state, row = found[: len(init)], found[len(init) :]
         rows.append(row)
-    if not rows:
-        raise OperatorError("expected at least one element to scan, got none")
+    require(rows, "expected at least one element to scan, got none")
     return [*state, *_stacked(rows[::-1] if reverse else rows)]
 
 
@@ -180,8 +177,7 @@ def _several(result: Any) -> tuple[Any, ...]:
 
 def _view_of(bases: Sequence[Any], index: int, name: str, options: dict[str, Any]) -> Any:
     """Return the view of a base that an argument was."""
-    if not 0 <= index < len(bases):
-        raise OperatorError(f"expected an index below {len(bases)}, got {index}")
+    require(0 <= index < len(bases), f"expected an index below {len(bases)}, got {index}")
     base, prefix = bases[index], f"_{name}_"
     if options.get(f"{prefix}alias", True) and f"{prefix}size" not in options and f"{prefix}slice_dim" not in options:
         return base

@@ -8,7 +8,19 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import ARRAYS, BOOL, INT64, Array, asarray, axis_of, cast, check_indices, reserve, wide
+from pt2kit.runtime.arrays import (
+    ARRAYS,
+    BOOL,
+    INT64,
+    Array,
+    asarray,
+    axis_of,
+    cast,
+    check_indices,
+    require,
+    reserve,
+    wide,
+)
 from pt2kit.runtime.table import kernel
 
 
@@ -30,12 +42,10 @@ def index_arrays(self: Array, indices: Sequence[Array | None]) -> tuple[Any, ...
             result += cast(index, BOOL).nonzero() if index.ndim else [cast(index, BOOL)]
             axis += index.ndim
         else:
-            if axis >= self.ndim:
-                raise OperatorError(f"expected at most {self.ndim} indices, got {len(indices)}")
+            require(axis < self.ndim, f"expected at most {self.ndim} indices, got {len(indices)}")
             result.append(check_indices(index, self.shape[axis], negative=True))
             axis += 1
-    if axis > self.ndim:
-        raise OperatorError(f"expected at most {self.ndim} indices, got {axis}")
+    require(axis <= self.ndim, f"expected at most {self.ndim} indices, got {axis}")
     arrays = [one for one in result if isinstance(one, ARRAYS)]
     if arrays:
         count = np.broadcast_shapes(*(one.shape for one in arrays))
@@ -69,8 +79,7 @@ def unsafe_masked_index(self: Array, mask: Array, indices: Sequence[Array | None
 @kernel("aten.index_select.default")
 def index_select(self: Array, dim: int, index: Array) -> Any:
     axis = axis_of(dim, self.ndim)
-    if index.ndim > 1:
-        raise OperatorError(f"expected indices of one dimension, got {index.ndim}")
+    require(index.ndim <= 1, f"expected indices of one dimension, got {index.ndim}")
     array = np.atleast_1d(self)
     chosen = check_indices(index.reshape(-1), array.shape[axis])
     reserve((*array.shape[:axis], chosen.size, *array.shape[axis + 1 :]), array.dtype)
@@ -84,8 +93,7 @@ def gather(self: Array, dim: int, index: Array) -> Any:
     axis = axis_of(dim, array.ndim)
     if not places.size:
         return np.empty(index.shape, self.dtype)  # torch accepts an empty index of any rank.
-    if array.ndim != places.ndim:
-        raise OperatorError(f"expected an index of {array.ndim} dimensions, got {places.ndim}")
+    require(array.ndim == places.ndim, f"expected an index of {array.ndim} dimensions, got {places.ndim}")
     chosen = check_indices(places, array.shape[axis])
     cut = tuple(slice(None) if i == axis else slice(0, size) for i, size in enumerate(places.shape))
     return np.take_along_axis(array[cut], chosen, axis).reshape(index.shape)
@@ -152,8 +160,7 @@ def embedding_bag(
     weight: Array, indices: Array, offsets: Array, mode: int = 0, per_sample_weights: Array | None = None,
     include_last_offset: bool = False, padding_idx: int | None = -1,
 ) -> Any:  # fmt: skip
-    if mode not in (0, 1, 2) or not weight.ndim:
-        raise OperatorError(f"expected the mode 0, 1 or 2, got {mode}")
+    require(mode in (0, 1, 2) and weight.ndim, f"expected the mode 0, 1 or 2, got {mode}")
     chosen = check_indices(indices, weight.shape[0])
     starts = check_indices(offsets, indices.size + 1).tolist()
     ends = [*starts[1:], indices.size]

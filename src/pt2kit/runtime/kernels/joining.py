@@ -20,6 +20,7 @@ from pt2kit.runtime.arrays import (
     check_indices,
     joined_type,
     kind,
+    require,
     reserve,
     wide,
 )
@@ -29,8 +30,7 @@ from pt2kit.runtime.table import kernel
 
 @kernel("aten.cat.default")
 def cat(tensors: Sequence[Array], dim: int = 0) -> Any:
-    if not tensors:
-        raise OperatorError("expected tensors, got an empty list")
+    require(tensors, "expected tensors, got an empty list")
     dtype = joined_type(tensors)
     # As in torch, a tensor of sizes [0] joins with any other.
     parts = [cast(one, dtype) for one in tensors if one.shape != (0,)] or [cast(tensors[0], dtype)]
@@ -42,8 +42,7 @@ def cat(tensors: Sequence[Array], dim: int = 0) -> Any:
 
 @kernel("aten.stack.default aten._stack.default")
 def stack(tensors: Sequence[Array], dim: int = 0) -> Any:
-    if not tensors:
-        raise OperatorError("expected tensors, got an empty list")
+    require(tensors, "expected tensors, got an empty list")
     dtype = joined_type(tensors)
     reserve((len(tensors), *tensors[0].shape), dtype)
     return np.stack([cast(one, dtype) for one in tensors], axis_of(dim, tensors[0].ndim + 1))
@@ -73,8 +72,7 @@ def block_diag(tensors: Sequence[Array]) -> Any:
 
 @kernel("aten.meshgrid.default .indexing")
 def meshgrid(tensors: Sequence[Array], indexing: str = "ij") -> Any:
-    if indexing not in ("ij", "xy"):
-        raise OperatorError(f"expected the indexing ij or xy, got {indexing[:40]!a}")
+    require(indexing in ("ij", "xy"), f"expected the indexing ij or xy, got {indexing[:40]!a}")
     return list(np.meshgrid(*(one.reshape(-1) for one in tensors), indexing=indexing, copy=False))
 
 
@@ -112,8 +110,7 @@ def repeat_interleave(self: Array, repeats: Any, dim: int | None = None) -> Any:
     array = self.reshape(-1) if dim is None else self
     axis = axis_of(dim or 0, array.ndim)
     counts = asarray(repeats)
-    if np.any(counts < 0):
-        raise OperatorError("expected counts of at least 0, got a negative one")
+    require(not np.any(counts < 0), "expected counts of at least 0, got a negative one")
     length = array.shape[axis] if array.ndim else 1
     each = counts.reshape(-1) if counts.size != 1 else int(counts.reshape(-1)[0])
     total = int(counts.sum()) if counts.size != 1 else each * length
@@ -186,8 +183,7 @@ def constant_pad_nd(self: Array, pad: Sequence[int], value: Any = 0) -> Any:
 
 def _pad_by(self: Array, padding: Sequence[int], count: int, mode: str) -> Any:
     """Pad the last dimensions by their own elements, by index arithmetic, as amounts may be negative."""
-    if len(padding) != 2 * count or self.ndim < count:
-        raise OperatorError(f"expected {2 * count} amounts, got {len(padding)}")
+    require(len(padding) == 2 * count and self.ndim >= count, f"expected {2 * count} amounts, got {len(padding)}")
     result = self
     for i in range(count):
         axis, before, after = self.ndim - 1 - i, padding[2 * i], padding[2 * i + 1]
@@ -199,8 +195,7 @@ def _pad_by(self: Array, padding: Sequence[int], count: int, mode: str) -> Any:
         elif mode == "circular":
             index = place % max(1, size)
         else:
-            if before >= size or after >= size:
-                raise OperatorError(f"expected padding below the size {size}, got {before} and {after}")
+            require(before < size and after < size, f"expected padding below the size {size}, got {before} and {after}")
             index = np.abs(place)
             index = np.where(index >= size, 2 * (size - 1) - index, index)
         check_indices(index, size)
@@ -237,8 +232,7 @@ def pad_sequence(
 
 
 def _triangle(self: Array, diagonal: int, *, lower: bool) -> Any:
-    if self.ndim < 2:
-        raise OperatorError(f"expected at least 2 dimensions, got {self.ndim}")
+    require(self.ndim >= 2, f"expected at least 2 dimensions, got {self.ndim}")
     mask = np.tri(*self.shape[-2:], diagonal if lower else diagonal - 1, dtype=bool)
     return np.where(mask if lower else ~mask, self, np.zeros((), self.dtype))
 

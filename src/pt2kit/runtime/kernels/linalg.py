@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import ARRAYS, Array, computed, is_complex, reserve, wide
+from pt2kit.runtime.arrays import ARRAYS, Array, computed, is_complex, require, reserve, wide
 from pt2kit.runtime.kernels.reductions import vector_norm
 from pt2kit.runtime.table import kernel
 
@@ -23,8 +23,7 @@ def square(A: Array) -> Array:
     Raises:
         OperatorError: other sizes.
     """
-    if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
-        raise OperatorError(f"expected square matrices, got sizes {list(A.shape)}")
+    require(A.ndim >= 2 and A.shape[-1] == A.shape[-2], f"expected square matrices, got sizes {list(A.shape)}")
     return wide(A)
 
 
@@ -141,8 +140,7 @@ def _of_factor(factor: Array, upper: bool) -> Array:
 def qr(A: Array, mode: str = "reduced") -> Any:
     if mode == "r":
         return np.zeros(0, A.dtype), np.linalg.qr(wide(A), "r")
-    if mode not in ("reduced", "complete"):
-        raise OperatorError(f"expected the mode reduced, complete or r, got {mode[:40]!a}")
+    require(mode in ("reduced", "complete"), f"expected the mode reduced, complete or r, got {mode[:40]!a}")
     reserve((*A.shape[:-1], A.shape[-2]), A.dtype)
     return tuple(np.linalg.qr(wide(A), mode))
 
@@ -282,8 +280,7 @@ def _lu(A: Array) -> tuple[Array, Array]:
 @kernel("aten.linalg_lu_factor_ex.default aten.linalg_lu_factor.default")
 def lu_factor(A: Array, pivot: bool = True) -> Any:
     x = wide(A)
-    if not pivot:
-        raise OperatorError("expected a decomposition with pivots, got one without")
+    require(pivot, "expected a decomposition with pivots, got one without")
     packed = np.empty_like(x)
     pivots = np.empty((*x.shape[:-2], min(x.shape[-2:])), np.int32)
     for place in np.ndindex(*x.shape[:-2]):
@@ -301,8 +298,7 @@ def lu_unpack(LU_data: Array, LU_pivots: Array, unpack_data: bool = True, unpack
     order = np.broadcast_to(np.arange(rows), (*x.shape[:-2], rows)).copy()
     for place in np.ndindex(*x.shape[:-2]):
         for k, pivot in enumerate(LU_pivots[place].tolist()):
-            if not 1 <= pivot <= rows:
-                raise OperatorError(f"expected pivots from 1 to {rows}, got {pivot}")
+            require(1 <= pivot <= rows, f"expected pivots from 1 to {rows}, got {pivot}")
             order[place][[k, pivot - 1]] = order[place][[pivot - 1, k]]
     permutation = np.swapaxes(np.eye(rows, dtype=x.dtype)[order], -1, -2)
     return permutation, lower, upper
@@ -335,8 +331,7 @@ def householder_product(input: Array, tau: Array) -> Any:
 
 @kernel("aten._linalg_check_errors.default")
 def check_errors_(info: Array, api_name: str, is_matrix: bool) -> None:
-    if np.any(info):
-        raise OperatorError(f"{api_name[:80]!a}: expected a decomposition that succeeds, got a failure")
+    require(not np.any(info), f"{api_name[:80]!a}: expected a decomposition that succeeds, got a failure")
 
 
 KERNELS: Final = {

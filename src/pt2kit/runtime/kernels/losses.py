@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import INT64, Array, check_indices, kind, operands, reserve, wide
+from pt2kit.runtime.arrays import INT64, Array, check_indices, kind, operands, require, reserve, wide
 from pt2kit.runtime.kernels.activations import log_sigmoid
 from pt2kit.runtime.kernels.reductions import log_softmax
 from pt2kit.runtime.table import kernel
@@ -20,8 +19,7 @@ def reduced(loss: Any, reduction: int) -> Any:
     Raises:
         OperatorError: another reduction.
     """
-    if reduction not in (0, 1, 2):
-        raise OperatorError(f"expected the reduction 0, 1 or 2, got {reduction}")
+    require(reduction in (0, 1, 2), f"expected the reduction 0, 1 or 2, got {reduction}")
     if reduction == 0:
         return loss
     return loss.sum() / loss.dtype.type(loss.size) if reduction == 1 else loss.sum()

@@ -10,8 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import INT64, Array, check_indices, kind, last, reserve, wide
+from pt2kit.runtime.arrays import INT64, Array, check_indices, kind, last, require, reserve, wide
 from pt2kit.runtime.kernels.convolutions import check_window, offsets, pad_around, spread
 from pt2kit.runtime.table import kernel
 
@@ -24,14 +23,12 @@ def _counts(
     check_window(kernel_size, stride, dilation)
     counts = []
     for size, k, s, p, d in zip(sizes, kernel_size, stride, padding, dilation, strict=True):
-        if not 0 <= 2 * p <= k:
-            raise OperatorError(f"expected padding of at most half the kernel size {k}, got {p}")
+        require(0 <= 2 * p <= k, f"expected padding of at most half the kernel size {k}, got {p}")
         span = size + 2 * p - d * (k - 1) - 1
         count = (-(-span // s) if ceil_mode else span // s) + 1
         if ceil_mode and (count - 1) * s >= size + p:
             count -= 1
-        if count < 1:
-            raise OperatorError(f"expected windows within {size} elements, got a kernel of {k} with dilation {d}")
+        require(count >= 1, f"expected windows within {size} elements, got a kernel of {k} with dilation {d}")
         counts.append(count)
     return counts
 
@@ -45,8 +42,7 @@ def _windows(
         OperatorError: too few dimensions, or windows that do not fit.
     """
     x = wide(self)
-    if x.ndim < n + 1:
-        raise OperatorError(f"expected at least {n + 1} dimensions, got {x.ndim}")
+    require(x.ndim >= n + 1, f"expected at least {n + 1} dimensions, got {x.ndim}")
     taps, around, gaps = spread(kernel_size, n), spread(padding, n), spread(dilation, n)
     steps = spread(stride, n) if isinstance(stride, int) or (stride is not None and len(stride)) else taps
     counts = _counts(x.shape[-n:], taps, steps, around, gaps, ceil_mode)

@@ -21,6 +21,7 @@ from pt2kit.runtime.arrays import (
     computed,
     joined_type,
     kind,
+    require,
     reserve,
     wide,
 )
@@ -150,8 +151,7 @@ _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.,-> "
 
 @kernel("aten.einsum.default")
 def einsum(equation: str, tensors: Sequence[Array]) -> Any:
-    if not set(equation) <= _LETTERS:
-        raise OperatorError(f"expected an equation of letters, commas and an arrow, got {equation[:60]!a}")
+    require(set(equation) <= _LETTERS, f"expected an equation of letters, commas and an arrow, got {equation[:60]!a}")
     dtype = compute_type(joined_type(tensors))
     arrays = [cast(one, dtype) for one in tensors]
     inputs, arrow, output = equation.replace(" ", "").partition("->")
@@ -193,8 +193,7 @@ def cross(self: Array, other: Array, dim: int | None = -1) -> Any:
     if dim is None:
         dim = next((i for i, size in enumerate(a.shape) if size == 3), -1)
     axis = axis_of(dim, a.ndim)
-    if a.shape[axis] != 3:
-        raise OperatorError(f"expected a dimension of size 3, got {a.shape[axis]}")
+    require(a.shape[axis] == 3, f"expected a dimension of size 3, got {a.shape[axis]}")
     x, y, z = (np.take(a, i, axis) for i in range(3))
     u, v, w = (np.take(b, i, axis) for i in range(3))
     return np.stack((y * w - z * v, z * u - x * w, x * v - y * u), axis)
@@ -232,8 +231,7 @@ def cosine_similarity(x1: Array, x2: Array, dim: int, eps: float) -> Any:
 
 @kernel("aten.cov.default")
 def cov(self: Array, correction: int, fweights: Array | None, aweights: Array | None) -> Any:
-    if self.ndim > 2 or kind(self.dtype) == 0:
-        raise OperatorError(f"expected numbers of at most 2 dimensions, got {self.ndim}")
+    require(self.ndim <= 2 and kind(self.dtype) != 0, f"expected numbers of at most 2 dimensions, got {self.ndim}")
     x = np.atleast_2d(wide(self))
     reserve((x.shape[0], x.shape[0]), np.float64)
     return np.cov(x, ddof=correction, fweights=fweights, aweights=aweights)

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import BOOL, FLOAT32, FLOAT64, INT64, Array, cast, reserve, running, wide
+from pt2kit.runtime.arrays import BOOL, FLOAT32, FLOAT64, INT64, Array, cast, require, reserve, running, wide
 from pt2kit.runtime.table import kernel, write
 
 
@@ -54,8 +54,7 @@ def randperm(n: int) -> Any:
 @kernel("aten.bernoulli.default .p .Tensor")
 def bernoulli(self: Array, p: Any = None) -> Any:
     chance = wide(self if p is None else np.asarray(p))
-    if not np.all((chance >= 0) & (chance <= 1)):
-        raise OperatorError("expected probabilities from 0 to 1")
+    require(np.all((chance >= 0) & (chance <= 1)), "expected probabilities from 0 to 1")
     return cast(np.asarray(running().random.random(self.shape) < chance), self.dtype)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import Array, running, wide
+from pt2kit.runtime.arrays import Array, require, running, wide
 from pt2kit.runtime.kernels.activations import relu, sigmoid
 from pt2kit.runtime.kernels.products import linear
 from pt2kit.runtime.table import kernel
@@ -155,8 +155,7 @@ def mkldnn_rnn_layer(
     reverse: bool, batch_sizes: Sequence[int], mode: int, hidden_size: int, num_layers: int, has_biases: bool,
     bidirectional: bool, batch_first: bool, train: bool,
 ) -> Any:  # fmt: skip
-    if mode != 2:
-        raise OperatorError(f"expected the mode 2 (LSTM), got {mode}")
+    require(mode == 2, f"expected the mode 2 (LSTM), got {mode}")
     rows, sizes = _packed(input, batch_first)
     weights = [wide(weight0), wide(weight1), *(map(wide, (weight2, weight3)) if has_biases else (None, None)), None]
     state = tuple(wide(one).reshape(-1, hidden_size) for one in (hx_, cx_))

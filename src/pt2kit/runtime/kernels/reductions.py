@@ -25,6 +25,7 @@ from pt2kit.runtime.arrays import (
     in_floats,
     is_complex,
     kind,
+    require,
     wide,
 )
 from pt2kit.runtime.table import kernel
@@ -323,8 +324,7 @@ def cumulative_trapezoid(y: Array, x: Array | None = None, dx: Any = 1, dim: int
 @kernel("aten.sum_to_size.default")
 def sum_to_size(self: Array, size: Sequence[int]) -> Any:
     missing = self.ndim - len(size)
-    if missing < 0:
-        raise OperatorError(f"expected at most {self.ndim} sizes, got {list(size)}")
+    require(missing >= 0, f"expected at most {self.ndim} sizes, got {list(size)}")
     axes = (*range(missing), *(i + missing for i, one in enumerate(size) if one == 1 and self.shape[i + missing] != 1))
     return wide(self).sum(axes, keepdims=True).reshape(tuple(size))
 

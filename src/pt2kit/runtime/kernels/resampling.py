@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import Array, asarray, reserve, wide
+from pt2kit.runtime.arrays import Array, asarray, require, reserve, wide
 from pt2kit.runtime.table import kernel
 
 
@@ -92,8 +92,7 @@ def _resizing(resize: Resize, n: int) -> Callable[..., Any]:
         self: Array, output_size: Any, align_corners: bool = False, scale_factors: Any = None, scales: Any = None,
         scales_d: Any = None, scales_h: Any = None, scales_w: Any = None,
     ) -> Any:  # fmt: skip
-        if self.ndim != n + 2:
-            raise OperatorError(f"expected {n + 2} dimensions, got {self.ndim}")
+        require(self.ndim == n + 2, f"expected {n + 2} dimensions, got {self.ndim}")
         factors, sizes = [scales] if n == 1 else [scales_d, scales_h, scales_w][3 - n :], output_size
         if sizes is None:
             if scale_factors is None or len(scale_factors) != n:
@@ -183,8 +182,7 @@ def grid_sample(input: Array, grid: Array, mode: int, padding_mode: int, align_c
     reserve((*g.shape[:-1], x.shape[1]), x.dtype)
     sizes = x.shape[2:]
     raw = [_placed(g[..., n - 1 - axis], size, align_corners) for axis, size in enumerate(sizes)]
-    if mode not in (0, 1, 2):
-        raise OperatorError(f"expected the mode 0, 1 or 2, got {mode}")
+    require(mode in (0, 1, 2), f"expected the mode 0, 1 or 2, got {mode}")
 
     def bounded(places: Sequence[Array]) -> list[Array]:
         return [_bounded(place, size, padding_mode, align_corners) for place, size in zip(places, sizes, strict=True)]

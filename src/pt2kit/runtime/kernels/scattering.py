@@ -8,7 +8,19 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import ARRAYS, BOOL, Array, asarray, axis_of, cast, check_indices, is_known, kind, wide
+from pt2kit.runtime.arrays import (
+    ARRAYS,
+    BOOL,
+    Array,
+    asarray,
+    axis_of,
+    cast,
+    check_indices,
+    is_known,
+    kind,
+    require,
+    wide,
+)
 from pt2kit.runtime.kernels.indexing import index_arrays
 from pt2kit.runtime.kernels.views import as_strided, diagonal, select, slice_
 from pt2kit.runtime.table import kernel, write
@@ -59,8 +71,7 @@ def _along(self: Array, dim: int, index: Array) -> tuple[Array, int, Any]:
     """Return a copy to be written, the dimension, and an index of all places that are written."""
     array, places = np.atleast_1d(self), np.atleast_1d(index)
     axis = axis_of(dim, array.ndim)
-    if array.ndim != places.ndim:
-        raise OperatorError(f"expected an index of {array.ndim} dimensions, got {places.ndim}")
+    require(array.ndim == places.ndim, f"expected an index of {array.ndim} dimensions, got {places.ndim}")
     if any(n > size for i, (n, size) in enumerate(zip(places.shape, array.shape, strict=True)) if i != axis):
         raise OperatorError(f"expected an index within sizes {list(array.shape)}, got {list(places.shape)}")
     where = list(np.ogrid[tuple(slice(0, size) for size in places.shape)])
@@ -87,8 +98,7 @@ def scatter(self: Array, dim: int, index: Array, src: Any) -> Any:
 def scatter_with(self: Array, dim: int, index: Array, src: Any, reduce: str) -> Any:
     if reduce == "add":
         return scatter_add(self, dim, index, src)
-    if reduce != "multiply":
-        raise OperatorError(f"expected the reduction add or multiply, got {reduce[:40]!a}")
+    require(reduce == "multiply", f"expected the reduction add or multiply, got {reduce[:40]!a}")
     return scatter_reduce(self, dim, index, src, "prod")
 
 
@@ -105,8 +115,7 @@ _NEUTRAL: dict[str, Any] = {"sum": 0, "prod": 1, "mean": 0}
 
 
 def _reduced(array: Array, where: Any, values: Array, reduce: str, include_self: bool = True) -> Any:
-    if reduce not in _REDUCE:
-        raise OperatorError(f"expected the reduction sum, prod, mean, amax or amin, got {reduce[:40]!a}")
+    require(reduce in _REDUCE, f"expected the reduction sum, prod, mean, amax or amin, got {reduce[:40]!a}")
     result = wide(array).copy()
     counts = np.zeros_like(result, np.int64)
     np.add.at(counts, where, 1)
@@ -177,8 +186,7 @@ def masked_scatter(self: Array, mask: Array, source: Array) -> Any:
     chosen = np.broadcast_to(cast(mask, BOOL), shape)
     result = np.broadcast_to(self, shape).copy()
     count = int(np.count_nonzero(chosen))
-    if source.size < count:
-        raise OperatorError(f"expected at least {count} values, got {source.size}")
+    require(source.size >= count, f"expected at least {count} values, got {source.size}")
     result[chosen] = cast(source.reshape(-1)[:count], self.dtype)
     return result
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import BOOL, FLOAT64, INT64, Array, axis_of, cast, kind, reserve, wide
+from pt2kit.runtime.arrays import BOOL, FLOAT64, INT64, Array, axis_of, cast, kind, require, reserve, wide
 from pt2kit.runtime.kernels.reductions import along
 from pt2kit.runtime.table import kernel
 
@@ -34,8 +34,7 @@ def sort(self: Array, dim: int = -1, descending: bool = False) -> Any:
 @kernel("aten.topk.default")
 def topk(self: Array, k: int, dim: int, largest: bool) -> Any:
     array, axis = np.atleast_1d(self), axis_of(dim, self.ndim)
-    if not 0 <= k <= array.shape[axis]:
-        raise OperatorError(f"expected k from 0 to {array.shape[axis]}, got {k}")
+    require(0 <= k <= array.shape[axis], f"expected k from 0 to {array.shape[axis]}, got {k}")
     order = np.take(_order(array, axis, largest), np.arange(k), axis)
     found = np.take_along_axis(array, order, axis)
     return (found, order) if self.ndim or k == 0 else (found.reshape(()), order.reshape(()))
@@ -124,8 +123,7 @@ def unique_consecutive(self: Array, return_inverse: bool, return_counts: bool, d
 
 @kernel("aten.bincount.default")
 def bincount(self: Array, weights: Array | None, minlength: int) -> Any:
-    if self.size and int(self.min()) < 0:
-        raise OperatorError("expected integers of at least 0, got a negative one")
+    require(not (self.size and int(self.min()) < 0), "expected integers of at least 0, got a negative one")
     reserve((max(minlength, int(self.max()) + 1 if self.size else 0),), FLOAT64)
     return np.bincount(self, None if weights is None else wide(weights), minlength)
 

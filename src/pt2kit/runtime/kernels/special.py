@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from pt2kit.errors import OperatorError
 from pt2kit.runtime.arrays import (
     Array,
     ForeignArray,
@@ -17,6 +16,7 @@ from pt2kit.runtime.arrays import (
     in_doubles,
     in_floats,
     promoted_floats,
+    require,
 )
 from pt2kit.runtime.table import kernel, write
 
@@ -182,8 +182,7 @@ def zeta(self: Array, other: Array) -> Any:
 def polygamma(n: int, self: Array) -> Any:
     if n == 0:
         return digamma(self)
-    if n < 0:
-        raise OperatorError(f"expected an order of at least 0, got {n}")
+    require(n >= 0, f"expected an order of at least 0, got {n}")
     return (-1.0) ** (n + 1) * math.factorial(n) * zeta(np.asarray(float(n + 1)), double(self))
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import LimitError, OperatorError
-from pt2kit.runtime.arrays import ARRAYS, Array, axis_of, kind
+from pt2kit.runtime.arrays import ARRAYS, Array, axis_of, kind, require
 from pt2kit.runtime.table import kernel
 
 MAX_BITS = 4096
@@ -93,8 +93,7 @@ def sym_storage_offset(self: Array) -> int:
 
 @kernel("aten.item.default aten._local_scalar_dense.default")
 def item(self: Array) -> Any:
-    if self.size != 1:
-        raise OperatorError(f"expected a tensor of one element, got {self.size}")
+    require(self.size == 1, f"expected a tensor of one element, got {self.size}")
     return self.reshape(()).item() if kind(self.dtype) != 2 else float(self.reshape(()))
 
 
@@ -111,8 +110,7 @@ def sym_constrain_range(size: Any, min: Any = None, max: Any = None, dep_token: 
 
 @kernel("torch._check ._check_is_size")
 def check(cond: Any, message: Any = None, **options: Any) -> None:
-    if cond is False:
-        raise OperatorError("assertion failed")
+    require(cond is not False, "assertion failed")
 
 
 @kernel("aten._assert_tensor_metadata.default")

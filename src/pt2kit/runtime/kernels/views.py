@@ -18,6 +18,7 @@ from pt2kit.runtime.arrays import (
     complex_type,
     is_complex,
     real_type,
+    require,
     reserve,
     strided,
 )
@@ -55,16 +56,14 @@ def reshape(self: Array, size: Any) -> Any:
 def view_dtype(self: Array, dtype: DType) -> Any:
     if self.dtype.itemsize == dtype.itemsize:
         return self.view(dtype)
-    if not self.ndim:
-        raise OperatorError(f"expected at least one dimension to view {self.dtype} as {dtype}, got none")
+    require(self.ndim, f"expected at least one dimension to view {self.dtype} as {dtype}, got none")
     return (self if self.flags.c_contiguous else self.copy("C")).view(dtype)
 
 
 @kernel("aten.flatten.using_ints")
 def flatten(self: Array, start_dim: int, end_dim: int) -> Any:
     start, end = axis_of(start_dim, self.ndim), axis_of(end_dim, self.ndim)
-    if start > end:
-        raise OperatorError(f"expected start_dim of at most end_dim, got {start_dim} and {end_dim}")
+    require(start <= end, f"expected start_dim of at most end_dim, got {start_dim} and {end_dim}")
     if not self.ndim:
         return self.reshape(1)
     return reshape(self, (*self.shape[:start], math.prod(self.shape[start : end + 1]), *self.shape[end + 1 :]))
@@ -209,8 +208,7 @@ def split_with_sizes(self: Array, sizes: Sequence[int], dim: int) -> Any:
 
 @kernel("aten.chunk.default")
 def chunk(self: Array, chunks: int, dim: int) -> Any:
-    if chunks < 1:
-        raise OperatorError(f"expected at least 1 chunk, got {chunks}")
+    require(chunks >= 1, f"expected at least 1 chunk, got {chunks}")
     total = self.shape[axis_of(dim, self.ndim)]
     size = -(-total // chunks)
     if size == 0:
@@ -318,8 +316,7 @@ def as_strided(self: Array, size: Sequence[int], stride: Sequence[int], storage_
 
 @kernel("aten.view_as_real.default")
 def view_as_real(self: Array) -> Any:
-    if not is_complex(self):
-        raise OperatorError(f"expected complex numbers, got {self.dtype}")
+    require(is_complex(self), f"expected complex numbers, got {self.dtype}")
     if isinstance(self, ForeignArray):
         return self.viewed(_parts, lambda x: x[..., None].view(real_type(self.dtype)))
     return _parts(self)
