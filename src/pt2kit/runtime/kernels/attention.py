@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from pt2kit.runtime.arrays import BOOL, Array, require, reserve, running, wide
-from pt2kit.runtime.table import kernel
+from pt2kit.runtime.table import first, kernel
 
 
 def attend(
-    query: Array, key: Array, value: Array, mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
+    query: Array, key: Array, value: Array, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
     scale: float | None = None, enable_gqa: bool = False,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """Return attention, the logarithm of the sum of each row's exponentials, and the weights."""
@@ -25,8 +25,9 @@ def attend(
     scores = np.matmul(q * factor, np.swapaxes(k, -1, -2))
     if is_causal:
         scores = np.where(np.tri(q.shape[-2], k.shape[-2], dtype=bool), scores, -np.inf).astype(q.dtype)
-    if mask is not None:
-        scores = np.where(mask, scores, -np.inf).astype(q.dtype) if mask.dtype == BOOL else scores + wide(mask)
+    if attn_mask is not None:
+        is_bool = attn_mask.dtype == BOOL
+        scores = np.where(attn_mask, scores, -np.inf).astype(q.dtype) if is_bool else scores + wide(attn_mask)
     if not scores.shape[-1]:
         return np.zeros((*scores.shape[:-1], v.shape[-1]), q.dtype), np.full(scores.shape[:-1], -np.inf), scores
     most = scores.max(-1, keepdims=True)
@@ -41,42 +42,24 @@ def attend(
     return np.matmul(weights, v), logsumexp, weights
 
 
-@kernel("aten.scaled_dot_product_attention.default")
-def scaled_dot_product_attention(
-    query: Array, key: Array, value: Array, attn_mask: Any, dropout_p: float, is_causal: bool, scale: float | None,
-    enable_gqa: bool = False,
-) -> Any:  # fmt: skip
-    return attend(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)[0]
-
-
 @kernel("aten._scaled_dot_product_flash_attention_for_cpu.default")
-def flash_attention_for_cpu(
-    query: Array,
-    key: Array,
-    value: Array,
-    dropout_p: float,
-    is_causal: bool,
-    attn_mask: Any,
-    scale: float | None,
-) -> Any:
+def flash_attention_for_cpu(query: Array, key: Array, value: Array, **options: Any) -> Any:
     grouped = query.ndim > 2 and query.shape[-3] != key.shape[-3]
-    return attend(query, key, value, attn_mask, dropout_p, is_causal, scale, grouped)[:2]
-
-
-@kernel("aten._scaled_dot_product_attention_math.default")
-def attention_math(
-    query: Array, key: Array, value: Array, attn_mask: Any, dropout_p: float, is_causal: bool, dropout_mask: Any,
-    scale: float | None, enable_gqa: bool = False,
-) -> Any:  # fmt: skip
-    result, _, weights = attend(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
-    return result, weights
+    return attend(query, key, value, enable_gqa=grouped, **options)[:2]
 
 
 @kernel("aten._scaled_dot_product_efficient_attention.default")
 def efficient_attention(
-    query: Array, key: Array, value: Array, attn_bias: Any, compute_log_sumexp: bool, dropout_p: float, is_causal:
-    bool, scale: float | None,
-) -> Any:  # fmt: skip
-    result, logsumexp, _ = attend(query, key, value, attn_bias, dropout_p, is_causal, scale)
+    query: Array, key: Array, value: Array, attn_bias: Any, compute_log_sumexp: bool, **options: Any
+) -> Any:
+    result, logsumexp, _ = attend(query, key, value, attn_bias, **options)
     nothing = np.zeros((), np.int64)
     return result, logsumexp if compute_log_sumexp else logsumexp[..., :0], nothing, nothing
+
+
+KERNELS: Final = {
+    "aten.scaled_dot_product_attention.default": first(attend),
+    "aten._scaled_dot_product_attention_math.default": lambda query, key, value, dropout_mask, **options: attend(
+        query, key, value, **options
+    )[::2],
+}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 
@@ -185,35 +186,19 @@ def convolution(
     return result[0] if single else result
 
 
-@kernel("aten.conv1d.default aten.conv2d.default aten.conv3d.default")
-def conv(
-    input: Array, weight: Array, bias: Array | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-    groups: int = 1,
-) -> Any:  # fmt: skip
-    return convolution(input, weight, bias, stride, padding, dilation, False, 0, groups)
+conv = partial(convolution, transposed=False, output_padding=0)
 
 
 @kernel("aten.conv1d.padding aten.conv2d.padding aten.conv3d.padding aten._convolution_mode.default")
-def conv_mode(
-    input: Array, weight: Array, bias: Array | None = None, stride: Any = 1, padding: str = "valid", dilation: Any = 1,
-    groups: int = 1,
-) -> Any:  # fmt: skip
+def conv_mode(input: Array, weight: Array, bias: Any, stride: Any, padding: str, dilation: Any, groups: int) -> Any:
     n = weight.ndim - 2
     if padding == "valid":
-        return conv(input, weight, bias, stride, 0, dilation, groups)
+        return conv(input, weight, bias, stride, 0, dilation, groups=groups)
     require(padding == "same", f"expected the padding valid or same, got {padding[:40]!a}")
     totals = [d * (k - 1) for d, k in zip(spread(dilation, n), weight.shape[2:], strict=True)]
     before = [total // 2 for total in totals]
     padded = pad_around(wide(input), before, [total - b for total, b in zip(totals, before, strict=True)])
-    return conv(padded, weight, bias, stride, 0, dilation, groups)
-
-
-@kernel("aten.conv_transpose1d.default aten.conv_transpose2d.input aten.conv_transpose3d.input")
-def conv_transpose(
-    input: Array, weight: Array, bias: Array | None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
-    groups: int = 1, dilation: Any = 1,
-) -> Any:  # fmt: skip
-    return convolution(input, weight, bias, stride, padding, dilation, True, output_padding, groups)
+    return conv(padded, weight, bias, stride, 0, dilation, groups=groups)
 
 
 # Windows as columns (`torch.nn.Unfold` and `Fold`).
@@ -243,3 +228,11 @@ def col2im(self: Array, output_size: Any, kernel_size: Any, dilation: Any, paddi
     whole = [size + 2 * p for size, p in zip(sizes, around, strict=True)]
     result = _folded(x.reshape(x.shape[0], channels, *taps, *counts), whole, steps, around, gaps)
     return result if self.ndim == 3 else result[0]
+
+
+KERNELS: Final = {
+    "aten.conv1d.default aten.conv2d.default aten.conv3d.default": conv,
+    "aten.conv_transpose1d.default aten.conv_transpose2d.input aten.conv_transpose3d.input": partial(
+        convolution, transposed=True
+    ),
+}

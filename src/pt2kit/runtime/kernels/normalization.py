@@ -51,44 +51,32 @@ def _batch_norm(
 _EMPTY = np.zeros(0, np.float32)
 
 
-def _variant(shown: Callable[..., Any], training: bool | None = None, *, writes: bool = True) -> Callable[..., Any]:
+def _variant(shown: Callable[..., Any], training: bool = False, *, writes: bool = True) -> Callable[..., Any]:
     """Return the kernel of an overload.
 
     Args:
-        shown: chooses its results from those of `_batch_norm`, the old statistics, and whether the batch's are used.
-        training: whether it uses the statistics of the batch; None if an argument decides.
+        shown: chooses its results from those of `_batch_norm`, and whether the statistics of the batch are used.
+        training: whether they are used, if no argument decides.
         writes: write new running statistics into the old ones.
     """
 
     def run(
-        input: Array, weight: Any, bias: Any, running_mean: Any = None, running_var: Any = None, **options: Any
-    ) -> Any:
-        uses_batch = options.get("training", False) if training is None else training
-        found = _batch_norm(
-            input, weight, bias, running_mean, running_var, uses_batch, options["momentum"], options["eps"]
-        )
+        input: Array, weight: Any, bias: Any, running_mean: Any = None, running_var: Any = None,
+        training: bool = training, *, momentum: float, eps: float,
+    ) -> Any:  # fmt: skip
+        uses_batch = training or running_mean is None
+        found = _batch_norm(input, weight, bias, running_mean, running_var, uses_batch, momentum, eps)
         if writes and uses_batch and running_mean is not None:
             write(running_mean, found[3])
             write(running_var, found[4])
-        return shown(found, running_mean, running_var, uses_batch)
+        return shown(found, uses_batch)
 
     return run
 
 
-def _used(found: Any, running_mean: Any, running_var: Any, uses_batch: bool) -> Any:
+def _used(found: Any, uses_batch: bool) -> Any:
     """Return the result, the mean and the inverse deviation, the latter for gradients alone."""
     return found[:3] if uses_batch else (found[0], _EMPTY, _EMPTY)
-
-
-def _functional(found: Any, running_mean: Any, running_var: Any, uses_batch: bool) -> Any:
-    return found if uses_batch else (found[0], _EMPTY, _EMPTY, running_mean.copy(), running_var.copy())
-
-
-@kernel("aten.batch_norm.default")
-def batch_norm(input: Array, weight: Any, bias: Any, running_mean: Any, training: bool, **options: Any) -> Any:
-    return _variant(lambda found, *_: found[0], training or running_mean is None)(
-        input, weight, bias, running_mean, **options
-    )
 
 
 @kernel("aten.instance_norm.default")
@@ -119,13 +107,7 @@ def _over(x: Array, axes: tuple[int, ...], eps: float) -> tuple[Array, Array, Ar
 
 
 @kernel("aten.native_layer_norm.default", adapt=computed)
-def native_layer_norm(
-    input: Array,
-    normalized_shape: Sequence[int],
-    weight: Any = None,
-    bias: Any = None,
-    eps: float = 1e-05,
-) -> Any:
+def native_layer_norm(input: Array, normalized_shape: Sequence[int], weight: Any, bias: Any, eps: float) -> Any:
     axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
     result, mean, inverse = _over(input, axes, eps)
     return _scaled(result, weight, bias), mean, inverse
@@ -143,11 +125,11 @@ def _by_channel(result: Array, weight: Any, bias: Any) -> Array:
     return _scaled(result, *(None if one is None else _channels(one, result) for one in (weight, bias)))
 
 
-def _group_norm(input: Array, groups: int, weight: Any, bias: Any, eps: float) -> tuple[Array, Array, Array]:
+def _group_norm(input: Array, num_groups: int, weight: Any, bias: Any, eps: float) -> tuple[Array, Array, Array]:
     x = wide(input)
-    if groups < 1 or x.ndim < 2 or x.shape[1] % groups:
-        raise OperatorError(f"expected channels in {groups} groups, got sizes {list(x.shape)}")
-    parts = x.reshape(x.shape[0], groups, x.shape[1] // groups * math.prod(x.shape[2:]))
+    if num_groups < 1 or x.ndim < 2 or x.shape[1] % num_groups:
+        raise OperatorError(f"expected channels in {num_groups} num_groups, got sizes {list(x.shape)}")
+    parts = x.reshape(x.shape[0], num_groups, x.shape[1] // num_groups * math.prod(x.shape[2:]))
     result, mean, inverse = _over(parts, (2,), eps)
     return _by_channel(result.reshape(x.shape), weight, bias), mean[..., 0], inverse[..., 0]
 
@@ -159,17 +141,17 @@ def weight_norm(v: Array, g: Array, dim: int) -> Any:
 
 
 KERNELS: Final = {
-    "aten.native_batch_norm.default aten._native_batch_norm_legit.default": _variant(_used),
-    "aten._native_batch_norm_legit.no_stats": _variant(_used, True),
-    "aten._native_batch_norm_legit_no_training.default": _variant(_used, False),
-    "aten._native_batch_norm_legit_functional.default": _variant(_functional, writes=False),
-    "aten._batch_norm_with_update.default": _variant(lambda found, *_: (*found[:3], np.zeros(0, np.uint8)), True),
+    "aten.batch_norm.default": first(_variant(_used)),
+    "aten.native_batch_norm.default aten._native_batch_norm_legit.default .no_stats": _variant(_used),
+    "aten._native_batch_norm_legit_no_training.default": _variant(_used),
+    "aten._native_batch_norm_legit_functional.default": _variant(
+        lambda found, uses_batch: (*_used(found, uses_batch), found[3].copy(), found[4].copy()), writes=False
+    ),
+    "aten._batch_norm_with_update.default": _variant(lambda found, _: (*found[:3], np.zeros(0, np.uint8)), True),
     "aten.layer_norm.default": first(native_layer_norm),
     "aten.rms_norm.default": first(fused_rms_norm),
-    "aten.group_norm.default": (
-        lambda input, num_groups, weight, bias, eps: _group_norm(input, num_groups, weight, bias, eps)[0]
-    ),
-    "aten.native_group_norm.default": (
-        lambda input, weight, bias, group, eps: _group_norm(input, group, weight, bias, eps)
+    "aten.group_norm.default": first(_group_norm),
+    "aten.native_group_norm.default": lambda input, weight, bias, group, eps: _group_norm(
+        input, group, weight, bias, eps
     ),
 }

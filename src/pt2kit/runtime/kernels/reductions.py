@@ -30,42 +30,39 @@ from pt2kit.runtime.arrays import (
 )
 from pt2kit.runtime.table import kernel
 
+Convert = Callable[[Array, Any], Array]
+"""Returns an array in the type that an operator computes in, from the type of the result that was asked for."""
 
-def _summed_type(self: Array, dtype: DType | None) -> DType:
-    """Return the type that sums and products are computed in: integers in int64."""
+
+def _for_sums(self: Array, dtype: DType | None) -> Array:
     if dtype is None:
         dtype = INT64 if kind(self.dtype) < 2 else self.dtype
-    return compute_type(dtype)
+    return cast(self, compute_type(dtype))
 
 
-def _summed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the kernel of a reduction that computes integers in int64."""
+def _for_means(self: Array, dtype: DType | None) -> Array:
+    return cast(self, compute_type(dtype or self.dtype))
+
+
+def _reduction(function: Callable[..., Any], convert: Convert) -> Callable[..., Any]:
+    """Return the kernel of a function of some dimensions, or all."""
 
     def run(self: Array, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
-        return function(cast(self, _summed_type(self, dtype)), axes_of(dim, self.ndim), keepdims=keepdim)
+        return function(convert(self, dtype), axes_of(dim, self.ndim), keepdims=keepdim)
 
     return run
 
 
-def _of_float(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the kernel of a mean."""
-
-    def run(self: Array, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
-        x = cast(self, compute_type(dtype or self.dtype))
-        return function(x, axes_of(dim, x.ndim), keepdim)
-
-    return run
+def _mean(x: Array, axes: tuple[int, ...], keepdims: bool) -> Any:
+    return x.sum(axes, keepdims=keepdims) / x.dtype.type(math.prod(x.shape[axis] for axis in axes))
 
 
-def _mean(x: Array, axes: tuple[int, ...], keepdim: bool) -> Any:
-    return x.sum(axes, keepdims=keepdim) / x.dtype.type(math.prod(x.shape[axis] for axis in axes))
+def _nanmean(x: Array, axes: tuple[int, ...], keepdims: bool) -> Any:
+    return np.nansum(x, axes, keepdims=keepdims) / np.sum(~np.isnan(x), axes, keepdims=keepdims).astype(x.dtype)
 
 
-def _nanmean(x: Array, axes: tuple[int, ...], keepdim: bool) -> Any:
-    return np.nansum(x, axes, keepdims=keepdim) / np.sum(~np.isnan(x), axes, keepdims=keepdim).astype(x.dtype)
-
-
-mean = _of_float(_mean)
+mean = _reduction(_mean, _for_means)
+amax, amin = _reduction(np.max, _for_means), _reduction(np.min, _for_means)
 
 
 def _truth(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -79,28 +76,7 @@ def _truth(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-@kernel("aten.count_nonzero.default .dim_IntList")
-def count_nonzero(self: Array, dim: Any = None) -> Any:
-    return np.sum(cast(self, BOOL), axes_of(dim, self.ndim), dtype=INT64)
-
-
 # Extremes.
-
-
-def _most(function: Callable[..., Any]) -> Callable[..., Any]:
-    def run(self: Array, dim: Any = (), keepdim: bool = False) -> Any:
-        return function(wide(self), axes_of(dim, self.ndim), keepdims=keepdim)
-
-    return run
-
-
-amax, amin = _most(np.max), _most(np.min)
-
-
-@kernel("aten.aminmax.default")
-def aminmax(self: Array, dim: int | None, keepdim: bool) -> Any:
-    axes = None if dim is None else [dim]
-    return amin(self, axes, keepdim), amax(self, axes, keepdim)
 
 
 def along(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -224,7 +200,7 @@ def logsumexp(self: Array, dim: Any, keepdim: bool = False) -> Any:
 
 @kernel("aten.softmax.int aten._softmax.default aten.special_softmax.default")
 def softmax(self: Array, dim: int, dtype: Any = None) -> Any:
-    x = cast(self, compute_type(dtype or self.dtype))
+    x = _for_means(self, dtype)
     axis = axis_of(dim, x.ndim)
     if not x.ndim or not x.size:
         return np.ones_like(x)
@@ -247,7 +223,7 @@ kernel("aten._safe_softmax.default")(safe_softmax)
 
 @kernel("aten.log_softmax.int aten._log_softmax.default aten.special_log_softmax.default")
 def log_softmax(self: Array, dim: int, dtype: Any = None) -> Any:
-    x = cast(self, compute_type(dtype or self.dtype))
+    x = _for_means(self, dtype)
     axis = axis_of(dim, x.ndim)
     if not x.ndim or not x.size:
         return np.zeros_like(x)
@@ -261,7 +237,7 @@ def log_softmax(self: Array, dim: int, dtype: Any = None) -> Any:
 def _accumulated(function: Callable[..., Any]) -> Callable[..., Any]:
     def run(self: Array, dim: int, dtype: Any = None) -> Any:
         axis = axis_of(dim, self.ndim)
-        return function(np.atleast_1d(cast(self, _summed_type(self, dtype))), axis).reshape(self.shape)
+        return function(np.atleast_1d(_for_sums(self, dtype)), axis).reshape(self.shape)
 
     return run
 
@@ -330,11 +306,13 @@ def sum_to_size(self: Array, size: Sequence[int]) -> Any:
 
 
 KERNELS: Final = {
-    "aten.sum.default .dim_IntList": _summed(np.sum),
-    "aten.nansum.default": _summed(np.nansum),
-    "aten.prod.default .dim_int": _summed(np.prod),
+    "aten.count_nonzero.default .dim_IntList": _reduction(np.sum, lambda self, dtype: cast(self, BOOL)),
+    "aten.aminmax.default": lambda self, dim, keepdim: (amin(self, dim, keepdim), amax(self, dim, keepdim)),
+    "aten.sum.default .dim_IntList": _reduction(np.sum, _for_sums),
+    "aten.nansum.default": _reduction(np.nansum, _for_sums),
+    "aten.prod.default .dim_int": _reduction(np.prod, _for_sums),
     "aten.mean.default .dim": mean,
-    "aten.nanmean.default": _of_float(_nanmean),
+    "aten.nanmean.default": _reduction(_nanmean, _for_means),
     "aten.any.default .dim .dims aten._is_any_true.default": _truth(np.any),
     "aten.all.default .dim .dims aten._is_all_true.default": _truth(np.all),
     "aten.amax.default aten.max.default": amax,
