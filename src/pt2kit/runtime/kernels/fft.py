@@ -8,16 +8,9 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import Array, axes_of, axis_of, complex_type, floating, in_floats, require, reserve
+from pt2kit.runtime.arrays import Array, axes_of, axis_of, complex_type, floating, in_floats, reserve
 from pt2kit.runtime.kernels.joining import pad_
 from pt2kit.runtime.table import kernel
-
-_NORMS: dict[Any, Any] = {None: None, "backward": "backward", "forward": "forward", "ortho": "ortho"}
-
-
-def _norm(norm: Any) -> Any:
-    require(norm in _NORMS, f"expected the norm forward, backward or ortho, got {norm!r}")
-    return norm
 
 
 def _one(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -26,7 +19,7 @@ def _one(function: Callable[..., Any]) -> Callable[..., Any]:
     def run(self: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
         if n is not None:
             reserve((n, self.size // max(1, self.shape[dim])), np.complex128)
-        return function(floating(self), n, axis_of(dim, self.ndim), _norm(norm))
+        return function(floating(self), n, axis_of(dim, self.ndim), norm)
 
     return run
 
@@ -40,17 +33,9 @@ def _many(function: Callable[..., Any], default: Any = None) -> Callable[..., An
             dim = range(-len(s), 0) if dim is None else dim
         axes = axes_of(dim, self.ndim) if dim is None or isinstance(dim, int) or len(dim) else ()
         sizes = s and [self.shape[axis] if one == -1 else one for one, axis in zip(s, axes, strict=True)]
-        return function(floating(self), sizes, axes, _norm(norm))
+        return function(floating(self), sizes, axes, norm)
 
     return run
-
-
-def _shifted(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda self, dim=None: function(self, axes_of(dim, self.ndim))
-
-
-def _frequencies(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda n, d=1.0, **options: function(*reserve((n,), np.float64), d)
 
 
 for _name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
@@ -161,8 +146,8 @@ def istft(
 
 
 KERNELS: Final = {
-    "aten.fft_fftshift.default": _shifted(np.fft.fftshift),
-    "aten.fft_ifftshift.default": _shifted(np.fft.ifftshift),
-    "aten.fft_fftfreq.default": _frequencies(np.fft.fftfreq),
-    "aten.fft_rfftfreq.default": _frequencies(np.fft.rfftfreq),
+    "aten.fft_fftshift.default": lambda self, dim: np.fft.fftshift(self, axes_of(dim, self.ndim)),
+    "aten.fft_ifftshift.default": lambda self, dim: np.fft.ifftshift(self, axes_of(dim, self.ndim)),
+    "aten.fft_fftfreq.default": lambda n, d: np.fft.fftfreq(*reserve((n,), np.float64), d),
+    "aten.fft_rfftfreq.default": lambda n, d: np.fft.rfftfreq(*reserve((n,), np.float64), d),
 }

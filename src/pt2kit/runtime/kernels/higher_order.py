@@ -16,10 +16,7 @@ Subgraph = Callable[..., list[Any]]
 
 
 def _truth(value: Any) -> bool:
-    if isinstance(value, ARRAYS):
-        require(value.size == 1, f"expected a condition of one element, got {value.size}")
-        return bool(value.reshape(()))
-    return bool(value)
+    return bool(value.reshape(()) if isinstance(value, ARRAYS) else value)
 
 
 def _fresh(values: Sequence[Any]) -> list[Any]:
@@ -76,7 +73,6 @@ def while_loop_stack_output(
 @kernel("higher_order.map_impl")
 def map_impl(f: Subgraph, xs: Sequence[Array], pos_args: Sequence[Any] = ()) -> Any:
     rows = [_fresh(f(*parts, *pos_args)) for parts in zip(*xs, strict=True)]
-    require(rows, "expected at least one element to map over, got none")
     return _stacked(rows)
 
 
@@ -97,7 +93,6 @@ def scan(combine_fn: Subgraph, init: Sequence[Any], xs: Sequence[Array], *rest: 
         found = _fresh(combine_fn(*state, *(x[i, ...] for x in moved), *more))
         state, row = found[: len(init)], found[len(init) :]
         rows.append(row)
-    require(rows, "expected at least one element to scan, got none")
     return [*state, *_stacked(rows[::-1] if reverse else rows)]
 
 

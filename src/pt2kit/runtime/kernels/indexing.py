@@ -42,10 +42,8 @@ def index_arrays(self: Array, indices: Sequence[Array | None]) -> tuple[Any, ...
             result += cast(index, BOOL).nonzero() if index.ndim else [cast(index, BOOL)]
             axis += index.ndim
         else:
-            require(axis < self.ndim, f"expected at most {self.ndim} indices, got {len(indices)}")
             result.append(check_indices(index, self.shape[axis], negative=True))
             axis += 1
-    require(axis <= self.ndim, f"expected at most {self.ndim} indices, got {axis}")
     arrays = [one for one in result if isinstance(one, ARRAYS)]
     if arrays:
         count = np.broadcast_shapes(*(one.shape for one in arrays))
@@ -93,7 +91,6 @@ def gather(self: Array, dim: int, index: Array) -> Any:
     axis = axis_of(dim, array.ndim)
     if not places.size:
         return np.empty(index.shape, self.dtype)  # torch accepts an empty index of any rank.
-    require(array.ndim == places.ndim, f"expected an index of {array.ndim} dimensions, got {places.ndim}")
     chosen = check_indices(places, array.shape[axis])
     cut = tuple(slice(None) if i == axis else slice(0, size) for i, size in enumerate(places.shape))
     return np.take_along_axis(array[cut], chosen, axis).reshape(index.shape)

@@ -30,7 +30,6 @@ from pt2kit.runtime.table import kernel
 
 @kernel("aten.cat.default")
 def cat(tensors: Sequence[Array], dim: int = 0) -> Any:
-    require(tensors, "expected tensors, got an empty list")
     dtype = joined_type(tensors)
     # As in torch, a tensor of sizes [0] joins with any other.
     parts = [cast(one, dtype) for one in tensors if one.shape != (0,)] or [cast(tensors[0], dtype)]
@@ -42,7 +41,6 @@ def cat(tensors: Sequence[Array], dim: int = 0) -> Any:
 
 @kernel("aten.stack.default aten._stack.default")
 def stack(tensors: Sequence[Array], dim: int = 0) -> Any:
-    require(tensors, "expected tensors, got an empty list")
     dtype = joined_type(tensors)
     reserve((len(tensors), *tensors[0].shape), dtype)
     return np.stack([cast(one, dtype) for one in tensors], axis_of(dim, tensors[0].ndim + 1))
@@ -72,7 +70,6 @@ def block_diag(tensors: Sequence[Array]) -> Any:
 
 @kernel("aten.meshgrid.default .indexing")
 def meshgrid(tensors: Sequence[Array], indexing: str = "ij") -> Any:
-    require(indexing in ("ij", "xy"), f"expected the indexing ij or xy, got {indexing[:40]!a}")
     return list(np.meshgrid(*(one.reshape(-1) for one in tensors), indexing=indexing, copy=False))
 
 
@@ -110,7 +107,6 @@ def repeat_interleave(self: Array, repeats: Any, dim: int | None = None) -> Any:
     array = self.reshape(-1) if dim is None else self
     axis = axis_of(dim or 0, array.ndim)
     counts = asarray(repeats)
-    require(not np.any(counts < 0), "expected counts of at least 0, got a negative one")
     length = array.shape[axis] if array.ndim else 1
     each = counts.reshape(-1) if counts.size != 1 else int(counts.reshape(-1)[0])
     total = int(counts.sum()) if counts.size != 1 else each * length
@@ -168,8 +164,6 @@ def channel_shuffle(self: Array, groups: int) -> Any:
 
 @kernel("aten.constant_pad_nd.default")
 def constant_pad_nd(self: Array, pad: Sequence[int], value: Any = 0) -> Any:
-    if len(pad) % 2 or len(pad) > 2 * self.ndim:
-        raise OperatorError(f"expected two amounts for each of at most {self.ndim} dimensions, got {len(pad)}")
     unpadded = self.ndim - len(pad) // 2
     before, after = ([0] * unpadded + [*pad[side::2]][::-1] for side in (0, 1))
     widths = list(zip(self.shape, before, after, strict=True))

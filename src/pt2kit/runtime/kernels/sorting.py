@@ -123,7 +123,6 @@ def unique_consecutive(self: Array, return_inverse: bool, return_counts: bool, d
 
 @kernel("aten.bincount.default")
 def bincount(self: Array, weights: Array | None, minlength: int) -> Any:
-    require(not (self.size and int(self.min()) < 0), "expected integers of at least 0, got a negative one")
     reserve((max(minlength, int(self.max()) + 1 if self.size else 0),), FLOAT64)
     return np.bincount(self, None if weights is None else wide(weights), minlength)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -17,6 +18,7 @@ from pt2kit.runtime.arrays import (
     cast,
     complex_type,
     is_complex,
+    last,
     real_type,
     require,
     reserve,
@@ -56,7 +58,6 @@ def reshape(self: Array, size: Any) -> Any:
 def view_dtype(self: Array, dtype: DType) -> Any:
     if self.dtype.itemsize == dtype.itemsize:
         return self.view(dtype)
-    require(self.ndim, f"expected at least one dimension to view {self.dtype} as {dtype}, got none")
     return (self if self.flags.c_contiguous else self.copy("C")).view(dtype)
 
 
@@ -74,14 +75,6 @@ def unflatten(self: Array, dim: int, sizes: Sequence[int]) -> Any:
     axis = axis_of(dim, self.ndim)
     inner = resolve_sizes(sizes, self.shape[axis])
     return reshape(self, (*self.shape[:axis], *inner, *self.shape[axis + 1 :]))
-
-
-@kernel("aten.permute.default")
-def permute(self: Array, dims: Sequence[int]) -> Any:
-    axes = [axis_of(dim, self.ndim) for dim in dims]
-    if sorted(axes) != list(range(self.ndim)):
-        raise OperatorError(f"expected each of {self.ndim} dimensions once, got {axes}")
-    return self.transpose(axes)
 
 
 @kernel("aten.transpose.int aten.transpose_.default aten.swapaxes.default aten.swapdims.default")
@@ -109,11 +102,7 @@ def movedim(self: Array, source: Any, destination: Any) -> Any:
 @kernel("aten.expand.default")
 def expand(self: Array, size: Sequence[int]) -> Any:
     missing = len(size) - self.ndim
-    if missing < 0:
-        raise OperatorError(f"expected at least {self.ndim} sizes, got {list(size)}")
-    sizes = [(self.shape[i - missing] if i >= missing else 1) if one == -1 else one for i, one in enumerate(size)]
-    if any(one < 0 for one in sizes):
-        raise OperatorError(f"expected sizes of at least 0, got {list(size)}")
+    sizes = [self.shape[i - missing] if one == -1 and i >= missing else one for i, one in enumerate(size)]
     return _writeable_broadcast(self, tuple(sizes))
 
 
@@ -151,8 +140,6 @@ def unsqueeze(self: Array, dim: int) -> Any:
 
 @kernel("aten.slice.Tensor")
 def slice_(self: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
-    if not self.ndim:
-        raise OperatorError("expected a tensor with dimensions, got one without")
     if step < 1:
         raise OperatorError(f"expected a step of at least 1, got {step}")
     axis = axis_of(dim, self.ndim)
@@ -161,13 +148,7 @@ def slice_(self: Array, dim: int = 0, start: int | None = None, end: int | None 
 
 @kernel("aten.select.int")
 def select(self: Array, dim: int, index: int) -> Any:
-    if not self.ndim:
-        raise OperatorError("expected a tensor with dimensions, got one without")
-    axis = axis_of(dim, self.ndim)
-    size = self.shape[axis]
-    if not -size <= index < size:
-        raise OperatorError(f"expected an index from {-size} to {size - 1}, got {index}")
-    return self[(slice(None),) * axis + (int(index), ...)]
+    return self[last((int(index), ...), axis_of(dim, self.ndim))]
 
 
 @kernel("aten.narrow.default .Tensor")
@@ -181,11 +162,7 @@ def narrow(self: Array, dim: int, start: Any, length: int) -> Any:
 
 
 def _pieces(self: Array, sizes: Sequence[int], dim: int) -> list[Array]:
-    axis, start, parts = axis_of(dim, self.ndim), 0, []
-    for size in sizes:
-        parts.append(self[(slice(None),) * axis + (slice(start, start + size),)])
-        start += size
-    return parts
+    return np.split(self, [*itertools.accumulate(sizes[:-1])], axis_of(dim, self.ndim))
 
 
 @kernel("aten.split.Tensor")
@@ -208,7 +185,6 @@ def split_with_sizes(self: Array, sizes: Sequence[int], dim: int) -> Any:
 
 @kernel("aten.chunk.default")
 def chunk(self: Array, chunks: int, dim: int) -> Any:
-    require(chunks >= 1, f"expected at least 1 chunk, got {chunks}")
     total = self.shape[axis_of(dim, self.ndim)]
     size = -(-total // chunks)
     if size == 0:
@@ -341,6 +317,7 @@ def _at_least(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 KERNELS: Final = {
+    "aten.permute.default": lambda self, dims: self.transpose(dims),
     "aten.atleast_1d.default .Sequence": _at_least(np.atleast_1d),
     "aten.atleast_2d.default .Sequence": _at_least(np.atleast_2d),
     "aten.atleast_3d.default .Sequence": _at_least(np.atleast_3d),
