@@ -83,6 +83,8 @@ class JaxArray(NDArrayOperatorsMixin, ForeignArray):
             return self.viewed(operator.attrgetter(name))
         if name in ("reshape", "transpose", "swapaxes", "view"):
             return lambda *args: self.viewed(operator.methodcaller(name, *args))
+        if name in ("item", "tolist"):
+            return getattr(np.asarray(self), name)
         if name.startswith("_"):  # what NumPy looks for in arrays of its own
             raise AttributeError(name)
         return functools.partial(getattr(np, name), self)
@@ -202,15 +204,10 @@ class JaxArray(NDArrayOperatorsMixin, ForeignArray):
         return _shared(found, value, [self]) if isinstance(found, np.ndarray) else _wrapped(value)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        def of_numpy(target: Any, key: Any, value: Any) -> Any:
-            target = target.copy()
-            target[key] = value
-            return target
-
         def of_jax(target: Any, key: Any, value: Any) -> Any:
             return jnp.asarray(target).at[key].set(jnp.asarray(value).astype(self.dtype))
 
-        self.assign(_called(of_numpy, of_jax, (self, key, value), {}))
+        self.assign(_called(_copied(operator.setitem), of_jax, (self, key, value), {}))
 
     # NumPy's protocols.
 
@@ -221,7 +218,7 @@ class JaxArray(NDArrayOperatorsMixin, ForeignArray):
         if name == "put_along_axis":
             target, *rest = args
             placed = functools.partial(jnp.put_along_axis, inplace=False)
-            return _target(target).assign(_called(_put_known, placed, (target, *rest), kwargs))
+            return _target(target).assign(_called(_copied(function), placed, (target, *rest), kwargs))
         if name in _LIKE:
             return _like(function, *args, **kwargs)
         out = kwargs.pop("out", None)
@@ -238,7 +235,7 @@ class JaxArray(NDArrayOperatorsMixin, ForeignArray):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
         if method == "at":
             target, where, *values = inputs
-            _target(target).assign(_called(_at_known(ufunc), _at(ufunc), (target, where, *values), kwargs))
+            _target(target).assign(_called(_copied(ufunc.at), _at(ufunc), (target, where, *values), kwargs))
             return None
         of_jax = _of_jax(ufunc)
         if method != "__call__":
@@ -256,14 +253,6 @@ class JaxArray(NDArrayOperatorsMixin, ForeignArray):
     def copy(self, order: str = "C") -> Any:
         """Return a copy, laid out in the same order if the order is "K"."""
         return _wrapped(self.value, self if order == "K" else None)
-
-    def item(self) -> Any:
-        """Return the only number."""
-        return np.asarray(self).item()
-
-    def tolist(self) -> Any:
-        """Return all numbers."""
-        return np.asarray(self).tolist()
 
     def correlate(self, weight: Any, stride: Any, padding: Any, spread: Any, dilation: Any, groups: int) -> Any:
         """Return the correlation of a batch [n, channels, ...] with a weight, as jax computes it.
@@ -384,16 +373,12 @@ def _like(function: Any, array: Any, *args: Any, dtype: Any = None, shape: Any =
     return found
 
 
-def _put_known(target: Any, *rest: Any) -> Any:
-    target = target.copy()
-    np.put_along_axis(target, *rest)
-    return target
+def _copied(function: Any) -> Any:
+    """Return a function that writes into a copy of its first operand, and returns the copy."""
 
-
-def _at_known(ufunc: Any) -> Any:
     def run(target: Any, *rest: Any) -> Any:
         target = target.copy()
-        ufunc.at(target, *rest)
+        function(target, *rest)
         return target
 
     return run

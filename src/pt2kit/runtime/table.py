@@ -43,21 +43,16 @@ SAME_AS: Final = MappingProxyType(
         "inverse": "linalg_inv",
         "less": "lt", "less_equal": "le", "matrix_exp": "linalg_matrix_exp",
         "matrix_power": "linalg_matrix_power", "moveaxis": "movedim", "multiply": "mul", "negative": "neg",
-        "not_equal": "ne", "orgqr": "linalg_householder_product", "row_stack": "vstack", "special_digamma": "digamma",
-        "special_erf": "erf", "special_erfc": "erfc", "special_erfinv": "erfinv", "special_exp2": "exp2",
-        "special_expit": "sigmoid", "special_expm1": "expm1", "special_gammaln": "lgamma", "special_i0": "i0",
-        "special_log1p": "log1p", "special_logit": "logit",
-        "special_logsumexp": "logsumexp", "special_multigammaln": "mvlgamma", "special_psi": "digamma",
-        "special_sinc": "sinc",
-        "special_polygamma": "polygamma",
-        "subtract": "sub", "true_divide": "div",
-        "unsafe_chunk": "chunk", "unsafe_split": "split", "unsafe_split_with_sizes": "split_with_sizes",
-        "_unsafe_view": "reshape", "_unsafe_index": "index", "_unsafe_index_put": "index_put",
+        "not_equal": "ne", "orgqr": "linalg_householder_product", "row_stack": "vstack", "special_expit": "sigmoid",
+        "special_gammaln": "lgamma", "special_multigammaln": "mvlgamma", "special_psi": "digamma",
+        "subtract": "sub", "true_divide": "div", "_unsafe_view": "reshape",
         "slogdet": "linalg_slogdet", "pinverse": "linalg_pinv",
         "conj_physical": "_conj_physical", "linalg_matmul": "matmul", "linalg_eigvals": "_linalg_eigvals",
     }
 )  # fmt: skip
 """Operator -> another of the same meaning and parameters."""
+_PREFIXES: Final = ("special_", "_unsafe_", "unsafe_")
+"""Beginnings of names of operators that compute what those without them do, unless they have kernels of their own."""
 
 
 WITHOUT_EFFECT: Final = frozenset(
@@ -177,6 +172,9 @@ def _find(name: str) -> Kernel | None:
         return None
     if base in SAME_AS:
         return _find(f"{namespace}.{SAME_AS[base]}.{overload}")
+    for prefix in _PREFIXES:
+        if base.startswith(prefix):
+            return _find(f"{namespace}.{base.removeprefix(prefix)}.{overload}")
     if base.endswith("_copy") and (view := _find(f"{namespace}.{base.removesuffix('_copy')}.{overload}")):
         return _copying(view)
     if base.endswith("_") and not base.endswith("__") and (plain := _find(f"{namespace}.{base[:-1]}.{overload}")):

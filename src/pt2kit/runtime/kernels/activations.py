@@ -10,7 +10,7 @@ import numpy as np
 from pt2kit.errors import OperatorError
 from pt2kit.runtime.arrays import Array, axis_of, cast, computed, in_floats, require, running, wide
 from pt2kit.runtime.kernels.special import erf
-from pt2kit.runtime.table import kernel, write
+from pt2kit.runtime.table import first, kernel, write
 
 
 @kernel("aten.elu.default", adapt=computed)
@@ -56,15 +56,13 @@ def threshold_(self: Array, threshold: Any, value: Any) -> Any:
     return np.where(self <= cast(threshold, self.dtype), cast(value, self.dtype), self)
 
 
-@kernel("aten.log_sigmoid.default")
-def log_sigmoid(self: Array) -> Any:
-    return log_sigmoid_forward(self)[0]
-
-
 @kernel("aten.log_sigmoid_forward.default", adapt=computed)
 def log_sigmoid_forward(self: Array) -> Any:
     buffer = np.exp(-np.abs(self))
     return np.minimum(self, 0) - np.log1p(buffer), buffer
+
+
+log_sigmoid = first(log_sigmoid_forward)
 
 
 @kernel("aten.glu.default", adapt=computed)
@@ -130,6 +128,7 @@ def entropy(self: Array) -> Any:
 
 
 KERNELS: Final = {
+    "aten.log_sigmoid.default": log_sigmoid,
     "aten.silu.default": computed(lambda self: self / (1 + np.exp(-self))),
     "aten.relu6.default": lambda self: hardtanh(self, 0, 6),
     "aten.celu.default": lambda self, alpha: elu(self, alpha, 1.0, 1.0 / alpha),

@@ -46,35 +46,27 @@ for _name in ("fft", "ifft", "rfft", "irfft"):
 # The three that all transforms become; a normalization of 0 is none, 1 the square root of the size, 2 the size.
 
 
-def _scaled(result: Any, sizes: Sequence[int], normalization: int, is_inverse: bool) -> Any:
-    """Return a transform of NumPy, of which inverse ones are divided by the size, as torch normalizes it."""
-    total = float(np.prod(sizes)) if sizes else 1.0
-    divisor = {0: 1.0, 1: total**0.5, 2: total}.get(normalization)
-    if divisor is None:
-        raise OperatorError(f"expected the normalization 0, 1 or 2, got {normalization}")
-    return result * ((total if is_inverse else 1.0) / divisor)
+def _norm(normalization: int, is_inverse: bool) -> Any:
+    """Return what NumPy calls a normalization; inverse transforms are divided by the size unless it says otherwise."""
+    return ("forward" if is_inverse else "backward", "ortho", "backward" if is_inverse else "forward")[normalization]
 
 
 @kernel("aten._fft_c2c.default")
 def fft_c2c(self: Array, dim: Sequence[int], normalization: int, forward: bool) -> Any:
-    axes = axes_of(list(dim), self.ndim)
-    found = (np.fft.fftn if forward else np.fft.ifftn)(self.astype(complex_type(self.dtype)), axes=axes)
-    return _scaled(found, [self.shape[axis] for axis in axes], normalization, not forward)
+    function = np.fft.fftn if forward else np.fft.ifftn
+    return function(self.astype(complex_type(self.dtype)), axes=dim, norm=_norm(normalization, not forward))
 
 
 @kernel("aten._fft_r2c.default", adapt=in_floats)
 def fft_r2c(self: Array, dim: Sequence[int], normalization: int, onesided: bool) -> Any:
-    axes = axes_of(list(dim), self.ndim)
-    found = (np.fft.rfftn if onesided else np.fft.fftn)(self, axes=axes)
-    return _scaled(found, [self.shape[axis] for axis in axes], normalization, False)
+    return (np.fft.rfftn if onesided else np.fft.fftn)(self, axes=dim, norm=_norm(normalization, False))
 
 
 @kernel("aten._fft_c2r.default")
 def fft_c2r(self: Array, dim: Sequence[int], normalization: int, last_dim_size: int) -> Any:
-    axes = axes_of(list(dim), self.ndim)
-    sizes = [*(self.shape[axis] for axis in axes[:-1]), last_dim_size]
+    sizes = [*(self.shape[axis] for axis in dim[:-1]), last_dim_size]
     reserve((self.size, last_dim_size), np.float32)
-    return _scaled(np.fft.irfftn(self, sizes, axes), sizes, normalization, True)
+    return np.fft.irfftn(self, sizes, dim, _norm(normalization, True))
 
 
 # Short-time transforms.

@@ -153,17 +153,9 @@ def einsum(equation: str, tensors: Sequence[Array]) -> Any:
     inputs, arrow, output = equation.replace(" ", "").partition("->")
     sizes: dict[str, int] = {}
     for term, array in zip(inputs.split(","), arrays, strict=True):
-        named = [letter for letter in term.replace("...", "") if letter.isalpha()]
-        if "..." in term:
-            ahead = term.index("...")
-            rest = array.ndim - (len(named) - ahead)
-            axes = [*range(ahead), *range(rest, array.ndim)]
-            reserve(array.shape)
-        else:
-            axes = list(range(array.ndim))
-        sizes.update(
-            {letter: max(sizes.get(letter, 1), array.shape[axis]) for letter, axis in zip(named, axes, strict=True)}
-        )
+        ahead, _, behind = term.partition("...")
+        letters = [*zip(ahead, array.shape, strict=False), *zip(behind[::-1], array.shape[::-1], strict=False)]
+        sizes.update({letter: max(sizes.get(letter, 1), size) for letter, size in letters})
     if arrow and "..." not in output:
         reserve([sizes.get(letter, 1) for letter in output], arrays[0].dtype)
     return np.einsum(equation, *arrays, optimize=len(arrays) > 1)

@@ -254,12 +254,8 @@ def storage_of(array: Array) -> tuple[Array, int]:
 
 def _first(base: Array) -> Array:
     """Return the first element of an array in memory, as bytes."""
-    flipped = base[tuple(slice(None, None, -1) if step < 0 else slice(None) for step in base.strides)]
-    return (
-        flipped.reshape(-1)[:1].view(np.uint8)
-        if flipped.flags.c_contiguous
-        else np.lib.stride_tricks.as_strided(flipped, (1,), (flipped.itemsize,)).view(np.uint8)
-    )
+    corner = tuple(slice(-1, None) if step < 0 else slice(1) for step in base.strides)
+    return base[corner].reshape(-1)[:1].view(np.uint8)
 
 
 def _dense(base: Array) -> bool:
