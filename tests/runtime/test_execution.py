@@ -196,3 +196,12 @@ def test_deep_subgraphs_are_refused():
         inner = graph(["x"], [node("higher_order.wrap", ["y"], inner, "x")], ["y"])
     with pytest.raises(Pt2Error, match="nested at most 32 levels"):
         executable(inner, "$")
+
+
+def test_operators_that_are_arguments_get_the_defaults_of_their_schemas():
+    """An operator that another one calls is called as a node of its own is."""
+    linear = schema.Argument(as_operator="torch.ops.aten.linear.default")
+    dtype = schema.Argument(as_scalar_type=schema.ScalarType.FLOAT)
+    made = graph(["x"], [node("higher_order.out_dtype", ["y"], linear, dtype, "x", "x")], ["y"])
+    (product,) = run(made, np.eye(2, dtype=np.float32) * 3)
+    assert product.tolist() == [[9, 0], [0, 9]]

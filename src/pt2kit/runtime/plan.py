@@ -16,7 +16,7 @@ from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, Source, node_label, walk
 from pt2kit.graph.values import operator_name
 from pt2kit.messages import printable, quote
 from pt2kit.runtime.arrays import ARRAYS, DTYPE, DType, cast, compute_type, kind
-from pt2kit.runtime.table import Kernel, bound, find_kernel, parameter_name
+from pt2kit.runtime.table import Kernel, binding, bound, find_kernel, parameter_name
 from pt2kit.schema import ScalarType
 from pt2kit.schema.operators import find_operator, nearest
 
@@ -253,7 +253,8 @@ class _Builder:
         if isinstance(value, schema.GraphArgument):
             return self._subgraph(value)
         if isinstance(value, OperatorName):
-            return self.kernel(value)
+            operator = find_operator(operator_name(value), self.release)
+            return self.kernel(value) if operator is None else binding(self.kernel(value), operator)
         return float(value) if isinstance(value, float) else value
 
     def _subgraph(self, value: schema.GraphArgument) -> Any:

@@ -194,6 +194,8 @@ def bound(
         operator: the schema of the operator.
         given, named: arguments by place, and by name.
     """
+    if function in _MUTATED:  # a user's, which has defaults of its own
+        return [*given], {**named}
     names = [*map(parameter_name, operator.parameters)]
     named = {**dict(zip(names, given, strict=False)), **named}
     accepted, required, is_open = _parameters(function)
@@ -211,6 +213,16 @@ def bound(
     return [named[name] for name in by_place if name in named], {
         name: value for name, value in kept.items() if name not in by_place
     }
+
+
+def binding(function: Kernel, operator: Operator) -> Kernel:
+    """Return a kernel that is called with the arguments of its operator, as `bound` accepts them."""
+
+    def run(*args: Any, **options: Any) -> Any:
+        given, named = bound(function, operator, args, options)
+        return function(*given, **named)
+
+    return function if function in _MUTATED else run
 
 
 @functools.cache

@@ -46,9 +46,16 @@ def filled(size: Sequence[int], value: Any, dtype: DType) -> Array:
     return np.full(sizes, fill_value(value, dtype), dtype)
 
 
-@kernel("aten.full.default")
-def full(size: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
+@kernel("aten.full.default aten.full_like.default")
+def full(size: Any, fill_value: Any, dtype: Any = None) -> Any:
+    if isinstance(size, ARRAYS):
+        return filled(size.shape, fill_value, dtype or size.dtype)
     return filled(size, fill_value, dtype or _inferred(fill_value))
+
+
+def new_full(self: Array, size: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
+    """Return an array of one number, of the type of another array unless that is given."""
+    return filled(size, fill_value, dtype or self.dtype)
 
 
 @kernel("aten.empty_strided.default")
@@ -58,16 +65,6 @@ def empty_strided(size: Sequence[int], stride: Sequence[int], dtype: Any = None)
     order = sorted(range(len(size)), key=lambda axis: -stride[axis])
     array = filled([size[axis] for axis in order], 0, kept)
     return array.transpose([order.index(axis) for axis in range(len(size))])
-
-
-@kernel("aten.full_like.default")
-def full_like(self: Array, fill_value: Any, dtype: Any = None) -> Any:
-    return filled(self.shape, fill_value, dtype or self.dtype)
-
-
-@kernel("aten.new_full.default")
-def new_full(self: Array, size: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
-    return filled(size, fill_value, dtype or self.dtype)
 
 
 @kernel("aten.arange.default .start .start_step")
@@ -181,9 +178,9 @@ def copy(self: Array, src: Array) -> Any:
 
 KERNELS: Final = {
     "aten.zeros.default aten.empty.memory_format aten.empty_permuted.default": partial(full, fill_value=0.0),
-    "aten.ones.default": partial(full, fill_value=1.0),
-    "aten.zeros_like.default aten.empty_like.default": partial(full_like, fill_value=0),
-    "aten.ones_like.default": partial(full_like, fill_value=1),
+    "aten.zeros_like.default aten.empty_like.default": partial(full, fill_value=0.0),
+    "aten.ones.default aten.ones_like.default": partial(full, fill_value=1.0),
+    "aten.new_full.default": new_full,
     "aten.new_zeros.default aten.new_empty.default": partial(new_full, fill_value=0),
     "aten.new_ones.default": partial(new_full, fill_value=1),
     "aten.fill.Scalar .Tensor": lambda self, value: filled(self.shape, value, self.dtype),

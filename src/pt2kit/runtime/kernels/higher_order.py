@@ -8,7 +8,18 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.runtime.arrays import ARRAYS, Array, ForeignArray, asarray, axis_of, is_known, require, reserve, running
+from pt2kit.runtime.arrays import (
+    ARRAYS,
+    Array,
+    ForeignArray,
+    asarray,
+    axis_of,
+    cast,
+    is_known,
+    require,
+    reserve,
+    running,
+)
 from pt2kit.runtime.kernels.views import as_strided, slice_
 from pt2kit.runtime.table import kernel, mutated_by
 
@@ -114,26 +125,10 @@ def associative_scan(combine_fn: Subgraph, xs: Sequence[Array], *rest: Any, **op
 # Subgraphs that run once.
 
 
-@kernel("higher_order.wrap_with_autocast")
-def wrap_with_autocast(
-    device_type: Any, dtype: Any, enabled: Any, cache_enabled: Any, wrapped_func: Subgraph, *args: Any
-) -> Any:
-    # The types that autocast chooses are those that the values of the subgraph are declared with.
-    return wrapped_func(*args)
-
-
-@kernel("higher_order.tag_activation_checkpoint .wrap_activation_checkpoint .wrap")
-def run_once(wrapped_func: Subgraph, *args: Any, **options: Any) -> Any:
-    return wrapped_func(*args)
-
-
 @kernel("higher_order.out_dtype")
 def out_dtype(op: Callable[..., Any], output_dtype: Any, *args: Any, **named: Any) -> Any:
-    from pt2kit.runtime.arrays import cast
-
-    return cast(
-        op(*(cast(one, output_dtype) if isinstance(one, ARRAYS) else one for one in args), **named), output_dtype
-    )
+    converted = (cast(one, output_dtype) if isinstance(one, ARRAYS) else one for one in args)
+    return cast(op(*converted, **named), output_dtype)
 
 
 @kernel("higher_order.with_effects")
@@ -184,6 +179,13 @@ def _view_of(bases: Sequence[Any], index: int, name: str, options: dict[str, Any
 
 
 KERNELS: Final[dict[str, Callable[..., Any]]] = {
+    "higher_order.tag_activation_checkpoint .wrap_activation_checkpoint .wrap": lambda wrapped_func, *args, **options: (
+        wrapped_func(*args)
+    ),
+    # The types that autocast chooses are those that the values of the subgraph are declared with.
+    "higher_order.wrap_with_autocast": lambda device_type, dtype, enabled, cache_enabled, wrapped_func, *args: (
+        wrapped_func(*args)
+    ),
     "higher_order.invoke_subgraph": lambda subgraph, identifier, *operands: subgraph(*operands),
     "higher_order.wrap_with_set_grad_enabled": lambda enable_grad, wrapped_func, *args: wrapped_func(*args),
     "higher_order.strict_mode .run_const_graph": lambda wrapped_func, operands=(), *more: wrapped_func(*operands),

@@ -170,16 +170,12 @@ def eigh(A: Array, UPLO: str = "L", compute_v: bool = True) -> Any:
     matrix = square(A)
     if not compute_v:
         return eigvalsh(matrix, UPLO), np.zeros(0, matrix.dtype)
-    return tuple(np.linalg.eigh(matrix, _side(UPLO)))
+    return tuple(np.linalg.eigh(matrix, UPLO))
 
 
 @kernel("aten.linalg_eigvalsh.default")
 def eigvalsh(self: Array, UPLO: str = "L") -> Any:
-    return np.linalg.eigvalsh(square(self), _side(UPLO))
-
-
-def _side(uplo: str) -> Any:
-    return "U" if uplo.upper() == "U" else "L"
+    return np.linalg.eigvalsh(square(self), UPLO)
 
 
 def _least(x: Array, largest: Array, relative: Any, absolute: float | None) -> Any:

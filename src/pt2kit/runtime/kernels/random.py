@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import BOOL, FLOAT32, FLOAT64, INT64, Array, cast, require, reserve, running, wide
+from pt2kit.runtime.arrays import ARRAYS, BOOL, FLOAT32, FLOAT64, INT64, Array, cast, require, reserve, running, wide
 from pt2kit.runtime.table import kernel, write
 
 
@@ -23,16 +23,11 @@ Draw = Callable[[Any, Any], Any]
 """Draws numbers with a generator: of the sizes that are its second argument."""
 
 
-def _of_size(draw: Draw) -> Callable[..., Any]:
-    return lambda size, dtype=None, **options: _drawn(size, dtype, draw)
-
-
-def _like(draw: Draw) -> Callable[..., Any]:
-    return lambda self, dtype=None, **options: _drawn(self.shape, dtype or self.dtype, draw)
-
-
-_UNIFORM: Draw = lambda random, shape: random.random(shape)  # noqa: E731
-_NORMAL: Draw = lambda random, shape: random.standard_normal(shape)  # noqa: E731
+def _filling(draw: Draw) -> Callable[..., Any]:
+    """Return the kernel of random numbers in given sizes, or those of an array."""
+    return lambda size, dtype=None: (
+        _drawn(size.shape, dtype or size.dtype, draw) if isinstance(size, ARRAYS) else _drawn(size, dtype, draw)
+    )
 
 
 @kernel("aten.randint.default .low .generator .low_generator")
@@ -147,10 +142,10 @@ KERNELS: Final = {
     "aten.normal_functional.default": lambda self, mean, std: _drawn(
         self.shape, self.dtype, lambda r, s: r.normal(mean, std, s)
     ),
-    "aten.rand.default .generator": _of_size(_UNIFORM),
-    "aten.randn.default .generator": _of_size(_NORMAL),
-    "aten.rand_like.default": _like(_UNIFORM),
-    "aten.randn_like.default": _like(_NORMAL),
+    "aten.rand.default .generator aten.rand_like.default": _filling(lambda random, shape: random.random(shape)),
+    "aten.randn.default .generator aten.randn_like.default": _filling(
+        lambda random, shape: random.standard_normal(shape)
+    ),
     "aten.alpha_dropout.default": lambda input, p, train: _alpha_dropout(input, p, train, input.shape),
     "aten.feature_alpha_dropout.default": (
         lambda input, p, train: _alpha_dropout(input, p, train, _of_features(input.shape))
