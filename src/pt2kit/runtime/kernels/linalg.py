@@ -178,14 +178,15 @@ def eigvalsh(self: Array, UPLO: str = "L") -> Any:
     return np.linalg.eigvalsh(square(self), UPLO)
 
 
-def _least(x: Array, largest: Array, relative: Any, absolute: float | None) -> Any:
+def _least(x: Array, largest: Array, relative: Any, absolute: Any) -> Any:
     """Return the singular values up to which a matrix has no inverse, from its largest."""
+    bound = np.asarray(0.0 if absolute is None else absolute)[..., None]
     if relative is None:
-        relative = 0.0 if absolute else max(x.shape[-2:]) * float(np.finfo(x.dtype).eps)
-    return np.maximum(absolute or 0.0, np.asarray(relative)[..., None] * largest)
+        relative = np.where(bound[..., 0] > 0, 0.0, max(x.shape[-2:]) * float(np.finfo(x.dtype).eps))
+    return np.maximum(bound, np.asarray(relative)[..., None] * largest)
 
 
-@kernel("aten.linalg_pinv.default .rcond_tensor .atol_rtol_float", adapt=computed)
+@kernel("aten.linalg_pinv.default .rcond_tensor .atol_rtol_float .atol_rtol_tensor", adapt=computed)
 def pinv(
     self: Array,
     rcond: Any = None,
@@ -206,7 +207,7 @@ def pinv(
     return _adjoint(vh) @ (inverse[..., None] * _adjoint(u))
 
 
-@kernel("aten.linalg_matrix_rank.default .atol_rtol_float .tol_tensor")
+@kernel("aten.linalg_matrix_rank.default .atol_rtol_float .atol_rtol_tensor .tol_tensor")
 def matrix_rank(
     self: Array, tol: Any = None, hermitian: bool = False, atol: float | None = None, rtol: float | None = None
 ) -> Any:
@@ -321,6 +322,16 @@ def householder_product(input: Array, tau: Array) -> Any:
         v[..., k] = 1
         result -= tau[..., k, None, None] * v[..., :, None] * (np.conjugate(v)[..., None, :] @ result)
     return result
+
+
+@kernel("aten.ormqr.default", adapt=computed)
+def ormqr(self: Array, tau: Array, other: Array, left: bool, transpose: bool) -> Any:
+    rows = self.shape[-2]
+    square = np.zeros_like(self, shape=(*self.shape[:-1], rows))
+    square[..., : self.shape[-1]] = self[..., :rows]
+    factor = householder_product(square, tau)
+    factor = _adjoint(factor) if transpose else factor
+    return factor @ other if left else other @ factor
 
 
 @kernel("aten._linalg_check_errors.default")

@@ -7,10 +7,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from pt2kit.runtime.arrays import INT64, Array, check_indices, kind, operands, require, reserve, wide
+from pt2kit.runtime.arrays import INT64, Array, check_indices, computed, kind, operands, require, reserve, wide
 from pt2kit.runtime.kernels.activations import log_sigmoid
+from pt2kit.runtime.kernels.products import pairwise_distance
 from pt2kit.runtime.kernels.reductions import log_softmax
-from pt2kit.runtime.table import kernel
+from pt2kit.runtime.table import first, kernel
 
 
 def reduced(loss: Any, reduction: int) -> Any:
@@ -186,7 +187,45 @@ def ctc_loss(
     return losses.sum() if reduction == 2 else losses.reshape(()) if single else losses
 
 
+@kernel("aten.cosine_embedding_loss.default", adapt=computed)
+def cosine_embedding_loss(input1: Array, input2: Array, target: Array, margin: float, reduction: int) -> Any:
+    sizes = [(one * one).sum(-1) + 1e-12 for one in (input1, input2)]
+    cosine = (input1 * input2).sum(-1) / np.sqrt(sizes[0] * sizes[1])
+    of_others = np.where(target == -1, np.maximum(cosine - margin, 0), 0)
+    return reduced(np.where(target == 1, 1 - cosine, of_others), reduction)
+
+
+@kernel("aten.triplet_margin_loss.default", adapt=computed)
+def triplet_margin_loss(
+    anchor: Array, positive: Array, negative: Array, margin: float, p: float, eps: float, swap: bool, reduction: int
+) -> Any:
+    near, far = (pairwise_distance(anchor, one, p, eps, False) for one in (positive, negative))
+    if swap:
+        far = np.minimum(far, pairwise_distance(positive, negative, p, eps, False))
+    return reduced(np.maximum(margin + near - far, 0), reduction)
+
+
+@kernel("aten.poisson_nll_loss.default", adapt=computed)
+def poisson_nll_loss(input: Array, target: Array, log_input: bool, full: bool, eps: float, reduction: int) -> Any:
+    loss = np.exp(input) - target * input if log_input else input - target * np.log(input + eps)
+    if full:
+        stirling = target * np.log(target) - target + 0.5 * np.log(2 * np.pi * target)
+        loss = loss + np.where(target <= 1, 0, stirling)
+    return reduced(loss, reduction)
+
+
 KERNELS: Final = {
+    "aten.margin_ranking_loss.default": computed(
+        lambda input1, input2, target, margin, reduction: reduced(
+            np.maximum(-target * (input1 - input2) + margin, 0), reduction
+        )
+    ),
+    "aten.hinge_embedding_loss.default": computed(
+        lambda self, target, margin, reduction: reduced(
+            np.where(target != 1, np.maximum(margin - self, 0), 0) + np.where(target != -1, self, 0), reduction
+        )
+    ),
+    "aten.multilabel_margin_loss.default": first(multilabel_margin_loss_forward),
     "aten.mse_loss.default": _loss(lambda a, b: (a - b) * (a - b)),
     "aten.l1_loss.default": _loss(lambda a, b: np.abs(a - b)),
     "aten.soft_margin_loss.default": _loss(lambda a, b: np.log1p(np.exp(-b * a))),

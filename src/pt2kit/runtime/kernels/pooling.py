@@ -170,7 +170,33 @@ def max_unpool3d(self: Array, indices: Array, output_size: Any, stride: Any = No
     return _max_unpool(self, indices, output_size, 3)
 
 
+def fractional_max_pool(n: int, self: Array, kernel_size: Any, output_size: Any, random_samples: Array) -> Any:
+    """Return the maxima of windows at random steps, and where they are in the plane."""
+    x = wide(self if self.ndim == n + 2 else self[None])
+    sizes, samples = x.shape[-n:], random_samples.reshape(*x.shape[:2], n)[..., ::-1] if n == 2 else random_samples
+    taps, counts = spread(kernel_size, n), spread(output_size, n)
+    reserve((*x.shape[:2], *counts, math.prod(taps)), x.dtype)
+    result, where = np.empty((*x.shape[:2], *counts), x.dtype), np.empty((*x.shape[:2], *counts), INT64)
+    flat = np.arange(math.prod(sizes)).reshape(sizes)
+    for plane in np.ndindex(*x.shape[:2]):
+        starts = [_starts(*one) for one in zip(samples[plane], sizes, counts, taps, strict=True)]
+        for at in itertools.product(*map(range, counts)):
+            cut = tuple(slice(s[i], s[i] + k) for s, i, k in zip(starts, at, taps, strict=True))
+            best, place = x[plane][cut].argmax(), (*plane, *at)
+            result[place], where[place] = x[plane][cut].flat[best], flat[cut].flat[best]
+    return (result, where) if self.ndim == n + 2 else (result[0], where[0])
+
+
+def _starts(sample: Any, size: int, count: int, taps: int) -> list[int]:
+    """Return where the windows of a dimension begin: at steps that a number from 0 to 1 shifts, the last at the end."""
+    require(0 <= taps <= size - count + 1, f"expected windows of {taps} within {size} elements, got {count}")
+    step = sample.dtype.type((size - taps) / (count - 1)) if count > 1 else sample
+    return [*(int((i + sample) * step) - int(sample * step) for i in range(count - 1)), size - taps]
+
+
 KERNELS: Final = {
+    "aten.fractional_max_pool2d.default": partial(fractional_max_pool, 2),
+    "aten.fractional_max_pool3d.default": partial(fractional_max_pool, 3),
     **{f"aten.max_pool{n}d.default": partial(max_pool, n, False) for n in (1, 2, 3)},
     **{f"aten.max_pool{n}d_with_indices.default": partial(max_pool, n, True) for n in (1, 2, 3)},
     **{f"aten.avg_pool{n}d.default": partial(avg_pool, n) for n in (1, 2, 3)},
