@@ -137,6 +137,17 @@ def test_as_strided_sees_the_whole_storage():
     assert result.tolist() == [[1, 2], [5, 6]]
 
 
+def test_as_strided_sees_the_storage_of_expanded_tensors():
+    """A view with other strides is a view of the same storage."""
+    nodes = [
+        node("aten.select.int", ["row"], self="x", dim=0, index=1),
+        node("aten.expand.default", ["rows"], self="row", size=[2, 3]),
+        node("aten.as_strided.default", ["y"], self="rows", size=[4], stride=[1], storage_offset=2),
+    ]
+    (seen,) = run(graph(["x"], nodes, ["y"]), np.arange(6, dtype=np.float32).reshape(2, 3))
+    assert seen.tolist() == [2, 3, 4, 5]
+
+
 @pytest.mark.parametrize("target", ["aten.embedding.default", "aten.index_select.default", "aten.gather.default"])
 def test_no_index_wraps_around(target):
     """torch refuses negative indices here, where NumPy counts them from the end."""

@@ -35,26 +35,14 @@ def _of_channels(values: Any, x: Array, axis: int) -> Any:
     return wide(values).reshape([-1 if i == axis_of(axis, x.ndim) else 1 for i in range(x.ndim)])
 
 
-@kernel(f"{_Q}.quantize_per_tensor.default .tensor .tensor2")
-def quantize_per_tensor(input: Array, scale: Any, zero_point: Any, quant_min: Any, quant_max: Any, dtype: Any) -> Any:
-    return _quantized(input, asarray(scale), _of_tensor(zero_point), quant_min, quant_max, dtype)
-
-
-@kernel(f"{_Q}.dequantize_per_tensor.default .tensor .tensor2")
-def dequantize_per_tensor(input: Array, scale: Any, zero_point: Any, **options: Any) -> Any:
-    return (cast(input, FLOAT32) - _of_tensor(zero_point)) * _of_tensor(scale)
+def _dequantized(x: Array, scale: Any, zero: Any) -> Any:
+    return (cast(x, FLOAT32) - zero) * scale
 
 
 @kernel(f"{_Q}.quantize_per_channel.default")
 def quantize_per_channel(input: Array, scales: Array, zero_points: Array, axis: int, **options: Any) -> Any:
     scale, zero = (_of_channels(one, input, axis) for one in (scales, zero_points))
     return _quantized(input, scale, zero, **options)
-
-
-@kernel(f"{_Q}.dequantize_per_channel.default")
-def dequantize_per_channel(input: Array, scales: Array, zero_points: Any, axis: int, **options: Any) -> Any:
-    scale, zero = (_of_channels(one, input, axis) for one in (scales, zero_points))
-    return (cast(input, FLOAT32) - zero) * scale
 
 
 @kernel(f"{_Q}.choose_qparams.tensor")
@@ -100,9 +88,8 @@ def quantize_per_token(input: Array, scales: Array, zero_points: Array, **option
     return _quantized(input, wide(scales), wide(zero_points), whole=False, **options)
 
 
-@kernel(f"{_Q}.dequantize_per_token.default")
 def dequantize_per_token(input: Array, scales: Array, zero_points: Array, **options: Any) -> Any:
-    return (cast(input, FLOAT32) - wide(zero_points)) * wide(scales)
+    return _dequantized(input, wide(scales), wide(zero_points))
 
 
 def _in_groups(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -145,6 +132,16 @@ def fake_quantize_per_channel_cachemask(
 
 
 KERNELS: Final = {
+    f"{_Q}.quantize_per_tensor.default .tensor .tensor2": lambda input, scale, zero_point, **options: _quantized(
+        input, asarray(scale), _of_tensor(zero_point), **options
+    ),
+    f"{_Q}.dequantize_per_tensor.default .tensor .tensor2": lambda input, scale, zero_point, **options: _dequantized(
+        input, _of_tensor(scale), _of_tensor(zero_point)
+    ),
+    f"{_Q}.dequantize_per_channel.default": lambda input, scales, zero_points, axis, **options: _dequantized(
+        input, _of_channels(scales, input, axis), _of_channels(zero_points, input, axis)
+    ),
+    f"{_Q}.dequantize_per_token.default": dequantize_per_token,
     f"{_Q}.quantize_per_channel_group.default": _in_groups(quantize_per_token),
     f"{_Q}.dequantize_per_channel_group.default": _in_groups(dequantize_per_token),
     "aten.fake_quantize_per_tensor_affine.default .tensor_qparams": first(fake_quantize_cachemask),

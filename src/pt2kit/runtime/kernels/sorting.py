@@ -138,9 +138,11 @@ def histc(self: Array, bins: int, min: Any, max: Any) -> Any:
         low, high = low - 1, high + 1
     if not (math.isfinite(low) and math.isfinite(high)) or high < low:
         raise OperatorError(f"expected a range of finite numbers, got {low} to {high}")
-    inside = x[(x >= low) & (x <= high)]
-    place = np.minimum(((inside - low) / (high - low) * bins).astype(INT64), bins - 1)
-    return np.bincount(place, minlength=bins)
+    inside = (x >= low) & (x <= high)
+    place = np.where(inside, (x - low) / (high - low) * bins, 0).astype(INT64)
+    result = np.zeros_like(x, INT64, shape=(bins,))
+    np.add.at(result, np.minimum(place, bins - 1), inside.astype(INT64))
+    return result
 
 
 KERNELS: Final = {

@@ -240,8 +240,8 @@ def storage_of(array: Array) -> tuple[Array, int]:
     if isinstance(array, ForeignArray):
         return array.storage(), array.storage_offset
     base = array
-    while isinstance(base.base, np.ndarray):
-        base = base.base
+    while isinstance(owner := _owner(base), np.ndarray):
+        base = owner
     start = array.__array_interface__["data"][0]
     low, high = np.lib.array_utils.byte_bounds(base) if hasattr(np.lib, "array_utils") else np.byte_bounds(base)  # type: ignore[attr-defined]
     itemsize = array.dtype.itemsize
@@ -250,6 +250,11 @@ def storage_of(array: Array) -> tuple[Array, int]:
         raise OperatorError("expected a tensor whose memory is one piece, got one that is a view of other memory")
     row = np.lib.stride_tricks.as_strided(_first(base), (count * itemsize,), (1,), writeable=array.flags.writeable)
     return row.view(array.dtype), (start - low) // itemsize if count else 0
+
+
+def _owner(view: Array) -> Any:
+    """Return what an array is a view of; NumPy's own views with other strides have an object in between."""
+    return view.base if isinstance(view.base, np.ndarray) else getattr(view.base, "base", None)
 
 
 def _first(base: Array) -> Array:
