@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.canonical.programs import A, B, graphs, node, program, rewritten, tensor_graph
-from tests.diffs.edits import LINEAR, RELU, changes, layers, stack, told, with_input, with_parameters
+from tests.diffs.edits import GELU, LINEAR, RELU, changes, layers, stack, told, with_input, with_parameters
 from tests.graph.build import arg, meta
 from tests.samples import CURRENT_LAYOUT, corpus
 
@@ -274,3 +274,41 @@ def test_the_last_layer_is_removed_and_not_the_norm_behind_it() -> None:
         ("removed", "node", "linear_2"),
         ("removed", "node", "norm_2"),
     ]
+
+
+def test_nodes_that_nobody_uses_stay_in_their_module() -> None:
+    """Each norm checks its input: the check of the last one reads another value, and is not that of the layer removed.
+
+    Nothing tells these checks apart but where they were traced and what they read. Something else changes behind them,
+    so that no use of the norm's result anchors it.
+    """
+    check = "torch.ops.aten._assert_tensor_metadata.default"
+
+    def normed(count: int, last: str) -> schema.Graph:
+        nodes, value = [], "x"
+        for n, name in [*((n, f"layers.{n}.norm") for n in range(count)), (count, "norm")]:
+            nodes += [
+                replace(one, metadata=stack(name))
+                for one in (
+                    replace(node(check, [], arg(as_tensor=value)), name=f"check_{n}"),
+                    node(RELU, [f"norm_{n}"], arg(as_tensor=value)),
+                    replace(node(check, [], arg(as_tensor=f"norm_{n}")), name=f"check_again_{n}"),
+                )
+            ]
+            value = f"norm_{n}"
+            if n < count:
+                linear = node(LINEAR, [f"linear_{n}"], arg(as_tensor=value), arg(as_tensor=f"w{n}"))
+                nodes += [replace(linear, metadata=stack(f"layers.{n}"))]
+                value = f"linear_{n}"
+        nodes += [replace(node(last, ["head"], arg(as_tensor=value)), metadata=stack("head"))]
+        return tensor_graph([*(f"w{n}" for n in range(count)), "x"], nodes, ["head"])
+
+    old, new = with_parameters(normed(3, RELU)), with_parameters(normed(2, GELU))
+    for before, after, gone in ((old, new, "removed"), (new, old, "added")):
+        found = changes(before, after)
+        assert {one.module for one in found if one.kind == gone and one.area == "node"} == {"layers.2.norm", "layers.2"}
+        assert [(one.module, *(detail.what for detail in one.details)) for one in found if one.kind == "modified"] == [
+            ("norm", "argument a0"),
+            ("norm", "argument a0"),
+            ("head", "target"),
+        ]

@@ -5,8 +5,9 @@ that no earlier one has matched:
 
 1. the same calculation: the node and all that leads to it are the same (`Side.up`), and only one node is so;
 2. the same use: the node and all that it leads to are the same (`Side.down`), and only one node is so. Together these
-   match everything but the nodes that were changed, and those between two changes. First both are looked for in the
-   same module: where the last layer is removed, the norm behind it computes what that layer's norm computed;
+   match everything but the nodes that were changed, and those between two changes. Here
+   and in step 4, a node is matched across modules only if its own has no such node in the other graph: where the last
+   layer is removed, the norm behind it computes what that layer's norm computed;
 3. neighbors of matched nodes: the values at one position of the arguments of two matched nodes, and the one user of its
    kind that two matched nodes have; first those that do the same in the same module (and with them nodes that are alone
    in doing so), then with other constants, then in another module;
@@ -99,6 +100,11 @@ class Matching:
             [node for node, other in enumerate(self.to_old) if other == UNMATCHED],
         )
 
+    def groups(self, key: Alike) -> tuple[dict[Hashable, list[int]], dict[Hashable, list[int]]]:
+        """Return the old and the new nodes that correspond to none, in order, by what they must have in common."""
+        left, right = self.unmatched()
+        return grouped(left, lambda node: key(self.old, node)), grouped(right, lambda node: key(self.new, node))
+
     def is_exact(self) -> bool:
         """Return whether all nodes correspond to one that uses values that correspond."""
         before, after = self.old.facts, self.new.facts
@@ -183,9 +189,7 @@ def _pairs(trail: list[dict[int, int]], k: int, at: int, x: int, y: int) -> Pair
 
 def by_module(found: Matching) -> None:
     """Match, in order, the unmatched nodes of each module that have one operator."""
-    left, right = found.unmatched()
-    before = grouped(left, found.old.modules.__getitem__)
-    after = grouped(right, found.new.modules.__getitem__)
+    before, after = found.groups(lambda side, node: side.modules[node])
     for module, nodes in before.items():
         for old, new in _aligned(found, nodes, after.get(module, [])):
             found.match(old, new)
@@ -474,18 +478,17 @@ def match(old: Side, new: Side, inputs: Mapping[int, int]) -> Matching:
     Cost: linear.
     """
     matching = Matching(old, new, inputs)
-    for before, after in ((old.up, new.up), (old.down, new.down)):
-        _unique(matching, [*zip(before, old.modules, strict=True)], [*zip(after, new.modules, strict=True)])
-    _unique(matching, old.up, new.up)
-    _unique(matching, old.down, new.down)
+    for _ in range(2):  # Once more for the nodes that the first round leaves alone in their modules.
+        _unique(matching, _at_home(matching, lambda side, node: side.up[node]))
+        _unique(matching, _at_home(matching, lambda side, node: side.down[node]))
     neighbours(matching, same)
-    _unique(matching, *([*zip(side.keys, side.modules, strict=True)] for side in (old, new)))
+    _unique(matching, same)
     for alike in (same, same_operator_and_module):
         neighbours(matching, alike)
-    _several(matching, lambda side, node: (side.up[node], side.down[node]))
-    _several(matching, lambda side, node: (True, side.up[node]))
+    _several(matching, _at_home(matching, lambda side, node: (side.up[node], side.down[node])))
+    _several(matching, _at_home(matching, lambda side, node: side.up[node]))
     _by_arguments(matching)
-    _several(matching, lambda side, node: (False, side.down[node]))
+    _several(matching, _at_home(matching, lambda side, node: side.down[node]))
     neighbours(matching, same_operator_and_module)
     by_module(matching)
     neighbours(matching, same_operator)
@@ -493,32 +496,36 @@ def match(old: Side, new: Side, inputs: Mapping[int, int]) -> Matching:
     return matching
 
 
-def _unique(found: Matching, old: Sequence[Hashable], new: Sequence[Hashable]) -> None:
+def _at_home(found: Matching, key: Alike) -> Alike:
+    """Return a key that keeps an unmatched node in its module, if the other graph has one there that does the same."""
+    before, after = found.groups(same)
+    both = before.keys() & after.keys()
+    return lambda side, node: (key(side, node), same(side, node) in both and side.modules[node])
+
+
+def _unique(found: Matching, key: Alike) -> None:
     """Match the unmatched nodes that have a key for themselves in both graphs."""
-    left, right = found.unmatched()
-    before, after = grouped(left, old.__getitem__), grouped(right, new.__getitem__)
+    before, after = found.groups(key)
     for number, nodes in before.items():
         others = after.get(number, ())
         if len(nodes) == len(others) == 1:
             found.match(nodes[0], others[0])
 
 
-def _several(found: Matching, key: Callable[[Side, int], Hashable]) -> None:
+def _several(found: Matching, key: Alike) -> None:
     """Match the unmatched nodes of which both graphs have equally many with one key."""
-    left, right = found.unmatched()
-    before = grouped(left, lambda node: key(found.old, node))
-    after = grouped(right, lambda node: key(found.new, node))
+    before, after = found.groups(key)
     kinds = {number for number, nodes in before.items() if len(nodes) == len(after.get(number, ()))}
     free = {
         number: [node for node in before[number] if not _has_matched_users(found.old, node, found.to_new)]
         for number in kinds
     }
     # Users come after what they use: when a node's turn has come, all its users had theirs.
-    for node in reversed(right):
+    for node in reversed(found.unmatched()[1]):
         number = key(found.new, node)
         if number not in kinds:
             continue
-        other = _from_users(found, node, lambda old, number=number: _is_free(found, old, key, number))  # type: ignore[misc]
+        other = _from_users(found, node, key)
         if other is not None:
             found.match(other, node)
         elif not _has_matched_users(found.new, node, found.to_old):
@@ -534,17 +541,13 @@ def _several(found: Matching, key: Callable[[Side, int], Hashable]) -> None:
             found.match(one, two)
 
 
-def _is_free(found: Matching, old: int, key: Callable[[Side, int], Hashable], number: Hashable) -> bool:
-    """Return whether an old node is unmatched and has a key."""
-    return found.to_new[old] == UNMATCHED and key(found.old, old) == number
-
-
 def _by_arguments(found: Matching) -> None:
     """Match, in order, the unmatched nodes that do the same with values that correspond; users come after them."""
     left, right = found.unmatched()
-    places = grouped(reversed(right), lambda node: (found.new.keys[node], _used(found.new, node, lambda value: value)))
+    key = _at_home(found, lambda side, node: side.keys[node])
+    places = grouped(reversed(right), lambda node: (key(found.new, node), _used(found.new, node, lambda value: value)))
     for node in left:
-        others = places.get((found.old.keys[node], _used(found.old, node, found.new_value)))
+        others = places.get((key(found.old, node), _used(found.old, node, found.new_value)))
         if others:
             found.match(node, others.pop())
 
@@ -557,8 +560,8 @@ def _has_matched_users(side: Side, node: int, matched: list[int]) -> bool:
     return any(matched[user] != UNMATCHED for value in side.facts.results[node] for user, _, _ in side.users[value])
 
 
-def _from_users(found: Matching, node: int, is_fit: Callable[[int], bool]) -> int | None:
-    """Return the old node that most often has the position of a new one among the arguments of matched nodes."""
+def _from_users(found: Matching, node: int, key: Alike) -> int | None:
+    """Return the unmatched old node that most often has the position of a new one, and its key, in matched nodes."""
     votes: Counter[int] = Counter()
     for value in found.new.facts.results[node]:
         for user, position, slot in found.new.users[value]:
@@ -568,6 +571,6 @@ def _from_users(found: Matching, node: int, is_fit: Callable[[int], bool]) -> in
             inputs = found.old.facts.inputs[old]
             used = inputs[position][1] if position < len(inputs) else ()
             owner = found.old.owner(used[slot]) if slot < len(used) else NO_NODE
-            if owner != NO_NODE and is_fit(owner):
+            if owner != NO_NODE and found.to_new[owner] == UNMATCHED and key(found.old, owner) == key(found.new, node):
                 votes[owner] += 1
     return max(votes, key=lambda owner: (votes[owner], -owner), default=None)
