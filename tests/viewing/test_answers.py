@@ -75,7 +75,7 @@ def test_facts() -> None:
     answers = Answers(DYNAMIC)
     facts = ask(answers, "facts/0")
     answers.close()
-    assert facts["call"] == "forward(x: f32[s77, 8]) -> f32[s77, 4]"
+    assert facts["call"] == ["forward(x: f32[s77, 8]) -> f32[s77, 4]"]
     assert facts["symbols"] == [["s77", "2 … 64"]]
     assert facts["inputs"][0] == ["parameter", "p_a_weight", "a.weight", "f32[16, 8]"]
     assert [2, "[0]", "f32[s77, 8]"] in facts["tree"]

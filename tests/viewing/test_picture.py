@@ -389,7 +389,9 @@ def test_what_is_gone_is_seen_first(chromium: Any) -> None:
         return codec.encode(program(["x"], nodes, [last]))
 
     old, new = side("tanh", -1), side("relu", 5)
-    assert "▸ inner5" in figure(chromium, new, old).split("▾ part29")[-1]
+    text = figure(chromium, new, old)
+    assert "▾ part29" in text
+    assert "▸ inner5 · Part295" in text
 
 
 def test_old_and_new_values(chromium: Any) -> None:

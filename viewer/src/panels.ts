@@ -114,7 +114,7 @@ function detail(context: Context, found: NodeDetail | undefined): HTMLElement[] 
   if (found.frames.length) out.push(section('Source', ...found.frames.slice().reverse().map((frame, i) => h('div', { class: i ? 'frame' : 'frame first' },
     h('code', { text: frame.source || frame.function }), h('div', { class: 'faint wrap', text: `${frame.file}:${frame.line} in ${frame.function}` })))));
   if (found.modules.length) out.push(section('Module stack', ...found.modules.map(([path, kind]) => h('div', { class: 'wrap' }, h('span', { class: 'mono', text: path || '(root)' }), ' ', h('span', { class: 'faint', text: kind })))));
-  if (found.metadata.length) out.push(section('Metadata', ...found.metadata.map(([key, text]) => h('details', {}, h('summary', { text: key }), h('pre', { text })))));
+  if (found.metadata.length) out.push(section('Metadata', ...found.metadata.map(([key, lines]) => h('details', {}, h('summary', { text: key }), h('pre', { text: lines.join('\n') })))));
   return out;
 }
 
@@ -266,7 +266,7 @@ export function programPanel(context: Context, facts: Facts | null, changes: Cha
     rows([['nodes', calls.toLocaleString('en')], ['tensors', `${picture.weights.name.length.toLocaleString('en')}, ${short(program.boxElements[0])} elements, ${bytesText(bytes)}`], ...(facts?.about ?? []).map(([key, text]): [string, Child] => [key, h('span', { class: 'wrap' }, ...broken(text))])]),
     picture.guessed ? h('p', { class: 'remark', text: 'The file does not say which module a node is from: modules are guessed from the names of parameters.' }) : '',
     ...(facts?.problems ?? []).map(text => h('p', { class: 'error', text })),
-    facts?.call ? section('Call', h('pre', { class: 'call', text: facts.call })) : '',
+    facts?.call.length ? section('Call', h('pre', { class: 'call', text: facts.call.join('\n') })) : '',
     facts?.symbols.length ? section('Symbols', h('table', {}, ...facts.symbols.map(([name, range]) => h('tr', {}, h('th', { scope: 'row' }, link(name, () => on.symbol(name), 'symbol')), h('td', { text: range }))))) : '',
     ...checks(context, findings),
     changes && !changes.length ? section('Changes', h('p', { class: 'faint', text: 'no differences' })) : '',

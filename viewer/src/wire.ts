@@ -29,10 +29,10 @@ export interface NodeDetail {
   results: ValueDetail[];
   frames: { file: string; line: number; function: string; source: string }[];
   modules: [string, string][];
-  metadata: [string, string][];
+  metadata: [string, string[]][];
 }
 export interface Facts {
-  about: [string, string][]; call: string; tree: [number, string, string][];
+  about: [string, string][]; call: string[]; tree: [number, string, string][];
   inputs: string[][]; outputs: string[][]; symbols: [string, string][]; guards: string[]; problems: string[];
 }
 export interface Finding { kind: string; rule: string; place: string; message: string; node: number }

@@ -118,13 +118,13 @@ def check(
     try:
         package = open_package(file, limits=limits, storage_options=storage_options, weights_root=weights_root)
     except Pt2Error as error:
-        return Report([problem_of(error, "archive", _name(file))])
+        return Report([problem_of(error, "archive", file_name(file))])
     with package:
         return Report(distinct(_all(package, payloads, model, progress)))
 
 
-def _name(file: FileLike) -> str:
-    """Return the name that messages use for a file that did not open."""
+def file_name(file: FileLike | Package) -> str:
+    """Return the name that messages use for a file, even if it did not open."""
     if isinstance(file, (str, os.PathLike)):
         return str(os.fspath(file))
     return "<bytes>" if isinstance(file, (bytes, bytearray, memoryview)) else str(getattr(file, "name", ""))

@@ -114,7 +114,7 @@ def make_side(
     Cost: linear in the arguments, times the logarithm of the number of uses of a value.
     """
     facts = collect(graph, graph.inputs, graph.outputs, where)
-    keys = [intern(_key(node, f"{where}.nodes[{n}]")) for n, node in enumerate(graph.nodes)]
+    keys = [intern(operation(node, f"{where}.nodes[{n}]")) for n, node in enumerate(graph.nodes)]
     roles = {
         value: intern(("input", inputs[position]))
         for value, position in enumerate(n for n, argument in enumerate(graph.inputs) if _is_value(argument))
@@ -183,7 +183,7 @@ def _inputs_used(facts: Facts, node: int) -> Iterator[int]:
     )
 
 
-def _key(node: schema.Node, where: str) -> Hashable:
+def operation(node: schema.Node, where: str) -> Hashable:
     """Return the operation of a node: its target, its arguments without values, the structure of its results."""
     inputs = tuple((named.name, _argument_key(named.arg, where)) for named in node.inputs)
     outputs = tuple((output.type, _argument_key(output, where)) for output in node.outputs)

@@ -26,20 +26,22 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit import codec
-from pt2kit.checks.run import check
+from pt2kit.checks.run import check, file_name
 from pt2kit.diffs.changes import Diff
 from pt2kit.diffs.compute import diff
 from pt2kit.errors import PayloadError, Problem, Pt2Error
 from pt2kit.messages import printable
 from pt2kit.package.open import Package, open_package
-from pt2kit.viewing.columns import MAX_TEXT
+from pt2kit.viewing.columns import Picture
 from pt2kit.viewing.compared import ChangeRow, mark_changes
 from pt2kit.viewing.details import CHUNK, findings, node_details, program_facts
 from pt2kit.viewing.draw import Data, Drawing, draw, node_costs
 from pt2kit.viewing.samples import sample
 from pt2kit.zip.listing import FileLike
 
-MAX_ERROR: Final = 4000
+MAX_ANSWERED: Final = 4000
+"""Characters of one text in an answer."""
+
 MAX_PROGRAMS: Final = 1000
 DIRECTORIES: Final = re.compile(rb'(?<![\w.:/\\])(?:/(?:[^/"\\\s]+/)+|[A-Za-z]:(?:\\\\|/)(?:[^/"\\]+(?:\\\\|/))+)')
 """Directories of an absolute path in JSON text, on POSIX and on Windows."""
@@ -75,10 +77,10 @@ class Index:
     programs: list[str]
     chunk: int
     live: bool
-    data: bool = False
-    watch: bool = False
-    error: str = ""
-    notes: tuple[str, ...] = ()
+    data: bool
+    watch: bool
+    error: str
+    notes: list[str]
 
 
 class Answers:
@@ -110,7 +112,7 @@ class Answers:
         self._lock = threading.RLock()
         self._sources = [file] if old is None else [file, old]
         self._opened: list[Package] = []
-        self._names = _name(file), _name(old) if old is not None else ""
+        self._names = file_name(file), file_name(old) if old is not None else ""
         self._state = self._stat()
         self._read()
 
@@ -128,7 +130,7 @@ class Answers:
         except (Pt2Error, OSError) as error:
             self.close()
             self.failure = error
-        self._error = printable(str(self.failure), MAX_ERROR) if self.failure is not None else ""
+        self._error = printable(str(self.failure), MAX_ANSWERED) if self.failure is not None else ""
 
     def _stat(self) -> str:
         """Return a text that differs after a watched file changed; "" for what is no file."""
@@ -185,25 +187,18 @@ class Answers:
             raise KeyError(request)
         with self._lock:
             try:
-                found = codec.encode(find(self, *map(int, parts)))
-                return DIRECTORIES.sub(b"", found) if self.hide_paths else found
+                answer = _encoded(find(self, *map(int, parts)))
             except (Pt2Error, OSError) as error:
-                return codec.encode(NoAnswer(printable(str(error), MAX_ERROR)))
+                answer = _encoded(NoAnswer(str(error)))
             except MemoryError:
-                return codec.encode(NoAnswer("expected more memory than there is: what was asked for is too large"))
+                answer = _encoded(NoAnswer("expected more memory than there is: what was asked for is too large"))
+            return DIRECTORIES.sub(b"", answer) if self.hide_paths else answer
 
     def all_requests(self, *, tensors: bool = False) -> Iterator[str]:
         """Yield every request of a standalone page; with `tensors`, those for the values of tensors too."""
-        yield "index"
-        if self.data:
-            yield "data"
+        yield from ["index", "data"] if self.data else ["index"]
         for number in range(len(self.programs)):
-            yield f"program/{number}"
-            yield f"facts/{number}"
-            yield f"findings/{number}"
-            yield f"costs/{number}"
-            if self.old is not None:
-                yield f"changes/{number}"
+            yield from (f"{name}/{number}" for name, (count, _) in _ANSWERS.items() if count == 1)
             try:
                 drawing = self.drawing(number)
             except Pt2Error:
@@ -220,20 +215,12 @@ class Answers:
 
     def index(self) -> Index:
         """Return the first answer that a page requests."""
-        size = self.package.archive.source.size if self.package is not None and not self._error else 0
-        notes = tuple(_notes(self.package)) if self.package is not None and not self._error else ()
-        return Index(
-            printable(self._names[0], MAX_TEXT),
-            printable(self._names[1], MAX_TEXT),
-            size,
-            [printable(name, MAX_TEXT) for name in self.programs],
-            CHUNK,
-            self.live,
-            bool(self.data),
-            self.watch,
-            self._error,
-            () if self.programs else notes,
-        )
+        size, notes = 0, list[str]()
+        if self.package is not None:
+            size, records = self.package.archive.source.size, self.package.records
+            notes = [f"{len(records):,} records", *list(records)[:200]] if not self.programs else []
+        options = self.live, bool(self.data), self.watch
+        return Index(*self._names, size, self.programs, CHUNK, *options, self._error, notes)
 
     def drawing(self, number: int) -> Drawing:
         """Return a drawn program; in a comparison with its changes marked.
@@ -247,7 +234,8 @@ class Answers:
             drawing = draw(package, model)
             if self.old is not None:
                 before = draw(self.old, model) if model in self.old.layout.models else None
-                self._changes[number] = mark_changes(drawing, before, self._differences(), model)
+                self._diff = diff(self.old, package) if self._diff is None else self._diff
+                self._changes[number] = mark_changes(drawing, before, self._diff, model)
             self._drawings[number] = drawing
         return self._drawings[number]
 
@@ -264,13 +252,6 @@ class Answers:
         if self.package is None or not 0 <= number < len(self.programs):
             raise KeyError(f"program {number}")
         return self.package, self.programs[number]
-
-    def _differences(self) -> Diff:
-        if self._diff is None:
-            if self.package is None or self.old is None:
-                raise KeyError("changes")
-            self._diff = diff(self.old, self.package)
-        return self._diff
 
     def facts(self, number: int) -> Any:
         """Return the facts of a program as a whole."""
@@ -299,20 +280,18 @@ class Answers:
         return sample(entries[weight].payload, index)
 
 
-def _name(file: Any) -> str:
-    """Return the name of a file in messages."""
-    if isinstance(file, Package):
-        return file.name
-    if isinstance(file, bytes | bytearray | memoryview):
-        return "<bytes>"
-    return str(getattr(file, "name", file))
+def _encoded(found: Any) -> bytes:
+    """Return an answer as JSON whose texts are harmless; those of a picture are from the start."""
+    return codec.encode(found if isinstance(found, Picture) else _harmless(codec.to_tree(found)))
 
 
-def _notes(package: Package) -> Iterator[str]:
-    """Yield notes on the contents of an archive."""
-    yield f"{len(package.records):,} records"
-    for name in list(package.records)[:200]:
-        yield printable(name, MAX_TEXT)
+def _harmless(tree: Any) -> Any:
+    """Return a tree with everything in its texts escaped that does not print, and long ones cut."""
+    if isinstance(tree, str):
+        return printable(tree, MAX_ANSWERED)
+    if isinstance(tree, list):
+        return [_harmless(item) for item in tree]
+    return {key: _harmless(item) for key, item in tree.items()} if isinstance(tree, dict) else tree
 
 
 _ANSWERS: Final[Mapping[str, tuple[int, Callable[..., Any]]]] = MappingProxyType(

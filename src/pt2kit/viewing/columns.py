@@ -51,10 +51,10 @@ class Columns:
     def add(self, *row: int) -> int:
         """Add a row, a number for each column in their order; return the number of the row."""
         names: tuple[str, ...] = self.__slots__
-        columns: list[list[int]] = [getattr(self, name) for name in names]
-        for column, number in zip(columns, row, strict=True):
+        for name, number in zip(names, row, strict=True):
+            column: list[int] = getattr(self, name)
             column.append(number)
-        return len(columns[0]) - 1
+        return len(column) - 1
 
 
 @dataclass(slots=True)

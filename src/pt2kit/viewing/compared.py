@@ -74,16 +74,15 @@ class _Merge:
 
     def __init__(self, drawing: Drawing, old: Drawing | None, found: Diff, model: str) -> None:
         self.drawing = drawing
-        self.pair = found.models.get(model)
-        self.paths: dict[int, str] = {}  # id of an old graph -> path of the new one
+        pair = found.models.get(model)
+        self.graphs = {graphs.path: graphs for graphs in pair.graphs} if pair else {}
         self.new_nodes = _numbered(drawing)
         self.old_nodes = _numbered(old) if old else {}
         self.matched: dict[int, int] = {}  # drawn node of the old drawing -> of the new one
         self.texts = (ValueTexts(old.program), ValueTexts(drawing.program)) if old else None
         self.ends = _ends(drawing)
         self.weights = {entry.name: number for number, entry in enumerate(drawing.entries)}
-        for graphs in self.pair.graphs if self.pair else ():
-            self.paths[id(graphs.old)] = graphs.path
+        for graphs in self.graphs.values():
             for before, after in graphs.pairs:
                 one, other = self.old_nodes.get((id(graphs.old), before)), self.new_nodes.get((id(graphs.new), after))
                 if one is not None and other is not None:
@@ -138,11 +137,11 @@ class _Merge:
             if REMOVED not in (new.nodes.status[start], new.nodes.status[end]):
                 continue
             if value not in values:
-                known = first.get(start) if new.nodes.status[start] != REMOVED else None
-                if known is None:
+                if start in first:
+                    values[value] = first[start]
+                else:
                     name, kind = (texts(old.texts[column[value]]) for column in (old.values.name, old.values.type))
-                    known = new.values.add(start, name, kind)
-                values[value] = known
+                    values[value] = new.values.add(start, name, kind)
             new.edges.add(values[value], end)
 
     def row(self, change: Change) -> ChangeRow:
@@ -156,46 +155,33 @@ class _Merge:
             elif node >= 0 and not (change.is_described_only and nodes.status[node]):
                 nodes.status[node] = STATUS[change.kind]
         elif change.area in ("input", "output"):
-            node = self._end(change)
+            kind = INPUT if change.area == "input" else OUTPUT
+            node = self.ends.get((kind, printable(change.name, MAX_TEXT)), -1)
             if node >= 0:
                 nodes.status[node] = STATUS[change.kind]
         elif change.area in ("weight", "constant") and change.name in self.weights:
             weight = self.weights[change.name]
             self.drawing.picture.weights.status[weight] = STATUS[change.kind]
-        return ChangeRow(
-            change.kind,
-            area,
-            printable(change.name, MAX_TEXT),
-            printable(change.module, MAX_TEXT),
-            node,
-            weight,
-            next((one.new.relative_norm for one in change.details if isinstance(one.new, ValueDifference)), None),
-            [_line(detail, self.texts) for detail in change.details[:MAX_LINES]],
-        )
+        drift = next((one.new.relative_norm for one in change.details if isinstance(one.new, ValueDifference)), None)
+        lines = [_line(detail, self.texts) for detail in change.details[:MAX_LINES]]
+        return ChangeRow(change.kind, area, change.name, change.module, node, weight, drift, lines)
 
     def _node(self, change: Change) -> int:
-        for graphs in self.pair.graphs if self.pair else ():
-            if graphs.path != change.graph:
-                continue
-            if change.new is not None:
-                return self.new_nodes.get((id(graphs.new), change.new), -1)
-            if change.old is not None:
-                drawn = self.old_nodes.get((id(graphs.old), change.old))
-                return self.matched.get(drawn, -1) if drawn is not None else -1
+        graphs = self.graphs.get(change.graph)
+        if graphs is not None and change.new is not None:
+            return self.new_nodes.get((id(graphs.new), change.new), -1)
+        if graphs is not None and change.old is not None:
+            return self.matched.get(self.old_nodes.get((id(graphs.old), change.old), -1), -1)
         return -1
-
-    def _end(self, change: Change) -> int:
-        return self.ends.get((INPUT if change.area == "input" else OUTPUT, printable(change.name, MAX_TEXT)), -1)
 
 
 def _line(detail: Detail, texts: OldAndNew) -> tuple[str, str | None, str]:
-    what = printable(detail.what, MAX_TEXT)
     try:
         if isinstance(detail.new, ValueDifference):
-            return what, None, value_difference_text(detail.new)
-        return what, *differences_text(detail, texts)
+            return detail.what, None, value_difference_text(detail.new)
+        return detail.what, *differences_text(detail, texts)
     except Pt2Error as error:
-        return what, None, printable(str(error), MAX_TEXT)
+        return detail.what, None, str(error)
 
 
 def _ends(drawing: Drawing) -> dict[tuple[int, str], int]:

@@ -14,14 +14,12 @@ from typing import Any, Final
 from pt2kit import treespec
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.argument_values import arguments
-from pt2kit.messages import printable
 from pt2kit.node_metadata.frames import lenient, parse_stack_trace
 from pt2kit.node_metadata.modules import parse_module_stack
 from pt2kit.package.open import Package
-from pt2kit.schema import Argument, ExportedProgram, Graph, InputSpec, OutputSpec, TensorMeta
+from pt2kit.schema import Argument, ExportedProgram, Graph, InputSpec, OutputSpec
 from pt2kit.text.values import ValueTexts, argument_text, device_text, summarize_call
-from pt2kit.viewing.columns import MAX_TEXT
-from pt2kit.viewing.draw import Drawing
+from pt2kit.viewing.draw import CALLER, Drawing
 from pt2kit.viewing.notes import tree_rows
 
 CHUNK: Final = 256
@@ -30,11 +28,13 @@ CHUNK: Final = 256
 MAX_ITEMS: Final = 200
 """Values, frames or lines of metadata of one node that are sent; the page says how many there are."""
 
-MAX_ARGUMENT: Final = 4000
+MAX_METADATA: Final = 8000
+"""Characters of one text of metadata that are sent."""
 
 MAX_ROWS: Final = 20_000
 """Rows of one table that are sent; the last one says how many are left out."""
 
+_VALUE_NAMES: Final = ("name", "as_name")
 _NAMES: Final = ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name", "user_input_name", "name")
 
 Row = tuple[str, ...]
@@ -85,14 +85,14 @@ class NodeDetail:
         results: the values it defines.
         frames: of its stack trace, outermost first.
         modules: path and class of each module it was traced in, outermost first.
-        metadata: the other entries, unchanged.
+        metadata: the other entries, as lines.
     """
 
     arguments: tuple[ArgumentDetail, ...]
     results: tuple[ValueDetail, ...]
     frames: tuple[FrameDetail, ...]
     modules: tuple[tuple[str, str], ...]
-    metadata: tuple[tuple[str, str], ...]
+    metadata: tuple[tuple[str, list[str]], ...]
 
 
 def node_details(drawing: Drawing, chunk: int) -> list[NodeDetail]:
@@ -101,8 +101,8 @@ def node_details(drawing: Drawing, chunk: int) -> list[NodeDetail]:
     Raises:
         GraphError, LimitError: arguments that cannot be walked.
     """
-    last = min((chunk + 1) * CHUNK, len(drawing.steps))
-    return [_detail(drawing, number) for number in range(chunk * CHUNK, last)]
+    numbers = range(len(drawing.steps))[chunk * CHUNK : (chunk + 1) * CHUNK]
+    return [_detail(drawing, number) for number in numbers]
 
 
 def _detail(drawing: Drawing, number: int) -> NodeDetail:
@@ -111,21 +111,22 @@ def _detail(drawing: Drawing, number: int) -> NodeDetail:
         return NodeDetail((), tuple(_values(scope.graph, drawing.names[number], texts)), (), (), ())
     node = step.node
     argument_details = tuple(
-        ArgumentDetail(
-            printable(named.name, MAX_TEXT),
-            printable(argument_text(named.arg), MAX_ARGUMENT),
-            tuple(_argument_values(scope.graph, named.arg, texts)),
-        )
+        ArgumentDetail(named.name, argument_text(named.arg), tuple(_argument_values(scope.graph, named.arg, texts)))
         for named in node.inputs[:MAX_ITEMS]
     )
     results = [value for output in node.outputs[:MAX_ITEMS] for value in _argument_values(scope.graph, output, texts)]
     metadata = node.metadata
+    trace = lenient(parse_stack_trace, metadata.get("stack_trace", ""))
+    modules = lenient(parse_module_stack, metadata.get("nn_module_stack", ""))
+    read = {"stack_trace": trace, "nn_module_stack": modules}
+    frames = trace.frames[-MAX_ITEMS:] if trace is not None else ()
+    rest = [(key, text) for key, text in metadata.items() if read.get(key) is None]
     return NodeDetail(
         argument_details,
         tuple(results),
-        tuple(_frames(metadata.get("stack_trace", ""))),
-        tuple(_modules(metadata.get("nn_module_stack", ""))),
-        tuple(_rest(metadata)),
+        tuple(FrameDetail(frame.file, frame.line, frame.function, frame.source or "") for frame in frames),
+        tuple((entry.path, entry.type or "") for entry in (modules or ())[:MAX_ITEMS]),
+        tuple((key, text[:MAX_METADATA].split("\n")) for key, text in rest[:MAX_ITEMS]),
     )
 
 
@@ -136,53 +137,12 @@ def _argument_values(graph: Graph, argument: Argument, texts: ValueTexts) -> Ite
 def _values(graph: Graph, names: list[str], texts: ValueTexts) -> Iterator[ValueDetail]:
     for name in names:
         meta = graph.tensor_values.get(name)
-        shown = printable(name, MAX_TEXT)
         if meta is None:
-            yield ValueDetail(shown, printable(texts.named(graph, name), MAX_TEXT))
-        else:
-            yield _tensor(shown, meta, texts)
-
-
-def _tensor(name: str, meta: TensorMeta, texts: ValueTexts) -> ValueDetail:
-    return ValueDetail(
-        name,
-        texts.meta(meta),
-        f"[{', '.join(map(texts.size, meta.strides))}]",
-        texts.size(meta.storage_offset),
-        device_text(meta.device),
-        meta.layout.name,
-        meta.requires_grad,
-    )
-
-
-def _frames(text: str) -> Iterator[FrameDetail]:
-    trace = lenient(parse_stack_trace, text) if text else None
-    for frame in trace.frames[-MAX_ITEMS:] if trace else ():
-        yield FrameDetail(
-            printable(frame.file, MAX_TEXT),
-            frame.line,
-            printable(frame.function, MAX_TEXT),
-            printable(frame.source or "", MAX_TEXT),
-        )
-
-
-def _modules(text: str) -> Iterator[tuple[str, str]]:
-    for entry in (lenient(parse_module_stack, text) or ())[:MAX_ITEMS] if text else ():
-        yield printable(entry.path, MAX_TEXT), printable(entry.type or "", MAX_TEXT)
-
-
-def _rest(metadata: dict[str, str]) -> Iterator[tuple[str, str]]:
-    for key, text in list(metadata.items())[:MAX_ITEMS]:
-        if not _is_read(key, text):
-            lines = "\n".join(printable(line, MAX_TEXT) for line in text[: 4 * MAX_TEXT].split("\n"))
-            yield printable(key, MAX_TEXT), lines
-
-
-def _is_read(key: str, text: str) -> bool:
-    """Return whether a text of metadata is shown parsed."""
-    if key == "stack_trace":
-        return lenient(parse_stack_trace, text) is not None
-    return key == "nn_module_stack" and lenient(parse_module_stack, text) is not None
+            yield ValueDetail(name, texts.named(graph, name))
+            continue
+        strides, offset = f"[{', '.join(map(texts.size, meta.strides))}]", texts.size(meta.storage_offset)
+        place = device_text(meta.device), meta.layout.name, meta.requires_grad
+        yield ValueDetail(name, texts.meta(meta), strides, offset, *place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +151,7 @@ class Facts:
 
     Args:
         about: (what, text): schema, torch, dialects, operator sets, counts.
-        call: the call as a Python signature; "" where it contradicts itself.
+        call: the lines of the call as a Python signature; none where it contradicts itself.
         tree: (depth, key, type) of the containers and leaves of inputs and outputs.
         inputs, outputs: (kind, value, what it stands for, type) in the order of the graph.
         symbols: (name, range).
@@ -200,7 +160,7 @@ class Facts:
     """
 
     about: list[Row]
-    call: str
+    call: list[str]
     tree: list[tuple[int, str, str]]
     inputs: list[Row]
     outputs: list[Row]
@@ -223,12 +183,12 @@ def program_facts(package: Package, model: str, problem: str = "") -> Facts:
     stored = package.stored[model]
     program = stored.program
     texts, problems = ValueTexts(program), [problem] if problem else []
-    call, tree = "", list[tuple[int, str, str]]()
+    call, tree = list[str](), list[tuple[int, str, str]]()
     try:
-        call = summarize_call(program, texts).text
+        call = summarize_call(program, texts).text.split("\n")
         tree = list(_tree(program, texts))
     except Pt2Error as error:
-        problems.append(printable(str(error), MAX_TEXT))
+        problems.append(str(error))
     signature = program.graph_module.signature
     return Facts(
         about=_about(package, program, stored.version),
@@ -237,19 +197,19 @@ def program_facts(package: Package, model: str, problem: str = "") -> Facts:
         inputs=_limited([_input(spec, program, texts) for spec in signature.input_specs[:MAX_ROWS]]),
         outputs=_limited([_input(spec, program, texts) for spec in signature.output_specs[:MAX_ROWS]]),
         symbols=[*texts.ranges()][:MAX_ROWS],
-        guards=[printable(guard, MAX_TEXT) for guard in program.guards_code[:MAX_ROWS]],
+        guards=program.guards_code[:MAX_ROWS],
         problems=problems,
     )
 
 
 def _about(package: Package, program: ExportedProgram, version: str) -> list[Row]:
-    sets = ", ".join(f"{printable(name)} {number}" for name, number in program.opset_version.items())
+    sets = ", ".join(f"{name} {number}" for name, number in program.opset_version.items())
     rows = [
-        ("file", printable(package.name, MAX_TEXT)),
-        ("written by", printable(package.producer)),
-        ("schema", printable(version)),
-        ("exported by", printable(f"torch {program.torch_version}")),
-        ("dialect", ", ".join(map(printable, program.verifiers))),
+        ("file", package.name),
+        ("written by", package.producer),
+        ("schema", version),
+        ("exported by", f"torch {program.torch_version}"),
+        ("dialect", ", ".join(program.verifiers)),
         ("operator sets", sets),
     ]
     return [(what, text) for what, text in rows if text]
@@ -263,19 +223,15 @@ def _input(spec: InputSpec | OutputSpec, program: ExportedProgram, texts: ValueT
     """Return one row of the signature."""
     content: Any = spec.value
     argument = getattr(content, "arg", None)
-    name = getattr(argument, "name", None)
-    inner = getattr(argument, "value", None)
-    if name is None:
-        name = getattr(inner, "name", None) or getattr(inner, "as_name", None)
+    named = [getattr(one, key, None) for one in (argument, getattr(argument, "value", None)) for key in _VALUE_NAMES]
+    name = next((name for name in named if isinstance(name, str)), "")
     stands_for = next((getattr(content, key) for key in _NAMES if hasattr(content, key)), "")
-    if isinstance(name, str):
+    if name:
         kind = texts.named(program.graph_module.graph, name)
     else:
-        constant = argument if argument is not None else content.value
-        kind = argument_text(constant)
+        kind = argument_text(argument if argument is not None else content.value)
     note = " (not persistent)" if getattr(content, "persistent", True) is False else ""
-    shown = printable(name, MAX_TEXT) if isinstance(name, str) else ""
-    return spec.type, shown, printable(f"{stands_for}{note}", MAX_TEXT), printable(kind, MAX_TEXT)
+    return spec.type, name, f"{stands_for}{note}", kind
 
 
 def _tree(program: ExportedProgram, texts: ValueTexts) -> Iterator[tuple[int, str, str]]:
@@ -286,15 +242,12 @@ def _tree(program: ExportedProgram, texts: ValueTexts) -> Iterator[tuple[int, st
         return
     fields = {key: row.field_names for key, row in module.treespec_namedtuple_fields.items()}
     signature = module.signature
-    kinds = ("user_input", "constant_input"), ("user_output", "loss_output")
-    for title, text, specs, wanted in (
-        ("inputs", root.in_spec, signature.input_specs, kinds[0]),
-        ("outputs", root.out_spec, signature.output_specs, kinds[1]),
-    ):
-        leaves = iter([_input(spec, program, texts)[3] for spec in specs if spec.type in wanted])
+    rows = ("inputs", root.in_spec, signature.input_specs), ("outputs", root.out_spec, signature.output_specs)
+    for title, text, specs in rows:
+        leaves = iter([_input(spec, program, texts)[3] for spec in specs if spec.type in CALLER])
         for depth, key, _, node in tree_rows(treespec.parse(text, title), title, fields):
-            kind = next(leaves, "?") if node.is_leaf else printable((node.type or "").removeprefix("builtins."))
-            yield depth, printable(key, MAX_TEXT), kind
+            kind = next(leaves, "?") if node.is_leaf else (node.type or "").removeprefix("builtins.")
+            yield depth, key, kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,13 +284,7 @@ def findings(package: Package, model: str, drawing: Drawing, problems: Sequence[
     places = {step.where: number for number, step in enumerate(drawing.steps) if step is not None}
     values = _nodes_by_value(drawing)
     return [
-        Finding(
-            problem.kind,
-            problem.rule,
-            printable(problem.loc, MAX_TEXT),
-            printable(problem.message, MAX_TEXT),
-            _node(problem.loc, places, values),
-        )
+        Finding(problem.kind, problem.rule, problem.loc, problem.message, _node(problem.loc, places, values))
         for problem in problems
         if problem.loc.partition(": ")[0] not in others
     ]

@@ -11,11 +11,15 @@ Numbers on nodes are columns, too: costs, errors of two runs, and numbers of the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from functools import cache
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from pt2kit.canonical.form import writes_inside
+from pt2kit.diffs.fingerprints import Interner
+from pt2kit.diffs.input_roles import INPUT_NAMES, output_name
 from pt2kit.errors import Pt2Error, SchemaError
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import Scope, Step, carried, graphs, join, node_label, walk
@@ -45,8 +49,8 @@ from pt2kit.viewing.columns import (
     Weights,
 )
 from pt2kit.viewing.modules import (
-    Calls,
     ModuleCall,
+    call_shape,
     group_repeats,
     guessed_modules,
     module_calls,
@@ -59,18 +63,12 @@ if TYPE_CHECKING:
     from pt2kit.comparing.runs import RunComparison
 
 
-HELD: Final[Mapping[str, str]] = {
-    "parameter": "parameter_name",
-    "buffer": "buffer_name",
-    "tensor_constant": "tensor_constant_name",
-    "custom_obj": "custom_obj_name",
-}
-"""Kind of input -> the field with the name of what the archive holds for it."""
-
 CALLER: Final = frozenset({"user_input", "constant_input", "user_output", "loss_output"})
 """Kinds of inputs and outputs that a caller passes and gets."""
 
 CONSTANTS: Final = frozenset({"as_int", "as_float", "as_bool", "as_string", "as_none"})
+
+S = TypeVar("S")
 
 Data = Mapping[str, Mapping[str, float]]
 """Name of a column -> name of a node -> its number."""
@@ -130,14 +128,15 @@ class _Artist:
         self.steps: list[Step | None] = []
         self.scopes: list[Scope] = []
         self.names: dict[int, list[str]] = {}
-        self.calls = Calls()
+        self.shapes: dict[int, int] = {}  # drawn call -> number of what it is
+        self.number = Interner()
         self.stacks: dict[str, tuple[ModuleCall, ...] | None] = {}  # text of a module stack -> its calls
         self.module_boxes: dict[str, int] = {}  # dotted name -> box of its first call, in the root graph
         self.homes: dict[str, tuple[int, tuple[ModuleCall, ...]]] = {}  # path of a subgraph -> its box, its caller
         self.keys = leaf_names(program)
         self.calls_by_box: dict[tuple[int, str], int] = {}  # (box, name of a call in it) -> its box
         self.owners: list[str] = []  # weight -> dotted name of the module that holds it
-        self._sources: dict[str, int] = {}
+        self.held: dict[str, int] = {}  # name of a tensor in the archive -> its weight
 
     def draw(self, problem: str) -> Drawing:
         """Draw the program in one traversal."""
@@ -148,197 +147,173 @@ class _Artist:
                 self.stacks[text] = module_calls(text)
                 if self.stacks[text] is not None and not self.boxes.type[0]:
                     self.boxes.type[0] = self.texts(root_type(text))
-        self._draw_weights()
-        guessed = all(calls is None for calls in self.stacks.values())
-        for scope in graphs(self.program):
-            self._draw_graph(scope, guessed)
-        self.weights.box[:] = [self._box_of_name(name) for name in self.owners]
-        picture = Picture(
-            self.texts.list, self.boxes, self.nodes, self.values, self.weights,
-            self.edges, self.carries, self.chips, guessed and len(self.module_boxes) > 1,
-        )  # fmt: skip
-        group_repeats(picture, self.calls, self.texts, self._writes)
-        return Drawing(picture, self.program, self.types, self.steps, self.scopes, self.names, self.entries, problem)
-
-    def _draw_weights(self) -> None:
         first: dict[str, int] = {}
         for number, entry in enumerate(self.entries):
             payload = entry.payload
             record = getattr(payload, "record", "") or f"#{number}"
             sizes = payload.nbytes, elements_of(payload)
-            self._add_weight(entry.name, entry.kind, payload.describe(), *sizes, first.setdefault(record, number))
+            self.add_weight(entry.name, entry.kind, payload.describe(), *sizes, first.setdefault(record, number))
+        guessed = all(calls is None for calls in self.stacks.values())
+        for scope in graphs(self.program):
+            _Graph(self, scope).draw(guessed)
+        self.weights.box[:] = [self._box_of_name(name) for name in self.owners]
+        picture = Picture(
+            self.texts.list, self.boxes, self.nodes, self.values, self.weights,
+            self.edges, self.carries, self.chips, guessed and len(self.module_boxes) > 1,
+        )  # fmt: skip
+        group_repeats(picture, self.shapes, self.texts, self._writes)
+        return Drawing(picture, self.program, self.types, self.steps, self.scopes, self.names, self.entries, problem)
 
-    def _add_weight(self, name: str, kind: str, type: str, nbytes: int, elements: int, first: int) -> int:
+    def add_weight(self, name: str, kind: str, type: str, nbytes: int, elements: int, first: int) -> None:
+        """Add a tensor of the archive."""
         self.owners.append(name.rpartition(".")[0])
         texts = self.texts
-        return self.weights.add(texts(name), texts(kind), texts(type), nbytes, elements, 0, first, 0)
+        self.held[name] = self.weights.add(texts(name), texts(kind), texts(type), nbytes, elements, 0, first, 0)
 
     def _box_of_name(self, fqn: str) -> int:
         """Return the box of a module that holds tensors; a module that is never called gets one without nodes."""
         if fqn not in self.module_boxes:
-            _Places(self, 0, ()).box(named_calls(fqn.split(".")))
+            _Graph(self, Scope(self.program.graph_module.graph, "", "")).box(tuple(named_calls(fqn.split("."))))
         return self.module_boxes.get(fqn, 0)
-
-    def _draw_graph(self, scope: Scope, guessed: bool) -> None:
-        """Draw one graph: its inputs, its nodes, its outputs, and the edges between them."""
-        home, around = self.homes.get(scope.path, (0, ()))
-        places = _Places(self, home, around)
-        known: dict[str, int] = {}
-        weight_by_value = self._draw_inputs(scope, home, known)
-        modules = guessed_modules(scope.graph, self._owners(weight_by_value)) if guessed and scope.depth == 0 else None
-        for number, node in enumerate(scope.graph.nodes):
-            step = Step(scope, number, node)
-            calls = self.stacks[node.metadata.get("nn_module_stack", "")] if modules is None else None
-            if modules is not None and modules[number]:
-                calls = tuple(named_calls(modules[number].split(".")))
-            self._draw_step(step, places, calls or around, known, weight_by_value)
-        self._draw_outputs(scope, home, known, weight_by_value)
-
-    def _owners(self, held: Mapping[str, int]) -> dict[str, str]:
-        return {name: self.owners[weight] for name, weight in held.items()}
-
-    def _draw_inputs(self, scope: Scope, home: int, known: dict[str, int]) -> dict[str, int]:
-        """Draw the inputs of a graph; returns those that are tensors of the archive, by value."""
-        specs = self.program.graph_module.signature.input_specs if scope.depth == 0 else ()
-        numbers = {entry.name: number for number, entry in enumerate(self.entries)}
-        keys = iter(self.keys[0])
-        weight_by_value: dict[str, int] = {}
-        for position, argument in enumerate(scope.graph.inputs):
-            spec = specs[position] if position < len(specs) else None
-            names = list(dict.fromkeys(arguments(argument)))
-            if spec is not None and spec.type in HELD:
-                name = getattr(spec.value, HELD[spec.type])
-                if name not in numbers:
-                    # The archive should hold it and does not: known from the graph alone.
-                    kind = self.types.named(scope.graph, names[0]) if names else ""
-                    numbers[name] = self._add_weight(name, spec.type, kind, 0, 0, len(self.owners))
-                weight_by_value |= dict.fromkeys(names, numbers[name])
-                continue
-            label = names[0] if names else f"input {position}"
-            node = self._add_end(INPUT, scope, label, spec, home, keys)
-            self.names[node] = names
-            for name in names:
-                known[name] = self._value(scope, node, name)
-        return weight_by_value
-
-    def _draw_step(
-        self,
-        step: Step,
-        places: _Places,
-        calls: tuple[ModuleCall, ...],
-        known: dict[str, int],
-        held: Mapping[str, int],
-    ) -> None:
-        scope, number, node = step
-        box = places.box(calls)
-        inner = list(carried(step))
-        if inner:
-            label = self.texts(node_label(node, number))
-            path = self.texts(f"{step.path}()")
-            box = self.boxes.add(box, label, self.texts(node.target), path, CALL, 0, len(self.steps))
-        note = node_note(node, scope.graph.tensor_values, self.types)
-        drawn = self._add(OPERATION, scope, node_label(node, number), node.target, box, step, note)
-        for below in inner:
-            name = self.texts(below.path.rpartition("/")[2])
-            home = self.boxes.add(box, name, 0, self.texts(f"{below.path}()"), SUBGRAPH, 0, drawn)
-            self.homes[below.path] = home, calls
-        used = [name for named in node.inputs for name in arguments(named.arg)]
-        self._use(drawn, list(dict.fromkeys(used)), known, held)
-        self.calls.add(drawn, node, used, held, inner)
-        for result in dict.fromkeys(node_outputs(node)):
-            known[result] = self._value(scope, drawn, result)
 
     def _writes(self, drawn: int) -> bool:
         step = self.steps[drawn]
         return step is not None and writes_inside(step.node)
 
-    def _draw_outputs(self, scope: Scope, home: int, known: Mapping[str, int], held: Mapping[str, int]) -> None:
-        specs = self.program.graph_module.signature.output_specs if scope.depth == 0 else ()
-        keys = iter(self.keys[1])
-        for position, argument in enumerate(scope.graph.outputs):
-            spec = specs[position] if position < len(specs) else None
-            node = self._add_end(OUTPUT, scope, _output_name(argument, spec, position), spec, home, keys)
-            self.names[node] = list(dict.fromkeys(arguments(argument)))
-            self._use(node, self.names[node], known, held)
+    @cache  # noqa: B019 - for as long as one program is drawn; few traces differ
+    def source(self, trace: str) -> int:
+        """Return the location in the model's code that created a node: the innermost frame."""
+        parsed = lenient(parse_stack_trace, trace) if trace else None
+        return self.texts(f"{parsed.frames[-1].file}:{parsed.frames[-1].line}" if parsed else "")
+
+
+class _Graph:
+    """One graph while it is drawn: its inputs, its nodes, its outputs, and the edges between them.
+
+    Args:
+        artist: the columns.
+        scope: the graph.
+    """
+
+    def __init__(self, artist: _Artist, scope: Scope) -> None:
+        self._artist, self._scope = artist, scope
+        self._home, self._around = artist.homes.get(scope.path, (0, ()))  # its box; the calls that are outside that box
+        self._known: dict[str, int] = {}  # value -> its number
+        self._held: dict[str, int] = {}  # value -> the tensor of the archive that it is
+        self._boxes: dict[tuple[ModuleCall, ...], int] = {}
+
+    def draw(self, guessed: bool) -> None:
+        """Draw the graph; if modules are guessed, those of the root graph's nodes."""
+        artist, graph = self._artist, self._scope.graph
+        signature = artist.program.graph_module.signature
+        self._draw_inputs(self._specs(signature.input_specs))
+        modules: list[str] | None = None
+        if guessed and self._scope.depth == 0:
+            modules = guessed_modules(graph, {name: artist.owners[weight] for name, weight in self._held.items()})
+        for number, node in enumerate(graph.nodes):
+            if modules is None:
+                calls = artist.stacks[node.metadata.get("nn_module_stack", "")]
+            else:
+                calls = tuple(named_calls(modules[number].split("."))) if modules[number] else None
+            self._draw_step(Step(self._scope, number, node), calls or self._around)
+        self._draw_outputs(self._specs(signature.output_specs))
+
+    def _specs(self, specs: Sequence[S]) -> Iterator[S | None]:
+        """Return the specs of the inputs or outputs; a subgraph has none."""
+        return chain(specs if self._scope.depth == 0 else (), repeat(None))
+
+    def _draw_inputs(self, specs: Iterator[InputSpec | None]) -> None:
+        artist, graph, keys = self._artist, self._scope.graph, iter(self._artist.keys[0])
+        for position, (argument, spec) in enumerate(zip(graph.inputs, specs, strict=False)):
+            names = list(dict.fromkeys(arguments(argument)))
+            if spec is not None and spec.type in INPUT_NAMES and spec.type not in CALLER:
+                name = getattr(spec.value, INPUT_NAMES[spec.type])
+                if name not in artist.held:
+                    # The archive should hold it and does not: known from the graph alone.
+                    kind = artist.types.named(graph, names[0]) if names else ""
+                    artist.add_weight(name, spec.type, kind, 0, 0, len(artist.owners))
+                self._held |= dict.fromkeys(names, artist.held[name])
+            else:
+                node = self._add_end(INPUT, names[0] if names else f"input {position}", spec, keys, names)
+                self._define(node, names)
+
+    def _draw_step(self, step: Step, calls: tuple[ModuleCall, ...]) -> None:
+        artist, node, text = self._artist, step.node, self._artist.texts
+        box, label = self.box(calls), node_label(node, step.number)
+        inner = list(carried(step))
+        if inner:
+            name, path = text(label), text(f"{step.path}()")
+            box = artist.boxes.add(box, name, text(node.target), path, CALL, 0, len(artist.steps))
+        note = node_note(node, self._scope.graph.tensor_values, artist.types)
+        drawn = self._add(OPERATION, label, node.target, box, step, note)
+        for below in inner:
+            name = text(below.path.rpartition("/")[2])
+            home = artist.boxes.add(box, name, 0, text(f"{below.path}()"), SUBGRAPH, 0, drawn)
+            artist.homes[below.path] = home, calls
+        used = [name for named in node.inputs for name in arguments(named.arg)]
+        self._use(drawn, dict.fromkeys(used))
+        artist.shapes[drawn] = artist.number(call_shape(step, used, self._held))
+        self._define(drawn, dict.fromkeys(node_outputs(node)))
+
+    def _draw_outputs(self, specs: Iterator[OutputSpec | None]) -> None:
+        keys = iter(self._artist.keys[1])
+        for position, (argument, spec) in enumerate(zip(self._scope.graph.outputs, specs, strict=False)):
+            names = list(dict.fromkeys(arguments(argument)))
+            label = (output_name(spec) if spec is not None else "") or (names[0] if names else f"output {position}")
+            self._use(self._add_end(OUTPUT, label, spec, keys, names), names)
 
     def _add_end(
-        self, kind: int, scope: Scope, label: str, spec: InputSpec | OutputSpec | None, box: int, keys: Iterator[str]
+        self, kind: int, label: str, spec: InputSpec | OutputSpec | None, keys: Iterator[str], names: list[str]
     ) -> int:
         """Draw an input or output; its note is the name that callers use, and the value of a constant."""
         key = next(keys, "") if spec is not None and spec.type in CALLER else ""
         argument = getattr(spec.value, "arg", None) or getattr(spec.value, "value", None) if spec is not None else None
         if isinstance(argument, Argument | ConstantValue) and argument.type in CONSTANTS:
-            key = f"{key or join(scope.path, label)} = {argument_text(argument)}"
-        return self._add(kind, scope, label, spec.type if spec is not None else "", box, None, key)
-
-    def _use(self, node: int, used: list[str], known: Mapping[str, int], held: Mapping[str, int]) -> None:
-        for name in used:
-            if name in held:
-                self.chips.add(held[name], node)
-            elif name in known:
-                self.edges.add(known[name], node)
-
-    def _add(self, kind: int, scope: Scope, label: str, target: str, box: int, step: Step | None, note: str) -> int:
-        self.steps.append(step)
-        self.scopes.append(scope)
-        source = self._source(step.node.metadata.get("stack_trace", "")) if step else 0
-        name = self.texts(join(scope.path, label))
-        node = self.nodes.add(kind, name, self.texts(target), source, box, 0, self.texts(note))
-        if kind == INPUT and scope.path in self.homes:
-            self.carries.add(self.boxes.node[self.homes[scope.path][0]], node)
+            key = f"{key or join(self._scope.path, label)} = {argument_text(argument)}"
+        node = self._add(kind, label, spec.type if spec is not None else "", self._home, None, key)
+        self._artist.names[node] = names
         return node
 
-    def _value(self, scope: Scope, node: int, name: str) -> int:
-        return self.values.add(node, self.texts(name), self.texts(self.types.named(scope.graph, name)))
+    def _use(self, node: int, used: Iterable[str]) -> None:
+        for name in used:
+            if name in self._held:
+                self._artist.chips.add(self._held[name], node)
+            elif name in self._known:
+                self._artist.edges.add(self._known[name], node)
 
-    def _source(self, trace: str) -> int:
-        """Return the location in the model's code that created a node: the innermost frame; few traces differ."""
-        number = self._sources.get(trace)
-        if number is None:
-            parsed = lenient(parse_stack_trace, trace) if trace else None
-            text = f"{parsed.frames[-1].file}:{parsed.frames[-1].line}" if parsed else ""
-            number = self._sources[trace] = self.texts(text)
-        return number
+    def _define(self, node: int, names: Iterable[str]) -> None:
+        artist, graph = self._artist, self._scope.graph
+        for name in names:
+            kind = artist.types.named(graph, name)
+            self._known[name] = artist.values.add(node, artist.texts(name), artist.texts(kind))
 
+    def _add(self, kind: int, label: str, target: str, box: int, step: Step | None, note: str) -> int:
+        artist, text, path = self._artist, self._artist.texts, self._scope.path
+        artist.steps.append(step)
+        artist.scopes.append(self._scope)
+        source = artist.source(step.node.metadata.get("stack_trace", "")) if step else 0
+        node = artist.nodes.add(kind, text(join(path, label)), text(target), source, box, 0, text(note))
+        if kind == INPUT and path in artist.homes:
+            artist.carries.add(artist.boxes.node[self._home], node)
+        return node
 
-class _Places:
-    """Boxes of module calls in one graph, created when a node needs them; a subgraph has boxes of its own.
-
-    Args:
-        artist: the columns.
-        home: the box of the graph.
-        around: the module calls in which the operator of a subgraph is; they are outside its box.
-    """
-
-    def __init__(self, artist: _Artist, home: int, around: Sequence[ModuleCall]) -> None:
-        self._artist, self._home, self._around = artist, home, around
-        self._known: dict[Sequence[ModuleCall], int] = {}
-
-    def box(self, calls: Sequence[ModuleCall]) -> int:
-        """Return the innermost box of nested module calls."""
-        calls = tuple(calls)
-        if calls not in self._known:
-            artist, boxes, box = self._artist, self._artist.boxes, self._home
+    def box(self, calls: tuple[ModuleCall, ...]) -> int:
+        """Return the innermost box of nested module calls, created when a node needs it."""
+        if calls not in self._boxes:
+            artist, boxes, text, box = self._artist, self._artist.boxes, self._artist.texts, self._home
             inside = len([1 for one, other in zip(calls, self._around, strict=False) if one == other])
             for call in calls[inside:]:
                 key = box, call.name
                 if key not in artist.calls_by_box:
-                    above, text = artist.texts.list[boxes.path[box]], artist.texts
+                    above = text.list[boxes.path[box]]
                     path = text(f"{above}.{call.name}" if above else call.name)
                     artist.calls_by_box[key] = boxes.add(box, text(call.name.partition("@")[0]), 0, path, MODULE, 0, -1)
                 box = artist.calls_by_box[key]
-                boxes.type[box] = boxes.type[box] or artist.texts(call.type)
+                boxes.type[box] = boxes.type[box] or text(call.type)
                 if self._home == 0:
                     artist.module_boxes.setdefault(call.fqn, box)
-            self._known[calls] = box
-        return self._known[calls]
-
-
-def _output_name(argument: Argument, spec: OutputSpec | None, position: int) -> str:
-    """Return the name of an output: the target of its mutation, or its value."""
-    fields = ("buffer_name", "parameter_name", "user_input_name")
-    target = next((getattr(spec.value, key) for key in fields if hasattr(spec.value, key)), "") if spec else ""
-    return target or next(arguments(argument), f"output {position}")
+            self._boxes[calls] = box
+        return self._boxes[calls]
 
 
 def node_costs(package: Package, model: str, drawing: Drawing) -> dict[str, list[int | None]]:

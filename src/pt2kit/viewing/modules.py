@@ -14,16 +14,15 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Final
+from itertools import accumulate, groupby, takewhile
+from typing import Final
 
-from pt2kit import codec
-from pt2kit.canonical.form import Keep, normal_form
+from pt2kit.diffs.fingerprints import operation
 from pt2kit.errors import Pt2Error
 from pt2kit.graph.argument_values import arguments
-from pt2kit.graph.traversal import Scope
+from pt2kit.graph.traversal import Step
 from pt2kit.node_metadata.frames import lenient
 from pt2kit.node_metadata.modules import MAX_MODULE_DEPTH, NO_MODULE, module_fqn, parse_module_stack
 from pt2kit.schema import Graph, Node
@@ -35,9 +34,6 @@ MIN_NODES: Final = 3
 """Calls in a module from which on two of them in a row are worth a box of their own; of smaller ones it takes four."""
 
 MIN_SMALL: Final = 4
-_NAMES: Final = re.compile(rb'"(as_)?name":"(?:[^"\\]|\\.)*"')
-
-Shape = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,19 +96,15 @@ def guessed_modules(graph: Graph, owners: Mapping[str, str]) -> list[str]:
         owners: value of a parameter or buffer -> the module that holds it.
     """
     anchors = [_anchor(node, owners) for node in graph.nodes]
-    following: list[str | None] = [None] * len(anchors)
-    later: str | None = None
-    for number in reversed(range(len(anchors))):
-        following[number] = later
-        later = anchors[number] if anchors[number] is not None else later
-    modules, before = list[str](), None
-    for anchor, after in zip(anchors, following, strict=True):
-        if anchor is not None:
-            before = anchor
-            modules.append(anchor)
-        else:
-            modules.append(common(before, after) if before is not None and after is not None else "")
-    return modules
+    before, after = accumulate(anchors, _latest), [*accumulate(reversed(anchors), _latest)]
+    return [
+        common(one, other) if one is not None and other is not None else ""
+        for one, other in zip(before, reversed(after), strict=True)
+    ]
+
+
+def _latest(before: str | None, anchor: str | None) -> str | None:
+    return before if anchor is None else anchor
 
 
 def _anchor(node: Node, owners: Mapping[str, str]) -> str | None:
@@ -121,75 +113,34 @@ def _anchor(node: Node, owners: Mapping[str, str]) -> str | None:
     return None if not names else common(*names)
 
 
-def common(first: str, *others: str) -> str:
+def common(*names: str) -> str:
     """Return the dotted name that several begin with."""
-    parts: Sequence[str] = first.split(".")
-    for other in others:
-        pairs = zip(parts, other.split("."), strict=False)
-        parts = [a for a, b in _while_equal(pairs)]
-    return ".".join(parts)
+    parts = zip(*(name.split(".") for name in names), strict=False)
+    return ".".join(level[0] for level in takewhile(lambda level: len(set(level)) == 1, parts))
 
 
-def _while_equal(pairs: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    for a, b in pairs:
-        if a != b:
-            return
-        yield a, b
+def call_shape(step: Step, used: Sequence[str], weights: Container[str]) -> Hashable:
+    """Return a call without the names in it, equal for calls that do the same.
 
-
-class Calls:
-    """Calls without the names in them, kept while a program is drawn."""
-
-    def __init__(self) -> None:
-        self.shapes: dict[int, int] = {}  # drawn node -> number of what it is
-        self._numbers: dict[Shape, int] = {}
-
-    def add(self, drawn: int, node: Node, used: Sequence[str], weights: Container[str], inner: Sequence[Scope]) -> None:
-        """Keep one call.
-
-        Args:
-            drawn: its number in the picture.
-            node: the call.
-            used: the values in its arguments, each as often as it is used.
-            weights: the values that are tensors of the archive.
-            inner: the graphs that it carries.
-        """
-        first: dict[str, int] = {}
-        connected = tuple(first.setdefault(name, -len(first) if name in weights else len(first)) for name in used)
-        shape = (node.target, connected, *_shapes(node), *(_graph_shape(scope) for scope in inner))
-        self.shapes[drawn] = self._numbers.setdefault(shape, len(self._numbers))
-
-
-def _shapes(node: Node) -> Iterator[bytes]:
-    for named in node.inputs:
-        if named.arg.type == "as_tensor":  # most are
-            yield named.name.encode("utf-8", "replace")
-        elif named.arg.type != "as_graph":
-            yield named.name.encode("utf-8", "replace") + _NAMES.sub(b"%", _encoded(named.arg))
-
-
-def _encoded(value: Any) -> bytes:
+    Args:
+        step: the call.
+        used: the values in its arguments, each as often as it is used.
+        weights: the values that are tensors of the archive.
+    """
+    first: dict[str, int] = {}
+    connected = tuple(first.setdefault(name, -len(first) if name in weights else len(first)) for name in used)
     try:
-        return codec.encode(value)
+        return operation(step.node, step.where), connected
     except Pt2Error:
-        return repr(value).encode("utf-8", "replace")
+        return step.where  # equal to nothing else
 
 
-def _graph_shape(scope: Scope) -> bytes:
-    """Return a subgraph in normal form, which has no names of its own."""
-    graph = scope.graph
-    try:
-        return codec.encode(normal_form(graph, graph.inputs, graph.outputs, scope.where, Keep(), scope.depth).graph)
-    except Pt2Error:
-        return scope.where.encode("utf-8", "replace")  # equal to nothing else
-
-
-def group_repeats(picture: Picture, calls: Calls, texts: Texts, writes: Callable[[int], bool]) -> None:
+def group_repeats(picture: Picture, shapes: Mapping[int, int], texts: Texts, writes: Callable[[int], bool]) -> None:
     """Move equal modules that follow one another in their parent into a box of kind `REPEAT`.
 
     Args:
         picture: the nodes in the order in which they run; its boxes are changed in place.
-        calls: what they are.
+        shapes: drawn node -> number of what it is, as `call_shape` tells.
         texts: gets the names of the new boxes.
         writes: drawn node -> whether it may write, or carries a graph that does.
 
@@ -204,10 +155,10 @@ def group_repeats(picture: Picture, calls: Calls, texts: Texts, writes: Callable
             children[boxes.parent[box]].append(box)
     direct = Counter(picture.nodes.box)
     others = Counter(boxes.parent[box] for box in range(1, count))
-    same = _Comparison(picture, calls, inside, writes).same
+    shape = _Boxes(picture, shapes, inside, writes).contents
     for parent, siblings in children.items():
         siblings.sort(key=lambda box: inside[box][0])
-        for run in _runs(siblings, same):
+        for run in _runs(siblings, lambda box: (boxes.type[box], len(inside[box])), shape):
             if not _is_worth_it(run, inside):
                 continue
             if len(run) == others[parent] and not direct[parent]:
@@ -239,73 +190,64 @@ def _nodes_inside(picture: Picture) -> list[list[int]]:
     return inside
 
 
-def _runs(siblings: Sequence[int], same: Callable[[int, int], bool]) -> Iterator[list[int]]:
-    """Yield maximal runs of equal neighbors."""
-    run: list[int] = []
-    for box in siblings:
-        if run and not same(run[-1], box):
-            yield run
-            run = []
-        run.append(box)
-    yield run
+def _runs(siblings: list[int], *keys: Callable[[int], object]) -> Iterator[list[int]]:
+    """Yield runs of two or more neighbors with equal keys; the first key is cheaper than the second."""
+    for _, equal in groupby(siblings, keys[0]):
+        run = [*equal]
+        if len(run) > 1:
+            yield from _runs(run, *keys[1:]) if keys[1:] else [run]
 
 
 def _is_worth_it(run: list[int], inside: list[list[int]]) -> bool:
-    return len(run) >= MIN_SMALL or (len(run) >= 2 and len(inside[run[0]]) >= MIN_NODES)
+    return len(run) >= MIN_SMALL or len(inside[run[0]]) >= MIN_NODES
 
 
-class _Comparison:
-    """Comparison of two boxes, with a cache of the last few results, as each is asked for twice."""
+@dataclass(slots=True)
+class _Boxes:
+    """Contents of boxes, equal for boxes that hold the same; the last one is kept, as stored and in normal order."""
 
-    def __init__(self, picture: Picture, calls: Calls, inside: list[list[int]], writes: Callable[[int], bool]) -> None:
-        self._picture = picture
-        self._calls = calls
-        self._inside = inside
-        self._writes = writes
-        self._stored_shape = lru_cache(4)(lambda box: self._shape(box, inside[box]))
-        self._normal_shape = lru_cache(4)(lambda box: self._shape(box, self._normal_order(box)))
+    picture: Picture
+    shapes: Mapping[int, int]
+    inside: list[list[int]]
+    writes: Callable[[int], bool]
+    last: tuple[object, object] = (None, None)
 
-    def same(self, one: int, other: int) -> bool:
-        """Return whether two boxes hold the same; neighbors that torch wrote are equal as they are stored."""
-        types, inside = self._picture.boxes.type, self._inside
-        if types[one] != types[other] or len(inside[one]) != len(inside[other]):
-            return False
-        if self._stored_shape(one) == self._stored_shape(other):
-            return True
-        return self._kinds(one) == self._kinds(other) and self._normal_shape(one) == self._normal_shape(other)
+    def contents(self, box: int) -> object:
+        """Return the contents of a box in normal order; neighbors that torch wrote are equal as they are stored."""
+        stored = self._read(box, self.inside[box])
+        if stored != self.last[0]:
+            self.last = stored, self._read(box, self._normal_order(box))
+        return self.last[1]
 
-    def _kinds(self, box: int) -> Counter[int]:
-        return Counter(self._calls.shapes[node] for node in self._inside[box])
-
-    def _shape(self, box: int, order: Sequence[int]) -> Shape:
+    def _read(self, box: int, order: Sequence[int]) -> tuple[object, ...]:
         """Return the contents of a box, with values and parameters numbered as they come up."""
-        picture, shapes = self._picture, self._calls.shapes
+        picture, shapes = self.picture, self.shapes
         values: dict[int, int] = {}
         weights: dict[int, int] = {}
         places: dict[int, tuple[int, ...]] = {box: ()}
-        shape: list[Any] = [picture.boxes.type[box]]
+        shape: list[object] = [picture.boxes.type[box]]
         for node in order:
-            used_weights = _of(picture.chips, node)
+            used_weights, results = _of(picture.chips, node), self._results(node)
             shape += (
                 shapes[node],
                 self._place(picture.nodes.box[node], places),
                 *[values.setdefault(value, len(values)) for value in _of(picture.edges, node)],
                 *[(weights.setdefault(weight, len(weights)), picture.weights.type[weight]) for weight in used_weights],
-                *[picture.values.type[value] for value in self._results(node)],
+                *[picture.values.type[value] for value in results],
             )
-            for value in self._results(node):
+            for value in results:
                 values.setdefault(value, len(values))
         return tuple(shape)
 
     def _results(self, node: int) -> range:
         """Return the values that a node defines."""
-        definers = self._picture.values.node
+        definers = self.picture.values.node
         return range(bisect_left(definers, node), bisect_right(definers, node))
 
     def _place(self, box: int, known: dict[int, tuple[int, ...]]) -> tuple[int, ...]:
         """Return the names of the boxes from the one in question down to another; boxes of operators go by position."""
         if box not in known:
-            boxes = self._picture.boxes
+            boxes = self.picture.boxes
             name = boxes.name[box] if boxes.kind[box] == MODULE else -boxes.kind[box]
             known[box] = (*self._place(boxes.parent[box], known), name)
         return known[box]
@@ -317,11 +259,11 @@ class _Comparison:
         Nodes that nothing in the box uses are sorted by content; the rest as a walk from there back through the
         arguments meets it. No call moves from one side of another that writes to the other.
         """
-        stored, shapes = self._inside[box], self._calls.shapes
-        definers = self._picture.values.node
+        stored, shapes = self.inside[box], self.shapes
+        definers = self.picture.values.node
         here = frozenset(stored)
         needs = {
-            node: [definers[value] for value in _of(self._picture.edges, node) if definers[value] in here]
+            node: [definers[value] for value in _of(self.picture.edges, node) if definers[value] in here]
             for node in stored
         }
         used = {need for needed in needs.values() for need in needed}
@@ -329,12 +271,8 @@ class _Comparison:
         positions: dict[int, int] = {}
         for node in last:
             _walk_back(node, needs, positions)
-        part, parts = 0, {}
-        for node in stored:
-            writing = self._writes(node)
-            part += writing
-            parts[node] = part
-            part += writing
+        counts = [0, *accumulate(map(self.writes, stored))]  # of calls that write
+        parts = {node: before + after for node, before, after in zip(stored, counts, counts[1:], strict=False)}
         return sorted(stored, key=lambda node: (parts[node], positions[node]))
 
 
