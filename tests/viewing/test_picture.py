@@ -218,6 +218,41 @@ def test_names_can_be_read(chromium: Any, width: int) -> None:
         assert camera(visit)[2] >= 0.72
 
 
+def test_titles_stay_in_the_window(chromium: Any) -> None:
+    """The title of a box whose left side is outside the window is at the window's edge."""
+    record = """() => {
+      window.texts = [];
+      const paint = CanvasRenderingContext2D.prototype.fillText;
+      CanvasRenderingContext2D.prototype.fillText = function (text, x, ...rest) {
+        const { a, e } = this.getTransform();
+        window.texts.push([text, (a * x + e) / devicePixelRatio]);
+        return paint.call(this, text, x, ...rest);
+      };
+    }"""
+    with visiting(chromium, model("llama28")) as visit:
+        visit.page.set_viewport_size({"width": 800, "height": 900})
+        visit.go()
+        visit.page.keyboard.press("u")
+        visit.settled()
+        visit.page.evaluate(record)
+        visit.page.mouse.move(400, 500)
+        visit.page.mouse.wheel(0, 5)
+        visit.page.wait_for_timeout(400)
+        titles = {text: x for text, x in visit.page.evaluate("window.texts") if text.startswith("▾")}
+        assert titles["▾ model · LlamaModel"] < 20, "it begins left of the window"
+        assert min(titles.values()) >= 0
+
+
+@pytest.mark.parametrize("width", [800, 390])
+def test_the_page_is_as_wide_as_the_window(chromium: Any, width: int) -> None:
+    """The bar of tools wraps, with all that a comparison adds to it."""
+    with visiting(chromium, written_layers(3), written_layers(2)) as visit:
+        visit.page.set_viewport_size({"width": width, "height": 800})
+        visit.go()
+        assert visit.page.evaluate("document.documentElement.scrollWidth") == width
+        assert visit.page.locator("#split").is_visible()
+
+
 def test_the_wheel_pans_and_zooms_with_control(chromium: Any) -> None:
     """As in maps: scrolling moves the picture, with Ctrl it zooms; zooming out stops at the whole picture."""
     with visiting(chromium, model("resnet50")) as visit:

@@ -116,7 +116,7 @@ export class Painting {
       this.paintInsets(ctx, palette);
       if (steps.length < 60000) this.paintWires(ctx, steps, scale, palette, marks);
       this.paintItems(ctx, items, scale, palette, marks);
-      this.paintTitles(ctx, items, scale, palette, marks);
+      this.paintTitles(ctx, items, scale, palette, marks, x0);
       drawn = items.length;
     }
     if (selected >= 0 && !(this.hidden && this.itemStatus(selected) === this.hidden)) this.outline(ctx, selected, palette.select, 2.5 / scale);
@@ -231,8 +231,8 @@ export class Painting {
     ctx.setLineDash([]);
   }
 
-  /** The titles of open boxes, over the wires, with some of the ground around the letters. */
-  private paintTitles(ctx: CanvasRenderingContext2D, items: number[], scale: number, palette: Palette, marks: Marks | null): void {
+  /** The titles of open boxes, over the wires, with some of the ground around the letters; at the edge of the window where a box begins outside. */
+  private paintTitles(ctx: CanvasRenderingContext2D, items: number[], scale: number, palette: Palette, marks: Marks | null, edge: number): void {
     const { at, kind, id } = this.scene, { boxes } = this.program.picture;
     ctx.textBaseline = 'middle';
     ctx.textAlign = 'left';
@@ -249,8 +249,9 @@ export class Painting {
       ctx.fillStyle = boxes.kind[box] >= SUBGRAPH ? palette.carries : palette.faint;
       const text = `▾ ${this.title(i)}${boxes.repeat[box] > 1 ? `   × ${boxes.repeat[box]}` : ''}`;
       const cut = cutTo(text, (w - 14) / (size * 0.58)), top = y + Math.max(14, size * 0.75);
-      ctx.strokeText(cut, x + 9, top, w - 14);
-      ctx.fillText(cut, x + 9, top, w - 14);
+      const left = Math.max(x + 9, Math.min(edge + 9 / scale, x + w - 5 - cut.length * size * 0.58));
+      ctx.strokeText(cut, left, top, w - 14);
+      ctx.fillText(cut, left, top, w - 14);
     }
     ctx.globalAlpha = 1;
   }
