@@ -45,6 +45,26 @@ def camera(visit: Visit) -> tuple[float, float, float]:
     return x, y, scale
 
 
+RECORD = """() => {
+  window.texts = [];
+  const paint = CanvasRenderingContext2D.prototype.fillText;
+  CanvasRenderingContext2D.prototype.fillText = function (text, x, ...rest) {
+    const { a, e } = this.getTransform();
+    window.texts.push([text, (a * x + e) / devicePixelRatio]);
+    return paint.call(this, text, x, ...rest);
+  };
+}"""
+
+
+def painted(visit: Visit) -> list[tuple[str, float]]:
+    """Return the texts of the picture as it is painted next, and how far from the left each of them is."""
+    visit.page.evaluate(RECORD)
+    visit.page.mouse.move(500, 500)
+    visit.page.mouse.wheel(0, 5)
+    visit.page.wait_for_timeout(400)
+    return [(text, x) for text, x in visit.page.evaluate("window.texts")]
+
+
 def test_a_language_model(chromium: Any) -> None:
     """It opens as embed, layers, norm and head, with plumbing folded and one layer next to it."""
     text = figure(chromium, model("llama28"))
@@ -220,25 +240,12 @@ def test_names_can_be_read(chromium: Any, width: int) -> None:
 
 def test_titles_stay_in_the_window(chromium: Any) -> None:
     """The title of a box whose left side is outside the window is at the window's edge."""
-    record = """() => {
-      window.texts = [];
-      const paint = CanvasRenderingContext2D.prototype.fillText;
-      CanvasRenderingContext2D.prototype.fillText = function (text, x, ...rest) {
-        const { a, e } = this.getTransform();
-        window.texts.push([text, (a * x + e) / devicePixelRatio]);
-        return paint.call(this, text, x, ...rest);
-      };
-    }"""
     with visiting(chromium, model("llama28")) as visit:
         visit.page.set_viewport_size({"width": 800, "height": 900})
         visit.go()
         visit.page.keyboard.press("u")
         visit.settled()
-        visit.page.evaluate(record)
-        visit.page.mouse.move(400, 500)
-        visit.page.mouse.wheel(0, 5)
-        visit.page.wait_for_timeout(400)
-        titles = {text: x for text, x in visit.page.evaluate("window.texts") if text.startswith("▾")}
+        titles = {text: x for text, x in painted(visit) if text.startswith("▾")}
         assert titles["▾ model · LlamaModel"] < 20, "it begins left of the window"
         assert min(titles.values()) >= 0
 
@@ -268,6 +275,34 @@ def test_the_wheel_pans_and_zooms_with_control(chromium: Any) -> None:
             visit.page.mouse.wheel(0, 200)
         visit.page.keyboard.up("Control")
         assert 0.02 < camera(visit)[2] < 0.5
+
+
+def test_two_fingers_zoom_and_one_moves(chromium: Any) -> None:
+    """On a phone the picture follows the fingers: what is between two of them stays there."""
+    with visiting(chromium, model("bert"), has_touch=True) as visit:
+        visit.page.set_viewport_size({"width": 390, "height": 844})
+        visit.go()
+        session = visit.page.context.new_cdp_session(visit.page)
+
+        def touch(kind: str, *places: tuple[float, float]) -> None:
+            points = [{"x": x, "y": y, "id": finger} for finger, (x, y) in enumerate(places)]
+            session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+        before = camera(visit)
+        touch("touchStart", (150, 400), (240, 400))
+        for step in range(1, 10):
+            touch("touchMove", (150 - 8 * step, 400), (240 + 8 * step, 400))
+        touch("touchEnd")
+        after = camera(visit)
+        assert after[2] > 2 * before[2]
+        assert abs(after[0] + 195 / after[2] - before[0] - 195 / before[2]) < 5
+        touch("touchStart", (200, 500))
+        touch("touchMove", (200, 380))
+        touch("touchEnd")
+        moved = camera(visit)
+        assert moved[2] == after[2]
+        assert moved[1] > after[1] + 20
+        assert visit.errors == []
 
 
 def test_what_is_unfolded_comes_into_sight(chromium: Any) -> None:
@@ -441,6 +476,22 @@ def test_old_and_new_values(chromium: Any) -> None:
         assert camera(visit) != before
         assert visit.text("#panel .versus .removed") == "aten.relu.default"
         assert visit.text("#panel .versus .added") == "aten.tanh.default"
+        assert visit.errors == []
+
+
+def test_each_side_has_its_labels(chromium: Any) -> None:
+    """Side by side, the old program has its own operators and sizes."""
+    with visiting(chromium, with_other_call("tanh"), with_other_call("relu")) as visit:
+        visit.go()
+        visit.page.wait_for_selector("#list .group")
+        visit.page.keyboard.press("n")
+        visit.settled()
+        visit.page.click("#split")
+        texts = painted(visit)
+        half = visit.page.locator("#canvas").bounding_box()["width"] / 2
+        operators = {(text.rpartition(" ")[2], x > half) for text, x in texts}
+        assert {("relu", False), ("tanh", True)} <= operators
+        assert not {("tanh", False), ("relu", True)} & operators
         assert visit.errors == []
 
 

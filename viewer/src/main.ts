@@ -14,7 +14,7 @@ import { changeList, hitList, moduleTree } from './outline';
 import { Painting, type Marks } from './painter';
 import { boxPanel, Context, link, nodePanel, programPanel, symbolPanel, tensorPanel } from './panels';
 import { Found, Hit, Program } from './program';
-import { boxesOfChanges, type ChangeGroup, groupChanges, inOrder, openChanges, STATUSES, statusOfBoxes, sums } from './review';
+import { boxesOfChanges, type ChangeGroup, groupChanges, inOrder, oldLabels, openChanges, STATUSES, statusOfBoxes, sums } from './review';
 import { NODE, OPEN, operatorName } from './scene';
 import { boxAround, findSelection, itemOf, marking, NONE, type Selection } from './selection';
 import { ask } from './source';
@@ -145,7 +145,7 @@ class App {
     const still = (): boolean => this.number === number;
     ask<Facts>(`facts/${number}`).then(facts => { if (still()) { this.facts = facts; this.arrived(); } }, (error: Error) => toast(error.message));
     ask<Finding[]>(`findings/${number}`).then(found => { if (still()) { this.findings = found; this.arrived(); } }, () => undefined);
-    if (this.index.old) this.reviewed = ask<Change[]>(`changes/${number}`).then(found => { if (still()) { this.groups = groupChanges(program, found); this.changes = inOrder(this.groups, found); this.tinting.drift(program, found); this.caption(); this.refreshList(); this.arrived(); } }, (error: Error) => toast(error.message));
+    if (this.index.old) this.reviewed = ask<Change[]>(`changes/${number}`).then(found => { if (still()) { this.groups = groupChanges(program, found); this.changes = inOrder(this.groups, found); oldLabels(found, program.stage.old); this.tinting.drift(program, found); this.caption(); this.refreshList(); this.arrived(); } }, (error: Error) => toast(error.message));
   }
 
   /** Lay out what is open, and keep a box where it is on the screen. */

@@ -4,7 +4,7 @@ import type { Palette } from './colours';
 import { operatorKind } from './colours';
 import type { Program } from './program';
 import { boxTitle, FOLDED, NODE, OPEN, operatorName, Scene, shorten } from './scene';
-import { CALL, INPUT, OPERATION, REMOVED, SUBGRAPH } from './wire';
+import { ADDED, CALL, INPUT, OPERATION, REMOVED, SUBGRAPH } from './wire';
 
 export interface Camera { x: number; y: number; scale: number }
 export interface Caption { title: string; from: string; entries: [color: string, text: string][] } // a line below an exported figure
@@ -23,6 +23,7 @@ export class Painting {
   tints: string[] | null = null; // colors of items by data
   captions: Caption[] = [];
   hidden = 0; // nodes of this status are left out: of two programs one is shown
+  private get isOld(): boolean { return this.hidden === ADDED; }
   private overview: HTMLCanvasElement | null = null;
   private overviewOf: Palette | null = null;
   private readonly titles = new Map<number, string>();
@@ -180,6 +181,7 @@ export class Painting {
   }
 
   private title(item: number): string {
+    if (this.isOld && this.scene.kind[item] === NODE) return this.program.stage.label(this.scene.id[item], true);
     let title = this.titles.get(item);
     if (title === undefined) {
       const { scene, program } = this;
@@ -319,7 +321,8 @@ export class Painting {
       const x = scene.steps[5 * i], y = scene.steps[5 * i + 1], key = `${Math.round(x)} ${Math.round(y)}`;
       if (seen.has(key)) continue;
       seen.add(key);
-      const text = scene.more[i] > 1 ? `${scene.more[i]} values` : shorten(texts[values.type[scene.value[i]]], 24);
+      const type = texts[values.type[scene.value[i]]], sizes = this.isOld && this.program.stage.old.get(`sizes ${values.node[scene.value[i]]}`);
+      const text = scene.more[i] > 1 ? `${scene.more[i]} values` : shorten(sizes ? type.replace(/\[.*\]/, sizes) : type, 24);
       places.push({ x, y, text });
     }
     places.sort((a, b) => a.y - b.y || a.x - b.x);
@@ -410,7 +413,7 @@ export class Painting {
 
   /** The shapes of a node's weights, below its name. */
   private paintShapes(ctx: CanvasRenderingContext2D, node: number, x: number, y: number, w: number, palette: Palette): void {
-    const { weights } = this.program.picture, { stage } = this.program, of = stage.weightsOf[node], shapes = stage.weightShapes(node);
+    const { weights } = this.program.picture, { stage } = this.program, of = stage.weightsOf[node], shapes = stage.weightShapes(node, this.isOld);
     const shown = shapes.slice(0, 3), rest = shapes.length > 3 ? ` +${shapes.length - 3}` : '', text = shown.join('  ') + rest;
     const wide = Math.min(w - 8, text.length * 5.5 + 8), status = of.reduce((most, weight) => Math.max(most, weights.status[weight]), 0);
     ctx.fillStyle = palette.chip;

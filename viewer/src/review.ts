@@ -133,3 +133,17 @@ function noteOf(group: ChangeGroup, changes: Change[]): string {
   }
   return (['added', 'removed', 'modified'] as const).map(kind => [kind, of(kind, /./)] as const).filter(([, total]) => total).map(([kind, total]) => `${total} ${kind}`).join(', ');
 }
+
+/** What labels of the old program say where that differs: the operator or sizes of a node, the sizes of a weight. */
+export function oldLabels(changes: Change[], found: Map<string, string>): void {
+  for (const { node, weight, kind, lines } of changes) {
+    for (const [what, old] of kind === 'modified' ? lines : []) {
+      if (old === null) continue;
+      if (weight >= 0 && what === 'sizes') found.set(`weight ${weight}`, old);
+      else if (node < 0) continue;
+      else if (what === 'target') found.set(`target ${node}`, old.split('.').length > 2 ? `torch.ops.${old}` : old);
+      else if (/^result( 0)? sizes$/.test(what)) found.set(`sizes ${node}`, old);
+      else if (what.startsWith('argument')) found.set(`arguments ${node}`, old);
+    }
+  }
+}

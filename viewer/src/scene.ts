@@ -51,6 +51,7 @@ export function boxTitle(picture: Picture, box: number): string {
 }
 
 export class Stage {
+  readonly old = new Map<string, string>(); // what labels of the old program say, where that differs (`review.ts`)
   readonly parent: Int32Array;
   readonly depth: Int32Array;
   readonly inside: Int32Array; // box -> nodes in it, at any depth
@@ -122,10 +123,11 @@ export class Stage {
   }
 
   /** What a node is called: module · operator, its important arguments; an input or output by the caller's name for it. */
-  label(node: number): string {
-    const { nodes, boxes, texts } = this.picture, note = texts[nodes.note[node]];
+  label(node: number, isOld = false): string {
+    const { nodes, boxes, texts } = this.picture, target = (isOld && this.old.get(`target ${node}`)) || texts[nodes.target[node]];
+    const note = isOld && (this.old.has(`target ${node}`) || this.old.has(`arguments ${node}`)) ? '' : texts[nodes.note[node]];
     if (nodes.kind[node] !== OPERATION) return shorten(note || (texts[nodes.name[node]].split('/').pop() ?? ''), 34);
-    const operator = operatorName(texts[nodes.target[node]]), names: string[] = [];
+    const operator = operatorName(target), names: string[] = [];
     let call = '';
     for (let box = nodes.box[node]; this.alone[box]; box = this.parent[box]) {
       names.unshift(texts[boxes.name[box]]);
@@ -136,9 +138,9 @@ export class Stage {
   }
 
   /** The shapes of the weights that a node uses, one text each: `64×3×7×7`. */
-  weightShapes(node: number): string[] {
-    const { weights, texts } = this.picture;
-    return this.weightsOf[node].map(weight => /^\w+\[(.*?)\]/.exec(texts[weights.type[weight]])?.[1].replace(/, /g, '×') || 'scalar');
+  weightShapes(node: number, isOld = false): string[] {
+    const { weights, texts } = this.picture, type = (weight: number): string => (isOld && this.old.get(`weight ${weight}`)) || texts[weights.type[weight]];
+    return this.weightsOf[node].map(weight => /^\w*\[(.*?)\]/.exec(type(weight))?.[1].replace(/, /g, '×') || 'scalar');
   }
 
   nodeSize(node: number): { w: number; h: number; room: number } {
