@@ -6,7 +6,7 @@ These names are for users of pt2kit; its own modules import a name from the modu
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Final, NoReturn
 
@@ -41,8 +41,10 @@ def front_door(
                     raise
                 raise AttributeError(instructions(f"{package}.{name}", OPTIONAL[error.name]), name=name) from error
         if name not in table:
+            from pt2kit.messages import suggestion
+
             # With a name and without an object, Python adds no suggestion of its own to ours.
-            message = f"module {package!r} has no attribute {name!r}{_suggestion(name, {*table, *subpackages})}"
+            message = f"module {package!r} has no attribute {name!r}{suggestion(name, sorted({*table, *subpackages}))}"
             raise AttributeError(message, name=name)
         # Not above: `import pt2kit` imports no other module of it.
         from pt2kit.collector import no_collection
@@ -84,11 +86,3 @@ def _missing(package: str, name: str, extra: str) -> Callable[..., NoReturn]:
 def instructions(name: str, extra: str) -> str:
     """Return the error message for a name whose optional dependency is not installed."""
     return f"{name}: expected the package {extra}, which is not installed: pip install 'pt2kit[{extra}]'"
-
-
-def _suggestion(name: str, names: Iterable[str]) -> str:
-    """Return the names that are close to one that does not exist, as the end of a message; "" if there are none."""
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, sorted(names), n=3, cutoff=0.7)
-    return f"; did you mean {' or '.join(close)}?" if close else ""

@@ -6,7 +6,8 @@ message of a megabyte.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any, Final
 
 QUOTED: Final = 60
@@ -14,6 +15,9 @@ QUOTED: Final = 60
 
 PRINTED: Final = 200
 """Default number of characters of a text that is printed unquoted."""
+
+_COMPARED: Final = 20_000
+"""Names that a name is compared with; a program can have a million."""
 
 
 def quote(value: object, limit: int = QUOTED) -> str:
@@ -47,6 +51,20 @@ def listed(texts: Sequence[str], limit: int, separator: str = ", ") -> str:
     """Return the first `limit` texts of many, joined, and how many more there are."""
     more = f" and {len(texts) - limit:,} more" if len(texts) > limit else ""
     return f"{separator.join(texts[:limit])}{more}"
+
+
+def suggestion(name: str, names: Iterable[str], cutoff: float = 0.7) -> str:
+    """Return the names that are close to one that does not exist, as the end of a message; "" if there are none.
+
+    Args:
+        name: the name that does not exist; its first 200 characters are compared.
+        names: the names that exist.
+        cutoff: least similarity, from 0 to 1.
+    """
+    from difflib import get_close_matches
+
+    close = get_close_matches(name[:PRINTED], list(islice(names, _COMPARED)), n=3, cutoff=cutoff)
+    return f"; did you mean {' or '.join(map(printable, close))}?" if close else ""
 
 
 def kind_of(value: Any) -> str:

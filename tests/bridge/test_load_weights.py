@@ -86,7 +86,7 @@ def test_names() -> None:
     with pt2kit.open(constants) as package:
         [name, *_] = package.constants()
     assert list(pt2kit.load_weights(constants, [name])) == [name]
-    with pytest.raises(PayloadError, match=r"expected a weight or constant '0\.wegiht', got none .* did you mean '0"):
+    with pytest.raises(PayloadError, match=r"expected a weight or constant '0\.wegiht', got none .* mean 0\.weight"):
         pt2kit.load_weights(MLP, ["0.wegiht"])
     with pytest.raises(TypeError, match="expected several names or a function"):
         pt2kit.load_weights(MLP, "0.weight")

@@ -154,7 +154,7 @@ def test_weights_come_from_safetensors(tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "no such value": (lambda e: e.value("relo"), r"expected the name of a value, got 'relo'; there is relu"),
+    "no such value": (lambda e: e.value("relo"), r"expected the name of a value, got 'relo'; did you mean relu\?"),
     "a name taken": (
         lambda e: e.rename_input("x", "relu"),
         r"rename\('x', 'relu'\): expected a name that is not taken",

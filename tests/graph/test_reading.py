@@ -55,7 +55,7 @@ def test_defaults_are_filled_in_and_other_names_raise() -> None:
     assert list(conv.args) == ["input", "weight", "bias", "stride", "padding", "dilation", "groups"]
     assert conv.args["groups"] == 1
     assert conv.args["dilation"] == (1, 1)
-    with pytest.raises(KeyError, match=r"one of 'input', .*, got 'pading'; did you mean 'padding'"):
+    with pytest.raises(KeyError, match=r"one of 'input', .*, got 'pading'; did you mean padding\?"):
         conv.args["pading"]
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "pt2kit"
 LAYERS = [
-    {"collector", "registry", "version"},
+    {"collector", "messages", "registry", "version"},
     {"errors"},
-    {"front_door", "rules", "messages", "jsontext"},
+    {"front_door", "rules", "jsontext"},
     {"zip", "codec", "schema", "symbols", "treespec", "node_metadata"},
     {"pickles", "idl"},
     {"tensors", "versions"},

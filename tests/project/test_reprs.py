@@ -46,7 +46,7 @@ def test_unknown_names_list_those_that_are_there() -> None:
         for ask, text in (
             (
                 lambda: package.programs["modle"],
-                "expected a program, one of 'model', got 'modle'; did you mean 'model'?",
+                "expected a program, one of 'model', got 'modle'; did you mean model?",
             ),
             (lambda: package.weights("x"), "expected a program, one of 'model', got 'x'"),
             (

@@ -129,8 +129,10 @@ def test_unknown_targets(text):
         parse_target(text)
 
 
-@pytest.mark.parametrize("text", ["2.4", "2.13.0"])
-def test_releases_without_torch_in_front(text):
-    """Who names a release alone is told how it is written; a number may be a schema version as well."""
-    with pytest.raises(VersionError, match=rf"got '{text}'; that release is torch=={text} \[M4\]"):
+@pytest.mark.parametrize(
+    ("text", "release"), [("2.4", "2.4"), ("2.13.0", "2.13"), ("torch-2.5", "2.5"), ("torch>=2.5.1", "2.5")]
+)
+def test_releases_written_in_another_way(text, release):
+    """The message names a release as targets write it; a number alone may be a schema version as well."""
+    with pytest.raises(VersionError, match=rf"got '{text}'; that release is torch=={release} \[M4\]"):
         parse_target(text)

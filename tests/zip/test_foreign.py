@@ -59,6 +59,8 @@ FILES = {
     "npy": (_npy(lambda file: np.save(file, np.ones(3))), "a NumPy array; numpy.load"),
     "npz": (_npy(lambda file: np.savez(file, a=np.ones(3))), "a NumPy .npz file; numpy.load"),
     "tar": (bytes(257) + b"ustar\x0000" + bytes(300), "a tar archive"),
+    "tar of a zip": (bytes(257) + b"ustar\x0000" + bytes(248) + _zip("a") + bytes(1024), "a tar archive"),
+    "text with a byte-order mark": ("\ufeffsome text".encode(), "a text file"),
     "html": (b"\n<!DOCTYPE html>\n<html><head>", "an HTML page: a server gave a page"),
     "html with a comment": (b"<!-- x --><HTML lang=de>", "an HTML page"),
     "xml": (b"<?xml version='1.0'?><Error><Code>AccessDenied</Code></Error>", "an XML text: a server may have given"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection
-from difflib import get_close_matches
 from typing import TypeAlias
 
 import torch
@@ -14,7 +13,7 @@ from pt2kit.bridge.stored import choose_program, devices_of
 from pt2kit.bridge.torch_names import disable_current_modes, not_traced
 from pt2kit.collector import no_collection
 from pt2kit.errors import PayloadError, UnsupportedError
-from pt2kit.messages import quote
+from pt2kit.messages import quote, suggestion
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.stored import Payload
 from pt2kit.tensors.opaque import OpaquePayload
@@ -81,11 +80,9 @@ def _chosen(package: Package, model: str, names: Wanted) -> dict[str, Payload]:
     everything = {**package.constants(model), **weights}
     for name in names:
         if name not in everything:
-            close = get_close_matches(str(name), list(everything)[:20_000], n=3, cutoff=0.7)
-            hint = f"; did you mean {' or '.join(map(ascii, close))}?" if close else ""
             raise PayloadError(
                 f"{package.name}: {model}: expected a weight or constant {quote(str(name))}, got none of that "
-                f"name{hint}",
+                f"name{suggestion(str(name), everything)}",
                 rule="P19",
             )
     wanted = set(names)

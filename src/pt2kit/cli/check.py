@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import click
 
-from pt2kit.cli.common import Refusal, choose_model, open_file, progress, standard_input, suggestion
+from pt2kit.cli.common import Refusal, choose_model, open_file, progress, standard_input
 from pt2kit.cli.completion import complete_rules
 from pt2kit.cli.frame import Result, flag, json_option, model_option, option, subcommand
 from pt2kit.cli.output import colour, linked, print_json, print_lines
@@ -33,6 +33,7 @@ from pt2kit.cli.several import (
     run_task,
 )
 from pt2kit.errors import Problem
+from pt2kit.messages import suggestion
 from pt2kit.rules import RULES
 
 FORMAT: Final = "pt2kit check baseline 1"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import click
 
 from pt2kit.cli.output import print_lines
-from pt2kit.messages import printable
+from pt2kit.messages import printable, suggestion
 from pt2kit.package.open import Package, open_package
 
 if TYPE_CHECKING:
@@ -226,14 +226,6 @@ def _with_digest(package: Package, digest: str) -> str:
         got = f"{len(same)}: {', '.join(map(printable, same))}" if same else "none"
         raise Refusal(f"{package.name}: expected one program with digest {printable(digest)}, got {got} ({there})")
     return same[0]
-
-
-def suggestion(name: str, names: Iterable[str], cutoff: float = 0.7) -> str:
-    """Return the names that are close to one that does not exist, as the end of a message; "" if there are none."""
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, list(names)[:20_000], n=3, cutoff=cutoff)
-    return f"; did you mean {' or '.join(map(printable, close))}?" if close else ""
 
 
 @contextmanager

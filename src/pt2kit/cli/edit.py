@@ -99,7 +99,7 @@ def _drop_outputs(editor: Editor, values: Sequence[str]) -> Iterator[Done]:
 
 def _specialize(editor: Editor, symbol: str, number: str) -> None:
     if not number.isdecimal():
-        raise click.UsageError(f"--specialize: expected SYMBOL=NUMBER, got {symbol}={number}")
+        raise click.UsageError(f"--specialize: expected SYMBOL=N, got {symbol}={number}")
     editor.specialize(symbol, int(number))
 
 
@@ -189,7 +189,7 @@ def _edit(form: str, help: str, make: str | Callable[..., Any] = "", label: str 
     """
     edit = Edit(make, label, settings.pop("make_all", None))
     if form in _PAIRS:
-        settings["callback"] = lambda context, parameter, values: tuple(pairs(values, parameter.opts[0]))
+        settings["callback"] = lambda context, parameter, values: tuple(pairs(values, parameter.opts[0], form))
     flags = [settings.pop("flag")] if "flag" in settings else []
     return option(help, *flags, metavar=form, about=edit, **{"multiple": True, **settings})
 

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import click
 
-from pt2kit.cli.common import suggestion
 from pt2kit.cli.completion import complete_rules
 from pt2kit.cli.frame import Result, argument, json_option, print_result, subcommand
 from pt2kit.cli.output import width
+from pt2kit.messages import suggestion
 from pt2kit.rules import FAMILIES, RULES
 
 WHY: Final[Mapping[str, str]] = {

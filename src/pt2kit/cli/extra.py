@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from pt2kit.cli.common import Refusal, open_file, suggestion
+from pt2kit.cli.common import Refusal, open_file
 from pt2kit.cli.frame import (
     Result,
     argument,
@@ -21,7 +21,7 @@ from pt2kit.cli.frame import (
     subcommand,
 )
 from pt2kit.cli.output import print_bytes, print_lines
-from pt2kit.messages import printable
+from pt2kit.messages import printable, suggestion
 from pt2kit.package.open import Package
 from pt2kit.zip.chosen_names import paths_below
 

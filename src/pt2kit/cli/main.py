@@ -105,7 +105,7 @@ class Commands(click.Group):
             return super().resolve_command(ctx, args)
         if first == "-" or "://" in first or first.endswith(".pt2") or os.path.exists(first):
             return "show", self.get_command(ctx, "show"), args
-        from pt2kit.cli.common import suggestion
+        from pt2kit.messages import suggestion
 
         raise click.UsageError(f"expected a command or a file, got {first!r}{suggestion(first, COMMANDS, 0.6)}", ctx)
 

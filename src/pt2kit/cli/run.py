@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pt2kit.cli.common import Refusal, choose_model, open_file, parse_bytes, suggestion
+from pt2kit.cli.common import Refusal, choose_model, open_file, parse_bytes
 from pt2kit.cli.frame import (
     Result,
     file_argument,
@@ -26,7 +26,7 @@ from pt2kit.cli.frame import (
     subcommand,
 )
 from pt2kit.cli.output import print_error
-from pt2kit.messages import printable
+from pt2kit.messages import printable, suggestion
 
 if TYPE_CHECKING:
     from pt2kit.runtime.session import Session

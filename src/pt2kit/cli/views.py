@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pt2kit import codec
-from pt2kit.cli.common import Refusal, suggestion
+from pt2kit.cli.common import Refusal
 from pt2kit.cli.frame import Result
-from pt2kit.messages import printable
+from pt2kit.messages import printable, suggestion
 from pt2kit.package.open import Package
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pt2kit.cli.common import Refusal, choose_model, chosen_models, open_file, progress, suggestion, write_result
+from pt2kit.cli.common import Refusal, choose_model, chosen_models, open_file, progress, write_result
 from pt2kit.cli.completion import complete_weights
 from pt2kit.cli.frame import (
     Result,
@@ -24,7 +24,7 @@ from pt2kit.cli.frame import (
     print_result,
     subcommand,
 )
-from pt2kit.messages import printable
+from pt2kit.messages import printable, suggestion
 from pt2kit.package.open import Package
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.view import TensorView

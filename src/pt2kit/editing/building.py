@@ -15,7 +15,7 @@ from pt2kit.checks.parameter_kinds import parameter_arms
 from pt2kit.editing.metas import entry
 from pt2kit.errors import GraphError
 from pt2kit.graph.values import is_custom, operator_namespace
-from pt2kit.messages import quote
+from pt2kit.messages import kind_of, quote, suggestion
 from pt2kit.schema.operators import Operator, Parameter
 from pt2kit.symbols.functions import TARGETS
 
@@ -34,6 +34,8 @@ def full_target(operator: str, edit: str) -> str:
     Raises:
         GraphError: an operator of torch that does not exist, or several overloads and none called "default".
     """
+    if not isinstance(operator, str):
+        raise GraphError(f"{edit}: expected the name of an operator, such as 'aten.relu', got {kind_of(operator)}")
     if (whole_name := _whole_name(operator)) is not None:
         return whole_name
     name = operator.replace("::", ".").removeprefix(OPS)
@@ -183,12 +185,9 @@ def _instead(there: Sequence[str]) -> str:
 
 def _close(name: str) -> str:
     """Return the operators whose names are close to one that does not exist, for messages."""
-    from difflib import get_close_matches
-
     stem = ".".join(name.split(".")[:2])
     known = {one.rpartition(".")[0] for one in parameter_kinds.operators("").schemas}
-    close = get_close_matches(stem, sorted(known), n=3, cutoff=0.75)
-    return f"; did you mean {' or '.join(close)}?" if close else ""
+    return suggestion(stem, sorted(known), 0.75)
 
 
 def _listed(found: Operator) -> str:

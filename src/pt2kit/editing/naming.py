@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Container, Mapping
 
 from pt2kit.errors import GraphError
-from pt2kit.messages import quote
+from pt2kit.messages import quote, suggestion
 from pt2kit.schema.names import GLOBALS, free_name, is_variable
 
 
@@ -49,10 +49,7 @@ class Names:
 
     def close_to(self, name: str) -> str:
         """Return the names of values that are close to one that does not exist, for messages."""
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, list(self._values)[:20_000], n=3, cutoff=0.7)
-        return f"; there is {', '.join(near)}" if near else ""
+        return suggestion(name, self._values)
 
     def _is_value(self, name: str) -> bool:
         return name in self._values or any(name in table for table in self._others)

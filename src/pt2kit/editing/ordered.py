@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Generic, TypeVar, cast
 
+from pt2kit.messages import quote, suggestion
+
 _GAP: Final = 1 << 60
 """Between the order numbers of two neighbors at the beginning; halved by each insertion between them."""
 
@@ -116,8 +118,9 @@ class Nodes(Ordered[L]):
         if value is not None and value.producer is not None:
             producer: L = value.producer
             return producer
-        named: Iterator[Any] = iter(self)
-        for node in named:
-            if node.name == key:
-                return cast("L", node)
-        raise KeyError(key)
+        nodes: Iterator[Any] = iter(self)
+        named = {node.name: node for node in nodes}
+        if key in named:
+            return cast("L", named[key])
+        meant = suggestion(key, named)
+        raise KeyError(f"expected the name of a node, got {quote(key)}{meant}")

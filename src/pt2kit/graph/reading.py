@@ -24,7 +24,7 @@ from pt2kit.graph.calls import arguments_of
 from pt2kit.graph.def_use import GraphIndex, index
 from pt2kit.graph.traversal import Scope, Step, carried, check_depth, node_label, root
 from pt2kit.graph.values import operator_name
-from pt2kit.messages import quote
+from pt2kit.messages import quote, suggestion
 from pt2kit.node_metadata.frames import Frame, lenient, parse_stack_trace
 from pt2kit.node_metadata.modules import NO_MODULE, ModuleEntry, module_fqn, parse_module_stack
 from pt2kit.package.lazy import Named
@@ -319,7 +319,8 @@ class Graph:
             return value.producer
         found = next((node for node in self.nodes if node.name == name), None)
         if found is None:
-            raise GraphError(f"{self._scope.where}: expected the name of a node, got {quote(name)}")
+            meant = suggestion(name, (node.name for node in self.nodes))
+            raise GraphError(f"{self._scope.where}: expected the name of a node, got {quote(name)}{meant}")
         return found
 
     def weights(self) -> tuple[Value, ...]:

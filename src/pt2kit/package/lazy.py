@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any, NoReturn, TypeVar
+
+from pt2kit.messages import suggestion
 
 V = TypeVar("V")
 
@@ -85,8 +86,7 @@ class Named(dict[str, V]):
 def unknown_name(what: str, name: object, names: Iterable[str]) -> KeyError:
     """Return the error for an unknown name: those that are close to it, and the first of the existing ones."""
     there = list(names)
-    close = get_close_matches(str(name)[:200], there[:20_000], n=3, cutoff=0.7)
     listed = ", ".join(map(repr, there[:_SHOWN])) + (f", … {len(there) - _SHOWN:,} more" if there[_SHOWN:] else "")
-    meant = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+    meant = suggestion(str(name), there)
     article = "an" if what[0] in "aeiou" else "a"
     return KeyError(f"expected {article} {what}, one of {listed or 'none'}, got {str(name)[:200]!r}{meant}")

@@ -21,7 +21,7 @@ from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.errors import GraphError, InputError, Pt2Error
-from pt2kit.messages import printable
+from pt2kit.messages import kind_of, printable
 from pt2kit.runtime.arrays import DTYPE, Array, DType, cast, kind, reserve
 from pt2kit.symbols.dialects import parse_size
 from pt2kit.symbols.evaluation import evaluate
@@ -318,7 +318,7 @@ def _converted(spec: InputSpec, value: Any) -> Any:
     argument = spec.argument
     if argument.as_tensor is not UNSET:
         if not hasattr(value, "__array__"):
-            raise InputError(f"input {spec.name}: expected an array, got {type(value).__name__}")
+            raise InputError(f"input {spec.name}: expected an array, got {kind_of(value)}")
         array = np.asarray(value)
         if array.ndim != len(spec.sizes):
             raise InputError(f"input {spec.name}: expected {len(spec.sizes)} dimension(s), got {array.ndim}")

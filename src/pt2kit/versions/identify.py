@@ -139,8 +139,8 @@ def parse_target(text: str) -> Target:
             if version.number == text:
                 return Target(text, *(version.releases[0], version.releases[-1]) if version.releases else ("", ""))
     numbers = ", ".join((DRAFT, *(version.number for version in LOG), TRACES))
-    plain = _RELEASE.fullmatch(f"torch=={text}")
-    meant = f"; that release is torch=={text}" if plain is not None and plain[1] in known else ""
+    number = re.search(r"(\d+\.\d+)(?:\.\d+)?$", text, re.ASCII)
+    meant = f"; that release is torch=={number[1]}" if number is not None and number[1] in known else ""
     raise VersionError(
         f"target: expected a schema version ({numbers}) or a release from torch=={next(iter(known))} to "
         f"torch=={list(known)[-1]}, got {text!r}{meant}",

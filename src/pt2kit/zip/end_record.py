@@ -161,6 +161,14 @@ def read_end(source: Source, limits: Limits) -> DirectorySpan:
     return span
 
 
+def _start(source: Source) -> bytes:
+    """Return the first four bytes of a file; refuse a file that they show to be of another kind."""
+    start = bytes(source.read(0, min(4, source.size)))
+    if start != LOCAL_SIGNATURE and (what := identify(source)):
+        raise ArchiveError(f"{source.name}: expected a .pt2 file, got {what}", rule="A2")
+    return start
+
+
 def _find_end(source: Source) -> int:
     """Return the offset of the end record."""
     plain = source.size - END.size
@@ -171,9 +179,7 @@ def _find_end(source: Source) -> int:
     tail = bytes(source.read(max(0, source.size - _TAIL), min(source.size, _TAIL)))
     in_tail = tail.rfind(END_SIGNATURE)
     if in_tail < 0:
-        start = bytes(source.read(0, min(4, source.size)))
-        if start != LOCAL_SIGNATURE and (what := identify(source)):
-            raise ArchiveError(f"{source.name}: expected a .pt2 file, got {what}", rule="A2")
+        start = _start(source)
         kind = "is cut off" if start == LOCAL_SIGNATURE else f"is no zip file (it begins with {start!r})"
         raise ArchiveError(
             f"{source.name}: expected a zip end record in the last {len(tail)} of {source.size} bytes, got none: "
@@ -189,6 +195,7 @@ def _find_end(source: Source) -> int:
         )
     end = pos + END.size + END.unpack_from(tail, in_tail)[7]
     if end != source.size:
+        _start(source)  # a tar archive of a zip archive has an end record within
         what = "is cut off" if end > source.size else "is cut off, or other data follows the archive"
         raise ArchiveError(
             f"{source.name}: expected the file to end at {end}, as its last end record says, got {source.size} bytes: "

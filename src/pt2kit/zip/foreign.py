@@ -138,9 +138,9 @@ def _after_field(message: bytes, is_text: bool) -> bytes:
 
 def _is_text(head: bytes) -> bool:
     try:
-        text = head.decode("utf-8")
+        text = head.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         if error.start < len(head) - 4:
             return False
-        text = head[: error.start].decode("utf-8")
+        text = head[: error.start].decode("utf-8-sig")
     return all(char.isprintable() or char in "\t\r\n" for char in text)

@@ -119,12 +119,16 @@ class Conditions:
             self._number(graph.sym_int_values[content.as_name], given.name, _value_of(index))
 
     def _tensor(self, index: int, name: str, meta: schema.TensorMeta) -> None:
-        count = len(meta.sizes)
+        count, rank = len(meta.sizes), _rank_of(index)
         if not self._is_guarded:
-            rank = _rank_of(index)
             self._add(name, f"{count} dimension(s)", lambda leaves: rank(leaves) == count, rank)
+        before, after = len(self.found), 0
         for dimension, size in enumerate(meta.sizes):
+            after = len(self.found)
             self._number(size, f"{name}: size of dimension {dimension}", _size_of(index, dimension))
+        if self._is_guarded and len(self.found) > after:  # follows from the last size, and is the better message
+            enough = Condition(name, f"{count} dimension(s)", lambda leaves: rank(leaves) >= count, rank)
+            self.found.insert(before, enough)
 
     def _constant(self, index: int, name: str, value: Any) -> None:
         read = _value_of(index)

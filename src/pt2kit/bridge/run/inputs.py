@@ -43,7 +43,9 @@ class InputTree:
             args = (*args, *(kwargs[name] for name in by_name))
             kwargs = {name: value for name, value in kwargs.items() if name not in by_name}
         if len(args) != self.count:
-            raise InputError(f"inputs: expected {self.count} positional argument(s), got {len(args)}")
+            names = ", ".join(self.names[: self.count])
+            extra = f" and the keywords {', '.join(kwargs)}" if kwargs else ""
+            raise InputError(f"inputs: expected {self.count} positional argument(s) ({names}), got {len(args)}{extra}")
         if kwargs.keys() != set(self.keywords):
             expected = ", ".join(self.keywords) or "none"
             raise InputError(f"inputs: expected the keyword argument(s) {expected}, got {', '.join(kwargs) or 'none'}")
@@ -134,7 +136,7 @@ def _describe(spec: pytree.TreeSpec) -> str:
     """Return a description of a container, or of a value that is none."""
     children = child_specs(spec)
     if spec.type is None:
-        return "a value"
+        return "a tensor or number"
     if spec.type is Placeholder:
         return f"a placeholder of {spec.context[0].type}"[:_SHOWN]
     context = f" {spec.context!r}" if spec.context else ""

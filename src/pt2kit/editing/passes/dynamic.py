@@ -102,8 +102,8 @@ def _tensor(editor: Editor, name: str, dim: int, edit: str) -> Value:
     if value is None or value.kind != "tensor":
         there = ", ".join(one.name for one in editor.user_inputs if one.value is not None) or "none"
         raise GraphError(f"{edit}: expected the name of an input tensor ({there}), got {quote(name)}")
-    if not 0 <= dim < len(value.meta.sizes):
-        raise GraphError(f"{edit}: expected a dimension from 0 to {len(value.meta.sizes) - 1}, got {dim}")
+    if dim not in range(len(value.meta.sizes)):
+        raise GraphError(f"{edit}: expected a dimension from 0 to {len(value.meta.sizes) - 1}, got {dim!r}")
     return value
 
 
