@@ -53,8 +53,8 @@ if hasattr(os, "register_at_fork"):
 def no_collection() -> Iterator[None]:
     """Keep the collector off inside the block; saves a third of the time of a load.
 
-    Whoever calls `gc.enable` meanwhile turns it on at once, for all; `gc.disable` meanwhile is undone by the last block
-    that ends. Objects without cycles are freed as always.
+    A call of `gc.enable` inside the block turns it on for all threads; a call of `gc.disable` inside is undone when the
+    last block ends. Objects without cycles are freed as always.
     """
     _HOLDERS.enter()
     try:

@@ -75,7 +75,7 @@ def order(colours: Mapping[int, Hashable], edges: Sequence[Edge], search: Search
     Returns:
         all things.
 
-    Cost: things and edges, times the logarithm of their number, without a search; `search` bounds the search.
+    Cost: items and edges, times the logarithm of their number, without a search; `search` bounds the search.
     """
     classes: dict[Hashable, list[int]] = defaultdict(list)
     for thing, colour in colours.items():

@@ -71,7 +71,7 @@ class Facts:
 def collect(
     graph: schema.Graph, inputs: Sequence[schema.Argument], outputs: Sequence[schema.Argument], where: str
 ) -> Facts:
-    """Number the values of a graph.
+    """Assign numbers to the values of a graph.
 
     Args:
         graph: a graph; its subgraphs are not entered.
@@ -180,7 +180,7 @@ class _Collector:
 
 
 def place(where: str, side: str, node: int | None, position: int) -> str:
-    """Return the path of an argument of a node, or of the graph itself (then in normal form), for messages."""
+    """Return the path of an argument of a node, or of the graph (node is None), for messages."""
     owner = where if node is None else f"{where}.nodes[{node}]"
     return f"{owner}.{side}[{position}]"
 

@@ -59,7 +59,7 @@ _MOST_EACH: Final = math.isqrt(MAX_CREATED_BYTES // max(row.itemsize for row in 
 
 
 def result_problems(context: ProgramContext) -> Iterator[Problem]:
-    """Iterate calls whose arguments or declared results are wrong (T8, T11, T12, T13, T15).
+    """Yield calls whose arguments or declared results are wrong (T8, T11, T12, T13, T15).
 
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
@@ -75,7 +75,7 @@ def result_problems(context: ProgramContext) -> Iterator[Problem]:
 
 
 def created_problems(context: ProgramContext) -> Iterator[Problem]:
-    """Iterate calls that create more than `MAX_CREATED_BYTES` out of numbers alone (T9).
+    """Yield calls that create more than `MAX_CREATED_BYTES` out of numbers alone (T9).
 
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
@@ -274,7 +274,7 @@ def _has_open_layout(expected: Any, got: Any, arguments: Iterable[Any], target: 
 
 
 def compare(expected: Any, got: Any) -> Iterator[tuple[Subject, str]]:
-    """Iterate how a declared result contradicts the computed one: a tensor, a size, or a list of these."""
+    """Yield the contradictions between a declared result and the computed one: a tensor, a size, or a list of these."""
     if isinstance(expected, Tensor) and isinstance(got, Tensor):
         yield from _compare_tensors(expected, got)
     elif isinstance(expected, list) and isinstance(got, list):
@@ -319,7 +319,7 @@ def _is_fixed(expected: Size, got: Size) -> bool:
 
 
 def mutation_problems(context: ProgramContext) -> Iterator[Problem]:
-    """Iterate values that are written to inputs of other sizes or another dtype (S15)."""
+    """Yield values that are written to inputs of other sizes or another dtype (S15)."""
     module = context.program.graph_module
     symbols = Symbols(context.program.range_constraints, [module.graph])
     owners: dict[tuple[object, object], Any] = {}

@@ -135,7 +135,7 @@ def size_problem(context: ProgramContext, record_size: int) -> Problem | None:
 
 
 def expressions(context: ProgramContext) -> Iterator[Found]:
-    """Iterate the distinct expressions of a program with their hints, each at the first place it has."""
+    """Yield the distinct expressions of a program with their hints, each at the first place it has."""
     seen: set[tuple[str, str, Any]] = set()
     for scope in graphs(context.program, context.graph_place):
         for kind, value, place in _values(scope):
@@ -185,7 +185,7 @@ def _parse(found: Found) -> symbols.Expr:
 
 
 def _values(scope: Scope) -> Iterator[tuple[str, schema.SymExpr, Callable[[], str]]]:
-    """Iterate the expressions of a graph: what each must yield, itself, and a function that returns its place.
+    """Yield the expressions of a graph: what each must yield, itself, and a function that returns its place.
 
     Values of a large program share their descriptions; each is checked only once.
     """
@@ -327,7 +327,7 @@ def _short(number: int | float) -> str:
 
 
 def input_size_problems(context: ProgramContext) -> Iterator[Problem]:
-    """Iterate the inputs with a size that may be negative for all that is known when they are loaded.
+    """Yield the inputs whose size may be negative, as far as their ranges and hints tell.
 
     Source: `deserialize_tensor_meta` and `_parse_sym_expr` in torch/_export/serde/serialize.py, 2.13.
     """

@@ -47,7 +47,7 @@ def growth_problems(context: ProgramContext) -> Iterator[Problem]:
 
 
 def growing_numbers(graph: schema.Graph) -> Iterator[tuple[int, str]]:
-    """Iterate the nodes of one graph that compute numbers which may take minutes.
+    """Yield the nodes of one graph that compute numbers which may take minutes.
 
     Yields:
         the number of the node, and "expected …, got …". What is computed from such a number is not reported again.
@@ -90,7 +90,7 @@ def _part(value: object) -> Part:
 
 
 def number_problems(context: ProgramContext) -> Iterator[Problem]:
-    """Iterate functions over numbers whose result is declared otherwise than they compute it.
+    """Yield calls of functions over numbers whose declared result differs from the computed one.
 
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).

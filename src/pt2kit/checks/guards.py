@@ -23,7 +23,7 @@ _Known = schema.TensorMeta | schema.SymInt | schema.SymFloat | schema.SymBool | 
 
 
 def guard_problems(context: ProgramContext) -> Iterator[Problem]:
-    """Iterate guards that name no input of the program, or that no input can pass.
+    """Yield guards that name no input of the program, or that no input can satisfy.
 
     Those that cannot be read are left to X4.
     """

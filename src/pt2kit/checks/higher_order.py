@@ -128,7 +128,7 @@ def _check(step: Step, convention: Calls) -> Iterator[Problem]:
 def _input_dtypes(
     step: Step, convention: Calls, positional: Sequence[schema.Argument], graphs: Sequence[schema.Graph]
 ) -> Iterator[Problem]:
-    """Iterate operands whose dtype is not that of the subgraph's input (T11)."""
+    """Yield operands whose dtype differs from that of the subgraph's input (T11)."""
     outer = step.scope.graph.tensor_values
 
     def names(argument: schema.Argument) -> list[str | None] | None:

@@ -136,7 +136,7 @@ def _call(context: ProgramContext, step: Step) -> Iterator[Problem]:
 
 
 def function_problems(node: schema.Node, where: str) -> Iterator[Problem]:
-    """Iterate what is wrong with a call of a function that is no operator: over numbers, or one of export's own.
+    """Yield the problems of a call of a function that is no operator: one over numbers, or one of export's own.
 
     Args:
         node: a node; of one that calls something else, nothing is wrong.

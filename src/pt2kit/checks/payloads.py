@@ -279,9 +279,9 @@ def takes_twice(context: ProgramContext) -> bool:
 
 
 def taken_twice_problems(context: ProgramContext, stored: Stored) -> Iterator[Problem]:
-    """Iterate inputs that take what another one takes, while a tensor like it is left without an input (P23).
+    """Yield inputs with the payload of another input, if a similar payload has no input (P23).
 
-    Tied weights are taken twice, too; then the tensor under the other name shares its record.
+    Tied weights have two inputs as well; then the tensor under the other name shares its record.
     """
     specs = enumerate(context.program.graph_module.signature.input_specs)
     taken = [(number, name) for number, spec in specs if (name := payload_name(spec.value)) is not None]
@@ -321,7 +321,7 @@ def _argument_name(spec: schema.InputSpec) -> str:
 
 
 def unused_problems(package: Package, used: Mapping[str, tuple[ProgramContext | None, Stored]]) -> Iterator[Problem]:
-    """Iterate payloads that no program uses, and records that no config names (P20).
+    """Yield payloads that no program uses, and records that no config names (P20).
 
     An entry without a use is a note: export keeps state that it found no use for. A name that shares its record with
     one that is used is a tie and costs nothing.
@@ -434,7 +434,7 @@ def _count_non_finite(view: TensorView, advance: Callable[[int], object]) -> tup
 
 
 def external_problems(package: Package) -> Iterator[Problem]:
-    """Iterate problems of the external payloads of a package; first a note that external payloads exist (B7)."""
+    """Yield problems of the external payloads of a package; first a note that external payloads exist (B7)."""
     if not package.external:
         return
     files = list(dict.fromkeys(row.url for row in package.external.values()))

@@ -95,13 +95,13 @@ _WAY_OUT: Final = "; if you trust the file"
 
 
 def refuses(problem: Problem) -> bool:
-    """Return whether a problem keeps a program from being loaded by a caller who trusts nothing in it."""
+    """Return whether `load` without `trust=` refuses a program with this problem."""
     rule = RULES.get(problem.rule)
     return rule is not None and rule.refuses and problem.severity == "error"
 
 
 def error_of(problem: Problem, way_out: str = "") -> Pt2Error:
-    """Return a problem as an error to raise.
+    """Return the exception for a problem.
 
     Args:
         problem: what is wrong.

@@ -29,7 +29,7 @@ _WATCHED: Final = _OPENS.union(_CLOSES, (_GRADIENTS,))
 
 
 def region_problems(context: ProgramContext) -> Iterator[Problem]:
-    """Iterate regions that a program does not close, or closes without having opened them.
+    """Yield regions that a program does not close, or closes without having opened them.
 
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).

@@ -131,7 +131,7 @@ def file_name(file: FileLike | Package) -> str:
 
 
 def _all(package: Package, payloads: bool, model: str | None, progress: Progress) -> Iterator[Problem]:
-    """Iterate all problems, with the names of records relative to the root folder."""
+    """Yield all problems, with the names of records relative to the root folder."""
     if model is not None and model not in package.layout.models:
         raise KeyError(f"{package.name}: expected a program, one of {list(package.layout.models)}, got {model!r}")
     models = package.layout.models if model is None else (model,)
@@ -139,7 +139,7 @@ def _all(package: Package, payloads: bool, model: str | None, progress: Progress
 
 
 def program_problems(package: Package, model: str) -> Iterator[Problem]:
-    """Iterate the problems of one program and its archive, payloads included; places are below the root folder.
+    """Yield the problems of one program and its archive, payloads included; places are below the root folder.
 
     Args:
         package: an open package.
@@ -245,7 +245,7 @@ def _unknown_keys(package: Package, model: str, context: ProgramContext) -> tupl
 
 
 def _guarded(problems: Iterable[Problem], where: str) -> Iterator[Problem]:
-    """Iterate the problems of a rule; an error in the rule is reported as a problem."""
+    """Yield the problems of a rule; an error in the rule is reported as a problem."""
     try:
         yield from problems
     except Pt2Error as error:
@@ -265,7 +265,7 @@ def _not_repeated(problems: list[Problem], before: list[Problem]) -> list[Proble
 
 
 def _checksum_problems(package: Package, told: set[str], advance: Callable[[int], object]) -> Iterator[Problem]:
-    """Iterate errors that keep records from being read; those of external files were reported before."""
+    """Yield errors that keep records from being read; those of external files were reported before."""
     for record, entry in package.records.items():
         try:
             package.archive.read(record)

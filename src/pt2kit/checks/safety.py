@@ -105,7 +105,7 @@ def format_problem(text: str) -> str | None:
 
 
 def safety_findings(package: Package) -> Iterator[Problem]:
-    """Iterate what torch would run or resolve on loading a package; runs nothing.
+    """Yield a finding for everything that torch would run or resolve when it loads a package; runs nothing.
 
     Unreadable records are skipped: reading them raises elsewhere. X11, which needs the signatures of operators, is
     for `check` alone.
@@ -121,7 +121,7 @@ def safety_findings(package: Package) -> Iterator[Problem]:
 
 
 def package_findings(package: Package, models: Iterable[str] | None = None) -> Iterator[Problem]:
-    """Iterate the findings about records: pickles (X1 to X3) of some programs or all, and compiled code (X8)."""
+    """Yield the findings about records: pickles (X1 to X3) of some programs or all, and compiled code (X8)."""
     for model in package.layout.models if models is None else models:
         try:
             model_parts = package.layout.parts(model)
@@ -225,7 +225,7 @@ def _is_condition(text: str) -> bool:
 
 
 def expression_findings(context: ProgramContext) -> Iterator[Problem]:
-    """Iterate texts that are no expressions but code, which evaluating them would run (X5); others are errors (E1)."""
+    """Yield texts that contain code instead of an expression (X5): evaluating it runs it. Others are errors (E1)."""
     texts = dict.fromkeys(context.program.range_constraints, f"{context.record}: $.range_constraints")
     for expression in expressions(context):
         texts.setdefault(expression.text, expression.place)

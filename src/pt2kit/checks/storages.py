@@ -37,7 +37,7 @@ _EXACT: Final = ("creation", "elementwise", "products")
 
 
 def storage_problems(context: ProgramContext, tables: Tables = lambda: ({}, {})) -> Iterator[Problem]:
-    """Iterate calls of `as_strided` and its relatives that reach beyond the storage of a tensor (T8).
+    """Yield calls of `as_strided` and its relatives that reach beyond the storage of a tensor (T8).
 
     Args:
         context: the program.

@@ -118,7 +118,7 @@ def numbers_of(payload: Payload | None) -> Any:
 
 
 def sample_problems(package: Package, model: str, context: ProgramContext) -> Iterator[Problem]:
-    """Iterate sample inputs that the program does not take: another number, element type or size.
+    """Yield sample inputs that do not fit the program: another number, element type or size.
 
     Inputs that cannot be read as data are skipped, and so are mappings of several entries: their order is that of the
     tree spec. Raises nothing.

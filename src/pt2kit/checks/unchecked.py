@@ -98,7 +98,7 @@ def is_concerned(targets: Iterable[str]) -> bool:
 def kernel_findings(
     root: Scope, find: Find, stored: StoredInputs, program: schema.ExportedProgram | None = None
 ) -> Iterator[Finding]:
-    """Iterate the calls of unchecked kernels that a file shows to be wrong, and those that only a run can judge.
+    """Yield the calls of unchecked kernels that are wrong by what the file states, and those that only a run can judge.
 
     Args:
         root: the root graph.
@@ -300,7 +300,7 @@ def text_of(finding: Finding) -> str:
 
 
 def uninitialized_problems(context: ProgramContext) -> Iterator[Problem]:
-    """Iterate the outputs of a program that may be uninitialized memory.
+    """Yield the outputs of a program that may be uninitialized memory.
 
     Args:
         context: the program.

@@ -19,7 +19,7 @@ from pt2kit.schema.names import is_variable
 
 
 def target_name_problems(context: ProgramContext) -> Iterator[Problem]:
-    """Iterate parameters, buffers and constants whose names are those of attributes that modules have (S10)."""
+    """Yield parameters, buffers and constants named like an attribute that every module has (S10)."""
     for number, spec in enumerate(context.program.graph_module.signature.input_specs):
         name = payload_name(spec.value)
         if name is not None and is_reserved(name):
@@ -29,7 +29,7 @@ def target_name_problems(context: ProgramContext) -> Iterator[Problem]:
 
 
 def value_name_problems(context: ProgramContext) -> Iterator[Problem]:
-    """Iterate the values with a name that is an identifier, and none that a variable can have.
+    """Yield the values whose name is an identifier, but no valid name of a variable (a keyword).
 
     Names that are no identifiers at all are found with the graph.
 

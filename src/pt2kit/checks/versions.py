@@ -70,7 +70,7 @@ def version_problems(context: ProgramContext) -> Iterator[Problem]:
 
 
 def unknown_key_problems(keys: tuple[str, ...], stored_version: str) -> Iterator[Problem]:
-    """Iterate keys that this build's schema does not have; in a newer minor version they are to be expected.
+    """Yield keys that this build's schema does not have; files of a newer minor version may have some.
 
     Args:
         keys: their places.
@@ -90,7 +90,7 @@ def _torch_version(text: str, place: str) -> Iterator[Problem]:
 
 
 def metadata_problems(context: ProgramContext) -> Iterator[Problem]:
-    """Iterate metadata that torch would fail on; a text that several nodes have is reported once.
+    """Yield metadata that torch would fail on; a text that several nodes have is reported once.
 
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).

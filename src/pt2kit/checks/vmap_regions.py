@@ -25,7 +25,7 @@ _SHOWS: Final = f"{PREDISPATCH}_remove_batch_dim"
 
 
 def escape_problems(context: ProgramContext) -> Iterator[Problem]:
-    """Iterate the first use, in each graph, of a value behind the region of vmap that it belongs to.
+    """Yield, for each graph, the first use of a value outside of its region of vmap.
 
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).

@@ -270,7 +270,7 @@ def fleet_bar(work: str) -> Iterator[Callable[[Progress], None]]:
 
 
 def told(state: Progress, now: float) -> str:
-    """Files, bytes, rate, time left and failures of a run, at a time of `time.monotonic()`."""
+    """Return files, bytes, rate, time left and failures of a run, at a time of `time.monotonic()`."""
     from pt2kit.text.format import bytes_text
 
     took = max(now - state.started, 1e-9)

@@ -48,7 +48,7 @@ INTERRUPTED = 130
 _COLLECTIONS = (50_000, 20, 20)
 """Thresholds of the garbage collector: with Python's own, it takes a third of the time of a large program."""
 EPILOG = """\b
-`pt2 FILE` is short for `pt2 show FILE`; `pt2 help COMMAND` for `pt2 COMMAND --help`.
+`pt2 FILE` is `pt2 show FILE`; `pt2 help COMMAND` is `pt2 COMMAND --help`.
 """
 
 

@@ -100,7 +100,7 @@ def _styled(match: re.Match[str]) -> str:
 
 
 def width() -> int | None:
-    """Columns that lines have to fit in: those of the terminal, or of COLUMNS; None if neither is known."""
+    """Return the width of lines, in columns: that of the terminal, or COLUMNS; None if neither is known."""
     stated = os.environ.get("COLUMNS", "")
     if sys.stdout is None or not (sys.stdout.isatty() or stated.isdecimal()):
         return None

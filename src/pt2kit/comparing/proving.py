@@ -77,7 +77,7 @@ def _prove_program(before: Package, old: str, after: Package, new: str) -> None:
 
 
 def prove_part(whole: Package, model: str | None, part: Package) -> None:
-    """Check that a package computes what the values of its names are in a whole program.
+    """Check that an extracted program computes the same values as the program it was cut out of.
 
     Args:
         whole: the package that it was cut from.
@@ -128,7 +128,7 @@ def prove_joined(
     connect: Mapping[Any, str],
     both: Package,
 ) -> None:
-    """Check that a package computes what two programs do one after the other.
+    """Check that a composed program computes the same as its two parts, run one after the other.
 
     Args:
         first, second: the packages that were joined.

@@ -80,7 +80,11 @@ class Domain(Generic[F]):
     """The facts of one analysis. Subclasses define `input` and `call`, and the others where the defaults do not fit."""
 
     def input(self, value: Value) -> F:
-        """Return the fact of an input of the program, or of a subgraph whose operands are not known."""
+        """Return the fact of an input of the program, or of a subgraph whose operands are unknown.
+
+        Raises:
+            NotImplementedError: the class does not define it; the same holds for `call` and `join`.
+        """
         raise NotImplementedError
 
     def call(self, call: Call) -> Sequence[Any]:

@@ -393,7 +393,7 @@ def _unmatched_users(side: Side, value: int, matched: list[int], alike: Alike) -
 
 
 def correspond(old: Side, new: Side, inputs: Mapping[int, int], edges: tuple[Pairs, Pairs]) -> Matching:
-    """Find the nodes of two graphs that correspond; the other way round, the same nodes do.
+    """Find the nodes of two graphs that correspond; the result is the same with the graphs exchanged.
 
     Args:
         old, new: two graphs, numbered by one interner.

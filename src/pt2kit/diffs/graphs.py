@@ -63,7 +63,7 @@ def known_pairs(matching: Matching) -> Iterator[tuple[Any, Any]]:
 
 
 def node_details(matching: Matching, old: int, new: int, names: Names, *, metadata: bool) -> Iterator[Detail]:
-    """Iterate the properties in which two nodes that correspond differ; their subgraphs are left aside."""
+    """Yield the properties in which two corresponding nodes differ; subgraphs are not compared."""
     before, after = matching.old.nodes[old], matching.new.nodes[new]
     if before.target != after.target:
         yield Detail("target", before.target, after.target)

@@ -65,7 +65,7 @@ def compare_payloads(
     values: bool,
     progress: Progress,
 ) -> Iterator[Change]:
-    """Iterate the changes of the weights or the constants of a program, in the new order, removed ones first.
+    """Yield the changes of the weights or the constants of a program, in the new order, removed ones first.
 
     Args:
         old, new: name -> payload.
@@ -171,7 +171,7 @@ def _span_length(view: TensorView) -> int:
 
 
 def _values(old: AnyView, new: AnyView) -> Iterator[Detail]:
-    """Iterate what differs in the numbers, or in the bytes where there are no numbers to compare."""
+    """Yield the differences of the values, or of the bytes if there are no values to compare."""
     if isinstance(old, OpaquePayload) and isinstance(new, OpaquePayload):
         if not _equal(old.storage.read(keep=False), new.storage.read(keep=False)):
             yield Detail("bytes", old.nbytes, new.nbytes)

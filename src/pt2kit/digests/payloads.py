@@ -54,7 +54,7 @@ def digest_payloads(payloads: Mapping[str, AnyView], hasher: Hasher, unknown: An
 def shared(payloads: Mapping[str, AnyView]) -> list[dict[str, int]]:
     """List the groups of overlapping tensors, each as a dict from name to the distance in bytes from the first one.
 
-    Two tensors overlap if the spans from their first to their last byte do; a group holds all that are connected so.
+    Two tensors overlap if the spans from their first to their last byte do; a group has all tensors connected so.
     """
     by_storage: dict[Storage, list[tuple[int, int, str]]] = defaultdict(list)
     for name, payload in payloads.items():

@@ -55,8 +55,8 @@ def extract(
 ) -> Any:
     """Cut a part out of a program: a module by its path, or the nodes between values.
 
-    Weights keep their names; only those that are used go along. What writes to values that are needed is part of it;
-    nodes whose results nothing needs (dead code, of which a scan that was unrolled has some) and sample inputs are not.
+    Weights keep their names; only those that are used go along. Calls that write to
+    needed values are included; dead code (for example, of an unrolled scan) and sample inputs are not.
 
     Args:
         source: as `edit` takes it.

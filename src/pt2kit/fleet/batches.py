@@ -60,7 +60,7 @@ class Reading(WorkerPlugin):  # type: ignore[misc]
         self.processes: Processes | None = None
 
     def setup(self, worker: Any) -> None:
-        """Begin; no process is started yet."""
+        """Begin a run; no process is started yet."""
         self.processes = Processes(self._job, self._limits)
 
     def teardown(self, worker: Any) -> None:

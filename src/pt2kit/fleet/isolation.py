@@ -132,7 +132,7 @@ class Process:
             raise LimitError(f"worker: expected a process that reads files, got none: {error}") from error
 
     def read(self, item: Item, limits: Limits) -> Rows:
-        """Have one file read.
+        """Read one file in the worker process.
 
         Raises:
             Ended: the process is no more.

@@ -157,7 +157,7 @@ def is_gone(name: str, storage_options: Mapping[str, Any] | None) -> bool:
 
 
 def list_local(root: str, pattern: Pattern) -> Iterator[Found]:
-    """Files of this machine. Links to folders are followed where a name of the pattern, and not `**`, leads there.
+    """List files of this machine. Links to folders are followed where a name of the pattern, and not `**`, leads there.
 
     Raises:
         OSError: the root cannot be listed. A folder below it that cannot is given with its error.

@@ -205,7 +205,7 @@ def references(argument: schema.Argument) -> list[Reference]:
 
 
 def arguments(argument: schema.Argument) -> Iterator[str]:
-    """Iterate the names of the values that an argument uses; a value used twice comes twice.
+    """Yield the names of the values that an argument uses; a value used twice comes twice.
 
     A subgraph uses nothing of the graph around it; `walk` visits what is inside.
 
@@ -216,7 +216,7 @@ def arguments(argument: schema.Argument) -> Iterator[str]:
 
 
 def defined(argument: schema.Argument) -> Iterator[str]:
-    """Iterate the names of the values that an output of a node, or an input of a graph, defines.
+    """Yield the names of the values that an output of a node, or an input of a graph, defines.
 
     Constants and None define nothing.
 
@@ -230,7 +230,7 @@ def defined(argument: schema.Argument) -> Iterator[str]:
 
 
 def leaves(argument: schema.Argument) -> Iterator[tuple[tuple[str, ...], schema.Argument]]:
-    """Iterate the arguments that hold no others, each with the keys that lead to it; () for the argument itself.
+    """Yield the arguments that contain no others, each with the keys that lead to it; () for the argument itself.
 
     Raises:
         LimitError: dicts nest deeper than `MAX_ARGUMENT_DEPTH` (G11).

@@ -19,7 +19,7 @@ from pt2kit.schema.names import is_variable
 
 
 def problems(source: Source, where: str = "") -> Iterator[Problem]:
-    """Iterate everything that is wrong with a program's graphs, subgraphs included (rules G1 to G15). Raises nothing.
+    """Yield everything that is wrong with a program's graphs, subgraphs included (rules G1 to G15). Raises nothing.
 
     Args:
         source: a program, a graph module or a graph.

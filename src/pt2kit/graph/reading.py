@@ -299,7 +299,7 @@ class Graph:
         self.outputs = tuple(_values([self._lookup(name) for name in self._returned()]))
 
     def walk(self) -> Iterator[Node]:
-        """Iterate every node, each before the nodes of its subgraphs, in execution order."""
+        """Yield every node, each before the nodes of its subgraphs, in execution order."""
         stack = [iter(self.nodes)]
         while stack:
             if (node := next(stack[-1], None)) is None:
@@ -409,7 +409,7 @@ def _roles(program: schema.ExportedProgram) -> dict[str, tuple[str, str]]:
 
 
 def _values(arguments: list[Any]) -> Iterator[Value]:
-    """Iterate the values in arguments, those in lists and dicts included, in order."""
+    """Yield the values in arguments, those in lists and dicts included, in order."""
     for argument in arguments:
         if isinstance(argument, Value):
             yield argument

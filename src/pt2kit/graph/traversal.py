@@ -78,7 +78,7 @@ def root(source: Source, where: str = "") -> Scope:
 
 
 def graphs(source: Source, where: str = "") -> Iterator[Scope]:
-    """Iterate the root graph and every subgraph, each before the ones inside it, in execution order.
+    """Yield the root graph and every subgraph, each before the ones inside it, in execution order.
 
     Raises:
         LimitError: subgraphs nest deeper than `MAX_SUBGRAPH_DEPTH`, or dicts of arguments too deep (G11).
@@ -96,7 +96,7 @@ def graphs(source: Source, where: str = "") -> Iterator[Scope]:
 
 
 def subgraphs(source: Source, where: str = "") -> Iterator[Scope]:
-    """Iterate every subgraph, at any depth, without the root graph.
+    """Yield every subgraph, at any depth, without the root graph.
 
     Raises:
         LimitError: subgraphs nest deeper than `MAX_SUBGRAPH_DEPTH`, or dicts of arguments too deep (G11).
@@ -107,7 +107,7 @@ def subgraphs(source: Source, where: str = "") -> Iterator[Scope]:
 
 
 def walk(source: Source, where: str = "") -> Iterator[Step]:
-    """Iterate every node of every graph: a node, then the nodes of the subgraphs that it carries, then the next node.
+    """Yield every node of every graph: a node, then the nodes of the subgraphs that it carries, then the next node.
 
     Raises:
         LimitError: subgraphs nest deeper than `MAX_SUBGRAPH_DEPTH`, or dicts of arguments too deep (G11).

@@ -73,7 +73,7 @@ def kinds(graph: schema.Graph) -> dict[str, ValueKind]:
 
 
 def table_problems(graph: schema.Graph, where: str) -> Iterator[Problem]:
-    """Iterate names with two entries (G4), and tensors that contradict themselves (G6) or cannot be (G17)."""
+    """Yield names with two entries (G4), and tensors that contradict themselves (G6) or cannot be (G17)."""
     seen: dict[str, ValueKind] = {}
     for kind, table in tables(graph).items():
         for name in table.keys() & seen.keys():

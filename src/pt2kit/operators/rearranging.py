@@ -132,7 +132,7 @@ def embedded(self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 
 
 def summed_to(self: Tensor, size: Sizes) -> Tensor:
-    """Return the sum of dimensions that are to be smaller."""
+    """Return a tensor summed to smaller sizes, as the gradient of `expand` is."""
     if broadcast(self.sizes, size) != self.sizes:
         raise Unknown("symbols decide whether it broadcasts")
     if tuple(size) == self.sizes and self.sizes:

@@ -149,7 +149,7 @@ def distinct(self: Tensor, return_inverse: bool, return_counts: bool) -> tuple[T
 
 
 def distinct_along(self: Tensor, dim: int, return_inverse: bool, return_counts: bool) -> tuple[Tensor, ...]:
-    """Return distinct slices along a dimension, where each slice is among them, and how often they occur."""
+    """Return the distinct slices along a dimension, the index of each slice among them, and their counts."""
     place = axis(dim, self.rank)
     if not self.sizes:
         raise Unknown("a scalar tensor")

@@ -455,7 +455,7 @@ def _statements(line: str) -> list[str]:
 
 
 def _names(written: str) -> Iterator[str]:
-    """Iterate full names: "aten.add.default" of "add", each of the words in braces."""
+    """Yield full names: "aten.add.default" of "add", each of the words in braces."""
     for word in written.split():
         fixed = _BRACES.split(word) if "{" in word else [word]
         for chosen in combinations(*[part.split(",") if at % 2 else [part] for at, part in enumerate(fixed)]):

@@ -162,7 +162,7 @@ def describe(name: str, release: str = "") -> dict[str, Any]:
 
 
 def overloads(release: str = "") -> Iterator[dict[str, Any]]:
-    """Iterate the rows of all overloads of a release, in order of their names.
+    """Yield the rows of all overloads of a release, in order of their names.
 
     Args:
         release: "2.9"; the newest one by default.

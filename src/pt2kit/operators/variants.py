@@ -22,7 +22,7 @@ _LISTS = {"List": "Tensor", "ScalarList": "Scalar"}
 
 
 def bases(name: str) -> Iterator[tuple[str, Callable[[Rule], Rule]]]:
-    """Iterate the overloads that the rule of an overload may follow from, and how.
+    """Yield the overloads from which the rule of an overload can be derived, and how.
 
     Args:
         name: "aten.add_.Tensor".

@@ -53,7 +53,7 @@ def view_all(
 
 
 def payload_inputs(program: schema.ExportedProgram) -> Iterator[tuple[str, str, TensorKind | None]]:
-    """Iterate the inputs that are payloads: name there, name in the graph, and kind; None for a custom object."""
+    """Yield the inputs that are payloads: target name, name of the value, and kind; None for a custom object."""
     for spec in program.graph_module.signature.input_specs:
         match spec.value:
             case schema.InputToParameterSpec(arg, target):
@@ -67,7 +67,7 @@ def payload_inputs(program: schema.ExportedProgram) -> Iterator[tuple[str, str, 
 
 
 def stated_metas(program: schema.ExportedProgram) -> Iterator[tuple[str, schema.TensorMeta, str]]:
-    """Iterate the inputs that are tensors: name there, what the graph states of the tensor, name in the graph."""
+    """Yield the inputs that are tensors: target name, `TensorMeta` of the graph, name of the value."""
     values = program.graph_module.graph.tensor_values
     for target, name, kind in payload_inputs(program):
         if kind is not None and name in values:

@@ -180,7 +180,7 @@ def samples_storage(number: int) -> str:
 
 
 def is_samples_storage(record: str) -> bool:
-    """Return whether a record is one of those."""
+    """Return whether a record has bytes of a tensor among the sample inputs."""
     return bool(_SAMPLES_STORAGE.fullmatch(record))
 
 

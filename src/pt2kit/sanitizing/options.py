@@ -91,9 +91,9 @@ def _check_names(argument: str, given: object) -> None:
 
 
 def not_text(content: memoryview, where: str) -> str:
-    """Return what kind of file it is if it is no text: "a zip archive".
+    """Return the kind of a file that is no text: "a zip archive"; "" for text.
 
-    A text counts as a pickle where unpickling it would come to an end, or would call something before it breaks off.
+    A text counts as a pickle if unpickling it would succeed, or would call something before it fails.
 
     Args:
         content: its bytes.

@@ -39,7 +39,7 @@ _MAX_PARTS: Final = 128
 
 
 def problems(graph_module: schema.GraphModule, where: str = DEFAULT_WHERE) -> Iterator[Problem]:
-    """Iterate everything that is wrong with the signature of a graph module (rules S1 to S14). Raises nothing.
+    """Yield everything that is wrong with the signature of a graph module (rules S1 to S14). Raises nothing.
 
     Args:
         graph_module: the graph and its signature.
@@ -53,7 +53,7 @@ def problems(graph_module: schema.GraphModule, where: str = DEFAULT_WHERE) -> It
 def read_specs(
     graph_module: schema.GraphModule, where: str, inputs: dict[int, InputSpec], outputs: dict[int, OutputSpec]
 ) -> Iterator[Problem]:
-    """Iterate the same, and fill dicts with the specs by their positions, those that can be read."""
+    """Yield the problems of a signature, and fill dicts with the readable specs by position."""
     graph, signature = graph_module.graph, graph_module.signature
     place = f"{where}.signature"
     yield from _count_problems(graph, signature, place)

@@ -128,7 +128,7 @@ class ExportGraphSignature:
 
     @property
     def inputs_to_parameters(self) -> Mapping[str, str]:
-        """Return name of the graph input -> parameter."""
+        """Return a dict from graph input to parameter, both by name."""
         return _mapping(self.input_specs, InputKind.PARAMETER)
 
     @property
@@ -138,7 +138,7 @@ class ExportGraphSignature:
 
     @property
     def buffers_to_mutate(self) -> Mapping[str, str]:
-        """Return name of the new value among the outputs -> buffer."""
+        """Return a dict from the output with the new value to the buffer."""
         return _mapping(self.output_specs, OutputKind.BUFFER_MUTATION)
 
     @property
@@ -148,7 +148,7 @@ class ExportGraphSignature:
 
     @property
     def user_inputs_to_mutate(self) -> Mapping[str, str]:
-        """Return name of the new value among the outputs -> name of the user input."""
+        """Return a dict from the output with the new value to the user input, both by name."""
         return _mapping(self.output_specs, OutputKind.USER_INPUT_MUTATION)
 
     @property

@@ -273,7 +273,7 @@ OUTPUT_ORDER: Final[Mapping[OutputKind, int]] = MappingProxyType(
 
 
 def order_problems(inputs: Mapping[int, InputSpec], outputs: Mapping[int, OutputSpec], where: str) -> Iterator[Problem]:
-    """Iterate specs in the wrong group (S5, S6), and every loss after the first (S9).
+    """Yield specs in the wrong group (S5, S6), and every loss after the first (S9).
 
     Args:
         inputs: position -> spec, in order; positions may be missing.

@@ -149,7 +149,7 @@ def _explained(parts: tuple[str, ...], signed: Mapping[str, str], found: Mapping
 
 
 def _beside(package: Package) -> Iterator[tuple[str, str]]:
-    """Iterate name and sha256 of each record that no digest of a program speaks of.
+    """Yield name and sha256 of each record that no digest of a program covers.
 
     Empty ones are none, and so are sample inputs that were moved out of their pickle.
     """
@@ -164,7 +164,7 @@ def _beside(package: Package) -> Iterator[tuple[str, str]]:
 
 
 def _digested(package: Package) -> Iterator[str]:
-    """Iterate full names of the records that programs and their payloads are read from."""
+    """Yield full names of the records that programs and their payloads are read from."""
     layout = package.layout
     for model in layout.models:
         parts = layout.parts(model)

@@ -113,7 +113,7 @@ def models_of(diff: Diff) -> list[str]:
 
 
 def summary(diff: Diff, model: str) -> Iterator[tuple[str, str]]:
-    """Yield (title, text) of each kind of difference in one model."""
+    """Yield (title, text) for each kind of difference in one program."""
     by_area: dict[str, list[Change]] = defaultdict(list)
     for change in diff.changes:
         if change.model == model:

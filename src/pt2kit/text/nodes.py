@@ -40,7 +40,7 @@ class Found:
 
 
 def entries(source: Source) -> Iterator[Found]:
-    """Iterate every graph input and every node of a program, subgraphs included.
+    """Yield every graph input and every node of a program, subgraphs included.
 
     Raises:
         GraphError, LimitError: a graph that cannot be walked.
@@ -83,7 +83,7 @@ def found_lines(found: Found, texts: ValueTexts) -> Iterator[str]:
 
 
 def users_of(graph: Graph, values: tuple[str, ...]) -> Iterator[str]:
-    """Iterate the nodes that use one of some values, by label and operator, and the graph's output if it does."""
+    """Yield label and operator of the nodes that use one of some values, and the graph's output if it uses one."""
     wanted = frozenset(values)
     for number, node in enumerate(graph.nodes):
         if any(not wanted.isdisjoint(arguments(named.arg)) for named in node.inputs):

@@ -111,7 +111,7 @@ class Parsed:
 
 
 def _parts(graph: schema.Graph, starts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    """Iterate the parts of a graph and the descriptions of their values: JSON path, first token."""
+    """Yield the parts of a graph and the descriptions of their values: JSON path, first token."""
     owners = {name: f"inputs[{n}]" for n, argument in enumerate(graph.inputs) for name in arguments(argument)}
     for n, node in enumerate(graph.nodes):
         owners |= {name: f"nodes[{n}]" for output in node.outputs for name in arguments(output)}

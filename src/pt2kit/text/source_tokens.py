@@ -129,7 +129,7 @@ class Tokens:
         return self.tokens[self.at] == token and self.kinds[self.at] != "string"
 
     def take(self, token: str) -> bool:
-        """Pass a word or sign, if it is at hand."""
+        """Consume a word or sign if it is the next token; return whether it was."""
         if not self.is_at(token):
             return False
         self.at += 1

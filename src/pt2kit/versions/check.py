@@ -314,7 +314,7 @@ def fits(tree: Any, version: str, *, root: str = "ExportedProgram") -> bool:
 
 
 def misfits(tree: Any, version: str, *, root: str = "ExportedProgram") -> Iterator[Misfit]:
-    """Iterate everything in a tree that the table of a version does not allow, in the tree's order."""
+    """Yield everything in a tree that the table of a version does not allow, in the tree's order."""
     return _walk(tree, Ref(root), version, (), "")
 
 

@@ -64,7 +64,7 @@ class Input:
 
 
 def check_conditions(conditions: Iterable[Condition], leaves: Leaves) -> None:
-    """Hold the values in the inputs against conditions.
+    """Check the values of the inputs against conditions.
 
     Raises:
         InputError: the first that does not hold.

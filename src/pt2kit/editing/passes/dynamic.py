@@ -277,7 +277,7 @@ def _deduced(node: Node) -> str:
 
 
 def _made(node: Node, old: int) -> Iterator[Node]:
-    """Iterate the calls with written sizes among a node and what its operands come from, the nearest first."""
+    """Yield the calls with written sizes among a node and what its operands come from, the nearest first."""
     seen, queue = {node}, [node]
     for one in queue:
         if one is node or any(old in (value.shape or ()) for value in one.outputs):
@@ -348,7 +348,7 @@ def _size_node(graph: Graph, source: Value, dim: int) -> Value:
 
 
 def _paths(graph: Graph) -> Iterator[tuple[str, Graph]]:
-    """Iterate a graph and its subgraphs with the paths that `dataflow` gives them."""
+    """Yield a graph and its subgraphs with the paths that `dataflow` gives them."""
     stack = [("", graph)]
     while stack:
         path, one = stack.pop()

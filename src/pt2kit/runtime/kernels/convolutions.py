@@ -73,7 +73,7 @@ def check_window(kernel_size: Sequence[int], stride: Sequence[int], dilation: Se
 def offsets(
     counts: Sequence[int], kernel_size: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-    """Iterate the places in a kernel, each with the slices of a padded array that it meets."""
+    """Yield each position in a convolution kernel with the slices of the padded array that it is multiplied with."""
     for place in itertools.product(*map(range, kernel_size)):
         yield (
             place,

@@ -123,7 +123,7 @@ def _bounds(size: int, count: int) -> list[slice]:
 
 
 def parts(sizes: Sequence[int], counts: Sequence[int]) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-    """Iterate the places of a result of adaptive pooling, each with the slices of the array that it is computed of."""
+    """Yield each position of the result of adaptive pooling with the slices of the array that it is computed from."""
     bounds = [_bounds(size, count) for size, count in zip(sizes, counts, strict=True)]
     return zip(itertools.product(*map(range, counts)), itertools.product(*bounds), strict=True)
 

@@ -28,7 +28,7 @@ from pt2kit.runtime.table import kernel
 
 
 def resolve_sizes(size: Sequence[int], numel: int) -> tuple[int, ...]:
-    """Return sizes with the one that is -1 computed.
+    """Return sizes with the entry -1 replaced by the computed size.
 
     Raises:
         OperatorError: the sizes do not hold as many elements.
