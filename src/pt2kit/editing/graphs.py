@@ -25,7 +25,7 @@ from pt2kit.editing.ordered import Link, Nodes
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import ONE_VALUE, ValueKind, graph_arguments, references, renamed
 from pt2kit.graph.calls import plain
-from pt2kit.graph.values import Meta, tables
+from pt2kit.graph.values import Meta, operator_name, tables
 from pt2kit.messages import quote
 from pt2kit.schema.operators import ValueType
 
@@ -189,6 +189,11 @@ class Node(Link["Node"]):
     def target(self) -> str:
         """Return the target: "torch.ops.aten.relu.default". `retarget` changes it."""
         return self.origin.target
+
+    @property
+    def op(self) -> str:
+        """Return the operator without "torch.ops.": "aten.relu.default", as `op` of a graph to read."""
+        return operator_name(self.origin.target)
 
     @property
     def inputs(self) -> tuple[Value, ...]:

@@ -18,6 +18,7 @@ from pt2kit.errors import LimitError
 from pt2kit.graph.argument_values import graph_arguments
 from pt2kit.graph.rules import LIMIT_RULE
 from pt2kit.jsontext import path_text
+from pt2kit.messages import kind_of
 
 MAX_SUBGRAPH_DEPTH: Final = 32
 """Levels of subgraphs inside subgraphs. The corpus has one; nobody nests control flow by dozens."""
@@ -68,12 +69,19 @@ def root(source: Source, where: str = "") -> Scope:
     Args:
         source: the program or a part of it.
         where: the place of the *graph*, for messages; by default its JSON path inside what was passed.
+
+    Raises:
+        TypeError: anything else, for example a package.
     """
     match source:
         case schema.ExportedProgram():
             return Scope(source.graph_module.graph, "", where or "$.graph_module.graph")
         case schema.GraphModule():
             return Scope(source.graph, "", where or "$.graph")
+        case schema.Graph():
+            pass
+        case _:
+            raise TypeError(f"source: expected a program, such as package.programs['model'], got {kind_of(source)}")
     return Scope(source, "", where or "$")
 
 
