@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 CLEAN = (
     "README.md",
     "CONTRIBUTING.md",
+    "SECURITY.md",
     "CHANGELOG.md",
     "docs",
     "src/pt2kit/__init__.py",
