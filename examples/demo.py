@@ -1,7 +1,7 @@
 """What `make demo` runs: pt2kit at work on files that real releases of PyTorch wrote, step by step.
 
-Each step is a function with a heading; `STEPS` is the order. All but the last run without PyTorch; where it is not
-installed, the last one says so.
+Each step is a function with a heading; `STEPS` is the order. All but the last run without PyTorch; if it is not
+installed, the last one prints how to install it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def diff() -> None:
 
 
 def sanitize() -> None:
-    """A copy without pickles, which means the same: the digests say so."""
+    """Write a copy without pickles, and compare the digests: the program is the same."""
     with tempfile.TemporaryDirectory() as folder:
         clean = Path(folder) / "clean.pt2"
         done = pt2kit.sanitize(CONVNET, clean)

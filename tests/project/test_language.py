@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import io
+import json
 import re
 import tokenize
 from collections.abc import Iterator
@@ -114,7 +115,7 @@ def files() -> list[Path]:
     for name in CLEAN:
         path = ROOT / name
         for one in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            if one.suffix in (".md", ".py"):
+            if one.suffix in (".md", ".py", ".ipynb"):
                 found.append(one)
     return found
 
@@ -122,6 +123,11 @@ def files() -> list[Path]:
 def prose(path: Path) -> Iterator[tuple[int, str]]:
     """Yield (line, text): docstrings, comments and string literals of Python, lines of a page without code."""
     text = path.read_text(encoding="utf-8")
+    if path.suffix == ".ipynb":
+        for cell in json.loads(text)["cells"]:
+            for line in "".join(cell["source"]).splitlines() if cell["cell_type"] == "markdown" else []:
+                yield 0, _without_code(line if line.startswith("#") else f" {line}")
+        return
     if path.suffix == ".md":
         if not _GENERATED.search(text):
             kept = _FENCE.sub(lambda found: "\n" * found[0].count("\n"), text)
