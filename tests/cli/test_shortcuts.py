@@ -26,6 +26,33 @@ def test_a_mistyped_command_gets_a_suggestion() -> None:
     found = pt2("chekc", "model.pt2")
     assert (found.code, found.out) == (2, "")
     assert "expected a command or a file, got 'chekc'; did you mean check" in found.err
+    assert "got 'chekc'; did you mean check?" in pt2("fleet", "chekc", "models").err
+
+
+def test_a_name_without_its_ending_gets_a_suggestion(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`pt2 model` next to model.pt2 names that file."""
+    monkeypatch.chdir(model.parent)
+    assert "expected a command or a file, got 'model'; did you mean model.pt2?" in pt2("model").err
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        (("schema", "operators", "aten.relu"), "there is aten.relu.default, aten.relu.out"),
+        (("schema", "operators", "aten.reluu"), "did you mean aten.relu"),
+        (("run", "model.pt2", "--input", "x=gone.npy"), "error: gone.npy: No such file or directory"),
+        (("run", "model.pt2", "--input", "x=note.npy"), "note.npy: expected a NumPy file, got another kind of file"),
+    ],
+)
+def test_names_that_do_not_exist(
+    args: tuple[str, ...], text: str, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An operator without its overload, a file that is not there, and a file of another kind."""
+    monkeypatch.chdir(model.parent)
+    Path("note.npy").write_text("hello\n")
+    found = pt2(*args)
+    assert found.code == 2
+    assert text in found.err
 
 
 def test_a_file_alone_is_shown(model: Path) -> None:

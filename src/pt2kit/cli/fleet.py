@@ -24,7 +24,7 @@ from pt2kit.cli.common import check_page, parse_bytes
 from pt2kit.cli.frame import argument, flag, force_option, json_option, option, pairs_option, parameters, subcommand
 from pt2kit.cli.output import print_json, print_lines
 from pt2kit.fleet.reading import DEFAULTS
-from pt2kit.messages import printable
+from pt2kit.messages import printable, suggestion
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -73,6 +73,21 @@ class Works(click.Group):
         if command is not None:
             command.context_class = self.context_class
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that arguments name.
+
+        Raises:
+            UsageError: there is no such command; the message suggests close names.
+        """
+        names = self.list_commands(ctx)
+        if args[0] not in names and not ctx.resilient_parsing:
+            raise click.UsageError(
+                f"expected one of {', '.join(names)}, got {args[0]!r}{suggestion(args[0], names)}", ctx
+            )
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands with a line each."""

@@ -107,7 +107,8 @@ class Commands(click.Group):
             return "show", self.get_command(ctx, "show"), args
         from pt2kit.messages import suggestion
 
-        raise click.UsageError(f"expected a command or a file, got {first!r}{suggestion(first, COMMANDS, 0.6)}", ctx)
+        near = [*COMMANDS, *(name for name in os.listdir() if name.endswith(".pt2"))]
+        raise click.UsageError(f"expected a command or a file, got {first!r}{suggestion(first, near, 0.6)}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the subcommands with a line each, without importing them."""

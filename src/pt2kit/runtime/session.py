@@ -458,7 +458,11 @@ def _refusing(path: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, EOFError, AttributeError, TypeError) as error:
-        raise InputError(f"{printable(path, 300)}: expected a NumPy file, got {printable(str(error), 300)}") from error
+        if isinstance(error, OSError) and error.strerror:
+            raise InputError(f"{printable(path, 300)}: {error.strerror}") from error
+        # NumPy takes whatever it does not know for a pickle, and recommends to load that.
+        got = "another kind of file, or Python objects" if "pickle" in str(error) else printable(str(error), 300)
+        raise InputError(f"{printable(path, 300)}: expected a NumPy file, got {got}") from error
 
 
 def typed(value: Any, dtype: DType | None) -> Any:
