@@ -11,6 +11,7 @@ from tests.samples import corpus, sample
 import pt2kit
 from pt2kit import symbols
 from pt2kit.editing import sizes
+from pt2kit.editing.metas import scalar_type
 from pt2kit.errors import GraphError
 from pt2kit.schema import Argument, ScalarType
 
@@ -193,3 +194,9 @@ def test_sizes_of_too_many_terms() -> None:
         text = f"Max({', '.join(f'Min({text}, Integer({n}))' for n in range(40))})"
     size = sizes.expr_size(symbols.parse(text))
     assert symbols.parse(size.value.expr_str) == symbols.parse(text) == sizes.expression(size)
+
+
+@pytest.mark.parametrize("name", ["float16", "torch.float16", "half", "fp16", "f16"])
+def test_names_of_an_element_type(name: str) -> None:
+    """Torch's names, its short one and that of model hubs mean one element type."""
+    assert scalar_type(name) == ScalarType.HALF

@@ -28,7 +28,9 @@ _KINDS: Final[tuple[tuple[type[Any], ValueKind], ...]] = (
     (schema.CustomObjArgument, "custom_obj"),
 )
 _SHORT: Final = {row.short: number for number, row in DTYPES.items()}
-_OTHER_NAMES: Final = {"float": "float32", "double": "float64", "half": "float16", "int": "int32", "long": "int64"}
+_TORCH_NAMES: Final = {"float": "float32", "double": "float64", "half": "float16", "int": "int32", "long": "int64"}
+_OTHER_NAMES: Final = {**_TORCH_NAMES, "fp64": "float64", "fp32": "float32", "fp16": "float16"}
+"""Torch's other names of element types, and those of model hubs."""
 
 
 class Operand:
