@@ -10,10 +10,13 @@ import doctest
 import importlib
 import importlib.util
 import inspect
+import json
 import re
 import shlex
 import shutil
+import sys
 import textwrap
+import types
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +193,17 @@ def test_the_kernel_of_a_custom_operator_runs() -> None:
     assert registered is not None
     assert ours is not None
     np.testing.assert_allclose(registered(rows, weight, ends), ours(rows, weight, ends))
+
+
+def test_the_command_of_the_page_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The page's new command lists nodes as text and as JSON."""
+    module = types.ModuleType("nodes")
+    monkeypatch.setitem(sys.modules, "nodes", module)  # where the dataclass looks for its annotations
+    exec(block("how-to/command.md", "subcommand("), module.__dict__)  # noqa: S102  # A page of ours.
+    assert module.command.main([str(MLP), "--sorted"], standalone_mode=False) == 0
+    assert capsys.readouterr().out == "linear\nlinear_1\nrelu\n"
+    module.command.main([str(MLP), "--json"], standalone_mode=False)
+    assert json.loads(capsys.readouterr().out) == ["linear", "relu", "linear_1"]
 
 
 def test_pages_with_python_are_found() -> None:
