@@ -17,7 +17,7 @@ from pt2kit import graph as rules
 from pt2kit import schema
 from pt2kit.canonical.form import writes
 from pt2kit.editing import building
-from pt2kit.editing.arguments import argument_of, to_argument
+from pt2kit.editing.arguments import argument_of, named_argument, to_argument
 from pt2kit.editing.inference import infer_meta
 from pt2kit.editing.metas import Operand, are_entries, are_same, kind_of
 from pt2kit.editing.naming import Names, check_name
@@ -321,7 +321,7 @@ class Node(Link["Node"]):
         """Return the node as the schema has it; the one that was read if nothing changed."""
         old = self.origin
         inputs = [
-            _named(slot, old.inputs[position] if position < len(old.inputs) else None)
+            named_argument(slot.name, slot.written(), slot.kind, old.inputs[position : position + 1])
             for position, slot in enumerate(self.slots)
         ]
         outputs = [slot.written() for slot in self.outputs_]
@@ -794,11 +794,3 @@ class Graph:
                     f"got {quote(value.name)}",
                     rule="G1",
                 )
-
-
-def _named(slot: Slot, old: schema.NamedArgument | None) -> schema.NamedArgument:
-    """Return the named argument of a slot; the old one if it is equal."""
-    argument = slot.written()
-    if old is not None and old.arg is argument and old.name == slot.name and old.kind is slot.kind:
-        return old
-    return schema.NamedArgument(slot.name, argument, slot.kind)
