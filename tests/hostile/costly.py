@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import json
+import random
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -207,7 +208,7 @@ def small(**changes: Any) -> Tree:
 # Graphs
 
 
-@attack(80_000)
+@attack(52_000)
 def chain(size: int) -> Tree:
     """Call after call."""
     return program([relu(f"a{n - 1}" if n else "x", f"a{n}") for n in range(size)], [f"a{size - 1}"])
@@ -221,7 +222,7 @@ def ladder(size: int) -> Tree:
     return program(nodes, [f"a{size - 1}"])
 
 
-@attack(50_000)
+@attack(49_000)
 def fan(size: int) -> Tree:
     """One value for many calls, whose results are joined."""
     names = [f"a{n}" for n in range(size)]
@@ -242,7 +243,7 @@ def one_value_often(size: int) -> Tree:
     return program([cat(["x"] * size, "z")], ["z"], {"z": meta(2 * size)})
 
 
-@attack(60_000)
+@attack(20_000)
 def outputs(size: int) -> Tree:
     """One value, returned often."""
     return program([relu("x", "a")], ["a"] * size)
@@ -254,7 +255,7 @@ def inputs(size: int) -> Tree:
     return program([relu("x0", "a")], ["a"], inputs=[f"x{n}" for n in range(size)])
 
 
-@attack(80_000)
+@attack(38_000)
 def dead(size: int) -> Tree:
     """Calls whose results nothing uses."""
     return program([relu("x", f"a{n}") for n in range(size)], ["x"])
@@ -437,17 +438,24 @@ def with_in_spec(text: str) -> Tree:
     return tree
 
 
-@attack(300_000)
+@attack(20_000)
 def wide_spec(size: int) -> Tree:
     """A tree spec of many empty containers."""
     return with_in_spec(in_spec(LEAF + ',{"type":"builtins.tuple","context":"null","children_spec":[]}' * size))
 
 
-@attack(2_000)
+@attack(192)
 def deep_specs(size: int) -> Tree:
     """A tree spec of many deep containers."""
-    deep = '{"type":"builtins.tuple","context":"null","children_spec":[' * 180 + "]}" * 180
+    deep = '{"type":"builtins.tuple","context":"null","children_spec":[' * 100 + "]}" * 100
     return with_in_spec(in_spec(LEAF + f",{deep}" * size))
+
+
+@attack(60_000)
+def spec_in_a_long_record(size: int) -> Tree:
+    """A tree spec of many containers, in a record that cannot be deflated much."""
+    spec = in_spec(LEAF + ',{"type":"builtins.dict","context":"[]","children_spec":[]}' * size)
+    return {**with_in_spec(spec), "torch_version": random.Random(0).randbytes(800_000).hex()}
 
 
 @attack(15_000)

@@ -82,6 +82,32 @@ def test_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
             package.programs["model"]
 
 
+def test_tree_specs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entries of different tree specs are counted, against the bytes of the record."""
+    monkeypatch.setattr(programs, "FREE_NODES", 100)
+    monkeypatch.setattr(programs, "BYTES_PER_NODE", 10**6)
+
+    def change(entries: int) -> Callable[[bytes], bytes]:
+        def changed(data: bytes) -> bytes:
+            tree = json.loads(data)
+            call = tree["graph_module"]["module_call_graph"][0]
+            leaf = '{"type": null, "context": null, "children_spec": []}'
+            call["signature"]["out_spec"] = f"[1, {leaf}]" + " " * 5000 * entries
+            call["signature"]["in_spec"] = f"[1, [{', '.join([leaf] * entries)}]]"
+            tree["graph_module"]["module_call_graph"] += [{**call, "fqn": "again"}] * 3
+            return json.dumps(tree).encode()
+
+        return changed
+
+    with pt2kit.open(with_text(change(99))) as package:
+        assert package.programs["model"]
+    with (
+        pytest.raises(LimitError, match="expected at most 100 entries of tree specs in a record of this size"),
+        pt2kit.open(with_text(change(100))) as package,
+    ):
+        package.programs["model"]
+
+
 def test_expressions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Different expressions are counted by their characters, against the bytes of the record."""
     monkeypatch.setattr(programs, "FREE_NODES", 100)

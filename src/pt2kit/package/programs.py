@@ -35,10 +35,10 @@ VALUES_PER_BYTE: Final = 6
 """Values allowed beyond the minimum, for each byte that the record takes in the file."""
 
 FREE_NODES: Final = 20_000
-"""Nodes that any program may have: some 2 seconds of drawing or converting."""
+"""Nodes, or entries of tree specs, that any program may have: some 2 seconds of drawing or converting."""
 
-BYTES_PER_NODE: Final = 16
-"""Bytes of the file for each further node. Models take 56 and more, without metadata 23; a chain of equal calls 16."""
+BYTES_PER_NODE: Final = 20
+"""Bytes of the file for each further one. Nodes of models take 56 and more, without metadata 23."""
 
 FREE_EXPRESSIONS: Final = 2_000_000
 """Characters of different expressions that any program may have: some 3 seconds of parsing and comparing; and one more
@@ -78,7 +78,7 @@ def read_json(archive: Archive, record: str, where: str) -> memoryview:
 
 
 def check_nodes(program: schema.ExportedProgram, packed: int, nbytes: int, where: str) -> None:
-    """Refuse a program of far more nodes, or of far longer expressions, than the file has bytes for it.
+    """Refuse a program of far more nodes or tree specs, or of far longer expressions, than the file has bytes for it.
 
     Args:
         program: the program.
@@ -104,17 +104,25 @@ def check_nodes(program: schema.ExportedProgram, packed: int, nbytes: int, where
             for named in node.inputs
             if isinstance(named.arg.value, schema.GraphArgument)
         ]
-    if count > allowed:
-        raise LimitError(
-            f"{where}: expected at most {allowed:,} nodes in a record of this size in the file, got {count:,}",
-            rule="A18",
-        )
+    for noun, found in (("nodes", count), ("entries of tree specs", _entries(program))):
+        if found > allowed:
+            raise LimitError(
+                f"{where}: expected at most {allowed:,} {noun} in a record of this size in the file, got {found:,}",
+                rule="A18",
+            )
     if (length := sum(map(len, expressions))) > FREE_EXPRESSIONS + packed:
         raise LimitError(
             f"{where}: expected expressions of at most {FREE_EXPRESSIONS + packed:,} characters together in a record "
             f"of this size in the file, got {length:,}",
             rule="A18",
         )
+
+
+def _entries(program: schema.ExportedProgram) -> int:
+    """Count the entries of the distinct tree specs of a program, by what each entry has once."""
+    calls = [entry.signature for entry in program.graph_module.module_call_graph if entry.signature is not None]
+    texts = {text for call in calls for text in (call.in_spec, call.out_spec)}
+    return sum(text.count("children_spec") for text in texts)
 
 
 def _expressions(graph: schema.Graph) -> Iterator[str]:

@@ -16,9 +16,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar
 
-from pt2kit.errors import LimitError, SchemaError, VersionError
+from pt2kit.errors import LimitError, Pt2Error, SchemaError, VersionError
 from pt2kit.jsontext import load_json
 from pt2kit.messages import kind_of, quote
 
@@ -73,6 +74,19 @@ def parse(text: str, where: str = "treespec") -> TreeSpec:
 
     Source: `treespec_loads` in torch/utils/_pytree.py (2.13), which accepts the same texts for registered types.
     """
+    try:
+        return _kept(text)
+    except Pt2Error:
+        return _read(text, where)  # Fails again, with the place.
+
+
+@lru_cache(maxsize=16)
+def _kept(text: str) -> TreeSpec:
+    """Read a text once for all that asks for it: a check and a drawing of one program read its specs eleven times."""
+    return _read(text, "")
+
+
+def _read(text: str, where: str) -> TreeSpec:
     value = load_json(text, where, 2 * MAX_DEPTH + 1 + _MAX_CONTEXT_DEPTH)
     if not isinstance(value, list) or len(value) != 2:
         raise SchemaError(f"{where}: expected a list [protocol, node], got {kind_of(value)}")
