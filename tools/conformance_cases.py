@@ -380,6 +380,12 @@ def _assumptions(tree: Tree) -> None:
     relu["expr_str"] = relu["expr_str"].replace("positive=True, ", "")
 
 
+def _maximum(number: int, calls: int) -> str:
+    """Return a maximum of remainders that no maximum of another number has."""
+    symbol = "Symbol('s77', positive=True, integer=True)"
+    return f"Max({', '.join(f'Mod({symbol}, Integer({100 * number + place + 2}))' for place in range(calls))})"
+
+
 EXPRESSION_CASES = (
     Case("syntax", ("E1",), "small", "an expression that is cut off", lambda t: sized(t, "Add(Integer(1), ")),
     Case("empty", ("E1",), "small", "an empty expression", lambda t: sized(t, "")),
@@ -388,6 +394,10 @@ EXPRESSION_CASES = (
     Case("zero", ("E1",), "small", "a division by zero", lambda t: sized(t, "FloorDiv(Symbol('s77', positive=True, integer=True), Integer(0))")),
     Case("power", ("E1",), "small", "a power with millions of digits", lambda t: sized(t, "Pow(Integer(10), Integer(99999999))")),
     Case("deep", ("E1",), "small", "300 calls inside each other", lambda t: sized(t, "Identity(" * 300 + "Integer(2)" + ")" * 300)),
+    Case("terms", ("E1",), "small", "a power of a sum that has 1,024 terms multiplied out", lambda t: sized(t, "Pow(Add(Symbol('s77', positive=True, integer=True), Integer(1)), Integer(10))")),
+    Case("maximum", ("E1",), "small", "a maximum of 17 calls", lambda t: sized(t, _maximum(0, 17))),
+    Case("maximum_nested", ("E1",), "small", "a maximum of 17 calls, 16 of them in a minimum", lambda t: sized(t, f"Max({_maximum(0, 16).replace('Max', 'Min')}, FloorDiv(Symbol('s77', positive=True, integer=True), Integer(3)))")),
+    Case("maxima", ("E1",), "small", "nine different maxima of 16 calls", lambda t: sized(t, f"Add({', '.join(_maximum(n, 16) for n in range(9))})")),
     Case("code", ("X5", "E1"), "small", "an expression that is code", lambda t: sized(t, "__import__('os').getpid()")),
     Case("no_range", ("E2",), "small", "a symbol without a range", lambda t: t["range_constraints"].clear(), must="report"),
     Case("range", ("E3",), "small", "a range whose ends are exchanged", put(lambda t: t["range_constraints"]["s77"], "min_val", 100)),

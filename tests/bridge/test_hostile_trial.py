@@ -107,6 +107,10 @@ def _module(tree: Any) -> None:
 
 PRODUCT = ", ".join(f"Add({SYMBOL}, Integer({n}))" for n in range(59))
 REMAINDERS = ", ".join(f"Mod({SYMBOL}, Integer({n + 2}))" for n in range(40))
+MAXIMA = ", ".join(
+    f"Max({', '.join(f'Mod({SYMBOL}, Integer({n + 2}))' for n in range(first, first + 16))})"
+    for first in range(0, 512, 16)
+)
 FILES: list[tuple[Any, Callable[[Any], None], str]] = [
     (BENIGN, _number, "T5"),
     (BENIGN, _one_for_a_list, "T6"),
@@ -135,6 +139,7 @@ FILES: list[tuple[Any, Callable[[Any], None], str]] = [
     (DYNAMIC, _module, "K1"),
     (BENIGN, _named("</script>"), "G15"),
     (BENIGN, _size(f"Max({REMAINDERS})"), "E1"),
+    (BENIGN, _size(f"Add({MAXIMA})"), "E1"),
     (COND, _calls("torch.ops.higher_order.with_effects"), "T7"),
     (COND, _calls("torch.ops.higher_order.auto_functionalized"), "T7"),
 ]

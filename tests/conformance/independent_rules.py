@@ -390,6 +390,8 @@ def leaf_paths(text: str, fields: dict[str, Any]) -> list[str]:
 def check_expressions(program: Any, found: list[Any]) -> None:
     """Expressions and their symbols (E1, E2, E5)."""
     assumed: dict[str, Any] = {}
+    terms: dict[str, int] = {}
+    maxima: dict[Any, int] = {}
     for graph in found:
         sizes = [s for m in graph["tensor_values"].values() for s in (*m["sizes"], *m["strides"], m["storage_offset"])]
         places = [(sizes, {"int"}), (graph["sym_int_values"].values(), {"int"})]
@@ -400,7 +402,11 @@ def check_expressions(program: Any, found: list[Any]) -> None:
                 tree = symbols.parse(text)
                 symbols.check_constants(tree)
                 need(symbols.kind(tree) in wanted, "E1", f"{text[:60]!r} is no {sorted(wanted)[0]}")
+                terms[text] = symbols.count_terms(tree)
+                symbols.count_compared(tree, maxima)
                 for name, assumptions in symbols.symbols(tree):
                     need(name in program["range_constraints"], "E2", f"{name!r} has no range")
                     held = assumed.setdefault(name, assumptions)
                     need(held == assumptions or not (held and assumptions), "E5", f"assumptions of {name!r}")
+    need(sum(count for count in terms.values() if count > 64) <= 65_536, "E1", "many terms together")
+    need(sum(count**2 for count in maxima.values()) <= 2048, "E1", "many maxima together")

@@ -245,6 +245,32 @@ def check_constants(tree: Any) -> None:
         need(evaluate(tree, 0) is not None, "E1", f"no value: {str(tree)[:60]}")
 
 
+def count_terms(tree: Any) -> int:
+    """Terms of a tree multiplied out: at most 512 (E1)."""
+    if not isinstance(tree, tuple) or tree[0] == "Symbol":
+        return 1
+    name, *args = tree
+    terms = [count_terms(arg) for arg in args]
+    count = sum(terms) if name == "Add" else math.prod(terms) if name == "Mul" else 1
+    if name in ("Pow", "PowByNatural", "FloatPow") and isinstance(args[1], int):
+        count = max(abs(args[1]), 1) if terms[0] == 1 else terms[0] ** min(abs(args[1]), 10)
+    need(count <= 512, "E1", "many terms")
+    return count
+
+
+def count_compared(tree: Any, found: dict[Any, int]) -> int:
+    """Calls of a tree that a maximum around it would compare; `found` gets the maxima: at most 16 calls each (E1)."""
+    if not isinstance(tree, tuple) or tree[0] == "Symbol":
+        return 0
+    counts = [count_compared(arg, found) for arg in tree[1:]]
+    if tree[0] not in ("Max", "Min"):
+        return 1
+    need(sum(counts) <= 16, "E1", "a maximum of many calls")
+    if sum(counts) > 1:
+        found[tree] = sum(counts)
+    return sum(counts)
+
+
 def evaluate(tree: Any, value: int | dict[str, Any]) -> Any:
     """What a tree yields for the values of its symbols, or one value for all; None where it has no value."""
     try:

@@ -28,7 +28,7 @@ from pt2kit.graph.traversal import Scope, graphs
 from pt2kit.jsontext import path_text
 from pt2kit.messages import cut, quote
 from pt2kit.symbols.expr import Call, fold
-from pt2kit.symbols.growth import check_terms
+from pt2kit.symbols.growth import check_terms, compared
 
 _CALLED: Final = re.compile(r"([A-Za-z_]\w*)\s*\(")
 _CODE: Final = re.compile(r"__|[\[\]{}@;:\\]|[\w)\]]\s*\.\s*[A-Za-z_]|\blambda\b")
@@ -49,6 +49,8 @@ _FEW_TERMS: Final = 64
 _SHIFTS: Final = frozenset(("LShift", "RShift"))
 _MAX_SPENT: Final = 1 << 16
 """Terms of all expressions of one program that have more than a few."""
+_MAX_COMPARISONS: Final = 1 << 11
+"""Comparisons of calls in all different maxima and minima of one program: each takes sympy some 2 ms."""
 
 MAX_SYMBOLS: Final = 4
 """Symbols of one size for which examples are tried."""
@@ -83,6 +85,7 @@ def expression_problems(context: ProgramContext) -> Iterator[Problem]:
     known: dict[str, symbols.Symbol] = {}
     needed = _needed(context)
     spent = 0
+    comparisons, maxima = 0, set[Call]()
     for expression in expressions(context):
         key = (expression.kind, expression.text)
         if key not in spans:
@@ -97,6 +100,13 @@ def expression_problems(context: ProgramContext) -> Iterator[Problem]:
             spent += terms if terms > _FEW_TERMS else 0
             if spent > _MAX_SPENT:
                 message = f"expected expressions of at most {_MAX_SPENT:,} terms in one program, multiplied out"
+                yield Problem(expression.place, "E1", f"{message}, got more in {quote(expression.text)}")
+                continue
+            found = compared(tree)
+            comparisons += sum(calls**2 for node, calls in found.items() if node not in maxima)
+            maxima.update(found)
+            if found and comparisons > _MAX_COMPARISONS:
+                message = f"expected maxima and minima of at most {_MAX_COMPARISONS:,} comparisons in one program"
                 yield Problem(expression.place, "E1", f"{message}, got more in {quote(expression.text)}")
                 continue
             yield from _symbol_problems(tree, expression.place, ranges, known, needed)

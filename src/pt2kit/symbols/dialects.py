@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pt2kit.symbols.evaluation import check_constants
 from pt2kit.symbols.expr import DEFAULT_LIMITS, Expr, Limits, fail
-from pt2kit.symbols.growth import check_growth, check_terms
+from pt2kit.symbols.growth import check_growth, check_terms, compared
 from pt2kit.symbols.kinds import Kind, kind
 from pt2kit.symbols.plain import parse_str
 from pt2kit.symbols.srepr import parse_srepr
@@ -77,4 +77,5 @@ def _computable(text: str, where: str, limits: Limits, noun: str, kinds: tuple[K
     check_constants(expr, where=where)
     check_growth(expr, where=where)
     check_terms(expr, where=where)
+    compared(expr, where=where)
     return expr

@@ -157,23 +157,33 @@ def check_terms(expr: Expr, *, where: str = "") -> int:
         return terms
 
     fold(expr, lambda _: 1, call)
-    _check_compared(expr, where)
     return most
 
 
-def _check_compared(expr: Expr, where: str) -> None:
-    """Refuse a maximum or minimum of many calls, nested ones counted together: each is compared with each other one."""
+def compared(expr: Expr, *, where: str = "") -> dict[Call, int]:
+    """Return the maxima and minima of an expression that compare calls, with how many: each with each other one.
+
+    Calls of nested maxima and minima are counted together.
+
+    Raises:
+        LimitError: one compares more than `MAX_COMPARED`.
+    """
+    found: dict[Call, int] = {}
 
     def call(node: Call, args: list[int]) -> int:
-        compared = sum(args) if node.function in _CHOICES else 1
-        if compared > MAX_COMPARED:
+        if node.function not in _CHOICES:
+            return 1
+        if (calls := sum(args)) > MAX_COMPARED:
             raise LimitError(
                 f"{where or 'expression'}: expected at most {MAX_COMPARED} calls in a maximum or minimum, got more in "
                 f"{quote(to_str(node))}"
             )
-        return compared
+        if calls > 1:
+            found[node] = calls
+        return calls
 
     fold(expr, lambda _: 0, call)
+    return found
 
 
 def _leaf(leaf: Leaf) -> Part:
