@@ -67,6 +67,11 @@ def suggestion(name: str, names: Iterable[str], cutoff: float = 0.7) -> str:
     return f"; did you mean {' or '.join(map(printable, close))}?" if close else ""
 
 
+def count_text(count: int, noun: str, plural: str | None = None) -> str:
+    """Return a count and its unit: "1 tensor", "1,200 tensors"."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
 def kind_of(value: Any) -> str:
     """Describe a JSON or Python value for the *got* of a message, by its value or its contents."""
     if value is None or isinstance(value, bool):

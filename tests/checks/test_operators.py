@@ -130,7 +130,7 @@ def test_results() -> None:
         found[1]["outputs"].append({"as_none": True})
 
     [problem] = found(nodes(MLP, two).data)
-    assert problem.message == "expected 1 outputs, as many as aten.relu.default has, got 2"
+    assert problem.message == "expected 1 output, as many as aten.relu.default has, got 2"
     [problem] = found(nodes(MLP, lambda n: n[1].update(outputs=[{"as_tensors": [{"name": "relu"}]}])).data)
     assert problem.message == "expected Tensor as result 0 of aten.relu.default, got as_tensors"
 

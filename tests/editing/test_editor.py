@@ -197,7 +197,7 @@ REFUSED = {
         lambda e: e.drop_weight("a.bias"),
         r"drop_weight\('a.bias'\): expected a weight that nothing uses",
     ),
-    "no such output": (lambda e: e.drop_output(3), r"drop_output\(3\): expected the number of one of 1 outputs, got 3"),
+    "no such output": (lambda e: e.drop_output(3), r"drop_output\(3\): expected the number of one of 1 output, got 3"),
     "sizes that do not fit": (lambda e: e.freeze_input("x", np.ones((5, 9), "f4")), r"expected sizes \['s77', 8\]"),
     "out of its range": (lambda e: e.specialize("s77", 1), r"expected s77 from 2 to 64, got 1"),
     "half the weights": (lambda e: e.load_weights({"a.bias": np.zeros(16, "f4")}), r"and nothing for \['a.weight'"),

@@ -68,7 +68,7 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
         "value",
         "one of None, 'left', 'right'",
     ),
-    ("aten.bucketize.Tensor", {"self": t(3), "boundaries": t(2, 2)}, "sizes", "boundaries: expected 1 dimensions"),
+    ("aten.bucketize.Tensor", {"self": t(3), "boundaries": t(2, 2)}, "sizes", "boundaries: expected 1 dimension,"),
 ]
 
 

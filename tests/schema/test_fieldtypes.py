@@ -34,7 +34,7 @@ TORCH = {
 BAD = (
     ("", "expected the name of a type, got 'nothing'"),
     ("list[", "expected the name of a type, got 'nothing'"),
-    ("list[int", "expected ] after 1 arguments, got 'nothing'"),
+    ("list[int", "expected ] after 1 argument, got 'nothing'"),
     ("list[int]]", "expected the end of the type"),
     ("list[int, str]", r"expected list\[T\], dict\[str, T\]"),
     ("dict[int, str]", r"expected list\[T\], dict\[str, T\]"),

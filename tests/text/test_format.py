@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pt2kit.text.format import bytes_text, count_text
+from pt2kit.messages import count_text
+from pt2kit.text.format import bytes_text
 
 
 @pytest.mark.parametrize(

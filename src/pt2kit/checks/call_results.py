@@ -26,7 +26,7 @@ from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.calls import FUNCTION_MODULES, arguments_of, plain, results_of
 from pt2kit.graph.traversal import Step, carried, graphs
 from pt2kit.jsontext import path_text
-from pt2kit.messages import cut, quote
+from pt2kit.messages import count_text, cut, quote
 from pt2kit.operators.facts import Mismatch, Subject, Tensor, Unknown, shape_text
 from pt2kit.operators.metas import Symbols
 from pt2kit.operators.rows import texts
@@ -279,7 +279,7 @@ def compare(expected: Any, got: Any) -> Iterator[tuple[Subject, str]]:
         yield from _compare_tensors(expected, got)
     elif isinstance(expected, list) and isinstance(got, list):
         if len(expected) != len(got):
-            yield "sizes", f"expected {len(expected)} tensors, got {len(got)} declared"
+            yield "sizes", f"expected {count_text(len(expected), 'tensor')}, got {len(got)} declared"
         for one, other in zip(expected, got, strict=False):
             yield from compare(one, other)
     elif _is_size(expected) and _is_size(got) and same(expected, got) is False:

@@ -18,7 +18,7 @@ from pt2kit.checks.findings import ProgramContext
 from pt2kit.errors import Problem
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import Step
-from pt2kit.messages import quote
+from pt2kit.messages import count_text, quote
 from pt2kit.operators.higher_order import BRANCH, HIGHER_ORDER, OPAQUE, RETURNS_SINGLE, Calls
 from pt2kit.schema import ArgumentKind
 from pt2kit.tensors.dtypes import short_name
@@ -84,7 +84,9 @@ def _check(step: Step, convention: Calls) -> Iterator[Problem]:
     # Options that go by name are not for the subgraph.
     positional = [named.arg for named in node.inputs if not named.name or named.kind is ArgumentKind.POSITIONAL]
     if len(positional) < convention.arguments:
-        message = f"expected at least {convention.arguments} arguments of {_name(node)}, got {len(positional)}"
+        message = (
+            f"expected at least {count_text(convention.arguments, 'argument')} of {_name(node)}, got {len(positional)}"
+        )
         yield Problem(f"{step.where}.inputs", "T7", message)
         return
     graphs: list[schema.Graph] = []
@@ -107,8 +109,8 @@ def _check(step: Step, convention: Calls) -> Iterator[Problem]:
         place = f"{step.where}.inputs[{position}].arg.as_graph.graph.inputs"
         if len(graph.inputs) != len(passed):
             message = (
-                f"expected a subgraph that takes {len(passed)} values, as {_name(node)} passes, got one that takes "
-                f"{len(graph.inputs)}"
+                f"expected a subgraph that takes {count_text(len(passed), 'value')}, as {_name(node)} passes, got one "
+                f"that takes {len(graph.inputs)}"
             )
             yield Problem(place, "T7", message)
     yield from _input_dtypes(step, convention, positional, graphs)
@@ -155,7 +157,9 @@ def _results(step: Step, graphs: Sequence[schema.Graph], convention: Calls, give
     expected = sum(_count(output) for output in graphs[gives].outputs)
     got = sum(_count(output) for output in node.outputs)
     if got != expected:
-        message = f"expected {expected} results of {_name(node)}, as many as its subgraph gives, got {got}"
+        message = (
+            f"expected {count_text(expected, 'result')} of {_name(node)}, as many as its subgraph gives, got {got}"
+        )
         yield Problem(f"{step.where}.outputs", "T7", message)
     elif convention.is_same:
         yield from _result_metas(step, graphs)

@@ -22,7 +22,7 @@ from pt2kit.errors import Kind, Problem
 from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Step
 from pt2kit.graph.values import HIGHER_ORDER, is_custom, operator_namespace
-from pt2kit.messages import quote
+from pt2kit.messages import count_text, quote
 from pt2kit.operators.higher_order import FUNCTIONS
 from pt2kit.operators.promotion import takes_numbers_as_tensors
 from pt2kit.schema import ArgumentKind
@@ -155,8 +155,8 @@ def _numbers(node: schema.Node, where: str, function: Target) -> Iterator[Proble
     """Check a call of a function over numbers: the number of arguments, and that they are numbers."""
     least, most = function.least, function.most
     if not least <= len(node.inputs) <= most:
-        expected = str(least) if least == most else f"{least} to {most}"
-        message = f"expected {expected} arguments of {node.target}, got {len(node.inputs)}"
+        expected = count_text(most, "argument") if least == most else f"{least} to {most} arguments"
+        message = f"expected {expected} of {node.target}, got {len(node.inputs)}"
         yield Problem(f"{where}.inputs", "T4", message)
     for position, named in enumerate(node.inputs):
         if (arm := named.arg.type) not in NUMBER_ARMS and not (function.is_of_list and arm in LISTS):
@@ -229,7 +229,9 @@ def _results(context: ProgramContext, step: Step, found: Operator) -> Iterator[P
     if context.release in _TENSORS_ONLY and len(node.outputs) != len(returns):
         returns = tuple(kind for kind in returns if kind.base == "Tensor")
     if len(node.outputs) != len(returns):
-        message = f"expected {len(returns)} outputs, as many as {_short(node)} has, got {len(node.outputs)}"
+        message = (
+            f"expected {count_text(len(returns), 'output')}, as many as {_short(node)} has, got {len(node.outputs)}"
+        )
         yield _problem(context, f"{step.where}.outputs", "T6", message)
         return
     for position, (output, kind) in enumerate(zip(node.outputs, returns, strict=True)):

@@ -21,7 +21,7 @@ from pt2kit.cli.common import Refusal
 from pt2kit.cli.frame import Result, argument, option, print_result
 from pt2kit.cli.output import colour, print_error, print_json, print_lines, said
 from pt2kit.errors import Pt2Error
-from pt2kit.text.format import count_text
+from pt2kit.messages import count_text
 from pt2kit.zip.listing import is_many, is_url, list_files, pair_files
 
 T = TypeVar("T")

@@ -148,6 +148,7 @@ def _task(options: Options, file: str) -> Result:
 
 
 def _summary(totals: Mapping[str, int]) -> str:
-    from pt2kit.text.format import bytes_text, count_text
+    from pt2kit.messages import count_text
+    from pt2kit.text.format import bytes_text
 
     return f"{count_text(totals['programs'], 'program')}, {bytes_text(totals['bytes'])}"

@@ -177,7 +177,7 @@ def _inside(package: Package, model: str, fqn: str) -> tuple[list[Any], list[Any
 
 
 def _module_view(package: Package, model: str, fqn: str) -> Result:
-    from pt2kit.text.format import count_text
+    from pt2kit.messages import count_text
     from pt2kit.text.payloads import payload_lines, payload_row
     from pt2kit.text.program import node_line
     from pt2kit.text.values import ValueTexts
@@ -234,7 +234,8 @@ def _records(package: Package) -> list[dict[str, Any]]:
 
 
 def _record_lines(package: Package) -> Iterator[str]:
-    from pt2kit.text.format import bytes_text, count_text, table
+    from pt2kit.messages import count_text
+    from pt2kit.text.format import bytes_text, table
 
     rows = _records(package)
     yield f"{count_text(len(rows), 'record')}, {bytes_text(sum(row['bytes'] for row in rows))}"

@@ -15,7 +15,7 @@ from pt2kit.checks.parameter_kinds import parameter_arms
 from pt2kit.editing.metas import entry
 from pt2kit.errors import GraphError
 from pt2kit.graph.values import is_custom, operator_namespace
-from pt2kit.messages import kind_of, quote, suggestion
+from pt2kit.messages import count_text, kind_of, quote, suggestion
 from pt2kit.schema.operators import Operator, Parameter
 from pt2kit.symbols.functions import TARGETS
 
@@ -90,7 +90,9 @@ def check_call(target: str, names: Sequence[str], results: int, edit: str) -> No
     """
     function = TARGETS.get(target)
     if function is not None and not function.least <= len(names) <= function.most:
-        raise GraphError(f"{edit}: expected {function.least} to {function.most} arguments, got {len(names)}", rule="T4")
+        raise GraphError(
+            f"{edit}: expected {function.least} to {count_text(function.most, 'argument')}, got {len(names)}", rule="T4"
+        )
     signature = signature_of(target)
     if signature is None or signature.is_open:
         return
@@ -101,7 +103,8 @@ def check_call(target: str, names: Sequence[str], results: int, edit: str) -> No
             raise GraphError(f"{edit}: expected the argument {parameter.name} of {_short(target)}, got none", rule="T4")
     if len(signature.results) != results:
         raise GraphError(
-            f"{edit}: expected an operator with {results} results, got {_short(target)} with {len(signature.results)}",
+            f"{edit}: expected an operator with {count_text(results, 'result')}, got {_short(target)} with "
+            f"{len(signature.results)}",
             rule="T6",
         )
 

@@ -25,7 +25,7 @@ from pt2kit.editing.interface import (
 from pt2kit.editing.interface_edits import remove_arguments, substituted_meta, substituted_size
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import graph_arguments
-from pt2kit.messages import quote
+from pt2kit.messages import count_text, quote
 from pt2kit.package.open import Package
 from pt2kit.package.plan import PlannedRecord
 from pt2kit.registry import registered
@@ -202,7 +202,9 @@ def _bind(output: Output, target: Input, found: dict[str, Any]) -> None:
     if have.dtype != want.dtype:
         raise GraphError(f"{place}: expected {want.dtype.name}, got {have.dtype.name}", rule="P14")
     if len(have.sizes) != len(want.sizes):
-        raise GraphError(f"{place}: expected {len(want.sizes)} dimensions, got {len(have.sizes)}", rule="P14")
+        raise GraphError(
+            f"{place}: expected {count_text(len(want.sizes), 'dimension')}, got {len(have.sizes)}", rule="P14"
+        )
     for size, other in zip(have.sizes, want.sizes, strict=True):
         expr = arithmetic.expression(other)
         if isinstance(expr, symbols.Symbol):

@@ -33,7 +33,7 @@ from pt2kit.editing.state import EditState, find_input
 from pt2kit.editing.weights import to_view
 from pt2kit.errors import GraphError
 from pt2kit.graph.reading import readable_size
-from pt2kit.messages import quote
+from pt2kit.messages import count_text, quote
 
 _EFFECTS: Final = "torch.ops.higher_order.with_effects"
 """Runs an operator that has effects, in the order of the tokens."""
@@ -440,7 +440,7 @@ def _find_output(editor: EditState, which: int | str, edit: str) -> Output:
     if isinstance(which, int):
         if 0 <= which < len(users):
             return users[which]
-        raise GraphError(f"{edit}: expected the number of one of {len(users)} outputs, got {which}")
+        raise GraphError(f"{edit}: expected the number of one of {count_text(len(users), 'output')}, got {which}")
     output = next((one for one in [*users, *editor.outputs] if one.name == which), None)
     if output is None:
         there = ", ".join(one.name for one in users[:8]) or "none"

@@ -21,7 +21,7 @@ from pt2kit.graph.argument_values import (
 )
 from pt2kit.graph.rules import LIMIT_RULE
 from pt2kit.graph.values import entry_place, kinds, table_problems
-from pt2kit.messages import quote
+from pt2kit.messages import count_text, quote
 
 
 class Definition(NamedTuple):
@@ -179,7 +179,7 @@ class Scan:
         if not self.graph.is_single_tensor_return:
             return
         if len(outputs) != 1 or outputs[0].type not in ONE_VALUE:
-            got = outputs[0].type if len(outputs) == 1 else f"{len(outputs)} outputs"
+            got = outputs[0].type if len(outputs) == 1 else count_text(len(outputs), "output")
             message = f"expected one output that is a value, as is_single_tensor_return says, got {got}"
             yield Problem(f"{self.where}.outputs", "G12", message)
 
@@ -226,6 +226,6 @@ def single_tensor_problems(node: schema.Node, where: str) -> Iterator[Problem]:
         where: its place.
     """
     if [output.type for output in node.outputs] != ["as_tensor"]:
-        got = node.outputs[0].type if len(node.outputs) == 1 else f"{len(node.outputs)} outputs"
+        got = node.outputs[0].type if len(node.outputs) == 1 else count_text(len(node.outputs), "output")
         message = f"expected one output that is a tensor, as is_hop_single_tensor_return says, got {got}"
         yield Problem(f"{where}.outputs", "G13", message)

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from pt2kit.messages import count_text
 from pt2kit.operators.facts import (
     Mismatch,
     Sizes,
@@ -35,7 +36,7 @@ def per_dimension(value: Any, count: int, name: str, least: int) -> tuple[Size, 
     """
     numbers = (value,) if isinstance(value, int) else tuple(value)
     if len(numbers) not in (1, count):
-        raise Mismatch(f"{name}: expected {count} numbers, got {len(numbers)}")
+        raise Mismatch(f"{name}: expected {count_text(count, 'number')}, got {len(numbers)}")
     for number in numbers:
         expect(at_least(number, least), f"{name}: expected numbers of {least} or more, got {shape_text(numbers)}")
     return numbers if len(numbers) == count else numbers * count
@@ -74,7 +75,7 @@ def require_batch(tensor: Tensor, count: int, name: str) -> None:
     """Refuse a tensor that has not `count` dimensions behind its channels, with or without a batch."""
     if tensor.rank not in (count + 1, count + 2):
         got = shape_text(tensor.sizes)
-        raise Mismatch(f"{name}: expected {count + 1} or {count + 2} dimensions, got {got}", "sizes")
+        raise Mismatch(f"{name}: expected {count + 1} or {count_text(count + 2, 'dimension')}, got {got}", "sizes")
 
 
 def formatted(sizes: Sizes, dtype: ScalarType | None, device: Device | None, *sources: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
+from pt2kit.messages import count_text
 from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown, at_least, expect, new, row_major
 from pt2kit.operators.pointwise import (
     channels_last,
@@ -78,7 +79,7 @@ def with_strides(tensor: Tensor, stride: Sequence[Size]) -> Tensor:
 
 def permuted(tensor: Tensor, order: Sequence[int]) -> Tensor:
     """Return a tensor whose dimensions are in memory in a given order, the outermost first."""
-    message = f"physical_layout: expected each of {tensor.rank} dimensions once, got {list(order)[:16]}"
+    message = f"physical_layout: expected each of {count_text(tensor.rank, 'dimension')} once, got {list(order)[:16]}"
     expect(sorted(order) == list(range(tensor.rank)), message, "dimension")
     return new_like(tensor, tensor.dtype, strides_in_order(tensor.sizes, list(reversed(order))))
 
@@ -149,7 +150,11 @@ def in_format(tensor: Tensor, memory_format: MemoryFormat | None = None) -> tupl
         return preserved_strides(tensor)
     if memory_format in _RANKS:
         rank = _RANKS[memory_format]
-        expect(tensor.rank == rank, f"memory_format: expected {rank} dimensions, got {tensor.rank}", "dimension")
+        expect(
+            tensor.rank == rank,
+            f"memory_format: expected {count_text(rank, 'dimension')}, got {tensor.rank}",
+            "dimension",
+        )
         return channels_last(tensor.sizes)
     return row_major(tensor.sizes)
 

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from msgspec import Struct
 
+from pt2kit.messages import count_text
 from pt2kit.schema import Device, Layout, ScalarType
 from pt2kit.symbols.polynomials import Polynomial, Size, Undecided, bounds, same, text, unknown
 
@@ -233,8 +234,8 @@ def require_rank(tensor: Tensor, ranks: Sequence[int], name: str) -> None:
         Mismatch: its rank is none of `ranks`.
     """
     if tensor.rank not in ranks:
-        expected = " or ".join(map(str, ranks))
-        raise Mismatch(f"{name}: expected {expected} dimensions, got {shape_text(tensor.sizes)}", "sizes")
+        expected = " or ".join([*map(str, ranks[:-1]), count_text(ranks[-1], "dimension")])
+        raise Mismatch(f"{name}: expected {expected}, got {shape_text(tensor.sizes)}", "sizes")
 
 
 def shape_text(sizes: Sequence[Size]) -> str:

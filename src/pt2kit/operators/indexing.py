@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final
 
+from pt2kit.messages import count_text
 from pt2kit.operators.facts import (
     Mismatch,
     Sizes,
@@ -130,7 +131,9 @@ def require_index(self: Tensor, dim: int, index: Tensor, other: Tensor | None = 
     require_dtype(index, _INTEGERS, "index")
     for one in (self,) if other is None else (self, other):
         if max(one.rank, 1) != max(index.rank, 1):
-            raise Mismatch(f"index: expected {one.rank} dimensions, got {shape_text(index.sizes)}", "sizes")
+            raise Mismatch(
+                f"index: expected {count_text(one.rank, 'dimension')}, got {shape_text(index.sizes)}", "sizes"
+            )
         for at, (size, length) in enumerate(zip(one.sizes, index.sizes, strict=False)):
             if (one is not self or at != place) and at_least(size - length, 0) is False:
                 raise Mismatch(f"index: expected at most {text(size)} of dimension {at}, got {text(length)}", "sizes")
@@ -142,7 +145,9 @@ def taken_along(self: Tensor, indices: Tensor, dim: int | None = None) -> Tensor
     if dim is None:
         return like(self, (indices.numel,))
     if self.rank != indices.rank:
-        raise Mismatch(f"indices: expected {self.rank} dimensions, got {shape_text(indices.sizes)}", "sizes")
+        raise Mismatch(
+            f"indices: expected {count_text(self.rank, 'dimension')}, got {shape_text(indices.sizes)}", "sizes"
+        )
     place = axis(dim, self.rank)
     sizes = list(broadcast(*[(*one.sizes[:place], 1, *one.sizes[place + 1 :]) for one in (self, indices)]))
     sizes[place : place + 1] = indices.sizes[place : place + 1]

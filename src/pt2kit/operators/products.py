@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final
 
+from pt2kit.messages import count_text
 from pt2kit.operators.facts import (
     Mismatch,
     Sizes,
@@ -152,7 +153,7 @@ def einsum_terms(equation: str, ranks: Sequence[int]) -> tuple[list[list[str]], 
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(ranks):
-        raise Mismatch(f"equation: expected {len(ranks)} operands, got {len(terms)} in {equation!r}")
+        raise Mismatch(f"equation: expected {count_text(len(ranks), 'operand')}, got {len(terms)} in {equation!r}")
     operands = [_labels(term, rank, equation) for term, rank in zip(terms, ranks, strict=True)]
     seen = [name for names in operands for name in names]
     dots = sorted({name for name in seen if name.startswith("...")}, key=lambda name: -int(name[3:]))
@@ -173,7 +174,11 @@ def _labels(term: str, rank: int, equation: str) -> list[str]:
         expect(name in _WORDS, f"equation: expected letters, got {equation!r}")
     missing = rank - len(before) - len(after)
     is_fitting = missing >= 0 if ellipsis else missing == 0
-    expect(is_fitting, f"equation: expected {rank} dimensions in {term!r}, got {len(before) + len(after)}", "sizes")
+    expect(
+        is_fitting,
+        f"equation: expected {count_text(rank, 'dimension')} in {term!r}, got {len(before) + len(after)}",
+        "sizes",
+    )
     return [*before, *(f"...{place}" for place in reversed(range(missing))), *after]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from pt2kit.messages import count_text
 from pt2kit.operators.facts import (
     Dims,
     Mismatch,
@@ -114,7 +115,7 @@ def rolled(self: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
     if self.numel != 0:
         expect(len(shifts) > 0, "shifts: expected at least one, got none")
         if len(dims) != len(shifts) and (len(dims) > 0 or len(shifts) > 1):
-            raise Mismatch(f"dims: expected {len(shifts)} dimensions, got {list(dims)}", "dimension")
+            raise Mismatch(f"dims: expected {count_text(len(shifts), 'dimension')}, got {list(dims)}", "dimension")
         for dim in dims:
             axis(dim, self.rank)
     return like_if_contiguous(self)
@@ -185,7 +186,9 @@ def joined(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     parts = [one for one in tensors if one.rank == example.rank and one.sizes != (0,)]
     for one in tensors:
         if one.rank != example.rank and (one.rank != 1 or same(one.sizes[0], 0) is False):
-            raise Mismatch(f"tensors: expected {example.rank} dimensions, got {shape_text(one.sizes)}", "sizes")
+            raise Mismatch(
+                f"tensors: expected {count_text(example.rank, 'dimension')}, got {shape_text(one.sizes)}", "sizes"
+            )
     parts = parts or [example]
     place = axis(dim, example.rank)
     sizes = list(parts[0].sizes)
@@ -282,7 +285,9 @@ def grids(tensors: Sequence[Tensor], indexing: str = "ij") -> list[Tensor]:
 def repeated(self: Tensor, repeats: Sizes) -> Tensor:
     """Return the tensor repeated along each dimension, and along new ones in front."""
     missing = len(repeats) - self.rank
-    expect(missing >= 0, f"repeats: expected {self.rank} numbers or more, got {shape_text(repeats)}", "sizes")
+    expect(
+        missing >= 0, f"repeats: expected {count_text(self.rank, 'number')} or more, got {shape_text(repeats)}", "sizes"
+    )
     for count in repeats:
         expect(at_least(count, 0), f"repeats: expected 0 or more, got {text(count)}", "sizes")
     old = (1,) * missing + self.sizes

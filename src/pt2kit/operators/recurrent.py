@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
+from pt2kit.messages import count_text
 from pt2kit.operators.demands import Call, Demand, Operand, Rule, at_least, equal, every, filled, fit
 from pt2kit.operators.facts import Mismatch, Tensor, agree, expect, like, require_rank, unlike_strides
 from pt2kit.operators.vocabulary import free, if_contiguous
@@ -235,7 +236,7 @@ def _weights(call: Call, given: Any, size: Any, features: Any, directions: int) 
     if given is not size and given != size:
         of_one.append((given, size))
     cells = call.get("num_layers") * directions
-    expected = f"{len(of_one)} tensors for each layer and direction"
+    expected = f"{count_text(len(of_one), 'tensor')} for each layer and direction"
     yield Demand(len(weights) == cells * len(of_one), "params", expected)
     for position, weight in enumerate(weights):
         cell, place = divmod(position, len(of_one))

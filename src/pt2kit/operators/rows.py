@@ -280,19 +280,24 @@ def _expected(source: str) -> tuple[str, str]:
         left, words = node.left, _WORDS.get(type(node.ops[0]), "")
         right = ast.unparse(node.comparators[0]).strip("()")
         if isinstance(left, ast.Attribute) and left.attr == "rank" and isinstance(left.value, ast.Name) and words:
-            return f"{left.value.id}: expected {words.format(right)} dimensions", left.value.id
+            return f"{left.value.id}: expected {_amount(words, right, 'dimension', 'dimensions')}", left.value.id
         if (
             isinstance(left, ast.Call)
             and ast.unparse(left.func) == "len"
             and isinstance(left.args[0], ast.Name)
             and words
         ):
-            return f"{left.args[0].id}: expected {words.format(right)} entries", left.args[0].id
+            return f"{left.args[0].id}: expected {_amount(words, right, 'entry', 'entries')}", left.args[0].id
         if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mod) and right == "0":
             return f"expected {ast.unparse(left.left)} to be a multiple of {ast.unparse(left.right)}", ""
         if isinstance(left, ast.Name) and words:
             return f"{left.id}: expected {words.format(right)}", left.id
     return f"expected {source}", ""
+
+
+def _amount(words: str, number: str, noun: str, plural: str) -> str:
+    """Return the number of a requirement and its unit: "at most 1 dimension", "1 or more dimensions"."""
+    return f"{words.format(number)} {noun if number == '1' and words.endswith('{}') else plural}"
 
 
 def _shown(value: Any) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from pt2kit.messages import count_text
 from pt2kit.operators.facts import (
     MAX_RESULTS,
     Mismatch,
@@ -193,7 +194,7 @@ def split_at(self: Tensor, indices: Sizes, place: int) -> list[Tensor]:
 
 def place_in(self: Tensor, least: int) -> int:
     """Return the dimension that hsplit (1), vsplit (2) or dsplit (3) splits."""
-    message = f"self: expected {least} dimensions or more, got {shape_text(self.sizes)}"
+    message = f"self: expected {count_text(least, 'dimension')} or more, got {shape_text(self.sizes)}"
     expect(self.rank >= least, message, "dimension")
     return {1: min(self.rank - 1, 1), 2: 0, 3: 2}[least]
 

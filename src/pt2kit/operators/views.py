@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from pt2kit.messages import count_text
 from pt2kit.operators.creation import is_surely_dense
 from pt2kit.operators.facts import (
     Dims,
@@ -151,7 +152,7 @@ def in_order(self: Tensor, order: Sequence[int]) -> Tensor:
 def permuted(self: Tensor, dims: Dims) -> Tensor:
     """Return a view with the dimensions in another order, which names each of them."""
     if len(dims) != self.rank:
-        raise Mismatch(f"dims: expected {self.rank} dimensions, got {list(dims)}", "dimension")
+        raise Mismatch(f"dims: expected {count_text(self.rank, 'dimension')}, got {list(dims)}", "dimension")
     return in_order(self, axes(dims, self.rank, "dims"))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pt2kit.errors import GraphError, LimitError, OperatorError, Pt2Error
-from pt2kit.messages import printable
+from pt2kit.messages import count_text, printable
 from pt2kit.runtime.arrays import ARRAYS, Running, cast, running
 from pt2kit.runtime.plan import Plan, Result, Step, prepare
 from pt2kit.schema import Graph
@@ -60,7 +60,9 @@ def run(plan: Plan, inputs: Sequence[Any], call: Running) -> list[Any]:
         Pt2Error: as `Executable.__call__`.
     """
     if len(inputs) != plan.inputs:
-        raise GraphError(f"graph {printable(plan.name, 80)}: expected {plan.inputs} values, got {len(inputs)}")
+        raise GraphError(
+            f"graph {printable(plan.name, 80)}: expected {count_text(plan.inputs, 'value')}, got {len(inputs)}"
+        )
     values: list[Any] = [None] * plan.count
     values[: len(inputs)] = inputs
     deadline, limit = call.deadline, call.max_bytes

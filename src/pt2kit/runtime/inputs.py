@@ -21,7 +21,7 @@ from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.errors import GraphError, InputError, Pt2Error
-from pt2kit.messages import kind_of, printable
+from pt2kit.messages import count_text, kind_of, printable
 from pt2kit.runtime.arrays import DTYPE, Array, DType, cast, kind, reserve
 from pt2kit.symbols.dialects import parse_size
 from pt2kit.symbols.evaluation import evaluate
@@ -115,7 +115,7 @@ class Convention:
             InputError: inputs that the program does not take.
         """
         if len(values) != len(self.inputs):
-            raise InputError(f"inputs: expected {len(self.inputs)} values, got {len(values)}")
+            raise InputError(f"inputs: expected {count_text(len(self.inputs), 'value')}, got {len(values)}")
         found = [_converted(spec, value) for spec, value in zip(self.inputs, values, strict=True)]
         self._check_sizes(found)
         self._check_guards(found)
@@ -211,7 +211,9 @@ def convention_of(
         names = call.forward_arg_names or ()
     paths = _paths(in_spec, names, fields) if in_spec is not None else [(f"arg_{i}",) for i in range(len(arguments))]
     if len(paths) != len(arguments):
-        raise GraphError(f"$.graph_module: expected {len(paths)} inputs, as in_spec has, got {len(arguments)}")
+        raise GraphError(
+            f"$.graph_module: expected {count_text(len(paths), 'input')}, as in_spec has, got {len(arguments)}"
+        )
     inputs = tuple(_input(path, argument, module.graph) for path, argument in zip(paths, arguments, strict=True))
     ranges = {name: (bounds.min_val, bounds.max_val) for name, bounds in program.range_constraints.items()}
     guards = []
@@ -292,7 +294,8 @@ def _read(source: Source, value: Any) -> Any:
     index = source.index or 0
     if index >= value.ndim:
         raise InputError(
-            f"inputs: expected more than {index} dimensions at {printable(source.text, 80)}, got {value.ndim}"
+            f"inputs: expected more than {count_text(index, 'dimension')} at {printable(source.text, 80)}, "
+            f"got {value.ndim}"
         )
     return value.shape[index] if source.what == "size" else value.strides[index] // value.itemsize
 

@@ -23,7 +23,7 @@ from pt2kit.errors import ArchiveError, GraphError, InputError, OperatorError, P
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import walk
 from pt2kit.graph.values import is_custom
-from pt2kit.messages import printable, quote
+from pt2kit.messages import count_text, printable, quote
 from pt2kit.package.open import Package, open_package
 from pt2kit.runtime.arrays import RUNNING, SCALAR_TYPE, Array, DType, Running
 from pt2kit.runtime.execution import executable
@@ -281,7 +281,9 @@ class Session:
     def _finish(self, results: Sequence[Any], leaves: Sequence[Any]) -> Any:
         """Write mutations back, and return the outputs for the caller; of a joint graph also its gradients, by name."""
         if len(results) != len(self._outputs):
-            raise GraphError(f"outputs: expected {len(self._outputs)} values, as the signature has, got {len(results)}")
+            raise GraphError(
+                f"outputs: expected {count_text(len(self._outputs), 'value')}, as the signature has, got {len(results)}"
+            )
         users = [spec.arg.name for spec in self._inputs if spec.kind is InputKind.USER_INPUT]
         outputs: list[Any] = []
         gradients: dict[str, Any] = {}

@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from pt2kit.errors import SchemaError, VersionError
+from pt2kit.messages import count_text
 from pt2kit.schema.versions import LOG
 
 MAX_TEXT = 200
@@ -165,7 +166,7 @@ def _arguments(tokens: list[str]) -> tuple[list[Type], list[str]]:
         following, rest = _alternatives(rest[1:])
         arguments.append(following)
     if rest[:1] != ["]"]:
-        raise ValueError(f"expected ] after {len(arguments)} arguments, got {(rest or ['nothing'])[0]!r}")
+        raise ValueError(f"expected ] after {count_text(len(arguments), 'argument')}, got {(rest or ['nothing'])[0]!r}")
     return arguments, rest[1:]
 
 

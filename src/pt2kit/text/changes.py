@@ -25,7 +25,7 @@ from typing import Final
 
 from pt2kit.diffs.changes import Change, Diff, ModelPair
 from pt2kit.diffs.tensors import ValueDifference
-from pt2kit.messages import printable
+from pt2kit.messages import count_text, printable
 from pt2kit.text.change_details import (
     ALIKE,
     NAMED,
@@ -38,7 +38,7 @@ from pt2kit.text.change_details import (
     value_differences_text,
 )
 from pt2kit.text.changes_graph import graph_lines
-from pt2kit.text.format import count_text, dotted
+from pt2kit.text.format import dotted
 from pt2kit.text.values import ValueTexts
 
 AREAS: Final = (

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from pt2kit.costs.result import Cost, Sum, plain
-from pt2kit.messages import printable
+from pt2kit.messages import count_text, printable
 from pt2kit.symbols.polynomials import Size
-from pt2kit.text.format import bytes_text, count_text, table
+from pt2kit.text.format import bytes_text, table
 
 _HEAD: Final = ("nodes", "FLOPs", "read", "written", "parameters")
 _FORMULA: Final = 60

@@ -32,11 +32,6 @@ def bytes_text(count: int) -> str:
     return f"{count} B" if unit == 0 else f"{value:.3g} {_UNITS[unit]}"
 
 
-def count_text(count: int, noun: str, plural: str | None = None) -> str:
-    """Return a count and its unit: "1 tensor", "1,200 tensors"."""
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
-
-
 def dotted(name: str) -> str:
     """Return a dotted name unchanged if each part is plain, quoted otherwise."""
     parts = name.split(".")

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from pt2kit.messages import printable
+from pt2kit.messages import count_text, printable
 from pt2kit.package.open import Package
 from pt2kit.tensors.compound import SubclassView
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.view import TensorView
-from pt2kit.text.format import bytes_text, count_text, dotted, table
+from pt2kit.text.format import bytes_text, dotted, table
 from pt2kit.text.tensor_totals import dtype_of
 
 if TYPE_CHECKING:

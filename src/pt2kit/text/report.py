@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pt2kit.errors import Problem
-from pt2kit.messages import printable
+from pt2kit.messages import count_text, printable
 from pt2kit.schema import LOG
 from pt2kit.tensors.dtypes import DTYPES
-from pt2kit.text.format import WIDTH, bytes_text, count_text, display_width, dotted, table, wrap
+from pt2kit.text.format import WIDTH, bytes_text, display_width, dotted, table, wrap
 from pt2kit.text.summary import ModelSummary, ModuleSummary, Summary
 from pt2kit.text.tensor_totals import Amount, TensorGroup
 from pt2kit.text.values import bounds_text

@@ -10,14 +10,14 @@ from types import MappingProxyType
 from typing import Final
 
 from pt2kit import codec
-from pt2kit.messages import printable
+from pt2kit.messages import count_text, printable
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 from pt2kit.package.stored import Payload
 from pt2kit.sanitizing.options import STRIPS, make_options
 from pt2kit.sanitizing.programs import rewrite_metadata
 from pt2kit.tensors.view import TensorView
-from pt2kit.text.format import WIDTH, bytes_text, count_text, dotted, table
+from pt2kit.text.format import WIDTH, bytes_text, dotted, table
 from pt2kit.text.tensor_totals import dtype_of
 from pt2kit.zip.writer import DEFLATE_LEVEL
 

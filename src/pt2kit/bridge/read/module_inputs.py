@@ -29,6 +29,7 @@ from pt2kit.bridge.read.reading import refused
 from pt2kit.bridge.torch_names import child_specs, pytree
 from pt2kit.checks.growth import MAX_OPEN_POWERS
 from pt2kit.errors import LimitError, Pt2Error, SchemaError, UnsupportedError
+from pt2kit.messages import count_text
 from pt2kit.symbols.guards import parse_guard
 from pt2kit.treespec.spec import TreeSpec
 
@@ -113,7 +114,7 @@ def module_context(node: TreeSpec, kind: type[torch.nn.Module], where: str) -> l
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
         raise SchemaError(f"{where}: {node.type}: expected the names of a module's tensors as context")
     if len(keys) != len(node.children):
-        raise SchemaError(f"{where}: {node.type}: expected {len(keys)} tensors, got {len(node.children)}")
+        raise SchemaError(f"{where}: {node.type}: expected {count_text(len(keys), 'tensor')}, got {len(node.children)}")
     return [list(keys), Prototype(kind)]
 
 

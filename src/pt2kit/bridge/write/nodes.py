@@ -24,6 +24,7 @@ from pt2kit.bridge.write.arguments import SYMBOLIC, optional_tensor, write_argum
 from pt2kit.bridge.write.scope import Scope, make
 from pt2kit.bridge.write.triton_kernels import kernel_call
 from pt2kit.errors import GraphError, Pt2Error, UnsupportedError, at
+from pt2kit.messages import count_text
 from pt2kit.schema import Argument, ArgumentKind, NamedArgument
 from pt2kit.schema import Node as SchemaNode
 
@@ -254,7 +255,7 @@ def define_results(node: Node, value: Any, count: int, scope: Scope) -> list[Arg
     if count == 1 and not isinstance(value, (list, tuple)):
         return [define_one(node, value, scope)]
     if not isinstance(value, (list, tuple)):
-        raise GraphError(f"expected {count} results, got {type(value).__name__}")
+        raise GraphError(f"expected {count_text(count, 'result')}, got {type(value).__name__}")
     if count == 1:
         return [_define_list((node,), f"{node.name}_unused", value, scope)]
     return _define_tuple(node, value, scope)

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import OperatorError
+from pt2kit.messages import count_text
 from pt2kit.runtime.arrays import Array, ForeignArray, last, require, reserve, wide
 from pt2kit.runtime.table import kernel
 
@@ -25,7 +26,7 @@ def spread(values: Any, count: int) -> tuple[int, ...]:
     if len(numbers) == 1:
         numbers *= count
     if len(numbers) != count:
-        raise OperatorError(f"expected {count} numbers, one per dimension, got {len(numbers)}")
+        raise OperatorError(f"expected {count_text(count, 'number')}, one per dimension, got {len(numbers)}")
     return numbers
 
 
@@ -171,7 +172,9 @@ def convolution(
     x, w = wide(input), wide(weight)
     n = w.ndim - 2
     if n < 1 or x.ndim not in (n + 1, n + 2):
-        raise OperatorError(f"expected a batch for a kernel of {n} dimensions, got {x.ndim} dimensions")
+        raise OperatorError(
+            f"expected a batch for a kernel of {count_text(n, 'dimension')}, got {count_text(x.ndim, 'dimension')}"
+        )
     single = x.ndim == n + 1
     if single:
         x = x[None]

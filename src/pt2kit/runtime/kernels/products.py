@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import OperatorError
+from pt2kit.messages import count_text
 from pt2kit.runtime.arrays import (
     Array,
     asarray,
@@ -58,7 +59,7 @@ def _product(dimensions: int) -> Callable[..., Any]:
 
     def run(self: Array, mat2: Array, out_dtype: Any = None) -> Any:
         if self.ndim != dimensions or mat2.ndim != dimensions:
-            raise OperatorError(f"expected {dimensions} dimensions, got {self.ndim} and {mat2.ndim}")
+            raise OperatorError(f"expected {count_text(dimensions, 'dimension')}, got {self.ndim} and {mat2.ndim}")
         return matmul(self, mat2)
 
     return run

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import OperatorError
+from pt2kit.messages import count_text
 from pt2kit.runtime.arrays import (
     Array,
     DType,
@@ -39,10 +40,10 @@ def resolve_sizes(size: Sequence[int], numel: int) -> tuple[int, ...]:
     if -1 in sizes:
         known = math.prod(one for one in sizes if one != -1)
         if known == 0 or numel % known:
-            raise OperatorError(f"expected sizes for {numel} elements, got {sizes}")
+            raise OperatorError(f"expected sizes for {count_text(numel, 'element')}, got {sizes}")
         sizes[sizes.index(-1)] = numel // known
     if math.prod(sizes) != numel:
-        raise OperatorError(f"expected sizes for {numel} elements, got {sizes}")
+        raise OperatorError(f"expected sizes for {count_text(numel, 'element')}, got {sizes}")
     return tuple(sizes)
 
 
@@ -157,7 +158,7 @@ def narrow(self: Array, dim: int, start: Any, length: int) -> Any:
     first = int(start)
     first += self.shape[axis] if first < 0 else 0
     if length < 0 or first + length > self.shape[axis]:
-        raise OperatorError(f"expected a part of {self.shape[axis]} elements, got {length} from {first}")
+        raise OperatorError(f"expected a part of {count_text(self.shape[axis], 'element')}, got {length} from {first}")
     return slice_(self, dim, first, first + length)
 
 
@@ -221,7 +222,9 @@ def unfold(self: Array, dimension: int, size: int, step: int) -> Any:
 
 
 def _too_large(size: int, total: int) -> Any:
-    raise OperatorError(f"expected windows of 0 to {total} elements with steps above 0, got windows of {size}")
+    raise OperatorError(
+        f"expected windows of 0 to {count_text(total, 'element')} with steps above 0, got windows of {size}"
+    )
 
 
 @kernel("aten.diagonal.default")
@@ -283,7 +286,9 @@ def as_strided(self: Array, size: Sequence[int], stride: Sequence[int], storage_
     if 0 in size:
         return np.empty(tuple(size), self.dtype)
     if first < 0 or last >= row.size:
-        raise OperatorError(f"expected sizes and strides within a storage of {row.size} elements, got element {last}")
+        raise OperatorError(
+            f"expected sizes and strides within a storage of {count_text(row.size, 'element')}, got element {last}"
+        )
     steps = tuple(step * self.dtype.itemsize for step in stride)
     return strided(row[first:], tuple(size), steps)
 
