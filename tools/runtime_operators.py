@@ -21,8 +21,8 @@ def text() -> str:
         operator, _, overload = name.rpartition(".")
         module = getattr(kernel, "func", kernel).__module__  # of one that has some of its arguments
         family = module.rpartition(".")[2]
-        # Element-wise functions of NumPy get the names of their parameters in the table itself.
-        families["elementwise" if family == "table" else family][operator].append(overload)
+        # Element-wise functions of NumPy get the names of their parameters where they are converted.
+        families["elementwise" if family == "arrays" else family][operator].append(overload)
     lines = [
         "# Supported operators",
         "",

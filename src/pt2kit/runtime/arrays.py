@@ -22,7 +22,6 @@ import numpy as np
 from pt2kit.errors import LimitError, OperatorError
 from pt2kit.operators import promotion
 from pt2kit.operators.facts import Symbolic, Tensor, Unknown
-from pt2kit.runtime.table import named
 from pt2kit.schema import ScalarType
 from pt2kit.tensors.dtypes import DTYPES, numpy_dtype
 
@@ -251,6 +250,14 @@ def operands(*values: Any, floats: bool = False) -> tuple[list[Array], DType]:
     arrays = [cast(value, compute) for value in values]
     check_broadcast(arrays)
     return arrays, dtype
+
+
+def named(function: Any) -> Any:
+    """Return a function whose parameters have names; those of NumPy's element-wise functions have none."""
+    operands = getattr(function, "nin", None)
+    if operands is None:
+        return function
+    return (lambda self: function(self)) if operands == 1 else (lambda self, other: function(self, other))
 
 
 def converting(convert: Callable[[Array], Array]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -92,15 +92,9 @@ def kernel(*names: str, adapt: Callable[[Any], Any] | None = None) -> Callable[[
 
 
 def _add(names: Iterable[str], function: Kernel) -> None:
+    from pt2kit.runtime.arrays import named
+
     _TABLE.update(dict.fromkeys((one for text in names for one in _overloads(text)), named(function)))
-
-
-def named(function: Any) -> Any:
-    """Return a function whose parameters have names; those of NumPy's element-wise functions have none."""
-    operands = getattr(function, "nin", None)
-    if operands is None:
-        return function
-    return (lambda self: function(self)) if operands == 1 else (lambda self, other: function(self, other))
 
 
 def register(name: str, function: Kernel | None = None, *, mutates: Iterable[str] = ()) -> Any:
