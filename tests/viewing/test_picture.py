@@ -258,6 +258,8 @@ def test_the_page_is_as_wide_as_the_window(chromium: Any, width: int) -> None:
         visit.go()
         assert visit.page.evaluate("document.documentElement.scrollWidth") == width
         assert visit.page.locator("#split").is_visible()
+        tops = [visit.page.locator(f"#{name}").bounding_box()["y"] for name in ("fold", "help")]
+        assert tops[0] == tops[1], "the last button stands in the row of the first one"
 
 
 def test_the_wheel_pans_and_zooms_with_control(chromium: Any) -> None:

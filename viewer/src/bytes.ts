@@ -1,6 +1,6 @@
 // Modules by bytes or by number of operators, as an icicle of buttons: the whole on top, its parts below.
 
-import { bytesText, h } from './dom';
+import { bytesText, count, h } from './dom';
 import type { Program } from './program';
 import { operatorName } from './scene';
 
@@ -23,7 +23,7 @@ export function icicle(program: Program, by: 'bytes' | 'operators', top: number,
     parts++;
     deepest = Math.max(deepest, depth);
     const name = program.text(boxes.name[box]) || operatorName(program.text(boxes.type[box])) || 'program';
-    const amount = by === 'bytes' ? bytesText(size(box)) : `${size(box).toLocaleString('en')} ops`, share = `${((100 * size(box)) / total).toPrecision(3)} %`;
+    const amount = by === 'bytes' ? bytesText(size(box)) : count(size(box), 'op'), share = `${((100 * size(box)) / total).toPrecision(3)} %`;
     const button = h('button', {
       type: 'button', class: `part depth${depth % 4}`, title: `${program.boxPath(box) || 'program'}\n${amount}, ${share}`, 'aria-label': `${name}: ${amount}, ${share}`,
       onclick: () => choose(box), ondblclick: () => dive(box),

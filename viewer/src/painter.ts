@@ -2,6 +2,7 @@
 
 import type { Palette } from './colours';
 import { operatorKind } from './colours';
+import { count } from './dom';
 import type { Program } from './program';
 import { boxTitle, FOLDED, NODE, OPEN, operatorName, Scene, shorten } from './scene';
 import { ADDED, CALL, INPUT, OPERATION, REMOVED, SUBGRAPH } from './wire';
@@ -385,7 +386,7 @@ export class Painting {
     ctx.fillStyle = this.tints?.[i] ? palette.ink : palette.faint;
     const nodes = this.program.stage.inside[box];
     const elements = this.program.boxElements[box];
-    ctx.fillText(`${nodes.toLocaleString('en')} ops${elements ? ` · ${short(elements)} params` : ''}`, x + 9, y + 32, w - 16);
+    ctx.fillText(`${count(nodes, 'op')}${elements ? ` · ${short(elements)} params` : ''}`, x + 9, y + 32, w - 16);
   }
 
   private paintNode(ctx: CanvasRenderingContext2D, i: number, scale: number, palette: Palette): void {

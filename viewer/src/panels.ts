@@ -176,7 +176,7 @@ export function boxPanel(context: Context, box: number, isOpen: boolean, into: H
     held.length ? section('Tensors', ...more(held.map(weight => weightRow(context, weight)), 20)) : '',
     operators.length ? section('Operators', h('table', {}, ...operators.slice(0, 60).map(([name, times]) => h('tr', {}, h('td', {}, link(name, () => on.file(name))), h('td', { class: 'number', text: times.toLocaleString('en') }))))) : '',
     program.stage.children[box].length ? section('Modules', ...more(program.stage.children[box].map(child => h('div', { class: 'row' },
-      link(program.text(boxes.name[child]) || operatorName(program.text(boxes.type[child])), () => on.box(child)), h('span', { class: 'faint', text: `${program.text(boxes.type[child]).split('.').pop() ?? ''} ${program.stage.inside[child]} ops` }))), 30)) : '',
+      link(program.text(boxes.name[child]) || operatorName(program.text(boxes.type[child])), () => on.box(child)), h('span', { class: 'faint', text: `${program.text(boxes.type[child]).split('.').pop() ?? ''} ${count(program.stage.inside[child], 'op')}` }))), 30)) : '',
   );
 }
 
