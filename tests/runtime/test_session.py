@@ -107,7 +107,7 @@ def test_inputs_of_other_structures_are_refused():
         ((), {}, "expected 1 positional argument"),
         ((x, x), {}, "expected 1 positional argument"),
         ((x,), {"y": x}, "expected the keyword argument"),
-        (([x],), {}, "expected an array, got list"),
+        (([x],), {}, "expected an array, got a list of 1"),
         ((x.astype(np.float64),), {}, "expected float32, got float64; convert it"),
         ((x[0],), {}, r"expected 2 dimension\(s\), got 1"),
         ((x[:, :7],), {}, "size of dimension 1: expected 8, as it was exported, got 7"),
