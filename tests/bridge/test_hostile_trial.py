@@ -105,6 +105,31 @@ def _module(tree: Any) -> None:
     tree["graph_module"]["module_call_graph"][1]["fqn"] = 'a"];import os'
 
 
+def _static(*sizes: int) -> Callable[[Any], None]:
+    def change(tree: Any) -> None:
+        numbers = [{"as_int": size} for size in sizes]
+        _graph(tree)["tensor_values"]["relu"].update(sizes=numbers, strides=[numbers[-1], {"as_int": 1}])
+
+    return change
+
+
+def _output(constant: Any) -> Callable[[Any], None]:
+    def change(tree: Any) -> None:
+        spec = tree["graph_module"]["signature"]["output_specs"][-1]
+        _graph(tree)["outputs"][-1] = spec["user_output"]["arg"] = constant
+
+    return change
+
+
+def _input(constant: Any) -> Callable[[Any], None]:
+    def change(tree: Any) -> None:
+        spec = tree["graph_module"]["signature"]["input_specs"][-1]
+        _graph(tree)["inputs"][-1] = spec["user_input"]["arg"] = constant
+
+    return change
+
+
+NOTHING = f"Add({SYMBOL}, Mul(Integer(-1), {SYMBOL}))"
 PRODUCT = ", ".join(f"Add({SYMBOL}, Integer({n}))" for n in range(59))
 REMAINDERS = ", ".join(f"Mod({SYMBOL}, Integer({n + 2}))" for n in range(40))
 MAXIMA = ", ".join(
@@ -140,6 +165,13 @@ FILES: list[tuple[Any, Callable[[Any], None], str]] = [
     (BENIGN, _named("</script>"), "G15"),
     (BENIGN, _size(f"Max({REMAINDERS})"), "E1"),
     (BENIGN, _size(f"Add({MAXIMA})"), "E1"),
+    (BENIGN, _size(f"PythonMod({SYMBOL}, {NOTHING})"), "E1"),
+    (BENIGN, _size(f"ModularIndexing({SYMBOL}, Integer(2), {NOTHING})"), "E1"),
+    (BENIGN, _size(f"FloorDiv({SYMBOL}, Min({SYMBOL}, Integer(0)))"), "E1"),
+    (BENIGN, _static(1 << 20, 1 << 22), "G17"),
+    (BENIGN, _output({"as_float": "NaN"}), "S12"),
+    (BENIGN, _output({"as_complex": {"real": 1.0, "imag": "NaN"}}), "S12"),
+    (BENIGN, _input({"as_complex": {"real": 1.0, "imag": 0.0}}), "S12"),
     (COND, _calls("torch.ops.higher_order.with_effects"), "T7"),
     (COND, _calls("torch.ops.higher_order.auto_functionalized"), "T7"),
 ]

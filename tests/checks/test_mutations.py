@@ -350,11 +350,11 @@ def _sized(tree: Any) -> None:
 
 
 def created(tree: Any) -> None:
-    """A call makes four terabytes out of two numbers."""
-    huge = {"as_ints": [1 << 20, 1 << 20]}
+    """A call makes 64 GiB out of two numbers."""
+    huge = {"as_ints": [1 << 20, 1 << 14]}
     graph(tree)["nodes"].append(m.call("torch.ops.aten.zeros.default", m.new_value(tree, "extra", "relu"), size=huge))
-    m.sizes_of(tree, "extra", 1 << 20, 1 << 20)
-    graph(tree)["tensor_values"]["extra"]["strides"] = [{"as_int": 1 << 20}, {"as_int": 1}]
+    m.sizes_of(tree, "extra", 1 << 20, 1 << 14)
+    graph(tree)["tensor_values"]["extra"]["strides"] = [{"as_int": 1 << 14}, {"as_int": 1}]
 
 
 _ARGMAX = "torch.ops.aten.argmax.default"

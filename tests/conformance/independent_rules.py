@@ -186,7 +186,15 @@ def argument_of(kind: str, held: Any, rule: str = "S12") -> Any:
     ((arm, value),) = argument.items()
     one = arm in VALUES and (not arm.startswith("as_sym") or "as_name" in value)
     need(one or arm in CONSTANTS, rule, f"{kind}: {arm}")
+    need(kind == "user_output" or arm != "as_complex", rule, f"{kind}: {arm}")
+    need(kind != "user_output" or not is_nan(arm, value), rule, "NaN")
     return argument
+
+
+def is_nan(arm: str, value: Any) -> bool:
+    """Whether a constant is NaN, or has a part that is."""
+    parts = [value] if arm == "as_float" else [*value.values()] if arm == "as_complex" else []
+    return any(float(part) != float(part) for part in parts)
 
 
 def same(first: Any, second: Any) -> bool:

@@ -25,6 +25,7 @@ from pt2kit.checks.findings import ProgramContext, problem_of
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.calls import FUNCTION_MODULES, arguments_of, plain, results_of
 from pt2kit.graph.traversal import Step, carried, graphs
+from pt2kit.graph.values import spanned_bytes
 from pt2kit.jsontext import path_text
 from pt2kit.messages import count_text, cut, quote
 from pt2kit.operators.facts import Mismatch, Subject, Tensor, Unknown, shape_text
@@ -121,18 +122,6 @@ def _weight(argument: Any) -> float:
     if isinstance(argument, float) and argument:
         return max(abs(argument), 1 / abs(argument))
     return float(min(max(abs(argument), 1), 1 << 63)) if isinstance(argument, int) else 1.0
-
-
-def spanned_bytes(meta: schema.TensorMeta) -> int:
-    """Return the bytes that a value spans, 0 if symbols decide; repeated elements (stride 0) count once."""
-    last = 0
-    for size, stride in zip(meta.sizes, meta.strides, strict=False):
-        length, step = size.as_int, stride.as_int
-        if not isinstance(length, int) or not isinstance(step, int) or length <= 0:
-            return 0
-        last += (length - 1) * step
-    row = DTYPES.get(meta.dtype)
-    return (last + 1) * (row.itemsize if row else 1)
 
 
 def node_problems(

@@ -26,7 +26,7 @@ from pt2kit.checks.vmap_regions import escape_problems
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.scan import single_tensor_problems
 from pt2kit.graph.traversal import graphs
-from pt2kit.graph.values import MAX_DIMENSIONS, table_problems
+from pt2kit.graph.values import is_too_large, table_problems
 from pt2kit.package.open import Package
 from pt2kit.rules import RULES
 
@@ -44,7 +44,7 @@ QUICK: Final[tuple[Callable[[ProgramContext], Iterable[Problem]], ...]] = (
     lambda context: (
         problem
         for scope in graphs(context.program, context.graph_place)
-        if any(len(meta.sizes) > MAX_DIMENSIONS for meta in scope.graph.tensor_values.values())
+        if any(map(is_too_large, scope.graph.tensor_values.values()))
         for problem in table_problems(scope.graph, scope.where)
     ),
     escape_problems,

@@ -16,7 +16,6 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from pt2kit import schema
-from pt2kit.checks.call_results import spanned_bytes
 from pt2kit.checks.findings import ProgramContext
 from pt2kit.checks.stored_inputs import Tables, stored_inputs
 from pt2kit.checks.unchecked import may_resize
@@ -24,7 +23,7 @@ from pt2kit.dataflow.domain import Call, Domain, Value
 from pt2kit.dataflow.engine import run
 from pt2kit.errors import GraphError, LimitError, Problem
 from pt2kit.graph.argument_values import arguments
-from pt2kit.graph.values import operator_name
+from pt2kit.graph.values import operator_name, spanned_bytes
 from pt2kit.operators.aliasing import aliases, is_measured
 from pt2kit.operators.rows import texts
 from pt2kit.schema.operators import find_operator, nearest

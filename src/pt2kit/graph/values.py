@@ -16,6 +16,7 @@ from pt2kit.graph.argument_values import ValueKind, defined
 from pt2kit.graph.traversal import Source, walk
 from pt2kit.jsontext import path_text
 from pt2kit.messages import cut, quote
+from pt2kit.tensors.dtypes import DTYPES
 
 Meta = schema.TensorMeta | schema.SymInt | schema.SymFloat | schema.SymBool | schema.CustomObjArgument
 """The entry of a value table for one name."""
@@ -23,6 +24,9 @@ Meta = schema.TensorMeta | schema.SymInt | schema.SymFloat | schema.SymBool | sc
 
 MAX_DIMENSIONS: Final = 64
 """How many dimensions a tensor of torch may have."""
+
+MAX_STATIC_BYTES: Final = 1 << 40
+"""Bytes that a tensor whose sizes are numbers may span: more than any device has."""
 
 WITHOUT_GRADIENT: Final = frozenset(
     (
@@ -113,7 +117,27 @@ def _impossible(meta: schema.TensorMeta) -> str | None:
     known_sizes = [size.as_int for size in meta.sizes if isinstance(size.as_int, int)]
     if 0 not in known_sizes and prod(known_sizes).bit_length() > 63:
         return "expected fewer than 2**63 elements, got more"
+    if is_too_large(meta):
+        return f"expected at most {MAX_STATIC_BYTES:,} bytes, got {spanned_bytes(meta):,}"
     return None
+
+
+def is_too_large(meta: schema.TensorMeta) -> bool:
+    """Return whether a tensor has more dimensions, or spans more bytes, than any tensor of torch has."""
+    is_strided = meta.layout is schema.Layout.Strided
+    return len(meta.sizes) > MAX_DIMENSIONS or (is_strided and spanned_bytes(meta) > MAX_STATIC_BYTES)
+
+
+def spanned_bytes(meta: schema.TensorMeta) -> int:
+    """Return the bytes that a value spans, 0 if symbols decide; repeated elements (stride 0) count once."""
+    last = 0
+    for size, stride in zip(meta.sizes, meta.strides, strict=False):
+        length, step = size.as_int, stride.as_int
+        if not isinstance(length, int) or not isinstance(step, int) or length <= 0:
+            return 0
+        last += (length - 1) * step
+    row = DTYPES.get(meta.dtype)
+    return (last + 1) * (row.itemsize if row else 1)
 
 
 def _negative(meta: schema.TensorMeta) -> int | None:

@@ -85,7 +85,10 @@ def input_spec(spec: schema.InputSpec) -> InputSpec:
     """
     match spec.value:
         case schema.UserInputSpec(arg):
-            return InputSpec(InputKind.USER_INPUT, argument_spec(arg), None)
+            given = argument_spec(arg)
+            if isinstance(given, ConstantArgument) and isinstance(given.value, complex):
+                raise GraphError("expected a constant that an input can be, got a complex number", rule="S12")
+            return InputSpec(InputKind.USER_INPUT, given, None)
         case schema.InputToParameterSpec(arg, target):
             return InputSpec(InputKind.PARAMETER, TensorArgument(arg.name), target)
         case schema.InputToBufferSpec(arg, target, persistent):
@@ -110,7 +113,11 @@ def output_spec(spec: schema.OutputSpec) -> OutputSpec:
     """
     match spec.value:
         case schema.UserOutputSpec(arg):
-            return OutputSpec(OutputKind.USER_OUTPUT, argument_spec(arg), None)
+            returned = argument_spec(arg)
+            if isinstance(returned, ConstantArgument) and returned.value != returned.value:
+                # torch compares the constants of outputs with those of the graph.
+                raise GraphError("expected a constant that equals itself, got NaN", rule="S12")
+            return OutputSpec(OutputKind.USER_OUTPUT, returned, None)
         case schema.LossOutputSpec(arg):
             return OutputSpec(OutputKind.LOSS_OUTPUT, TensorArgument(arg.name), None)
         case schema.BufferMutationSpec(arg, target):

@@ -41,6 +41,7 @@ from pt2kit.symbols.expr import Boolean, Call, Expr, Float, Infinity, Integer, L
 from pt2kit.symbols.functions import OPAQUE, PLAIN, by_name
 from pt2kit.symbols.kinds import Kind, kind, symbol_kind
 from pt2kit.symbols.plain import to_str
+from pt2kit.symbols.polynomials import Size, from_expression, symbol
 
 Numeric = Callable[[Sequence[Number]], Number]
 
@@ -182,8 +183,8 @@ def check_constants(expr: Expr, *, where: str = "") -> Expr:
     """
 
     def call(node: Call, args: list[_Result | None]) -> _Result | None:
-        for place in _DIVISORS.get(node.function, ()):
-            if args[place] == 0:
+        for place in _divisors(node):
+            if args[place] == 0 or (args[place] is None and _cancels_out(node.args[place])):
                 raise ExpressionError(f"{where or 'expression'}: division by zero (in {quote(to_str(node))})")
         known = [arg for arg in args if arg is not None]
         if len(known) < len(args):
@@ -195,6 +196,22 @@ def check_constants(expr: Expr, *, where: str = "") -> Expr:
 
     fold(expr, lambda leaf: None if isinstance(leaf, Symbol) else _constant(leaf), call)
     return expr
+
+
+def _divisors(node: Call) -> tuple[int, ...]:
+    """Return the places of the arguments that a call divides by."""
+    if node.function == "Pow" and isinstance(exponent := node.args[1], Integer) and exponent.value < 0:
+        return (0,)
+    return _DIVISORS.get(node.function, ())
+
+
+def _cancels_out(expr: Expr) -> bool:
+    """Return whether an expression with symbols is 0 for all of them, as `s0 - s0`: sympy computes with that 0."""
+
+    def size(leaf: Symbol) -> Size:
+        return symbol(leaf, 1 if ("positive", True) in leaf.assumptions else -math.inf)
+
+    return isinstance(expr, Call) and from_expression(expr, size) == 0
 
 
 def _constant(leaf: Integer | Rational | Float | Boolean | Infinity) -> _Result:

@@ -1,4 +1,4 @@
-"""Descriptions of tensors that the installed torch cannot represent: dtypes, layouts, devices, numbers, extents.
+"""Descriptions of tensors that the installed torch cannot represent: dtypes, layouts, devices, numbers.
 
 `pt2kit.load` checks each description that it makes a fake tensor of. A program that only runs needs no fake tensors,
 and its descriptions are checked all the same. Expressions and ranges are checked before (`checks.refusals`).
@@ -12,15 +12,11 @@ from typing import Any, Final
 from pt2kit import schema
 from pt2kit.bridge.operators import DTYPES
 from pt2kit.bridge.read.tensors import Devices
-from pt2kit.checks.call_results import spanned_bytes
-from pt2kit.errors import GraphError, LimitError, UnsupportedError
+from pt2kit.errors import GraphError, UnsupportedError
 from pt2kit.graph.traversal import Scope
 
 _MAX_NUMBER: Final = (1 << 63) - 1
 """The largest size, stride or offset that torch counts."""
-
-MAX_STATIC_BYTES: Final = 1 << 40
-"""Limit of bytes of any one value without symbols: more than the memory of any one device."""
 
 BLOCKS: Final = frozenset((schema.Layout.SparseBsr, schema.Layout.SparseBsc))
 
@@ -53,7 +49,6 @@ def check_tensor(meta: schema.TensorMeta, where: str) -> None:
     Raises:
         GraphError: numbers that no tensor has.
         UnsupportedError: a dtype or layout that torch does not have, or has no fake tensors of.
-        LimitError: more bytes than any device has.
     """
     if meta.dtype not in DTYPES:
         raise UnsupportedError(f"{where}: dtype: expected a dtype of torch, got {meta.dtype.name}")
@@ -73,9 +68,6 @@ def check_tensor(meta: schema.TensorMeta, where: str) -> None:
     for stride in meta.strides:
         check_number(stride.as_int, f"{where}: strides")
     check_number(meta.storage_offset.as_int, f"{where}: storage_offset")
-    needed = spanned_bytes(meta)
-    if needed > MAX_STATIC_BYTES:
-        raise LimitError(f"{where}: expected at most {MAX_STATIC_BYTES} bytes, got {needed}")
 
 
 def check_number(number: Any, where: str) -> None:
