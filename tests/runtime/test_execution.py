@@ -164,7 +164,8 @@ def test_no_index_wraps_around(target):
 
 def endless():
     """A graph that loops for ever."""
-    condition = graph(["c"], [node("aten.ge.Scalar", ["more"], self="c", other=0)], ["more"])
+    nodes = [node("aten.ge.Scalar", ["more"], self="c", other=0)]
+    condition = graph(["c"], nodes, ["more"], schema.ScalarType.BOOL)
     body = graph(["c"], [node("aten.add.Tensor", ["next"], self="c", other=1)], ["next"])
     call = schema.Node(
         "torch.ops.higher_order.while_loop",
@@ -216,3 +217,32 @@ def test_operators_that_are_arguments_get_the_defaults_of_their_schemas():
     made = graph(["x"], [node("higher_order.out_dtype", ["y"], linear, dtype, "x", "x")], ["y"])
     (product,) = run(made, np.eye(2, dtype=np.float32) * 3)
     assert product.tolist() == [[9, 0], [0, 9]]
+
+@pytest.mark.parametrize("kind", [np.int64, np.float32])
+def test_a_loop_goes_on_by_a_truth_value(kind):
+    """torch refuses a number as the condition of a loop, and a tensor with a dimension."""
+    body = graph(["x"], [node("aten.clone.default", ["y"], self="x")], ["y"])
+    loop = node("higher_order.while_loop", ["z"], body, body, ["x"], [])
+    for condition in (np.zeros((), kind), np.zeros(1, np.bool_)):
+        with pytest.raises(OperatorError, match="expected a truth value"):
+            run(graph(["x"], [loop], ["z"]), condition)
+
+
+def test_the_first_bag_begins_at_the_first_index():
+    """torch refuses other first offsets; a bag without them is empty."""
+    bag = node("aten.embedding_bag.default", ["y"], weight="w", indices="i", offsets="o")
+    made = graph(["w", "i", "o"], [bag], ["y"])
+    with pytest.raises(OperatorError, match="expected the first offset to be 0, got 1"):
+        run(made, np.zeros((4, 3), np.float32), np.arange(3), np.array([1, 2]))
+
+
+def test_places_of_combinations_count():
+    """The places that are combined take as much memory as the result."""
+    made = graph(["x"], [node("aten.combinations.default", ["y"], self="x", r=8)], ["y"])
+    for size, fits in ((16, True), (17, False)):
+        x = np.arange(size, dtype=np.float32)
+        if fits:
+            assert run(made, x, max_bytes=1_700_000)[0].shape == (12_870, 8)
+        else:
+            with pytest.raises(LimitError, match="expected a result of at most"):
+                run(made, x, max_bytes=1_700_000)

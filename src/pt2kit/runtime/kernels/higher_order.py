@@ -53,13 +53,23 @@ def cond(pred: Any, true_fn: Subgraph, false_fn: Subgraph, operands: Sequence[An
     return chosen
 
 
+def _goes_on(condition: Any) -> bool:
+    """Return the condition of a loop, which torch refuses if it is a number, or a tensor with a dimension."""
+    is_truth = (
+        condition.dtype == bool and not condition.ndim if isinstance(condition, ARRAYS) else type(condition) is bool
+    )
+    if not is_truth:
+        raise OperatorError("expected a truth value, or a tensor of one without dimensions, as the condition of a loop")
+    return bool(condition)
+
+
 def _turns(
     cond_fn: Subgraph, body_fn: Subgraph, carried_inputs: Sequence[Any], additional_inputs: Sequence[Any]
 ) -> Iterator[list[Any]]:
     """Yield the values that a loop carries: at first, and after each turn."""
     state = _fresh(carried_inputs)
     yield state
-    while _truth(cond_fn(*state, *additional_inputs)[0]):
+    while _goes_on(cond_fn(*state, *additional_inputs)[0]):
         state = _fresh(body_fn(*state, *additional_inputs))
         yield state
 

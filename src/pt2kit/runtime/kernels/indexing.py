@@ -160,6 +160,8 @@ def embedding_bag(
     require(mode in (0, 1, 2) and weight.ndim, f"expected the mode 0, 1 or 2, got {mode}")
     chosen = check_indices(indices, weight.shape[0])
     starts = check_indices(offsets, indices.size + 1).tolist()
+    if starts and starts[0]:
+        raise OperatorError(f"expected the first offset to be 0, got {starts[0]}")
     ends = [*starts[1:], indices.size]
     if include_last_offset:
         starts, ends = starts[:-1], ends[:-1]

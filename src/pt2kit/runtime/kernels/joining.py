@@ -85,9 +85,10 @@ def cartesian_prod(tensors: Sequence[Array]) -> Any:
 def combinations(self: Array, r: int, with_replacement: bool) -> Any:
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     n = self.size + r - 1 if with_replacement else self.size
-    reserve((math.comb(n, r) if n >= r else 0, r), np.float64)
-    rows = np.array(list(choose(range(self.size), r)), np.int64).reshape(-1, r)
-    return self[rows]
+    count = math.comb(n, r) if n >= r else 0
+    reserve((2, count, r), np.int64)  # The places as well as the result.
+    places = itertools.chain.from_iterable(choose(range(self.size), r))
+    return self[np.fromiter(places, np.int64, count * r).reshape(count, r)]
 
 
 # Repeating.
