@@ -218,6 +218,7 @@ def test_operators_that_are_arguments_get_the_defaults_of_their_schemas():
     (product,) = run(made, np.eye(2, dtype=np.float32) * 3)
     assert product.tolist() == [[9, 0], [0, 9]]
 
+
 @pytest.mark.parametrize("kind", [np.int64, np.float32])
 def test_a_loop_goes_on_by_a_truth_value(kind):
     """torch refuses a number as the condition of a loop, and a tensor with a dimension."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from pt2kit.errors import UnsupportedError
+from pt2kit.errors import OperatorError, UnsupportedError
 from pt2kit.runtime.arrays import (
     ARRAYS,
     Array,
