@@ -79,3 +79,8 @@ def test_what_the_bar_tells() -> None:
 def test_bars(number: int, shown: str) -> None:
     """A bar is as long as its number; what is more than nothing shows."""
     assert bar(number, 1000) == shown
+
+
+def test_a_mistyped_command_of_fleet_gets_a_suggestion() -> None:
+    """As commands of `pt2` do."""
+    assert "got 'chekc'; did you mean check?" in pt2("fleet", "chekc", "models").err

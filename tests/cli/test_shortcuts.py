@@ -26,7 +26,6 @@ def test_a_mistyped_command_gets_a_suggestion() -> None:
     found = pt2("chekc", "model.pt2")
     assert (found.code, found.out) == (2, "")
     assert "expected a command or a file, got 'chekc'; did you mean check" in found.err
-    assert "got 'chekc'; did you mean check?" in pt2("fleet", "chekc", "models").err
 
 
 def test_a_name_without_its_ending_gets_a_suggestion(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
