@@ -101,7 +101,7 @@ def _operator_call(node: Node, scope: Scope) -> SchemaNode:
             continue
         inputs.append(_named(name, value, kind, scope, element=parameter.element))
     outputs = define_results(node, _value(node), len(called.returns), scope) if called.returns else []
-    return SchemaNode(called.text, inputs, outputs, scope.shared.metadata.of_node(node), None, node.name)
+    return SchemaNode(called.text, inputs, outputs, scope.shared.metadata.of_node(node), None, stored_name(node))
 
 
 def _function_call(node: Node, scope: Scope) -> SchemaNode:
