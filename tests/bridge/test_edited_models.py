@@ -286,3 +286,25 @@ def test_two_inputs_of_one_size() -> None:
     assert torch.equal(module(x, y), x + y)
     with pytest.raises((AssertionError, RuntimeError), match=r"9|size|Guard"):
         module(x, y[:5])
+
+
+class Regional(nn.Module):
+    """A region that autocast leaves alone, which names an element type without the name of a parameter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the result of the region."""
+        with torch.autocast("cpu", torch.bfloat16, enabled=False):
+            return self.linear(x.relu())
+
+
+def test_a_region_of_autocast_computes_in_another_type() -> None:
+    """Arguments by place alone are converted where they are."""
+    model, x = Regional().eval(), torch.randn(2, 4)
+    with pt2kit.edit(saved(model, x)) as editor:
+        passes.compute_in(editor, "float16")
+    result = loaded(editor.result)(x.half())
+    torch.testing.assert_close(result, model.half()(x.half()), atol=2e-3, rtol=2e-3)

@@ -69,10 +69,10 @@ CASES = [
     (COND, _one_branch_gives_more, "expected branches with equally many results, got 1 and 2"),
     (COND, _no_subgraph, "expected a subgraph as argument 1 of cond, got as_int"),
     (COND, _short, "expected at least 4 arguments of cond, got 2"),
-    (COND, _two_more_inputs(1), "a subgraph that takes 1 values, as cond passes, got one that takes 3"),
+    (COND, _two_more_inputs(1), "a subgraph that takes 1 value, as cond passes, got one that takes 3"),
     (LOOP, _two_more_inputs(0), "a subgraph that takes 2 values, as while_loop passes, got one that takes 4"),
     (MAP, _two_more_inputs(0), "a subgraph that takes 2 values, as map_impl passes, got one that takes 4"),
-    (NO_GRAD, _two_more_inputs(1), "a subgraph that takes 1 values, as wrap_with_set_grad_enabled passes, got one"),
+    (NO_GRAD, _two_more_inputs(1), "a subgraph that takes 1 value, as wrap_with_set_grad_enabled passes, got one"),
 ]
 
 

@@ -187,7 +187,7 @@ REFUSED: dict[str, tuple[Any, type[Pt2Error], str]] = {
         LimitError,
         r"expected at most 17,179,869,184 bytes from one call, got 34,359,738,368; .* pass trust=.*T9",
     ),
-    "huge": (_huge, LimitError, "tensor_values.made: expected at most 1099511627776 bytes"),
+    "huge": (_huge, GraphError, r"tensor_values.made: expected at most 1,099,511,627,776 bytes, .* \[G17\]"),
     "deep": (_deep, Pt2Error, "levels|bogus"),
 }
 

@@ -140,9 +140,9 @@ def _retype_arguments(node: Node, target: schema.ScalarType) -> None:
     """Replace the element type in calls that name one of floats; an assertion names that of its operand."""
     if node.target == "torch.ops.aten._assert_tensor_metadata.default" and node.inputs[0].dtype in _COMPUTED:
         target = node.inputs[0].dtype or target
-    for slot in node.slots:
+    for place, slot in enumerate(node.slots):
         if slot.template.as_scalar_type in _COMPUTED and slot.template.as_scalar_type != target:
-            node.set_argument(slot.name, target)
+            node.set_argument(slot.name or str(place), target)
 
 
 def _clamp_numbers(node: Node, limit: float) -> None:
