@@ -54,7 +54,7 @@ def test_tree_specs() -> None:
     [problem] = said(
         tree_spec(lambda spec: [1, {"type": "builtins.list", "context": "null", "children_spec": []}], "out_spec")
     )
-    assert problem == Problem(f"{place}.out_spec", "K4", "expected 1 leaves, one for each of the outputs, got 0")
+    assert problem == Problem(f"{place}.out_spec", "K4", "expected 1 leaf, one for each of the outputs, got 0")
 
 
 def test_names_of_arguments() -> None:

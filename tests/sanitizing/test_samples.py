@@ -154,7 +154,7 @@ LIES: list[tuple[Any, str]] = [
     (b'{"format":"pt2kit sample inputs 1","storages":[],"values":[],"leaves":1}', "leaves: expected array"),
     (b'{"format":"pt2kit sample inputs 1","storages":[1],"values":[],"value":1}', r"storages\[0\]: expected object"),
     (b'{"format":"pt2kit sample inputs 1","storages":[],"values":[],"value":1}', r"expected \(args, kwargs\)"),
-    (b'{"format":"pt2kit sample inputs 1","storages":[],"values":[],"leaves":[]}', "expected 1 leaves, got 0"),
+    (b'{"format":"pt2kit sample inputs 1","storages":[],"values":[],"leaves":[]}', "expected 1 leaf, got 0"),
     (b'{"format":"pt2kit sample inputs 1","storages":[],"values":[],"value":1,"value":2}', "expected each key once"),
 ]
 

@@ -66,9 +66,9 @@ def test_names_are_taken_as_far_as_they_go() -> None:
         (lambda tree: _root(tree)["signature"].update(in_spec="nope"), "in_spec: expected JSON"),
         (
             lambda tree: tree["graph_module"]["signature"]["input_specs"].pop(),
-            "call: in_spec: expected 1 leaves, got 0",
+            "call: in_spec: expected 1 leaf, got 0",
         ),
-        (lambda tree: tree["graph_module"]["signature"].update(output_specs=[]), "out_spec: expected 1 leaves, got 0"),
+        (lambda tree: tree["graph_module"]["signature"].update(output_specs=[]), "out_spec: expected 1 leaf, got 0"),
     ],
 )
 def test_contradictions(change, text: str) -> None:

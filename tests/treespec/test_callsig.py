@@ -123,9 +123,9 @@ def test_any_signature_prints(value, name):
 
 def test_description_count_must_match():
     """One description per leaf, on both sides."""
-    with pytest.raises(GraphError, match="sig: in_spec: expected 1 leaves, got 2 descriptions"):
+    with pytest.raises(GraphError, match="sig: in_spec: expected 1 leaf, got 2 descriptions"):
         call_signature(call([LEAF], {}), LEAF, ["a", "b"], ["c"], where="sig")
-    with pytest.raises(GraphError, match="sig: out_spec: expected 1 leaves, got 0 descriptions"):
+    with pytest.raises(GraphError, match="sig: out_spec: expected 1 leaf, got 0 descriptions"):
         call_signature(call([LEAF], {}), LEAF, ["a"], [], where="sig")
 
 
@@ -151,7 +151,7 @@ NAMES = [
     (
         ["x", "y=[open('m','w'),None][1]"],
         call([LEAF], {}),
-        ["forward_arg_names[1]: expected an identifier", "expected 1 names (1 positional, 0 keyword), got 2"],
+        ["forward_arg_names[1]: expected an identifier", "expected 1 name (1 positional, 0 keyword), got 2"],
     ),
     (["x", "z"], call([LEAF], {"k": LEAF}), ["expected the keyword arguments of in_spec at the end (k), got z"]),
 ]

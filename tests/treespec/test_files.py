@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pt2kit.errors import GraphError, JsonError, LimitError, SchemaError
+from pt2kit.messages import count_text
 from pt2kit.treespec import (
     dump,
     find_name_problems,
@@ -75,7 +76,7 @@ HOSTILE = [
     ("064_treespec_unknown_type.pt2", SchemaError, "expected a tuple of arguments at the root, got os.system"),
     ("065_treespec_deep.pt2", LimitError, "expected JSON nested at most"),
     ("066_treespec_not_json.pt2", JsonError, "expected JSON"),
-    ("067_treespec_wrong_arity.pt2", GraphError, "expected 1 leaves, got 3"),
+    ("067_treespec_wrong_arity.pt2", GraphError, "expected 1 leaf, got 3"),
     ("068_treespec_dict_context_short.pt2", SchemaError, "expected 0 children of builtins.dict"),
     ("030_fx_forward_arg_names.pt2", GraphError, "expected an identifier that is no keyword"),
     ("035_fx_forward_arg_keyword.pt2", GraphError, "expected an identifier that is no keyword"),
@@ -94,7 +95,7 @@ def inspect(path):
                 if place == "in_spec" and count:
                     split_call(spec, place)
                 if leaf_count(spec) != count and inputs:
-                    raise GraphError(f"{place}: expected {count} leaves, got {leaf_count(spec)}")
+                    raise GraphError(f"{place}: expected {count_text(count, 'leaf', 'leaves')}, got {leaf_count(spec)}")
             for problem in find_name_problems(names or [], parse(in_text)) if names else ():
                 raise GraphError(str(problem))
     return types

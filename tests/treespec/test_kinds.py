@@ -95,7 +95,7 @@ REFUSED = [
     (node("collections.deque", text(True), 1), "expected a maxlen or null as the context of a deque, got True"),
     (node("collections.defaultdict", text(["a"]), 1), "expected a context with the keys default_factory_module"),
     (node("collections.defaultdict", json.dumps({**DEFAULTDICT, "default_factory_name": 1}), 1), "expected two names"),
-    (node("collections.defaultdict", json.dumps(DEFAULTDICT), 2), "expected 1 children of collections.defaultdict"),
+    (node("collections.defaultdict", json.dumps(DEFAULTDICT), 2), "expected 1 child of collections.defaultdict"),
     (
         node("collections.namedtuple", OLD_NT, 3),
         "expected 2 children of collections.namedtuple, one child per field (a, b)",

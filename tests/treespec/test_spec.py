@@ -82,7 +82,7 @@ REFUSALS = [
         SchemaError,
         "expected a leaf (type null) without context and children, got context 'x' and 0 children",
     ),
-    (f'[1, {{"type": null, "context": null, "children_spec": [{LEAF_TEXT}]}}]', SchemaError, "and 1 children"),
+    (f'[1, {{"type": null, "context": null, "children_spec": [{LEAF_TEXT}]}}]', SchemaError, "and 1 child"),
     (nested(MAX_DEPTH + 1), LimitError, f"expected at most {MAX_DEPTH} containers inside each other, got more"),
     (nested(800), LimitError, "expected JSON nested at most"),
     ("[" * 1_000_000, LimitError, "expected JSON nested at most"),

@@ -17,7 +17,7 @@ from pt2kit.checks.findings import ProgramContext
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.argument_values import references
 from pt2kit.graph.values import tables
-from pt2kit.messages import quote
+from pt2kit.messages import count_text, quote
 from pt2kit.operators.higher_order import FUNCTIONS
 from pt2kit.schema.names import MAX_NAME
 from pt2kit.symbols.functions import TARGETS
@@ -113,7 +113,11 @@ def _entry(
         expected = None if counts is None else counts[side == "out_spec"]
         if expected is not None and (leaves := treespec.leaf_count(spec)) != expected:
             noun = "inputs" if side == "in_spec" else "outputs"
-            yield Problem(where, "K4", f"expected {expected} leaves, one for each of the {noun}, got {leaves}")
+            yield Problem(
+                where,
+                "K4",
+                f"expected {count_text(expected, 'leaf', 'leaves')}, one for each of the {noun}, got {leaves}",
+            )
         elif side == "in_spec" and not misfits:
             yield from _argument_names(signature, spec, place)
 

@@ -15,6 +15,7 @@ from pt2kit.checks.safety import safety_findings
 from pt2kit.errors import PayloadError, Problem, Pt2Error, UnsupportedError
 from pt2kit.graph.traversal import graphs
 from pt2kit.jsontext import Path, path_text
+from pt2kit.messages import count_text
 from pt2kit.node_metadata.redaction import hide_paths, strip_metadata
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
@@ -306,7 +307,9 @@ def _again(moved: PickleFreeInputs, package: Package, model: str) -> Samples:
     else:
         spec, _ = _in_spec(package.programs[model], moved.where)
         if len(moved.leaves) != (wanted := treespec.leaf_count(spec)):
-            raise PayloadError(f"{moved.where}: expected {wanted} leaves, got {len(moved.leaves)}")
+            raise PayloadError(
+                f"{moved.where}: expected {count_text(wanted, 'leaf', 'leaves')}, got {len(moved.leaves)}"
+            )
     return Samples(encode_values(moved.leaves, moved.where), moved.is_flat, moved.records)
 
 

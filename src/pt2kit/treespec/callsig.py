@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pt2kit.errors import GraphError, Problem, SchemaError
-from pt2kit.messages import printable
+from pt2kit.messages import count_text, printable
 from pt2kit.treespec.kinds import MAPPINGS, SEQUENCES, FieldTable, Key, child_keys, namedtuple_name
 from pt2kit.treespec.spec import TreeSpec, fold, leaf_count
 
@@ -198,7 +198,7 @@ def find_name_problems(names: Sequence[str], in_spec: TreeSpec, where: str = "fo
         seen.setdefault(plain, i)
     count = len(args) + len(kwargs)
     if names and len(names) != count:
-        text = f"expected {count} names ({len(args)} positional, {len(kwargs)} keyword), got {len(names)}"
+        text = f"expected {count_text(count, 'name')} ({len(args)} positional, {len(kwargs)} keyword), got {len(names)}"
         yield Problem(where, "", text)
     elif names and list(names[len(args) :]) != list(kwargs):
         got, want = (", ".join(map(show_name, part)) for part in (names[len(args) :], kwargs))
@@ -242,4 +242,4 @@ def _quoted(text: str) -> str:
 def _check_leaves(spec: TreeSpec, leaves: Sequence[str], where: str) -> None:
     count = leaf_count(spec)
     if len(leaves) != count:
-        raise GraphError(f"{where}: expected {count} leaves, got {len(leaves)} descriptions")
+        raise GraphError(f"{where}: expected {count_text(count, 'leaf', 'leaves')}, got {len(leaves)} descriptions")

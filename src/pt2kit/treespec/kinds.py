@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeGuard
 
 from pt2kit.errors import Problem, Pt2Error, SchemaError
-from pt2kit.messages import kind_of, printable, quote
+from pt2kit.messages import count_text, kind_of, printable, quote
 from pt2kit.treespec.spec import TreeSpec, context_value, inner_context
 
 NAMEDTUPLE = "collections.namedtuple"
@@ -258,7 +258,8 @@ def _indices(spec: TreeSpec) -> tuple[Key, ...]:
 
 def _check_count(spec: TreeSpec, where: str, expected: int, meaning: str) -> None:
     if len(spec.children) != expected:
-        raise SchemaError(f"{where}: expected {expected} children of {spec.type}, {meaning}, got {len(spec.children)}")
+        count = count_text(expected, "child", "children")
+        raise SchemaError(f"{where}: expected {count} of {spec.type}, {meaning}, got {len(spec.children)}")
 
 
 def _freeze(key: object, where: str) -> object:

@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from pt2kit.errors import LimitError, Pt2Error, SchemaError, VersionError
 from pt2kit.jsontext import load_json
-from pt2kit.messages import kind_of, quote
+from pt2kit.messages import count_text, kind_of, quote
 
 PROTOCOL = 1
 MAX_DEPTH = 200  # containers inside containers; torch's own recursive writer gives up at about this depth
@@ -130,7 +130,7 @@ def _members(value: object, place: str) -> tuple[str | None, object, list[object
     if name is None and (context is not None or children):
         raise SchemaError(
             f"{place}: expected a leaf (type null) without context and children, "
-            f"got context {quote(context)} and {len(children)} children"
+            f"got context {quote(context)} and {count_text(len(children), 'child', 'children')}"
         )
     return name, context, children
 

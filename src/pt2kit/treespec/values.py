@@ -20,7 +20,7 @@ from enum import Enum
 from typing import Any, Final, TypeVar
 
 from pt2kit.errors import GraphError, SchemaError
-from pt2kit.messages import printable
+from pt2kit.messages import count_text, printable
 from pt2kit.treespec.kinds import (
     DEFAULTDICT,
     DEQUE,
@@ -212,7 +212,7 @@ def unflatten(
     """
     count = leaf_count(spec)
     if len(leaves) != count:
-        raise GraphError(f"{where}: expected {count} leaves, got {len(leaves)}")
+        raise GraphError(f"{where}: expected {count_text(count, 'leaf', 'leaves')}, got {len(leaves)}")
     classes: dict[str, Callable[..., object]] = {}
 
     def build(node: TreeSpec, children: list[object]) -> object:
@@ -260,7 +260,7 @@ def _mapping_children(value: Mapping[object, object], keys: Sequence[Key], path:
         missing = [printable(repr(key), 60) for key in wanted if key not in by_key]
         extra = [printable(repr(key), 60) for key in by_key if key not in set(wanted)]
         raise GraphError(
-            f"{path}: expected a mapping with {len(wanted)} keys, got one with {len(by_key)}: "
+            f"{path}: expected a mapping with {count_text(len(wanted), 'key')}, got one with {len(by_key)}: "
             f"missing {', '.join(missing) or 'none'}, unexpected {', '.join(extra) or 'none'}"
         )
     return [by_key[key] for key in wanted]

@@ -351,5 +351,5 @@ def test_unknown_containers() -> None:
 def test_wrong_number_of_leaves() -> None:
     """A tree spec must have as many leaves as the signature has inputs."""
     data = edited(sample("mlp"), _spec(ARGS % (TUPLE % f"{LEAF}, {LEAF}", NO_KWARGS)))
-    with pytest.raises(GraphError, match=r"in_spec: expected 1 leaves, one for each of the inputs, got 2|names"):
+    with pytest.raises(GraphError, match=r"in_spec: expected 1 leaf, one for each of the inputs, got 2|names"):
         load(data)

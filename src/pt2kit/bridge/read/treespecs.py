@@ -25,6 +25,7 @@ from pt2kit.bridge.read.module_inputs import find_module_class, is_module, modul
 from pt2kit.bridge.read.names import attribute_path, check_module_name, check_variable
 from pt2kit.bridge.torch_names import leaf_spec, pytree
 from pt2kit.errors import GraphError, SchemaError, UnsupportedError
+from pt2kit.messages import count_text
 from pt2kit.treespec.kinds import DEFAULTDICT, MAPPINGS, NAMEDTUPLE, FieldTable, defaultdict_parts
 from pt2kit.treespec.spec import TreeSpec
 
@@ -269,7 +270,8 @@ def _check_root(specs: Specs, signature: twin.ExportGraphSignature) -> None:
         leaves = treespec.leaf_count(spec)
         if leaves != expected:
             raise GraphError(
-                f"{WHERE}[0].signature.{side}: expected {expected} leaves, as the signature says, got {leaves}"
+                f"{WHERE}[0].signature.{side}: expected {count_text(expected, 'leaf', 'leaves')}, as the signature "
+                f"says, got {leaves}"
             )
 
 
