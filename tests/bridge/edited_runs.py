@@ -43,7 +43,7 @@ FROM_NUMBERS = (
     "detach views in-place",
     "the 'SparseCPU' backend",
 )
-"""What kernels and assertions say of numbers, or of types that they have no code for."""
+"""Texts of kernels and assertions about numbers, or about types that they have no code for."""
 
 LARGEST = 60_000
 SCANS = ("torch.ops.higher_order.while_loop", "torch.ops.higher_order.associative_scan")
@@ -69,7 +69,7 @@ def script_problems(package: Package, dice: Random, log: list[str] | None = None
 
 
 def load_problems(result: Package, model: str) -> Iterator[str]:
-    """What goes wrong when a package is written, loaded and run."""
+    """Yield problems of writing, loading and running a package."""
     buffer = io.BytesIO()
     pt2kit.write(result, buffer)
     ours = _tried(lambda: pt2kit.load(buffer.getvalue(), model=model))
@@ -122,7 +122,7 @@ class _Integers(torch.nn.Module):
 
 @functools.cache
 def loads_integer_parameters() -> bool:
-    """Whether the installed torch loads a parameter of integers, which 2.9 asks to require gradients."""
+    """Return whether the installed torch loads integer parameters; 2.9 expects them to require gradients."""
     file = io.BytesIO()
     torch.export.save(torch.export.export(_Integers(), (torch.ones(2),)), file)
     file.seek(0)
@@ -190,7 +190,7 @@ def _tensor(meta: schema.TensorMeta, numbers: dict[str, int]) -> Any:
 
 
 def _stated(program: schema.ExportedProgram, results: list[Any]) -> Iterator[str]:
-    """What torch gave, against what the file states of the outputs."""
+    """Yield mismatches of torch's results with the declared outputs."""
     graph = program.graph_module.graph
     outputs = [
         argument

@@ -23,7 +23,7 @@ BITS = {"bfloat16": "int16", "uint16": "uint16", "uint32": "uint32", "uint64": "
 
 
 def difference(program: Any, path: Path, *, fresh: Any = None) -> str:
-    """What a loaded program computes differently from the outputs recorded next to `path`; "" where nothing.
+    """Return how a loaded program's results differ from the outputs recorded next to `path`; "" if they are equal.
 
     Args:
         program: an `ExportedProgram`.
@@ -53,7 +53,7 @@ def difference_unless_own(load: Callable[[], Any], path: Path) -> str:
 
 
 def _runs_its_own(stem: str) -> bool:
-    """Whether the installed torch runs the files that it wrote of a model, as they are and with decompositions."""
+    """Return whether the installed torch runs its own files of a model, as they are and decomposed."""
     for path in samples.corpus():
         if path.stem != stem or _minor(path.parent.name) != _minor(torch.__version__):
             continue
@@ -78,7 +78,7 @@ def _minor(release: str) -> tuple[int, ...]:
 
 
 def has_outputs(path: Path) -> bool:
-    """Whether anything was recorded next to a sample file."""
+    """Return whether outputs are recorded next to a sample file."""
     return path.with_suffix(".npz").exists()
 
 

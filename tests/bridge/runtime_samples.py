@@ -107,7 +107,7 @@ PROPERTIES: dict[str, Callable[..., tuple[Any, Any]]] = {
 
 
 def _broken_property(call: Call, before: Any, got: Any, base: str) -> str:
-    """What does not hold of results that are not unique."""
+    """Return how results that are not unique break their property."""
     state = PROPERTIES.get(base.removeprefix("_"))
     operand = next((one for one in before.values() if isinstance(one, np.ndarray)), None)
     options = [one for one in before.values() if isinstance(one, bool | str)]
@@ -213,7 +213,7 @@ class Recorder(TorchDispatchMode):
 
 
 def verdict(call: Call) -> tuple[str, str]:
-    """What a kernel makes of a call: "equal", "refused" or "different", and why."""
+    """Return a kernel's verdict on a call: "equal", "refused" or "different", and why."""
     kernel = find_kernel(call.name)
     if kernel is None:
         return "missing", ""
@@ -256,7 +256,7 @@ def verdict(call: Call) -> tuple[str, str]:
 
 
 def _is_nearer(call: Call, arguments: dict[str, Any], got: Any) -> bool:
-    """Whether a result is at least as near as torch's to what torch computes in double precision.
+    """Return whether a result is at least as near as torch's to torch's result in double precision.
 
     Torch rounds between the steps of some operators, and sums in another order.
     """

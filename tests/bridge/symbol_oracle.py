@@ -63,7 +63,7 @@ def read(text: str) -> sympy.Basic:
 
 
 def value(expr: sympy.Basic, assignment: dict[str, int | float]) -> int | float | bool | None:
-    """What sympy computes; None where it finds no real value."""
+    """Return sympy's result; None if it finds no real value."""
     replaced = {symbol: sympy.sympify(assignment[symbol.name]) for symbol in expr.free_symbols}
     try:
         result = expr.xreplace(replaced).doit()
@@ -228,7 +228,7 @@ def printing_of_2_5() -> Iterator[None]:
 
 
 def expected(text: str) -> dict[str, Any]:
-    """What sympy says about one text: both dialects, where it keeps the expression as written, and values."""
+    """Return sympy's results for one text: both dialects, if it keeps the expression as written, and values."""
     expr = read(text)
     with printing_of_2_5():
         both = {"srepr": sympy.srepr(expr), "str": str(expr)}

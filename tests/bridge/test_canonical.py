@@ -28,7 +28,7 @@ TIES = {
 
 
 def by_torch(program: schema.ExportedProgram) -> schema.ExportedProgram:
-    """What torch makes of a program."""
+    """Canonicalize a program with torch."""
     read = torch_serialize._bytes_to_dataclass(torch_schema.ExportedProgram, codec.encode(program))
     tree = torch_serialize._dataclass_to_dict(torch_serialize.canonicalize(read))
     text = json.dumps(tree, cls=torch_serialize.EnumEncoder, allow_nan=False)

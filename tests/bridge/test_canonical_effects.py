@@ -21,7 +21,7 @@ HIDDEN = {
     "aten::_native_batch_norm_legit.no_stats",  # A sibling of one that writes.
     "aten::flatten.named_out_dim",  # The name of a dimension; up to 2.12.
 }
-"""Operators that count as writing without a schema that says so."""
+"""Operators that count as writing, but have no schema that declares it."""
 
 
 def test_operators_write_where_their_schemas_say_so() -> None:

@@ -59,7 +59,7 @@ def saved(program: ExportedProgram, save: Callable[..., None] = pt2kit.save) -> 
 
 
 def broken(program: ExportedProgram, name: str = "") -> list[str]:
-    """What breaks the circle for a program; `save` may refuse it with an error of ours."""
+    """Return what breaks the circle for a program; `save` may refuse it with an error of ours."""
     try:
         file = saved(program)
     except Pt2Error:
@@ -159,7 +159,7 @@ def test_zoo(program: Any) -> None:
 
 @pytest.mark.parametrize("name", [name for name, rule in FINDINGS.items() if rule != "X10"])
 def test_findings(name: str) -> None:
-    """What is found in records is what torch, too, unpickles only when told to trust it."""
+    """Torch, too, unpickles records with these findings only if they are trusted."""
     operator = next((info for info in op_db if info.name == name), None)
     program = _sample(operator) if operator else zoo.exported(next(one for one in ZOO if one.name == name))
     file = saved(program)
@@ -238,7 +238,7 @@ def test_broke(name: str) -> None:
     ],
 )
 def test_layouts_that_torch_does_not_write(program: str, node: int, changed: Mapping[str, Any], message: str) -> None:
-    """What is declared of a sparse value is still compared, but for what torch's own round trip makes of it."""
+    """Declarations of sparse values are still compared, except for changes by torch's own round trip."""
     written = BROKE[program]()
     assert written is not None
 
@@ -251,7 +251,7 @@ def test_layouts_that_torch_does_not_write(program: str, node: int, changed: Map
 
 
 def test_gradients_of_other_buffers() -> None:
-    """A buffer may require a gradient where the graph does not say so only if it is a view of a parameter."""
+    """A buffer may require a gradient that the graph does not declare only if it is a view of a parameter."""
     model = torch.nn.Linear(4, 4)
     model.register_buffer("own", torch.ones(4, requires_grad=True))
     model.register_buffer("row", model.weight[0])
@@ -291,7 +291,7 @@ def edited(file: bytes, change: Callable[[Any], None]) -> bytes:
 
 
 def test_refused() -> None:
-    """What the format has no place for is refused by its node: sizes of nested tensors, tensors of torch.func.grad."""
+    """Sizes of nested tensors and tensors of torch.func.grad, which the format cannot hold, are refused by node."""
     jagged = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)], layout=torch.jagged)
     nested = exported(lambda x: x.sin(), (jagged,), {}, strict=True)
     assert nested is not None

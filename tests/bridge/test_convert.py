@@ -41,7 +41,7 @@ def loader(data: bytes) -> Callable[[], Any]:
 
 
 def converted(source: Any, target: str) -> bytes:
-    """What converting gives."""
+    """Return the converted file."""
     buffer = io.BytesIO()
     pt2kit.convert(source, buffer, target=target, allow=LOSSES, namedtuples=NAMEDTUPLES)
     return buffer.getvalue()
@@ -61,7 +61,7 @@ def test_old_files_run_in_the_installed_torch(path: Path) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_down_and_up_again(target: str) -> None:
-    """What an older version can express of today's programs computes the same after the way down and up again."""
+    """A program that an older version can express computes the same after a downgrade and an upgrade."""
     count = 0
     for name in ("dynamic_batch", "shared_weights", "kwargs_and_nested_inputs", "cond"):
         path = samples.sample("2.9.1", name)

@@ -17,7 +17,7 @@ from pt2kit.errors import GraphError
 
 
 def load(package: pt2kit.Package) -> torch.export.ExportedProgram:
-    """What stock torch makes of a package."""
+    """Load a package with stock torch."""
     buffer = io.BytesIO()
     pt2kit.write(package, buffer)
     buffer.seek(0)

@@ -44,7 +44,7 @@ def _quiet() -> Any:
 
 
 def saved(program: Any) -> bytes:
-    """What pt2kit.save writes."""
+    """Return what pt2kit.save writes."""
     buffer = io.BytesIO()
     save(program, buffer)
     return buffer.getvalue()

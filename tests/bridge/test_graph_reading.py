@@ -15,7 +15,7 @@ from pt2kit.schema.operators import operators_of
 
 
 def plain(held: Any) -> Any:
-    """Return an argument of fx as `Node.args` has it, with the names of values in the place of values."""
+    """Return an argument of fx as `Node.args` has it, with names instead of values."""
     if isinstance(held, torch.fx.Node):
         return held.name
     if isinstance(held, list | tuple):
@@ -26,7 +26,7 @@ def plain(held: Any) -> Any:
 
 
 def named(held: Any) -> Any:
-    """Return an argument of `Node.args` with names in the place of values."""
+    """Return an argument of `Node.args` with names instead of values."""
     if isinstance(held, Value):
         return held.name
     return tuple(map(named, held)) if isinstance(held, tuple) else held

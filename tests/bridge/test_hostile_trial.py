@@ -1,4 +1,4 @@
-"""What a trial with new hostile files found: each is refused by `check`, `load` and `load_module` alike, or read."""
+"""Hostile files that a trial found: each is refused by `check`, `load` and `load_module` alike, or read."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def _repacked(archive: bytes, old: bytes, new: bytes) -> bytes:
 
 
 def test_products_of_a_few_sums_are_sound() -> None:
-    """What export writes for products of sizes is far below the limit."""
+    """Products of sizes that export writes are far below the limit."""
     data = edited(BENIGN, _size(f"Mul(Add({SYMBOL}, Integer(1)), Pow(Add({SYMBOL}, Integer(2)), Integer(3)))"))
     assert "once its products" not in str([problem.message for problem in pt2kit.check(data)])
 

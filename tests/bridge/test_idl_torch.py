@@ -88,7 +88,7 @@ def test_the_thrift_means_the_same():
 
 
 def test_the_thrift_has_the_same_kinds_and_optional_fields():
-    """What that parser does not keep apart: struct or union, optional or not."""
+    """Kinds (struct or union) and optional fields, which that parser ignores, are equal, too."""
 
     def lines(text):
         text = re.sub(r"//.*", "", text)

@@ -45,7 +45,7 @@ def test_no_heavy_modules() -> None:
 
 
 def test_shape_env_and_fake_mode() -> None:
-    """What is made without the compiler has the attributes that torch's constructors give."""
+    """Objects made without the compiler have the attributes that torch's constructors give."""
     ours = new_shape_env()
     theirs = type(ours)(assume_static_by_default=True)
     assert _plain(ours) == _plain(theirs)

@@ -26,7 +26,7 @@ def _torch_again() -> Iterator[None]:
 
 
 def installed() -> tuple[bool, bool]:
-    """Whether save and load are pt2kit's."""
+    """Return whether save and load are pt2kit's."""
     return torch.export.save is pt2kit.save, torch.export.load is pt2kit.load
 
 

@@ -79,7 +79,7 @@ def test_weights_that_do_not_fit(change: Any, text: str, rule: str) -> None:
 
 
 def test_a_part_of_the_weights() -> None:
-    """What is not included is on the meta device under its name, and can be filled; then the module runs."""
+    """Weights not included are on the meta device under their names; once filled, the module runs."""
     _, file = model_and_file()
     whole = pt2kit.load_module(file)
     part = pt2kit.load_module(file, include=lambda name: name.startswith("0."))

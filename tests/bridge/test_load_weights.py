@@ -31,7 +31,7 @@ STRIDED = sample("2.13.0", "strided_weights")
 
 
 def is_dense(tensor: torch.Tensor) -> bool:
-    """Whether a tensor has a storage."""
+    """Return whether a tensor has a storage."""
     return tensor.layout is torch.strided
 
 
@@ -143,7 +143,7 @@ def test_staging(piece: int, nbytes: int) -> None:
 
 
 def test_damage_is_found_while_streaming(tmp_path: Path) -> None:
-    """What is copied in pieces is compared with its checksum; so is what is next to the archive, with its SHA-256."""
+    """Records copied in pieces are verified by their checksum, files next to the archive by their SHA-256."""
     path = tmp_path / "m.pt2"
     with pt2kit.open(MLP) as package:
         pt2kit.write(package, path, external="w.safetensors")

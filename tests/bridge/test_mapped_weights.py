@@ -40,7 +40,7 @@ def export(value: float, count: int = 4) -> torch.export.ExportedProgram:
 
 
 def overwrite(path: Path, value: float, count: int = 4) -> None:
-    """What torch.export.save does to an existing file: it writes in place."""
+    """Write an existing file in place, as torch.export.save does."""
     before = path.stat().st_ino
     torch.export.save(export(value, count), path)
     assert path.stat().st_ino == before
@@ -104,7 +104,7 @@ def test_a_mapped_file_changes_under_a_module(change: str, tmp_path: Path) -> No
 
 
 def test_a_mapped_file_is_replaced(tmp_path: Path) -> None:
-    """What replaces the file, as pt2kit.save does, leaves the mapped one as it was: no reason to refuse."""
+    """Replacing the file, as pt2kit.save does, leaves the mapped one unchanged: no reason to refuse."""
     path = tmp_path / "m.pt2"
     pt2kit.save(export(1.0), path)
     module = pt2kit.load_module(path, mmap=True)
@@ -155,7 +155,7 @@ def test_large_weights_are_mapped_by_load_module(tmp_path: Path) -> None:
 
 
 def is_mapped(tensor: torch.Tensor, path: Path) -> bool:
-    """Whether a tensor's memory is that of a file, as the system lists it."""
+    """Return whether a tensor's memory is that of a file, as the system lists it."""
     address = tensor.data_ptr()
     for line in Path("/proc/self/maps").read_text().splitlines():
         place, *_ = line.split()
@@ -174,7 +174,7 @@ def test_external_files(tmp_path: Path) -> None:
         to_safetensors({"weight": package.weights()["weight"]}, given)
         to_safetensors({"small": package.weights()["small"]}, tmp_path / "small.safetensors")
         header = given.read_bytes()
-    # What is given is mapped if it is aligned: a file whose data begin at a multiple of 64 bytes.
+    # A given file is mapped if its data are aligned: they begin at a multiple of 64 bytes.
     length = int.from_bytes(header[:8], "little")
     padded = header[8 : 8 + length] + b" " * (-(8 + length) % 64)
     given.write_bytes(len(padded).to_bytes(8, "little") + padded + header[8 + length :])

@@ -127,7 +127,7 @@ def test_script_objects_need_trust(release: str, record: str) -> None:
 
 
 def test_constants_that_call_something() -> None:
-    """What a constant would call is never called, whatever else is in the file."""
+    """Calls in a constant are never made, whatever else is in the file."""
     value = {"odd": forge.Call("io.open", ("marker", "w"))}
     data = rewritten(samples.sample("2.7.1", "mlp"), {"serialized_constants.pt": forge.payload(forge.stream(value))})
     with pytest.raises(UnsupportedError, match=r"io\.open"):

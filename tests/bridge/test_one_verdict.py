@@ -33,7 +33,7 @@ def place(text: str, file: Path) -> str:
 
 
 def refused(problem: Problem) -> bool:
-    """Whether a caller who trusts nothing may not load the file."""
+    """Return whether a caller who trusts nothing may not load the file."""
     return refuses(problem) and problem.severity == "error"
 
 

@@ -92,7 +92,7 @@ CASES = {
 
 
 def wanted(case: Case) -> Any:
-    """What torch's upgrader gives for the old call; its gelu does not compile, and is the formula of today."""
+    """Return the result of torch's upgrader for the old call; its gelu, today's formula, does not compile."""
     if case.upgrader == "gelu_0_9":
         return torch.nn.functional.gelu(*case.args)
     unit = torch.jit.CompilationUnit(torch._C._get_upgraders_entry_map()[case.upgrader])
@@ -149,7 +149,7 @@ def _old(node: schema.Node, case: Case) -> schema.Node:
 
 
 def run(program: Any, case: Case) -> Any:
-    """What a loaded program computes."""
+    """Return what a loaded program computes."""
     return program.module()(*(arg.clone() for arg in case.args if isinstance(arg, torch.Tensor)))
 
 

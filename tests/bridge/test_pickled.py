@@ -1,4 +1,4 @@
-"""What torch.save writes, read by `pt2kit.pickles.reader`, against what torch itself says of the values."""
+"""Payloads of torch.save, read by `pt2kit.pickles.reader` and compared with torch's own values."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def test_state_dict_metadata_is_kept() -> None:
 
 
 def test_buffers_and_attributes() -> None:
-    """A Buffer is told from a tensor, and Python attributes of a tensor are kept as data."""
+    """A Buffer and a tensor are distinct, and Python attributes of a tensor are kept as data."""
     assert read(torch.nn.Buffer(torch.ones(2))).kind == "buffer"
     marked = torch.ones(4, 3)
     torch._dynamo.mark_dynamic(marked, 0, min=2, max=8)
@@ -381,7 +381,7 @@ def test_globals_are_listed_and_judged() -> None:
 
 
 def test_what_torch_takes_for_data_is_plain() -> None:
-    """What weights_only loading of torch takes for data is on the allow-list."""
+    """Globals that torch's weights_only loading allows are on the allow-list."""
     allowed = torch._weights_only_unpickler._get_allowed_globals()
     unread = {
         "torch._utils._rebuild_wrapper_subclass",  # needs a class of the user's

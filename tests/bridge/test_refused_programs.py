@@ -41,7 +41,7 @@ def _stack(tree: Any) -> None:
 
 
 def _other_size(tree: Any) -> None:
-    """What is written to the buffer becomes a new tensor of other sizes."""
+    """Replace the value written to the buffer with a new tensor of other sizes."""
     graph = tree["graph_module"]["graph"]
     name = graph["outputs"][0]["as_tensor"]["name"]
     graph["tensor_values"][name]["sizes"] = [{"as_int": 5}]

@@ -160,7 +160,7 @@ CPU_ATTENTION = {
         q, k, v
     )
 }
-"""What the counter of torch 2.13 omits."""
+"""Formulas that the counter of torch 2.13 omits."""
 
 
 def exported(name, dynamic=True):
@@ -177,7 +177,7 @@ def exported(name, dynamic=True):
 
 
 def counted(program, args):
-    """What torch counts for a call of a program."""
+    """Return torch's count for a call of a program."""
     with torch.no_grad(), FlopCounterMode(display=False, custom_mapping=CPU_ATTENTION) as counter:
         program.module()(*args)
     return counter.get_total_flops()

@@ -148,7 +148,7 @@ def test_packed_sequences_are_run():
 
 
 def test_decomposed_solvers_are_run():
-    """What `run_decompositions` makes of solvers and determinants."""
+    """Solvers and determinants run as `run_decompositions` writes them."""
 
     class Solve(torch.nn.Module):
         def forward(self, a, b):

@@ -32,7 +32,7 @@ DTYPES = (
     *(torch.uint64, torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz),
     torch.float8_e8m0fnu,
 )
-# What torch 2.13 cannot load of its own files, and what it loads otherwise than pt2kit.
+# Files of its own that torch 2.13 cannot load, or loads differently from pt2kit.
 UNLOADABLE = ("const_output", "odd_names_keyword")
 UNCALLABLE = ("training_loss_joint",)
 """A joint graph returns gradients in addition to the outputs in its tree spec."""
@@ -69,7 +69,7 @@ def outputs(program: Any, inputs: Any) -> list[Any]:
 
 
 def same(got: list[Any], wanted: list[Any]) -> bool:
-    """Whether leaves are equal, bit by bit."""
+    """Return whether leaves are equal, bit by bit."""
     return len(got) == len(wanted) and all(
         torch.equal(_bits(a), _bits(b)) if isinstance(b, torch.Tensor) else a == b or (a != a and b != b)
         for a, b in zip(got, wanted, strict=True)

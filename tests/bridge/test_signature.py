@@ -25,7 +25,7 @@ NAMES = ("InputKind", "OutputKind", "InputSpec", "OutputSpec", "ExportBackwardSi
 
 
 def loadable(path: Path) -> bool:
-    """Whether torch can load a sample without operators or classes that somebody has to bring along."""
+    """Return whether torch can load a sample without additional operators or classes."""
     return not path.stem.startswith(("custom_op", "namedtuple_io", "kwargs_and_nested_inputs", "const_output"))
 
 
@@ -40,7 +40,7 @@ def load(path: Path) -> theirs.ExportGraphSignature:
 
 
 def same(mine: Any, other: Any) -> bool:
-    """Whether two specs, arguments or values say the same with the same field names and types."""
+    """Return whether two specs, arguments or values are equal, with the same field names and types."""
     if isinstance(other, Mapping):
         return isinstance(mine, Mapping) and list(mine.items()) == list(other.items())
     if hasattr(other, "__dataclass_fields__"):

@@ -1,4 +1,4 @@
-"""What is saved is what would be saved again: one save after loading is enough, however the file spelled things."""
+"""Saves are stable: one save after loading reaches the final form, however the file spelled things."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pt2kit import codec, schema
 
 
 def saved_again(data: bytes) -> bytes:
-    """What a file is after it was loaded and saved."""
+    """Load a file, save it, and return the result."""
     out = io.BytesIO()
     pt2kit.save(pt2kit.load(io.BytesIO(data)), out)
     return out.getvalue()

@@ -40,7 +40,7 @@ LOSSY = ("Float(", "CleanDiv(")
 
 
 def agrees(ours, theirs):
-    """Whether two values are the same, floats up to rounding."""
+    """Return whether two values are the same, floats up to rounding."""
     if isinstance(ours, bool) or isinstance(theirs, bool):
         return ours is theirs
     return ours == theirs or math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-12)
@@ -102,7 +102,7 @@ def test_random_expressions(seed):
 
 
 def _is_near_a_step(tree):
-    """Whether rounding may hit a float that sympy keeps as an exact root."""
+    """Return whether rounding may hit a float that sympy keeps as an exact root."""
     text = to_srepr(tree)
     return "Rational(1, 2)" in text and ("floor(" in text or "ceiling(" in text)
 

@@ -119,7 +119,7 @@ def test_loaded_programs(name: str) -> None:
 
 
 def saved(buffers: Mapping[str, torch.Tensor]) -> bytes:
-    """What `torch.export.save` writes for a program with these buffers."""
+    """Return what `torch.export.save` writes for a program with these buffers."""
 
     class Model(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -224,7 +224,7 @@ def test_tensor_subclasses_are_pickled() -> None:
 
 
 def pickled(value: Any) -> Any:
-    """What our reader makes of a torch.save payload."""
+    """Return our reading of a torch.save payload."""
     file = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -95,7 +95,7 @@ def test_names_are_there(name: torch_names.TorchName) -> None:
 
 
 def test_every_name_is_listed() -> None:
-    """What the files import and say of torch is in the table, and what the table lists is said."""
+    """The table lists all names that the files use of torch, and no others."""
     source = "\n".join(path.read_text() for path in FILES)
     listed = {part for name in NAMES for part in name.path.split(".")}
     said = {text.rpartition(".")[2] for text in moving_names(source)}
@@ -107,12 +107,12 @@ def test_every_name_is_listed() -> None:
 
 # Beginnings of names that the code puts together, or that are found in a table of functions.
 PUT_TOGETHER = ("_sym_", "unbacked_", "BitwiseFn_")
-# What stands in for names of the table, and attributes that torch.compile looks for on functions.
+# Fallbacks for names of the table, and attributes that torch.compile looks for on functions.
 ITS_OWN = {"children_specs", "var_to_val", "_TABLE", "_torchdynamo_disable", "_torchdynamo_disable_msg"}
 
 
 def test_missing_names() -> None:
-    """What only some releases have is None where it is not."""
+    """A name that only some releases have is None in the others."""
     assert torch_names.optional("torch._no_such_module", "name") is None
     assert torch_names.optional("torch", "_no_such_name") is None
     assert torch_names.optional("torch", "ones") is torch.ones
@@ -164,7 +164,7 @@ def test_storages() -> None:
     assert {(tensor.device.type, tuple(tensor.shape)) for tensor in made} == {("cpu", (2, 3))}
 
 
-# Where a TypeError or an AttributeError is the file's, the caller's or Python's own: text of expressions that sympy
+# Files in which TypeErrors or AttributeErrors are the file's, the caller's or Python's: text of expressions that sympy
 # refuses, contexts of registered containers, names in `trust=`, objects that cannot be pickled, arithmetic of guards.
 THEIRS = {
     "against_torch.py", "read/tensors.py", "read/module_inputs.py", "read/pickled_values.py", "read/treespecs.py",
@@ -184,7 +184,7 @@ def test_mistakes_about_torch_stay_what_they_are(path: Path) -> None:
 
 @pytest.mark.parametrize("error", [TypeError("got an unexpected keyword argument"), AttributeError("no such name")])
 def test_a_torch_that_changed(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where torch takes other arguments than we pass, its own error comes out of `load`."""
+    """If torch expects other arguments than we pass, `load` raises torch's own error."""
     from tests.samples import sample
 
     from pt2kit.bridge.load import load

@@ -18,7 +18,7 @@ PATH = samples.DATA / "torchao" / "float8.pt2"
 
 
 class _Quantized(torch.Tensor):
-    """A class in the place of torchao's; its constructor must not be called."""
+    """A stub of torchao's class; its constructor must not be called."""
 
     def __new__(cls, *args: Any) -> Any:
         raise AssertionError("called")

@@ -27,7 +27,7 @@ from pt2kit.node_metadata.references import compact, expand_all
 
 
 def torch_reads(key, text):
-    """What torch's reader makes of one metadata text."""
+    """Read one metadata text with torch's reader."""
     reader = GraphModuleDeserializer.__new__(GraphModuleDeserializer)
     return reader.deserialize_metadata({key: text})[key]
 
@@ -52,7 +52,7 @@ entries = st.lists(
 @settings(max_examples=300)
 @given(entries)
 def test_module_stacks_as_torch_writes_them(stack):
-    """Where torch reads its own text back, pt2kit writes that text; elsewhere torch can read what pt2kit writes."""
+    """pt2kit writes torch's text if torch can read that back, otherwise a text that torch can read."""
     value = {e.key: (e.path, e.type) for e in stack}
     theirs = torch_writes("nn_module_stack", value)
     ours = dump_module_stack(stack)

@@ -79,7 +79,7 @@ def test_check(name: str) -> None:
 
 @pytest.mark.parametrize("name", MADE)
 def test_again(name: str) -> None:
-    """What was loaded is saved and loaded again, and so is what was cleaned; both mean the same."""
+    """Loaded and sanitized programs are saved and loaded again, and have the same meaning."""
     data = saved(MADE[name][0]())
     again = saved(pt2kit.load(data))
     assert list(pt2kit.load(again).state_dict) == list(pt2kit.load(data).state_dict)

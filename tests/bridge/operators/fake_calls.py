@@ -63,7 +63,7 @@ NO_VERDICT = (
     UnsupportedOperatorException,
     NotImplementedError,
 )
-"""What fake tensors raise if they cannot tell."""
+"""Errors of fake tensors that cannot decide."""
 Drawer = Callable[["Draw"], Any]
 
 
@@ -177,7 +177,7 @@ class Draw:
 
 @dataclass
 class Report:
-    """What became of the calls of one operator."""
+    """The outcomes of the calls of one operator."""
 
     calls: int = 0
     answered: int = 0

@@ -39,7 +39,7 @@ def strided(rng: random.Random, sizes: list[int]) -> torch.Tensor:
 
 
 def fact(tensor: torch.Tensor) -> Tensor:
-    """What is known of a tensor."""
+    """Return a tensor's abstract value."""
     return Tensor(tuple(tensor.shape), DTYPES[tensor.dtype], tuple(tensor.stride()), None, None)
 
 

@@ -161,7 +161,7 @@ def _aliases(tensors: dict[str, Any]) -> dict[str, Any]:
 
 @functools.cache
 def torch_keeps_expressions() -> bool:
-    """Whether the installed torch's reader enters the example values of expressions, besides those of symbols."""
+    """Return whether the installed torch's reader enters example values of expressions, not only of symbols."""
 
     class Twice(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:

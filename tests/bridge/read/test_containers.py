@@ -58,7 +58,7 @@ def make(fields: tuple[str, ...], **options: Any) -> Any:
 
 
 def exported(module: torch.nn.Module, *args: Any) -> bytes:
-    """What torch writes for a module."""
+    """Return torch's file of a module."""
     buffer = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -142,7 +142,7 @@ def _input_spec(program: Any, index: int) -> pytree.TreeSpec:
 
 
 def test_stand_ins(file: bytes) -> None:
-    """Classes that are not registered get stand-ins with the stored fields, that remember their name."""
+    """Classes that are not registered get placeholders with the stored fields and the stored name."""
     program = load(file)
     given = _input_spec(program, 0).context
     assert given._fields == STORED_IN
@@ -155,7 +155,7 @@ def test_stand_ins(file: bytes) -> None:
 
 @pytest.mark.parametrize("protocol", [2, 4])
 def test_stand_ins_are_saved(file: bytes, protocol: int) -> None:
-    """A program of stand-ins is saved with the stored names and fields; who has the classes gets the same program."""
+    """Placeholders are saved with the stored names and fields; with the classes registered, the program is the same."""
     first, second = io.BytesIO(), io.BytesIO()
     save(load(file), first, pickle_protocol=protocol)
     save(load(first.getvalue()), second, pickle_protocol=protocol)
@@ -181,7 +181,7 @@ def check_programs(*programs: Any) -> None:
 
 
 def test_stand_ins_without_a_pickled_name(file: bytes) -> None:
-    """Sample inputs that were made with a stand-in class are pickled under the registered name."""
+    """Sample inputs that were made with a placeholder class are pickled under the registered name."""
     program = load(file)
     kind = _input_spec(program, 0).context
     delattr(kind, PICKLED_NAME)
@@ -331,7 +331,7 @@ UNKNOWN = {
 
 @pytest.mark.parametrize(("spec", "text"), UNKNOWN.values(), ids=UNKNOWN)
 def test_nothing_is_imported(spec: str, text: str) -> None:
-    """What a tree spec names is found among what is there, or refused."""
+    """A name in a tree spec imports no module; an unknown one is refused."""
     import sys
 
     data = edited(sample("mlp"), _spec(ARGS % (TUPLE % (spec % LEAF), NO_KWARGS)))

@@ -1,4 +1,4 @@
-"""Where tensors go: the caller's moves, in every form they can have."""
+"""Devices of loaded tensors: the caller's moves, in all their forms."""
 
 from __future__ import annotations
 
@@ -57,6 +57,6 @@ def test_unknown_targets(given: Any) -> None:
 
 @pytest.mark.parametrize("stored", [Device("evil"), Device(""), Device("cuda", -1), Device("cuda", 2**40)])
 def test_unknown_sources(stored: Device) -> None:
-    """A stored device that torch does not know is told with its place."""
+    """A stored device that torch does not know is refused at its place."""
     with pytest.raises(UnsupportedError, match=r"weight_0: expected a device that torch knows, got: "):
         Devices(None).find(stored, "weight_0")

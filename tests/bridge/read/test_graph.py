@@ -240,7 +240,7 @@ def test_printing(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["a\nb", "\x1b[2J", "\u202e", "x" * 20_000])
 def test_control_characters(text: str) -> None:
-    """What could drive a terminal is not printed."""
+    """Text that could drive a terminal is not printed."""
     with pytest.raises(OperatorError, match=r"expected one line of printable text to print, got '"):
         load(edited(MLP, _print(text)))
 

@@ -51,7 +51,7 @@ COUNTED_FIRST = {"treespec_unknown_type": "GraphError"}
 
 
 def outcome(case: dict[str, Any]) -> str:
-    """What loading a file and calling the program comes to."""
+    """Return the outcome of loading a file and calling the program."""
     try:
         program = load(case["path"])
     except Pt2Error as error:
@@ -89,7 +89,7 @@ def test_hostile(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", COSTLY, ids=lambda case: case["file"][:-4])
 def test_costly(case: dict[str, Any]) -> None:
-    """What tries to use up memory or time gets neither: in a process of its own, whose peak is measured."""
+    """Files made to exhaust memory or time stay within limits, measured in a process of their own."""
     code = (
         "import resource, sys\n"
         "from tests import samples\n"

@@ -27,11 +27,11 @@ NAMES = (
     *("__class__", "__dict__", "__builtins__", "__import__", "__init__", "__debug__", "print", "getattr", "int"),
     *("torch", "device", "inf", "nan", "fx_pytree", "pytree", "operator", "a.b", "x y", "x'", "", "0", "ﬁ", "µ"),
 )
-# What `torch.export.unflatten` does not survive in the program that was exported either: docs/differences.md, L9.
+# Names that break `torch.export.unflatten` for the exported program, too: docs/differences.md, L9.
 NOT_UNFLATTENED = {name for name in NAMES if keyword.iskeyword(name)} | {"graph", "code", "meta", "recompile"}
 # torch's source calls this before anything can bind it again; its own module ends in the same error.
 NOT_CALLED = "fx_pytree"
-# Nor other names of these placeholders than those that export gives them ("p_…", "c_…").
+# `unflatten` also requires the names that export gives to these placeholders ("p_…", "c_…").
 BY_PREFIX = ("placeholder of a parameter", "placeholder of a constant")
 PLACES = {
     "input": ("first",),
@@ -112,7 +112,7 @@ def renamed(place: str, name: str) -> bytes:
 
 
 def gives_the_same(call: Any, keyword_name: str) -> bool:
-    """Whether a module computes what the model does."""
+    """Return whether a module computes what the model does."""
     with torch.no_grad():
         return torch.allclose(call(torch.ones(2, 3), **{keyword_name: torch.ones(3)}), exported()[1])
 

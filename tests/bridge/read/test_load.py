@@ -83,7 +83,7 @@ def test_opset() -> None:
 
 
 def test_model() -> None:
-    """Only the program that is asked for is built; a name that is not there is told with those that are."""
+    """Only the requested program is built; the error for an unknown name lists the known ones."""
     path = sample("multi_model_package")
     names = sorted(torch.export.pt2_archive._package.load_pt2(str(path)).exported_programs)
     for name in names:
@@ -293,7 +293,7 @@ def _rename(tree: Any) -> None:
 
 
 def test_missing_weight() -> None:
-    """A parameter that is not among the weights is told by name and place."""
+    """A parameter missing from the weights is refused by name and place."""
     with pytest.raises(GraphError, match=r"signature.input_specs\[0\]: expected a parameter 'gone' among the weights"):
         load(edited(MLP, _rename))
 

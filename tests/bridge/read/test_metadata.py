@@ -38,7 +38,7 @@ TEXTS = {
 
 
 def by_torch(texts: dict[str, str]) -> dict[str, Any]:
-    """What torch's own reader makes of the same texts."""
+    """Read the same texts with torch's own reader."""
     return GraphModuleDeserializer().deserialize_metadata(texts)
 
 

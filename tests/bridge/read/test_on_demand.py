@@ -1,4 +1,4 @@
-"""The source of a loaded program is written when it is looked at; whoever looks sees what torch would have written."""
+"""The source of a loaded program is written on first access, and is the source that torch would have written."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NESTED = CORPUS / "cond.pt2"
 
 
 def arguments(program: torch.export.ExportedProgram) -> list[Any]:
-    """What the graph takes: the weights, and the example's inputs."""
+    """Return the graph's operands: weights and example inputs."""
     args, _ = program.example_inputs
     return [*program.state_dict.values(), *args]
 
@@ -43,7 +43,7 @@ def packaged(module: GraphModule) -> GraphModule:
 
 
 def outcome(look: str, program: torch.export.ExportedProgram) -> str:
-    """What a look gives; the error, where torch cannot trace a graph with a condition in it."""
+    """Return the result of a look, or the error if torch cannot trace a graph with a condition."""
     try:
         return str(LOOKS[look](program.graph_module, arguments(program)))
     except (AssertionError, TypeError, RuntimeError) as error:
@@ -52,7 +52,7 @@ def outcome(look: str, program: torch.export.ExportedProgram) -> str:
 
 
 def is_written(module: GraphModule) -> bool:
-    """Whether a module has its source already."""
+    """Return whether a module has its source already."""
     return "_code" in vars(module)
 
 
@@ -192,7 +192,7 @@ def test_copies_are_plain() -> None:
 
 
 def test_held_source_is_written_for_callers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a release of torch ended `module()` earlier, calling what it made writes the source."""
+    """If a release of torch ends `module()` early, calling the resulting module writes the source."""
     program = pt2kit.load(FILE)
 
     def _unlift_exported_program_lifted_states() -> GraphModule:

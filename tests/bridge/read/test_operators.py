@@ -80,7 +80,7 @@ def test_found(text: str) -> None:
 
 @pytest.mark.parametrize("text", MISSING)
 def test_missing(text: str) -> None:
-    """What the dispatcher does not know gives None, and creates nothing."""
+    """A name unknown to the dispatcher gives None, and creates nothing."""
     assert resolve(text) is None
     assert "nosuchnamespace" not in vars(torch.ops)
     assert "nosuchop" not in vars(torch.ops.aten)

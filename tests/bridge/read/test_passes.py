@@ -1,4 +1,4 @@
-"""What torch does with a loaded program works, and gives what the program gives."""
+"""Torch's passes work on loaded programs and preserve the results."""
 
 from __future__ import annotations
 

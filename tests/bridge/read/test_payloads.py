@@ -40,7 +40,7 @@ THING = f"{Thing.__module__}.Thing"
 
 
 def saved(value: Any) -> bytes:
-    """What torch.save writes."""
+    """Return what torch.save writes."""
     buffer = io.BytesIO()
     torch.save(value, buffer)
     return buffer.getvalue()
@@ -116,7 +116,7 @@ def test_trust() -> None:
 
 
 def test_trust_is_exact(tmp_path: Path) -> None:
-    """What is trusted does not open the door to anything else."""
+    """Trust in one name does not extend to any other."""
     marker = tmp_path / "marker"
     for content, path in (
         (pickle.dumps([Thing(1), Marker(marker)]), "opaque_obj_0"),
@@ -148,7 +148,7 @@ def test_broken_object() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", pickle.dumps(3)])
 def test_script_objects(content: bytes) -> None:
-    """What is no script object is refused as one."""
+    """A record that is not a script object is refused."""
     with pytest.raises(UnsupportedError, match="custom_obj_0"):
         load(with_constant(content, "custom_obj_0"), trust=(THING,))
 

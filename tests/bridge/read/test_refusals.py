@@ -91,7 +91,7 @@ FILES: dict[str, tuple[str, Callable[[], bytes]]] = {
 
 
 def named_entries(error: Pt2Error) -> tuple[str, ...]:
-    """What an error says to pass."""
+    """Return the entries that an error names."""
     text = str(error).partition("pass trust=")[2]
     return tuple(ast.literal_eval(text[: text.rindex(")") + 1]))
 

@@ -1,4 +1,4 @@
-"""What pt2kit.load gives is what torch.export.load gives, for every sample file that the installed torch reads."""
+"""pt2kit.load returns the same program as torch.export.load, for every sample file that the installed torch reads."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.bridge.read.same import differences, torch_keeps_expressions
 
 from pt2kit.bridge.load import load
 
-# What torch's reader loses, and this one does not.
+# Details that torch's reader loses, and this one keeps.
 FUNCTION = r"graph: _sym_sqrt: meta\['val'\]: .*Function\('OpaqueUnaryFn_sqrt'\)"  # a class that it does not know
 HINTS = r"shape env: example values: "  # float hints become whole numbers
 LISTS = r"graph: (code|nested_ints: args): .*\[\[1, 2\], \[3\]\].* is not .*\[\(1, 2\), \(3,\)\]"  # lists become tuples
-# What a release writes an older one does not read whole; from 2.13 on they read each other's.
+# Older releases do not read all files of newer ones; from 2.13 on they read each other's.
 INSTALLED = tuple(map(int, torch.__version__.split(".")[:2]))
 READ = [
     release

@@ -39,7 +39,7 @@ EXPRESSIONS = [
 
 @pytest.mark.parametrize("expr", EXPRESSIONS, ids=str)
 def test_both_ways(expr: sympy.Basic) -> None:
-    """What srepr prints is read into an equal expression, and its text is that of the tree."""
+    """The text of srepr is read into an equal expression, and is the text of the tree."""
     text = sympy.srepr(expr)
     built = to_sympy(parse(text))
     assert built == expr
@@ -82,6 +82,6 @@ def test_without_value(text: str) -> None:
 
 
 def test_unknown_class() -> None:
-    """What the format has no name for cannot be read."""
+    """Classes that the format has no name for are refused."""
     with pytest.raises(ExpressionError, match="here"):
         parse(sympy.srepr(sympy.besselj(1, S0)), where="here")

@@ -1,4 +1,4 @@
-"""What torch does with an exported program works with the loaded one too, for every program of the zoo."""
+"""Torch's passes on an exported program work on the loaded one too, for every program of the zoo."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def outcome(work: Callable[..., Any], program: Any, call: Any) -> Any:
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=repr)
 def test_passes(program: Program) -> None:
-    """Where a pass works for the program that was exported, it works for the loaded one, with the same outputs."""
+    """A pass that works on the exported program works on the loaded one, with the same outputs."""
     buffer = io.BytesIO()
     live = zoo.exported(program)
     save(live, buffer)
@@ -74,7 +74,7 @@ def test_passes(program: Program) -> None:
 
 
 def difference(got: Any, want: Any, random: bool) -> str:
-    """What differs between two outcomes; errors differ from everything."""
+    """Return how two outcomes differ; errors differ from everything."""
     if isinstance(got, Exception) or isinstance(want, Exception):
         return f"{type(got).__name__}: {got}"
     if len(got) != len(want):

@@ -19,7 +19,7 @@ Make = Callable[[], torch.nn.Module]
 def differences(
     ours: Make, theirs: Make, call: Any, *, grad: bool = True, count: dict[str, int] | None = None
 ) -> list[str]:
-    """What differs when two modules, made anew, are called with copies of the same arguments.
+    """Return how the results of two new modules differ for copies of the same arguments.
 
     In `count`, calls that both refuse are added to "refused".
     """
@@ -38,7 +38,7 @@ def differences(
 
 
 def structure(ours: torch.nn.Module, theirs: torch.nn.Module) -> list[str]:
-    """What differs between the trees of tensors of two modules."""
+    """Return how the trees of tensors of two modules differ."""
     found = []
     for name in ("named_parameters", "named_buffers"):
         got, want = (dict(getattr(module, name)()) for module in (ours, theirs))

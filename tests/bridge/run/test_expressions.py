@@ -38,7 +38,7 @@ def _sizes(text: str, sizes: tuple[int, int]) -> list[int]:
 
 
 def test_unknown_function() -> None:
-    """A function that symbolic values do not have is told by name."""
+    """A function that symbolic values do not have is named in the error."""
     expr = Call("IsNonOverlappingAndDenseIndicator", (Integer(1), Integer(1)))
     with pytest.raises(UnsupportedError, match="got IsNonOverlappingAndDenseIndicator"):
         computed(expr, {})

@@ -15,7 +15,7 @@ from pt2kit.errors import Pt2Error
 
 
 def refusal(load: Any, path: Any) -> str:
-    """What refusing a file says; "" where it is loaded."""
+    """Return the error of a refused file; "" if it loads."""
     try:
         load(path)
     except Pt2Error as error:

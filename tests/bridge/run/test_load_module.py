@@ -286,7 +286,7 @@ def test_values_are_let_go() -> None:
 
 
 def test_other_programs() -> None:
-    """A model that is not there is told, extra files are read, devices are moved."""
+    """A model that does not exist is refused, extra files are read, devices are moved."""
     path = samples.sample("2.13.0", "dynamic_batch")
     with pytest.raises(ArchiveError, match="expected a program, one of 'model', got 'other'"):
         pt2kit.load_module(path, model="other")

@@ -109,7 +109,7 @@ def test_copies(copied: Any) -> None:
 
 
 def test_averaged_and_quantized() -> None:
-    """What torch makes of a copy works: averaged models and dynamic quantization."""
+    """Copies that torch derives work: averaged models and dynamic quantization."""
     module = pt2kit.load_module(saved(Norm(nn.Linear(3, 3))))
     averaged = torch.optim.swa_utils.AveragedModel(module)
     averaged.update_parameters(module)
@@ -252,7 +252,7 @@ def test_inside_modes(what: str, mode: str) -> None:
 
 
 def test_traced() -> None:
-    """torch.compile calls it as it is; a strict export, which has no place for that, says so in one error."""
+    """torch.compile calls it as it is; a strict export, which cannot represent it, ends in one clear error."""
     buffer = io.BytesIO()
     torch.export.save(PROGRAM, buffer)
     data = buffer.getvalue()

@@ -37,7 +37,7 @@ class Indexed(Cache):
 
 @dataclasses.dataclass
 class Pair:
-    """What `register_dataclass` makes a container of."""
+    """A dataclass for `register_dataclass`."""
 
     first: torch.Tensor
     second: torch.Tensor
@@ -143,7 +143,7 @@ def test_the_class_comes_later() -> None:
 
 
 def test_children_by_index() -> None:
-    """Where a context says nothing about keys they are indices, and a list is taken."""
+    """If a context has no keys, the keys are indices, and a list is accepted."""
     module = pt2kit.load_module(saved(Step(), (X, Indexed([X], [X])), Indexed))
     result = module(X, [[X], [X]])
     assert torch.equal(result["cache"][0][0], X * 2)
@@ -151,7 +151,7 @@ def test_children_by_index() -> None:
 
 
 def test_other_inputs() -> None:
-    """What is not the container ends in one error that names the class, the keys and what was passed."""
+    """An input that is not the container is refused with the class, the keys and what was passed."""
     module = pt2kit.load_module(saved(Step(), (X, Cache([X], [X])), Cache))
     for other in (X, {"keys": [X]}, [[X], [X]], Indexed([X], [X])):
         with pytest.raises(InputError, match=rf"input cache: expected {NAME}, .* the keys 'keys', 'values'"):

@@ -1,4 +1,4 @@
-"""What load_module gives is what torch's own `torch.export.load(f).module()` gives, where torch loads a file."""
+"""load_module returns the same module as torch's `torch.export.load(f).module()`, if torch loads a file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from tests import samples
 from tests.bridge.run.torch_oracle import compare_with_torch, quiet
 
-# What the installed torch does not do itself, and this does: file -> what differs then.
+# Files that work here but not in the installed torch -> the difference then.
 ONLY_HERE = {
     "2.7.1/invoke_subgraph_hop": "invoke_subgraph operands must be a list of tensors",
     "2.13.0/strided_weights": "parameters: [2]: requires_grad False, not True",  # torch 2.9 forgets that one is frozen

@@ -1,4 +1,4 @@
-"""What load_module gives is what `load(f).module()` gives: for every sample file, and for every program of the zoo."""
+"""load_module returns the same module as `load(f).module()`, for every sample file and every program of the zoo."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ NOT_THERE = (
     "is not implemented", "not differentiable", "does not support it", "has not been implemented yet",
     "Expected primals to contain", "Batching rule not implemented for aten::sym_size", "have same metadata",
 )  # fmt: skip
-"""What torch says of calls that it cannot run in a context, sound ones among them."""
+"""Texts of torch's errors for calls, also sound ones, that it cannot run in a context."""
 LIMITS = {"through_views": ("ldl_solve",), "through_writes": ("ldl_solve",)}
 """Context -> calls that cannot be written there."""
 BEFORE = {"in_cond_with_gradients": ("nll_loss backward",), "dual": ("repeat_interleave", "div")}
@@ -247,7 +247,7 @@ def test_without_memory() -> None:
 
 
 def test_sparse_values() -> None:
-    """What is resized is another name of the values of a sparse tensor, not the values."""
+    """Resizing an alias of the values of a sparse tensor does not resize the values."""
     operator = resolve("torch.ops.aten._values.default")
     assert operator is not None
     sparse = torch.eye(3).to_sparse()

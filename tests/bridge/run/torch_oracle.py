@@ -19,7 +19,7 @@ import pt2kit
 
 
 class Verdict(NamedTuple):
-    """What came of a file.
+    """The outcome of a file.
 
     Args:
         word: "same", "differs", or why torch says nothing: "not loaded", "no module", "no inputs".

@@ -95,7 +95,7 @@ def test_same_as_torch(value):
     ],
 )
 def test_schema_decides(value, element, arm):
-    """What the values leave open, the operator's schema decides; fx's own containers count as what they are."""
+    """If the values are ambiguous, the operator's schema decides; fx's own containers count as plain ones."""
     assert list(ours(value, element)) == [arm]
 
 
@@ -147,7 +147,7 @@ def test_opaque_values():
     ],
 )
 def test_refused(value, message):
-    """What the format has no kind for is named."""
+    """Values that the format has no kind for are named."""
     with pytest.raises(UnsupportedError, match=message):
         ours(value)
 

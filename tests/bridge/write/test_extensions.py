@@ -29,7 +29,7 @@ class Operator:
 
 
 class Handler(torch_serde.ExtensionHandler):
-    """What torch wants of an extension."""
+    """Methods that torch requires of an extension."""
 
     @classmethod
     def namespace(cls):

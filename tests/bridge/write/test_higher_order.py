@@ -23,7 +23,7 @@ T = torch.ones(2)
 
 
 class AOTInductorEPModule(torch.nn.Module):
-    """What stands for a compiled module; torch knows it by its name."""
+    """A stub of a compiled module; torch recognizes it by its name."""
 
     aoti_path = "data/aotinductor/model"
 

@@ -115,7 +115,7 @@ def test_surrogates():
     ],
 )
 def test_refused(meta, message):
-    """What is not what its key says is refused, and named."""
+    """A value that does not fit its key is refused, and named."""
     with pytest.raises(SchemaError, match=message):
         ours(**meta)
 

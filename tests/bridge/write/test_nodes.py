@@ -71,7 +71,7 @@ def test_custom_objects_are_entered():
 
 
 def test_constant_input_used():
-    """Where a constant input is used, the constant stands for it."""
+    """Uses of a constant input are written as the constant."""
     graph = Graph()
     x, n = placeholder(graph, "x", T), placeholder(graph, "n", 3)
     call = graph.call_function(aten.add.Tensor, (x, n))

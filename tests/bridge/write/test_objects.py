@@ -50,13 +50,13 @@ def test_opaque():
 
 @pytest.mark.parametrize("value", [lambda: None, type("Local", (), {})(), (x for x in "")])
 def test_stubborn_objects(value):
-    """What pickle cannot hold is refused by its type."""
+    """Objects that pickle cannot hold are refused by type."""
     with pytest.raises(UnsupportedError, match="expected an object that can be pickled, got"):
         pickle_opaque(value, 2)
 
 
 def test_faked_opaque():
-    """The stand-in that export puts in an object's place is not what is pickled."""
+    """The object itself is pickled, not the fake object that export replaces it with."""
     from torch._library.fake_class_registry import FakeScriptObject
 
     fake = FakeScriptObject(None, "x.Counter", Counter(7))

@@ -1,4 +1,4 @@
-"""What is read off an operator's schema."""
+"""Operators read from their schemas."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def test_name_taken():
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_refused():
-    """What cannot be stored is named."""
+    """Values that cannot be stored are named."""
     freed = torch.ones(4)
     freed.untyped_storage().resize_(0)
     with pytest.raises(PayloadError, match=r"weight 'w': expected the bytes of shape \[4\], got a storage of 0 bytes"):

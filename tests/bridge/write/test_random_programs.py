@@ -24,7 +24,7 @@ def _load(file: bytes) -> ExportedProgram | None:
 @given(EXAMPLES)
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_random(example: Example) -> None:
-    """What torch writes, pt2kit writes; torch reads it back and runs it at other sizes."""
+    """pt2kit writes what torch writes; torch reads it back and runs it at other sizes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         live = example.export()

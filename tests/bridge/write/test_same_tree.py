@@ -152,7 +152,7 @@ def _load(file: bytes) -> torch.export.ExportedProgram:
 
 
 def _calls(program: torch.export.ExportedProgram) -> list[str]:
-    """What a program calls; getitem nodes are made anew for every result when it is read."""
+    """Return the targets that a program calls, except getitem nodes, which reading makes anew."""
     nodes = [node for node in program.graph.nodes if node.op == "call_function"]
     return [str(node.target) for node in nodes if node.target is not operator.getitem]
 

@@ -71,7 +71,7 @@ def test_threads():
 
 @pytest.mark.parametrize("value", [lambda: None, (x for x in ""), threading.Lock()])
 def test_refused(value):
-    """What cannot be pickled is refused."""
+    """Values that cannot be pickled are refused."""
     with pytest.raises(UnsupportedError, match="sample inputs: expected values that can be pickled"):
         write_sample_inputs(((value,), {}), Values(), 2)
 

@@ -135,7 +135,7 @@ def test_extra_files():
 
 
 def test_opset_version():
-    """What the caller says of operator versions is written in addition to the version of aten."""
+    """Operator versions that the caller passes are written in addition to the version of aten."""
     data = our_file(program(), opset_version={"mine": 3})
     assert tree(data, "models/model.json")["opset_version"] == {"mine": 3, "aten": torch._C._get_max_operator_version()}
     assert tree(our_file(program(), opset_version={"aten": 7}), "models/model.json")["opset_version"] == {"aten": 7}
@@ -206,7 +206,7 @@ def test_no_programs():
     ],
 )
 def test_not_a_program(argument, message, tmp_path):
-    """What is no program is refused before anything is written."""
+    """Anything but a program is refused before anything is written."""
     with pytest.raises(TypeError, match=message):
         save(argument, tmp_path / "model.pt2")
     with pytest.raises(TypeError, match=r"^ep: expected an instance of ExportedProgram, got"):

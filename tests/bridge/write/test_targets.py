@@ -35,7 +35,7 @@ def test_target_text(target, text):
 
 @pytest.mark.parametrize("target", [3, functools.partial(print), torch.Tensor.add])
 def test_nameless(target):
-    """What has no module or name of its own cannot be a target, but can be described."""
+    """An object without a module or name of its own cannot be a target, but can be described."""
     with pytest.raises(UnsupportedError, match="expected a callable with a module and a name, got"):
         target_text(target)
     assert describe(target)

@@ -111,7 +111,7 @@ def test_unnamed_tuple():
 
 
 def test_result_of_torch():
-    """What torch gives back as a named tuple of its own is refused where it has no name to serialize it by."""
+    """Torch's own named tuples are refused if torch has no serialized name for them."""
     known = pytree.SUPPORTED_SERIALIZED_TYPES.get(torch.return_types.max)
     if known is not None and known.serialized_type_name != pytree.NO_SERIALIZED_TYPE_NAME_FOUND:
         assert known.serialized_type_name in TreeSpecs().text(pytree.tree_structure(torch.max(torch.ones(2, 2), 0)))

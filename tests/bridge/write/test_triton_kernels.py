@@ -1,4 +1,4 @@
-"""Calls of triton kernels: with stand-ins for compiled kernels, because triton compiles on a GPU only."""
+"""Calls of triton kernels, with stubs of compiled kernels, because triton compiles on a GPU only."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def call(**more):
 
 
 def test_call():
-    """What was compiled in is left out; the compiled kernel is named by its hash and carries its settings."""
+    """Compiled-in constants are left out; the compiled kernel is named by its hash and carries its settings."""
     positional, keywords = triton_kernels.describe_call(kernel({"key": compiled(shared=128)}), (), call())
     assert list(positional) == ["x", "out", "n"]
     assert keywords == {

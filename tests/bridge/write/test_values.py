@@ -53,7 +53,7 @@ def test_floats_and_bools(symbols):
 
 
 def test_equal_values_are_shared(symbols):
-    """What is equal is made once."""
+    """Equal values are made once."""
     a, b, _, _ = symbols
     values = Values()
     assert values.sym_int(4) is values.sym_int(4)

@@ -1,4 +1,4 @@
-"""What torch and pt2kit wrote for one program -> where the two differ, for people."""
+"""Differences between the files of torch and pt2kit for one program, in readable text."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Difference:
 
 
 def torch_file(program: ExportedProgram) -> bytes:
-    """What torch.export.save writes."""
+    """Return what torch.export.save writes."""
     buffer = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -51,7 +51,7 @@ def torch_file(program: ExportedProgram) -> bytes:
 
 
 def our_file(program: ExportedProgram, **options: Any) -> bytes:
-    """What pt2kit.save writes."""
+    """Return what pt2kit.save writes."""
     buffer = io.BytesIO()
     save(program, buffer, **options)
     return buffer.getvalue()

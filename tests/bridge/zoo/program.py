@@ -1,4 +1,4 @@
-"""What a program of the zoo is: how it is exported, what it is called with, and what to expect of its outputs."""
+"""Programs of the zoo: how they are exported, what they are called with, and what to expect of their outputs."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class UNetBlock(nn.Module):
 
 
 class QuantizedConv(nn.Module):
-    """What quantization for export leaves: weights and activations pass through quantized_decomposed operators."""
+    """A module after quantization for export: quantized_decomposed operators on weights and activations."""
 
     def __init__(self):
         super().__init__()

@@ -22,7 +22,7 @@ from tests.bridge.zoo.program import Program, exported
 __all__ = ["Program", "exported", "programs"]
 
 OPAQUE = importlib.util.find_spec("torch._opaque_base") is not None
-"""Whether torch has opaque objects."""
+"""True if torch has opaque objects."""
 _FILES = [
     programs_architectures,
     programs_calling,
