@@ -26,7 +26,7 @@ ENVIRONMENT = {
 
 
 MODULE = os.environ.get("PT2KIT_TEST_MODULE", "pt2kit")
-"""What is run as the command; `tests/project/test_without_posix.py` says another one."""
+"""The module that is the command; `tests/project/test_without_posix.py` sets another."""
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ def test_allowed_rules(tmp_path: Path) -> None:
 
 
 def test_baseline(tmp_path: Path) -> None:
-    """What a baseline lists is accepted, for the file that it names; something new is not."""
+    """Findings in a baseline are accepted, for the file that it names; new ones are not."""
     models, baseline = tmp_path / "models", tmp_path / "accepted.json"
     models.mkdir()
     shutil.copy(UNSOUND, models / "a.pt2")
@@ -72,7 +72,7 @@ def test_one_more_of_a_kind_counts(tmp_path: Path) -> None:
 
 
 def test_writing_again_keeps_other_files(tmp_path: Path) -> None:
-    """What was accepted of other files stays; a file that became sound is left out."""
+    """Accepted findings of other files are kept; a file that became sound is left out."""
     baseline, first, second = tmp_path / "accepted.json", tmp_path / "1.pt2", tmp_path / "2.pt2"
     for path in (first, second):
         shutil.copy(UNSOUND, path)

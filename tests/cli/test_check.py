@@ -26,7 +26,7 @@ def _file(folder: Path, rule: str) -> Path:
 
 
 def test_sound() -> None:
-    """A sound file ends with 0 and says so."""
+    """A sound file ends with 0, reported as sound."""
     found = pt2("check", MLP, "--payloads", "--strict")
     assert (found.code, found.err) == (0, "")
     assert found.out.splitlines() == [
@@ -115,7 +115,7 @@ def test_terminal(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("option", ["--full", "--json", "--sarif"])
 def test_a_reader_that_goes_away(tmp_path: Path, option: str) -> None:
-    """`pt2 check … | head -1` ends quietly, and still says that there is a problem."""
+    """`pt2 check … | head -1` ends quietly, and the exit code still shows a problem."""
     process = subprocess.Popen(
         [sys.executable, "-m", "pt2kit", "check", _file(tmp_path, "G1"), option],
         stdout=subprocess.PIPE,

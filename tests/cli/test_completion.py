@@ -1,4 +1,4 @@
-"""What shells complete: commands, and names from the file on the command line."""
+"""Shell completion: commands, and names from the file on the command line."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ MLP = sample("2.13.0", "mlp")
 
 
 def test_halves_become_the_whole(tmp_path: Path) -> None:
-    """What was cut in two and joined means what it meant."""
+    """A program cut in two and joined is the same program."""
     first, second, out = tmp_path / "a.pt2", tmp_path / "b.pt2", tmp_path / "both.pt2"
     assert pt2("extract", MLP, first, "--to-value", "relu").code == 0
     assert pt2("extract", MLP, second, "--from-value", "relu").code == 0

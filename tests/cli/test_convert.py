@@ -18,7 +18,7 @@ COMPLEX = samples.sample("2.13.0", "complex_scalar")
 
 
 def test_down_and_up(tmp_path: Path) -> None:
-    """What is lost is named, then a line says both ends; the files are of the versions asked for."""
+    """Losses are named, then a line names both versions; the files are of the requested versions."""
     down, up = tmp_path / "down.pt2", tmp_path / "up.pt2"
     found = pt2("convert", MLP, down, "--target", "torch==2.5")
     assert (found.code, found.err) == (0, "")
@@ -76,7 +76,7 @@ def test_obstacles(tmp_path: Path) -> None:
 
 
 def test_allowing_a_loss(tmp_path: Path) -> None:
-    """What is refused by name can be allowed by that name."""
+    """A loss that is refused by name is allowed by that name."""
     source, target = samples.sample("2.13.0", "nonpersistent_buffer__decomp"), tmp_path / "x.pt2"
     found = pt2("convert", source, target, "--target", "torch==2.2")
     assert found.code == 1
@@ -87,7 +87,7 @@ def test_allowing_a_loss(tmp_path: Path) -> None:
 
 
 def test_keeping(tmp_path: Path) -> None:
-    """What goes without being asked is refused by its name, and named in the help."""
+    """Losses allowed by default can be refused by name; the help names them."""
     target = tmp_path / "x.pt2"
     found = pt2("convert", MLP, target, "--target", "torch==2.4", "--keep", "torch_version")
     assert (found.code, target.exists()) == (1, False)

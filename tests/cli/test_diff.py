@@ -151,7 +151,7 @@ for file in json.load(sys.stdin):
 
 
 def test_a_reader_that_goes_away() -> None:
-    """`pt2 diff … | head -1` ends quietly, and still says that there is a difference."""
+    """`pt2 diff … | head -1` ends quietly, and the exit code still shows a difference."""
     for option in ("--full", "--json"):
         process = subprocess.Popen(
             [sys.executable, "-m", "pt2kit", "diff", MLP, CONVNET, option],

@@ -15,7 +15,7 @@ NESTED = sample("2.13.0", "preserve_module_sig")
 
 
 def test_between_values(tmp_path: Path) -> None:
-    """What lies between two values, with the weights that it uses."""
+    """The part between two values has the weights that it uses."""
     out = tmp_path / "part.pt2"
     found = pt2("extract", MLP, out, "--to-value", "relu")
     assert (found.code, found.err) == (0, "")

@@ -210,7 +210,7 @@ def test_no_standard_output() -> None:
 
 
 def test_a_terminal_that_is_not_unicode() -> None:
-    """What an encoding lacks is escaped; JSON is UTF-8 whatever the terminal is."""
+    """Characters that an encoding lacks are escaped; JSON is always UTF-8."""
     path = samples.sample("2.13.0", "dynamic_batch")
     found = pt2("show", path, env={"PYTHONIOENCODING": "ascii"})
     assert found.code == 0

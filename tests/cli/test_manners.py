@@ -64,7 +64,7 @@ def test_streams_that_are_closed(closed: str) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no signals between processes")
 def test_ctrl_c() -> None:
-    """An interrupted command says so in one line and ends with 130."""
+    """An interrupted command prints one line and ends with 130."""
     process = subprocess.Popen(
         [sys.executable, "-c", "from pt2kit.cli.main import main; print('ready', flush=True); main()", "show", "-"],
         stdin=subprocess.PIPE,
@@ -85,7 +85,7 @@ def test_ctrl_c() -> None:
 @pytest.mark.skipif(os.name != "posix", reason="closed streams are a matter of the shell")
 @pytest.mark.parametrize("command", ["show", "check", "view", "digest"])
 def test_a_standard_input_that_is_closed_is_no_file(command: str) -> None:
-    """Who asks for it is told so in one line."""
+    """Reading it gives a one-line error."""
     done = subprocess.run(
         ["sh", "-c", 'exec "$0" -m pt2kit "$@" - <&-', sys.executable, command],
         capture_output=True,
@@ -138,7 +138,7 @@ def test_columns_count_in_a_pipe_if_they_are_stated() -> None:
 
 
 def test_errors_heed_no_color() -> None:
-    """What goes to standard error is coloured under the same conditions."""
+    """Standard error is colored under the same conditions."""
     assert "\x1b[" in in_terminal("show", "missing.pt2").out
     assert "\x1b[" not in in_terminal("show", "missing.pt2", env={"NO_COLOR": "1"}).out
     assert "\x1b[" in pt2("show", "missing.pt2", env={"FORCE_COLOR": "1"}).err

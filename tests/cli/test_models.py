@@ -47,7 +47,7 @@ def test_nodes_and_modules_are_found_where_they_are() -> None:
 
 
 def test_digests_of_all_are_verified(tmp_path: Path) -> None:
-    """What `--json` wrote of several programs is compared program by program."""
+    """The `--json` output of several programs is compared one by one."""
     path = tmp_path / "both.json"
     path.write_text(pt2("digest", BOTH, "--json").out)
     found = pt2("digest", BOTH, "--verify", path)

@@ -70,7 +70,7 @@ def test_check_as_data(folder: Path) -> None:
 
 
 def test_show(folder: Path) -> None:
-    """What is shown of each file alone, one after another, then how many there are."""
+    """Each file is shown as it is alone, one after another, then a line of totals."""
     found = pt2("show", folder / "a.pt2", folder / "sub")
     alone = [pt2("show", folder / name).out for name in ("a.pt2", "sub/c.pt2")]
     assert found.out == f"{alone[0]}\n{alone[1]}\n2 files: 3 programs, 31 kB\n"

@@ -177,7 +177,7 @@ def test_records_of_a_broken_program(tmp_path: Path) -> None:
 
 
 def test_trouble_is_exit_code_1(tmp_path: Path) -> None:
-    """A file that is shown, but contradicts itself, ends with 1; the trouble is in the summary."""
+    """A file that is shown, but contradicts itself, ends with 1; the summary has the problem."""
     path = _written(tmp_path, rewritten(MLP, {names.weight(0): None}))
     found = pt2("show", path)
     assert (found.code, found.err) == (1, "")

@@ -26,7 +26,7 @@ def test_html(tmp_path: Path) -> None:
 
 
 def test_html_of_a_bad_file(tmp_path: Path) -> None:
-    """A file that cannot be read gives a page that says so, the reason, and exit code 1."""
+    """A file that cannot be read gives a page with the reason, and exit code 1."""
     bad = tmp_path / "bad.pt2"
     bad.write_bytes(b"nothing")
     found = pt2("view", bad, "--html", tmp_path / "bad.html")
@@ -36,7 +36,7 @@ def test_html_of_a_bad_file(tmp_path: Path) -> None:
 
 
 def test_options_that_contradict() -> None:
-    """What cannot be meant is refused."""
+    """Contradictory uses are refused."""
     found = pt2("view", MLP, "--tensors")
     assert found.code == 2
     assert "expected --tensors with --html" in found.err

@@ -151,7 +151,7 @@ def test_a_target_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_progress(tmp_path: Path) -> None:
-    """What is done at once has no bar; a pipe never gets one."""
+    """A short task shows no bar; a pipe never gets one."""
     found = in_terminal("weights", MLP, "--to", tmp_path / "x.npz")
     assert found.code == 0
     assert found.out.rstrip().endswith("x.npz: 4 tensors")

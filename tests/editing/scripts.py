@@ -120,7 +120,7 @@ CALLS: list[Call] = [
 
 
 def insert(editor: Editor, dice: Random, number: int) -> None:
-    """A node anywhere, of whatever came before it or will come after; often used in the place of what it takes."""
+    """Insert a node anywhere, with any values before or after it as inputs; often it replaces its input."""
     graph = _any_graph(editor, dice)
     tensors = _tensors(graph)
     value = _any(dice, tensors)
@@ -174,7 +174,7 @@ def erase(editor: Editor, dice: Random, number: int) -> None:
 
 
 def bypass(editor: Editor, dice: Random, number: int) -> None:
-    """Use what a node got in the place of what it gives, and erase it."""
+    """Replace a node's output by one of its inputs, and erase it."""
     graph = _any_graph(editor, dice)
     fitting = [
         (node, one)

@@ -143,7 +143,7 @@ def test_no_weight_is_below_another() -> None:
 
 
 def test_weights_come_from_safetensors(tmp_path: Path) -> None:
-    """What `pt2kit` writes as safetensors is read back without the library, bfloat16 among it."""
+    """Safetensors files that `pt2kit` writes are read back without the library, also bfloat16."""
     from pt2kit.tensors.safetensors_file import to_safetensors
 
     with pt2kit.open(sample("2.13.0", "mlp")) as package:
@@ -261,7 +261,7 @@ def test_several_programs_need_a_name() -> None:
 
 
 def test_a_weight_of_one_number_gets_room_for_others() -> None:
-    """A weight that repeats one number in memory lies in full when it gets several, and the graph says so."""
+    """A weight that repeats one number in memory is stored in full when set; the graph has its strides."""
     with pt2kit.edit(sample("2.13.0", "strided_weights")) as editor:
         assert [stride.as_int for stride in editor.value("b_e").meta.strides] == [0, 1]
         editor.set_weight("e", np.arange(15, dtype="f4").reshape(3, 5))
@@ -338,7 +338,7 @@ def test_names_that_are_untied_have_an_input_each(name: str) -> None:
 
 
 def test_a_token_is_no_output() -> None:
-    """What only orders effects is given to no caller, asked for as an output or put in the place of one."""
+    """A token, which only orders effects, is refused as an output, whether added or replacing one."""
     editor = pt2kit.edit(sample("2.13.0", "print_effect__decomp"))
     with pytest.raises(GraphError, match=r"add_output\('token'\): expected a tensor or a number, got a token"):
         editor.add_output("token")
@@ -369,7 +369,7 @@ def test_a_token_is_no_operand() -> None:
 
 
 def test_only_a_token_orders_effects() -> None:
-    """A tensor in the place of a token is refused, where a node takes it and where the program gives it."""
+    """A tensor that replaces a token is refused, as a node's input and as the program's output."""
     editor = pt2kit.edit(sample("2.13.0", "print_effect__decomp"))
     effect = next(node for node in editor.nodes if "with_effects" in node.target)
     weight = editor.add_constant("w", np.ones(0, "f4"))

@@ -177,7 +177,7 @@ def test_what_does_not_fit_is_refused_and_not_begun(case: str) -> None:
 
 
 def test_errors_in_subgraphs_name_the_edit() -> None:
-    """What an edit inside a subgraph made unsound is told with the edit, its node and the path of the place."""
+    """Errors of an edit inside a subgraph name the edit, its node and the path of the place."""
     editor = pt2kit.edit(sample("2.13.0", "cond"))
     inner = list(editor.graph.walk())[1]
     node = inner.insert_after(inner.nodes[0], "aten.relu", inner.nodes[0].output)

@@ -66,7 +66,7 @@ def test_modules_are_cut_out_with_their_weights_alone() -> None:
 
 @pytest.mark.parametrize("path", corpus("2.13.0"), ids=lambda path: path.stem)
 def test_extracting_everything_is_sound(path: Path) -> None:
-    """What a program's outputs need is a sound program, whatever is in it: mutations, tokens, subgraphs, constants."""
+    """All that outputs need is a sound program, whatever is in it: mutations, tokens, subgraphs, constants."""
     with pt2kit.open(path) as package:
         for model in package.layout.models:
             assert errors(pt2kit.extract(package, model=model)) == []
@@ -107,7 +107,7 @@ def test_prefixes_make_room_for_names_that_have_them_already() -> None:
 
 
 def test_a_weight_and_a_module_of_one_name_are_refused() -> None:
-    """What is a tensor in one program cannot hold the tensors of the other: prefixes keep them apart."""
+    """A tensor of one program cannot hold tensors of the other: prefixes keep them apart."""
     part = pt2kit.extract(sample("2.13.0", "mlp"), inputs=["relu"])
     with pytest.raises(GraphError, match=r"of other names than modules, got '2' in one program and '2\.bias' in the"):
         pt2kit.compose(renamed("no_inputs", "2"), part, {})
@@ -160,7 +160,7 @@ def test_two_programs_of_one_name_are_refused() -> None:
 
 @pytest.mark.parametrize("name", ["unused_input", "batchnorm_train", "convnet__strict", "shared_weights__strict"])
 def test_dead_weights_stay_behind(name: str) -> None:
-    """What is extracted is the program without what nothing uses, and cut in two and joined it is that again."""
+    """An extracted program lacks unused weights; cut in two and joined, the program is the same as extracted."""
     path = sample("2.13.0", name)
     with pt2kit.open(path) as package:
         whole = pt2kit.extract(package)

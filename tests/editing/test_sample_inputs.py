@@ -73,7 +73,7 @@ def test_what_cannot_be_written_is_told() -> None:
 
 
 def test_other_edits_leave_them_alone() -> None:
-    """Where the call stays as it is, the record does, too."""
+    """An edit that keeps the call keeps the record."""
     with pt2kit.open(sample("2.13.0", "mlp")) as package:
         with pt2kit.edit(package) as editor:
             passes.rename_operators(editor, {"aten::relu": "aten::gelu"})

@@ -50,7 +50,7 @@ def test_every_sample_computes_in_bfloat16_or_says_why_not(path: object) -> None
 @settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False))
 def test_random_dimensions_become_dynamic_or_are_refused(dice: Random) -> None:
-    """What is proven has no errors and other sizes than before only where they were equal in the example."""
+    """A proven program has no new errors, and sizes differ only if they were equal in the example."""
     with pt2kit.open(dice.choice(corpus("2.13.0"))) as package:
         model = package.layout.models[0]
         editor = pt2kit.edit(package, model)

@@ -108,7 +108,7 @@ def test_check_says_so(apart: Path) -> None:
 
 
 def test_conversion_makes_it_whole(apart: Path, tmp_path: Path) -> None:
-    """The report says so, and the new file needs nothing next to it."""
+    """The report has a note, and the new file needs nothing next to it."""
     report = pt2kit.convert(apart, tmp_path / "new.pt2", target="torch==2.13")
     assert any("were next to the file" in note.message for note in report.notes)
     (apart.parent / NAME).unlink()
@@ -168,7 +168,7 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_a_failed_write_leaves_everything_as_it_was(apart: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the archive cannot be written, the old file of weights stays: both take their places at the end."""
+    """If the archive cannot be written, the old file of weights is kept: both are replaced at the end."""
     before = {path.name: path.read_bytes() for path in apart.parent.iterdir()}
     with pt2kit.open(sample("2.13.0", "mlp")) as other:
         monkeypatch.setattr("pt2kit.package.write._write_records", _failing)
@@ -210,7 +210,7 @@ ELSEWHERE = {
 
 @pytest.mark.parametrize("url", ELSEWHERE, ids=repr)
 def test_no_url_leaves_the_folder(apart: Path, url: str) -> None:
-    """What does not name a file in the archive's folder is refused, with the argument that may let it pass."""
+    """A URL of no file in the archive's folder is refused, with the argument that may let it pass."""
     secret = apart.parent.parent / "secret.safetensors"
     shutil.copy(apart.parent / NAME, secret)
     relisted(apart, url=url)
@@ -327,7 +327,7 @@ def test_weights_root_lets_files_lie_elsewhere(apart: Path) -> None:
 
 
 def test_no_pipe_is_waited_for(apart: Path) -> None:
-    """What is no plain file is refused without opening it."""
+    """Special files are refused without opening them."""
     (apart.parent / NAME).unlink()
     os.mkfifo(apart.parent / NAME)
     with pytest.raises(ArchiveError, match="which is none"):
@@ -385,7 +385,7 @@ def test_truncated_file(apart: Path, cut: int) -> None:
     ],
 )
 def test_lists_that_do_not_fit(apart: Path, field: str, value: Any, rule: str, text: str) -> None:
-    """What the list says of a tensor and the file does not have, or nobody can have."""
+    """A list that contradicts the file, or has impossible values, is refused."""
     relisted(apart, **{field: value})
     with pytest.raises(Pt2Error, match=text) as caught:
         pt2kit.digest(apart)

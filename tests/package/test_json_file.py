@@ -49,12 +49,12 @@ def test_too_large() -> None:
 
 @pytest.mark.parametrize("data", [b"PK\x03\x04{", b"", b"[{}]"])
 def test_other_files(data: bytes) -> None:
-    """What does not begin with a brace is no JSON file."""
+    """A file that does not begin with a brace is no JSON."""
     assert find_json(open_source(data), Limits()) is None
 
 
 def test_layout() -> None:
-    """The program is everything that there is."""
+    """The layout has a program and nothing else."""
     with JsonFileArchive(open_source(b"{}"), Limits()) as archive:
         layout = BareJson(archive, "", ("model",), "")
         assert layout.parts("model") == Parts("program.json")

@@ -176,7 +176,7 @@ ACCEPTED: dict[str, tuple[dict[str, bytes], str, str, tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("case", ACCEPTED)
 def test_accepted(case: str) -> None:
-    """What a release writes, and what a newer one may add, is recognised."""
+    """Layouts that a release writes, and additions of newer ones, are recognized."""
     records, root, kind, models = ACCEPTED[case]
     with open_archive(build(records, root)) as archive:
         layout = detect(archive)

@@ -34,7 +34,7 @@ def test_unknown_names() -> None:
 
 
 def test_errors_are_not_kept() -> None:
-    """What computing raises comes through, each time anew."""
+    """Errors of computing are raised, each time anew."""
     found: Iterator[str | Exception] = iter([ValueError("first"), "second"])
 
     def compute(name: str) -> str:

@@ -112,7 +112,7 @@ def test_extra_files_of_a_plain_zip(release: str) -> None:
 
 
 def test_named_tuples_by_class_name() -> None:
-    """What a class is registered as can be said when a file is opened that knows the class name alone."""
+    """The registered name of a class can be passed on opening a file that has the class name alone."""
     path = samples.sample("2.3.1", "namedtuple_io")
     for given, expected in (({}, "NT"), ({"NT": "corpus.NT"}, "corpus.NT")):
         with open_package(path, namedtuples=given) as package:
@@ -170,7 +170,7 @@ def test_producer(version: str, expected: str) -> None:
 
 
 def test_a_draft_reads_its_files_when_they_are_asked_for(tmp_path: Path) -> None:
-    """Big-endian bytes inside and next to a draft become little-endian views; a checksum that does not fit is told."""
+    """Big-endian bytes inside and next to a draft become little-endian views; a wrong checksum is an error."""
     for name in ("draft.json", "draft.bin"):
         (tmp_path / name).write_bytes((GOLDEN / "programs" / name).read_bytes())
     with pt2kit.open(tmp_path / "draft.json") as package:
@@ -328,7 +328,7 @@ def test_payloads_of_a_container_as_torch_save_files() -> None:
     ],
 )
 def test_containers_that_contradict_themselves(change: Any, error: type[Pt2Error], text: str) -> None:
-    """A path without its record, or one with too few bytes, is told with the tensor's name."""
+    """Errors of a path without its record, or of too few bytes, name the tensor."""
     model = container()
     change(model)
     with pytest.raises(error) as caught, pt2kit.open(packed(model)) as package:
@@ -368,7 +368,7 @@ def test_tied_tensors_of_a_container() -> None:
         assert weights["2.bias"].shares_storage(weights["0.bias"])
 
 
-# What is wrong with torch.save files of old layouts.
+# Errors in torch.save files of old layouts.
 
 
 def with_state(value: Any, release: str = "2.7.1", record: str = names.PLAIN_STATE_DICT) -> bytes:

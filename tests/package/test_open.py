@@ -49,7 +49,7 @@ def test_real_files(path: Path) -> None:
     [("2.9.1", "8.14"), ("2.10.0", "8.15"), ("2.11.0", "8.17"), ("2.12.0", "8.20"), ("2.15.0", "8.20")],
 )
 def test_stored_schema_version(release: str, version: str) -> None:
-    """The version that a file was written in is told, although its program is raised to the current one."""
+    """The stored version is reported, although the program is upgraded to the current one."""
     with pt2kit.open(samples.sample(release, "mlp")) as package:
         assert package.stored_schema_version == package.stored["model"].version == version
 
@@ -153,7 +153,7 @@ def test_extra_files() -> None:
 
 
 def test_compiled_code_alone() -> None:
-    """A package of compiled code without a program opens; what asks for a program says that there is none."""
+    """A package of compiled code without a program opens; reading a program is an error."""
     changes = {names.model_json("model"): None, names.aotinductor("m", "m.so"): b"code"}
     with pt2kit.open(rewritten(MLP, changes)) as package:
         assert (list(package.programs), package.producer) == ([], "torch 2.9 and later")
@@ -180,7 +180,7 @@ def test_a_failed_opening_closes_the_file() -> None:
 
 
 def test_threads() -> None:
-    """Threads that share a package get the same objects, whoever asks first."""
+    """Threads that share a package get the same objects, in any order."""
     with pt2kit.open(MLP) as package:
         barrier = threading.Barrier(8)
 

@@ -37,7 +37,7 @@ def moved_all(values: list[Any]) -> list[Any]:
 
 
 def alike(a: Any, b: Any) -> bool:
-    """Whether two values are equal, of the same types all the way down, nan being itself."""
+    """Return whether values are equal, of equal types all the way down, nan equal to nan."""
     if type(a) is not type(b):
         return isinstance(a, data.Opaque) and isinstance(b, data.Opaque) and repr(a) == repr(b)
     match a:
@@ -138,7 +138,7 @@ def test_round_trip(value: Any) -> None:
 
 @given(TREES)
 def test_same_value_same_json(value: Any) -> None:
-    """What was read back is written as before: the JSON says all that is in the value."""
+    """A value that was read back is written as before: the JSON has all of it."""
     first = encode_values([value], WHERE)
     again = encode_values(decode_values(first.values, first.roots, first.storages, WHERE), WHERE)
     assert (again.values, again.roots, again.storages) == (first.values, first.roots, first.storages)
@@ -302,7 +302,7 @@ def test_bad_tables(values: Any, text: str) -> None:
 
 
 def test_a_small_table_that_is_large_as_a_tree() -> None:
-    """Lists of lists that would be a billion values for whoever walks them are refused."""
+    """Lists of lists that a walk would expand to a billion values are refused."""
     values: list[Any] = [{"list": [1]}]
     values += [{"list": [{"ref": number}] * 10} for number in range(9)]
     with pytest.raises(LimitError, match="at most 10000000 items"):

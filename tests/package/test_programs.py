@@ -107,7 +107,7 @@ def test_what_a_newer_minor_cannot_say_here() -> None:
     ],
 )
 def test_other_versions(major: Any, minor: Any, error: type[Pt2Error], text: str) -> None:
-    """A version that is not read is refused by number, with what to do; one that is no version is a misfit."""
+    """A version that is not read is refused by number, with what to do; one that is no version is an error."""
     with pytest.raises(error) as caught:
         _read(edited(MLP, _version(major, minor)))
     assert text in str(caught.value)

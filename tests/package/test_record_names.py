@@ -113,6 +113,6 @@ def test_plain_records() -> None:
     ],
 )
 def test_kinds_of_a_plain_zip(record: str, kind: str, today: str) -> None:
-    """What a record of the plain zip is, and what an archive calls the user's own."""
+    """Records of the plain zip have kinds; archives rename the user's own."""
     assert names.kind(record) == kind
     assert names.in_archive(record) == today

@@ -51,7 +51,7 @@ def test_real_files(name: str) -> None:
 
 
 def test_named_tuples_have_their_fields() -> None:
-    """A named tuple is one again: the tree spec says its fields; its class is a stand-in, nothing was imported."""
+    """A named tuple is one again: the tree spec has its fields; its class is a stub, nothing was imported."""
     with pt2kit.open(NAMEDTUPLE) as package:
         (value,), _ = present(package.sample_inputs())
     assert type(value).__name__ == "NT"
@@ -154,7 +154,7 @@ def test_deep_values_do_not_recurse() -> None:
     ],
 )
 def test_refusals(value: Any, error: type[Pt2Error], text: str) -> None:
-    """What is not arguments and keyword arguments, or takes code, is refused with the record's name."""
+    """Values that are not arguments and keyword arguments, or need code, are refused by record."""
     with pytest.raises(error) as caught:
         _stored(value)
     assert text in str(caught.value)

@@ -67,7 +67,7 @@ def as_it_is_now(page: Path) -> str:
 
 
 def _run(block: str, folder: Path, *, always: bool) -> str:
-    """A block with its outputs as they are; one without any output stays as it is unless `always`."""
+    """Return a block with its actual outputs; one without outputs is unchanged unless `always`."""
     lines = list(_commands(block))
     if not all(command.startswith(("pt2 ", "echo $?")) for command, _ in lines):
         return block

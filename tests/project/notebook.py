@@ -28,7 +28,7 @@ def executed() -> nbformat.NotebookNode:
 
 
 def outputs(notebook: nbformat.NotebookNode) -> list[str]:
-    """What the cells show, as lines."""
+    """Return the cells' outputs as lines."""
     lines = []
     for cell in notebook.cells:
         for output in cell.get("outputs", ()):

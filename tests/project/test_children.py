@@ -17,7 +17,7 @@ def run(task: int) -> dict[str, Any]:
 
 
 def ended(task: int) -> dict[str, Any]:
-    """What is said of a task that gave nothing."""
+    """Build the row of a task without a result."""
     return {"ended": task}
 
 
@@ -37,6 +37,6 @@ def sleep() -> str:
 
 
 def test_in_time() -> None:
-    """What takes too long is given up, and nothing is left that would interrupt what follows."""
+    """A call that takes too long is given up, and no alarm is left that would interrupt others."""
     assert in_time(sleep, 1, "late") == "late"
     assert in_time(lambda: "made", 1, "late") == "made"

@@ -1,4 +1,4 @@
-"""What repositories use: the hook, the action and the page `docs/how-to/ci.md` are consistent."""
+"""Use in CI: the hook, the action and the page `docs/how-to/ci.md` are consistent."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_the_action_checks_what_matches(
 
 
 def test_the_action_needs_files(tmp_path: Path, environment: dict[str, str]) -> None:
-    """Where nothing matches, that is an error, and not a success."""
+    """A pattern that matches nothing is an error, not a success."""
     done = subprocess.run(
         ["bash", str(ROOT / "tools" / "action_check.sh")],
         cwd=tmp_path,

@@ -50,7 +50,7 @@ def test_the_table_has_every_version() -> None:
 
 
 def test_the_tool_counts() -> None:
-    """What prints the table opens, raises and brings back the sample files of a release."""
+    """The table's tool opens, upgrades and converts back the sample files of a release."""
     from collections import Counter
 
     why: Counter[str] = Counter()

@@ -50,7 +50,7 @@ def test_counts_and_tables() -> None:
 
 
 def test_what_is_refused() -> None:
-    """A refusal is told with the first reason; what converts is a pair for the runner."""
+    """A refusal has its first reason; a converted file is a pair for the runner."""
     path = DATA / "corpus" / "2.13.0" / "multi_model_package.pt2"
     pairs, refused = converted_runs.convert_all([path], "2.4", DATA)
     assert pairs == []

@@ -38,7 +38,7 @@ def test_every_part_occurs() -> None:
 
 
 def test_real_files_have_what_programs_are_made_of() -> None:
-    """What only the synthetic files have is rare: most of the schema occurs in files that torch wrote."""
+    """Few parts are in synthetic files alone: most of the schema occurs in files that torch wrote."""
     assert len(_real_parts()) > 0.7 * len(all_parts())
 
 

@@ -1,4 +1,4 @@
-"""What the documentation shows is what happens: examples run, keys exist, links lead somewhere."""
+"""The documentation is true: examples run, keys exist, links lead somewhere."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_readme_python(monkeypatch) -> None:
 
 
 def test_readme_console() -> None:
-    """What a command prints in the README is what it prints."""
+    """Commands in the README print the output shown there."""
     blocks = re.findall(r"```console\n\$ (.*?)\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     assert blocks
     for line, output in blocks:

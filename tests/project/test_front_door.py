@@ -1,4 +1,4 @@
-"""What `import pt2kit` gives: few names, in one grammar, and nothing heavy."""
+"""The public API of `import pt2kit`: few names, in one grammar, nothing heavy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CLASSES = {
     "Sanitized",
     "Verified",
 }
-"""What the functions give and raise."""
+"""Classes that functions return or raise."""
 NEED_TORCH = {
     *("save", "load", "load_module", "load_weights", "serialize", "deserialize"),
     *("register_extension", "unregister_extension", "Extension", "install"),
@@ -95,7 +95,7 @@ def test_subpackages_can_be_reached() -> None:
 
 
 def test_other_names_are_attribute_errors() -> None:
-    """A name that is not there is an AttributeError that says so."""
+    """A missing name is an AttributeError that names it."""
     with pytest.raises(AttributeError, match="module 'pt2kit' has no attribute 'nope'"):
         _ = pt2kit.nope
 

@@ -1,4 +1,4 @@
-"""What is fuzzed: every harness takes its sound inputs and all inputs that made trouble once."""
+"""Fuzzing: every harness accepts its sound inputs and all inputs that once caused errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_sound_inputs_are_read(name: str) -> None:
 
 @pytest.mark.parametrize("name", TORCHLESS)
 def test_stored_inputs(name: str) -> None:
-    """What fuzzing found is read, or refused by an error of pt2kit."""
+    """Inputs that fuzzing found are read, or refused by a Pt2Error."""
     for data in stored_inputs(name):
         with contextlib.suppress(Pt2Error):
             HARNESSES[name].run(data)

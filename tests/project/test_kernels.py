@@ -69,7 +69,7 @@ def test_what_was_decided_stays() -> None:
 
 
 def test_the_table_is_written_a_line_for_each_operator() -> None:
-    """What is read and written again is the same text: the file that ships was written so."""
+    """Reading and writing the table gives the same text: the shipped file was written so."""
     text = TABLE.read_text()
     table = json.loads(text)
     assert as_text(table) == text

@@ -41,7 +41,7 @@ def test_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_layout(tmp_path: Path) -> None:
-    """A record that the release before does not write is told, whatever its number and the name of an extra file."""
+    """A record that the release before does not write is listed, whatever its number and extra files' names."""
     saved = tmp_path / "saved.pt2"
     shutil.copy(sample("2.13.0", "mlp"), saved)
     assert new_release.compare_layout(saved, "2.14.0").lines == ()
@@ -80,7 +80,7 @@ def test_lists() -> None:
 
 
 def test_an_environment_that_fails() -> None:
-    """What Python says there is in the error."""
+    """The error contains Python's own error."""
     import sys
 
     environment = Path(sys.executable).parents[1]

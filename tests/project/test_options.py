@@ -96,7 +96,7 @@ def test_a_wrong_option_is_found() -> None:
 
 
 def test_output_is_what_is_written() -> None:
-    """Where there is `--output` there is `-o`, both name one thing to write, and no command uses them otherwise."""
+    """Each `--output` is also `-o`, both name one thing to write, and no command uses them otherwise."""
     for name in ALL:
         for option in _command(name).params:
             if isinstance(option, click.Option) and {"-o", "--output"} & set(option.opts):

@@ -54,7 +54,7 @@ def test_every_public_name_has_its_entry() -> None:
 
 
 def _offers_names(path: Path) -> bool:
-    """Whether a subpackage's `__init__` has an `__all__` that names something (`bridge` needs torch to be asked)."""
+    """Return whether a subpackage's `__init__` has an `__all__` with names (`bridge` needs torch to be imported)."""
     if not any(
         getattr(target, "id", None) == "__all__"
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))

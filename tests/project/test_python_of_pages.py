@@ -73,19 +73,19 @@ def test_names_are_there(page: Path) -> None:
 
 
 def _is_ours(module: str) -> bool:
-    """Whether a module is one of pt2kit that can be imported here."""
+    """Return whether a module of pt2kit can be imported here."""
     return module.partition(".")[0] == "pt2kit" and (
         importlib.util.find_spec(module) is not None and not module.startswith(("pt2kit.integrations", "pt2kit.bridge"))
     )
 
 
 def _offers(module: str, name: str) -> bool:
-    """Whether a module has a name, or a module of its own that is called so."""
+    """Return whether a module has an attribute or submodule of that name."""
     return hasattr(importlib.import_module(module), name) or importlib.util.find_spec(f"{module}.{name}") is not None
 
 
 def _target(function: ast.expr) -> Any:
-    """What `pt2kit.x.y` in a call is; None for any other function."""
+    """Return the object `pt2kit.x.y` of a call; None for others."""
     if not re.fullmatch(r"pt2kit(\.\w+)+", path := ast.unparse(function)):
         return None
     found: Any = pt2kit

@@ -1,4 +1,4 @@
-"""What a release is made of is there and fits together: fragments, workflows, pins, the forms next to them."""
+"""The parts of a release exist and fit together: fragments, workflows, pins, the forms next to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people see of an object at a prompt: short, and what it is."""
+"""The repr of objects at a prompt is short, and shows what they are."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_unknown_names_list_those_that_are_there() -> None:
 
 
 def test_problems_bring_their_hints() -> None:
-    """What a rule demands and what to do about it are at the problem itself."""
+    """A problem has its rule's text and a hint at what to do."""
     [problem] = [one for one in pt2kit.check(MLP) if one.rule == "X1"]
     rule = pt2kit.checks.RULES["X1"]
     assert (problem.text, problem.hint) == (rule.text, rule.hint)

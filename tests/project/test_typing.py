@@ -19,7 +19,7 @@ TYPED_USE = Path(__file__).with_name("typed_use.py")
 
 
 def test_typed_use_runs(tmp_path: Path) -> None:
-    """What is checked is also true when it runs."""
+    """The type-checked code also runs."""
     assert look(str(samples.sample("2.13.0", "dynamic_batch")), str(tmp_path / "x.pt2")) > 0
 
 

@@ -131,7 +131,7 @@ def test_commands_without_posix(tmp_path: Path) -> None:
 
 
 def test_replacing_a_mapped_file_without_posix(tmp_path: Path) -> None:
-    """A file that is mapped stays as it is, nothing is left next to it, and the error says what to do."""
+    """A mapped file is unchanged, nothing is left next to it, and the error says what to do."""
     done = python(
         """
         import os

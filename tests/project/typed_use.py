@@ -1,4 +1,4 @@
-"""What users write, for type checkers; `test_typing.py` has it checked and run."""
+"""Code of users, for type checkers; `test_typing.py` has it checked and run."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def take_out() -> None:
 
 
 def pytest_configure() -> None:
-    """Pytest asks for the system's name to know whether there are users; it is told that there are none."""
+    """Report no users to pytest, which would look at the system's name to find out."""
     import _pytest.tmpdir
 
     _pytest.tmpdir.get_user_id = lambda: None  # type: ignore[attr-defined]

@@ -51,7 +51,7 @@ def test_changed_metadata(tmp_path: Path) -> None:
 
 
 def test_kept_and_dropped(tmp_path: Path) -> None:
-    """What was left out is listed, and what stays because PyTorch needs it."""
+    """Parts left out are listed, and parts kept because PyTorch needs them."""
     source = tmp_path / "m.pt2"
     source.write_bytes(rewritten(MLP, {"data/aotinductor/m/m.so": b"\x7fELF"}))
     found = run(source, tmp_path / "clean.pt2", "--drop", "compiled")
@@ -73,7 +73,7 @@ def test_several_programs(tmp_path: Path) -> None:
 
 
 def test_refused(tmp_path: Path) -> None:
-    """What stands in the way is listed line by line, nothing is written, and the code is 1."""
+    """Obstacles are listed line by line, nothing is written, and the exit code is 1."""
     source, target = tmp_path / "m.pt2", tmp_path / "clean.pt2"
     source.write_bytes(rewritten(MLP, {"data/aotinductor/m/m.so": b"\x7fELF", "extra/a.bin": b"\xff"}))
     found = run(source, target)

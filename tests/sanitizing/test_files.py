@@ -96,7 +96,7 @@ def test_same_file_same_bytes(name: str) -> None:
 
 
 def test_programs_are_not_touched() -> None:
-    """Where nothing is stripped the JSON of a program is the one that was there, of its version, letter by letter."""
+    """If nothing is stripped, the JSON of a program is the original, of its version, letter by letter."""
     path = samples.sample("2.9.1", "mlp")
     with pt2kit.open(path) as old, pt2kit.open(sanitized(path)[0]) as new:
         record = names.model_json("model")

@@ -1,4 +1,4 @@
-"""What no release writes any more: containers, bare JSON, drafts."""
+"""Formats no release writes any more: containers, bare JSON, drafts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "programs"
 
 
 def test_methods_of_a_container() -> None:
-    """Each method becomes a program of its own, with the weights that it has; the report says so."""
+    """Each method becomes a program of its own, with the weights that it has; the report names it."""
     methods = {"step": program_of("2.7.1", "sym_arith_simple"), "forward": program_of("2.6.0", "mlp")}
     data = packed(container(program={"methods": methods}))
     clean, done = sanitized(data)
@@ -40,7 +40,7 @@ def test_methods_of_a_container() -> None:
     ],
 )
 def test_containers_that_give_more(more: dict[str, object], text: str) -> None:
-    """What a program alone cannot have is not lost silently: the file is refused."""
+    """Parts that a program alone cannot have are not dropped: the file is refused."""
     with pytest.raises(UnsupportedError, match=f"model: expected a program that stands alone, .*{text}.*Z6"):
         sanitized(packed(container(**more)))
 

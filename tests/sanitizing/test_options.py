@@ -1,4 +1,4 @@
-"""What may be dropped and stripped: by name, and nothing else."""
+"""Dropping and stripping parts by name, and nothing else."""
 
 from __future__ import annotations
 

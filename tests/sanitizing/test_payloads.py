@@ -88,7 +88,7 @@ def test_other_pickles(value: Any, text: str) -> None:
 
 
 def test_conjugates() -> None:
-    """A tensor that is marked as negative is not what its bytes are: no raw record can say so."""
+    """A tensor with a negative bit is not what its bytes are: no raw record can express that."""
     with pytest.raises(UnsupportedError, match=r"expected the numbers as they are.*Z4"):
         sanitized(pickled(tensor(metadata={"neg": True})))
 

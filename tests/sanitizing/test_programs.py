@@ -39,7 +39,7 @@ def metadata(data: bytes) -> list[dict[str, str]]:
 
 
 def test_guards_that_are_conditions_stay() -> None:
-    """Guards in the grammar are part of what the program means: they stay, and the report says so."""
+    """Guards in the grammar are part of the program: they are kept, and the report lists them."""
     guard = "L['x'].size()[0] != 3"
     clean, done = sanitized(edited(MLP, lambda tree: tree.update(guards_code=[guard])))
     assert [finding.rule for finding in done.kept] == ["X4"]

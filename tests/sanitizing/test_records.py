@@ -22,7 +22,7 @@ def records(data: bytes) -> set[str]:
 
 
 def test_compiled_code() -> None:
-    """Compiled code is refused, each record by its name; dropped by name it is gone, and the report says so."""
+    """Compiled code is refused, each record by its name; dropped by name it is gone, and the report lists it."""
     data = rewritten(MLP, COMPILED)
     with pytest.raises(UnsupportedError, match=r"data/aotinductor/m/m\.so: .*X8(.|\n)*data/executorch/m\.pte: .*X8"):
         sanitized(data)

@@ -66,7 +66,7 @@ def test_shared_storages() -> None:
 
 
 def test_dropped_by_name() -> None:
-    """Sample inputs go when they are named, whatever they hold; the report says so."""
+    """Sample inputs are dropped by name, whatever they contain; the report lists them."""
     hostile = stored(((forge.Call("os.system", ("true",)),), {}))
     for data in (MLP, hostile):
         clean, done = sanitized(data, drop=["sample-inputs"])
@@ -87,7 +87,7 @@ def test_dropped_by_name() -> None:
     ],
 )
 def test_refused(value: Any, text: str) -> None:
-    """What is more than data is refused by the name of what it calls, with what to do."""
+    """Values that call code are refused by the name of the call, with what to do."""
     with pytest.raises(UnsupportedError, match=rf"data/sample_inputs/model\.pt: expected sample inputs.*{text}.*X1"):
         sanitized(stored(value))
 
@@ -189,7 +189,7 @@ def test_storages_that_lie(path_name: str, nbytes: int, text: str) -> None:
 
 
 def test_a_pickle_counts() -> None:
-    """Where a pickle is there, the index next to it is not looked at."""
+    """If there is a pickle, the index next to it is ignored."""
     with pt2kit.open(MLP) as package:
         pickle = bytes(package.archive.read(package.layout.record(RECORD)))
     wanted = read(MLP.read_bytes())[0][0].tobytes()

@@ -1,4 +1,4 @@
-"""What counts as text: no pickle, no archive, nothing that is not UTF-8."""
+"""Detection of text: no pickle, no archive, nothing that is not UTF-8."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_texts(text: str) -> None:
 
 
 class Call:
-    """What a hostile pickle calls."""
+    """The call of a hostile pickle."""
 
     def __reduce__(self):
         return (print, ("hello",))
@@ -59,7 +59,7 @@ def test_pickles(value: object, protocol: int) -> None:
 
 
 def test_a_pickle_that_breaks_off() -> None:
-    """What would have been called before a pickle breaks off has been called."""
+    """A broken pickle is a pickle: its calls run before it breaks off."""
     assert not_text(memoryview(b"cos\nsystem\n(S'true'\ntRand then text"), "extra/x") == "a pickle"
 
 

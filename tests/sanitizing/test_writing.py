@@ -1,4 +1,4 @@
-"""Where the new file goes, and that it is proven before it is there."""
+"""The place of the new file, which is verified before it is there."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_in_place(tmp_path: Path) -> None:
 
 
 def test_refused_files_leave_the_target(tmp_path: Path) -> None:
-    """What is refused writes nothing, and leaves what was there."""
+    """A refused file writes nothing, and the target is unchanged."""
     target = tmp_path / "clean.pt2"
     target.write_bytes(b"before")
     bad = rewritten(MLP, {"data/aotinductor/m/m.so": b"\x7fELF"})

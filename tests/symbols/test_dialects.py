@@ -23,7 +23,7 @@ def test_both_dialects_give_one_tree(case):
 
 @pytest.mark.parametrize(("text", "error", "says"), REFUSED)
 def test_no_size(text, error, says):
-    """What is no size is refused by name: code, floats, conditions, bombs, broken text."""
+    """Texts of no size are refused by name: code, floats, conditions, bombs, broken text."""
     with pytest.raises(getattr(errors, error)) as caught:
         parse_size(text, where="sizes[0]")
     assert str(caught.value).startswith("sizes[0]: ")

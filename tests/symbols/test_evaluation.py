@@ -144,7 +144,7 @@ def test_what_is_not_needed_need_not_have_a_value(text, values, result):
     ],
 )
 def test_no_value(text, values, message):
-    """What has no value gives an error that names the place and the part."""
+    """Errors of parts without a value name the place and the part."""
     with pytest.raises(ExpressionError) as caught:
         evaluate(parse(text), values, where="hint")
     assert str(caught.value).startswith("hint: ")

@@ -49,7 +49,7 @@ def test_other_texts_are_refused(text):
 
 
 def test_texts_are_normal_in_one_dialect_and_kept_in_the_other():
-    """str texts become the 17 digits that srepr would write; srepr texts stay as they are."""
+    """str texts become the 17 digits that srepr would write; srepr texts are unchanged."""
     assert instance(Float, parse("0.10")).text == "0.10000000000000001"
     assert instance(Float, instance(Call, parse("1.0e-7*s0")).args[0]).text == "9.9999999999999995e-8"
     assert instance(Float, parse("Float('0.10', precision=53)")).text == "0.10"

@@ -17,7 +17,7 @@ from pt2kit.symbols import evaluate, parse_guard
 
 
 class FakeTensor:
-    """What a guard may ask of a tensor."""
+    """The tensor methods of guards."""
 
     def __init__(self, sizes, strides):
         self._sizes, self._strides = sizes, strides
@@ -45,7 +45,7 @@ def arguments(n, m):
 
 
 def value_of(source, args):
-    """What a source stands for, found by its parts."""
+    """Return a source's value, found by its parts."""
     found = args
     for step in source.path:
         found = getattr(found, step[0]) if isinstance(step, tuple) else found[step]
@@ -56,7 +56,7 @@ def value_of(source, args):
 
 
 def as_python(text, args):
-    """What Python makes of a text of ours, with the names torch gives it."""
+    """Evaluate a text of ours in Python, with torch's names."""
     names = {
         "L": args,
         "math": math,
@@ -101,7 +101,7 @@ def test_sources(text, path, what, index):
 
 @pytest.mark.parametrize(("text", "error", "says"), REFUSED_GUARDS)
 def test_everything_else_is_refused(text, error, says):
-    """What is not a condition over inputs is refused, with its place."""
+    """Anything but a condition over inputs is refused, with its place."""
     with pytest.raises(getattr(errors, error)) as caught:
         parse_guard(text, where="guards_code[0]")
     assert str(caught.value).startswith("guards_code[0]: ")

@@ -1,4 +1,4 @@
-"""What an expression yields, before any value is known."""
+"""The kind of an expression, before any value is known."""
 
 from __future__ import annotations
 

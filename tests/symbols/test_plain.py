@@ -58,6 +58,6 @@ def test_operators_group_as_in_python(text, same):
 
 
 def test_assumptions_are_the_callers():
-    """Whoever knows more about symbols than their names tell says so."""
+    """Callers can pass assumptions that symbols' names do not carry."""
     tree = parse_str("s0 + x", assumptions=lambda name: (("real", True),) if name == "x" else ())
     assert to_srepr(tree) == "Add(Symbol('s0'), Symbol('x', real=True))"

@@ -25,7 +25,7 @@ def test_atoms_in_products_do_not_grow_exponentially() -> None:
 
 
 def test_a_long_chain_of_divisions_has_a_form() -> None:
-    """What convolutions make of a size is far below the limit."""
+    """The size after many convolutions is far below the limit."""
     text = "s0"
     for _ in range(60):
         text = f"((({text}) + 1)//2)"

@@ -20,7 +20,7 @@ def test_prints_what_sympy_prints(srepr, text):
 
 
 def has_constant_part(tree):
-    """Whether a tree has a part that sympy would have computed away."""
+    """Return whether sympy would have simplified a part of a tree."""
 
     def call(node, args):
         constant = all(kind_of_arg == "number" for kind_of_arg in args)

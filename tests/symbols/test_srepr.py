@@ -38,7 +38,7 @@ def test_leaves():
 
 
 def test_functions_that_torch_did_not_know():
-    """What torch makes of its opaque functions when it loads and saves a program is read as the function."""
+    """The form of opaque functions that torch writes after loading a program is read as the function."""
     text = "Function('OpaqueUnaryFn_sqrt')(IntTrueDiv(Symbol('s0', positive=True, integer=True), Integer(4)))"
     assert to_srepr(parse_srepr(text)) == text.replace("Function('OpaqueUnaryFn_sqrt')", "OpaqueUnaryFn_sqrt")
     for wrong in (

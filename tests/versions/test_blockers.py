@@ -1,4 +1,4 @@
-"""What an older version cannot express is found, all of it, wherever it is."""
+"""All that an older version cannot express is found, wherever it is."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def test_unknown_keys_pass_but_are_seen():
 
 
 def test_all_misfits_are_listed():
-    """The walk goes on behind a misfit."""
+    """The walk goes on after an error."""
     tree = put(put(golden("8.20"), (*NODE, "target"), 3), ("guards_code",), [1, "x", 2])
     assert len(list(misfits(tree, "8.20"))) == 3
 

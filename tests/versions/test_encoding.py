@@ -136,7 +136,7 @@ def test_padded_unions():
 
 
 def test_unknown_keys_are_kept():
-    """What no table knows survives both ways, behind the known keys."""
+    """Unknown keys survive both ways, behind the known keys."""
     raw = json.loads(golden_bytes("8.20"))
     raw["colour"] = {"a": [1]}
     raw["graph_module"]["graph"]["nodes"][0]["shade"] = "dark"

@@ -85,7 +85,7 @@ def test_a_builtin_is_no_name_for_an_input_of_2_3(name):
 
 
 def test_room_is_made_for_a_new_name():
-    """What had the name gets the one that fx gives it."""
+    """The value that had the name gets the name of fx."""
     tree = program(["input_1", "input"], [relu("input", "y"), relu("input_1", "z")], [tensor("y"), tensor("z")])
     new = name_as_fx(tree, ConversionLog("x"), keeps_inputs=False)
     assert ends(new) == (["input_1", "input_2"], ["y", "z"])

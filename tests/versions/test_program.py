@@ -70,7 +70,7 @@ def test_development_states_are_stamped():
 
 
 def test_newer_minors_keep_their_keys():
-    """What this build does not know goes through, for the codec to report."""
+    """Unknown keys of newer minors are kept, for the codec to report."""
     raw = encoding.to_wire(golden("8.20"), "8.20", "x")
     raw["schema_version"] = {"major": 8, "minor": 99}
     raw["colour"] = "red"
@@ -91,7 +91,7 @@ def test_named_tuples_get_the_name_that_the_caller_gives():
 
 
 def test_stacks_that_torch_cannot_read_are_mended():
-    """Of older programs; current ones stay as they are."""
+    """Stacks of older programs are fixed; current ones are unchanged."""
     for version, text in (("8.17", "a_b,a%2Cb,m.A"), ("8.20", "a_b,a,b,m.A")):
         tree = golden(version)
         tree["graph_module"]["graph"]["nodes"][0]["metadata"]["nn_module_stack"] = "a_b,a,b,m.A"

@@ -1,4 +1,4 @@
-"""What a release does not read of its own schema is refused by name, or written so that it reads it."""
+"""Values of its schema that a release does not read are refused by name, or written in a readable form."""
 
 from __future__ import annotations
 

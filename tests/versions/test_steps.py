@@ -85,7 +85,7 @@ def test_roots():
 
 @pytest.mark.parametrize("step", [*STEPS[1:], TRACES], ids=lambda step: step.newer)
 def test_steps_up_fit(step):
-    """What a step up makes of a program fits the newer table exactly."""
+    """The result of an upgrade step fits the newer table exactly."""
     before = golden(step.older)
     assert fits(step.upgrade(before, ConversionLog("x")), step.newer)
 

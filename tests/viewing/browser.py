@@ -76,7 +76,7 @@ class Visit:
         return self
 
     def data(self, key: str) -> str:
-        """What the page says of itself."""
+        """Return a state of the page."""
         return str(self.page.evaluate(f"document.documentElement.dataset.{key} ?? ''"))
 
     def text(self, selector: str) -> str:

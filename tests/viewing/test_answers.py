@@ -51,7 +51,7 @@ def test_details() -> None:
 
 
 def test_a_picture_that_was_prepared_is_not_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a server prepares while the browser starts is what the page gets."""
+    """The page gets the picture prepared while the browser starts."""
     answers = Answers(DYNAMIC)
     answers.prepare()
     monkeypatch.setattr("pt2kit.viewing.answers.draw", None)
@@ -95,7 +95,7 @@ def test_tensor() -> None:
 
 
 def test_findings_name_their_node(tmp_path: Path) -> None:
-    """What `check` says of a node is told with its number, of a value with the node that defines it."""
+    """Findings of `check` have the number of their node, or of the node that defines their value."""
     from benchmarks.pictures import written
 
     answers = Answers(written("layers", 1, tmp_path / "layers.json"))
@@ -138,7 +138,7 @@ def test_costs() -> None:
 
 
 def test_errors_of_two_runs() -> None:
-    """What `compare_runs` returns is shown by node; nodes of other sizes have no number."""
+    """Results of `compare_runs` are shown by node; nodes of other sizes have no number."""
     old, new = with_other_bytes("mlp", "weights")
     data = checked_data(pt2kit.compare_runs(old, new), "data")
     assert set(data) == {"largest error", "mean error", "1 - cosine"}

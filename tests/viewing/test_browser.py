@@ -1,4 +1,4 @@
-"""What a user does, in a real browser: open, fold, search, select, follow, compare; on files of every release."""
+"""Tasks of users in a real browser: open, fold, search, select, follow, compare; on files of every release."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_deep_link_and_history(chromium: Any, layers: Path) -> None:
 
 
 def test_cones_and_path(chromium: Any, layers: Path) -> None:
-    """What a node depends on and what depends on it can be marked, and the way from it to another."""
+    """A node's inputs and users can be marked, and the path from it to another."""
     with visiting(chromium, layers) as visit:
         visit.go("#/?node=mlp_3_2")
         visit.page.get_by_role("button", name="Depends on").click()
@@ -205,7 +205,7 @@ def test_difference(chromium: Any) -> None:
 
 
 def test_equal_files_have_no_difference(chromium: Any) -> None:
-    """A file compared with itself says so."""
+    """Equal files have no differences."""
     with visiting(chromium, MLP, MLP) as visit:
         visit.go()
         visit.page.wait_for_selector("#list [role=status]")

@@ -87,7 +87,7 @@ def test_equal_layers_are_put_together(tmp_path: Path) -> None:
 
 
 def test_modules_are_guessed_where_a_file_names_none(tmp_path: Path) -> None:
-    """Without module stacks, nodes stand in the module of the parameters they use, and the picture says so."""
+    """Without module stacks, nodes are in the module of the parameters they use; the picture states that."""
     from benchmarks.pictures import layers
 
     from pt2kit import codec

@@ -81,7 +81,7 @@ def test_the_name_of_a_file(chromium: Any, tmp_path: Path) -> None:
 
 
 def test_addresses(chromium: Any) -> None:
-    """What stands in an address is text, too."""
+    """Parts of an address are text, too."""
     with visiting(chromium, samples.sample("2.13.0", "mlp")) as visit:
         for part in ("<img src=x onerror=window.hit=1>", "%", "__proto__", "../../etc/passwd", "a" * 5000):
             visit.go(f"#/{part}?open=zz.-1.{part}&program=99&node={part}&mark=symbol:{part}&q=x")

@@ -1,4 +1,4 @@
-"""What a notebook shows: the page, in a frame that may do nothing but run its own script."""
+"""Views in notebooks: the page, in a frame that may do nothing but run its own script."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def test_graphs_of_one_call_look_alike(chromium: Any) -> None:
 
 
 def test_a_wide_head_is_folded(chromium: Any) -> None:
-    """What makes a picture wider than a window is folded, however large it is, and there is room for the rest."""
+    """A part wider than a window is folded, however large it is, and the rest is shown."""
     nodes, last = list[schema.Node](), "x"
     for number in range(4):
         stack = stack_of("backbone", "body", f"stage{number}", f"part{number}")
@@ -160,7 +160,7 @@ def test_a_wide_head_is_folded(chromium: Any) -> None:
 
 
 def test_a_short_chain_stands_by_its_use(chromium: Any) -> None:
-    """What is computed from a parameter alone is drawn above the node that uses it, not at the top of the picture."""
+    """A value of parameters alone is drawn above the node that uses it, not at the top of the picture."""
     nodes, last = [call("torch.ops.aten.exp.default", [("self", "p_scale")], "exp")], "x"
     nodes.append(call("torch.ops.aten.neg.default", [("self", "exp")], "neg"))
     for number in range(20):
@@ -377,7 +377,7 @@ def test_search_by_field(chromium: Any, query: str, count: int) -> None:
 
 
 def test_a_bad_regular_expression(chromium: Any) -> None:
-    """What cannot be read says so."""
+    """A bad search shows an error."""
     with visiting(chromium, model("resnet50")) as visit:
         visit.go()
         visit.page.fill("#search", "/(/")
@@ -437,7 +437,7 @@ def test_a_review(chromium: Any) -> None:
 
 
 def test_a_review_has_no_sample(chromium: Any) -> None:
-    """Where a layer is gone, the others are folded next to it: none of them is open as a sample of equal ones."""
+    """The layers next to a removed layer are folded: none of them is open as a sample of equal ones."""
     old, new = written_layers(30), written_layers(29)
     assert "▾ 0 · Block1" in figure(chromium, new)
     text = figure(chromium, new, old)

@@ -22,7 +22,7 @@ ADD, MUL, FILL = "torch.ops.aten.add.Tensor", "torch.ops.aten.mul.Tensor", "torc
 
 @dataclasses.dataclass(frozen=True)
 class Layer:
-    """What the calls of one layer are: each is (operator, arguments by schema name, result); `in` is its input."""
+    """The calls of one layer: each is (operator, arguments by schema name, result); `in` is its input."""
 
     calls: Sequence[tuple[str, tuple[tuple[str, str], ...], str]]
 

@@ -142,7 +142,7 @@ def test_a_port_in_use(server: Server) -> None:
     ],
 )
 def test_nothing_else_is_served(server: Server, rest: str) -> None:
-    """What is no request of a page is not found."""
+    """Any path a page does not request is not found."""
     status, body, _ = get(server, f"/{server.token}/{rest}")
     assert (status, body) == (404, b"not found")
 

@@ -132,7 +132,7 @@ def test_empty_tensors_need_no_bytes():
 
 
 def test_external_bytes_need_the_folder():
-    """A program that was not opened by its path says so."""
+    """A program not opened by its path is an error."""
     with pytest.raises(
         UnsupportedError, match=r"which has its storage in 'w\.bin', got none; open the program by its path"
     ):
@@ -151,7 +151,7 @@ def test_numbers_change_their_byte_order(short, name):
 
 @given(values=st.lists(st.integers(-(2**31), 2**31 - 1), max_size=8), rest=st.binary(max_size=3))
 def test_byte_order_is_that_of_struct(values, rest):
-    """A rest that is no number stays as it is."""
+    """A rest that is no number is unchanged."""
     big, little = (struct.pack(f"{order}{len(values)}i", *values) for order in "><")
     assert swap_bytes(big + rest, "int32") == little + rest
 

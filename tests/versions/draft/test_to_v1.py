@@ -68,7 +68,7 @@ def test_the_golden_draft_comes_back():
 
 @pytest.mark.parametrize("release", ["2.1.2", "2.4.1", "2.8.0"])
 def test_samples_as_drafts(release):
-    """What the draft can express survives the way there and back; the rest is refused by name."""
+    """Programs that the draft can express survive the round trip; others are refused by name."""
     count = 0
     for path, record, data in stored_programs(release):
         with open_archive(path) as archive:

@@ -116,7 +116,7 @@ def test_constants_of_nested_subgraphs():
 
 
 def test_constants_of_other_subgraphs_are_refused():
-    """What operands an unknown operator takes is not known."""
+    """The operands of an unknown operator are not known."""
     root = graph([call("torch.ops.higher_order.while_loop", body(graph([], constants=("c",))))])
     place = r"^x: \$\.graph_module\.graph\.nodes\[0\]\.inputs: expected constants in subgraphs of cond or map_impl only"
     with pytest.raises(UnsupportedError, match=place):

@@ -87,7 +87,7 @@ def test_symbols_are_renamed_whole(old, new):
 
 
 def test_names_that_are_taken_stay():
-    """Where both names have a range, the older one is no unbacked symbol."""
+    """If both names have a range, the older is no unbacked symbol."""
     tree = with_expression("2", "i0 + u0")
     tree["range_constraints"] = {"i0": {"min_val": 2, "max_val": 3}, "u0": {"min_val": 2, "max_val": 4}}
     before = copied(tree)

@@ -25,7 +25,7 @@ MODULES = [
 
 @pytest.mark.parametrize(("old", "new"), FIRST)
 def test_names_of_2_1(old, new):
-    """What 2.1 calls them; only map_impl has to go back to the old name."""
+    """Names of 2.1 are read; only map_impl has to get its old name back."""
     assert targets.from_2_1(old) == new
     assert targets.to_2_1(new) == (old if "map_impl" in old else new)
 

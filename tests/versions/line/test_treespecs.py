@@ -127,7 +127,7 @@ def test_the_context_of_a_dataclass_became_text():
 
 @pytest.mark.parametrize("context", [r'"[[\"x\", \"z\"], []]"', '"no JSON"', '"[1, 2]"', "null", r'"[\"x\"]"'])
 def test_other_contexts_are_left_alone(context):
-    """What is no dataclass, or does not fit its children, stays as it is."""
+    """Any other text, or one that does not fit its children, is unchanged."""
     text = dataclass(context)
     log = ConversionLog("x")
     assert treespecs.list_dataclasses(text, (), log) == text

@@ -74,7 +74,7 @@ def test_unbacked_floats_are_renamed():
 
 
 def test_a_signature_that_does_not_fit_the_graph_is_no_crash():
-    """More specs than inputs: the reader of signatures says so later."""
+    """More specs than inputs are left to the reader of signatures."""
     tree = golden("5.1")
     tree["graph_module"]["graph"]["inputs"] = []
     new, _ = up(tree)

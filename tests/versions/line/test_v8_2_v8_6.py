@@ -33,7 +33,7 @@ def test_up_and_down_is_the_same_tree():
 
 @pytest.mark.parametrize(("target", "name", "kind"), KINDS)
 def test_kinds_of_arguments(target, name, kind):
-    """Where no schema says whether an argument is positional, its name does."""
+    """If no schema declares whether an argument is positional, its name does."""
     tree = golden("8.2")
     tree["graph_module"]["graph"]["nodes"].append(node(target, [(name, {"as_int": 1})], []))
     log = ConversionLog("x")
