@@ -18,7 +18,7 @@ QUICK = (
     "cold_load_bert", "cold_load_module_bert", "open_vs_json", "check_small_time", "text_parse",
     "load_bert", "module_bert", "save_bert",
 )  # fmt: skip
-"""What `--quick` runs if nothing is named: less than two minutes, once the programs are built."""
+"""The default benchmarks of `--quick`: less than two minutes, once the programs are built."""
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:

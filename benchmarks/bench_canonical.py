@@ -18,14 +18,14 @@ OPERATORS = ("linear", "mul", "sin", "relu", "add", "transpose", "matmul", "soft
 
 
 def our_classes() -> Any:
-    """What `large_program` is built of, in our schema."""
+    """Return our schema's classes for `large_program`."""
     from pt2kit import schema
 
     return SimpleNamespace(**vars(schema), make=lambda cls, **held: cls(**held))
 
 
 def torch_classes() -> Any:
-    """What `large_program` is built of, in torch's schema."""
+    """Return torch's schema classes for `large_program`."""
     from torch._export.serde import schema
 
     return SimpleNamespace(**vars(schema), make=lambda cls, **held: cls.create(**held))

@@ -10,11 +10,11 @@ from benchmarks.bench_open import GRAPH, TRANSFORMER, open_program, record
 from benchmarks.harness import Bench, Measured, Settings, TimesBetter
 
 LOSSES = frozenset({"persistent"})
-"""What the transformer says that torch 2.1 and 2.2 have no word for: it keeps two buffers out of the state dict."""
+"""The field of the transformer that torch 2.1 and 2.2 lack: it keeps two buffers out of the state dict."""
 
 
 def older_vs_torch(target: str, settings: Settings) -> Measured:
-    """What a user does for the program of an older file, compared with torch for a current file."""
+    """Measure reading the program of an older file, compared with torch for a current file."""
     import torch
 
     import pt2kit

@@ -33,7 +33,7 @@ def with_operators(program: Any, change: Any) -> Any:
 
 
 def in_layer(node: Any) -> bool:
-    """Whether a node was traced in the layer that is edited, and computes what a GELU could."""
+    """Return whether a node was traced in the activation of the edited layer."""
     return f"{LAYER}.act_fn," in node.metadata.get("nn_module_stack", "")
 
 

@@ -56,7 +56,7 @@ def run_once(program: Any) -> object:
 
 
 def load_memory(settings: Settings) -> Measured:
-    """What loading a large file, and reading every page of its weights, adds to the process: against the weights."""
+    """Measure the memory of loading a large file and reading every page of its weights, against the weights."""
     file = programs.path(large(settings))
     spent = measure.command([sys.executable, "-c", LOAD_IN_A_PROCESS, str(file), "pt2kit", "touch"])
     weights = programs.facts(large(settings))["size"] * 2**20

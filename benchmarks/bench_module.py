@@ -94,7 +94,7 @@ def further_calls(name: str, settings: Settings) -> Measured:
 
 
 def memory(settings: Settings) -> Measured:
-    """What the first result of a program with large weights adds to the process, beyond the weights."""
+    """Measure the memory of the first result of a program with large weights, beyond the weights."""
     name = large(settings)
     spent = measure.command([sys.executable, "-c", FIRST_RESULT, "memory", str(programs.path(name))])
     weights = programs.facts(name)["size"] * 2**20

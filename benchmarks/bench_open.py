@@ -41,7 +41,7 @@ def large(settings: Settings) -> str:
 
 
 def open_program(file: Path) -> object:
-    """What a user does for the program alone."""
+    """Open a file and return its program."""
     import pt2kit
 
     with pt2kit.open(file) as package:

@@ -106,7 +106,7 @@ def _spent(tree: Path, code: str, file: Path, kind: Kind) -> float:
 
     if kind == "cpu seconds":
         return float(_run(command(ROUNDS), env).stdout)
-    # What the imports take is in both counts.
+    # The cost of imports is in both counts.
     few, many = (_count(command(rounds), env) for rounds in (0, _COUNTED))
     return (many - few) / _COUNTED
 

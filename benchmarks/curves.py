@@ -1,4 +1,4 @@
-"""Whether the work per node stays the same as programs grow: chains of 1,000 to 100,000 nodes -> seconds per node.
+"""Work per node as programs grow: chains of 1,000 to 100,000 nodes -> seconds per node.
 
 CPU seconds, because each call runs in one thread: other processes on the machine then hardly count.
 """

@@ -1,4 +1,4 @@
-"""What a benchmark is, and running some: benchmarks -> outcomes -> one table, or JSON.
+"""Benchmarks, their runner and reports: benchmarks -> outcomes -> one table, or JSON.
 
 A subject is a file `bench_<subject>.py` with a tuple BENCHES. Each `Bench` names what it compares and the bar it must
 reach; its `run` measures and returns numbers; whether the bar is reached is decided here.
@@ -53,7 +53,7 @@ class AtMost:
         return measured.ours / measured.reference if measured.reference else math.nan
 
     def reached(self, measured: Measured) -> bool:
-        """Whether the ratio is small enough."""
+        """Return whether the ratio is low enough."""
         return self.value(measured) <= self.times
 
 
@@ -71,7 +71,7 @@ class TimesBetter:
         return measured.reference / measured.ours if measured.reference and measured.ours else math.nan
 
     def reached(self, measured: Measured) -> bool:
-        """Whether the ratio is large enough."""
+        """Return whether the ratio is high enough."""
         return self.value(measured) >= self.times
 
 
@@ -90,7 +90,7 @@ class Limit:
         return measured.ours
 
     def reached(self, measured: Measured) -> bool:
-        """Whether ours is small enough."""
+        """Return whether ours is low enough."""
         return measured.ours <= self.limit
 
 
@@ -119,7 +119,7 @@ class Bench:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a bench: `measured`, or else the `error` that kept it from running.
+    """The outcome of a bench: `measured`, or else the `error` that kept it from running.
 
     `others` is the share of all processors that other work took meanwhile; None where the system does not say.
     """
@@ -132,7 +132,7 @@ class Outcome:
 
     @property
     def reached(self) -> bool | None:
-        """Whether the bar is reached; None where there is no bar or no measurement."""
+        """Return whether the bar is reached; None without a bar or measurement."""
         if self.bench.bar is None or self.measured is None:
             return None
         return self.bench.bar.reached(self.measured)

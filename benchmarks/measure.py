@@ -23,7 +23,7 @@ COMMAND_TIMEOUT_S = 600
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a command took: user and system CPU seconds together, and peak resident bytes; and what it printed."""
+    """The cost of a command: user and system CPU seconds together, and peak resident bytes; and its output."""
 
     cpu_s: float
     peak_bytes: int

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CACHE = Path(__file__).resolve().parent / ".cache"
 BUILD_TIMEOUT_S = 3600
 SMALL_CHAIN = "chain_1000"
-"""What longer chains are grown from."""
+"""The base of longer chains."""
 
 # name -> (recipe, size)
 NAMED = {
@@ -71,7 +71,7 @@ def path(name: str) -> Path:
 
 
 def facts(name: str) -> dict[str, Any]:
-    """What the builder noted about the program: nodes, bytes, export_s, save_s (see `models.build`)."""
+    """Read the builder's facts about the program: nodes, bytes, export_s, save_s (see `models.build`)."""
     read: dict[str, Any] = json.loads(path(name).with_suffix(".json").read_text())
     return read
 

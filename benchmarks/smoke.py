@@ -67,7 +67,7 @@ def check_commands() -> None:
     try:
         measure.command([sys.executable, "-c", "raise SystemExit('went wrong')"])
     except RuntimeError as error:
-        expect("the reason is told", True, "went wrong" in str(error))
+        expect("the reason is given", True, "went wrong" in str(error))
     else:
         sys.exit("smoke: a failing command: expected RuntimeError, got none")
 

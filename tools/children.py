@@ -1,4 +1,4 @@
-"""A list of tasks -> what becomes of each, tried in child processes: torch may end a process, or take too long.
+"""Run tasks in child processes and collect their results: torch may end a process, or take too long.
 
 What a task gives is plain data, which its process hands over as a line of JSON as soon as it is there.
 """
@@ -44,7 +44,7 @@ def in_children(
 
 
 def _one_child(tasks: Sequence[Task], run: Callable[[Task], Row]) -> Iterator[Row]:
-    """What one process gives before it ends."""
+    """Yield a process's rows until it ends."""
     read, write = os.pipe()
     if (child := os.fork()) == 0:
         try:
@@ -65,7 +65,7 @@ def _one_child(tasks: Sequence[Task], run: Callable[[Task], Row]) -> Iterator[Ro
 
 
 def in_time(run: Callable[[], Result], seconds: int, late: Result) -> Result:
-    """What a function gives, or `late` if it takes longer than so many seconds."""
+    """Return a function's result, or `late` if it takes more than that long."""
     signal.signal(signal.SIGALRM, _late)
     signal.alarm(seconds)
     try:

@@ -80,7 +80,7 @@ BASES = {
     "dtypes": "2.13.0/dtypes",
     "constants": "2.13.0/constants",
 }
-"""What bad files are made from: name in a case -> a good file."""
+"""Bases of bad files: name in a case -> a good file."""
 
 
 @cache

@@ -421,7 +421,7 @@ def weight(tree: Tree, position: int = 0) -> Tree:
 
 
 def tensor(tree: Tree) -> Tree:
-    """What the first entry of a config says of its tensor."""
+    """Return the `tensor_meta` of a config's first entry."""
     found: Tree = weight(tree)["tensor_meta"]
     return found
 

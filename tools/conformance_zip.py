@@ -152,7 +152,7 @@ def zip64_extra(*values: int) -> bytes:
 
 
 def named(name: bytes) -> Callable[[list[Entry]], bytes]:
-    """What writes the records and one more of that name."""
+    """Return a builder that adds an entry of that name."""
     return lambda entries: build([*entries, Entry(name, b"x")])
 
 

@@ -25,7 +25,7 @@ RELEASES = tuple(release for version in LOG for release in version.releases[:1])
 
 
 def convert(source: bytes, target: str, allow: tuple[str, ...] = ()) -> bytes:
-    """What converting gives."""
+    """Return a converted file."""
     buffer = io.BytesIO()
     pt2kit.convert(source, buffer, target=target, allow=allow)
     return buffer.getvalue()

@@ -10,7 +10,7 @@ of a model needs no excuse from a conversion. Each `RELEASE=ENVIRONMENT` names a
     --keep FOLDER         where the converted files are left
     --docs                put the figures into docs/converted-runs.json, and all that are there into compatibility.md
 
-The columns: files that there are; those that `pt2kit.convert` refuses (each refusal names what stands in the way);
+The columns: all files; those that `pt2kit.convert` refuses (each refusal names what stands in the way);
 converted; of these, those that run to equal outputs, or load where outputs are random; those at which the release fails
 as it does, at the same place, on its own file of the model; and those that just fail. A second table says from release
 to release how many of the converted are good, which counts the first two.
@@ -49,7 +49,7 @@ HEAD = (
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one file: "refused by pt2kit", or what `run_in_release` says; and why."""
+    """The outcome of a file: "refused by pt2kit", or that of `run_in_release`; and why."""
 
     outcome: str
     why: str
@@ -128,7 +128,7 @@ def _own_failure(name: str, failing: Result, baseline: dict[str, Result]) -> str
 
 
 def _place(failing: Result) -> str:
-    """Where a file fails, without the values: "AssertionError at form.py:79", "case 1: result 0"."""
+    """Return a failure's place, without values: "AssertionError at form.py:79", "case 1: result 0"."""
     found = re.search(r"\w+ at [\w.]+:\d+|^case \d+: result \d+|^exit -?\d+", failing.why)
     return found[0] if found else failing.why
 

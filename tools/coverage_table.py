@@ -1,4 +1,4 @@
-"""What `coverage json` wrote -> a table of how many statements of each subpackage the tests run.
+"""Table of the statements of each subpackage that tests run, from the output of `coverage json`.
 
     python tools/coverage_table.py [--without SUBPACKAGE ...] [--write]
 

@@ -50,7 +50,7 @@ class Call(torch.nn.Module):
                 self.register_buffer(f"constant_{number}", leaf, persistent=number % 2 == 0)
 
     def forward(self, *tensors: torch.Tensor) -> Any:
-        """What the function gives."""
+        """Call the function."""
         leaves = [getattr(self, f"constant_{n}", leaf) for n, leaf in enumerate(self.leaves)]
         for number, tensor in zip(self.inputs, tensors, strict=True):
             leaves[number] = tensor
@@ -131,7 +131,7 @@ def exported(module: torch.nn.Module, inputs: tuple[torch.Tensor, ...], variant:
     return program
 
 
-# What the databases lack.
+# Samples that the databases lack.
 
 
 def _fused(name: str, states: int, *, steps: bool = True, **numbers: Any) -> tuple[Callable[..., Any], Any]:

@@ -129,7 +129,7 @@ def _wires(cls: type[Any]) -> dict[str, Any]:
 
 
 def history_page() -> str:
-    """What changed from table to table."""
+    """Return the changes between tables."""
     lines = [
         "# Field tables of older versions",
         "",
@@ -171,7 +171,7 @@ def _older_types(older: str, newer: str) -> list[str]:
 
 
 def _is_same(newer: Field | None, older: Field) -> bool:
-    """Whether a field holds the same in two versions; their wire ids may differ."""
+    """Return whether a field is the same in two versions, but for wire ids."""
     return newer is not None and (newer.type, newer.default) == (older.type, older.default)
 
 

@@ -6,7 +6,7 @@
 Runs each harness of `fuzz_targets.py` for that long under libFuzzer (atheris), one after the other, each in a
 process of bounded memory, and prints a table: inputs per second, edges covered, findings. A finding is any exception
 but pt2kit's own, an input that takes 20 s, or one that passes the memory; it lies in `fuzz-findings/` with its
-traceback. Exit code 1 if there is one. A mended finding goes to `tests/data/fuzz/<harness>/`, which the tests read, as
+traceback. Exit code 1 if there is one. A fixed finding goes to `tests/data/fuzz/<harness>/`, which the tests read, as
 do later runs.
 
 Inputs that reached something new stay in the folder `--work`, where the next run goes on from them. `--choose` takes
@@ -36,13 +36,13 @@ CHOSEN_BYTES = 48_000
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one harness.
+    """The outcome of one harness.
 
     Args:
         runs: inputs tried.
         seconds: how long that took.
         covered: edges of the program that some input reached.
-        findings: paths of inputs that made trouble.
+        findings: paths of inputs that failed.
         trouble: what ended it early, in a line.
     """
 
@@ -121,7 +121,7 @@ def most_for_the_size(new: Mapping[Path, int]) -> list[Path]:
 
 
 def read_outcome(log: str, code: int, findings: tuple[Path, ...]) -> Outcome:
-    """What libFuzzer's log says."""
+    """Parse libFuzzer's log."""
     covered = [int(number) for number in re.findall(r"cov: (\d+)", log)]
     ended = re.search(r"Done (\d+) runs in (\d+) second", log)
     tried = [int(number) for number in re.findall(r"^#(\d+)", log, re.MULTILINE)]

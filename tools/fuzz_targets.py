@@ -1,4 +1,4 @@
-"""What is fuzzed: name of a harness -> a function of bytes that may raise pt2kit's own errors only, and sound inputs.
+"""Fuzzing harnesses: name -> a function of bytes that may raise pt2kit's own errors only, and valid inputs.
 
 Archives have checksums, which changed bytes seldom keep. So whatever reads an archive gets the changed bytes as one of
 its records: the archive around it is made anew for each input.
@@ -52,7 +52,7 @@ class Harness:
 
 
 def stored_inputs(name: str) -> list[bytes]:
-    """The inputs of a harness that fuzzing found: they made trouble once, or reach what sound ones don't."""
+    """Return inputs that fuzzing found for a harness: they failed once, or reach more than valid ones."""
     path = SEEDS / f"{name}.zip"
     if not path.exists():
         return []

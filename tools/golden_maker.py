@@ -46,7 +46,7 @@ class Maker:
         self.plain = version not in ("draft",) and parse_version(version.split("-")[0]) < (8, 0)
 
     def has(self, type_name: str, field: str) -> bool:
-        """Whether the version has a field or arm."""
+        """Return whether the version has a field or arm."""
         return type_name in self.types and field in self.types[type_name].fields
 
     def some(self, kind: Type) -> Any:

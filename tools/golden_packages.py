@@ -131,7 +131,7 @@ def main() -> int:
 
 
 def same(path: Path, data: bytes) -> bool:
-    """Whether a file holds what it should: the same records, whatever deflated them."""
+    """Return whether a file has the expected records, whatever deflated them."""
     if not path.exists():
         return False
     there = path.read_bytes()

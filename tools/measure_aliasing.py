@@ -75,7 +75,7 @@ Given = dict[str, Any]
 Memory = dict[int, Any]
 """Tensors and storages by address."""
 Counts = dict[str, list[int]]
-"""What was looked for -> how often it was seen, in how many calls it could have been."""
+"""Effect looked for -> how often it was seen, in how many calls it could have been."""
 
 
 # --- Calls ---------------------------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ def _options(argument: Any, first: torch.Tensor) -> Sequence[Any]:
 
 @dataclass
 class Evidence:
-    """What the calls of one overload showed.
+    """The evidence of one overload's calls.
 
     Args:
         calls: that succeeded.

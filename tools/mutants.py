@@ -22,7 +22,7 @@ from pt2kit import schema
 from pt2kit.package import record_names as names
 
 Change = Callable[[Any, str | int, random.Random], None]
-"""What changes an entry of a tree in place: (container, key, dice)."""
+"""Changes an entry of a tree in place: (container, key, dice)."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ RECORDS: Mapping[str, tuple[str, type]] = {
     "weights ": (names.weights_config("model"), schema.PayloadConfig),
     "constants ": (names.constants_config("model"), schema.PayloadConfig),
 }
-"""What kinds of a record begin with -> the record and its type."""
+"""Prefix of a record's kinds -> the record and its type."""
 
 
 def spots(tree: Any, cls: type, prefix: str = "") -> Iterator[Spot]:

@@ -71,7 +71,7 @@ class Original:
 
 
 def original(path: Path) -> Original | None:
-    """What a file computes; None where it can't be run, or gives something else each time."""
+    """Return a file's original; None if it can't be run, or results differ by run."""
     if not (records := trees(path)):
         return None
     try:
@@ -84,7 +84,7 @@ def original(path: Path) -> Original | None:
 
 
 def _is_declared(program: Any, inputs: Any) -> bool:
-    """Whether all values have the types and sizes that the program declares."""
+    """Return whether all values have their declared types and sizes."""
     try:
         _Declared(program.graph_module).run(*program._graph_module_flat_inputs(*copy.deepcopy(inputs)))
     except Exception:  # noqa: BLE001  # Whatever torch raises is its verdict.
@@ -113,7 +113,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def outcome(data: bytes, of: Original) -> str:
-    """What torch does with a mutant: "load", "run" (it fails there), "contradicts", "other", "same", or "elsewhere".
+    """Return the outcome of a mutant: "load", "run" (it fails there), "contradicts", "other", "same", or "elsewhere".
 
     The last is what another machine might do: pinned memory needs an accelerator.
     """

@@ -41,7 +41,7 @@ INSTANCES: dict[str, Callable[[], Any]] = {
 
 
 def find(path: str) -> Any:
-    """What a path below `torch` leads to.
+    """Return the object at a path of `torch`.
 
     Raises:
         ImportError: there is no such module or attribute.
@@ -56,7 +56,7 @@ def find(path: str) -> Any:
 
 
 def is_there(path: str) -> bool:
-    """Whether a path below `torch` leads to anything."""
+    """Return whether a path below `torch` exists."""
     try:
         find(path)
     except ImportError:

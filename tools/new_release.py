@@ -53,7 +53,7 @@ print(torch._C._get_max_operator_version())
 
 @dataclass(frozen=True)
 class Finding:
-    """What one comparison found.
+    """The result of a comparison.
 
     Args:
         what: was compared.
@@ -67,7 +67,7 @@ class Finding:
 
 
 def run(environment: Path, *arguments: str) -> str:
-    """What Python prints in an environment.
+    """Return the output of Python in an environment.
 
     Raises:
         RuntimeError: it fails; with the end of what it says.

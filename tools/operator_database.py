@@ -37,7 +37,7 @@ BATCH = 20
 
 
 def try_one(source: Source, variant: str, seed: int) -> tuple[str, str]:
-    """What became of one program: "fine", "torch does not" or "refused", and why."""
+    """Try one program: return "fine", "torch does not" or "refused", and why."""
     buffer = io.BytesIO()
     try:
         made = module_of(source, variant, seed)
@@ -81,12 +81,12 @@ def try_all(wanted: list[tuple[Source, str]], seed: int, seconds: float) -> Iter
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """What was found before."""
+    """Read earlier rows."""
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def table(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """What was refused, and how much of each kind of program was fine."""
+    """Yield the refusals, and the outcomes of each kind of program."""
     for row in rows:
         if row["outcome"] not in RIGHT:
             yield f"{row['name']} ({row['variant']}, seed {row['seed']}): {row['outcome']}: {row['why']}"

@@ -27,7 +27,7 @@ RELEASES = (
 )
 """The last patch release of each minor release at the time of the dump."""
 NEEDED = ("numpy<2", "typing_extensions", "sympy", "networkx", "jinja2", "filelock", "fsspec", "setuptools<81")
-"""What `import torch` imports, in versions that every release accepts."""
+"""Packages that torch imports, in versions that every release accepts."""
 PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-cache-dir", "--no-compile")
 PRELOADED = "libsymbols.so"
 ASK = Path(__file__).with_name("registered_operators.py")

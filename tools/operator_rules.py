@@ -30,7 +30,7 @@ from pt2kit.operators.table import PREFIX, find
 
 @dataclass
 class Tally:
-    """What became of the calls of one overload."""
+    """The outcomes of one overload's calls."""
 
     calls: int = 0
     sizes: int = 0

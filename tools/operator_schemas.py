@@ -70,7 +70,7 @@ def spans(releases: list[str], having: Iterable[bool]) -> str:
 
 
 def news(release: str) -> list[str]:
-    """What a release has otherwise than the one before, a line each."""
+    """Return a release's changes since the one before, a line each."""
     before = known_releases()[known_releases().index(release) - 1]
     old, new = release_operators(before), release_operators(release)
     found = [f"- {name}" for name in old.schemas if name not in new.schemas]

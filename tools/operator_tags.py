@@ -5,7 +5,7 @@
     python -m tools.operator_tags --check 2.13.json         exit 1 if the table differs
     python -m tools.operator_tags --differences TAG         overloads that have a tag in some of their releases only
 
-Releases without a dump stay as they are in the table. The same installations result in the same bytes.
+Releases without a dump are unchanged in the table. The same installations result in the same bytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the code knows -> the files that are generated from it and committed.
+"""Write the files that are generated from code and committed.
 
 python -m tools.regen          write them
 python -m tools.regen --check  write nothing; exit 1 and name those that are not what they would be

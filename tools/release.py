@@ -57,7 +57,7 @@ def wheel_bytes(wheel: Path) -> tuple[int, int]:
 
 
 def tried(python: str, wheel: Path, *pins: str) -> str:
-    """What the smoke test says of the wheel in a fresh environment."""
+    """Run the smoke test of the wheel in a fresh environment."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         run(python, "-m", "venv", folder / "env")

@@ -134,7 +134,7 @@ def _outputs(load: Callable[[], Any], calls: list[Any]) -> Any:
 
 
 def _difference(load: Callable[[], Any], calls: list[Any], want: Any, random: bool) -> str:
-    """What a loaded program computes otherwise; a program that cannot be called here must only load."""
+    """Return how a loaded program's results differ; one that cannot be called here must only load."""
     from tests.bridge.read.test_zoo_passes import difference
 
     if not calls or isinstance(want, Exception):

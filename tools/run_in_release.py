@@ -199,7 +199,7 @@ def tensor(array: Any, dtype: str) -> torch.Tensor:
 
 
 def difference(got: Any, wanted: Any) -> str:
-    """What two trees of values differ by; "" where nothing, but for rounding."""
+    """Return how two trees of values differ; "" if by rounding at most."""
     ours, theirs = leaves(got), leaves(wanted)
     if len(ours) != len(theirs):
         return f"{len(ours)} results, not {len(theirs)}"

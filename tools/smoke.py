@@ -1,4 +1,4 @@
-"""What an installed pt2kit must do anywhere: run by `make release` and workflows, with its dependencies alone.
+"""Smoke test of an installed pt2kit: run by `make release` and workflows, with its dependencies alone.
 
     python smoke.py VERSION FILE        in an environment where pt2kit is installed, outside of the checkout
 

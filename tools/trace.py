@@ -51,7 +51,7 @@ COMMANDS: Final[dict[str, Callable[[str], Any]]] = {
 
 @dataclass(slots=True)
 class Trace:
-    """What a command executed.
+    """The trace of a command.
 
     Args:
         functions: file below `src/pt2kit` -> names of its functions that ran.

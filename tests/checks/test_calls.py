@@ -18,7 +18,7 @@ ENTRIES = "models/model.json: $.graph_module.module_call_graph"
 
 
 def said(mutation: Mutation) -> list[Problem]:
-    """What is said of calls."""
+    """Return call problems."""
     return [problem for problem in check(mutation.data) if problem.rule[0] == "K"]
 
 
@@ -90,7 +90,7 @@ def test_kept_signatures() -> None:
 
 
 def test_containers_of_others() -> None:
-    """A container that has to be registered is told once, and is no complaint."""
+    """A container that has to be registered is noted once, and is no error."""
 
     def change(tree: Any) -> None:
         mine = {"type": "mine.Pair", "context": "null", "children_spec": [LEAF]}

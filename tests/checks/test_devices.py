@@ -28,7 +28,7 @@ def said(data: bytes) -> list[tuple[str, str]]:
     ],
 )
 def test_values(device: dict[str, Any], expected: str | None) -> None:
-    """The device of a value is one that torch has; each bad one is told once, where it is first."""
+    """The device of a value is one that torch has; each bad one is reported once, at its first value."""
 
     def change(tree: Any) -> None:
         for name in ("relu", "linear_1"):

@@ -35,7 +35,7 @@ def said(mutation: Mutation) -> list[tuple[str, str]]:
     ],
 )
 def test_misfits(text: str, hint: int | None, rule: str, message: str) -> None:
-    """Each misfit is told at its place."""
+    """Each mismatch is reported at its place."""
     found = [p for p in check(with_input_size(text, hint).data) if p.kind != "note"]
     assert [(problem.rule, problem.loc) for problem in found] == [(rule, PLACE)]
     assert message in found[0].message
@@ -48,7 +48,7 @@ def test_what_is_fine(text: str, hint: int | None) -> None:
 
 
 def test_each_text_is_told_once() -> None:
-    """An expression that stands in many places is told at the first."""
+    """An error in an expression of many places is reported at the first."""
 
     def change(tree: Any) -> None:
         for name in ("linear", "relu", "linear_1"):
@@ -58,7 +58,7 @@ def test_each_text_is_told_once() -> None:
 
 
 def test_keys_of_ranges() -> None:
-    """A range is of an expression; one that cannot be read is told at its key, one that is code as code."""
+    """A key of a range that is no expression is reported at its place, a key that is code as code."""
     found = said(program(DYNAMIC, lambda tree: tree["range_constraints"].update({"a b": {"min_val": 1, "max_val": 2}})))
     assert [rule for rule, _ in found] == ["E1"]
     found = said(program(DYNAMIC, lambda tree: tree["range_constraints"].update({"f()": {"min_val": 1, "max_val": 2}})))

@@ -21,7 +21,7 @@ from pt2kit.errors import Problem, Pt2Error
     ],
 )
 def test_place_and_message(message: str, loc: str, text: str) -> None:
-    """What stands before "expected" is the place; without it, the caller knows the place."""
+    """The text before "expected" is the place; without it, the caller's place is used."""
     assert problem_of(Pt2Error(message, rule="J1"), "here", "f.pt2") == Problem(loc, "J1", text)
 
 

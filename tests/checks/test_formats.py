@@ -27,7 +27,7 @@ def test_harmless(text: str) -> None:
     ],
 )
 def test_harmful(text: str, expected: str) -> None:
-    """What looks inside of values, or writes without bounds, is refused."""
+    """Formats that access attributes or write without bounds are refused."""
     assert expected in str(format_problem(text))
 
 

@@ -11,7 +11,7 @@ from pt2kit.checks import check
 
 
 def problems(*guards: str) -> list[tuple[str, str]]:
-    """What is wrong with a file that has other guards."""
+    """Return the problems of a file with these guards."""
 
     def change(tree: Any) -> None:
         tree["guards_code"] = list(guards)
@@ -28,7 +28,7 @@ def test_sound() -> None:
 
 @pytest.mark.parametrize("text", ["L['y'].size()[0] >= 2", "L['x1'].size()[0] == L['x'].size()[0]"])
 def test_names(text: str) -> None:
-    """What no input is called cannot be guarded; the place is that of the guard."""
+    """A guard of a name that is no input is an error at the guard's place."""
     assert problems("L['x'].size()[0] >= 2", text) == [("E6", "models/model.json: $.guards_code[1]")]
 
 
@@ -42,7 +42,7 @@ def test_other_parts_of_a_tensor(text: str) -> None:
     "text", ["L['x'].size()[1] == 9", "L['x'].size()[0] < 0", "L['x'].size()[0] != L['x'].size()[0]"]
 )
 def test_never(text: str) -> None:
-    """What no input of the declared sizes meets makes a program that never runs."""
+    """A guard that no input of the declared sizes meets is an error."""
     assert problems(text) == [("E7", "models/model.json: $.guards_code[0]")]
 
 

@@ -19,7 +19,7 @@ NO_GRAD = samples.sample("2.13.0", "no_grad_region")
 
 
 def messages(mutation: Mutation) -> list[str]:
-    """What is said of the calls of subgraphs."""
+    """Return the messages of rule T7."""
     return [problem.message for problem in check(mutation.data) if problem.rule == "T7"]
 
 
@@ -78,7 +78,7 @@ CASES = [
 
 @pytest.mark.parametrize(("path", "change", "text"), CASES, ids=[case[2][-40:] for case in CASES])
 def test_misfits(path: Any, change: Any, text: str) -> None:
-    """Each misfit is told with both counts."""
+    """Each mismatch is reported with both counts."""
     found = messages(nodes(path, change))
     assert len(found) == 1
     assert text in found[0]

@@ -37,7 +37,7 @@ def test_programs_that_torch_wrote_have_none() -> None:
 
 
 def sized(size: str, *, low: int = 2, torch_version: str = "2.13.0") -> list[Problem]:
-    """What is said of a program whose first input has a size that is made of those of the others."""
+    """Return the problems of a program whose first input has a size computed from the others."""
 
     def change(tree: Any) -> None:
         graph = tree["graph_module"]["graph"]
@@ -73,5 +73,5 @@ def test_a_size_that_may_be_negative() -> None:
     [(f"Mul(Integer(3), {S77})", 0), (f"Add({S77}, Integer(-4))", 4), (f"FloorDiv({S77}, Integer(9))", 0)],
 )
 def test_a_size_that_cannot(size: str, low: int) -> None:
-    """What is 0 or more by the ranges may stand before its symbols."""
+    """A size that is 0 or more by the ranges may precede its symbols."""
     assert sized(size, low=low) == []

@@ -526,7 +526,7 @@ TABLE = {**ARCHIVE, **JSON, **GRAPH, **SIGNATURE, **CALLS, **EXPRESSIONS, **TARG
 
 
 def reported(mutation: Mutation) -> list[Problem]:
-    """What is said of a changed file and not of the one it was made from; notes only where there is nothing else."""
+    """Return the problems of a changed file that its base does not have; notes only if there is nothing else."""
     before = set(check(mutation.base, payloads=mutation.payloads)) if mutation.base else set()
     found = [problem for problem in check(mutation.data, payloads=mutation.payloads) if problem not in before]
     return [problem for problem in found if problem.kind != "note"] or found

@@ -52,7 +52,7 @@ def test_messages() -> None:
 
 @pytest.mark.parametrize(("release", "kind"), [("2.13.1", "error"), ("2.6.0", "error"), ("2.99.0", "warning")])
 def test_other_releases(release: str, kind: str) -> None:
-    """What does not fit is an error in a program of a release that is known, a warning in one of another."""
+    """A call that does not fit is an error in programs of known releases, a warning in those of others."""
     [problem] = found(in_release(release, bogus))
     assert (problem.rule, problem.kind) == ("T3", kind)
     assert (f"(as torch 2.15 has it; the program is of torch {release[:4]})" in problem.message) == (kind != "error")
@@ -73,7 +73,7 @@ def test_other_releases(release: str, kind: str) -> None:
     ],
 )
 def test_operators_of_other_releases(release: str, target: str, expected: tuple[str, str]) -> None:
-    """What no release has is unknown; what others have is, if every build of the release has all of its namespace."""
+    """Operators of no release are errors; so are those of other releases if every build has all of the namespace."""
 
     def change(found: list[Any]) -> None:
         found[1]["target"] = f"torch.ops.{target}"

@@ -1,4 +1,4 @@
-"""What torch takes for a parameter of a type, and what it does not."""
+"""Kinds of arguments that torch accepts for a parameter's type."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FITS: list[tuple[str, dict[str, Any]]] = [
     ("float[]", {"as_ints": [1, 2]}),
     ("Tensor[]", {"as_optional_tensors": [{"as_tensor": {"name": "x"}}]}),
 ]
-"""What torch takes when it calls an operator: measured with one whose parameter has the type."""
+"""Arguments that torch accepts: measured with an operator whose parameter has the type."""
 
 MISFITS: list[tuple[str, dict[str, Any], str]] = [
     ("Tensor", {"as_none": True}, "as_none"),
@@ -79,7 +79,7 @@ MISFITS: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("kind", "given"), FITS)
 def test_arguments_that_fit(kind: str, given: dict[str, Any]) -> None:
-    """What torch takes is no problem."""
+    """Arguments that torch accepts fit."""
     one = argument(**given)
     assert misfit(one, parse_type(kind), lambda name: False, numbers_as_tensors=False) is None
     arms = parameter_arms(parse_type(kind))
@@ -89,7 +89,7 @@ def test_arguments_that_fit(kind: str, given: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("kind", "given", "got"), MISFITS)
 def test_arguments_that_do_not_fit(kind: str, given: dict[str, Any], got: str) -> None:
-    """What torch refuses, or takes for something else, is said."""
+    """Arguments that torch refuses or misreads do not fit."""
     assert misfit(argument(**given), parse_type(kind), lambda name: False, numbers_as_tensors=False) == got
 
 

@@ -35,12 +35,12 @@ FLOAT8 = samples.sample("2.13.0", "float8")
 
 
 def said(data: Any, *, payloads: bool = False) -> list[Problem]:
-    """What is said of payloads."""
+    """Return payload problems."""
     return [problem for problem in check(data, payloads=payloads) if problem.rule[0] == "P"]
 
 
 def test_every_entry_is_looked_at() -> None:
-    """Each bad entry is told; good ones next to it are held against the graph as ever."""
+    """Each bad entry is reported; good ones are still compared with the graph."""
 
     def change(config: Any) -> None:
         config["0.weight"]["tensor_meta"]["sizes"][0] = {"as_int": 1 << 40}
@@ -65,7 +65,7 @@ def test_every_entry_is_looked_at() -> None:
     ],
 )
 def test_missing(path: Any, kind: str, missing: str) -> None:
-    """What the signature takes and is not there is told at its spec."""
+    """A missing tensor of the signature is reported at its spec."""
 
     def change(tree: Any) -> None:
         specs = tree["graph_module"]["signature"]["input_specs"]
@@ -87,7 +87,7 @@ def test_parameters_are_parameters() -> None:
 
 
 def test_nothing_is_missing_where_nothing_can_be_read() -> None:
-    """Where the list of weights cannot be read, that is the problem, and not each weight."""
+    """An unreadable list of weights is one problem; its weights are not reported as well."""
     assert [problem.rule for problem in check(rewritten(MLP, {WEIGHTS: b"["})) if problem.kind != "note"] == ["J1"]
 
 
@@ -138,7 +138,7 @@ def test_overlapping_windows_are_bounded() -> None:
 
 
 def test_checksums() -> None:
-    """With payloads every damaged record is told, by its own name, once."""
+    """With payloads, each damaged record is reported once, by its name."""
     data = bytearray(MLP.read_bytes())
     for number in (0, 2):
         start = data.index(bytes(_content(names.weight(number)))[:32])

@@ -16,7 +16,7 @@ OPEN, CLOSE = VMAP.format("increment"), VMAP.format("decrement")
 
 
 def said(*calls: tuple[str, bool | None]) -> list[str]:
-    """What is said of regions in a file with these calls, each with its truth value."""
+    """Return the messages about regions in a file with these calls and truth values."""
 
     def change(tree: Any) -> None:
         for target, value in calls:
@@ -59,7 +59,7 @@ def test_closed(calls: list[tuple[str, bool | None]]) -> None:
     ],
 )
 def test_left_open(calls: list[tuple[str, bool | None]], expected: str) -> None:
-    """What stays open, or is closed out of order, is a finding."""
+    """A region left open, or closed out of order, is a finding."""
     assert expected in said(*calls)[0]
 
 
@@ -67,7 +67,7 @@ DUAL, PLAIN = "torch._functorch.predispatch._enter_dual_level", "torch._functorc
 
 
 def levels(*calls: tuple[str, list[Any]]) -> list[str]:
-    """What is said of regions in a file with these calls, each with its arguments."""
+    """Return the messages about regions in a file with these calls and arguments."""
 
     def change(tree: Any) -> None:
         for target, inputs in calls:

@@ -57,7 +57,7 @@ def test_a_sound_file() -> None:
 
 
 def test_paths_that_cannot_be_opened() -> None:
-    """A path that is not there is the caller's trouble, not the file's."""
+    """A path that does not exist raises; it is no problem of a file."""
     with pytest.raises(FileNotFoundError, match=r"nowhere\.pt2"):
         check("nowhere.pt2")
     with pytest.raises(TypeError, match="expected a path, a URL, bytes or a binary file object, got int"):
@@ -197,7 +197,7 @@ def _places(tree: Any) -> Any:
 
 
 def test_showing_needs_no_rules() -> None:
-    """What `pt2 show` imports does not load the table of operators, nor the rules that need it."""
+    """The imports of `pt2 show` do not include the table of operators or the rules that need it."""
     code = (
         "import sys, pt2kit.text.summary, pt2kit.checks as c; "
         "sys.exit(any(f'pt2kit.checks.{name}' in sys.modules for name in ('schemas', 'operators', 'run')))"

@@ -1,4 +1,4 @@
-"""What torch would run or import on loading a file: found in hostile files, and little in real ones."""
+"""Code that torch would run or import on loading a file: found in hostile files, seldom in real ones."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_real_files(path) -> None:
 
 
 def test_no_sample_inputs_no_finding() -> None:
-    """Where nothing is stored, nothing is unpickled."""
+    """A file without sample inputs has no finding."""
     for record in (None, b""):
         assert _findings(rewritten(MLP, {names.sample_inputs("model"): record})) == []
 

@@ -11,7 +11,7 @@ from pt2kit.checks import check
 
 
 def said(*sizes: Any) -> list[str]:
-    """What K9 says of a file whose input is declared with other sizes; its sample is of 5 and 8."""
+    """Return K9's messages for a file whose input is declared with these sizes; its sample is 5 by 8."""
     found = m.program(m.DYNAMIC, lambda tree: m.sizes_of(tree, "x", *sizes))
     return [problem.message for problem in check(found.data) if problem.rule == "K9"]
 
@@ -23,7 +23,7 @@ def test_sound() -> None:
 
 @pytest.mark.parametrize(("sizes", "shown"), [((4, 8), "4, 8"), ((8,), "8"), ((1, 1, 1), "1, 1, 1")])
 def test_other_sizes(sizes: tuple[int, ...], shown: str) -> None:
-    """Another size, and another number of them, is told with both."""
+    """Other sizes, and another rank, are reported with both."""
     (message,) = said(*sizes)
     assert message.startswith("expected the sizes of the sample input 'x', [")
     assert message.endswith(f"got [{shown}]")

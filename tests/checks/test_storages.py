@@ -16,7 +16,7 @@ WEIGHT = "p_0_weight"
 
 
 def found(mutation: Mutation) -> list[str]:
-    """What `check` says of storages."""
+    """Return messages about storages."""
     return [problem.message for problem in check(mutation.data) if "a storage of" in problem.message]
 
 
@@ -93,7 +93,7 @@ def test_views_beyond_a_stored_tensor(
 
 
 def test_storages_that_are_not_known() -> None:
-    """What an operator returns that may have a storage of any size is not judged, nor what `resize_` changed."""
+    """Views of results with a storage of unknown size are not judged, nor those after a `resize_`."""
     resized = ("r", (9, 9), call("torch.ops.aten.resize_.default", "r", self=tensor("c"), size={"as_ints": [9, 9]}))
     assert found(looking("as_strided", "input", [900], [1], 0)) == []
     assert len(found(looking("as_strided", "c", [900], [1], 0, CHANGED))) == 1

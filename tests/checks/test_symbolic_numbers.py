@@ -17,7 +17,7 @@ from pt2kit.runtime.session import run
 
 
 def said(target: str, change: Any) -> list[str]:
-    """What is said of the numbers of a file, one of whose calls is changed."""
+    """Return the messages about numbers of a file with one changed call."""
 
     def apply(tree: Any) -> None:
         node = next(node for node in graph(tree)["nodes"] if node["target"] == target)

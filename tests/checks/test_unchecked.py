@@ -69,7 +69,7 @@ def pooled(grad: tuple[int, ...] = (1, 2, 2, 2)) -> Mutation:
 
 
 def said(mutation: Mutation) -> list[Problem]:
-    """What X10 says of a file, as `check` and as what `sanitize` asks have it."""
+    """Return the X10 problems of a file, the same from `check` and `sanitize`."""
     with open_package(mutation.data) as package:
         found = [problem for problem in safety_findings(package) if problem.rule == "X10"]
     assert [problem for problem in check(mutation.data) if problem.rule == "X10"] == found

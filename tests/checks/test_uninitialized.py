@@ -11,7 +11,7 @@ from pt2kit.checks import check
 
 
 def said(*calls: tuple[str, str, dict[str, Any]], returned: str) -> list[str]:
-    """What X11 says of a file that ends with some calls and returns a value."""
+    """Return X11's messages for a file that ends with calls and returns a value."""
 
     def change(tree: Any) -> None:
         for target, name, arguments in calls:

@@ -1,4 +1,4 @@
-"""What a program says of its origin, where that is odd: always a warning or a note."""
+"""Odd versions, dialects and operator sets of a program: warnings, errors or notes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pt2kit.errors import Problem
 
 
 def said(data: bytes) -> list[Problem]:
-    """What is said of versions."""
+    """Return version problems."""
     return [problem for problem in check(data) if problem.rule[0] in "VO"]
 
 
@@ -49,7 +49,7 @@ def test_versions_that_fit(text: str) -> None:
     ],
 )
 def test_versions_that_do_not(text: str, message: str) -> None:
-    """What is no version."""
+    """Other texts are warned of."""
     assert said(with_version(text)) == [Problem("models/model.json: $.torch_version", "V2", message, "warning")]
 
 

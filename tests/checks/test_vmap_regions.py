@@ -18,7 +18,7 @@ VMAPPED = [path for path in corpus("2.13.0") if "scan" in path.stem or "vmap" in
 
 
 def test_a_value_of_a_region_is_no_output() -> None:
-    """What lacks its batch dimension cannot be given to the caller."""
+    """A value without its batch dimension cannot become an output."""
     editor = pt2kit.edit(sample("2.13.0", "associative_scan_hop"))
     editor.add_output("add_1")
     message = r"graph\.outputs\[1\]: expected a value that is not of a region of vmap .* got 'add_1' \[G18\]"
@@ -66,7 +66,7 @@ def returned(tree: Any) -> None:
     ("change", "place"), [(redirected, "graph.nodes[25]"), (returned, "graph.outputs[0]")], ids=["used", "returned"]
 )
 def test_a_file_whose_values_escape(change: Callable[[Any], None], place: str) -> None:
-    """`check` says so: torch loads such a file, and then fails or computes something else."""
+    """`check` reports it: torch loads such a file, then fails or computes something else."""
     data = edited(sample("2.13.0", "associative_scan_hop").read_bytes(), change)
     (found,) = [problem for problem in pt2kit.check(data) if problem.rule == "G18"]
     assert found.loc == f"models/model.json: $.graph_module.{place}"

@@ -63,7 +63,7 @@ def test_sums(sizes: list[int], threads: bool) -> None:
 
 
 class Slow:
-    """A pool whose thread begins with what is oldest when it is told to, and not before."""
+    """A pool whose thread begins with the oldest call when asked, and not before."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Future[int], memoryview, int]] = []
@@ -81,7 +81,7 @@ class Slow:
 
 
 def test_a_thread_that_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the second thread has not begun is summed by the first; little waits in memory."""
+    """Parts that the second thread has not begun are summed by the first; few wait in memory."""
     monkeypatch.setattr(checksums, "PIECE", 4)
     monkeypatch.setattr(checksums, "combine", lambda first, second, _=0: zlib.crc32(b"%d" % second, first))
     pool = Slow()
@@ -95,7 +95,7 @@ def test_a_thread_that_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_thread_in_the_middle() -> None:
-    """What it has begun is waited for, and comes before what was summed here."""
+    """A part that it has begun is waited for, and precedes those summed here."""
     pool = Slow()
     sums = Sums(pool)  # type: ignore[arg-type]
     parts = [data(PIECE, seed) for seed in range(5)]

@@ -93,7 +93,7 @@ def test_names_that_meet(tmp_path: Path) -> None:
 
 
 def test_links(tmp_path: Path) -> None:
-    """A link in the folder that leads out of it is not followed; one in the place of a file is a file that exists."""
+    """A link in the folder that leads out of it is not followed; one with the name of a file is an existing file."""
     outside = tmp_path / "outside"
     outside.mkdir()
     folder = tmp_path / "folder"

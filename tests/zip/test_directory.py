@@ -123,7 +123,7 @@ def test_records() -> None:
 
 
 def test_zip64_fields() -> None:
-    """Sizes, offset and disk are taken from the ZIP64 field where, and only where, the entry says so."""
+    """Sizes, offset and disk are taken from the ZIP64 field if, and only if, the entry requires it."""
     entries = [
         Entry(b"m/a", b"first", entry={"csize": MAX32, "size": MAX32}, entry_extra=zip64(5, 5)),
         Entry(b"m/b", b"second", entry={"size": MAX32}, entry_extra=zip64(6)),
@@ -172,7 +172,7 @@ def outcome(data: bytes) -> object:
 
 
 def both_ways(data: bytes) -> tuple[object, object]:
-    """What the quick reading of a directory gives, and what the detailed checks give."""
+    """Return the results of reading a directory quickly and with the detailed checks."""
     quick = outcome(data)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pt2kit.zip.directory._read_usual", lambda *_: None)
@@ -180,7 +180,7 @@ def both_ways(data: bytes) -> tuple[object, object]:
 
 
 def test_the_usual_directory_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What torch writes needs none of the detailed checks, and gives the same records."""
+    """Directories that torch writes need no detailed checks for the same records."""
     data = torch_like(b"m/data/weights/weight_0", b"m/.data/version", b"m/models/a-b_c.json")
     quick, detailed = both_ways(data)
     assert quick == detailed

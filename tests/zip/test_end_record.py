@@ -78,7 +78,7 @@ ACCEPTED = {
 
 @pytest.mark.parametrize("case", ACCEPTED)
 def test_accepted(case: str) -> None:
-    """What zip allows and is not ambiguous is read."""
+    """Archives that are valid and unambiguous are read."""
     with open_archive(ACCEPTED[case]) as archive:
         assert list(archive.records) == ["m/a", "m/b"]
         assert bytes(archive.read("m/a")) == b"first"

@@ -98,7 +98,7 @@ def test_files_say_what_they_are(name: str) -> None:
     ],
 )
 def test_folders_say_what_they_are(name: str, text: str, tmp_path) -> None:
-    """A folder in the place of a file is told from what lies in it."""
+    """The error for a folder depends on the files that it contains."""
     (tmp_path / name).touch()
     with pytest.raises(ArchiveError) as caught:
         pt2kit.open(tmp_path)

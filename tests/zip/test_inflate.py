@@ -20,7 +20,7 @@ SIZE = len(DATA)
 
 @given(st.binary(max_size=5000), st.integers(1, 50))
 def test_round_trip(data: bytes, times: int) -> None:
-    """What was deflated comes back."""
+    """Deflated data is inflated."""
     assert inflate("here", memoryview(deflated(data * times)), len(data) * times) == data * times
 
 

@@ -53,7 +53,7 @@ def test_nothing_to_list(folder: Path, target: str, text: str) -> None:
 
 
 def test_remote_folders_and_patterns() -> None:
-    """What fsspec can list, this can; the URLs open what they name."""
+    """Files that fsspec can list are listed by URL."""
     import fsspec
 
     files = fsspec.filesystem("memory")
@@ -66,7 +66,7 @@ def test_remote_folders_and_patterns() -> None:
 
 
 def test_results_keep_their_places(folder: Path) -> None:
-    """What is below a folder stays below; single files and matches go into the target itself."""
+    """Files below a folder keep their folders; single files and matches go into the target."""
     assert pair_files(["sub", "a.pt2"], "out") == {
         "sub/c.pt2": "out/c.pt2",
         "sub/deep/d.pt2": "out/deep/d.pt2",

@@ -1,4 +1,4 @@
-"""What stands around a record's data agrees with the directory."""
+"""Local headers and data descriptors agree with the directory."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_empty_record_beyond_4_gib() -> None:
 
 
 def detailed(directory, data: bytes) -> dict[str, int]:
-    """What `check_headers` gives, without its look at the usual form."""
+    """Return the result of `check_headers` without its fast path."""
     offsets = {}
     for record in directory:
         offset = check_local_header("x", record, memoryview(data), 0)
@@ -166,12 +166,12 @@ def detailed(directory, data: bytes) -> dict[str, int]:
 
 
 def quick_look(directory, data: bytes) -> dict[str, int]:
-    """What `check_headers` gives."""
+    """Call `check_headers`."""
     return check_headers("x", directory, memoryview(data), lambda offset, length: data[offset : offset + length])
 
 
 def outcome(check, *given: object) -> object:
-    """What a check gives, or what it says."""
+    """Return a check's result or message."""
     try:
         return check(*given)
     except ArchiveError as error:

@@ -115,7 +115,7 @@ def test_crc_of_deflated_records() -> None:
 
 
 def test_missing_record() -> None:
-    """Asking for a record that is not there says so, for reading as for offsets."""
+    """A missing record is an error with its name, for reading as for offsets."""
     with open_archive(simple(), name="x.pt2") as archive:
         for ask in (archive.read, archive.data_offset):
             with pytest.raises(ArchiveError, match=r"^x\.pt2: expected a record m/c, got none .* 2 records \[A17\]$"):

@@ -83,7 +83,7 @@ def test_a_record_costs_itself(server: RangeServer) -> None:
 
 
 def test_offset_costs_a_header(server: RangeServer) -> None:
-    """Where a remote record's data begins is found from its header alone, once."""
+    """The offset of a remote record's data costs one request of its header."""
     with open_archive(server.url("large.pt2")) as archive:
         server.reset()
         offset = archive.data_offset("large/data/weights/weight_2")
@@ -205,7 +205,7 @@ def _read_all(archive: Archive) -> dict[str, bytes]:
 
 
 def test_other_protocols(tmp_path: Path) -> None:
-    """What fsspec can read, this can: memory:// by ranges, file:// mapped like a path."""
+    """URLs that fsspec can read open: memory:// by ranges, file:// mapped like a path."""
     content = samples.sample("2.13.0", "mlp").read_bytes()
     memory = fsspec.filesystem("memory")
     memory.pipe_file("/models/mlp.pt2", content)

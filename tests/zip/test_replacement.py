@@ -29,7 +29,7 @@ def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
 
 def names(folder: Path) -> list[str]:
-    """What is in a folder."""
+    """List a folder."""
     return sorted(path.name for path in folder.iterdir())
 
 
@@ -88,7 +88,7 @@ def test_a_replaced_file_is_synced(
 
 
 def test_a_failing_sync_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the disk did not take never takes the place of what it has."""
+    """Content that cannot be synced never replaces the old file."""
     path = tmp_path / "x.pt2"
     path.write_bytes(OLD)
 
@@ -104,7 +104,7 @@ def test_a_failing_sync_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
 
 @LOCKS
 def test_a_file_system_that_gives_no_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a file without a name cannot be linked, its content is copied."""
+    """If a file without a name cannot be linked, its content is copied."""
     path = tmp_path / "x.pt2"
 
     def refuse(*_: object, **__: object) -> None:

@@ -1,4 +1,4 @@
-"""Where bytes come from."""
+"""Sources of bytes."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_empty_file(tmp_path: Path) -> None:
 
 
 def test_missing_and_forbidden(tmp_path: Path) -> None:
-    """What the operating system says about a path comes through as it is."""
+    """Errors of the operating system about a path are raised unchanged."""
     with pytest.raises(FileNotFoundError, match=r"none\.pt2"):
         open_archive(tmp_path / "none.pt2")
     (tmp_path / "file").touch()
@@ -316,7 +316,7 @@ def test_peek_after_the_file_was_cut(tmp_path: Path) -> None:
 
 
 def test_files_are_read_from_where_they_stand(tmp_path: Path) -> None:
-    """What stands before an archive in a file is none of its business: plain files, buffered or not, and BytesIO."""
+    """Bytes before the position of an open file are no part of the archive: plain files and BytesIO."""
     path = tmp_path / "behind.bin"
     path.write_bytes(b"1234" + DATA)
     for file in (path.open("rb"), path.open("rb", buffering=0), path.open("r+b"), io.BytesIO(b"1234" + DATA)):

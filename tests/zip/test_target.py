@@ -1,4 +1,4 @@
-"""Where an archive is written to."""
+"""Targets of written archives."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_links_are_followed(tmp_path: Path) -> None:
 
 @POSIX
 def test_pipes_and_devices_are_written_to(tmp_path: Path) -> None:
-    """What is no plain file is not replaced by one."""
+    """Pipes and devices are not replaced by files."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
     got = []

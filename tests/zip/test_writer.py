@@ -1,4 +1,4 @@
-"""What is written is what was meant, and everybody reads it alike."""
+"""Written archives hold the given data, and every reader agrees."""
 
 from __future__ import annotations
 
@@ -372,7 +372,7 @@ def test_use_after_close() -> None:
     ],
 )
 def test_other_data(data: Any, message: str) -> None:
-    """What has no bytes is a mistake of the caller."""
+    """Data that is no buffer raises a TypeError."""
     with pytest.raises(TypeError, match=f"{message}$"), ArchiveWriter(io.BytesIO()) as writer:
         writer.write("a", data)
 

@@ -108,7 +108,7 @@ Lie = tuple[str, str, Callable[[], Any]]
 
 
 def _lies(value: Any, kind: str) -> Iterator[Lie]:
-    """What could stand in the place of a value: kind of the lie, its detail, how to make it."""
+    """Yield substitutes for a value: kind of the lie, its detail, how to make it."""
     if "Tensor" in kind:
         yield from _list_lies(value) if "List" in kind else _tensor_lies(value)
         if kind.startswith("Optional") and value is not None:

@@ -11,14 +11,14 @@ SLOW = ("SIGPROF", "SIGKILL", "SIGALRM")
 
 @dataclass
 class Evidence:
-    """What was seen of one operator.
+    """The evidence for one operator.
 
     Args:
         deaths: "indices values all 2**40: SIGSEGV", of calls that die alone, too, and "target shape [0]: leak", of
             calls whose results follow what memory was filled with.
         succeeded: how many hostile calls went well.
         base: where its valid calls come from: "recorded", "relative", "made", "none".
-        shared: a result may lie in an argument's memory though the schema does not say so.
+        shared: a result may lie in an argument's memory without an alias in the schema.
     """
 
     deaths: list[str] = field(default_factory=list)
@@ -59,9 +59,9 @@ def _text(label: list[str], end: str) -> list[str]:
 
 
 def _is_made_by_refused(label: list[str]) -> bool:
-    """Whether a call got a tensor in MKL-DNN's own layout, or one without memory next to others that have some.
+    """Return whether a call got a tensor in MKL-DNN's layout, or one on `meta` together with real tensors.
 
-    What makes such tensors is refused (`to_mkldnn`, `device="meta"` in a program with inputs elsewhere), so that
-    nothing else has to be.
+    Operators that return such tensors are refused (`to_mkldnn`, `device="meta"` in a program with inputs
+    elsewhere), so that no others have to be.
     """
     return (label[1] == "layout" and label[2].endswith(("mkldnn", "meta"))) or "layout meta" in label[2]

@@ -3,8 +3,8 @@
 torch is imported once; a child runs operator after operator and says in shared memory what it is about to call. When
 it dies, the parent writes that down, has the one call run again alone, and starts the next child behind it. A kind of
 lie about an argument that killed once is not tried again. A call that succeeds is repeated over memory that is filled
-otherwise: results that follow the filling are memory that the operator did not write, or not own. What such a call gave
-is compared with what it got, too: results that share memory although the schema does not say so are written down.
+otherwise: results that follow the filling are memory that the operator did not write, or not own. Results are
+compared with arguments, too: those that share memory without an alias in the schema are written down.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SKIPPED: Final = ("c10d", "symm_mem", "_c10d_functional", "_c10d_functional_auto
 
 @dataclass
 class Progress:
-    """What a child is about to do, in memory that its parent sees."""
+    """The next call of a child, in memory shared with its parent."""
 
     memory: mmap.mmap = field(default_factory=lambda: mmap.mmap(-1, 4096))
 
@@ -57,7 +57,7 @@ class Progress:
         self.memory[4 : 4 + len(text)] = text
 
     def told(self) -> tuple[int, int, tuple[str, str, str]]:
-        """What was said last."""
+        """Return the last report."""
         length = int.from_bytes(self.memory[:4], "little")
         operator, number, *label = json.loads(self.memory[4 : 4 + length])
         return operator, number, (label[0], label[1], label[2])
@@ -71,7 +71,7 @@ class Mode:
 
 @functools.cache
 def target_of(name: str) -> Any:
-    """What is called for an operator.
+    """Return the callable of an operator.
 
     In validated calls, those that `load_module` refuses by name raise, and the others go through their rule: what still
     dies is not known.
@@ -156,7 +156,7 @@ def _fork(work: Any) -> tuple[int, str]:
         _prepare()
         try:
             work()
-        except BaseException as error:  # noqa: BLE001  whatever it is, the parent is told
+        except BaseException as error:  # noqa: BLE001  reported to the parent
             os.write(2, f"{type(error).__name__}: {error}"[:300].encode())
             os._exit(1)
         os._exit(0)
@@ -178,7 +178,7 @@ def _fork(work: Any) -> tuple[int, str]:
 
 
 def _prepare() -> None:
-    """What only children do: limits, guarded memory, no dumps."""
+    """Set a child up: limits, guarded memory, no core dumps."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with open("/proc/self/statm") as file:
         held = int(file.read().split()[0]) * mmap.PAGESIZE
@@ -330,7 +330,7 @@ def _try(name: str, case: Case, state: Counts) -> bool:
 
 @functools.cache
 def has_gradients(name: str) -> bool:
-    """Whether autograd has a backward kernel for an operator, or sees those that it is made of."""
+    """Return whether autograd has a backward kernel for an operator, or decomposes it."""
     qualified, _, overload = name.replace(".", "::", 1).partition(".")
     kinds = ("AutogradCPU", "CompositeImplicitAutograd")
     full = qualified if overload == "default" else f"{qualified}.{overload}"
@@ -359,7 +359,7 @@ def _is_differentiable(value: Any) -> bool:
 
 
 def _is_sharing(schema: Any, result: Any, given: Any) -> bool:
-    """Whether a result lies in the memory of an argument although the schema does not say so."""
+    """Return whether a result is in an argument's memory without an alias in the schema."""
     if any(value.alias_info is not None for value in schema.returns):
         return False
     before = {_address(leaf) for leaf in pytree.tree_leaves(given)} - {0}
@@ -367,7 +367,7 @@ def _is_sharing(schema: Any, result: Any, given: Any) -> bool:
 
 
 def _address(value: Any) -> int:
-    """Where the memory of a tensor begins; 0 for what has none."""
+    """Return the address of a tensor's memory; 0 if it has none."""
     if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or value.device.type != "cpu":
         return 0
     try:

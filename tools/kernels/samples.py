@@ -260,7 +260,7 @@ def _schema(name: str) -> Any:
 SHAPES: Final = ((3, 4), (2, 3, 4, 4), (4,), (2, 3, 4), (), (2, 3, 4, 4, 4))
 NUMBERS: Final = (1, 2, 0, 4)
 _VECTORS: Final = ("bias", "mean", "var", "invstd", "rstd", "scale", "zero_point", "gamma", "beta", "weight")
-"""What is in the names of arguments that have one element for each channel."""
+"""Parts of names of arguments that have one element for each channel."""
 _WHOLE: Final = ("indices", "index", "offset", "lengths", "sizes", "rows", "cols", "ids", "batch_sizes", "perm")
 
 

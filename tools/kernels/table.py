@@ -1,7 +1,7 @@
-"""Lines of evidence -> the table that ships, `src/pt2kit/operators/data/kernels.json`.
+"""Write the shipped table, `src/pt2kit/operators/data/kernels.json`, from evidence.
 
-What was decided by hand is kept: reasons, requirements, copied results. Evidence is replaced. An operator that died
-and has no row yet gets one that refuses it; those are printed, for somebody to decide whether it is everyday.
+Manual decisions are kept: reasons, requirements, copied results. Evidence is replaced. An operator that died
+and has no row yet gets one that refuses it; those are printed, for somebody to decide whether it is supported.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def merged(table: Mapping[str, Any], found: Mapping[str, Evidence], release: str
 def _row_name(name: str, rows: Mapping[str, Any], found: Mapping[str, Evidence]) -> str:
     """One row for all overloads; one of its own for an overload where the others were called and lived."""
     base, _, _ = name.rpartition(".")
-    # What writes its result to a tensor that it gets is the same kernel: "dtype_out" of "dtype".
+    # An overload that writes to an `out` argument is the same kernel: "dtype_out" of "dtype".
     for row in (name, name.removesuffix("_out"), base):
         if row in rows:
             return row
