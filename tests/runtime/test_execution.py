@@ -247,3 +247,25 @@ def test_places_of_combinations_count():
         else:
             with pytest.raises(LimitError, match="expected a result of at most"):
                 run(made, x, max_bytes=1_700_000)
+
+
+def test_a_result_is_stored_in_a_given_tensor():
+    """`out=` is the tensor that is returned, and torch's own result of a type has no value."""
+    made = graph(
+        ["x", "y", "z"],
+        [
+            node("aten.promote_types.default", [], type1=dtype_of("FLOAT"), type2=dtype_of("FLOAT")),
+            node("aten.maximum.out", ["w"], self="x", other="y", out="z"),
+        ],
+        ["w", "z"],
+    )
+    x, y, z = (np.array(numbers, np.float32) for numbers in ([1, 5], [2, 3], [0, 0]))
+    first, second = run(made, x, y, z)
+    assert first.tolist() == second.tolist() == [2, 5]
+    with pytest.raises(OperatorError, match=r"out: expected sizes \[2\], got \[3\]"):
+        run(made, x, y, np.zeros(3, np.float32))
+
+
+def dtype_of(name):
+    """Return an argument that is an element type."""
+    return schema.Argument(as_scalar_type=schema.ScalarType[name])

@@ -3,7 +3,7 @@
 A kernel has the parameter names of the operator's schema, or others, which are then passed by place. It gets the
 default of each parameter that it requires from the schema, and declares no parameter that has no effect on its result.
 Its result may be of a wider element type than torch's: the caller casts it to the type that the program declares.
-In-place operators and copies of views come from the kernel of the operator that they are named after.
+In-place operators, those with `out=` and copies of views come from the kernel of the operator that has their name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from pt2kit.errors import OperatorError
-from pt2kit.schema.operators import Operator
+from pt2kit.schema.operators import Operator, find_operator, nearest
 
 Kernel = Callable[..., Any]
 K = TypeVar("K", bound=Kernel)
@@ -175,6 +175,11 @@ def _find(name: str) -> Kernel | None:
         return _writing(plain)
     if base.startswith("__i") and (plain := _find(f"{namespace}.__{base.removeprefix('__i')}.{overload}")):
         return _writing(plain)
+    operator = find_operator(name, nearest("")) if overload.endswith("out") else None
+    if operator is not None and "out" in operator.parameters:
+        others = ("default", "Tensor") if overload == "out" else (overload.removesuffix("_out"),)
+        plain = next((found for other in others if (found := _find(f"{namespace}.{base}.{other}"))), None)
+        return _writing_out(plain) if plain is not None else None
     return None
 
 
@@ -259,6 +264,19 @@ def _writing(plain: Kernel) -> Kernel:
     @functools.wraps(plain)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         return write(self, plain(self, *args, **kwargs))
+
+    return run
+
+
+def _writing_out(plain: Kernel) -> Kernel:
+    """Return the kernel of an operator that stores its result in a given tensor."""
+
+    @functools.wraps(plain)
+    def run(*args: Any, out: Any, **kwargs: Any) -> Any:
+        result = plain(*args, **kwargs)
+        if result.shape != out.shape:
+            raise OperatorError(f"out: expected sizes {list(result.shape)}, got {list(out.shape)}")
+        return write(out, result)
 
     return run
 

@@ -121,6 +121,11 @@ def assert_tensor_metadata(a: Array, size: Sequence[int] | None, stride: Any, dt
 
 
 @kernel("torch._functorch.predispatch.lazy_load_decompositions ._vmap_increment_nesting ._vmap_decrement_nesting")
+@kernel("aten.promote_types.default")
+def promote_types(type1: Any, type2: Any) -> Any:
+    return None  # the format has no place for its result
+
+
 @kernel("aten._print.default")
 def nothing(*args: Any) -> None:
     return None
