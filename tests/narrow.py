@@ -36,5 +36,5 @@ def numbers(payloads: Mapping[str, object]) -> dict[str, bytes]:
 
 
 def records(payloads: Iterable[object]) -> list[str]:
-    """Where the bytes of payloads that are all dense tensors lie."""
+    """Return where the bytes of payloads that are all dense tensors are."""
     return [instance(TensorView, payload).record for payload in payloads]

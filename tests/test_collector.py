@@ -29,7 +29,7 @@ def test_errors():
 
 
 def test_off_stays_off():
-    """Where it was off before, it stays off."""
+    """If it was off before, it stays off."""
     gc.disable()
     try:
         with no_collection():

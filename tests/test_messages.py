@@ -1,4 +1,4 @@
-"""What messages say of names and values: on one line, bounded, and with what was left out."""
+"""Names and values in messages: on one line, bounded, and with the number of those left out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_whatever_is_quoted_fits_a_line(value):
 
 @given(st.text(max_size=500))
 def test_whatever_is_printed_is_printable(text):
-    """Text that prints and is short enough stays as it is."""
+    """Text that prints and is short enough does not change."""
     shown = printable(text)
     assert shown.isprintable()
     assert shown == text or not text.isprintable() or len(text) > PRINTED

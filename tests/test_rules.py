@@ -48,7 +48,7 @@ def named(subpackage: str) -> set[str]:
 
 
 def test_ids_are_in_order() -> None:
-    """The ids of a family run from 1 without a hole, family by family in the order of printing."""
+    """The ids of a family run from 1 without a gap, family by family in the order of printing."""
     assert list(dict.fromkeys(rule[0] for rule in RULES)) == list(FAMILIES) == list(HOMES)
     for letter in FAMILIES:
         numbers = [int(rule[1:]) for rule in RULES if rule[0] == letter]

@@ -159,7 +159,7 @@ def _rename(tree: Any, names: dict[str, str]) -> None:
             if (holds_value or "class_fqn" in current) and "name" in current:
                 current["name"] = names.get(current["name"], current["name"])
             for key, entry in current.items():
-                # What a spec holds under `arg` is a value itself, or an argument, which is a union.
+                # The part of a spec under `arg` is a value itself, or an argument, which is a union.
                 stack.append((entry, key in _NAMING or (key == "arg" and "name" in entry)))
 
 

@@ -77,7 +77,7 @@ SYMMETRIC = {
 
 @pytest.mark.parametrize("case", SYMMETRIC)
 def test_symmetric_structures_read_the_same_under_all_numberings(case: str) -> None:
-    """Where refinement tells nothing apart, the search does, or what is left can be exchanged."""
+    """The search tells apart what refinement does not, or the rest can be exchanged."""
     pairs, count = SYMMETRIC[case]
     colours, edges = dict.fromkeys(range(count), 0), _edges(pairs)
     first = code(colours, edges, order(colours, edges))

@@ -25,7 +25,7 @@ FILES = corpus(*CURRENT_LAYOUT)
 
 
 def terms(graph: schema.Graph) -> tuple[list[object], Counter[object]]:
-    """What the outputs of a graph are as terms over its inputs, and how often each call is made."""
+    """Return the outputs of a graph as terms over its inputs, and how often each call is made."""
     known: dict[str, object] = {
         name: ("input", place) for place, name in enumerate(name for held in graph.inputs for name in arguments(held))
     }

@@ -68,7 +68,7 @@ def branches(count: int) -> Graph:
 
 
 def spent(graph: Graph, work: int) -> int:
-    """What the normal form of a graph takes of a budget."""
+    """Return how much of a budget the normal form of a graph takes."""
     search = Search(work)
     normal_form(graph, graph.inputs, graph.outputs, "$", Keep(search=search))
     return work - search.work

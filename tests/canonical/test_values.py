@@ -74,7 +74,7 @@ def slots_of(argument: schema.Argument) -> list[str]:
 
 
 def test_subgraphs_are_replaced_in_the_order_of_keys() -> None:
-    """What a dict of arguments carries does not depend on the order of its keys."""
+    """The order of the keys of a dict of arguments does not count."""
     graph = schema.Graph([], [], [], {}, {}, {})
     carried = {key: schema.Argument(as_graph=schema.GraphArgument(key, graph)) for key in ("b", "a")}
     new = iter([schema.GraphArgument("first", graph), schema.GraphArgument("second", graph)])

@@ -1,4 +1,4 @@
-"""Bytes -> objects and back: nothing is lost on either road, and every misfit is placed."""
+"""Bytes -> objects and back: nothing is lost either way, and every error has a place."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("entries", "error", "message"), REFUSED.values(), ids=REFUSED)
 def test_a_misfit_of_an_entry_is_placed(entries, error, message):
-    """What one entry holds wrong is refused with its path, wherever the same text stands again."""
+    """A wrong entry is refused with its path, wherever the same text stands again."""
     data = spaced(program()).decode().replace('"tensor_values": {}', f'"tensor_values": {{{entries}}}').encode()
     with pytest.raises(error) as caught:
         codec.decode(data, schema.ExportedProgram, "r")

@@ -235,7 +235,7 @@ NAMES = {
 
 
 def known(path: str) -> bool:
-    """Whether a global is in the tables."""
+    """Return whether a global is in the tables."""
     return path in CALLS or path in NAMES
 
 

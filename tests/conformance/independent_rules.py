@@ -1,4 +1,4 @@
-"""What a decoded program must keep by docs/format: graphs, signature, tree specs, expressions, payloads of inputs.
+"""Rules of docs/format for a decoded program: graphs, signature, tree specs, expressions, payloads of inputs.
 
 Programs are plain JSON with every default filled in. Standard library only.
 """
@@ -177,7 +177,7 @@ def spec_of(spec: Any) -> tuple[str, Any]:
 
 
 def argument_of(kind: str, held: Any, rule: str = "S12") -> Any:
-    """What a spec says of the graph's input or output, as an argument."""
+    """Return the graph's input or output that a spec describes, as an argument."""
     if kind == "constant_input":
         return held["value"]
     if kind not in ("user_input", "user_output"):
@@ -192,13 +192,13 @@ def argument_of(kind: str, held: Any, rule: str = "S12") -> Any:
 
 
 def is_nan(arm: str, value: Any) -> bool:
-    """Whether a constant is NaN, or has a part that is."""
+    """Return whether a constant is NaN, or has a part that is."""
     parts = [value] if arm == "as_float" else [*value.values()] if arm == "as_complex" else []
     return any(float(part) != float(part) for part in parts)
 
 
 def same(first: Any, second: Any) -> bool:
-    """Whether two arguments are the same value or constant."""
+    """Return whether two arguments are the same value or constant."""
     ((arm, a),), ((other, b),) = first.items(), second.items()
     if arm in CONSTANTS and other in CONSTANTS:
         none = ("as_none" in first) + ("as_none" in second)
@@ -282,7 +282,7 @@ def output_row(spec: Any) -> list[Any]:
 
 
 def check_payloads(module: Any, weights: dict[str, Any], constants: dict[str, Any]) -> None:
-    """What the signature takes from the payloads is there and fits (P14, P19)."""
+    """Check that payloads which the signature takes are there and fit (P14, P19)."""
     for kind, held in map(spec_of, module["signature"]["input_specs"]):
         target = target_of(held)
         if target is None:

@@ -272,7 +272,7 @@ def count_compared(tree: Any, found: dict[Any, int]) -> int:
 
 
 def evaluate(tree: Any, value: int | dict[str, Any]) -> Any:
-    """What a tree yields for the values of its symbols, or one value for all; None where it has no value."""
+    """Evaluate a tree for the values of its symbols, or one value for all; None if it has no value."""
     try:
         found = _value(tree, value)
         return float(found) if isinstance(found, Fraction) and found.denominator > 1 else found

@@ -65,7 +65,7 @@ def zip64(parts: list[tuple[int, bytes]], where: str) -> list[int]:
 
 
 def find_end(file: bytes) -> int:
-    """Where the end record is (A2)."""
+    """Find the end record (A2)."""
     if file[-22:-18] == b"PK\5\6" and file[-2:] == b"\0\0":
         return len(file) - 22
     at = file.rfind(b"PK\5\6", max(0, len(file) - 22 - M16))
@@ -226,7 +226,7 @@ PLAIN = {
 
 @dataclass
 class Model:
-    """Where the parts of one program are; payloads are "configs" or "pickles"."""
+    """Places of the parts of one program; payloads are "configs" or "pickles"."""
 
     program: bytes
     stored_as: str

@@ -62,7 +62,7 @@ def test_expressions(row: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("text", VECTORS["refused"])
 def test_refused_expressions(text: str) -> None:
-    """What is no expression is refused."""
+    """Text that is no expression is refused."""
     with pytest.raises(Refused) as caught:
         independent_symbols.check_constants(independent_symbols.parse(text))
     assert caught.value.rule == "E1"

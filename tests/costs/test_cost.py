@@ -164,7 +164,7 @@ def test_products_of_groups(self: tuple[int, ...], mat2: tuple[int, ...], groups
 
 
 def test_products_of_three_operands() -> None:
-    """What bilinear layers decompose into: two multiplications and a sum for each combination of indices."""
+    """Bilinear layers decompose into two multiplications and a sum for each combination of indices."""
     given: dict[str, Any] = {
         name: _float(*sizes) for name, sizes in {"i1": (2, 3), "i2": (5, 3, 4), "i3": (2, 4)}.items()
     }

@@ -20,7 +20,7 @@ from pt2kit.operators.metas import Symbols
 
 
 def differences(program: schema.ExportedProgram, counts: Counter[str]) -> Iterator[Any]:
-    """What is computed otherwise than it is declared."""
+    """Return the values that are computed otherwise than they are declared."""
     facts = dataflow.run(program, Sizes(program))
     symbols = Symbols(program.range_constraints, [scope.graph for scope in graphs(program)])
     by_path = {scope.path: scope.graph for scope in graphs(program)}

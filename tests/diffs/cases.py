@@ -1,4 +1,4 @@
-"""Pairs of files that between them differ in every way that there is."""
+"""Pairs of files that together differ in every way."""
 
 from __future__ import annotations
 

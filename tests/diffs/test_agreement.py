@@ -121,7 +121,7 @@ OTHER: tuple[Change, ...] = (
 
 
 def _verdicts(one: bytes | Path, other: bytes | Path) -> dict[str, bool]:
-    """What digest, diff and normal form say of two files: whether they are one program."""
+    """Return what digest, diff and normal form each say: whether two files are one program."""
     first, second = (pt2kit.open(file) for file in (one, other))
     with first, second:
         model = first.layout.models[0]
@@ -193,7 +193,7 @@ NEIGHBOURS = [
     ("one", "other"), NEIGHBOURS, ids=[f"{samples.release_id(a)}-{b.parent.name}" for a, b in NEIGHBOURS]
 )
 def test_releases(one: Path, other: Path) -> None:
-    """What two releases wrote of one model is one program, or not, to all three."""
+    """All three agree on whether files of two releases are one program."""
     found = _verdicts(one, other)
     assert found["digest"] == found["diff"]
     assert found["digest"] or not found["normal form"]

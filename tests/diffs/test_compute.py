@@ -1,4 +1,4 @@
-"""What differs between two files: models, programs, tensors, records."""
+"""Differences between two files: models, programs, tensors, records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any program and the same program with one thing edited: the edit is told, and nothing else; and both ways alike."""
+"""A program and the same one with one edit: the edit is reported, nothing else, and both ways alike."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def used(graph: schema.Graph) -> set[str]:
 
 
 def with_node(graph: schema.Graph, number: int, *new: schema.Node) -> schema.Graph:
-    """A graph with other nodes in the place of one."""
+    """Return a graph with other nodes instead of one."""
     return replace(graph, nodes=[*graph.nodes[:number], *new, *graph.nodes[number + 1 :]])
 
 
@@ -51,7 +51,7 @@ def _argument_added(graph: schema.Graph, number: int, rng: random.Random) -> sch
 
 
 def _other_value(graph: schema.Graph, number: int, rng: random.Random) -> schema.Graph | None:
-    """Another value in the place of a value."""
+    """Return another value of the same kind."""
     one = graph.nodes[number]
     defined = [ref.name for argument in graph.inputs for ref in references(argument)]
     defined += [name for before in graph.nodes[:number] for name in node_outputs(before)]
@@ -210,7 +210,7 @@ def mirrored(found: list[Change], exchange: bool) -> list[tuple[object, ...]]:
 @settings(max_examples=100, deadline=None)
 @given(graphs(), graphs())
 def test_the_other_way_round_the_same_is_told(one: schema.Graph, two: schema.Graph) -> None:
-    """What was added is removed, old is new; names and order, too, where they are looked at."""
+    """Return changes reversed: added is removed, old is new; also names and order where they count."""
     old, new = program(one), program(two)
     assert mirrored(changes(old, new), False) == mirrored(changes(new, old), True)
     asked = changes(old, new, names=True, order=True), changes(new, old, names=True, order=True)

@@ -1,4 +1,4 @@
-"""What differs between two programs: edits are named, and nothing else is."""
+"""Differences between two programs: edits are named, and nothing else is."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_an_operator_that_was_replaced_is_one_modified_node() -> None:
 
 
 def test_a_node_that_was_put_in_is_added_and_its_user_modified() -> None:
-    """What comes after it corresponds to what was there."""
+    """Nodes after it correspond to those that were there."""
     graph = layers()
 
     def edit(nodes: list[schema.Node]) -> list[schema.Node]:

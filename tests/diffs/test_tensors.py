@@ -1,4 +1,4 @@
-"""What differs between tensors: what is said of them, what they share, and how far their numbers are apart."""
+"""Differences between tensors: descriptions, shared storages, and how far numbers are apart."""
 
 from __future__ import annotations
 

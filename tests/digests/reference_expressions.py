@@ -121,7 +121,7 @@ def extreme(name: str, args: list[Any], least: dict[str, int | None], nested: di
 
 
 def at_least(value: dict[Any, int], number: int, least: dict[str, int | None]) -> bool:
-    """Whether an integer is evidently at least a number: each atom that is at least 1 is 1 more than a rest."""
+    """Return whether an integer is evidently at least a number: each atom from 1 is 1 more than a rest."""
     total: Counter[Any] = Counter({(): -number})
     for factors, count in value.items():
         choices = [[(), (factor,)] if least[factor] == 1 else [(factor,)] for factor in factors]
@@ -133,7 +133,7 @@ def at_least(value: dict[Any, int], number: int, least: dict[str, int | None]) -
 
 
 def small(args: list[Any]) -> bool:
-    """Whether a product is multiplied out."""
+    """Return whether a product is multiplied out."""
     terms = math.prod(map(len, args))
     factors = sum(max(map(len, arg), default=0) for arg in args)
     bits = sum(max((abs(count).bit_length() for count in arg.values()), default=0) for arg in args)

@@ -62,7 +62,7 @@ def _writes(stored: schema.ExportedProgram) -> bool:
 
 
 def test_one_program_has_one_digest_in_all_releases() -> None:
-    """What torch 2.9 and torch 2.15 exported from one model is one program."""
+    """Exports of one model by torch 2.9 and torch 2.15 are one program."""
     found = {digest(sample(release, "mlp")).program for release in CURRENT_LAYOUT if sample(release, "mlp").exists()}
     assert len(found) == 1
 
@@ -151,7 +151,7 @@ def test_every_field_of_a_program_counts(name: str) -> None:
 
 
 def _is_label(tree: Any, path: tuple[Any, ...]) -> bool:
-    """Whether a place holds the name of a node or of a subgraph, or how an argument is passed."""
+    """Return whether a place holds the name of a node or subgraph, or how an argument is passed."""
     holders = [tree]
     for key in path[:-1]:
         holders.append(holders[-1][key])
@@ -275,7 +275,7 @@ BAD = [
 
 @pytest.mark.parametrize(("tree", "text"), BAD, ids=str)
 def test_malformed_expectations_are_refused(tree: Any, text: str) -> None:
-    """What is no digest is said so, with its place."""
+    """Text that is no digest is refused, with its place."""
     with pytest.raises(UnsupportedError) as caught:
         verify(sample(LATEST, "mlp"), tree)
     assert text in str(caught.value)
@@ -320,7 +320,7 @@ def test_who_pickled_a_tensor_does_not_count(release: str) -> None:
 
 
 def test_a_pickle_that_takes_code_is_bytes() -> None:
-    """What cannot be read as plain data keeps the digest of its bytes, and says that it is a pickle."""
+    """A payload that is no plain data has the digest of its bytes, marked as a pickle."""
     payload = OpaquePayload(
         "x", Storage("r", 17, lambda: memoryview(b"\x80\x02cposix\nsystem\n.")), "pickle", None, True
     )

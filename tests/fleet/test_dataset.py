@@ -105,7 +105,7 @@ def test_what_has_a_row_is_known(folder: Folder) -> None:
 
 @needs_arrow
 def test_streams_give_the_table_back() -> None:
-    """What a worker sends is what it found."""
+    """A worker sends what it found."""
     table = make_table("files", [FILE])
     assert of_stream(to_stream(table)).equals(table)
 

@@ -98,7 +98,7 @@ def test_the_last_state_of_a_file_counts(folder: Path) -> None:
 
 
 def test_damaged_parts_are_told(folder: Path) -> None:
-    """A part that was cut off is left out, and the report says so."""
+    """A part that was cut off is left out, and the report names it."""
     cut = folder / "files" / "part-1.parquet"
     cut.write_bytes(cut.read_bytes()[:50])
     assert figures_of(str(folder)).damaged == ("part-1",)

@@ -61,7 +61,7 @@ def test_a_file_of_several_programs(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there() -> None:
-    """What cannot be opened is a row with the reason, which is known again."""
+    """A file that cannot be opened has a row with the reason, which is read back."""
     rows = read_file(job("check"), item("/nowhere/a.pt2"))
     assert rows.files is not None
     assert (rows.files["outcome"], rows.files["size"]) == ("unreadable", None)
@@ -160,7 +160,7 @@ def test_the_end_of_the_worker_ends_the_process() -> None:
 
 
 def test_a_process_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no process can be started, that is an error of the run, and no file is blamed."""
+    """Failing to start a process is an error of the run, and no file is blamed."""
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(LimitError, match="worker: expected a process that reads files, got none"):
         Processes(job("check"), Limits(3, 0)).read(item(MLP))

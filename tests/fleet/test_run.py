@@ -157,7 +157,7 @@ def test_resume_ends_with_the_same_dataset(tmp_path: Path, how: signal.Signals) 
     assert 0 < len(left) < MANY
     _, alive = psutil.wait_procs(started, timeout=30)
     assert alive == []
-    # What a crash of the machine may leave: a part without its files, and one that was cut off.
+    # A crash of the machine may leave a part without its files, and one that was cut off.
     [first, *_] = sorted((tmp_path / "out" / "files").iterdir())
     (tmp_path / "out" / "problems" / "part-0-orphan.parquet").write_bytes(b"PAR1")
     first.write_bytes(first.read_bytes()[:100])
@@ -197,7 +197,7 @@ def test_resume_does_what_changed_or_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_removed_files_are_marked_as_gone(tmp_path: Path) -> None:
-    """With --resume, a file that was removed gets a row that says so, once; a file that comes back is done again."""
+    """With --resume, a removed file gets one row as gone; a file that comes back is done again."""
     from pt2kit.fleet.figures import figures_of
 
     paths = fleets.copies(tmp_path / "models", 4)
@@ -261,7 +261,7 @@ def test_written_files(tmp_path: Path) -> None:
 
 
 def test_a_scheduler_that_is_there(tmp_path: Path) -> None:
-    """With --scheduler, an existing cluster does the work; where it goes away, the command says so, and can go on."""
+    """With --scheduler, an existing cluster does the work; if it goes away, the command reports it and can go on."""
     fleets.copies(tmp_path / "models", MANY)
     target = str(tmp_path / "models" / "**" / "*.pt2")
     cluster = subprocess.Popen(

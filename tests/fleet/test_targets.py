@@ -58,7 +58,7 @@ def test_lists(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_program_is_no_list(tmp_path: Path) -> None:
-    """What holds an archive or JSON is a file to work on, whatever it is called."""
+    """A file with an archive or JSON is worked on, whatever its name."""
     for name, data in (("zip", b"PK\3\4"), ("json", b' {"a": 1}'), ("bytes", b"\0abc"), ("text.pt2", b"hello")):
         (tmp_path / name).write_bytes(data)
         assert found(tmp_path / name) == {name: name}
@@ -79,7 +79,7 @@ def test_nothing_is_kept_of_a_stream() -> None:
 
 
 def test_a_folder_that_cannot_be_listed_has_a_row(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder below a target that gives an error is told of with it, and the others go on."""
+    """A folder below a target that gives an error is reported with it, and the others go on."""
     scandir = os.scandir
 
     def refusing(path):
@@ -116,7 +116,7 @@ def test_links(folder: Path) -> None:
     ],
 )
 def test_refused_at_the_start(folder: Path, target: str, message: str) -> None:
-    """What matches nothing, is not there, or cannot be listed is an error before any work starts."""
+    """A target that matches nothing, is missing, or cannot be listed is an error before any work starts."""
     (folder / "empty").write_text("# nothing\n")
     with pytest.raises((OSError, ArchiveError, UnsupportedError)) as caught:
         Targets([target.format(folder=folder)]).start()

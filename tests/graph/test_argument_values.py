@@ -1,4 +1,4 @@
-"""What one argument names, arm by arm."""
+"""Names in one argument, arm by arm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `problems` finds beyond errors, and what becomes of hostile files."""
+"""Findings of `problems` beyond errors, and results for hostile files."""
 
 from __future__ import annotations
 

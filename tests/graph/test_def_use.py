@@ -1,4 +1,4 @@
-"""Where values are defined and used, and what contradicts it."""
+"""Definitions and uses of values, and contradictions."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_constant_inputs_and_outputs_have_no_names() -> None:
 
 
 def test_an_index_cannot_be_changed() -> None:
-    """Whoever gets an index gets it to read."""
+    """An index cannot be changed."""
     found = graph.index(chain("x", "y"))
     with pytest.raises(TypeError, match="does not support item assignment"):
         found.uses["x"] = ()  # type: ignore[index]
@@ -319,7 +319,7 @@ def test_a_single_return_may_be_symbolic() -> None:
 
 
 def test_all_contradictions_are_collected() -> None:
-    """What is wrong with a program is listed whole, in the order of the graph, subgraphs after their owner."""
+    """All problems of a program are listed in the order of the graph, subgraphs after their owner."""
     body = subgraph(replace(chain("a", "b"), outputs=[arg(as_tensor="c")]))
     nodes = [node([Y], arg(as_tensor="ghost"), body, name="y"), node([Y], X, name="z")]
     source = replace(with_table(x=meta(2, strides=())), nodes=nodes, outputs=[Z])

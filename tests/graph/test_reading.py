@@ -115,7 +115,7 @@ def test_every_sample_can_be_read_whole() -> None:
 
 
 def test_defaults_are_those_of_a_release() -> None:
-    """What a release does not have yet has no defaults; texts of the table become plain values."""
+    """An operator that a release lacks has no defaults; texts of the table become plain values."""
     assert defaults("aten.max_pool2d.default", "2.13")["padding"] == (0, 0)
     assert defaults("aten.max_pool2d.default", "2.13")["stride"] == ()
     assert defaults("aten.rms_norm.default", "2.1") == {}

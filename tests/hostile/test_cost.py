@@ -73,7 +73,7 @@ COMMANDS = {
     "fleet": "fleet check a.pt2 -o checked",
 }
 FIRST = {"parse": "show --text a.pt2", "verify": "sign a.pt2 --key me.pem"}
-"""What has to be run before a command: its output is the text to parse, or a signature."""
+"""Commands to run before another one: their output is the text to parse, or a signature."""
 
 PAIRS = [
     (attack, command)

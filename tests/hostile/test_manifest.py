@@ -125,7 +125,7 @@ def _assert_same(found: dict[str, bytes], benign: dict[str, bytes], others: set[
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case["category"] == "resource"])
 def test_resources(name: str) -> None:
-    """What wants to use up memory or time ends in a process of 1 GiB, as it does without that limit."""
+    """A file that takes much memory or time ends in a process of 1 GiB as it does without that limit."""
     code = f"import tests.hostile.reading as reading; reading.main({str(CASES[name]['path'])!r})"
     found = subprocess.run(
         [sys.executable, "-c", code],

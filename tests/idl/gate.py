@@ -97,7 +97,7 @@ def _ids_used_again(logged: Sequence[Table]) -> Iterator[str]:
 
 
 def _uncovered(logged: Sequence[Table], golden: Golden) -> Iterator[str]:
-    """What a version brought that none of its golden files uses."""
+    """Return what a version brought that none of its golden files uses."""
     for old, new in pairwise(logged):
         if schema.parse_version(new.version) < schema.parse_version(COVERED_FROM) or new.version not in golden:
             continue

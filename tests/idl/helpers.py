@@ -1,4 +1,4 @@
-"""What the tests of the generated definitions share: real programs of every version, broken ones, the toolchains."""
+"""Shared by tests of generated definitions: programs of every version, broken ones, toolchains."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ BROKEN: MappingProxyType[str, Callable[[Any], Any]] = MappingProxyType(
         "a list holds null": lambda tree: tree.update(verifiers=[None]),
     }
 )
-"""What is wrong -> a change of a good program, in place, that makes it so."""
+"""Fault -> a change of a good program, in place, that makes it."""
 
 
 def broken(name: str, good: Any) -> Any:

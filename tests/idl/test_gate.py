@@ -32,7 +32,7 @@ def _removed(types):
 
 
 def _state(change, number=None, *, freeze=False, golden=None):
-    """What a pull request leaves behind: (classes, log, frozen tables, golden files)."""
+    """Return the result of a pull request: (classes, log, frozen tables, golden files)."""
     types = copy.deepcopy(FROZEN["8.20"])
     change(types)
     log = (*LOG, Version(number, (), "test")) if number else LOG

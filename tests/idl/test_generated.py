@@ -1,4 +1,4 @@
-"""What is generated and committed is what the code would generate now."""
+"""Generated files in the repository are what the code generates now."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_every_format_has_every_version(format):
 
 
 def test_another_format_is_refused():
-    """The message lists those that there are."""
+    """The message lists the known ones."""
     with pytest.raises(
         UnsupportedError, match="format: expected one of yaml, thrift, proto, json-schema, cpp, typescript"
     ):

@@ -48,7 +48,7 @@ def test_every_golden_file_is_valid(version):
 
 @pytest.mark.parametrize("fault", BROKEN)
 def test_broken_programs_are_refused(fault):
-    """Each kind of misfit is seen, in the newest version and in one whose unions hold every key."""
+    """Each kind of fault is found, in the newest version and in one whose unions hold every key."""
     refused = package("fastjsonschema").JsonSchemaValueException
     for release, version in (("2.13.0", "8.20"), ("2.6.0", "8.2"), ("2.2.2", "2")):
         tree = program("mlp", release)
@@ -66,7 +66,7 @@ def test_unknown_keys_are_for_newer_minors():
 
 
 def test_two_values_in_an_old_union_are_refused():
-    """Where unions hold every key, exactly one must not be null."""
+    """In unions with every key, exactly one must not be null."""
     tree = program("mlp", "2.1.2")
     argument = tree["graph_module"]["graph"]["nodes"][0]["inputs"][0]["arg"]
     for change in ({"as_int": 1}, dict.fromkeys(argument)):

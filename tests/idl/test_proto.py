@@ -32,7 +32,7 @@ def test_protoc_reads_what_the_table_says(version):
 
 
 def test_wire_ids_last_within_a_major():
-    """What 8.2 and 8.20 both have is the same on the wire, so one reads what the other wrote."""
+    """Fields of 8.2 and 8.20 are the same on the wire, so one reads what the other wrote."""
     old, new = (
         {
             (m.name, f.name): (f.number, f.type, f.label, f.type_name)

@@ -36,7 +36,7 @@ def test_every_version_has_a_table():
 
 @pytest.mark.parametrize("version", ["8.19", "", "../8.20", "v8.20"])
 def test_other_versions_are_refused(version):
-    """The message lists those that there are."""
+    """The message lists the known ones."""
     with pytest.raises(VersionError, match=r"expected one of draft, 1, 2, .*8\.20.*, got "):
         frozen_table(version)
 

@@ -130,7 +130,7 @@ def test_nothing_changes_from_a_version_to_itself(version):
 
 
 def test_every_change_shows_from_both_sides():
-    """What is added one way is removed the other."""
+    """Additions one way are removals the other way."""
     there = changes(table("8.8"), table("8.14"))
     back = changes(table("8.14"), table("8.8"))
     opposite = {"C1": "C2", "C2": "C1", "C4": "C6", "C7": "C8", "C9": "C10"}

@@ -32,7 +32,7 @@ def test_version_suffix(version, expected):
 
 
 def test_the_banner_names_version_and_command():
-    """And says so where wire ids are made up."""
+    """A note tells that wire ids are made up."""
     text = " ".join(banner(table("8.20"), "proto"))
     assert "schema 8.20" in text
     assert "`pt2 schema --format proto --version 8.20`" in text

@@ -15,7 +15,7 @@ from pt2kit.idl.sources import versions
 from pt2kit.schema.fieldtable import make_table
 
 OPTIONS = ("--strict", "--noEmit", "--target", "es2022", "--module", "esnext", "--moduleResolution", "bundler")
-# What the compiler cannot see: numbers are of one type.
+# The compiler cannot see that numbers are of one type.
 UNSEEN = ("an integer has a fraction",)
 
 

@@ -28,7 +28,7 @@ def test_names(text):
 
 
 def test_arms_and_entries():
-    """What one of several types is called, and a key with its value."""
+    """Names of one of several types, and of a key with its value."""
     assert arm_name(parse_type("ExternalBuffer", "x")) == "as_external_buffer"
     assert entry_name(parse_type("list[int]", "x")) == "IntListEntry"
 

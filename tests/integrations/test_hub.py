@@ -1,4 +1,4 @@
-"""`hf://` URLs go through huggingface_hub's file system; tried against a stand-in for the hub, by ranges alone."""
+"""`hf://` URLs go through huggingface_hub's file system; tried against an imitation of the hub, by ranges alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SAMPLE = samples.sample("2.13.0", "dynamic_batch")
 
 
 class Hub(http.server.BaseHTTPRequestHandler):
-    """What of the hub's interface reading a file takes: the repository, its files, and ranges of one."""
+    """The part of the hub's interface that reading takes: the repository, its files, ranges of one."""
 
     data = b""
     sent: list[int]

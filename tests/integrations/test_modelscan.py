@@ -20,7 +20,7 @@ HOSTILE = {
 
 
 def scan(path: Path) -> dict[str, Any]:
-    """What modelscan reports of a file."""
+    """Return what modelscan reports of a file."""
     from modelscan.modelscan import ModelScan
     from modelscan.settings import DEFAULT_SETTINGS
 
@@ -46,7 +46,7 @@ def test_a_sound_file_has_none(release: str) -> None:
 
 
 def test_a_broken_file_is_an_error(tmp_path: Path) -> None:
-    """What is no archive is told as an error, and the scan goes on."""
+    """A file that is no archive is reported as an error, and the scan goes on."""
     (tmp_path / "x.pt2").write_bytes(b"PK nothing")
     found = scan(tmp_path)
     assert [row["description"] for row in found["errors"] if row["source"] == "x.pt2" and "[A2]" in row["description"]]

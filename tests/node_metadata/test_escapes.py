@@ -28,7 +28,7 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "text"), CASES)
 def test_vectors(name, text):
-    """The written form of a name; names without separators stay as they are."""
+    """The written form of a name; names without separators do not change."""
     assert encode_name(name, ",;()[]") == text
     assert decode_name(text, ",;()[]") == name
     assert has_escape(text, ",;()[]") == (name != text)

@@ -24,7 +24,7 @@ def test_real_traces(text):
 
 
 def test_python_tracebacks():
-    """What Python itself writes is full; stripped of white space it is the other form."""
+    """Traces of Python itself are full; without their white space they are the other form."""
     try:
         raise ValueError
     except ValueError as error:

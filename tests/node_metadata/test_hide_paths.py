@@ -96,7 +96,7 @@ def test_any_text(text: str) -> None:
     ids=["an escape", "a key", "inside"],
 )
 def test_what_becomes_json_by_being_hidden(text: str, hidden: str) -> None:
-    """Where a path was all that kept a text from being JSON, its strings are rewritten too, at once."""
+    """If only a path kept a text from being JSON, its strings are rewritten too, at once."""
     assert json.loads(hidden)
     assert hide_paths(text) == hidden
     assert hide_paths(hidden) == hidden
@@ -137,7 +137,7 @@ BROKEN = [
     )
 )
 def test_json_that_is_broken(text: str) -> None:
-    """Whether a text is JSON, or becomes it by being rewritten, doing it twice changes nothing more."""
+    """A second time changes nothing more, also in a text that becomes JSON by being rewritten."""
     hidden = hide_paths(text)
     assert hide_paths(hidden) == hidden
 

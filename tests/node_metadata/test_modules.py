@@ -40,14 +40,14 @@ VECTORS = [
         (ROOT, ModuleEntry("fn_0", "getattr(L['fn'], '0')", "m.Linear")),
     ),
     ("a,L['s'].d['x,y'],m.A", (ModuleEntry("a", "L['s'].d['x,y']", "m.A"),)),
-    # What torch cannot read back: names with separators, written raw.
+    # torch cannot read back names with separators, written raw.
     ("L__self__,,make.M;L__self__d.a,b,d.a,b,m.A", (ROOT, ModuleEntry("L__self__d.a,b", "d.a,b", "m.A"))),
     ("L__self__,,make.M;L__self__d.a;b,d.a;b,m.A", (ROOT, ModuleEntry("L__self__d.a;b", "d.a;b", "m.A"))),
     ("L__self__d.a(b,d.a(b,m.A", (ModuleEntry("L__self__d.a(b", "d.a(b", "m.A"),)),
     ("a,L['s'].d['x,y;z'],m.A;b,c,m.B", (ModuleEntry("a", "L['s'].d['x,y;z']", "m.A"), ModuleEntry("b", "c", "m.B"))),
     ("L__self__a;b,c,a;b,c,m.A", (ModuleEntry("L__self__a;b,c", "a;b,c", "m.A"),)),
     ("1234,a,b;c,m.A", (ModuleEntry("1234", "a,b;c", "m.A"),)),
-    # What pt2kit writes for them.
+    # Their form as pt2kit writes it.
     ("L__self__,,make.M;L__self__d.a%2Cb,d.a%2Cb,m.A", (ROOT, ModuleEntry("L__self__d.a,b", "d.a,b", "m.A"))),
     ("a,L['s'].d['x%3By'],m.A", (ModuleEntry("a", "L['s'].d['x;y']", "m.A"),)),
     ("a,d.%252C,m.A", (ModuleEntry("a", "d.%2C", "m.A"),)),

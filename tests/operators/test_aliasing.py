@@ -45,7 +45,7 @@ def test_declared_but_not_always(name: str) -> None:
     ],
 )
 def test_not_declared(name: str, parameter: str) -> None:
-    """Results that share memory with an argument although nothing in the schema says so, in every release."""
+    """Results that share memory with an argument without a note in the schema, in every release."""
     for release in known_releases():
         if name in operators_of(release):
             assert parameter in [alias.parameter for alias in aliases(name, release)], release
@@ -65,7 +65,7 @@ def test_arguments_that_share_memory_after_a_call() -> None:
 
 
 def test_in_place_operators_are_no_views() -> None:
-    """What is written is returned, but not as a view."""
+    """A written argument is returned, but not as a view."""
     assert not is_view("aten.add_.Tensor", "2.13")
     assert not is_view("aten.mul.Tensor", "2.13")
     assert is_view("aten.transpose.int", "2.13")

@@ -68,7 +68,7 @@ def test_operators_exist() -> None:
 
 
 def test_conventions_are_complete() -> None:
-    """What runs a subgraph has one, and its slices come from the operands."""
+    """An operator that runs a subgraph has one, and its slices come from the operands."""
     for name, calls in HIGHER_ORDER.items():
         assert calls.runs is OPAQUE or calls.graphs, name
         assert (calls.stacked is Stacked.AFTER_CARRIED) == (SLICED in calls.operands.roles), name

@@ -104,7 +104,7 @@ def test_refused(name: str, arguments: dict[str, Any], subject: str, text: str) 
 
 
 def test_unknown() -> None:
-    """Whether the right side has vectors or matrices may depend on symbols; an STFT may be complex or not."""
+    """Symbols may decide between vectors and matrices on the right side; an STFT may be complex or not."""
     with pytest.raises(Unknown) as caught:
         infer("aten.linalg_solve.default", {"A": t(S, 3, 3), "B": t(8, 3)})
     assert str(caught.value), "expected a reason"

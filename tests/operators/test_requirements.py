@@ -1,4 +1,4 @@
-"""The table of kernels: names and arguments that exist, rules that there are, and what rules demand."""
+"""The table of kernels: names, arguments and rules that exist, and what rules demand."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def broken(rule: str, **arguments: object) -> list[str]:
 
 
 def test_unknown_sizes_fit() -> None:
-    """What is not known is not wrong."""
+    """Unknown facts are not wrong."""
     tensor = Operand((None, None, None, None), (None,) * 4)
     assert broken("attention", query=tensor, key=tensor, value=tensor) == []
     assert broken("batch norm", input=tensor, weight=Operand((None,)), training=True) == []

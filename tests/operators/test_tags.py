@@ -31,7 +31,7 @@ def test_tagged_overloads_exist(release: str) -> None:
     ],
 )
 def test_random_operators(name: str) -> None:
-    """Operators that draw are random, also those whose names do not say so."""
+    """Operators that draw are random, whatever their names are."""
     assert tags.is_random(name)
 
 

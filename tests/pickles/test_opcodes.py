@@ -268,7 +268,7 @@ def test_what_python_pickles_comes_back(value: Any, protocol: int) -> None:
 
 
 def test_identity_is_kept() -> None:
-    """What one pickle refers to twice is one object afterwards, and other equal objects stay apart."""
+    """An object that a pickle refers to twice is one afterwards, and other equal objects stay apart."""
     shared: list[int] = [1]
     for protocol in range(2, 6):
         ours = read(pickle.dumps([shared, {"a": shared}, [1]], protocol))

@@ -198,7 +198,7 @@ def test_attacks(name: str, tmp_path: Path) -> None:
 
 
 def test_all_refused_globals_are_named_at_once() -> None:
-    """The message has every name, sorted; a long list is cut, and says so."""
+    """The message has every name, sorted; a long list ends in the number of the others."""
     pickled = stream([Ref("z.Z"), Ref("a.A"), Call("m.M", (tensor(),)), Ref("a.A")])
     with pytest.raises(UnsupportedError, match=r"refers to a\.A, m\.M, z\.Z; unpickling would import"):
         read_payload(payload(pickled), "x.pt")
@@ -233,7 +233,7 @@ def test_trust_does_not_replace_the_allow_list() -> None:
 
 
 def test_marks_of_dynamic_dimensions() -> None:
-    """What `mark_dynamic` leaves on a sample input is data, although it is a class of torch."""
+    """Traces of `mark_dynamic` on a sample input are data, although they are a class of torch."""
     span = Build(Call("torch._dynamo.decorators._DimRange", opcode=b"\x81"), [0, 2, 8])
     ours = read_payload(payload(stream(Call("builtins.set", ([span],)))), "x.pt")
     assert next(iter(ours)).state == [0, 2, 8]
@@ -311,7 +311,7 @@ def test_a_tar_file_is_named() -> None:
 
 
 def test_globals_of_other_files() -> None:
-    """What torch would unpickle is looked through, whatever its form; what it would not is an error."""
+    """Payloads that torch would unpickle are scanned in any form; others are an error."""
     listed = {n: globals_in(case[0], "x.pt") for n, case in OTHER_FILES.items() if n.startswith(("bare", "zip behind"))}
     assert listed.pop("bare pickle that runs code") == ("os.system",)
     assert set(listed.values()) == {()}

@@ -16,7 +16,7 @@ CONSTANTS = names.constants_config("model")
 
 
 def converted(source: Any, target: str, **more: Any) -> bytes:
-    """What converting gives, as bytes."""
+    """Convert, and return the bytes."""
     import io
 
     buffer = io.BytesIO()
@@ -35,7 +35,7 @@ def records(package: pt2kit.Package) -> list[str]:
 
 
 def tensors(package: pt2kit.Package, model: str = "model") -> dict[tuple[str, str], Any]:
-    """What a package says of its tensors: type, shape, place in the storage, kind, bytes, and who shares with whom."""
+    """Describe tensors of a package: type, shape, place in the storage, kind, bytes, shared storages."""
     found: dict[tuple[str, str], Any] = {}
     for kind in ("weights", "constants"):
         views = getattr(package, kind)(model)

@@ -138,7 +138,7 @@ def test_nothing_is_written_when_something_is_in_the_way(tmp_path: Path) -> None
 
 
 def test_a_damaged_weight_leaves_the_target_alone(tmp_path: Path) -> None:
-    """What is found only while the file is written leaves the target as it was, too."""
+    """An error while the file is written leaves the target as it was, too."""
     data = bytearray(MLP.read_bytes())
     with pt2kit.open(MLP) as package:
         [record] = [record for record in package.records if record.endswith("weight_0")]
@@ -379,7 +379,7 @@ def test_weights_are_not_held(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", ["torch==1.13", "9.1", "8.21", "2.5", "", "torch==", "torch==x"])
 def test_unknown_targets(target: str) -> None:
-    """A target that is none is told with those that there are."""
+    """An unknown target is refused with the list of the known ones."""
     with pytest.raises(VersionError, match=r"target: expected a schema version \(draft, 1, .*torch==2.15.*\[M4\]"):
         converted(MLP, target)
 

@@ -56,7 +56,7 @@ def test_views_of_another_type_get_their_own_storage() -> None:
 
 
 def test_marks_and_devices_stay() -> None:
-    """What was conjugated or negated late is so again, and lies where it lay."""
+    """Tensors conjugated or negated late are so again, at the same place."""
     storage = Storage("r", 16, lambda: memoryview(bytes(16)))
     view = TensorView(
         "c", ScalarType.COMPLEXFLOAT, (2,), (1,), 0, storage, device=Device("cuda", 1), conj=True, neg=True

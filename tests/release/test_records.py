@@ -74,7 +74,7 @@ def test_types_and_empty_storages() -> None:
 
 
 def test_values_that_are_not_the_bytes() -> None:
-    """What was negated late is written as its values."""
+    """A tensor negated late is written as its values."""
     storage = Storage("r", 8, lambda: memoryview(b"\0\0\x80\x3f\0\0\0\x40"))
     found = written(pack({"n": view("n", storage, neg=True)}, {}, Numbering(), names.weight))
     assert found["n"].numpy().tolist() == [-1.0, -2.0]

@@ -112,7 +112,7 @@ def difference(got: Any, want: Any) -> str | None:
 
 
 def outcome(path: Path, meta: Any, arrays: Any, backend: str = "numpy") -> tuple[str, str]:
-    """What became of one file: "equal", "random", "refused" or "different", and why.
+    """Result of one file: "equal", "random", "refused" or "different", and why.
 
     Args:
         path: the file.
@@ -141,7 +141,7 @@ def outcome(path: Path, meta: Any, arrays: Any, backend: str = "numpy") -> tuple
 
 
 def is_reproducible(meta: Any) -> bool:
-    """Whether the release that wrote a file gives the recorded outputs itself, or was not able to say so.
+    """Return whether the release that wrote a file gives the recorded outputs itself, as far as it runs.
 
     Releases up to 2.7 export one model (`sym_ops`) with a size that is too special; it differs in them, too.
     """

@@ -47,7 +47,7 @@ def test_kernels_have_the_parameters_of_their_schemas(name):
 
 
 def test_defaults_come_from_the_schema():
-    """What a kernel requires and a call leaves out is what the schema says; what has no effect is left out."""
+    """Arguments that a call leaves out have the schema's defaults; those without effect are left out."""
     schema = newest_schema("aten.topk.default")
     assert schema is not None
     given, named = bound(lambda self, k, dim, largest: None, schema, ["x"], {"k": 2, "sorted": False})

@@ -108,7 +108,7 @@ def test_versions_that_only_have_a_name_have_a_root():
 
 
 def test_the_json_file_is_made_from_the_yaml_files():
-    """Whoever adds a table runs the tool."""
+    """A new table is listed by the tool."""
     assert (HISTORY / "tables.json").read_text(encoding="utf-8") == history_tables.text()
 
 
@@ -134,6 +134,6 @@ def test_a_table_says_what_its_file_says(name):
 
 
 def test_an_unknown_table_is_refused():
-    """The tables that there are, are named."""
+    """All tables are named."""
     with pytest.raises(VersionError, match=r"expected one of draft, 1, .*8\.20, got '9'"):
         frozen_table("9")

@@ -1,4 +1,4 @@
-"""What files of a version hold beyond its field table is said once, per version."""
+"""Spellings of files of a version beyond its field table, once per version."""
 
 from __future__ import annotations
 

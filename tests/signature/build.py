@@ -66,7 +66,7 @@ def graph_of(signature: schema.GraphSignature) -> schema.Graph:
 
 
 def graph_argument(spec: schema.InputSpec | schema.OutputSpec) -> schema.Argument:
-    """What the graph has where a spec stands."""
+    """Return what the graph has at a spec."""
     held = spec.value
     match held:
         case schema.InputToConstantInputSpec():

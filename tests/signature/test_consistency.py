@@ -294,7 +294,7 @@ def edited(edit: Edit) -> schema.GraphModule:
 
 @pytest.mark.parametrize("case", MISFITS)
 def test_misfits_are_refused(case: str) -> None:
-    """The misfit is among the problems with its rule, place and text, and the first problem is what is raised."""
+    """The fault is among the problems with its rule, place and text, and the first problem is raised."""
     rule, place, text, edit = MISFITS[case]
     source = edited(edit)
     where = "models/model.json: $.graph_module"
@@ -327,14 +327,14 @@ HARMLESS: dict[str, Edit] = {
 
 @pytest.mark.parametrize("case", HARMLESS)
 def test_harmless_signatures(case: str) -> None:
-    """What torch writes, or could, is no problem."""
+    """Signatures that torch writes, or could, have no problem."""
     source = edited(HARMLESS[case])
     assert list(problems(source)) == []
     from_schema(source)
 
 
 def test_all_misfits_are_collected() -> None:
-    """What is wrong is listed whole; places start where the caller does not say otherwise at the graph module."""
+    """All problems are listed; their places start at the graph module by default."""
     source = edited(lambda _, inputs, outputs: (inputs.pop(1), put_output(1, {"user_output": {"arg": TENSOR}})))
     rules = [problem.rule for problem in problems(source)]
     assert rules[0] == "S1"
@@ -373,6 +373,6 @@ def test_targets_below(targets: list[str]) -> None:
 
 
 def test_a_target_with_a_million_parts() -> None:
-    """What lies below what takes no table of all the paths above: that would be a terabyte."""
+    """Nested names take no table of all the paths above, which would be a terabyte."""
     long = "a." * 1_000_000 + "a"
     assert targets_below([long, "a.a", "a.b"], [long, "a.b"]) == {"a.a": long}

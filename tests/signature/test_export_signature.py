@@ -71,7 +71,7 @@ def test_gradients_without_a_loss_are_no_backward_signature() -> None:
 
 
 def test_a_signature_has_lists_of_its_own() -> None:
-    """What was passed in is copied, whatever sequence it is."""
+    """Sequences of any kind are copied."""
     inputs, outputs = list(INPUTS), tuple(OUTPUTS)
     signature = ExportGraphSignature(inputs, outputs)  # type: ignore[arg-type]
     inputs.clear()

@@ -1,4 +1,4 @@
-"""What was signed verifies however it is packed; what was changed, or signed by another, does not, and says what."""
+"""Signed files verify however they are packed; changed ones, or with another's key, do not, with the reason."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_signed_by_a_key(tmp_path: Path, model: Path, curve: str) -> None:
 
 
 def test_signed_by_an_encrypted_key(tmp_path: Path, model: Path, keys: Keys) -> None:
-    """With its password; without, the error says so."""
+    """With its password; without, the error names it."""
     locked = tmp_path / "locked.pem"
     openssl(tmp_path, "ec", "-in", str(keys.private), "-aes128", "-passout", "pass:open", "-out", str(locked))
     pt2kit.sign(model, key=locked, password="open")
@@ -88,7 +88,7 @@ def test_packed_otherwise_it_verifies(model: Path, keys: Keys, tmp_path: Path, m
 
 @pytest.mark.parametrize("strip", [(), ("traces",), ("metadata",)])
 def test_sanitized_and_stripped_it_verifies(model: Path, keys: Keys, tmp_path: Path, strip: tuple[str, ...]) -> None:
-    """What was left out is listed."""
+    """Records that were left out are listed."""
     signature = pt2kit.sign(model, key=keys.private)
     pt2kit.sanitize(model, tmp_path / "clean.pt2", strip=strip)
     found = pt2kit.verify(tmp_path / "clean.pt2", signature, key=keys.public)
@@ -150,7 +150,7 @@ def test_a_statement_that_was_changed_is_refused(model: Path, keys: Keys) -> Non
 
 
 def test_the_statement_has_the_numbers_of_the_digest(model: Path, keys: Keys) -> None:
-    """What is signed is an in-toto statement, in which the digests of `pt2 digest` stand."""
+    """The signature is over an in-toto statement with the digests of `pt2 digest`."""
     bundle = json.loads(pt2kit.sign(model, key=keys.private).read_text())
     statement = json.loads(base64.b64decode(bundle["dsseEnvelope"]["payload"]))
     found = {row["name"]: row["digest"] for row in statement["predicate"]["resources"]}

@@ -1,4 +1,4 @@
-"""What the tests of this subpackage are made with: storages, views and small archives."""
+"""Storages, views and small archives for the tests of this subpackage."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def test_strides_of_size_one_may_be_anything() -> None:
 
 
 def test_sixty_four_dimensions() -> None:
-    """The limit itself is allowed; a numpy that holds fewer says so in an error of ours."""
+    """The limit itself is allowed; a numpy that holds fewer ends in an error of ours."""
     w = view(bytes(8), ScalarType.FLOAT, (1,) * 63 + (2,))
     try:
         assert w.numpy().ndim == 64
@@ -159,7 +159,7 @@ def test_devices_that_torch_has_not(device: Device, text: str) -> None:
 
 @pytest.mark.parametrize("device", [Device("cpu"), Device("cuda", 127), Device("privateuseone", 0), Device("mps")])
 def test_devices_are_labels(device: Device) -> None:
-    """Where a tensor was does not change how it is read."""
+    """The device of a tensor does not change how it is read."""
     assert view(bytes(8), ScalarType.FLOAT, (2,), device=device).numpy().tolist() == [0, 0]
 
 
@@ -177,7 +177,7 @@ def test_devices_are_labels(device: Device) -> None:
     ],
 )
 def test_flags_that_contradict_the_tensor(flags: dict[str, object], error: type[Pt2Error], text: str) -> None:
-    """What raw bytes cannot be is refused before they are looked at."""
+    """Types that raw bytes cannot have are refused before the bytes are read."""
     dtype = flags.pop("dtype", ScalarType.FLOAT)
     with pytest.raises(error) as caught:
         view(bytes(8), dtype, (2,), **flags)  # type: ignore[arg-type]

@@ -143,7 +143,7 @@ BAD_SPARSE = {
 
 @pytest.mark.parametrize("case", BAD_SPARSE, ids=str)
 def test_indices_of_a_file_are_not_trusted(case: str) -> None:
-    """What an index points to is checked before anything is written there."""
+    """Places of indices are checked before anything is written there."""
     found, text = BAD_SPARSE[case]
     with pytest.raises(PayloadError) as caught:
         found.numpy()

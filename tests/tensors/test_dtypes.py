@@ -107,7 +107,7 @@ def test_types_that_the_schema_lacks(dtype: str) -> None:
 
 
 def test_big_endian_machines(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where `ml_dtypes` has no little-endian bfloat16, it is refused; types of one byte are fine."""
+    """If `ml_dtypes` has no little-endian bfloat16, the type is refused; types of one byte are fine."""
     monkeypatch.setattr("sys.byteorder", "big")
     with pytest.raises(UnsupportedError, match="expected a little-endian machine for bfloat16"):
         numpy_dtype(ScalarType.BFLOAT16)

@@ -17,7 +17,7 @@ from pt2kit.tensors.opaque import OpaqueKind
 
 
 class Calls:
-    """What a hostile pickle does: a call of its choice when it is loaded."""
+    """A hostile pickle: a call of its choice when it is loaded."""
 
     def __init__(self, function: Any, *args: Any) -> None:
         self.call = (function, args)
@@ -41,7 +41,7 @@ def test_listing_reads_nothing() -> None:
 
 @pytest.mark.parametrize("kind", ["pickle", "torchbind", "opaque"])
 def test_globals_are_named(kind: OpaqueKind, tmp_path: Any) -> None:
-    """What unpickling would import is listed, and named in the refusal; nothing of it is called."""
+    """Imports of unpickling are listed, and named in the refusal; nothing of them is called."""
     target = tmp_path / "made"
     found = opaque(pickle.dumps(Calls(open, str(target), "w"), protocol=2), kind)
     assert found.globals() == ("io.open",)

@@ -15,7 +15,7 @@ from pt2kit.tensors.export import Reader, dense_view, new_file
 
 
 def test_file_appears_at_the_end(tmp_path: Path) -> None:
-    """Until the end the old file stays as it is; then nothing but the new one is left."""
+    """Until the end the old file does not change; then only the new one is left."""
     path = tmp_path / "a.npy"
     path.write_bytes(b"old")
     with new_file(path) as file:

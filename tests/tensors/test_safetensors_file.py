@@ -131,7 +131,7 @@ def test_bools_are_checked(tmp_path: Path) -> None:
 
 
 def test_without_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it is missing or too old, the error says how to get it."""
+    """If it is missing or too old, the error says how to get it."""
     w = view(bytes(4), ScalarType.FLOAT, ())
     monkeypatch.delattr("safetensors.TensorSpec")
     with pytest.raises(UnsupportedError, match=r"expected safetensors 0\.8 or later, got .*pip install -U safetensors"):

@@ -38,7 +38,7 @@ def test_loader_must_keep_its_word() -> None:
 
 
 def test_errors_pass_through_and_are_not_kept() -> None:
-    """What the loader raises arrives, and the next call tries again."""
+    """Errors of the loader arrive, and the next call tries again."""
     outcomes: list[memoryview | Exception] = [IntegrityError("damaged"), memoryview(b"1")]
 
     def load() -> memoryview:

@@ -44,7 +44,7 @@ def test_frozen() -> None:
 
 
 def test_tied_views_share_memory() -> None:
-    """Views of one storage say so, and their arrays overlap; equal bytes elsewhere are not shared."""
+    """Views of one storage share it, and their arrays overlap; equal bytes elsewhere are not shared."""
     under = storage(np.arange(6, dtype="<f4").tobytes())
     a = view(under, ScalarType.FLOAT, (2, 3))
     b = view(under, ScalarType.FLOAT, (3,), (1,), 3)
@@ -136,7 +136,7 @@ def test_bools_are_bools(value: int) -> None:
     ],
 )
 def test_conjugate_and_negative(dtype: ScalarType, data: bytes) -> None:
-    """The marks that torch.save keeps are applied to numbers and bytes; the storage stays as it is."""
+    """The marks that torch.save keeps are applied to numbers and bytes; the storage does not change."""
     for conj, neg, expected in [
         (True, False, [1 - 2j, -3 + 4j]),
         (False, True, [-1 - 2j, 3 + 4j]),

@@ -63,7 +63,7 @@ CASES: dict[str, tuple[str, Printer]] = {
 
 
 def text(name: str) -> str:
-    """What is printed today."""
+    """Return what is printed today."""
     sample, printer = CASES[name]
     with pt2kit.open(samples.sample("2.13.0", sample)) as package:
         return "".join(f"{line}\n" for line in printer(package))

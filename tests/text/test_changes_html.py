@@ -17,7 +17,7 @@ VOID = {"meta"}
 
 
 class Page(HTMLParser):
-    """What a browser makes of a page: its tags, their attributes, its text."""
+    """A page as a browser reads it: its tags, their attributes, its text."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -50,7 +50,7 @@ def test_one_change_is_one_line() -> None:
 
 
 def test_calls_of_modules_are_in_the_text() -> None:
-    """What they take and give, their trees, and named tuples."""
+    """Inputs and outputs, trees, and named tuples are shown."""
     text = "\n".join(lines(sample(LATEST, "preserve_module_sig")))
     assert "  call of (the program itself)\n    parameters x, y\n    in_spec [1, " in text
     assert "  call of mid\n    takes %x\n    takes %y\n    gives %add_1\n    gives %y\n    in_spec" in text

@@ -1,4 +1,4 @@
-"""What sample files look like: the texts in `golden/`, which a change of wording has to touch."""
+"""Sample files as printed: the texts in `golden/`, which a change of wording has to touch."""
 
 from __future__ import annotations
 

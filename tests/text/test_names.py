@@ -23,7 +23,7 @@ from pt2kit.text.format import dotted, value_name
     ],
 )
 def test_printable(text: str, shown: str) -> None:
-    """What does not print is escaped, what is long is cut."""
+    """Unprintable text is escaped, long text is cut."""
     assert printable(text) == shown
 
 

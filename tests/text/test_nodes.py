@@ -63,7 +63,7 @@ def test_lines() -> None:
 
 
 def test_users() -> None:
-    """Users are nodes of the same graph, and its outputs; what nobody uses says so."""
+    """Users are nodes of the same graph, and its outputs; unused values are marked."""
     program = _program(COND)
     assert list(users_of(program.graph_module.graph, ("getitem",))) == ["add  aten.add.Tensor"]
     assert list(users_of(program.graph_module.graph, ("getitem_1",))) == ["the graph's outputs"]

@@ -16,7 +16,7 @@ LEVELS = {"none", "note", "warning", "error"}
 
 
 def validate(log: Any) -> None:
-    """What SARIF 2.1.0 (OASIS, sections 3.13 to 3.28) demands of the parts that are used."""
+    """Demands of SARIF 2.1.0 (OASIS, sections 3.13 to 3.28) on the parts that are used."""
     assert log["version"] == "2.1.0"
     [run] = log["runs"]
     driver = run["tool"]["driver"]

@@ -68,7 +68,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("text", REFUSED, ids=lambda text: ascii(text[:40]))
 def test_errors_name_the_line(text: str) -> None:
-    """What the grammar does not have is refused with its line, what was expected and what came."""
+    """Text outside the grammar is refused with its line, what was expected and what came."""
     with pytest.raises(SchemaError, match="text: ") as caught:
         pt2kit.text.parse(text)
     assert REFUSED[text] in str(caught.value)

@@ -68,7 +68,7 @@ def test_dynamic_sizes() -> None:
 
 
 def test_mutations_and_gradients() -> None:
-    """What a call changes is listed as the signature states it; in-place operators are told apart."""
+    """Changes by a call are listed as the signature states them, apart from in-place operators."""
     assert _model(samples.sample("2.13.0", "batchnorm_train__decomp")).mutations == (
         "buffer bn.running_mean",
         "buffer bn.running_var",
@@ -125,7 +125,7 @@ def _root(tree: Any) -> Any:
     ],
 )
 def test_lesser_trouble(data, text: str) -> None:
-    """What can be told without the broken part is told; the trouble is listed."""
+    """Everything but the broken part is shown; the problem is listed."""
     model = _model(data())
     [problem] = model.problems
     assert text in problem

@@ -37,7 +37,7 @@ def test_groups() -> None:
 
 
 def test_shared_bytes_count_once() -> None:
-    """What two names share is stored once."""
+    """A storage that two names share counts once."""
     with pt2kit.open(samples.sample("2.13.0", "shared_weights")) as package:
         weights = package.weights()
         assert sum_of(map(amount_of, weights.values())).bytes == 600

@@ -100,7 +100,7 @@ def test_calls_of_torch_2_1():
 
 
 def test_hostile_names_are_shown_escaped():
-    """What a terminal would obey or a reader mistake for code is quoted and escaped."""
+    """Control characters, and text that looks like code, are quoted and escaped."""
     spec = call([LEAF, LEAF, LEAF], {"\x1b]0;t\x07": tree("builtins.dict", LEAF, context=['"\u202ek']), "for": LEAF})
     names = ["y=[open('f','w'),None][1]", "class", "é"]
     line = render(call_signature(spec, LEAF, ["1", "2\x1b[31m", "3", "4", "5"], ["r\n"], names), "a b")

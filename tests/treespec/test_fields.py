@@ -1,4 +1,4 @@
-"""Named tuples by their fields: tables, stand-ins, classes that changed."""
+"""Named tuples by their fields: tables, placeholders, classes that changed."""
 
 from __future__ import annotations
 

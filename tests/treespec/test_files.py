@@ -84,7 +84,7 @@ HOSTILE = [
 
 
 def inspect(path):
-    """What a careful reader does with the specs of a file: read, check, compare with the signature, check the names."""
+    """Read the specs of a file as a careful reader does: check them, compare the signature, check names."""
     types: set[str] = set()
     for program in programs(path):
         for in_text, out_text, names, inputs, outputs in calls(program["graph_module"]):

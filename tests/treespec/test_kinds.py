@@ -1,4 +1,4 @@
-"""What each container type says about its children."""
+"""Children of each container type."""
 
 from __future__ import annotations
 
