@@ -196,7 +196,7 @@ def test_changed_in_place(target: str, arguments: dict[str, Any]) -> None:
     ],
 )
 def test_created_out_of_numbers(target: str, arguments: dict[str, Any], is_refused: bool) -> None:
-    """Every call without an operand is judged by what it creates, whatever is declared."""
+    """A call whose numbers decide how much it creates is judged by that, whatever is declared."""
     found = check(calling(f"aten.{target}", {"big": (4,)}, {}, **arguments).data)
     assert any(problem.rule == "T9" for problem in found) is is_refused
 

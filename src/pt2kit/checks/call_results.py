@@ -88,7 +88,7 @@ def created_problems(context: ProgramContext) -> Iterator[Problem]:
 
 
 def created_bytes(node: schema.Node, graph: schema.Graph) -> int:
-    """Return the bytes that a call creates out of numbers alone, as computed or declared; 0 for other calls."""
+    """Return the bytes that a call creates as its numbers decide, computed or declared; 0 for other calls."""
     if not node.target.startswith(f"{PREFIX}aten.") or not node.outputs or node.outputs[0].as_tensor is UNSET:
         return 0
     if any("tensor" in named.arg.type for named in node.inputs) and not _has_sizes(node):
