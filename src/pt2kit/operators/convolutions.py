@@ -23,6 +23,7 @@ from pt2kit.operators.facts import (
     shape_text,
 )
 from pt2kit.operators.pointwise import channels_last, is_channels_last, is_contiguous
+from pt2kit.operators.views import unsqueezed, without
 from pt2kit.operators.vocabulary import if_contiguous, one_dtype, with_places
 from pt2kit.schema import Device, ScalarType
 from pt2kit.symbols.polynomials import Size, Undecided, hint, product, same, unknown
@@ -251,9 +252,11 @@ def pooled(
 
 def _in_memory_format(self: Tensor, sizes: Sizes, count: int) -> Tensor:
     """Return a result in the memory format of its input; without a batch, row-major if that is contiguous."""
+    if count == 1 and self.rank == 3:  # torch computes it over two dimensions
+        return without(in_format_of(unsqueezed(self, -2), (*sizes[:-1], 1, sizes[-1])), [2])
     if self.rank == count + 2:
         return in_format_of(self, sizes)
-    return if_contiguous(like(self, sizes), self)
+    return if_contiguous(like(self, sizes), self) if count > 1 else like(self, sizes)
 
 
 def adaptive(self: Tensor, output_size: Any, count: int) -> Tensor:

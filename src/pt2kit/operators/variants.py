@@ -3,6 +3,7 @@
 aten.add_.Tensor            the rule of aten.add.Tensor; returns `self`, if the result fits into it
 aten.__iand__.Tensor        the same of aten.__and__.Tensor
 aten.permute_copy.default   the rule of aten.permute.default; returns a row-major copy
+aten.maximum.out            the rule of aten.maximum.default; returns `out`, if the result fits into it
 aten._foreach_add.List      the rule of aten.add.Tensor for each tensor of a list
 """
 
@@ -14,11 +15,14 @@ from typing import Any
 from pt2kit.operators.facts import Mismatch, Result, Tensor, Unknown, expect, like, may_be, shape_text
 from pt2kit.operators.promotion import BOOL, INT, category
 from pt2kit.operators.symbolic import Rule, accepted
+from pt2kit.schema.operators import ValueType, nearest, operators_of, parse_operator
 from pt2kit.tensors.dtypes import short_name
 
 _EACH = ("other", "scalar", "scalars", "exponent")
 _LISTS = {"List": "Tensor", "ScalarList": "Scalar"}
 """Overload of an operator over lists -> of that over tensors."""
+_OF_RESULTS = {"dtype", "layout", "device", "pin_memory"}
+"""Parameters that say what `out` has already."""
 
 
 def bases(name: str) -> Iterator[tuple[str, Callable[[Rule], Rule]]]:
@@ -44,6 +48,30 @@ def bases(name: str) -> Iterator[tuple[str, Callable[[Rule], Rule]]]:
         yield f"{namespace}.{operator.removesuffix('_copy')}.{overload}", copied
     elif operator.endswith("_"):
         yield f"{namespace}.{operator[:-1]}.{overload}", in_place
+    for plain in without_out(name):
+        yield plain, into_out
+
+
+def without_out(name: str) -> tuple[str, ...]:
+    """Return the overloads that compute what an overload stores in its parameter `out`: those of equal parameters.
+
+    Names do not tell: `add.out` stores the result of `add.Tensor`, `max.out` that of `max.other`.
+    """
+    base, _, overload = name.rpartition(".")
+    operators = operators_of(nearest("")) if overload.endswith("out") else {}
+    wanted = _parameters(operators.get(name, ""))
+    if wanted.pop("out", None) is None:
+        return ()
+    plain = {one: _parameters(operators[one]) for one in operators if one.startswith(f"{base}.")}
+    return tuple(
+        one
+        for one, found in plain.items()
+        if wanted.items() <= found.items() and found.keys() - wanted.keys() <= _OF_RESULTS
+    )
+
+
+def _parameters(schema: str) -> dict[str, ValueType]:
+    return {name: one.type for name, one in parse_operator(schema).parameters.items()} if schema else {}
 
 
 def in_place(rule: Rule) -> Rule:
@@ -58,6 +86,20 @@ def in_place(rule: Rule) -> Rule:
         if isinstance(result, Tensor):
             require_fit(result, self)
         return self
+
+    return write
+
+
+def into_out(rule: Rule) -> Rule:
+    """Return the rule of an operator that stores its result in the argument `out`."""
+
+    def write(*, out: Tensor, **arguments: Any) -> Tensor:
+        result = rule(**accepted(rule, arguments))
+        if not isinstance(result, Tensor):
+            raise Unknown("several results are stored in one tensor")
+        if not may_be(result.sizes, out.sizes):
+            raise Unknown("torch resizes the tensor, or refuses to")
+        return out
 
     return write
 

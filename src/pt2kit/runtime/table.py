@@ -18,7 +18,8 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from pt2kit.errors import OperatorError
-from pt2kit.schema.operators import Operator, find_operator, nearest
+from pt2kit.operators.variants import without_out
+from pt2kit.schema.operators import Operator
 
 Kernel = Callable[..., Any]
 K = TypeVar("K", bound=Kernel)
@@ -175,12 +176,8 @@ def _find(name: str) -> Kernel | None:
         return _writing(plain)
     if base.startswith("__i") and (plain := _find(f"{namespace}.__{base.removeprefix('__i')}.{overload}")):
         return _writing(plain)
-    operator = find_operator(name, nearest("")) if overload.endswith("out") else None
-    if operator is not None and "out" in operator.parameters:
-        others = ("default", "Tensor") if overload == "out" else (overload.removesuffix("_out"),)
-        plain = next((found for other in others if (found := _find(f"{namespace}.{base}.{other}"))), None)
-        return _writing_out(plain) if plain is not None else None
-    return None
+    plain = next((found for other in without_out(name) if (found := _find(other))), None)
+    return _writing_out(plain) if plain is not None else None
 
 
 def bound(

@@ -41,7 +41,7 @@ from pt2kit.checks.call_results import compare
 from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown, row_major
 from pt2kit.operators.rows import texts
 from pt2kit.operators.table import find, infer
-from pt2kit.operators.variants import bases
+from pt2kit.operators.variants import bases, without_out
 from pt2kit.schema import Layout
 from pt2kit.schema.operators import known_releases, operators_of
 from pt2kit.symbols.dialects import parse
@@ -206,11 +206,11 @@ def overload(name: str) -> Any:
 
 
 def names_in(*files: str) -> list[str]:
-    """Return the overloads whose rule is written in files of rows, or follows from one that is."""
+    """Return the overloads whose rule is written in files of rows, or follows from one that is; no `out` overloads."""
     written = texts()
     newest = operators_of(known_releases()[-2]).keys() | {name for name in written if not name.startswith("aten.")}
     known = [
-        name for name in newest if "_foreach_" not in name and find(name) is not None
+        name for name in newest if "_foreach_" not in name and not without_out(name) and find(name) is not None
     ]  # Fake ones end the process.
 
     def source(name: str) -> str:
