@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,10 +138,11 @@ def rename(tree: Any, old: str, new: str) -> None:
 
 
 def sizes_of(tree: Any, name: str, *sizes: Any) -> None:
-    """Declare other sizes of a value, with the strides that fit."""
+    """Declare other sizes of a value, with the row-major strides that fit if only the first size is symbolic."""
     meta = graph(tree)["tensor_values"][name]
     meta["sizes"] = [{"as_int": size} if isinstance(size, int) else size for size in sizes]
-    meta["strides"] = [{"as_int": 1} for _ in sizes]
+    numbers = [size if isinstance(size, int) else 1 for size in sizes]
+    meta["strides"] = [{"as_int": math.prod(numbers[place + 1 :])} for place in range(len(sizes))]
 
 
 def expression(text: str, hint: int | None = None) -> dict[str, Any]:

@@ -14,7 +14,7 @@ Devices that a program names, in values and calls, and that torch does not have 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
@@ -288,9 +288,9 @@ def _compare_tensors(expected: Tensor, got: Tensor) -> Iterator[tuple[Subject, s
         yield "sizes", f"expected sizes {shape_text(expected.sizes)}, got {shape_text(got.sizes)} declared"
     if expected.dtype is not None and got.dtype is not None and expected.dtype is not got.dtype:
         yield "dtype", f"expected dtype {short_name(expected.dtype)}, got {short_name(got.dtype)} declared"
-    if expected.strides is None or got.strides is None or expected.rank != got.rank or not all(is_equal):
+    if expected.strides is None or got.strides is None or expected.rank != got.rank or False in is_equal:
         pass
-    elif _strides_differ(expected.sizes, expected.strides, got.strides):
+    elif _strides_differ(expected, got):
         yield "sizes", f"expected strides {shape_text(expected.strides)}, got {shape_text(got.strides)} declared"
     if expected.device is not None and got.device is not None and expected.device != got.device:
         yield "value", f"expected a result on {_device(expected)}, got {_device(got)} declared"
@@ -334,14 +334,15 @@ def _owner(spec: object) -> tuple[object, object]:
     return getattr(spec, "parameter_name", None), getattr(spec, "buffer_name", None)
 
 
-def _strides_differ(sizes: Sequence[Size], expected: Sequence[Size], declared: Sequence[Size]) -> bool:
+def _strides_differ(expected: Tensor, got: Tensor) -> bool:
     """Return whether strides contradict for certain; those of dimensions with one element or none do not count."""
-    if any(size == 0 for size in sizes):
+    sizes = list(zip(expected.sizes, got.sizes, strict=True))
+    if any(0 in pair for pair in sizes):
         return False
+    strides = zip(expected.strides or (), got.strides or (), strict=True)
     return any(
-        same(one, other) is False
-        for size, one, other in zip(sizes, expected, declared, strict=True)
-        if size != 1 and same(size, 1) is False and same(size, 0) is False
+        same(*pair) is False and not any(same(size, count) for size in both for count in (0, 1))
+        for both, pair in zip(sizes, strides, strict=True)
     )
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from pt2kit.operators.facts import Mismatch, Sizes, Tensor, agree, expect, like, new, require_rank
 from pt2kit.operators.normalization import preserved as preserved
-from pt2kit.operators.vocabulary import if_contiguous, is_number, require_one_dtype
+from pt2kit.operators.promotion import integer_sum_type
+from pt2kit.operators.vocabulary import if_contiguous, is_number, require_one_dtype, typed
 from pt2kit.schema import ScalarType
 from pt2kit.symbols.polynomials import Size
 
@@ -14,6 +15,12 @@ from pt2kit.symbols.polynomials import Size
 def reduced(losses: Tensor, reduction: int) -> Tensor:
     """Return losses, or their mean (1) or sum (2); most kernels take any other number for 0."""
     return new((), losses.dtype, losses.device) if reduction in (1, 2) else losses
+
+
+def summed(losses: Tensor, reduction: int) -> Tensor:
+    """Return losses, or their mean (1) or sum (2), as `aten.sum` adds them: integers as int64."""
+    result = reduced(losses, reduction)
+    return typed(result, integer_sum_type(result.dtype)) if reduction == 2 and result.dtype is not None else result
 
 
 def has_sizes_of(one: Tensor, other: Tensor) -> bool:

@@ -151,8 +151,8 @@ def distinct(self: Tensor, return_inverse: bool, return_counts: bool) -> tuple[T
 def distinct_along(self: Tensor, dim: int, return_inverse: bool, return_counts: bool) -> tuple[Tensor, ...]:
     """Return the distinct slices along a dimension, the index of each slice among them, and their counts."""
     place = axis(dim, self.rank)
-    if not self.sizes:
-        raise Unknown("a scalar tensor")
+    if not self.sizes or dim < 0:
+        raise Unknown("a scalar tensor, or a dimension by a negative number, which fake tensors keep")
     size = self.sizes[place]
     count = unknown(0, size if isinstance(size, int) else 1 << 62)
     values = Tensor(replaced(self.sizes, place, count), self.dtype, None, self.device)

@@ -10,6 +10,7 @@ from tests.bridge.operators.drawers import choose, tensor
 from tests.bridge.operators.fake_calls import FLOATS, Drawer, compare_calls
 
 REAL = (torch.float32, torch.float64)
+ANY_REAL = (*REAL, torch.int64, torch.uint8)
 DATA = tensor("245", "2456", "24566", "24", "4", dtypes=FLOATS)
 CHANNEL = tensor("4", "4", "4", "4", "5", like="input", dtypes=REAL)
 NONE = choose(None)
@@ -145,7 +146,7 @@ CASES: list[tuple[str, dict[str, Drawer]]] = [
         for name in ("_softmax", "_log_softmax")
     ),
     *(
-        (f"aten.{name}.default", PAIR)
+        (f"aten.{name}.default", {**PAIR, "self": tensor("245", "45", "5", "", dtypes=ANY_REAL)})
         for name in ("mse_loss", "l1_loss", "kl_div", "soft_margin_loss", "hinge_embedding_loss")
     ),
     ("aten.smooth_l1_loss.default", {**PAIR, "beta": choose(1.0, 0.0, -1.0)}),
@@ -154,7 +155,7 @@ CASES: list[tuple[str, dict[str, Drawer]]] = [
     ("aten.binary_cross_entropy_with_logits.default", {**PAIR, "weight": NONE}),
     (
         "aten.poisson_nll_loss.default",
-        {**PAIR, "input": tensor("245", "45", dtypes=REAL), "target": tensor("245", "45", like="input")},
+        {**PAIR, "input": tensor("245", "45", dtypes=ANY_REAL), "target": tensor("245", "45", like="input")},
     ),
     *((f"aten.{name}.default", SCORES) for name in ("nll_loss", "nll_loss_nd", "cross_entropy_loss")),
     ("aten.nll_loss_forward.default", SCORES),
@@ -174,7 +175,7 @@ CASES: list[tuple[str, dict[str, Drawer]]] = [
     (
         "aten.margin_ranking_loss.default",
         {
-            "input1": tensor("45", "5", dtypes=REAL),
+            "input1": tensor("45", "5", dtypes=ANY_REAL),
             "input2": tensor("45", "5", like="input1"),
             "target": tensor("45", "5", like="input1"),
         },
@@ -182,7 +183,7 @@ CASES: list[tuple[str, dict[str, Drawer]]] = [
     (
         "aten.cosine_embedding_loss.default",
         {
-            "input1": tensor("45", "5", dtypes=REAL),
+            "input1": tensor("45", "5", dtypes=ANY_REAL),
             "input2": tensor("45", "5", like="input1"),
             "target": tensor("4", "", like="input1"),
         },
@@ -190,7 +191,7 @@ CASES: list[tuple[str, dict[str, Drawer]]] = [
     (
         "aten.triplet_margin_loss.default",
         {
-            "anchor": tensor("45", "5", dtypes=REAL),
+            "anchor": tensor("45", "5", dtypes=ANY_REAL),
             "positive": tensor("45", like="anchor"),
             "negative": tensor("45", like="anchor"),
         },
