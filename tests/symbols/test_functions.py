@@ -34,7 +34,7 @@ def test_make_call():
     assert make_call("Eq", [Integer(1), Integer(2)]).function == "Equality"
     with pytest.raises(ExpressionError, match=r"^x: expected a function that torch writes, got '__import__'$"):
         make_call("__import__", [], "x")
-    with pytest.raises(ExpressionError, match=r"^x: expected 3 argument\(s\) of Where, got 0$"):
+    with pytest.raises(ExpressionError, match=r"^x: expected 3 arguments of Where, got 0$"):
         make_call("Where", [], "x")
 
 

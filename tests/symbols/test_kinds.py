@@ -67,7 +67,7 @@ def test_inputs_of_guards_fit_everywhere():
     ("tree", "message"),
     [
         (Call("nope", (Integer(1),)), "expected a function that torch writes, got 'nope'"),
-        (Call("Pow", (Integer(1),)), "expected 2 argument(s) of Pow, got 1"),
+        (Call("Pow", (Integer(1),)), "expected 2 arguments of Pow, got 1"),
         (Call("ExprCondPair", (Integer(1), parse("True"))), "got a pair that belongs in a Piecewise"),
         (Call("Add", (Call("ExprCondPair", (Integer(1), parse("True"))),)), "expected a number as argument 1 of Add"),
     ],

@@ -24,7 +24,7 @@ from pt2kit.bridge.read.treespecs import registered_namedtuples
 from pt2kit.bridge.torch_names import FAKE_TENSOR
 from pt2kit.checks.refusals import check_quickly, explained
 from pt2kit.errors import ArchiveError, IntegrityError, PayloadError, Pt2Error
-from pt2kit.messages import listed, quote
+from pt2kit.messages import count_text, listed, quote
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.pickle_free_inputs import PickleFreeInputs, read_pickle_free_inputs
@@ -178,9 +178,8 @@ def read_payloads(
     if without:
         shown = listed(without, _SHOWN)
         _LOG.warning(
-            "%d tensor(s) were saved without data and are on the meta device: %s; fill them with "
-            "load_state_dict(..., assign=True)",
-            len(without),
+            "%s saved without data, on the meta device: %s; fill them with load_state_dict(..., assign=True)",
+            count_text(len(without), "tensor"),
             shown,
         )
     return Payloads(state_dict, constants, _sample_inputs(opened, model, tensors, context, trust))

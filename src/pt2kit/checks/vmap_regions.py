@@ -15,13 +15,9 @@ from pt2kit.errors import Problem
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import Scope, graphs
 from pt2kit.messages import quote
-from pt2kit.operators.higher_order import PREDISPATCH
+from pt2kit.operators.higher_order import CLOSES, HIDES, OPENS, SHOWS
 
 RULE: Final = "G18"
-_OPENS: Final = f"{PREDISPATCH}_vmap_increment_nesting"
-_CLOSES: Final = f"{PREDISPATCH}_vmap_decrement_nesting"
-_HIDES: Final = f"{PREDISPATCH}_add_batch_dim"
-_SHOWS: Final = f"{PREDISPATCH}_remove_batch_dim"
 
 
 def escape_problems(context: ProgramContext) -> Iterator[Problem]:
@@ -33,7 +29,7 @@ def escape_problems(context: ProgramContext) -> Iterator[Problem]:
     Cost: linear in the nodes.
     """
     for scope in graphs(context.program, context.graph_place):
-        if any(node.target == _OPENS for node in scope.graph.nodes):
+        if any(node.target == OPENS for node in scope.graph.nodes):
             yield from _escaped_from(scope)
 
 
@@ -48,13 +44,13 @@ def _escaped_from(scope: Scope) -> Iterator[Problem]:
                 if not regions <= {*opened}:
                     yield Problem(f"{scope.where}.nodes[{number}]", RULE, _message(name))
                     return
-        if node.target == _OPENS:
+        if node.target == OPENS:
             opened.append(number)
-        elif node.target == _CLOSES and opened:
+        elif node.target == CLOSES and opened:
             opened.pop()
-        elif node.target == _HIDES:
+        elif node.target == HIDES:
             regions.update(opened[-1:])
-        elif node.target == _SHOWS:
+        elif node.target == SHOWS:
             regions.difference_update(opened[-1:])
         if regions:
             regions_of.update((name, regions) for output in node.outputs for name in arguments(output))

@@ -232,13 +232,18 @@ class Function(NamedTuple):
 
 
 PREDISPATCH: Final = "torch._functorch.predispatch."
+OPENS: Final = f"{PREDISPATCH}_vmap_increment_nesting"
+CLOSES: Final = f"{PREDISPATCH}_vmap_decrement_nesting"
+HIDES: Final = f"{PREDISPATCH}_add_batch_dim"
+SHOWS: Final = f"{PREDISPATCH}_remove_batch_dim"
+"""Functions that open and close regions of vmap, hide the dimension of a batch in them, and give it back."""
 
 FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
     {
-        f"{PREDISPATCH}_add_batch_dim": Function(("Tensor", "int", "int")),
-        f"{PREDISPATCH}_remove_batch_dim": Function(("Tensor", "int", "int")),
-        f"{PREDISPATCH}_vmap_increment_nesting": Function(("int", "str")),
-        f"{PREDISPATCH}_vmap_decrement_nesting": Function(opens=f"{PREDISPATCH}_vmap_increment_nesting"),
+        HIDES: Function(("Tensor", "int", "int")),
+        SHOWS: Function(("Tensor", "int", "int")),
+        OPENS: Function(("int", "str")),
+        CLOSES: Function(opens=OPENS),
         f"{PREDISPATCH}_jvp_decrement_nesting": Function(opens=f"{PREDISPATCH}_jvp_increment_nesting"),
         f"{PREDISPATCH}_exit_dual_level": Function(opens=f"{PREDISPATCH}_enter_dual_level"),
         "torch.amp.autocast_mode._exit_autocast": Function(opens="torch.amp.autocast_mode._enter_autocast"),

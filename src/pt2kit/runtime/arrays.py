@@ -71,6 +71,7 @@ class Running:
         keep: returns the result of a step as later ones get it.
         checks: conditions on numbers that are not known yet, and the errors if they do not hold.
         observe: called after each node of the root graph with its number and the arrays and numbers that it returned.
+        entries: the entry of the batch that is computed, for each region of vmap around the node; -1 in empty batches.
     """
 
     max_bytes: int = 1 << 62
@@ -79,6 +80,7 @@ class Running:
     observe: Callable[[int, list[Any]], None] | None = None
     keep: Callable[[Any, Any], Any] | None = None
     checks: list[tuple[Any, str]] = field(default_factory=list)
+    entries: list[int] = field(default_factory=list)
 
 
 RUNNING: Final[ContextVar[Running]] = ContextVar("pt2kit.runtime.running")

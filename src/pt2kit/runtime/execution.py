@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from pt2kit.errors import GraphError, LimitError, OperatorError, Pt2Error
 from pt2kit.messages import count_text, printable
+from pt2kit.operators.higher_order import SHOWS
 from pt2kit.runtime.arrays import ARRAYS, Running, cast, running
+from pt2kit.runtime.kernels.joining import stack
+from pt2kit.runtime.kernels.views import narrow
 from pt2kit.runtime.plan import Plan, Result, Step, prepare
 from pt2kit.schema import Graph
+
+Observer: TypeAlias = Callable[[int, list[Any]], None]
 
 
 class Executable:
@@ -65,13 +70,20 @@ def run(plan: Plan, inputs: Sequence[Any], call: Running) -> list[Any]:
         )
     values: list[Any] = [None] * plan.count
     values[: len(inputs)] = inputs
+    _run_steps(plan.steps, values, call, call.observe if plan.is_root else None)
+    return [read(values) for read in plan.outputs]
+
+
+def _run_steps(steps: Sequence[Step], values: list[Any], call: Running, observe: Observer | None) -> None:
     deadline, limit = call.deadline, call.max_bytes
-    observe = call.observe if plan.is_root else None
-    for number, step in enumerate(plan.steps):
+    for step in steps:
         if deadline is not None and monotonic() > deadline:
             raise LimitError(
                 f"node {step_name(step)}: expected the call to end in time, got the timeout; pass a larger one"
             )
+        if step.inner:
+            _run_region(step, values, call, observe)
+            continue
         try:
             arguments = {**step.constants}
             for name, read in step.reads:
@@ -93,10 +105,38 @@ def run(plan: Plan, inputs: Sequence[Any], call: Running) -> list[Any]:
                 f"node {step_name(step)}: expected operands that the operator accepts, got {said}"
             ) from error
         if observe is not None:
-            observe(number, [values[one.slot] for one in _flat(step.results)])
+            observe(step.number, [values[one.slot] for one in _flat(step.results)])
         for slot in step.last:
             values[slot] = None
-    return [read(values) for read in plan.outputs]
+
+
+def _run_region(region: Step, values: list[Any], call: Running, observe: Observer | None) -> None:
+    """Run the nodes of a vmap for each entry of its batch, and stack what they give back.
+
+    Nodes that do not depend on the batch run once. In an empty batch they all do, on an entry of zeros.
+    """
+    size = region.positional[0](values)
+    shown = [one for one in region.inner if one.target == SHOWS]
+    entries: list[list[Any]] = [[] for _ in shown]
+    for place in range(size) if size else (-1,):
+        call.entries.append(place)
+        try:
+            _run_steps([one for one in region.inner if place < 1 or one.is_batched], values, call, None)
+        finally:
+            call.entries.pop()
+        for found, step in zip(entries, shown, strict=True):
+            found += [values[one.slot] for one in _flat(step.results)]
+    for found, step in zip(entries, shown, strict=True):
+        try:
+            stacked = stack(found, axis := int(step.positional[3](values)))
+            result = narrow(stacked, axis, 0, size)
+            _store(step.results, result if call.keep is None else call.keep(step, result), values, call.max_bytes)
+        except Pt2Error as error:
+            raise _placed(error, step) from error
+        if observe is not None:
+            observe(step.number, [values[one.slot] for one in _flat(step.results)])
+    for slot in region.last:
+        values[slot] = None
 
 
 def _flat(results: Sequence[Any]) -> list[Result]:

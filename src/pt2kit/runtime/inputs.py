@@ -136,10 +136,10 @@ class Convention:
             return [*args, *kwargs.values()]
         positional, by_name = split_call(self.in_spec)
         if len(args) != len(positional):
-            raise InputError(f"inputs: expected {len(positional)} positional argument(s), got {len(args)}")
+            raise InputError(f"inputs: expected {count_text(len(positional), 'positional argument')}, got {len(args)}")
         if kwargs.keys() != by_name.keys():
             expected = ", ".join(map(printable, by_name)) or "none"
-            raise InputError(f"inputs: expected the keyword argument(s) {expected}, got {', '.join(kwargs) or 'none'}")
+            raise InputError(f"inputs: expected the keyword arguments {expected}, got {', '.join(kwargs) or 'none'}")
         names = [*(f"args[{number}]" for number in range(len(args))), *map(printable, by_name)]
         values, specs = (*args, *(kwargs[name] for name in by_name)), (*positional, *by_name.values())
         leaves: list[Any] = []
@@ -324,7 +324,9 @@ def _converted(spec: InputSpec, value: Any) -> Any:
             raise InputError(f"input {spec.name}: expected an array, got {kind_of(value)}")
         array = np.asarray(value)
         if array.ndim != len(spec.sizes):
-            raise InputError(f"input {spec.name}: expected {len(spec.sizes)} dimension(s), got {array.ndim}")
+            raise InputError(
+                f"input {spec.name}: expected {count_text(len(spec.sizes), 'dimension')}, got {array.ndim}"
+            )
         if array.dtype != spec.dtype:
             raise InputError(f"input {spec.name}: expected {spec.dtype}, got {array.dtype}; convert it with .astype")
         return array

@@ -15,6 +15,8 @@ from pt2kit.graph.calls import OperatorName, plain
 from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, Source, node_label, walk
 from pt2kit.graph.values import operator_name
 from pt2kit.messages import printable, quote
+from pt2kit.operators.higher_order import CLOSES, HIDES, OPENS
+from pt2kit.operators.tags import is_random
 from pt2kit.runtime.arrays import ARRAYS, DTYPE, DType, cast, compute_type, kind
 from pt2kit.runtime.table import Kernel, binding, bound, find_kernel, parameter_name
 from pt2kit.schema import ScalarType
@@ -47,6 +49,9 @@ class Step:
         results: the values that it defines.
         last: values that no later step uses.
         label, target: of the node, for messages.
+        number: of the node among those of the graph.
+        is_batched: whether it depends on the entry of the batch, in a region of vmap.
+        inner: the nodes of the region of vmap that the node opens, up to the one that closes it.
     """
 
     kernel: Kernel
@@ -57,6 +62,9 @@ class Step:
     last: tuple[int, ...]
     label: str
     target: str
+    number: int = 0
+    is_batched: bool = False
+    inner: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +156,9 @@ class _Builder:
         self.slots: dict[str, int] = {}
         self.count = 0
         self.used: dict[int, int] = {}
+        self.batched: set[int] = set()
+        self.uses_batch = False
+        self.regions: list[bool] = []
         self.number = -1
         self.subgraphs: dict[str, tuple[schema.Graph, Any]] = {}
 
@@ -164,11 +175,12 @@ class _Builder:
         last: dict[int, list[int]] = {}
         for slot, number in self.used.items():
             last.setdefault(number, []).append(slot)
-        kept = tuple(replace(step, last=tuple(last.get(number, ()))) for number, step in enumerate(steps))
-        return Plan(self.count, inputs, kept, outputs, name, self.depth == 0)
+        kept = [replace(step, last=tuple(last.get(step.number, ()))) for step in steps]
+        return Plan(self.count, inputs, self._grouped(kept), outputs, name, self.depth == 0)
 
     def _node(self, number: int, node: schema.Node) -> Step:
         label = node_label(node, number)
+        self.uses_batch = False
         self.number, self.place = number, f"{self.where}.nodes[{number}] ({printable(label, 80)})"
         kernel, name = self.kernel(node.target), operator_name(node.target)
         by_place = not node.target.startswith(_BY_NAME)
@@ -185,10 +197,40 @@ class _Builder:
             given, named = bound(kernel, operator, given, named)
         constants = {parameter: value for parameter, value in named.items() if not _has_slots(value)}
         reads = tuple((parameter, _reader(value)) for parameter, value in named.items() if parameter not in constants)
+        is_batched, first = self._is_batched(name, given), self.count
         results = tuple(self._define(output) for output in node.outputs)
+        if is_batched:
+            self.batched.update(range(first, self.count))
         if name.removeprefix("aten.").partition(".")[0] in _LOWERED:
             kernel = _lowered(kernel, results)
-        return Step(kernel, tuple(map(_reader, given)), constants, reads, results, (), label, name)
+        return Step(kernel, tuple(map(_reader, given)), constants, reads, results, (), label, name, number, is_batched)
+
+    def _is_batched(self, name: str, given: Sequence[Any]) -> bool:
+        """Return whether the node depends on the entry of a batch: by its arguments, or as it draws other numbers."""
+        if name == OPENS:
+            self.regions.append(given[1:] == ["different"])
+        elif name == CLOSES and self.regions:
+            self.regions.pop()
+        return name == HIDES or self.uses_batch or (any(self.regions) and is_random(name))
+
+    def _grouped(self, steps: Sequence[Step]) -> tuple[Step, ...]:
+        """Move the steps of each region of vmap into the one that opens it; values are needed until the region ends."""
+        opened: list[Step] = []
+        levels: list[list[Step]] = [[]]
+        for step in steps:
+            if step.target == OPENS:
+                opened.append(step)
+                levels.append([])
+            elif step.target == CLOSES and opened:
+                inner = (*levels.pop(), step)
+                last = [slot for one in (*inner, opened[-1]) for slot in one.last]
+                region = replace(opened.pop(), inner=tuple(replace(one, last=()) for one in inner), last=tuple(last))
+                levels[-1].append(replace(region, is_batched=any(one.is_batched for one in inner)))
+            else:
+                levels[-1].append(step)
+        if opened:
+            raise GraphError(f"{self.where}: expected regions of vmap that end, got none for {quote(opened[-1].label)}")
+        return tuple(levels[0])
 
     def kernel(self, target: str) -> Kernel:
         """Return the kernel of an operator."""
@@ -230,6 +272,7 @@ class _Builder:
         if slot is None:
             raise GraphError(f"{self.place}: expected a value that is defined before, got {quote(name)}")
         self.used[slot] = self.number
+        self.uses_batch |= slot in self.batched
         return slot
 
     # Arguments.

@@ -191,7 +191,10 @@ def check_arity(name: str, function: Function | Target, count: int, where: str) 
     least, most = function.least, function.most
     if count < least or (most is not None and count > most):
         expected = f"at least {least}" if most is None else f"{least}" if least == most else f"{least} to {most}"
-        fail(where, f"expected {expected} argument(s) of {name}, got {count}")
+        fail(
+            where,
+            f"expected {expected} argument{'' if expected in ('1', 'at least 1') else 's'} of {name}, got {count}",
+        )
 
 
 def float_of(text: str, precision: int = 53, where: str = "") -> Float:

@@ -66,7 +66,7 @@ def call(module: nn.Module, batch: int = 5, other: int | None = None, **changed:
             "extra['y']: size of dimension 0: expected the same as x: size of dimension 0, got 4 and 5",
         ),
         ({"x": torch.ones(5, 6)}, "input x: size of dimension 1: expected 4, as it was exported, got 6"),
-        ({"x": torch.ones(5)}, "input x: expected 2 dimension(s), got 1"),
+        ({"x": torch.ones(5)}, "input x: expected 2 dimensions, got 1"),
         ({"factor": 4}, "input factor: expected 3, as it was exported, got 4"),
         ({"extra": {"z": torch.ones(5, 3)}}, "input extra: expected the keys ['y'], got ['z']"),
         ({"extra": torch.ones(5, 3)}, "input extra: expected a dict ['y'] of 1, got torch.Tensor"),
@@ -88,9 +88,9 @@ def test_refused_calls(two: bytes, changed: dict[str, Any], said: str) -> None:
 @pytest.mark.parametrize(
     ("args", "kwargs", "said"),
     [
-        ((1,), {"factor": 3}, "inputs: expected 2 positional argument(s) (x, extra), got 1 and the keywords factor"),
-        ((1, 2), {}, "inputs: expected the keyword argument(s) factor, got none"),
-        ((1, 2), {"factor": 3, "more": 1}, "inputs: expected the keyword argument(s) factor, got factor, more"),
+        ((1,), {"factor": 3}, "inputs: expected 2 positional arguments (x, extra), got 1 and the keywords factor"),
+        ((1, 2), {}, "inputs: expected the keyword arguments factor, got none"),
+        ((1, 2), {"factor": 3, "more": 1}, "inputs: expected the keyword arguments factor, got factor, more"),
     ],
 )
 def test_refused_arguments(two: bytes, args: Any, kwargs: Any, said: str) -> None:

@@ -20,6 +20,7 @@ from pt2kit.bridge.read.tensors import Devices
 from pt2kit.checks.operators import function_problems
 from pt2kit.errors import GraphError, LimitError, OperatorError, Pt2Error, UnsupportedError
 from pt2kit.graph.argument_values import MAX_ARGUMENT_DEPTH
+from pt2kit.messages import count_text
 from pt2kit.schema import ArgumentKind
 
 
@@ -298,7 +299,7 @@ def _in_order(
                 raise OperatorError(f"{scope.place}: argument {named.name!r}: expected it once, got it twice")
     if missing:
         names = ", ".join(sorted(operator.required.difference(named.name for named in inputs)))
-        raise OperatorError(f"{scope.place}: expected the argument(s) {names}, got none of that name")
+        raise OperatorError(f"{scope.place}: expected the arguments {names}, got none of those names")
     return pairs
 
 
@@ -352,7 +353,9 @@ def _without_schema(inputs: Sequence[schema.NamedArgument], scope: Values) -> tu
 def _check_outputs(outputs: Sequence[schema.Argument], operator: Operator, scope: Values) -> None:
     """Refuse a number of results that the operator does not have."""
     if len(outputs) != len(operator.returns):
-        raise OperatorError(f"{scope.place}: expected {len(operator.returns)} output(s), got {len(outputs)}")
+        raise OperatorError(
+            f"{scope.place}: expected {count_text(len(operator.returns), 'output')}, got {len(outputs)}"
+        )
     for number, (output, arms) in enumerate(zip(outputs, operator.result_arms, strict=True)):
         if arms is not None and output.type not in arms:
             raise OperatorError(

@@ -254,7 +254,7 @@ def raise_missing(operators: Mapping[str, str], types: Iterable[str], classes: I
     error = OperatorError if operators else SchemaError if types else UnsupportedError
     advice = _advice(operators, types, classes)
     raise error(
-        f"{len(texts)} thing(s) that the program needs are not known here: {listed(texts, SHOWN, '; ')}. {advice}"
+        f"expected operators, containers and classes that are known here, got {listed(texts, SHOWN, '; ')}. {advice}"
     )
 
 

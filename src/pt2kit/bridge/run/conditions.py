@@ -23,6 +23,7 @@ from pt2kit import schema
 from pt2kit.bridge.run.expressions import computed, linear
 from pt2kit.bridge.run.inputs import type_name
 from pt2kit.errors import InputError, LimitError, Pt2Error
+from pt2kit.messages import count_text
 from pt2kit.symbols.dialects import parse_size
 from pt2kit.symbols.expr import Expr, Integer, Symbol, free_symbols
 
@@ -121,13 +122,13 @@ class Conditions:
     def _tensor(self, index: int, name: str, meta: schema.TensorMeta) -> None:
         count, rank = len(meta.sizes), _rank_of(index)
         if not self._is_guarded:
-            self._add(name, f"{count} dimension(s)", lambda leaves: rank(leaves) == count, rank)
+            self._add(name, count_text(count, "dimension"), lambda leaves: rank(leaves) == count, rank)
         before, after = len(self.found), 0
         for dimension, size in enumerate(meta.sizes):
             after = len(self.found)
             self._number(size, f"{name}: size of dimension {dimension}", _size_of(index, dimension))
         if self._is_guarded and len(self.found) > after:  # follows from the last size, and is the better message
-            enough = Condition(name, f"{count} dimension(s)", lambda leaves: rank(leaves) >= count, rank)
+            enough = Condition(name, count_text(count, "dimension"), lambda leaves: rank(leaves) >= count, rank)
             self.found.insert(before, enough)
 
     def _constant(self, index: int, name: str, value: Any) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from pt2kit.bridge.placeholder_types import Placeholder, placeholders_in, stand_in_name
 from pt2kit.bridge.torch_names import SAME_CONTAINERS, child_specs, pytree
 from pt2kit.errors import InputError
+from pt2kit.messages import count_text
 
 _SHOWN: Final = 200
 
@@ -45,10 +46,11 @@ class InputTree:
         if len(args) != self.count:
             names = ", ".join(self.names[: self.count])
             extra = f" and the keywords {', '.join(kwargs)}" if kwargs else ""
-            raise InputError(f"inputs: expected {self.count} positional argument(s) ({names}), got {len(args)}{extra}")
+            expected = count_text(self.count, "positional argument")
+            raise InputError(f"inputs: expected {expected} ({names}), got {len(args)}{extra}")
         if kwargs.keys() != set(self.keywords):
             expected = ", ".join(self.keywords) or "none"
-            raise InputError(f"inputs: expected the keyword argument(s) {expected}, got {', '.join(kwargs) or 'none'}")
+            raise InputError(f"inputs: expected the keyword arguments {expected}, got {', '.join(kwargs) or 'none'}")
         inputs = (args, {name: kwargs[name] for name in self.keywords})
         leaves: list[Any]
         leaves, spec = pytree.tree_flatten(inputs)

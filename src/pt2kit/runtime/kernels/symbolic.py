@@ -10,7 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import LimitError, OperatorError
-from pt2kit.runtime.arrays import ARRAYS, Array, axis_of, kind, require
+from pt2kit.runtime.arrays import ARRAYS, Array, axis_of, kind, require, running
+from pt2kit.runtime.kernels.views import select
 from pt2kit.runtime.table import kernel
 
 MAX_BITS = 4096
@@ -120,12 +121,25 @@ def assert_tensor_metadata(a: Array, size: Sequence[int] | None, stride: Any, dt
         raise OperatorError(f"expected a tensor of sizes {list(size)}, got {list(a.shape)}")
 
 
-@kernel("torch._functorch.predispatch.lazy_load_decompositions ._vmap_increment_nesting ._vmap_decrement_nesting")
+@kernel("torch._functorch.predispatch._add_batch_dim")
+def add_batch_dim(a: Array, in_dim: int, level: int) -> Any:
+    entry, axis = running().entries[-1], axis_of(in_dim, a.ndim)
+    if entry < 0:
+        return np.zeros((*a.shape[:axis], *a.shape[axis + 1 :]), a.dtype)
+    return select(a, axis, entry)
+
+
+@kernel("torch._functorch.predispatch._remove_batch_dim")
+def remove_batch_dim(a: Array, level: int, batch_size: int, out_dim: int) -> Any:
+    return a  # of one entry; those of all are stacked behind the region
+
+
 @kernel("aten.promote_types.default")
 def promote_types(type1: Any, type2: Any) -> Any:
     return None  # the format has no place for its result
 
 
+@kernel("torch._functorch.predispatch.lazy_load_decompositions ._vmap_increment_nesting ._vmap_decrement_nesting")
 @kernel("aten._print.default")
 def nothing(*args: Any) -> None:
     return None
