@@ -18,8 +18,8 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from pt2kit.errors import OperatorError
-from pt2kit.operators.variants import without_out
-from pt2kit.schema.operators import Operator
+from pt2kit.operators.variants import bases, without_out
+from pt2kit.schema.operators import Operator, find_operator, nearest
 
 Kernel = Callable[..., Any]
 K = TypeVar("K", bound=Kernel)
@@ -170,6 +170,9 @@ def _find(name: str) -> Kernel | None:
     for prefix in _PREFIXES:
         if base.startswith(prefix):
             return _find(f"{namespace}.{base.removeprefix(prefix)}.{overload}")
+    if base.startswith("_foreach_"):
+        one = next((other for other, _ in bases(name) if _find(other)), "")
+        return _each(one, name) if one else None
     if base.endswith("_copy") and (view := _find(f"{namespace}.{base.removesuffix('_copy')}.{overload}")):
         return _copying(view)
     if base.endswith("_") and not base.endswith("__") and (plain := _find(f"{namespace}.{base[:-1]}.{overload}")):
@@ -261,6 +264,24 @@ def _writing(plain: Kernel) -> Kernel:
     @functools.wraps(plain)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         return write(self, plain(self, *args, **kwargs))
+
+    return run
+
+
+def _each(one: str, name: str) -> Kernel | None:
+    """Return the kernel of an operator over lists of tensors: that of one operator, for each place of the lists."""
+    kernel, plain, lists = _find(one), find_operator(one, nearest("")), find_operator(name, nearest(""))
+    if kernel is None or plain is None or lists is None:
+        return None
+    call, parameters = binding(kernel, plain), [*map(parameter_name, lists.parameters)]
+
+    is_written = name.partition(".")[2].partition(".")[0].endswith("_")
+
+    def run(**arguments: Any) -> Any:
+        given = [arguments[each] for each in parameters if arguments.get(each) is not None]
+        rows = [[each[i] if isinstance(each, list) else each for each in given] for i in range(len(given[0]))]
+        results = [call(*row) for row in rows]
+        return [write(row[0], result) for row, result in zip(rows, results, strict=True)] if is_written else results
 
     return run
 

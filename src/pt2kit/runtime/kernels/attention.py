@@ -1,4 +1,4 @@
-"""Kernels: scaled dot-product attention and its variants."""
+"""Kernels: scaled dot-product attention and its variants, attention with projections, fused encoder layers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.runtime.arrays import BOOL, Array, require, reserve, running, wide
+from pt2kit.runtime.kernels.activations import gelu
+from pt2kit.runtime.kernels.normalization import native_layer_norm
+from pt2kit.runtime.kernels.products import linear
 from pt2kit.runtime.table import first, kernel
 
 
@@ -55,6 +58,51 @@ def efficient_attention(
     result, logsumexp, _ = attend(query, key, value, attn_bias, **options)
     nothing = np.zeros((), np.int64)
     return result, logsumexp if compute_log_sumexp else logsumexp[..., :0], nothing, nothing
+
+
+@kernel("aten._native_multi_head_attention.default")
+def native_multi_head_attention(
+    query: Array, key: Array, value: Array, embed_dim: int, num_head: int, qkv_weight: Array, qkv_bias: Array,
+    proj_weight: Array, proj_bias: Array, mask: Any = None, need_weights: bool = True,
+    average_attn_weights: bool = True, mask_type: int | None = None,
+) -> Any:  # fmt: skip
+    """Project queries, keys and values, attend in each head, project the result; True in a mask leaves a place out."""
+    parts = zip((query, key, value), np.split(qkv_weight, 3), np.split(qkv_bias, 3), strict=True)
+    heads = [linear(*part).reshape(*part[0].shape[:2], num_head, -1).swapaxes(1, 2) for part in parts]
+    if mask is not None:
+        mask = ~(mask[:, None, None] if mask_type == 1 and mask.ndim == 2 else mask).astype(bool)
+    result, _, weights = attend(heads[0], heads[1], heads[2], mask)
+    result = linear(result.swapaxes(1, 2).reshape(query.shape), proj_weight, proj_bias)
+    return result, (weights.mean(1) if average_attn_weights else weights) if need_weights else None
+
+
+@kernel("aten._transformer_encoder_layer_fwd.default")
+def transformer_encoder_layer(
+    src: Array, embed_dim: int, num_heads: int, qkv_weight: Array, qkv_bias: Array, proj_weight: Array,
+    proj_bias: Array, use_gelu: bool, norm_first: bool, eps: float, norm_weight_1: Array, norm_bias_1: Array,
+    norm_weight_2: Array, norm_bias_2: Array, ffn_weight_1: Array, ffn_bias_1: Array, ffn_weight_2: Array,
+    ffn_bias_2: Array, mask: Any = None, mask_type: int | None = None,
+) -> Any:  # fmt: skip
+    """Attend and apply two linear layers, with a norm before or behind each of both."""
+
+    def attended(x: Array) -> Array:
+        projections = qkv_weight, qkv_bias, proj_weight, proj_bias
+        result: Array = native_multi_head_attention(
+            x, x, x, embed_dim, num_heads, *projections, mask, need_weights=False, mask_type=mask_type
+        )[0]
+        return result
+
+    def forward(x: Array) -> Array:
+        inner = linear(x, ffn_weight_1, ffn_bias_1)
+        return linear(gelu(inner, "none") if use_gelu else np.maximum(inner, 0), ffn_weight_2, ffn_bias_2)
+
+    x = src
+    norms = (norm_weight_1, norm_bias_1), (norm_weight_2, norm_bias_2)
+    for layer, norm in zip((attended, forward), norms, strict=True):
+        given = native_layer_norm(x, [embed_dim], *norm, eps)[0] if norm_first else x
+        x = x + layer(given)
+        x = x if norm_first else native_layer_norm(x, [embed_dim], *norm, eps)[0]
+    return x
 
 
 KERNELS: Final = {

@@ -124,6 +124,11 @@ def nonzero(self: Array) -> Any:
     return np.stack(np.nonzero(self), 1)
 
 
+@kernel("aten.where.default aten.nonzero_numpy.default")
+def nonzero_numpy(self: Array) -> Any:
+    return [*nonzero(np.atleast_1d(self)).T]
+
+
 @kernel("aten.nonzero_static.default")
 def nonzero_static(self: Array, size: int, fill_value: int) -> Any:
     found = nonzero(self)
