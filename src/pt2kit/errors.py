@@ -120,11 +120,6 @@ class Problem:
     kind: Kind = "error"
 
     @property
-    def where(self) -> str:
-        """Return `loc`."""
-        return self.loc
-
-    @property
     def severity(self) -> Severity:
         """Return its severity: its kind, or for a safety finding that of its rule, "error" or "warning"."""
         if self.kind != "safety":

@@ -16,7 +16,7 @@ MLP = sample("2.13.0", "mlp")
 UNSOUND = next(
     Path(case["path"])
     for case in hostile()
-    if (found := pt2kit.check(case["path"])).errors and found.errors[0].rule and "[" in found.errors[0].where
+    if (found := pt2kit.check(case["path"])).errors and found.errors[0].rule and "[" in found.errors[0].loc
 )
 
 

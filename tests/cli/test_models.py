@@ -87,7 +87,7 @@ def test_programs_are_paired(tmp_path: Path) -> None:
     assert pt2("diff", BOTH, BOTH, "--model", "second").code == 0
     assert "nodes" in pt2("diff", BOTH, BOTH, "--model", "second=model").out
     wrong = pt2("diff", BOTH, MLP, "--model", "third=model")
-    assert (wrong.code, "expected --model with one of model, second, got third" in wrong.err) == (2, True)
+    assert (wrong.code, "expected a program, one of 'model', 'second', got 'third'" in wrong.err) == (2, True)
 
 
 def test_one_program_goes_alone(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_module() -> None:
         (["--node", "rel"], "expected a node or a value 'rel', got none of that name; did you mean relu?"),
         (["--node", "zzz\x1b"], "'zzz\\x1b', got none of that name\n"),
         (["--module", "7"], "expected a module '7', got no node or tensor of it\n"),
-        (["--model", "nope"], "expected --model with one of model, got nope"),
+        (["--model", "nope"], "expected a program, one of 'model', got 'nope'"),
     ],
 )
 def test_what_is_not_there(args: list[str], text: str) -> None:

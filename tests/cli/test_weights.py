@@ -108,7 +108,7 @@ def test_extract_constants(tmp_path: Path) -> None:
         (["nope"], "expected a tensor 'nope', got none of that name; constants are listed with --constants"),
         (["nope", "--constants"], "expected a tensor 'nope', got none of that name\n"),
         (["emb.weigth"], "; did you mean emb.weight?"),
-        (["--model", "x"], "expected --model with one of model, got x"),
+        (["--model", "x"], "expected a program, one of 'model', got 'x'"),
     ],
 )
 def test_what_is_not_there(args: list[str], text: str) -> None:

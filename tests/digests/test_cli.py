@@ -74,7 +74,7 @@ BAD = [
     (("--tensor", "w"), "expected --tensor with --verify, got it alone"),
     (("--verify", "sha256:0", "--only", "graph", "--only", "weights"), "expected one --only with one digest, got 2"),
     (("--verify", "sha256:0"), "expected sha256: and 64 hexadecimal digits, got 'sha256:0'"),
-    (("--model", "nobody"), "expected --model with one of model"),
+    (("--model", "nobody"), "expected a program, one of 'model', got 'nobody'"),
 ]
 
 

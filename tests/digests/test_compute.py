@@ -22,7 +22,7 @@ import pt2kit
 from pt2kit import codec, schema
 from pt2kit.canonical import writes
 from pt2kit.digests import PARTS, Digest, digest, digest_program, payloads_of, verify
-from pt2kit.errors import PayloadError, UnsupportedError
+from pt2kit.errors import ArchiveError, PayloadError, UnsupportedError
 from pt2kit.graph import walk
 from pt2kit.tensors import OpaquePayload, Storage
 
@@ -72,7 +72,7 @@ def test_models_of_one_package_have_their_own_digests() -> None:
     with pt2kit.open(sample(LATEST, "multi_model_package")) as package:
         found = [digest(package, model) for model in package.layout.models]
         assert len({one.program for one in found}) == len(found) > 1
-        with pytest.raises(KeyError, match=r"expected a program, one of .*, got \'nobody\'"):
+        with pytest.raises(ArchiveError, match=r"expected a program, one of .*, got \'nobody\'"):
             digest(package, "nobody")
 
 

@@ -252,7 +252,7 @@ def test_several_programs_need_a_name() -> None:
     with pt2kit.open(sample("2.13.0", "multi_model_package")) as package:
         first, *others = package.layout.models
         if "model" not in package.layout.models:
-            with pytest.raises(ArchiveError, match="expected model= to be one of"):
+            with pytest.raises(ArchiveError, match="expected a program, one of"):
                 pt2kit.edit(package)
         with pt2kit.edit(package, first) as editor:
             editor.add_output(next(iter(editor.graph.nodes)).outputs[0])

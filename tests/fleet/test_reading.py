@@ -56,7 +56,7 @@ def test_a_file_of_several_programs(tmp_path: Path) -> None:
     assert none.files is not None
     assert one.files is not None
     assert none.files["outcome"] == "unreadable"
-    assert none.files["error"].startswith("expected model to be one of a, b, got none")
+    assert none.files["error"].startswith("expected a program, one of 'a', 'b', got none")
     assert one.files["digest_program"] == pt2kit.digest(path, "b").program
 
 

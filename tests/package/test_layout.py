@@ -13,6 +13,7 @@ from pt2kit.package.layouts.base import Parts
 from pt2kit.package.layouts.container import Container
 from pt2kit.package.layouts.detection import detect
 from pt2kit.package.layouts.record_archive import RecordArchive
+from pt2kit.package.open import Package
 from pt2kit.zip.reader import open_archive
 
 HEADER = {
@@ -253,4 +254,11 @@ def test_methods_of_a_container() -> None:
 def test_the_program_that_is_meant(models: tuple[str, ...], asked: str | None, chosen: str | None) -> None:
     """A name means the program that has it; none means the only one, or "model"."""
     with open_archive(build(HEADER | PROGRAM)) as archive:
-        assert RecordArchive(archive, "m/", models, "").choose(asked) == chosen
+        package = Package(RecordArchive(archive, "m/", models, ""))
+        if chosen is not None:
+            assert package.choose(asked) == chosen
+            return
+        there = ", ".join(map(repr, models))
+        wanted = f"expected a program, one of {there}, got {repr(asked) if asked is not None else 'none'}"
+        with pytest.raises(ArchiveError, match=wanted if models else "an archive without one"):
+            package.choose(asked)

@@ -17,7 +17,7 @@ from tests.packages import edited, rewritten, tree_of
 
 import pt2kit
 from pt2kit import schema
-from pt2kit.errors import IntegrityError, Pt2Error, SchemaError, UnsupportedError
+from pt2kit.errors import ArchiveError, IntegrityError, Pt2Error, SchemaError, UnsupportedError
 from pt2kit.package import record_names as names
 
 MLP = samples.sample("2.13.0", "mlp")
@@ -121,13 +121,13 @@ def test_an_older_minor_is_written_as_it_was_or_raised() -> None:
 
 
 def test_several_models() -> None:
-    """One model is replaced, the other goes over as it is; a model that is not there is a KeyError."""
+    """One model is replaced, the other goes over as it is; a model that is not there is an error."""
     with pt2kit.open(samples.sample("2.13.0", "multi_model_package")) as package:
         changed = replace(package.programs["second"], torch_version="x")
         with pt2kit.open(_written(package, programs={"second": changed})) as copy:
             assert copy.programs["model"] == package.programs["model"]
             assert copy.programs["second"] == changed
-        with pytest.raises(KeyError, match="third"):
+        with pytest.raises(ArchiveError, match="third"):
             _written(package, programs={"third": changed})
 
 

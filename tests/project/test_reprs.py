@@ -48,7 +48,6 @@ def test_unknown_names_list_those_that_are_there() -> None:
                 lambda: package.programs["modle"],
                 "expected a program, one of 'model', got 'modle'; did you mean model?",
             ),
-            (lambda: package.weights("x"), "expected a program, one of 'model', got 'x'"),
             (
                 lambda: package.weights()["0.weihgt"],
                 "expected a tensor, one of '0.weight', '0.bias', '2.weight', '2.bias'",

@@ -28,7 +28,7 @@ def look(path: str, target: str) -> int:
         for node in package.programs["model"].graph_module.graph.nodes:
             shown += sum(len(names_and_numbers(named.arg)) for named in node.inputs)
         report = pt2kit.check(package)
-        shown += sum(len(problem.hint + problem.text + problem.where) for problem in report)
+        shown += sum(len(problem.hint + problem.text + problem.loc) for problem in report)
         with pt2kit.edit(package) as editor:
             editor.rename_input("x", "y")
         pt2kit.write(editor.result, target)

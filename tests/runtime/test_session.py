@@ -163,7 +163,7 @@ def test_missing_operators_are_listed_with_counts():
 
 
 def test_programs_and_backends_are_chosen_by_name():
-    with pytest.raises(ArchiveError, match="expected one of the programs"):
+    with pytest.raises(ArchiveError, match="expected a program, one of"):
         session("mlp", model="other")
     with pytest.raises(UnsupportedError, match="backend: expected numpy"):
         session("mlp", backend="tpu")

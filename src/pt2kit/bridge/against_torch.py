@@ -66,7 +66,7 @@ def compare_with_torch(
         Pt2Error: the program cannot be loaded or run.
     """
     with open_package(file) as package:
-        chosen = package.layout.choose(model) or "model"
+        chosen = package.choose(model)
         session = Session(package, model=chosen, limits=limits, seed=seed)
         graph, name = package.programs[chosen].graph_module.graph, package.name
     leaves = random_inputs(session.convention, seed) if leaves is None else session.convention.checked(leaves)

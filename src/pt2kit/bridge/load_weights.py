@@ -9,7 +9,7 @@ from typing import TypeAlias
 import torch
 
 from pt2kit.bridge.read.tensors import Moves, Tensors
-from pt2kit.bridge.stored import choose_program, devices_of
+from pt2kit.bridge.stored import devices_of
 from pt2kit.bridge.torch_names import disable_current_modes, not_traced
 from pt2kit.collector import no_collection
 from pt2kit.errors import PayloadError, UnsupportedError
@@ -61,7 +61,7 @@ def load_weights(
         OSError, Pt2Error: the file cannot be read.
     """
     with open_package(f, weights_root=weights_root) as package:
-        model = choose_program(package, model)
+        model = package.choose(model)
         devices = devices_of(package, model, device)
         chosen = _chosen(package, model, names)
         tensors = Tensors(devices, package.archive, read_bytes=0 if mmap else None, verify=verify)

@@ -23,8 +23,8 @@ from pt2kit.bridge.read.tensors import Devices, Moves, Tensors
 from pt2kit.bridge.read.treespecs import registered_namedtuples
 from pt2kit.bridge.torch_names import FAKE_TENSOR
 from pt2kit.checks.refusals import check_quickly, explained
-from pt2kit.errors import ArchiveError, IntegrityError, PayloadError, Pt2Error
-from pt2kit.messages import count_text, listed, quote
+from pt2kit.errors import IntegrityError, PayloadError, Pt2Error
+from pt2kit.messages import count_text, listed
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.pickle_free_inputs import PickleFreeInputs, read_pickle_free_inputs
@@ -57,21 +57,6 @@ class Chosen:
 
 ALL: Final = Chosen()
 """All weights, from the file."""
-
-
-def choose_program(opened: Package, model: str | None) -> str:
-    """Return the name of the program that a caller means: without a name the only one, or "model".
-
-    Raises:
-        ArchiveError: there is none of that name, or several and none is called "model".
-    """
-    chosen = opened.layout.choose(model)
-    if chosen is None:
-        if not opened.layout.models:
-            raise ArchiveError(opened.without_program())
-        models = listed([quote(name) for name in opened.layout.models], 20)
-        raise ArchiveError(f"{opened.name}: expected a program, one of {models}, got {quote(model) if model else None}")
-    return chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +102,7 @@ def opened_program(
     """
     with (
         open_package(f, namedtuples=registered_namedtuples(), weights_root=weights_root) as package,
-        explained(package, name := choose_program(package, model)),
+        explained(package, name := package.choose(model)),
     ):
         devices = devices_of(package, name, device)
         program = _with_operators(package.stored[name].program, name, expected, changes)

@@ -14,8 +14,9 @@ import functools
 import importlib
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 import torch
 from torch import fx
@@ -41,7 +42,8 @@ __all__ = [
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-class TorchName(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class TorchName:
     """Name of torch that may move.
 
     Args:

@@ -65,7 +65,7 @@ Spec = TypeVar("Spec", InputSpec, OutputSpec)
 
 def canonicalize(
     program: ExportedProgram | Package | FileLike,
-    model: str = "model",
+    model: str | None = None,
     *,
     keep_metadata: bool = False,
     keep_write_order: bool = False,
@@ -84,7 +84,7 @@ def canonicalize(
     Args:
         program: any program of the current schema version, whose nodes may be stored in any order; or a package, or
             whatever `pt2kit.open` takes.
-        model: which program of a package.
+        model: which program of a package; by default the only one, or "model".
         keep_metadata: keep the metadata of nodes.
         keep_write_order: move no node from one side of a node that may write to the other. The nodes of the program
             must then be in an order in which it can run.
@@ -97,7 +97,7 @@ def canonicalize(
 
     Raises:
         GraphError: the graph contradicts itself or its signature, in a way that leaves no normal form.
-        KeyError, OSError, Pt2Error: no such program, or a file that cannot be read.
+        OSError, Pt2Error: no such program, or a file that cannot be read.
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
 
     Cost: linear in the arguments, times the logarithm of how many nodes are ready together; 100,000 nodes take seconds.
@@ -106,7 +106,7 @@ def canonicalize(
     """
     if not isinstance(program, ExportedProgram):
         with nullcontext(program) if isinstance(program, Package) else open_package(program) as package:
-            program = package.programs[model]
+            program = package.programs[package.choose(model)]
     module, where = program.graph_module, "$.graph_module"
     reloading = Reloading() if as_reloaded else None
     graph = module.graph if reloading is None else reloading.graph(module.graph)

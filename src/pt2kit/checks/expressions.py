@@ -15,8 +15,8 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from msgspec import UNSET
 
@@ -61,7 +61,8 @@ _FIRST: Final = (2, 9)
 Ranges = Mapping[str, schema.RangeConstraint]
 
 
-class Found(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Found:
     """An expression of a program: what it has to yield, its text, its value in the example, and where it is first."""
 
     kind: str

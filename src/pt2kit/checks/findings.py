@@ -129,7 +129,7 @@ class Report(list[Problem]):
             problem
             for problem in self
             if severity in (None, problem.severity)
-            and problem.where.startswith(where)
+            and problem.loc.startswith(where)
             and rule in (None, problem.rule, problem.rule.rstrip("0123456789"))
             and message in problem.message
         ]

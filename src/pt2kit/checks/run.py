@@ -47,9 +47,9 @@ from pt2kit.checks.versions import metadata_problems, unknown_key_problems, vers
 from pt2kit.checks.vmap_regions import escape_problems
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.package.open import Package, open_package
-from pt2kit.tensors.export import Progress, no_progress
 from pt2kit.zip.limits import DEFAULT_LIMITS, Limits
 from pt2kit.zip.listing import FileLike
+from pt2kit.zip.target import Progress, no_progress
 
 RULES_OF_PROGRAMS: Final[tuple[Callable[[ProgramContext], Iterable[Problem]], ...]] = (
     lambda context: graph.problems(context.program, context.graph_place),
@@ -109,7 +109,7 @@ def check(
 
     Raises:
         OSError: the path cannot be opened. A file that can be opened raises nothing, however bad it is.
-        KeyError: no such program.
+        ArchiveError: no such program.
 
     Cost: linear in the programs; 2,700 nodes take about 0.1 s. Weights are read with `payloads` only.
     """
@@ -132,9 +132,7 @@ def file_name(file: FileLike | Package) -> str:
 
 def _all(package: Package, payloads: bool, model: str | None, progress: Progress) -> Iterator[Problem]:
     """Yield all problems, with the names of records relative to the root folder."""
-    if model is not None and model not in package.layout.models:
-        raise KeyError(f"{package.name}: expected a program, one of {list(package.layout.models)}, got {model!r}")
-    models = package.layout.models if model is None else (model,)
+    models = package.layout.models if model is None else (package.choose(model),)
     yield from _relative(package, _in_order(package, models, payloads, _counter(package, progress)))
 
 

@@ -13,9 +13,10 @@ such memory with zeros.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -60,7 +61,8 @@ _SLIPS: Final = (TypeError, ValueError, AttributeError, IndexError, KeyError, Ar
 """Errors that a rule may raise for arguments of kinds that the operator does not take; rule T5 reports those."""
 
 
-class Finding(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Finding:
     """A call of an unchecked kernel.
 
     Args:

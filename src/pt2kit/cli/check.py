@@ -167,7 +167,7 @@ def _entry(row: Any) -> tuple[Key, int]:
 
 
 def _key(problem: Problem) -> Key:
-    return problem.rule or "", _INDEX.sub("[]", problem.where), _INDEX.sub("[]", problem.message)
+    return problem.rule or "", _INDEX.sub("[]", problem.loc), _INDEX.sub("[]", problem.message)
 
 
 def _folder(path: Path) -> str:

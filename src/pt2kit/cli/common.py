@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import click
 
 from pt2kit.cli.output import print_lines
-from pt2kit.messages import printable, suggestion
+from pt2kit.messages import printable
 from pt2kit.package.open import Package, open_package
 
 if TYPE_CHECKING:
@@ -159,31 +159,23 @@ def parse_bytes(text: str, option: str) -> int:
 
 
 def choose_model(package: Package, model: str | None) -> str:
-    """Return the program of the option `--model`, or the only one, or "model".
+    """Return the program of the option `--model`, which may be a digest; or the only one, or "model".
 
     Raises:
-        Refusal: there is no such model, or there are several; the message lists those that are there.
+        Refusal: there is none of that digest, or there are several.
+        ArchiveError: there is no such program; the message lists those that are there.
     """
     models = package.layout.models
-    if not models:
-        raise Refusal(package.without_program())
-    if model is not None and model not in models and model.startswith("sha256:"):
+    if models and model is not None and model not in models and model.startswith("sha256:"):
         return _with_digest(package, model)
-    chosen = package.layout.choose(model)
-    if chosen is None:
-        choices = ", ".join(map(printable, models[:20])) + (", …" if len(models) > 20 else "")
-        raise Refusal(
-            f"{package.name}: expected --model with one of {choices}, got {printable(model or 'none')}"
-            + suggestion(model or "", models)
-        )
-    return chosen
+    return package.choose(model)
 
 
 def chosen_models(package: Package, model: str | None) -> list[str]:
     """Return the program of the option `--model`, or all.
 
     Raises:
-        Refusal: there is no such program; the message lists those that are there.
+        ArchiveError: there is no such program; the message lists those that are there.
     """
     if model is None and package.layout.models:
         return list(package.layout.models)

@@ -149,7 +149,7 @@ def _run(work: str, **given: Any) -> int:
     as_json = given.pop("as_json")
     try:
         with _bar(work) as bar:
-            done = run(work, given.pop("targets"), progress=bar, **named, **given)
+            done = run(work, given.pop("targets"), on_progress=bar, **named, **given)
     except KeyboardInterrupt:
         click.echo(f"interrupted; go on with: --out {out} --resume", err=True)
         _leave(130)

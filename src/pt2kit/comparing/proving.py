@@ -87,9 +87,7 @@ def prove_part(whole: Package, model: str | None, part: Package) -> None:
     Raises:
         ProofError, UnsupportedError: as `prove`.
     """
-    name = whole.layout.choose(model)
-    if name is None:
-        raise ProofError(f"{whole.name}: expected model= to choose one of its programs")
+    name = whole.choose(model)
     [new] = part.layout.models
     where = f"{part.name}: program {printable(new)}"
     first, second = _session(whole, name), _session(part, new)
@@ -139,7 +137,7 @@ def prove_joined(
     Raises:
         ProofError, UnsupportedError: as `prove`.
     """
-    names = [one.layout.choose(model) or "" for one, model in zip((first, second), models, strict=True)]
+    names = [one.choose(model) for one, model in zip((first, second), models, strict=True)]
     [joined] = both.layout.models
     where = f"{both.name}: program {printable(joined)}"
     a, b, c = _session(first, names[0]), _session(second, names[1]), _session(both, joined)

@@ -17,7 +17,7 @@ import numpy as np
 from pt2kit import schema
 from pt2kit.diffs.changes import GraphPair
 from pt2kit.diffs.compute import diff
-from pt2kit.errors import ArchiveError, InputError, Pt2Error
+from pt2kit.errors import InputError, Pt2Error
 from pt2kit.graph.traversal import node_label
 from pt2kit.graph.values import operator_name
 from pt2kit.messages import printable
@@ -253,7 +253,7 @@ def compare_runs(
         return _against_recorded(a, b, inputs, kwargs, leaves, models, seed, scale, limits)
     with ExitStack() as stack:
         old, new = (one if isinstance(one, Package) else stack.enter_context(open_package(one)) for one in (a, b))
-        names = models or (_only(old), _only(new))
+        names = models or (old.choose(), new.choose())
         found = diff(old, new, models={names[0]: names[1]}, tensors=False, metadata=False)
         pair = next(graph for graph in found.models[names[1]].graphs if graph.path == "")
         sessions = [
@@ -308,7 +308,7 @@ def _against_recorded(
     limits: RunLimits,
 ) -> RunComparison:
     with nullcontext(file) if isinstance(file, Package) else open_package(file) as package:
-        session = Session(package, model=models[0] if models else _only(package), limits=limits, seed=seed)
+        session = Session(package, model=models[0] if models else package.choose(), limits=limits, seed=seed)
     if leaves is None:
         leaves = session.convention.leaves(inputs or (), kwargs or {})
     found = output_leaves(session.run_leaves(copied(leaves)))
@@ -316,19 +316,6 @@ def _against_recorded(
         raise InputError(f"recorded outputs: expected {len(found)}, as {package.name} has, got {len(recorded)}")
     errors = tuple(error_of(x, y, scale) for x, y in zip(recorded, found, strict=True))
     return RunComparison("recorded outputs", package.name, (), errors, (0, 0))
-
-
-def _only(package: Package) -> str:
-    """Return the program of a package.
-
-    Raises:
-        ArchiveError: there are several.
-    """
-    chosen = package.layout.choose(None)
-    if chosen is None:
-        shown = ", ".join(map(printable, package.layout.models[:20])) or "none"
-        raise ArchiveError(f"{package.name}: expected one program, got {shown}; pass models=")
-    return chosen
 
 
 def _paired(pair: GraphPair) -> tuple[list[tuple[int, int]], set[int]]:

@@ -16,12 +16,10 @@ from typing import Any, Final
 from pt2kit import schema
 from pt2kit.costs.result import Cost, NodeCost, sum_of
 from pt2kit.dataflow.domain import effects_of
-from pt2kit.errors import ArchiveError
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.calls import arguments_of, plain, results_of
 from pt2kit.graph.traversal import Scope, check_depth, graphs, join, node_label, root
 from pt2kit.graph.values import HIGHER_ORDER, operator_name
-from pt2kit.messages import printable, quote
 from pt2kit.node_metadata.frames import lenient
 from pt2kit.node_metadata.modules import module_fqn, parse_module_stack
 from pt2kit.operators.aliasing import aliases
@@ -142,20 +140,17 @@ def cost(file: FileLike | Source | Package, *, model: str | None = None) -> Cost
 
 
 def _cost(package: Package, model: str | None) -> Cost:
-    chosen = package.layout.choose(model)
-    if chosen is None:
-        available = ", ".join(map(printable, package.layout.models[:20])) or "none"
-        raise ArchiveError(f"{package.name}: expected one of the programs {available}, got {quote(str(model))}")
+    chosen = package.choose(model)
     program = package.programs[chosen]
     return cost_of_program(program, chosen, _tied({**package.weights(chosen), **package.constants(chosen)}))
 
 
-def cost_of_program(program: schema.ExportedProgram, model: str = "", tied: Collection[str] = ()) -> Cost:
+def cost_of_program(program: schema.ExportedProgram, name: str = "", tied: Collection[str] = ()) -> Cost:
     """Count the cost of a program, as `cost`.
 
     Args:
         program: the program.
-        model: its name.
+        name: its name.
         tied: names of tensors that are stored under another name, and count there.
     """
     scope = root(program)
@@ -175,7 +170,7 @@ def cost_of_program(program: schema.ExportedProgram, model: str = "", tied: Coll
             sizes[spec.target] = fact.numel
         (weights if spec.kind in _STATE else inputs).append(nbytes(fact))
     peak = counter.graph(scope)
-    return Cost(model, tuple(counter.nodes), peak, sizes, sum_of(weights), sum_of(inputs), dict(counter.uncounted))
+    return Cost(name, tuple(counter.nodes), peak, sizes, sum_of(weights), sum_of(inputs), dict(counter.uncounted))
 
 
 def _tied(payloads: Mapping[str, Any]) -> set[str]:

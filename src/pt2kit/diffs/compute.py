@@ -17,8 +17,8 @@ from pt2kit.digests.compute import digest_parts, payloads_of
 from pt2kit.errors import Pt2Error
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
-from pt2kit.tensors.export import Progress, no_progress
 from pt2kit.zip.listing import FileLike
+from pt2kit.zip.target import Progress, no_progress
 
 COMPARED_RECORDS: Final = frozenset(("sample inputs", "extra file", "compiled code", "other"))
 """The kinds of records that are compared as bytes; the others hold what is compared by its meaning."""
@@ -52,7 +52,7 @@ def diff(
         progress: called with the bytes of tensors done and in all, for weights and for constants.
 
     Raises:
-        KeyError: `models` names a program that is not there.
+        ArchiveError: `models` names a program that is not there.
         OSError, Pt2Error: a file cannot be read, or a program contradicts itself.
 
     Cost: linear in the programs; 10,000 nodes take a second or two. With `tensors`, reads all tensors of both files.
@@ -87,10 +87,7 @@ def _asked_for(old: Package, new: Package, models: Mapping[str, str]) -> list[tu
     """Return the requested pairs of models; raise as `diff` for a missing one."""
     for package, asked in ((old, models.keys()), (new, models.values())):
         for name in asked:
-            if name not in package.layout.models:
-                raise KeyError(
-                    f"{package.name}: expected a program, one of {list(package.layout.models)}, got {name!r}"
-                )
+            package.choose(name)
     return list(models.items())
 
 

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pt2kit.diffs.changes import Area, Change, Detail
 from pt2kit.tensors.compound import NestedView, QuantizedView, SparseView, SubclassView
 from pt2kit.tensors.dtypes import DTYPES
-from pt2kit.tensors.export import AnyView, Progress
+from pt2kit.tensors.export import AnyView
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.view import TensorView
+from pt2kit.zip.target import Progress
 
 if TYPE_CHECKING:
     import numpy as np

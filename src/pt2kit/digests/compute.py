@@ -33,9 +33,10 @@ from pt2kit.errors import UnsupportedError
 from pt2kit.graph.traversal import graphs
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
-from pt2kit.tensors.export import AnyView, Progress, no_progress
+from pt2kit.tensors.export import AnyView
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.zip.listing import FileLike
+from pt2kit.zip.target import Progress, no_progress
 
 PROGRAM_PARTS: Final = ("graph", "signature", "constraints", "metadata")
 TABLE_OF: Final[Mapping[str, str]] = MappingProxyType({"weights": "tensors", "constants": "constant_tensors"})
@@ -109,7 +110,7 @@ def _arguments(module: schema.GraphModule) -> list[int]:
     ]
 
 
-def digest(package: Package | FileLike, model: str = "model", *, progress: Progress = no_progress) -> Digest:
+def digest(package: Package | FileLike, model: str | None = None, *, progress: Progress = no_progress) -> Digest:
     """Digest one program of a package: its parts, its tensors, and all of it.
 
     Two files have one `program` digest if and only if they hold the same program: however the archive is packed,
@@ -117,11 +118,11 @@ def digest(package: Package | FileLike, model: str = "model", *, progress: Progr
 
     Args:
         package: an open package, or a file, which is opened and closed.
-        model: which program.
+        model: which program; by default the only one, or "model".
         progress: called with the bytes of tensors done and in all.
 
     Raises:
-        KeyError: no such model.
+        ArchiveError: no such program.
         OSError, Pt2Error: the file cannot be read, or the program has no normal form.
 
     Cost: reads every tensor once, in pieces; a deflated record is held whole while it is hashed.
@@ -146,7 +147,7 @@ def digest_program(program: schema.ExportedProgram) -> dict[str, str]:
 def verify(
     package: Package | FileLike,
     expected: Digest | Mapping[str, Any],
-    model: str = "model",
+    model: str | None = None,
     *,
     parts: Iterable[str] | None = None,
     tensors: Iterable[str] | None = None,
@@ -158,7 +159,7 @@ def verify(
         package: an open package, or a file, which is opened and closed.
         expected: a `Digest`, or what its `to_tree` gives, or a part of that: `{"program": "sha256:…"}`. Digests of an
             older definition are compared by that definition; those that do not state theirs, by each.
-        model: which program.
+        model: which program; by default the only one, or "model".
         parts: the parts to compare ("graph", "weights", …); by default all that `expected` has. With "weights" and
             "constants" their tensors are compared by name, too.
         tensors: names of weights and constants to compare, and nothing else unless in `parts`; no others are read.
@@ -168,7 +169,7 @@ def verify(
         what differs; nothing where all is as expected.
 
     Raises:
-        KeyError: no such model.
+        ArchiveError: no such program.
         UnsupportedError: `expected` is malformed, or lacks what was asked for.
         OSError, Pt2Error: the file cannot be read, or the program has no normal form.
     """
@@ -186,7 +187,7 @@ def verify(
             got = digest_parts(opened, wanted, model, progress=progress, definition=definition) if wanted else {}
             mismatches = compare(asked, got)
             if tensors is not None:
-                mismatches += _verify_tensors(opened, model, tree, list(tensors), progress, definition)
+                mismatches += _verify_tensors(opened, opened.choose(model), tree, list(tensors), progress, definition)
             if not mismatches:
                 return []
             found.append(mismatches)
@@ -196,7 +197,7 @@ def verify(
 def digest_parts(
     package: Package,
     wanted: Iterable[str],
-    model: str = "model",
+    model: str | None = None,
     *,
     progress: Progress = no_progress,
     definition: int = DEFINITION,
@@ -206,7 +207,7 @@ def digest_parts(
     Args:
         package: an open package.
         wanted: parts by name ("graph", "weights", …).
-        model: which program.
+        model: which program; by default the only one, or "model".
         progress: called with the bytes of tensors done and in all.
         definition: the number of the definition to follow.
 
@@ -214,10 +215,10 @@ def digest_parts(
         part -> digest, of those that were asked for and those that came along; with weights or constants their tables.
 
     Raises:
-        KeyError: no such model.
+        ArchiveError: no such program.
         Pt2Error: as `digest`.
     """
-    wanted = frozenset(wanted)
+    model, wanted = package.choose(model), frozenset(wanted)
     tables: dict[str, Any] = {}
     raw: dict[str, bytes] = {}
     everything = "program" in wanted

@@ -16,9 +16,10 @@ from pt2kit.digests.result import BLOCK, DEFINITION, hash_bytes, hash_value
 from pt2kit.errors import UnsupportedError
 from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView, SubclassView
 from pt2kit.tensors.dtypes import DTYPES
-from pt2kit.tensors.export import AnyView, Progress, Reader
+from pt2kit.tensors.export import AnyView, Reader
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.view import Storage, TensorView
+from pt2kit.zip.target import Progress
 
 
 @dataclass(frozen=True, slots=True)

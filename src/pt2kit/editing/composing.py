@@ -23,7 +23,7 @@ from pt2kit.editing.interface import (
     tuple_of,
 )
 from pt2kit.editing.interface_edits import remove_arguments, substituted_meta, substituted_size
-from pt2kit.errors import GraphError
+from pt2kit.errors import GraphError, UnsupportedError
 from pt2kit.graph.argument_values import graph_arguments
 from pt2kit.messages import count_text, quote
 from pt2kit.package.open import Package
@@ -61,16 +61,17 @@ def compose(
         A program where two programs were given, else a package.
 
     Raises:
-        ProofError: with `prove`, results differ. UnsupportedError: a program has operators that cannot be run.
+        ProofError: with `prove`, results differ. UnsupportedError: arguments that do not go together, or, with
+            `prove`, a program has operators that cannot be run.
         GraphError: no such output or input, types or sizes that do not fit, or weights of one name that differ.
         Pt2Error: a source cannot be read.
     """
     a, b = edit(first, models[0]), edit(second, models[1])
     if a.has_weights != b.has_weights:
-        raise GraphError("compose: expected two packages or two programs, got one of each")
+        raise UnsupportedError("compose: expected two packages or two programs, got one of each")
     pairs = [(_output(a, one), _input(b, other)) for one, other in connect.items()]
     if len({id(target) for _, target in pairs}) != len(pairs):
-        raise GraphError("compose: expected each input of the second once, got one twice")
+        raise UnsupportedError("compose: expected each input of the second once, got one twice")
     for editor, prefix in ((a, prefixes[0]), (b, prefixes[1])):
         if prefix:
             _add_prefix(editor, prefix)
@@ -85,7 +86,7 @@ def compose(
     program = a.check()
     if not a.has_weights:
         if prove:
-            raise GraphError("compose: expected packages to prove, got programs alone")
+            raise UnsupportedError("compose: expected packages to prove, got programs alone")
         return program
     joined = a.model, b.model
     package = _package(a, b, program, shared, name)
@@ -118,7 +119,7 @@ def _input(editor: Editor, which: str) -> Input:
 def _add_prefix(editor: Editor, prefix: str) -> None:
     stem = prefix.rstrip("_.")
     if not stem.isidentifier():
-        raise GraphError(f"compose: expected a prefix that is an identifier, got {quote(prefix)}")
+        raise UnsupportedError(f"compose: expected a prefix that is an identifier, got {quote(prefix)}")
     names_before = {one.name: one for one in editor.user_inputs}
     for value in list(editor.graph.values.values()):
         editor.graph.rename(value, editor.graph.names.unique(f"{stem}_{value.name}"))

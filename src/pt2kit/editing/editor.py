@@ -25,8 +25,8 @@ from pt2kit.editing.graphs import Value
 from pt2kit.editing.inference import misstated_type
 from pt2kit.editing.state import EditState
 from pt2kit.editing.weights import write_weights
-from pt2kit.errors import ArchiveError, GraphError, SchemaError
-from pt2kit.messages import listed, printable, quote
+from pt2kit.errors import GraphError, SchemaError, UnsupportedError
+from pt2kit.messages import quote
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.write import write_package
@@ -53,7 +53,8 @@ def edit(source: Source, model: str | None = None) -> Editor:
         layout and schema.
 
     Raises:
-        GraphError: no such program, or one that contradicts itself.
+        ArchiveError: no such program.
+        GraphError: it contradicts itself.
         OSError, Pt2Error: the file cannot be read.
 
     Cost: linear in the program; weights are not read.
@@ -61,10 +62,7 @@ def edit(source: Source, model: str | None = None) -> Editor:
     if isinstance(source, schema.ExportedProgram):
         return ProgramEditor(source)
     package = source if isinstance(source, Package) else open_package(source)
-    chosen = package.layout.choose(model)
-    if chosen is None:
-        known = listed(package.layout.models, 20) or "none"
-        raise ArchiveError(f"{package.name}: expected model= to be one of {known}, got {printable(str(model))}")
+    chosen = package.choose(model)
     parts = parts_of(package)
     opened = package if is_current(package) else parts.package()
     return PackageEditor(opened.programs[chosen], opened, parts, chosen, package)
@@ -185,7 +183,8 @@ class Editor(EditState):
         Raises:
             ProofError: results differ, or inputs or outputs are others.
             UnsupportedError: the program has operators that cannot be run; the message lists them.
-            GraphError: there is only a program, or as `finish`.
+            UnsupportedError: there is only a program.
+            GraphError: as `finish`.
         """
         result = self._result or self.finish()
         registered("prove")(self.source_package, result, models={self.model: self.model})
@@ -199,12 +198,13 @@ class Editor(EditState):
 
         Raises:
             ProofError, UnsupportedError: as `Editor.prove`.
-            GraphError: there is only a program, or as `finish`.
+            UnsupportedError: there is only a program.
+            GraphError: as `finish`.
             OSError: the target cannot be written.
         """
         result = self._result or self.finish()
         if not isinstance(result, Package):
-            raise GraphError("write: expected a package to write, got a program alone; pt2kit.edit a package")
+            raise UnsupportedError("write: expected a package to write, got a program alone; pt2kit.edit a package")
         if prove:
             self.prove()
         write_package(result, target)

@@ -10,7 +10,7 @@ from pt2kit import schema
 from pt2kit.editing.editor import Editor, Source, edit, package_alone
 from pt2kit.editing.graphs import Node, Slot, Value
 from pt2kit.editing.interface import OF_INPUTS, USER_INPUTS, USER_OUTPUTS, Input, Output, tuple_of
-from pt2kit.errors import GraphError
+from pt2kit.errors import GraphError, UnsupportedError
 from pt2kit.messages import quote
 from pt2kit.node_metadata.frames import lenient
 from pt2kit.node_metadata.modules import module_fqn, parse_module_stack
@@ -71,19 +71,20 @@ def extract(
         A program where a program was given, else a package with this one program.
 
     Raises:
-        ProofError: with `prove`, values differ. UnsupportedError: the program has operators that cannot be run.
+        ProofError: with `prove`, values differ. UnsupportedError: arguments that do not go together, or, with
+            `prove`, the program has operators that cannot be run.
         GraphError: a name that the program does not have, or something that is needed and not among the inputs.
         Pt2Error: the source cannot be read.
     """
     editor = edit(source, model)
     if module is not None and (inputs is not None or outputs is not None):
-        raise GraphError("extract: expected a module or names of values, got both")
+        raise UnsupportedError("extract: expected a module or names of values, got both")
     cut = _module_cut(editor, module) if module is not None else _values_cut(editor, inputs, outputs)
     _apply(editor, cut)
     program = editor.check()
     if not editor.has_weights:
         if prove:
-            raise GraphError("extract: expected a package to prove, got a program alone")
+            raise UnsupportedError("extract: expected a package to prove, got a program alone")
         return program
     package = _package(editor, program, cut)
     if prove:

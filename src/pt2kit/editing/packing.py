@@ -106,11 +106,10 @@ def only(package: Package, model: str) -> Package:
     """Return one program of a package, as a package of its own.
 
     Raises:
-        KeyError: no such program.
+        ArchiveError: no such program.
         Pt2Error: it cannot be read.
     """
-    if model not in package.layout.models:
-        raise KeyError(model)
+    model = package.choose(model)
     old = parts_of(package)
     gone = {record for other in old.models if other != model for record in _records_of(other)}
     records = {name: part for name, part in old.records.items() if name not in gone}

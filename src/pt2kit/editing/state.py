@@ -13,6 +13,7 @@ from pt2kit.editing.interface import Input, Output
 from pt2kit.editing.weights import read_weights
 from pt2kit.errors import GraphError
 from pt2kit.messages import quote
+from pt2kit.package.layouts.base import PLAIN_MODEL
 from pt2kit.package.open import Package
 
 
@@ -32,7 +33,7 @@ class EditState:
         program: schema.ExportedProgram,
         package: Package | None = None,
         parts: Parts | None = None,
-        model: str = "model",
+        model: str = PLAIN_MODEL,
         source: Package | None = None,
     ) -> None:
         module = program.graph_module

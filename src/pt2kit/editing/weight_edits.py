@@ -18,7 +18,7 @@ from pt2kit.editing.metas import cast_meta
 from pt2kit.editing.state import EditState, find_input
 from pt2kit.editing.weights import Weights, laid_out, to_view
 from pt2kit.errors import GraphError
-from pt2kit.messages import listed, quote
+from pt2kit.messages import quote
 from pt2kit.package.open import Package, open_package
 from pt2kit.schema import names
 from pt2kit.signature.consistency import targets_below
@@ -141,11 +141,7 @@ def load_weights(editor: EditState, source: Any, *, prefix: str = "", strict: bo
 
 def _numbers_of(source: Any) -> Mapping[str, Any]:
     if isinstance(source, Package):
-        model = source.layout.choose(None)
-        if model is None:
-            known = listed(source.layout.models, 20) or "none"
-            raise GraphError(f"{source.name}: expected one program, or one called model, got {known}")
-        return {**source.constants(model), **source.weights(model)}
+        return {**source.constants(), **source.weights()}
     if isinstance(source, Mapping):
         return source
     if isinstance(source, str | os.PathLike) and os.fspath(source).endswith(SUFFIXES):

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from pt2kit.errors import Pt2Error
 from pt2kit.zip.listing import is_url
@@ -114,7 +114,8 @@ def split_pattern(target: str) -> tuple[str, str]:
     return f"{scheme}{mark}{root}", "/".join(names[wild:])
 
 
-class Found(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Found:
     """A file that is to be worked on.
 
     Args:

@@ -19,11 +19,11 @@ import msgspec
 
 from pt2kit.checks.findings import problem_of
 from pt2kit.digests.result import PARTS
-from pt2kit.errors import ArchiveError, ConversionError, Problem, Pt2Error, UnsupportedError
+from pt2kit.errors import ConversionError, Problem, Pt2Error, UnsupportedError
 from pt2kit.fleet.listing import local_state
 from pt2kit.fleet.targets import state_key
 from pt2kit.graph.traversal import walk
-from pt2kit.messages import cut, listed
+from pt2kit.messages import cut
 from pt2kit.package.open import Package, open_package
 from pt2kit.text.tensor_totals import group_of
 from pt2kit.version import __version__
@@ -248,7 +248,7 @@ def _show(job: Job, item: Item, package: Package, rows: Rows) -> str:
     _add_facts(package, rows)
     models: tuple[ModelSummary, ...]
     if model is not None:
-        models = (summarize_model(package, _chosen(package, model), oldest=oldest),)
+        models = (summarize_model(package, package.choose(model), oldest=oldest),)
     else:
         summary = summarize(package, oldest=oldest)
         models = summary.models
@@ -273,7 +273,7 @@ def _check(job: Job, item: Item, package: Package, rows: Rows) -> str:
 def _digest(job: Job, item: Item, package: Package, rows: Rows) -> str:
     from pt2kit.digests.compute import digest_parts
 
-    model = _chosen(package, job.options["model"])
+    model = package.choose(job.options["model"])
     _add_facts(package, rows)
     _add_digests(rows, digest_parts(package, job.options["only"] or PARTS, model))
     return "ok"
@@ -328,19 +328,6 @@ _WORKS: Final[Mapping[str, Callable[[Job, Item, Package, Rows], str]]] = {
     "convert": _convert,
     "sanitize": _sanitize,
 }
-
-
-def _chosen(package: Package, model: str | None) -> str:
-    """Return the program of the option `model`, or the only one, or "model", as the single commands do.
-
-    Raises:
-        ArchiveError: there is no such program, or there are several.
-    """
-    chosen = package.layout.choose(model)
-    if chosen is None:
-        there = listed(package.layout.models, 20) or "no programs"
-        raise ArchiveError(f"{package.name}: expected model to be one of {there}, got {model or 'none'}")
-    return chosen
 
 
 def _write(job: Job, item: Item, rows: Rows, write: Callable[[Any], Any]) -> Any:

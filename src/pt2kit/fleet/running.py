@@ -173,7 +173,7 @@ def run(
     seconds: float = SECONDS,
     memory: int = MEMORY,
     storage_options: Mapping[str, Any] | None = None,
-    progress: Callable[[Progress], object] | None = None,
+    on_progress: Callable[[Progress], object] | None = None,
     **options: Any,
 ) -> Progress:
     """Run a task on many files, and write the results as a dataset (`docs/fleet.md`).
@@ -190,7 +190,7 @@ def run(
         again: with `resume`, outcomes whose files are done once more all the same.
         seconds, memory: what one file may take: seconds, and bytes that are not those of mapped files.
         storage_options: passed to fsspec for URLs.
-        progress: called about once a second, and at the end.
+        on_progress: called about once a second, and at the end.
         options: those of the single work: `payloads`, `strict`; `only`, `model`; `target`, `allow`, `opset`,
             `namedtuples`; `drop`, `strip`, `scrub_paths`; `oldest`.
 
@@ -227,11 +227,11 @@ def run(
             check_workers(dask_client)
             is_local = client is None and scheduler is None
             state.dashboard = str(getattr(dask_client, "dashboard_link", "") or "")
-            if progress is not None and places.can_repeat:
+            if on_progress is not None and places.can_repeat:
                 state.total_files = 0
                 threading.Thread(target=_count, args=(places, state), daemon=True).start()
             with dask_client.as_current():  # Dask's `wait` asks for it.
-                _Run(dask_client, job, Limits(seconds, memory), batches, folder, state, progress, is_local).go()
+                _Run(dask_client, job, Limits(seconds, memory), batches, folder, state, on_progress, is_local).go()
         if resume:
             _mark_gone(folder, seen, places, state)
     return state
@@ -304,12 +304,18 @@ class _Run:
         batches: Batches,
         folder: Folder,
         state: Progress,
-        progress: Callable[[Progress], object] | None,
+        on_progress: Callable[[Progress], object] | None,
         is_local: bool,
     ) -> None:
         from pt2kit.fleet.batches import NAME, Reading
 
-        self.client, self.batches, self.folder, self.state, self.progress = client, batches, folder, state, progress
+        self.client, self.batches, self.folder, self.state, self.on_progress = (
+            client,
+            batches,
+            folder,
+            state,
+            on_progress,
+        )
         self.is_local = is_local
         self.name = f"{NAME}-{uuid4().hex}"
         self.plugin = Reading(self.name, job, limits)
@@ -335,8 +341,8 @@ class _Run:
         finally:
             self._write()
             self._cancel()
-            if self.progress is not None:
-                self.progress(self.state)
+            if self.on_progress is not None:
+                self.on_progress(self.state)
 
     def _fill(self) -> None:
         from pt2kit.fleet.batches import read_batch
@@ -422,8 +428,8 @@ class _Run:
         if self.waiting >= _PART_ROWS or (self.waiting and now > due):
             self._write()
         self.state.skipped = self.batches.skipped
-        if self.progress is not None:
-            self.progress(self.state)
+        if self.on_progress is not None:
+            self.on_progress(self.state)
 
     def _write(self) -> None:
         """Write a part of the results; the first one even if it is empty, so that the tables exist."""

@@ -16,7 +16,7 @@ import sqlite3
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import chain
 from typing import Any, Final
@@ -169,7 +169,7 @@ def _matching(root: str, pattern: str, alone: bool, storage_options: Mapping[str
     else:
         files = list_remote(root, compiled, storage_options)
     for file in files:
-        yield file if alone else file._replace(relative=_whole(file.url))
+        yield file if alone else replace(file, relative=_whole(file.url))
 
 
 def _file(target: str, alone: bool) -> Found:

@@ -7,6 +7,7 @@ arms. A subgraph names no value of the graph around it: everything it uses comes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
@@ -51,7 +52,8 @@ class OperatorName(str):
     __slots__ = ()
 
 
-class Arm(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Arm:
     """An arm of `schema.Argument`: functions of what it holds.
 
     Args:

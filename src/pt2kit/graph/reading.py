@@ -349,11 +349,11 @@ class Graph:
         return f"<Graph of {self.model!r}: {len(self.nodes)} nodes>"
 
 
-def graph_of(package: Package, model: str = "model") -> Graph:
+def graph_of(package: Package, model: str) -> Graph:
     """Return the graph of a program of a package; `Package.graph` calls it.
 
     Raises:
-        KeyError: no such model.
+        KeyError: no such program.
         GraphError: the graph contradicts itself (G1 to G12).
         Pt2Error: the program cannot be read.
 

@@ -9,13 +9,15 @@ a call that runs, a call that torch traces (its conditions become assertions), a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 Condition = Any
 """True, False, a symbolic truth value, or an array of one truth value."""
 
 
-class Demand(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Demand:
     """One thing that has to hold of a call.
 
     Args:

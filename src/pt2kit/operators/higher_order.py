@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 Argument = TypeVar("Argument")
 Value = TypeVar("Value")
@@ -68,7 +68,8 @@ class Stacked(Enum):
     """All, in a dimension whose length only the run shows."""
 
 
-class Bound(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Bound:
     """An input of a subgraph: the role of an operand, and the operand."""
 
     role: Role
@@ -219,7 +220,8 @@ WRITING: Final = frozenset(
 """Operators that write into their arguments, or act on the world, whatever their subgraphs do."""
 
 
-class Function(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Function:
     """A function of torch over tensors or modes that export leaves in graphs.
 
     Args:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
-from pt2kit.errors import OperatorError
+from pt2kit.errors import OperatorError, UnsupportedError
 from pt2kit.messages import listed, suggestion
 from pt2kit.operators.aliasing import aliases, is_measured, written
 from pt2kit.operators.facts import Result, Unknown
@@ -77,13 +77,13 @@ def register(
         shown: the arguments worth showing to people.
 
     Raises:
-        ValueError: the table of pt2kit has a row for it.
+        UnsupportedError: the table of pt2kit has a row for it.
     """
     name = name.replace("::", ".").removeprefix(PREFIX)
     if name.count(".") == 1 and not name.startswith("_operator."):
         name = f"{name}.default"
     if _row(name) is not None:
-        raise ValueError(f"{name}: expected an operator without a row, got one that pt2kit describes")
+        raise UnsupportedError(f"{name}: expected an operator without a row, got one that pt2kit describes")
     with _lock:
         _registered[name] = OperatorSpec(name, rule, flops, tuple(shown))
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from pt2kit import codec, schema
 from pt2kit.errors import ArchiveError
+from pt2kit.messages import listed, quote, suggestion
 from pt2kit.package import external_list, record_names
-from pt2kit.package.layouts.base import Layout
+from pt2kit.package.layouts.base import PLAIN_MODEL, Layout
 from pt2kit.package.layouts.detection import detect, find_json
 from pt2kit.package.lazy import Lazy
 from pt2kit.package.stored import Kind, Payload, ReadContext, StoredPayloads, StoredProgram
@@ -25,6 +26,9 @@ from pt2kit.zip.source import Source
 if TYPE_CHECKING:
     from pt2kit.graph.reading import Graph
     from pt2kit.package.external_list import Reference
+
+_SHOWN = 20
+"""Names of programs that a message lists."""
 
 _BEFORE_IT_WAS_STORED = "<=2.4"
 """Result of `torch_version` for a program that does not have it."""
@@ -116,48 +120,64 @@ class Package:
         releases = next((row.releases for row in schema.LOG if row.number == stored.version), None)
         return self.layout.producer(releases) if releases else f"no release: schema {stored.version}"
 
-    def weights(self, model: str = "model") -> Mapping[str, Payload]:
+    def choose(self, model: str | None = None) -> str:
+        """Return the name of the program that a caller means, as everywhere: without a name the only one, or "model".
+
+        Raises:
+            ArchiveError: there is none of that name, or there are several and none is called "model".
+        """
+        models = self.layout.models
+        wanted = model if model is not None else models[0] if len(models) == 1 else PLAIN_MODEL
+        if wanted in models:
+            return wanted
+        if not models:
+            raise ArchiveError(self.without_program())
+        there = listed([quote(name) for name in models], _SHOWN)
+        got = f"{quote(model)}{suggestion(model, models)}" if model is not None else "none; pass model=, --model"
+        raise ArchiveError(f"{self.name}: expected a program, one of {there}, got {got}")
+
+    def weights(self, model: str | None = None) -> Mapping[str, Payload]:
         """Return the parameters and persistent buffers of a model, by name, in the file's order. Reads no tensor bytes.
 
         Raises:
-            KeyError: no such model.
+            ArchiveError: no such program.
             ArchiveError, JsonError, SchemaError: the config that lists them cannot be read.
             PayloadError: metadata that contradicts its record or the graph.
         """
-        return self._weights[model].payloads
+        return self._weights[self.choose(model)].payloads
 
-    def constants(self, model: str = "model") -> Mapping[str, Payload]:
+    def constants(self, model: str | None = None) -> Mapping[str, Payload]:
         """Return the lifted constants, non-persistent buffers and custom objects of a model. Reads no tensor bytes.
 
         Raises: as `weights`.
         """
-        return self._constants[model].payloads
+        return self._constants[self.choose(model)].payloads
 
-    def sample_inputs(self, model: str = "model") -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    def sample_inputs(self, model: str | None = None) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
         """Return the `(args, kwargs)` that a model was exported with, tensors as views; None if none were stored.
 
         Raises:
-            KeyError: no such model.
+            ArchiveError: no such program.
             UnsupportedError: they hold more than data; the message names their types.
             Pt2Error: the record cannot be read.
         """
-        inputs: tuple[tuple[Any, ...], dict[str, Any]] | None = self._sample_inputs[model]
+        inputs: tuple[tuple[Any, ...], dict[str, Any]] | None = self._sample_inputs[self.choose(model)]
         return inputs
 
-    def graph(self, model: str = "model") -> Graph:
+    def graph(self, model: str | None = None) -> Graph:
         """Return the graph of a program to read: nodes with arguments by name, values, subgraphs, weights.
 
         Args:
-            model: the name of the program.
+            model: the name of the program; by default the only one, or "model".
 
         Raises:
-            KeyError: no such model.
+            ArchiveError: no such program.
             GraphError: the graph contradicts itself (G1 to G12).
             Pt2Error: the program cannot be read.
 
         Cost: linear in the size of the graph; reads no weights.
         """
-        graph: Graph = registered("graph of a program")(self, model)
+        graph: Graph = registered("graph of a program")(self, self.choose(model))
         return graph
 
     @property
@@ -179,15 +199,16 @@ class Package:
         archive = self.archive
         return Lazy(tuple(extra), lambda name: archive.read(extra[name]), "extra file")
 
-    def unknown(self, model: str = "model") -> tuple[str, ...]:
+    def unknown(self, model: str | None = None) -> tuple[str, ...]:
         """Return the places of all keys that this build's schema lacks, in a model's program and its configs.
 
         They are kept when the package is written.
 
         Raises:
-            KeyError: no such model.
+            ArchiveError: no such program.
             Pt2Error: one of the records cannot be read.
         """
+        model = self.choose(model)
         weights, constants = self._weights[model], self._constants[model]
         by_record: list[tuple[str, tuple[codec.Unknown, ...]]] = [
             (self.relative(self.layout.program_record(model)), self._stored[model].unknown),

@@ -31,7 +31,7 @@ from functools import partial
 from itertools import chain
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
@@ -252,7 +252,8 @@ class _Reader:
         return into
 
 
-class _Form(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Form:
     """The form of one part of a value in JSON.
 
     Args:
@@ -266,7 +267,8 @@ class _Form(NamedTuple):
     inner: Callable[[Any], Iterable[Any]] = lambda part: ()
 
 
-class _Kind(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Kind:
     """One kind of value, in both directions.
 
     Args:

@@ -17,10 +17,9 @@ from pt2kit.pickles import writer as torch_save
 from pt2kit.pickles.values import PickledStorage
 from pt2kit.tensors.view import Storage
 from pt2kit.zip.reader import Archive
+from pt2kit.zip.target import Progress, no_progress
 from pt2kit.zip.writer import ArchiveWriter, as_bytes
 
-Progress = Callable[[int, int], None]
-"""Called with (done, total) bytes."""
 DATA_VERSION: Final = b"6\n"
 """Version of torch's zip conventions that it writes for every `.pt2`."""
 
@@ -144,7 +143,7 @@ class Numbering:
         return name_of(number)
 
 
-def write_records(writer: ArchiveWriter, plan: Iterable[Planned], progress: Progress | None = None) -> None:
+def write_records(writer: ArchiveWriter, plan: Iterable[Planned], progress: Progress = no_progress) -> None:
     """Write the records of a plan, in order.
 
     Args:
@@ -159,8 +158,7 @@ def write_records(writer: ArchiveWriter, plan: Iterable[Planned], progress: Prog
     def report(count: int) -> None:
         nonlocal done
         done += count
-        if progress is not None:
-            progress(min(done, total), total)
+        progress(min(done, total), total)
 
     for record in records:
         record.write(writer, report)

@@ -56,7 +56,7 @@ def write_package(
         compress: deflate the JSON; False stores it, for readers in other languages that accept stored records only.
 
     Raises:
-        KeyError: a program for a model that the package does not have.
+        ArchiveError: a program for a name that the package does not have.
         SchemaError: keys unknown to this build would be lost.
         UnsupportedError: the package is a JSON file, or a program to replace is stored in an older form, or weights to
             leave out are, which `pt2kit.convert` upgrades first; an unfit name for `external`, or a target that has
@@ -99,11 +99,12 @@ def _planned(
             f"{package.name}: expected an archive, got {package.layout.releases}; pt2kit.convert makes one of it"
         )
     changed: dict[str, bytes] = {
-        package.layout.program_record(model): _encode_program(package, model, new) for model, new in programs.items()
+        package.layout.program_record(package.choose(model)): _encode_program(package, model, new)
+        for model, new in programs.items()
     }
     if skeleton:
         if external is not None:
-            raise ValueError("expected external= or skeleton=, got both")
+            raise UnsupportedError("skeleton: expected it without external, got both")
         changed |= dict.fromkeys(raw_weights(package), b"")
     if external is None:
         return changed, []

@@ -20,7 +20,7 @@ from pt2kit.errors import ArchiveError, ConversionError, Problem
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.bare_json import BareJson
 from pt2kit.package.open import Package, open_package
-from pt2kit.package.plan import Planned, PlannedRecord, Progress, header, of_bytes, write_records
+from pt2kit.package.plan import Planned, PlannedRecord, header, of_bytes, write_records
 from pt2kit.registry import registered
 from pt2kit.release import containers
 from pt2kit.release.destinations import Destination, find_destination, own_destination
@@ -32,7 +32,7 @@ from pt2kit.versions.conversion_log import Note, obstacles
 from pt2kit.versions.identify import DRAFT
 from pt2kit.versions.opset.changes import OperatorChange
 from pt2kit.zip.listing import FileLike
-from pt2kit.zip.target import not_while_reading, open_target
+from pt2kit.zip.target import Progress, no_progress, not_while_reading, open_target
 from pt2kit.zip.writer import ArchiveWriter
 
 HARMLESS: Final = OF_PROGRAMS | {"sample_inputs"}
@@ -124,7 +124,7 @@ def convert(
     operator_changes: Iterable[OperatorChange] = (),
     namedtuples: Mapping[str, str] | None = None,
     tell: Callable[[Report], object] | None = None,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
     prove: bool = False,
 ) -> Report:
     """Write a package as another version of the schema, or another release of torch, writes it.
@@ -266,7 +266,7 @@ def _prove(package: Package, to: Destination, records: list[Planned]) -> None:
         ProofError, UnsupportedError: as `convert`.
     """
     with TemporaryFile() as file:
-        _write(file, to, records, None, fsync=False, compress=False)
+        _write(file, to, records, no_progress, fsync=False, compress=False)
         file.seek(0)
         with open_package(file) as result:
             registered("prove")(package, result)
@@ -276,7 +276,7 @@ def _write(
     dst: str | os.PathLike[str] | IO[bytes],
     to: Destination,
     plan: list[Planned],
-    progress: Progress | None,
+    progress: Progress,
     fsync: bool,
     compress: bool,
 ) -> None:

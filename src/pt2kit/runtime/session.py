@@ -19,7 +19,7 @@ import numpy as np
 from pt2kit import schema
 from pt2kit.dataflow.domain import Call, Domain, Value, effects_of
 from pt2kit.dataflow.engine import run as run_analysis
-from pt2kit.errors import ArchiveError, GraphError, InputError, OperatorError, PayloadError, UnsupportedError
+from pt2kit.errors import GraphError, InputError, OperatorError, PayloadError, UnsupportedError
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import walk
 from pt2kit.graph.values import is_custom
@@ -196,10 +196,7 @@ class Session:
         return str(self._graph.stablehlo(self._arguments(self._convention.checked(values)), names))
 
     def _load(self, package: Package, model: str | None) -> None:
-        chosen = package.layout.choose(model)
-        if chosen is None:
-            available = ", ".join(map(printable, package.layout.models[:20])) or "none"
-            raise ArchiveError(f"{package.name}: expected one of the programs {available}, got {quote(str(model))}")
+        chosen = package.choose(model)
         program = package.programs[chosen]
         check_operators(program, package.name)
         signature = from_schema(program.graph_module)

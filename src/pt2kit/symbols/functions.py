@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, TypeVar
 
 from pt2kit.symbols.expr import Call, Expr, Float, fail, quote
 
@@ -28,7 +29,8 @@ STR_DIGITS = 15
 _NUMBER = r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 
 
-class Function(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Function:
     """Arguments and result of a function.
 
     Args:
@@ -97,7 +99,8 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 )
 
 
-class Target(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Target:
     """A function over numbers that nodes call.
 
     Args:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, NoReturn
+from dataclasses import dataclass
+from typing import NoReturn
 
 from pt2kit.errors import LimitError
 from pt2kit.symbols.algebra import Operand, close
@@ -20,7 +21,8 @@ Binary = Callable[[Operand, Operand, str, Limits], Operand]
 Unary = Callable[[Operand, str, Limits], Operand]
 
 
-class Grammar(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Grammar:
     """Operators, names and literals that an infix text may contain.
 
     Args:

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from pt2kit.tensors.dtypes import scalar_type_of as scalar_type_of
     from pt2kit.tensors.dtypes import short_name as short_name
     from pt2kit.tensors.export import AnyView as AnyView
-    from pt2kit.tensors.export import Progress as Progress
     from pt2kit.tensors.export import to_npy as to_npy
     from pt2kit.tensors.export import to_npz as to_npz
     from pt2kit.tensors.opaque import OpaquePayload as OpaquePayload
@@ -56,7 +55,7 @@ __getattr__, __dir__, __all__ = front_door(
         "bounds": "MAX_EXPANDED_BYTES MAX_NDIM",
         "compound": "MetaView NestedView QuantizedView SparseView SubclassView View",
         "dtypes": "DTYPES DType numpy_dtype scalar_type_of short_name",
-        "export": "AnyView Progress to_npy to_npz",
+        "export": "AnyView to_npy to_npz",
         "opaque": "OpaquePayload",
         "payload": "check_against views_from_config",
         "pickled": "from_pickled",

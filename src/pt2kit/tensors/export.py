@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Final, TypeAlias
 
 from pt2kit.errors import UnsupportedError
@@ -25,20 +25,13 @@ from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.view import Storage, TensorView
 from pt2kit.zip.chosen_names import encode_name
 from pt2kit.zip.listing import is_url
-from pt2kit.zip.target import replacing
+from pt2kit.zip.target import Progress, no_progress, replacing
 
 AnyView: TypeAlias = TensorView | SparseView | QuantizedView | NestedView | MetaView | SubclassView | OpaquePayload
 """Whatever a weight or constant may be."""
 
-Progress: TypeAlias = Callable[[int, int], object]
-"""Called with the bytes done and the bytes in all; the last call has them equal."""
-
 _DATE: Final = (1980, 1, 1, 0, 0, 0)
 _MODE: Final = 0o644 << 16
-
-
-def no_progress(done: int, total: int) -> None:
-    """Ignore progress."""
 
 
 @contextlib.contextmanager

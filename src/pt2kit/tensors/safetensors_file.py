@@ -24,7 +24,7 @@ from pt2kit.messages import quote
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import check_copy
 from pt2kit.tensors.dtypes import DTYPES
-from pt2kit.tensors.export import AnyView, Progress, Reader, check_is_file, dense_view, no_progress
+from pt2kit.tensors.export import AnyView, Reader, check_is_file, dense_view
 from pt2kit.tensors.safetensors_header import METADATA, Row, read_header, view_of
 from pt2kit.tensors.view import TensorView
 from pt2kit.zip.chosen_names import show_name
@@ -33,6 +33,7 @@ from pt2kit.zip.end_record import STORED
 from pt2kit.zip.limits import DEFAULT_LIMITS
 from pt2kit.zip.reader import Archive, Sum
 from pt2kit.zip.source import Source, open_bytes, open_path
+from pt2kit.zip.target import Progress, no_progress
 
 _MISSING_TYPES: Final = frozenset({"complex32", "complex128"})
 """Element types that the format has no name for."""

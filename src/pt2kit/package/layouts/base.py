@@ -73,17 +73,6 @@ class Layout:
     has_configs: ClassVar[bool] = False
     """True if weights and constants are raw records that configs list."""
 
-    def choose(self, model: str | None) -> str | None:
-        """Return the name of the program that a caller means: without a name the only one, or "model".
-
-        Returns:
-            None if there is none of that name, or several and none is called "model".
-        """
-        if model is None and len(self.models) == 1:
-            return self.models[0]
-        wanted = PLAIN_MODEL if model is None else model
-        return wanted if wanted in self.models else None
-
     def over(self, archive: Archive) -> Layout:
         """Return the same layout over an archive with more records."""
         return replace(self, archive=archive)
