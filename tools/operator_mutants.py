@@ -27,7 +27,8 @@ from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import graphs, walk
 from pt2kit.operators.metas import Symbols
 from pt2kit.operators.symbolic import OperatorSpec
-from pt2kit.operators.table import PREFIX, find
+from pt2kit.operators.table import find
+from pt2kit.schema.names import OPS
 
 KINDS = ("size", "rank", "dtype", "strides")
 Drawn = tuple[schema.Node, schema.Graph, Symbols, str]
@@ -74,7 +75,7 @@ def drawn_calls(paths: list[Path], each: int, rng: random.Random) -> dict[str, l
         for program in programs:
             symbols = Symbols(program.range_constraints, [scope.graph for scope in graphs(program)])
             for step in walk(program):
-                name = step.node.target.removeprefix(PREFIX)
+                name = step.node.target.removeprefix(OPS)
                 results = [one for output in step.node.outputs for one in arguments(output)]
                 tensors = [one for one in results if one in step.scope.graph.tensor_values]
                 if not tensors or name.startswith("higher_order."):
@@ -109,7 +110,7 @@ def main() -> None:
     calls = drawn_calls(options.paths, options.each, rng)
     covered: dict[str, dict[str, bool]] = {kind: {} for kind in KINDS}
     for name, drawn in sorted(calls.items()):
-        spec = find(f"{PREFIX}{name}")
+        spec = find(f"{OPS}{name}")
         for call in drawn:
             meta: Any = call[1].tensor_values[call[3]]
             for kind, wrong in mutants(meta, rng):

@@ -25,7 +25,8 @@ from pt2kit.graph.traversal import graphs, walk
 from pt2kit.operators.facts import Tensor, Unknown
 from pt2kit.operators.metas import Symbols
 from pt2kit.operators.symbolic import call_rule
-from pt2kit.operators.table import PREFIX, find
+from pt2kit.operators.table import find
+from pt2kit.schema.names import OPS
 
 
 @dataclass
@@ -60,7 +61,7 @@ def tally(paths: list[Path], only: str) -> tuple[dict[str, Tally], Counter[str]]
         for program in listed:
             symbols = Symbols(program.range_constraints, [scope.graph for scope in graphs(program)])
             for step in walk(program):
-                name = step.node.target.removeprefix(PREFIX)
+                name = step.node.target.removeprefix(OPS)
                 if only in name:
                     _one(tallies, missing, name, step, symbols, str(path))
     return tallies, missing

@@ -13,7 +13,7 @@ from tests.digests.test_payloads import compound, storage, view
 from pt2kit.diffs.tensors import PIECE, compare_payloads, compare_values
 from pt2kit.schema import Device, ScalarType
 from pt2kit.tensors import OpaquePayload, Storage, TensorView
-from pt2kit.zip.target import no_progress
+from pt2kit.zip.source import no_progress
 
 
 def tensor(values: Any, dtype: str = "<f4", scalar_type: ScalarType = ScalarType.FLOAT, name: str = "w") -> TensorView:

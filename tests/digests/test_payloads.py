@@ -12,7 +12,7 @@ from pt2kit.digests.payloads import Hasher, digest_payloads, shared
 from pt2kit.errors import UnsupportedError
 from pt2kit.schema import Device, Layout, ScalarType
 from pt2kit.tensors import MetaView, NestedView, OpaquePayload, QuantizedView, SparseView, Storage, TensorView
-from pt2kit.zip.target import no_progress
+from pt2kit.zip.source import no_progress
 
 
 def storage(data: bytes = bytes(range(64)), record: str = "data/weights/weight_0") -> Storage:

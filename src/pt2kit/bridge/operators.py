@@ -45,13 +45,13 @@ from pt2kit.operators.higher_order import FUNCTIONS
 from pt2kit.operators.promotion import takes_numbers_as_tensors
 from pt2kit.operators.requirements import refusal
 from pt2kit.schema import Device, Layout, MemoryFormat, ScalarType
+from pt2kit.schema.names import ATEN_OPS, OPS
 from pt2kit.schema.operators import ValueType, parse_type
 from pt2kit.tensors.dtypes import DTYPES as ROWS
 
 Kind = Literal["operator", "symbolic", "higher_order", "function"]
 
 _DISPATCHED: Final = re.compile(r"torch\.ops\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)", re.ASCII)
-_ATEN: Final = "torch.ops.aten."
 _ELEMENTS: Final = {"SymInt": "int", "Scalar": "number"}
 _HIGHER_ORDER: Final = re.compile(r"torch\.ops\.higher_order\.(\w+)", re.ASCII)
 
@@ -290,7 +290,7 @@ def with_schema(text: str, target: Callable[..., Any], schema: Any) -> Operator:
     """Describe an operator by its `torch.FunctionSchema`."""
     parameters = {}
     # Numbers for tensors are refused where the table of `checks` speaks of all operators: in aten.
-    takes_numbers = not text.startswith(_ATEN) or takes_numbers_as_tensors(text.removeprefix("torch.ops."))
+    takes_numbers = not text.startswith(ATEN_OPS) or takes_numbers_as_tensors(text.removeprefix(OPS))
     for index, argument in enumerate(schema.arguments):
         kind = parse_type(str(argument.real_type))
         parameters[argument.name] = Parameter(

@@ -25,9 +25,8 @@ from pt2kit.graph.argument_values import Subgraphs, leaves, references, renamed
 from pt2kit.graph.calls import FUNCTION_MODULES
 from pt2kit.graph.values import HIGHER_ORDER, operator_namespace
 from pt2kit.schema import Argument, ArgumentKind, NamedArgument, OptionalTensorArgument
+from pt2kit.schema.names import OPS
 from pt2kit.schema.operators import find_operator, known_releases
-
-_DISPATCHER = "torch.ops."
 
 Names = Mapping[str, str]
 """Old name -> new name; a name that is not a key stays."""
@@ -73,7 +72,7 @@ def _usual(node: schema.Node) -> list[NamedArgument]:
 
 def _is_bound_by_name(target: str) -> bool:
     """Return whether a target is an operator with a schema: of the dispatcher, or of an extension."""
-    return target.startswith("#") or (target.startswith(_DISPATCHER) and operator_namespace(target) != HIGHER_ORDER)
+    return target.startswith("#") or (target.startswith(OPS) and operator_namespace(target) != HIGHER_ORDER)
 
 
 def _is_same(one: NamedArgument, other: NamedArgument) -> bool:
@@ -90,7 +89,7 @@ def _order(target: str, names: tuple[str, ...]) -> tuple[int, ...] | None:
     """Return the positions of arguments in the order of the operator's schema; None if no release has these names."""
     if len(set(names)) != len(names):
         return None
-    name = target.removeprefix(_DISPATCHER)
+    name = target.removeprefix(OPS)
     for release in known_releases():
         operator = find_operator(name, release)
         if operator is not None and operator.parameters.keys() >= set(names):

@@ -59,9 +59,9 @@ from pt2kit.node_metadata.redaction import without_addresses
 from pt2kit.operators.aliasing import written
 from pt2kit.operators.higher_order import WRITING
 from pt2kit.schema import Argument, Graph, GraphArgument, Node
+from pt2kit.schema.names import OPS
 from pt2kit.schema.operators import find_operator, known_releases
 
-_OPERATOR = "torch.ops."
 _NO_OFFSET = schema.SymInt(as_int=0)
 
 Key = tuple[str, tuple[tuple[str, Slots], ...], bytes, int, int]
@@ -134,7 +134,7 @@ def _reloaded(node: schema.Node) -> schema.Node:
 def _argument(named: schema.NamedArgument) -> schema.NamedArgument:
     """Return an argument in which the text of an operator is that operator."""
     text = named.arg.as_string
-    if text is UNSET or not text.startswith(_OPERATOR):
+    if text is UNSET or not text.startswith(OPS):
         return named
     return replace(named, arg=schema.Argument(as_operator=text))
 

@@ -32,9 +32,10 @@ from pt2kit.operators.facts import Mismatch, Subject, Tensor, Unknown, shape_tex
 from pt2kit.operators.metas import Symbols
 from pt2kit.operators.rows import texts
 from pt2kit.operators.symbolic import OperatorSpec, call_rule
-from pt2kit.operators.table import PREFIX, find, infer
+from pt2kit.operators.table import find, infer
 from pt2kit.operators.tags import DATA_DEPENDENT, overloads_with
 from pt2kit.schema import Layout
+from pt2kit.schema.names import ATEN_OPS, OPS
 from pt2kit.symbols.expr import Symbol
 from pt2kit.symbols.polynomials import Polynomial, Size, hint, same, text, to_expression
 from pt2kit.tensors.bounds import check_device
@@ -89,7 +90,7 @@ def created_problems(context: ProgramContext) -> Iterator[Problem]:
 
 def created_bytes(node: schema.Node, graph: schema.Graph) -> int:
     """Return the bytes that a call creates as its numbers decide, computed or declared; 0 for other calls."""
-    if not node.target.startswith(f"{PREFIX}aten.") or not node.outputs or node.outputs[0].as_tensor is UNSET:
+    if not node.target.startswith(ATEN_OPS) or not node.outputs or node.outputs[0].as_tensor is UNSET:
         return 0
     if any("tensor" in named.arg.type for named in node.inputs) and not _has_sizes(node):
         return 0
@@ -109,7 +110,7 @@ def created_bytes(node: schema.Node, graph: schema.Graph) -> int:
 
 def _has_sizes(node: schema.Node) -> bool:
     """Return whether numbers of a call decide how much it creates, although it has operands."""
-    row = texts().get(node.target.removeprefix(PREFIX))
+    row = texts().get(node.target.removeprefix(OPS))
     return row is not None and row.family != "views" and not _SIZES.isdisjoint(row.value("shown").split())
 
 
@@ -149,7 +150,7 @@ def node_problems(
     for subject, message, position in differences:
         place = where if position is None else f"{where}.outputs[{position}]"
         rule = "T13" if is_function else RULES_OF_SUBJECTS[subject]
-        yield Problem(place, rule, f"{message} ({node.target.removeprefix(PREFIX)})")
+        yield Problem(place, rule, f"{message} ({node.target.removeprefix(OPS)})")
 
 
 def _call_key(node: schema.Node, graph: schema.Graph) -> Hashable | None:
@@ -207,7 +208,7 @@ def _known_number(step: Step) -> Iterator[Problem]:
         number = next((table[name] for table in tables if name is not UNSET and name in table), None)
         if number is None or number.as_expr is not UNSET:
             continue
-        if step.node.target.removeprefix(PREFIX) in overloads_with(DATA_DEPENDENT):
+        if step.node.target.removeprefix(OPS) in overloads_with(DATA_DEPENDENT):
             message = f"expected an expression for a number that only running determines, got {number.value!r:.40}"
             yield Problem(f"{step.where}.outputs[0]", "T13", message)
 

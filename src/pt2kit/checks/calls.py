@@ -19,7 +19,7 @@ from pt2kit.graph.argument_values import references
 from pt2kit.graph.values import tables
 from pt2kit.messages import count_text, quote
 from pt2kit.operators.higher_order import FUNCTIONS
-from pt2kit.schema.names import MAX_NAME
+from pt2kit.schema.names import HIGHER_ORDER_OPS, MAX_NAME
 from pt2kit.symbols.functions import TARGETS
 from pt2kit.treespec.kinds import MAPPINGS, NAMEDTUPLE, SEQUENCES
 
@@ -32,7 +32,6 @@ _Fields = Mapping[str, Sequence[str]]
 
 _DISPATCHER: Final = re.compile(r"torch\.ops\.(higher_order|\w+\.\w+)\.\w+")
 _UNQUOTABLE: Final = re.compile(r'["\\\x00-\x1f\x7f\x85\u2028\u2029]')
-HIGHER_ORDER: Final = "torch.ops.higher_order."
 _DEFINED: Final = "torch._higher_order_ops."
 
 
@@ -175,14 +174,14 @@ def plain_target(target: str) -> str:
     ("torch._higher_order_ops.triton_kernel_wrap.print"): what counts is their name.
     """
     if target.startswith(_DEFINED):
-        return f"{HIGHER_ORDER}{target.rpartition('.')[2]}"
+        return f"{HIGHER_ORDER_OPS}{target.rpartition('.')[2]}"
     return target
 
 
 def higher_order_name(target: str) -> str | None:
     """Return the name of a higher-order operator ("cond"), in any spelling; None for other targets."""
     plain = plain_target(target)
-    return plain.removeprefix(HIGHER_ORDER) if plain.startswith(HIGHER_ORDER) else None
+    return plain.removeprefix(HIGHER_ORDER_OPS) if plain.startswith(HIGHER_ORDER_OPS) else None
 
 
 def is_usual(target: str) -> bool:

@@ -26,10 +26,10 @@ from pt2kit.messages import count_text, quote
 from pt2kit.operators.higher_order import FUNCTIONS
 from pt2kit.operators.promotion import takes_numbers_as_tensors
 from pt2kit.schema import ArgumentKind
+from pt2kit.schema.names import OPS
 from pt2kit.schema.operators import Operator, Parameter
 from pt2kit.symbols.functions import TARGETS, Target
 
-_OPERATORS: Final = "torch.ops."
 _MAX_LISTED: Final = 12
 
 WITHOUT_DIALECT: Final = frozenset(("1", "2", "5.1", "5.3", "draft"))
@@ -85,9 +85,9 @@ def _existence(
     Of the first few that are `unknown`, the message says what there is instead: looking that up takes long.
     """
     target = plain_target(target)
-    if not target.startswith(_OPERATORS) or not is_usual(target):
+    if not target.startswith(OPS) or not is_usual(target):
         return
-    name, namespace = target.removeprefix(_OPERATORS), operator_namespace(target)
+    name, namespace = target.removeprefix(OPS), operator_namespace(target)
     known = parameter_kinds.operators(context.release)
     if (
         name in known.schemas
@@ -121,7 +121,7 @@ def _existence(
 
 def _call(context: ProgramContext, step: Step) -> Iterator[Problem]:
     node = step.node
-    if node.target.startswith(_OPERATORS):
+    if node.target.startswith(OPS):
         is_higher_order = higher_order_name(node.target) is not None
         operator = None if is_higher_order else parameter_kinds.find(node.target, context.release)
         if operator is not None and not operator.is_open:
@@ -282,14 +282,14 @@ def _of(context: ProgramContext) -> str:
 
 
 def _short(node: schema.Node) -> str:
-    return node.target.removeprefix(_OPERATORS)
+    return node.target.removeprefix(OPS)
 
 
 def _close(target: str, release: str) -> str:
     """Return the existing overloads of an operator, or operators of a similar name."""
     from difflib import get_close_matches
 
-    name = target.removeprefix(_OPERATORS)
+    name = target.removeprefix(OPS)
     known = parameter_kinds.operators(release).schemas
     family = name.rpartition(".")[0] + "."
     alternatives: Sequence[str] = [other for other in known if other.startswith(family)]

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from pt2kit import schema
 from pt2kit.messages import quote
+from pt2kit.schema.names import OPS
 from pt2kit.schema.operators import COMPLETE as COMPLETE
 from pt2kit.schema.operators import (
     Operator,
@@ -99,9 +100,8 @@ _RESULTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 _INT64: Final = range(-(1 << 63), 1 << 63)
 _UINT64: Final = range(-(1 << 63), 1 << 64)
 
-_TARGET: Final = "torch.ops."
 
-RAISED: Final = frozenset((FLASH_CPU.removeprefix(_TARGET),))
+RAISED: Final = frozenset((FLASH_CPU.removeprefix(OPS),))
 """Operators that replace others when a program of an older release is upgraded to the current version."""
 
 
@@ -229,7 +229,7 @@ def find(target: str, release: str) -> Operator | None:
         target: what a node calls.
         release: of the program ("2.2").
     """
-    name = target.removeprefix(_TARGET)
+    name = target.removeprefix(OPS)
     text = operators(release).schemas.get(name)
     if text is None and name in RAISED:
         text = release_operators(known_releases()[-1]).schemas.get(name)
@@ -238,7 +238,7 @@ def find(target: str, release: str) -> Operator | None:
 
 def releases_with(target: str) -> tuple[str, ...]:
     """Return the releases of the table that have an operator, or a higher-order operator, oldest first."""
-    name = target.removeprefix(_TARGET)
+    name = target.removeprefix(OPS)
     higher_order = name.removeprefix("higher_order.")
     return tuple(
         release

@@ -49,7 +49,7 @@ from pt2kit.errors import Problem, Pt2Error
 from pt2kit.package.open import Package, open_package
 from pt2kit.zip.limits import DEFAULT_LIMITS, Limits
 from pt2kit.zip.listing import FileLike
-from pt2kit.zip.target import Progress, no_progress
+from pt2kit.zip.source import Progress, no_progress
 
 RULES_OF_PROGRAMS: Final[tuple[Callable[[ProgramContext], Iterable[Problem]], ...]] = (
     lambda context: graph.problems(context.program, context.graph_place),

@@ -20,7 +20,7 @@ from typing import Final
 from msgspec import UNSET
 
 from pt2kit import schema, symbols, treespec
-from pt2kit.checks.calls import HIGHER_ORDER, higher_order_name, is_usual, plain_target
+from pt2kit.checks.calls import higher_order_name, is_usual, plain_target
 from pt2kit.checks.expressions import expressions, is_code
 from pt2kit.checks.findings import ProgramContext, context_of
 from pt2kit.checks.regions import region_problems
@@ -36,6 +36,7 @@ from pt2kit.package.layouts.base import Parts
 from pt2kit.package.open import Package
 from pt2kit.pickles.reader import globals_in, is_plain
 from pt2kit.schema import InputSpec, OutputSpec
+from pt2kit.schema.names import HIGHER_ORDER_OPS
 from pt2kit.tensors.opaque import OpaquePayload
 
 MAX_TEXT: Final = 10_000
@@ -50,7 +51,7 @@ _SPEC: Final = re.compile(r"[^{}\d]?[<>=^]?[ +\-]?#?(\d{0,3})[,_]?(?:\.(\d{1,3})
 _PATH: Final = re.compile(r"[^\"'\\\x00-\x1f\x7f]*")
 _IMPORTING_CONTEXT: Final = re.compile(r'\\?"(?:__enum__|fqn|default_factory_module)\\?"')
 _PRINT: Final = "torch.ops.aten._print.default"
-_FORMAT: Final = f"{HIGHER_ORDER}print"
+_FORMAT: Final = f"{HIGHER_ORDER_OPS}print"
 _SHOWN: Final = 80
 _SHOWN_GLOBALS: Final = 20
 _GLOBAL: Final = 115
@@ -210,13 +211,14 @@ def _guards(context: ProgramContext) -> Iterator[Problem]:
     guards = context.program.guards_code
     if not guards:
         return
-    odd = [text for text in guards if not _is_condition(text)]
+    odd = [text for text in guards if not is_condition(text)]
     verdict = f"{len(odd)} of them no plain conditions: {cut(odd[0], _SHOWN)!r}" if odd else "plain conditions"
     message = f"torch compiles {len(guards):,} guard{'' if len(guards) == 1 else 's'}, {verdict}"
     yield Problem(f"{context.record}: $.guards_code", "X4", message, "safety" if odd else "note")
 
 
-def _is_condition(text: str) -> bool:
+def is_condition(text: str) -> bool:
+    """Return whether a guard is a condition that pt2kit can read, and no other code."""
     try:
         symbols.parse_guard(text)
     except Pt2Error:
@@ -318,7 +320,7 @@ def _trusting(context: ProgramContext, tables: Tables) -> Iterator[Problem]:
 def _printed(step: Step) -> Iterator[Problem]:
     """Check for texts that are printed to the user's terminal, or are formats that read attributes of values."""
     target = plain_target(step.node.target)
-    if target != _PRINT and not target.startswith(HIGHER_ORDER):
+    if target != _PRINT and not target.startswith(HIGHER_ORDER_OPS):
         return
     argument_leaves = [leaf for named in step.node.inputs for _, leaf in leaves(named.arg)]
     operators = [leaf.as_operator for leaf in argument_leaves if leaf.as_operator is not UNSET]

@@ -42,13 +42,13 @@ from pt2kit.operators.metas import Symbols
 from pt2kit.operators.requirements import RULES, UNINITIALIZED, Row, find_requirement, name_of
 from pt2kit.operators.tags import INPLACE_VIEW, overloads_with
 from pt2kit.schema import Layout, ScalarType
+from pt2kit.schema.names import OPS
 from pt2kit.schema.operators import Operator
 from pt2kit.symbols.polynomials import Size
 
 Find = Callable[[str], Operator | None]
 """Target of a node -> its signature; None for what is no operator."""
 
-_PREFIX: Final = "torch.ops."
 _EFFECTS: Final = "with_effects"
 _NOTHING_COMPUTED: Final[tuple[Mapping[str, Any], ...]] = (MappingProxyType({}),)
 _LEAST: Final[Mapping[ScalarType | None, int]] = MappingProxyType(
@@ -272,7 +272,7 @@ def may_resize(call: SizedCall, parameter: str) -> bool:
     operator = parameter_kinds.find(call.target, "")
     into = None if operator is None else operator.parameters.get(parameter)
     is_result = into is not None and into.is_keyword_only  # torch resizes `out=`.
-    return is_result or call.target.removeprefix(_PREFIX) in overloads_with(INPLACE_VIEW)
+    return is_result or call.target.removeprefix(OPS) in overloads_with(INPLACE_VIEW)
 
 
 def _computed(program: schema.ExportedProgram) -> Mapping[int, Sequence[Mapping[str, Any]]]:
@@ -328,7 +328,7 @@ def _sources(graph: schema.Graph, release: str) -> dict[str, str]:
         if name_of(node.target) in UNINITIALIZED:
             source.update((name, name) for name in results)
             continue
-        operator = parameter_kinds.find(node.target, release) if node.target.startswith("torch.ops.") else None
+        operator = parameter_kinds.find(node.target, release) if node.target.startswith(OPS) else None
         for named in node.inputs:
             known = [name for name in arguments(named.arg) if name in source]
             parameter = None if operator is None else operator.parameters.get(named.name)

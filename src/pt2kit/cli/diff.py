@@ -90,7 +90,7 @@ def run(options: Options) -> int:
         found = _compare_runs(options)
         return print_result(Result(found.lines(), found.to_tree, int(not found.same)), options.as_json)
     from pt2kit.diffs.compute import diff
-    from pt2kit.zip.target import no_progress
+    from pt2kit.zip.source import no_progress
 
     with ExitStack() as stack:
         old, new = (stack.enter_context(open_file(file)) for file in files)

@@ -23,7 +23,7 @@ from pt2kit import schema
 from pt2kit.graph.argument_values import ValueKind
 from pt2kit.graph.traversal import Scope
 from pt2kit.operators.aliasing import aliases, written
-from pt2kit.operators.table import PREFIX
+from pt2kit.schema.names import OPS
 from pt2kit.schema.operators import nearest
 
 F = TypeVar("F")
@@ -171,7 +171,7 @@ def effects_of(target: str, release: str) -> Effects:
         release: the release of torch that it is called in.
     """
     release = nearest(release)
-    name = target.removeprefix(PREFIX)
+    name = target.removeprefix(OPS)
     if name == target:
         return Effects()
     return Effects(

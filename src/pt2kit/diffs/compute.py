@@ -7,18 +7,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from typing import Any, Final
 
-from pt2kit import codec, schema
 from pt2kit.diffs.changes import Area, Change, Detail, Diff, ModelPair
 from pt2kit.diffs.graphs import Look
 from pt2kit.diffs.input_roles import renamed_payloads
 from pt2kit.diffs.program import compare_programs
 from pt2kit.diffs.tensors import compare_payloads
-from pt2kit.digests.compute import digest_parts, payloads_of
+from pt2kit.digests.compute import digest_parts, payloads_of, unknown_in_configs
 from pt2kit.errors import Pt2Error
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
 from pt2kit.zip.listing import FileLike
-from pt2kit.zip.target import Progress, no_progress
+from pt2kit.zip.source import Progress, no_progress
 
 COMPARED_RECORDS: Final = frozenset(("sample inputs", "extra file", "compiled code", "other"))
 """The kinds of records that are compared as bytes; the others hold what is compared by its meaning."""
@@ -145,11 +144,8 @@ def _unknown(old: Package, new: Package, before: str, after: str) -> Iterator[Ch
 def _unknown_keys(package: Package, model: str) -> dict[str, Any]:
     """Return path -> value of this build's unknown keys, in the program and in the configs of its tensors."""
     by_place = {str(key): key.value for key in package.stored[model].unknown}
-    for kind, config in (("weights", names.weights_config(model)), ("constants", names.constants_config(model))):
-        if any(place.startswith(f"{config}: ") for place in package.unknown(model)):
-            data = package.archive.read(package.layout.record(config))
-            keys = codec.decode(data, schema.PayloadConfig, config).unknown
-            by_place |= {f"{kind}: {key}": key.value for key in keys}
+    for kind, keys in unknown_in_configs(package, model).items():
+        by_place |= {f"{kind}: {key}": value for key, value in keys.items()}
     return by_place
 
 

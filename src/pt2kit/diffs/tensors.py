@@ -7,18 +7,17 @@ Both tensors are read in pieces.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from pt2kit.diffs.changes import Area, Change, Detail
-from pt2kit.tensors.compound import NestedView, QuantizedView, SparseView, SubclassView
+from pt2kit.digests.payloads import parts, shared, span
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.export import AnyView
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.view import TensorView
-from pt2kit.zip.target import Progress
+from pt2kit.zip.source import Progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -145,30 +144,11 @@ def _shared(payloads: Mapping[str, AnyView]) -> dict[str, dict[str, int]]:
 
     Tensors overlap if the spans from their first to their last byte do, directly or by others between them.
     """
-    by_storage: dict[Any, list[tuple[int, int, str]]] = defaultdict(list)
-    for name, payload in payloads.items():
-        if isinstance(payload, TensorView) and payload.numel:
-            start = payload.storage_offset * payload.itemsize
-            by_storage[payload.storage].append((start, start + _span_length(payload), name))
-    overlaps: dict[str, dict[str, int]] = {}
-    for spans in by_storage.values():
-        groups: list[dict[str, int]] = []
-        reached = 0
-        for start, end, name in sorted(spans):
-            if start >= reached:
-                groups.append({})
-            groups[-1][name] = start
-            reached = max(reached, end)
-        for group in groups:
-            for name in group if len(group) > 1 else ():
-                overlaps[name] = {other: group[other] - group[name] for other in sorted(group) if other != name}
-    return overlaps
-
-
-def _span_length(view: TensorView) -> int:
-    """Return the bytes from a tensor's first to its last, of one that has elements."""
-    last = sum((size - 1) * stride for size, stride in zip(view.sizes, view.strides, strict=True))
-    return (last + 1) * view.itemsize
+    return {
+        name: {other: group[other] - group[name] for other in sorted(group) if other != name}
+        for group in shared(payloads)
+        for name in group
+    }
 
 
 def _values(old: AnyView, new: AnyView) -> Iterator[Detail]:
@@ -177,26 +157,9 @@ def _values(old: AnyView, new: AnyView) -> Iterator[Detail]:
         if not _equal(old.storage.read(keep=False), new.storage.read(keep=False)):
             yield Detail("bytes", old.nbytes, new.nbytes)
         return
-    for one, other in zip(_parts(old), _parts(new), strict=False):
+    for one, other in zip(parts(old), parts(new), strict=False):
         if one.sizes == other.sizes and (difference := compare_values(one, other)) is not None:
             yield Detail("values" if one.name == old.name else f"values of {one.name}", None, difference)
-
-
-def _parts(payload: AnyView) -> list[TensorView]:
-    match payload:
-        case TensorView():
-            return [payload]
-        case SparseView():
-            return [payload.values, *payload.indices]
-        case QuantizedView():
-            quantized_parts = (payload.values, payload.scale, payload.zero_point)
-            return [part for part in quantized_parts if isinstance(part, TensorView)]
-        case NestedView():
-            nested_parts = (payload.buffer, payload.sizes, payload.strides, payload.storage_offsets)
-            return [part for part in nested_parts if isinstance(part, TensorView)]
-        case SubclassView():
-            return list(payload.parts.values())
-    return []
 
 
 def compare_values(old: TensorView, new: TensorView) -> ValueDifference | None:
@@ -232,8 +195,7 @@ def _equal(one: memoryview, other: memoryview) -> bool:
 def _span(view: TensorView, data: memoryview) -> memoryview:
     if not view.numel:
         return data[:0]
-    start = view.storage_offset * view.itemsize
-    return data[start : start + _span_length(view)]
+    return data[slice(*span(view))]
 
 
 def _difference(old: TensorView, new: TensorView, before: memoryview, after: memoryview) -> ValueDifference | None:

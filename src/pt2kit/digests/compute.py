@@ -36,7 +36,7 @@ from pt2kit.package.open import Package, open_package
 from pt2kit.tensors.export import AnyView
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.zip.listing import FileLike
-from pt2kit.zip.target import Progress, no_progress
+from pt2kit.zip.source import Progress, no_progress
 
 PROGRAM_PARTS: Final = ("graph", "signature", "constraints", "metadata")
 TABLE_OF: Final[Mapping[str, str]] = MappingProxyType({"weights": "tensors", "constants": "constant_tensors"})
@@ -242,7 +242,7 @@ def _payloads(
 ) -> dict[str, Payloads]:
     by_kind = {kind: payloads_of(package, model, kind) for kind in kinds}
     hasher = Hasher([payload for payloads in by_kind.values() for payload in payloads.values()], progress, definition)
-    unknown = _unknown(package, model) if kinds else {}
+    unknown = unknown_in_configs(package, model) if kinds else {}
     return {kind: digest_payloads(payloads, hasher, unknown.get(kind)) for kind, payloads in by_kind.items()}
 
 
@@ -253,7 +253,7 @@ def payloads_of(package: Package, model: str, kind: str) -> Mapping[str, AnyView
     return {name: one.meaning() if isinstance(one, OpaquePayload) else one for name, one in payloads.items()}
 
 
-def _unknown(package: Package, model: str) -> dict[str, dict[str, Any]]:
+def unknown_in_configs(package: Package, model: str) -> dict[str, dict[str, Any]]:
     """Return kind of payload -> unknown keys of its config in this build; kinds without any are omitted."""
     by_kind = {}
     for kind, config in (("weights", names.weights_config(model)), ("constants", names.constants_config(model))):

@@ -19,7 +19,7 @@ from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.export import AnyView, Reader
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.view import Storage, TensorView
-from pt2kit.zip.target import Progress
+from pt2kit.zip.source import Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def shared(payloads: Mapping[str, AnyView]) -> list[dict[str, int]]:
     by_storage: dict[Storage, list[tuple[int, int, str]]] = defaultdict(list)
     for name, payload in payloads.items():
         if isinstance(payload, TensorView) and payload.numel:
-            start, end = _span(payload)
+            start, end = span(payload)
             by_storage[payload.storage].append((start, end, name))
     groups: list[dict[str, int]] = []
     for spans in by_storage.values():
@@ -74,7 +74,7 @@ def shared(payloads: Mapping[str, AnyView]) -> list[dict[str, int]]:
     return sorted((group for group in groups if len(group) > 1), key=min)
 
 
-def _span(view: TensorView) -> tuple[int, int]:
+def span(view: TensorView) -> tuple[int, int]:
     """Return the bytes of a storage from the first to the last of a tensor that has elements."""
     last = sum((size - 1) * stride for size, stride in zip(view.sizes, view.strides, strict=True))
     return view.storage_offset * view.itemsize, (view.storage_offset + last + 1) * view.itemsize

@@ -16,11 +16,10 @@ from pt2kit.editing.metas import entry
 from pt2kit.errors import GraphError
 from pt2kit.graph.values import is_custom, operator_namespace
 from pt2kit.messages import count_text, kind_of, quote, suggestion
+from pt2kit.schema.names import HIGHER_ORDER_OPS, OPS
 from pt2kit.schema.operators import Operator, Parameter
 from pt2kit.symbols.functions import TARGETS
 
-OPS: Final = "torch.ops."
-HIGHER_ORDER: Final = "torch.ops.higher_order."
 _PLAIN_NAMES: Final = ("a", "b", "c")
 """Names that export gives to the arguments of functions over numbers."""
 
@@ -146,7 +145,7 @@ def bound_arguments(target: str, args: Sequence[Any], kwargs: Mapping[str, Any],
         names: Sequence[str] = _CHOICE_NAMES if target == "torch.sym_ite" else _PLAIN_NAMES
     elif signature is not None:
         names = [parameter.name for parameter in signature.parameters.values() if not parameter.is_keyword_only]
-    elif target.startswith(HIGHER_ORDER):
+    elif target.startswith(HIGHER_ORDER_OPS):
         names = [str(position) for position in range(len(args))]
     else:
         names = ()

@@ -31,6 +31,7 @@ from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.write import write_package
 from pt2kit.registry import registered
+from pt2kit.schema.names import ATEN_OPS
 from pt2kit.zip.listing import FileLike
 
 Source: TypeAlias = "FileLike | Package | schema.ExportedProgram"
@@ -349,9 +350,7 @@ def _check_interface(editor: EditState) -> None:
             if not (node.inputs and interface_edits.is_token(editor, node.inputs[0])):
                 got = quote(node.inputs[0].name) if node.inputs else "no value"
                 raise GraphError(f"{node.edit}: {node.label}: expected a token first, got {got}", rule="S13")
-        elif node.target.startswith("torch.ops.aten.") and any(
-            interface_edits.is_token(editor, value) for value in node.inputs
-        ):
+        elif node.target.startswith(ATEN_OPS) and any(interface_edits.is_token(editor, value) for value in node.inputs):
             raise GraphError(f"{node.edit}: {node.label}: expected a tensor with numbers, got a token", rule="S13")
 
 

@@ -27,6 +27,7 @@ from pt2kit.graph.argument_values import ONE_VALUE, ValueKind, graph_arguments, 
 from pt2kit.graph.calls import plain
 from pt2kit.graph.values import Meta, operator_name, tables
 from pt2kit.messages import quote
+from pt2kit.schema.names import HIGHER_ORDER_OPS, OPS
 from pt2kit.schema.operators import ValueType
 
 _INHERITED: Final = ("nn_module_stack", "stack_trace", "from_node")
@@ -689,7 +690,7 @@ class Graph:
             near = before if verb == "insert_before" else before.previous if before is not None else self.nodes.last
             metadata = {} if near is None else {key: near.metadata[key] for key in _INHERITED if key in near.metadata}
         target = building.full_target(operator, edit)
-        is_higher_order = target.startswith(building.HIGHER_ORDER)
+        is_higher_order = target.startswith(HIGHER_ORDER_OPS)
         node = Node(self, schema.Node(target, [], [], {}, None, None))
         for key, value in building.bound_arguments(target, args, kwargs, edit).items():
             node.slots.append(self.argument(target, key, value, edit))
@@ -710,7 +711,7 @@ class Graph:
         node.metadata = dict(metadata)
         node.edit = edit
         # Nothing is refused from here on.
-        wish = target.removeprefix(building.OPS).split(".")[1] if "." in target else target
+        wish = target.removeprefix(OPS).split(".")[1] if "." in target else target
         self._define_results(node, name or wish, results)
         for slot in node.slots:
             slot.attach()

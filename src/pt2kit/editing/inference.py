@@ -14,10 +14,11 @@ from pt2kit.errors import GraphError, Pt2Error
 from pt2kit.messages import quote
 from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown
 from pt2kit.operators.metas import Symbols, to_meta, to_size
-from pt2kit.operators.table import PREFIX, find
+from pt2kit.operators.table import find
 from pt2kit.operators.table import infer as infer_facts
 from pt2kit.registry import registered
 from pt2kit.schema import TensorMeta
+from pt2kit.schema.names import OPS
 from pt2kit.symbols.polynomials import Polynomial, Undecided
 from pt2kit.tensors.dtypes import DTYPES, short_name
 
@@ -57,7 +58,7 @@ def infer_meta(target: str, arguments: Mapping[str, Any], infer: str | None, edi
     Raises:
         GraphError: it cannot be inferred; the message says which meta to pass.
     """
-    name = target.removeprefix(PREFIX)
+    name = target.removeprefix(OPS)
     try:
         return _inferred(name, arguments)
     except (Unknown, Mismatch) as error:
@@ -79,7 +80,7 @@ def misstated_type(node: Call) -> str | None:
     if output is None or not isinstance(output.meta, TensorMeta):
         return None
     try:
-        meta = _inferred(node.target.removeprefix(PREFIX), node.plain_arguments)
+        meta = _inferred(node.target.removeprefix(OPS), node.plain_arguments)
     except Mismatch as error:
         return str(error) if error.subject in ("dtype", "value") else None
     except Unknown:
@@ -97,7 +98,7 @@ def inferred_metas(node: Call) -> list[Any]:
         GraphError: torch refuses the arguments.
     """
     try:
-        metas = _inferred(node.target.removeprefix(PREFIX), node.plain_arguments)
+        metas = _inferred(node.target.removeprefix(OPS), node.plain_arguments)
     except Mismatch as error:
         raise GraphError(f"{node.label}: {error}", rule="T11") from error
     except Unknown:

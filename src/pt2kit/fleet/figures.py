@@ -22,6 +22,7 @@ from pt2kit.fleet.dataset import Folder, make_folder
 from pt2kit.fleet.tables import FAILURES, GONE, OUTCOMES, SCHEMA, TABLES
 from pt2kit.fleet.targets import Seen
 from pt2kit.rules import RULES
+from pt2kit.schema.names import OPS
 from pt2kit.text.format import bytes_text
 
 SHOWN: Final = 20
@@ -310,7 +311,7 @@ def _all(figures: Figures) -> Iterator[Table]:
         figures.operators,
         ("files",),
         lambda name: (f"{figures.operator_files[name]:,}",),
-        lambda name: str(name).removeprefix("torch.ops."),
+        lambda name: str(name).removeprefix(OPS),
     )
     yield Table("sizes", "below", "files", (), tuple(_sizes(figures)))
     yield _table("bytes of tensors", "type", "bytes", figures.dtypes)

@@ -16,6 +16,7 @@ from pt2kit.graph.argument_values import ValueKind, defined
 from pt2kit.graph.traversal import Source, walk
 from pt2kit.jsontext import path_text
 from pt2kit.messages import cut, quote
+from pt2kit.schema.names import OPS
 from pt2kit.tensors.dtypes import DTYPES
 
 Meta = schema.TensorMeta | schema.SymInt | schema.SymFloat | schema.SymBool | schema.CustomObjArgument
@@ -53,7 +54,6 @@ BUILTIN_NAMESPACES: Final = frozenset(
 Source: the dispatchers of torch 2.1 to 2.15 and `torch.library` definitions in their sources.
 """
 
-_DISPATCHER = "torch.ops."
 _EARLY_HIGHER_ORDER = "torch._higher_order_ops."
 
 
@@ -178,8 +178,8 @@ def operator_namespace(target: str) -> str:
     """
     if target.startswith("#"):
         return target.partition(":")[0]
-    if target.startswith(_DISPATCHER):
-        namespace, dot, _ = target.removeprefix(_DISPATCHER).partition(".")
+    if target.startswith(OPS):
+        namespace, dot, _ = target.removeprefix(OPS).partition(".")
         # Torch 2.1 wrote torch.ops.cond: a higher-order operator without its namespace.
         return namespace if dot else HIGHER_ORDER
     if target.startswith(_EARLY_HIGHER_ORDER):
@@ -191,7 +191,7 @@ def operator_name(target: str) -> str:
     """Shorten what a node calls for printing: "aten.add.Tensor", "higher_order.cond", "_operator.mul"."""
     if target.startswith(_EARLY_HIGHER_ORDER):
         return f"{HIGHER_ORDER}.{target.rpartition('.')[2]}"
-    short = target.removeprefix(_DISPATCHER)
+    short = target.removeprefix(OPS)
     return f"{HIGHER_ORDER}.{short}" if short != target and "." not in short else short
 
 

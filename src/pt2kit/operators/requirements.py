@@ -19,8 +19,8 @@ from pt2kit.operators.demands import Rule
 from pt2kit.operators.kernel_sizes import SIZES
 from pt2kit.operators.kernel_values import VALUES
 from pt2kit.operators.recurrent import RECURRENT
+from pt2kit.schema.names import HIGHER_ORDER_OPS, OPS
 
-_TARGET: Final = "torch.ops."
 _DEFINED: Final = "torch._higher_order_ops."
 
 RULES: Final[Mapping[str, Rule]] = MappingProxyType({**SIZES, **RECURRENT, **VALUES})
@@ -118,9 +118,9 @@ def refusal(target: str) -> str | None:
 def find_row(target: str) -> Row | None:
     """Return the row of an operator ("torch.ops.aten.from_file.default"); None if there is none."""
     target = _plain(target)
-    if not target.startswith(_TARGET):
+    if not target.startswith(OPS):
         return None
-    parts = target.removeprefix(_TARGET).split(".")
+    parts = target.removeprefix(OPS).split(".")
     # An overload that writes to a given tensor has the same kernel: "dtype_out" of "dtype".
     overload = ".".join(parts[:3])
     for name in (overload, overload.removesuffix("_out"), ".".join(parts[:2])):
@@ -137,11 +137,11 @@ def find_requirement(target: str) -> Row | None:
 
 def name_of(target: str) -> str:
     """Return an operator without overload: "aten.add" for "torch.ops.aten.add.Tensor"."""
-    return ".".join(target.removeprefix(_TARGET).split(".")[:2])
+    return ".".join(target.removeprefix(OPS).split(".")[:2])
 
 
 def _plain(target: str) -> str:
     """Return a target in the one spelling of the dispatcher."""
     if target.startswith(_DEFINED):
-        return f"{_TARGET}higher_order.{target.rpartition('.')[2]}"
+        return f"{HIGHER_ORDER_OPS}{target.rpartition('.')[2]}"
     return target

@@ -22,9 +22,8 @@ from pt2kit.operators.rows import texts
 from pt2kit.operators.symbolic import OperatorSpec, Rule, call_rule
 from pt2kit.operators.tags import tags_of
 from pt2kit.operators.variants import bases
+from pt2kit.schema.names import OPS
 from pt2kit.schema.operators import find_operator, known_releases, nearest, operators_of
-
-PREFIX: Final = "torch.ops."
 
 _registered: Final[dict[str, OperatorSpec]] = {}
 _lock: Final = threading.Lock()
@@ -56,7 +55,7 @@ def find(target: str) -> OperatorSpec | None:
     Args:
         target: as a node calls it: "torch.ops.aten.add.Tensor", "_operator.mul", or without "torch.ops.".
     """
-    name = target.removeprefix(PREFIX)
+    name = target.removeprefix(OPS)
     row = _row(name)
     return _registered.get(name) if row is None else row
 
@@ -79,7 +78,7 @@ def register(
     Raises:
         UnsupportedError: the table of pt2kit has a row for it.
     """
-    name = name.replace("::", ".").removeprefix(PREFIX)
+    name = name.replace("::", ".").removeprefix(OPS)
     if name.count(".") == 1 and not name.startswith("_operator."):
         name = f"{name}.default"
     if _row(name) is not None:
@@ -90,7 +89,7 @@ def register(
 
 def unregister(name: str) -> None:
     """Remove a row that `register` added; nothing happens if there is none."""
-    name = name.replace("::", ".").removeprefix(PREFIX)
+    name = name.replace("::", ".").removeprefix(OPS)
     with _lock:
         _registered.pop(name, None)
         _registered.pop(f"{name}.default", None)
@@ -140,7 +139,7 @@ def describe(name: str, release: str = "") -> dict[str, Any]:
     """
     from pt2kit.operators.requirements import find_row  # The rules of kernels are a third of the time of an import.
 
-    name = name.removeprefix(PREFIX).replace("::", ".")
+    name = name.removeprefix(OPS).replace("::", ".")
     releases = [one for one in known_releases() if name in operators_of(one)]
     release = release or (releases[-1] if releases else nearest(""))
     text = operators_of(release).get(name)
@@ -150,7 +149,7 @@ def describe(name: str, release: str = "") -> dict[str, Any]:
         raise OperatorError(
             f"{name[:80]}: expected an operator overload of torch {release}, got none of that name{where}"
         )
-    row, kernel = find(name), find_row(f"{PREFIX}{name}")
+    row, kernel = find(name), find_row(f"{OPS}{name}")
     return {
         "name": name,
         "release": release,

@@ -13,12 +13,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from types import MappingProxyType
 from typing import Final
 
 from pt2kit.errors import VersionError
-from pt2kit.schema.operators import releases_in
+from pt2kit.schema.operators import read_groups, releases_in
 
 RANDOM: Final = "nondeterministic_seeded"
 CORE: Final = "core"
@@ -91,15 +90,9 @@ class _Table:
 # The file is part of the package and never changes.
 @functools.cache
 def _table() -> _Table:
-    text = (files("pt2kit.operators") / "data" / "tags.txt").read_text(encoding="utf-8")
-    head, *parts = text.split("\n@ ")
-    releases = tuple(head.split())
-    groups = []
-    for part in parts:
-        first, *lines = part.splitlines()
-        tag, _, spans = first.partition(" ")
-        groups.append(_Group(tag, releases_in(spans, releases), tuple(lines)))
-    return _Table(releases, tuple(groups))
+    releases, groups = read_groups("pt2kit.operators", "data/tags.txt")
+    heads = [(first.partition(" "), lines) for first, lines in groups]
+    return _Table(releases, tuple(_Group(tag, releases_in(spans, releases), lines) for (tag, _, spans), lines in heads))
 
 
 def _require(release: str) -> None:

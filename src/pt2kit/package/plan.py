@@ -17,7 +17,7 @@ from pt2kit.pickles import writer as torch_save
 from pt2kit.pickles.values import PickledStorage
 from pt2kit.tensors.view import Storage
 from pt2kit.zip.reader import Archive
-from pt2kit.zip.target import Progress, no_progress
+from pt2kit.zip.source import Progress, no_progress
 from pt2kit.zip.writer import ArchiveWriter, as_bytes
 
 DATA_VERSION: Final = b"6\n"

@@ -73,18 +73,18 @@ def view_pickle_free_inputs(moved: PickleFreeInputs, program: Callable[[], schem
         raise UnsupportedError(f"{moved.where}: expected tensors with numbers, got fake ones; pt2kit.load gives those")
     if not moved.is_flat:
         return _as_call(moved.leaves[0], moved.where, program)
-    spec, fields = _in_spec(program(), moved.where)
+    spec, fields = in_spec(program(), moved.where)
     convert = _Converter(moved.where)
     try:
         built: Any = treespec.unflatten([convert(leaf) for leaf in moved.leaves], spec, moved.where, fields=fields)
     except GraphError as error:
         raise PayloadError(str(error)) from error
-    return _check_call(built, moved.where)
+    return check_call(built, moved.where)
 
 
 def _as_call(value: Any, where: str, program: Callable[[], schema.ExportedProgram]) -> Call:
     """Return the description of a call with views in it."""
-    _check_call(value, where)
+    check_call(value, where)
     convert = _Converter(where)
     if _holds(value, NamedTuple) and (call := _by_tree_spec(value, where, program(), convert)) is not None:
         return call
@@ -92,7 +92,12 @@ def _as_call(value: Any, where: str, program: Callable[[], schema.ExportedProgra
     return args, kwargs
 
 
-def _check_call(value: Any, where: str) -> Call:
+def check_call(value: Any, where: str) -> Call:
+    """Return a value as arguments and keyword arguments.
+
+    Raises:
+        PayloadError: it is something else.
+    """
     if not _is_call(value):
         raise PayloadError(f"{where}: expected (args, kwargs), a tuple and a dict, got a {type(value).__name__}")
     args, kwargs = value
@@ -112,14 +117,14 @@ def _is_call(value: Any) -> bool:
 def _by_tree_spec(value: Any, where: str, program: schema.ExportedProgram, convert: _Converter) -> Call | None:
     """Return the value in the structure that the program states; None if it states another one."""
     with suppress(GraphError, SchemaError, JsonError, VersionError, LimitError):
-        spec, fields = _in_spec(program, where)
+        spec, fields = in_spec(program, where)
         leaves = treespec.flatten(value, spec, where, fields=fields, expand=_expand)
         built: Any = treespec.unflatten([convert(leaf) for leaf in leaves], spec, where, fields=fields)
         return built if _is_call(built) else None
     return None
 
 
-def _in_spec(program: schema.ExportedProgram, where: str) -> tuple[treespec.TreeSpec, treespec.FieldTable]:
+def in_spec(program: schema.ExportedProgram, where: str) -> tuple[treespec.TreeSpec, treespec.FieldTable]:
     """Return the structure of a program's inputs, and the fields of the named tuples in it."""
     module = program.graph_module
     fields = {name: row.field_names for name, row in module.treespec_namedtuple_fields.items()}

@@ -32,7 +32,8 @@ from pt2kit.versions.conversion_log import Note, obstacles
 from pt2kit.versions.identify import DRAFT
 from pt2kit.versions.opset.changes import OperatorChange
 from pt2kit.zip.listing import FileLike
-from pt2kit.zip.target import Progress, no_progress, not_while_reading, open_target
+from pt2kit.zip.source import Progress, no_progress
+from pt2kit.zip.target import not_while_reading, open_target
 from pt2kit.zip.writer import ArchiveWriter
 
 HARMLESS: Final = OF_PROGRAMS | {"sample_inputs"}

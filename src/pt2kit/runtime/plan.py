@@ -20,12 +20,13 @@ from pt2kit.operators.tags import is_random
 from pt2kit.runtime.arrays import ARRAYS, DTYPE, DType, cast, compute_type, kind
 from pt2kit.runtime.table import Kernel, binding, bound, find_kernel, parameter_name
 from pt2kit.schema import ScalarType
+from pt2kit.schema.names import OPS
 from pt2kit.schema.operators import find_operator, nearest
 
 Read = Callable[[list[Any]], Any]
 """Computes an argument from the values of a graph."""
 
-_BY_NAME: Final = ("torch.ops.", "torch._higher_order_ops.")
+_BY_NAME: Final = (OPS, "torch._higher_order_ops.")
 """Beginnings of targets whose arguments have the names of a schema; those of Python functions go by their places."""
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pt2kit import codec, symbols, treespec
-from pt2kit.checks.safety import safety_findings
+from pt2kit.checks.safety import is_condition, safety_findings
 from pt2kit.errors import PayloadError, Problem, Pt2Error, UnsupportedError
 from pt2kit.graph.traversal import graphs
 from pt2kit.jsontext import Path, path_text
@@ -27,6 +27,7 @@ from pt2kit.package.pickle_free_inputs import (
     read_pickle_free_inputs,
     write_index,
 )
+from pt2kit.package.samples import check_call, in_spec
 from pt2kit.package.stored import StoredProgram
 from pt2kit.pickles.builtin_reducers import FACTORIES
 from pt2kit.pickles.reader import globals_in, is_plain, read_payload
@@ -108,7 +109,7 @@ def _suspicious(text: str, parse: Callable[[str], Any]) -> str | None:
 def _places(package: Package, model: str) -> Iterator[tuple[tuple[str, str], bool]]:
     """Yield rule and location of possible findings about plain data, and whether it is plain."""
     module = package.programs[model].graph_module
-    plain = all(_is_condition(text) for text in package.programs[model].guards_code)
+    plain = all(is_condition(text) for text in package.programs[model].guards_code)
     for where in dict.fromkeys((names.model_json(model), package.relative(_record(package, model)))):
         yield ("X4", f"{where}: $.guards_code"), plain
         for number, entry in enumerate(module.module_call_graph):
@@ -118,14 +119,6 @@ def _places(package: Package, model: str) -> Iterator[tuple[tuple[str, str], boo
 
 def _record(package: Package, model: str) -> str:
     return package.layout.program_record(model)
-
-
-def _is_condition(text: str) -> bool:
-    try:
-        symbols.parse_guard(text)
-    except Pt2Error:
-        return False
-    return True
 
 
 def _is_plain_spec(text: str) -> bool:
@@ -290,9 +283,9 @@ def read_samples(package: Package, model: str, record: str | None) -> Samples | 
     global_paths = globals_in(data, where)
     if all(path == FAKE_TENSOR or is_plain(path) for path in global_paths):
         value = read_payload(data, where, trust=frozenset((FAKE_TENSOR,)))
-        return Samples(encode_values([_check_call(value, where)], where), False)
+        return Samples(encode_values([check_call(value, where)], where), False)
     try:
-        return Samples(encode_values([_check_call(read_payload(data, where), where)], where), False)
+        return Samples(encode_values([check_call(read_payload(data, where), where)], where), False)
     except UnsupportedError as error:
         leaves = _leaves(data, where, package.programs[model], frozenset(global_paths))
         if leaves is None:
@@ -303,21 +296,14 @@ def read_samples(package: Package, model: str, record: str | None) -> Samples | 
 def _again(moved: PickleFreeInputs, package: Package, model: str) -> Samples:
     """Return sample inputs that an earlier sanitizing has moved."""
     if not moved.is_flat:
-        _check_call(moved.leaves[0], moved.where)
+        check_call(moved.leaves[0], moved.where)
     else:
-        spec, _ = _in_spec(package.programs[model], moved.where)
+        spec, _ = in_spec(package.programs[model], moved.where)
         if len(moved.leaves) != (wanted := treespec.leaf_count(spec)):
             raise PayloadError(
                 f"{moved.where}: expected {count_text(wanted, 'leaf', 'leaves')}, got {len(moved.leaves)}"
             )
     return Samples(encode_values(moved.leaves, moved.where), moved.is_flat, moved.records)
-
-
-def _check_call(value: Any, where: str) -> Any:
-    match value:
-        case (tuple(), dict(kwargs)) if type(value) is tuple and all(isinstance(key, str) for key in kwargs):
-            return value
-    raise PayloadError(f"{where}: expected (args, kwargs), a tuple and a dict, got a {type(value).__name__}")
 
 
 def _leaves(data: memoryview, where: str, program: ExportedProgram, trust: frozenset[str]) -> list[Any] | None:
@@ -327,7 +313,7 @@ def _leaves(data: memoryview, where: str, program: ExportedProgram, trust: froze
     Such objects are not written: the tree spec, which is part of the program, describes them.
     """
     try:
-        spec, fields = _in_spec(program, where)
+        spec, fields = in_spec(program, where)
         opened = _Opened(spec, where, fields)
         value = read_payload(data, where, trust=trust)
         return treespec.flatten(value, spec, where, fields=fields, expand=opened)
@@ -335,25 +321,11 @@ def _leaves(data: memoryview, where: str, program: ExportedProgram, trust: froze
         return None
 
 
-def _in_spec(program: ExportedProgram, where: str) -> tuple[treespec.TreeSpec, treespec.FieldTable]:
-    """Return the structure of a program's inputs, and the fields of the named tuples in it."""
-    module = program.graph_module
-    fields = {name: row.field_names for name, row in module.treespec_namedtuple_fields.items()}
-    root = next((entry.signature for entry in module.module_call_graph if entry.fqn == ""), None)
-    return treespec.parse(root.in_spec if root else "", where), fields
-
-
 class _Opened:
     """Opens objects that stand where the spec has a container with named fields, if their state has all of these."""
 
     def __init__(self, spec: treespec.TreeSpec, where: str, fields: treespec.FieldTable) -> None:
-        self._names: dict[str, tuple[str, ...] | None] = {}
-        for node in treespec.walk(spec):
-            if not node.is_leaf:
-                keys = treespec.child_keys(node, where, fields)
-                named = tuple(str(key.value) for key in keys) if all(key.kind == "field" for key in keys) else None
-                if self._names.setdefault(str(node.type), named) != named:
-                    self._names[str(node.type)] = None
+        self._names = treespec.names_of_fields(spec, where, fields)
 
     def __call__(self, kind: str, value: object) -> Sequence[object] | None:
         if isinstance(value, NamedTuple) and kind == NAMEDTUPLE:

@@ -25,8 +25,8 @@ from pt2kit.sanitizing.plan import Plan, make_plan
 from pt2kit.sanitizing.programs import Samples, find_code, read_samples
 from pt2kit.tensors.export import AnyView, new_file
 from pt2kit.zip.listing import FileLike
-from pt2kit.zip.source import is_source
-from pt2kit.zip.target import Progress, no_progress, spooled
+from pt2kit.zip.source import Progress, is_source, no_progress
+from pt2kit.zip.target import spooled
 from pt2kit.zip.writer import ArchiveWriter
 
 MEANING: Final = tuple(part for part in PARTS if part != "metadata")

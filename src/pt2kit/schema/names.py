@@ -1,4 +1,6 @@
-"""Variable names that are valid in the source that torch generates from a graph, with its names as variables."""
+"""Names in graphs: prefixes of operators, and variable names that are valid in the source that torch generates from a
+graph, with its names as variables.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,11 @@ import keyword
 import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Final
+
+OPS: Final = "torch.ops."
+"""Start of the target of an operator of torch's dispatcher: "torch.ops.aten.add.Tensor"."""
+ATEN_OPS: Final = "torch.ops.aten."
+HIGHER_ORDER_OPS: Final = "torch.ops.higher_order."
 
 MAX_NAME: Final = 10_000
 """Characters of one name; torch makes names from module paths, which stay below a few hundred."""

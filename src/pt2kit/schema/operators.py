@@ -309,14 +309,19 @@ class _Table:
 
 @functools.cache
 def _table() -> _Table:
-    text = (files("pt2kit.schema") / "history" / "operators.txt").read_text(encoding="utf-8")
-    head, *parts = text.split("\n@ ")
-    releases = tuple(head.split())
-    groups = []
-    for part in parts:
-        spans, *lines = part.splitlines()
-        groups.append((releases_in(spans, releases), tuple(lines)))
-    return _Table(releases, tuple(groups))
+    releases, groups = read_groups("pt2kit.schema", "history/operators.txt")
+    return _Table(releases, tuple((releases_in(spans, releases), lines) for spans, lines in groups))
+
+
+def read_groups(package: str, file: str) -> tuple[tuple[str, ...], list[tuple[str, tuple[str, ...]]]]:
+    """Read a table of this package: a line of releases, then groups of lines, each below a line that begins with "@ ".
+
+    Returns:
+        the releases, oldest first; and the first line of each group, with the others.
+    """
+    head, *parts = files(package).joinpath(file).read_text(encoding="utf-8").split("\n@ ")
+    groups = [(first, tuple(lines)) for first, *lines in (part.splitlines() for part in parts)]
+    return tuple(head.split()), groups
 
 
 def releases_in(spans: str, releases: tuple[str, ...]) -> frozenset[str]:

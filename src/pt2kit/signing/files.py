@@ -13,7 +13,8 @@ from pt2kit.package.open import open_package
 from pt2kit.signing import bundle
 from pt2kit.signing.bundle import DEFINITIONS, MAX_SIGNATURE, Signer, Trusted
 from pt2kit.signing.statement import Difference, Verified, differences, left_out, not_covered, statement
-from pt2kit.zip.target import Progress, no_progress, replacing
+from pt2kit.zip.source import Progress, no_progress
+from pt2kit.zip.target import replacing
 
 PathLike: TypeAlias = str | os.PathLike[str]
 

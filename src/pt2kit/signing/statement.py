@@ -29,7 +29,7 @@ from pt2kit.messages import quote
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 from pt2kit.release.models import listed_in
-from pt2kit.zip.target import Progress, no_progress
+from pt2kit.zip.source import Progress, no_progress
 
 TABLES: Final = (("weights", "tensors"), ("constants", "constant_tensors"))
 HARMLESS: Final = "metadata"

@@ -25,7 +25,8 @@ from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.view import Storage, TensorView
 from pt2kit.zip.chosen_names import encode_name
 from pt2kit.zip.listing import is_url
-from pt2kit.zip.target import Progress, no_progress, replacing
+from pt2kit.zip.source import Progress, no_progress
+from pt2kit.zip.target import replacing
 
 AnyView: TypeAlias = TensorView | SparseView | QuantizedView | NestedView | MetaView | SubclassView | OpaquePayload
 """Whatever a weight or constant may be."""

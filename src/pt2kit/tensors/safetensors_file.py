@@ -32,8 +32,7 @@ from pt2kit.zip.directory import Record
 from pt2kit.zip.end_record import STORED
 from pt2kit.zip.limits import DEFAULT_LIMITS
 from pt2kit.zip.reader import Archive, Sum
-from pt2kit.zip.source import Source, open_bytes, open_path
-from pt2kit.zip.target import Progress, no_progress
+from pt2kit.zip.source import Progress, Source, no_progress, open_bytes, open_path
 
 _MISSING_TYPES: Final = frozenset({"complex32", "complex128"})
 """Element types that the format has no name for."""

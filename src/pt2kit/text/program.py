@@ -26,6 +26,7 @@ from pt2kit.schema import (
     Node,
     OutputSpec,
 )
+from pt2kit.schema.names import OPS
 from pt2kit.text.format import dotted, value_name
 from pt2kit.text.values import ValueTexts, argument_text, constant_text, named_text
 from pt2kit.treespec.callsig import show_name
@@ -87,7 +88,7 @@ def node_line(graph: Graph, node: Node, texts: ValueTexts) -> str:
 
 def target_text(target: str) -> str:
     """Return the operator's name without the common prefix: `aten.add.Tensor`, `higher_order.cond`."""
-    return printable(target.removeprefix("torch.ops."))
+    return printable(target.removeprefix(OPS))
 
 
 def module_of(node: Node) -> str:

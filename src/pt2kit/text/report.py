@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pt2kit.errors import Problem
 from pt2kit.messages import count_text, printable
 from pt2kit.schema import LOG
+from pt2kit.schema.names import OPS
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.text.format import WIDTH, bytes_text, display_width, dotted, table, wrap
 from pt2kit.text.summary import ModelSummary, ModuleSummary, Summary
@@ -180,7 +181,7 @@ def _operators(model: ModelSummary, width: int) -> Iterator[str]:
 
 
 def _short(target: str) -> str:
-    parts = target.removeprefix("torch.ops.").split(".")
+    parts = target.removeprefix(OPS).split(".")
     kept = parts[1:] if len(parts) > 1 else parts
     return printable(".".join(part for part in kept if part != "default"), 80)
 

@@ -23,6 +23,7 @@ from pt2kit.node_metadata.modules import ModuleEntry, ModuleNode, module_tree, p
 from pt2kit.package.open import Package
 from pt2kit.package.stored import Payload
 from pt2kit.schema import ExportedProgram, InputSpec, OutputSpec
+from pt2kit.schema.names import OPS
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.text.format import dotted
@@ -328,7 +329,7 @@ def _in_place(operators: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     in_place = {}
     for counts in operators.values():
         for target, count in counts.items():
-            name = target.removeprefix("torch.ops.").split(".")[1:2]
+            name = target.removeprefix(OPS).split(".")[1:2]
             if name and name[0].endswith("_") and not name[0].endswith("__") and name[0] not in _NO_CHANGE:
                 in_place[target] = count
     return in_place

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pt2kit.treespec.kinds import mapping_keys as mapping_keys
     from pt2kit.treespec.kinds import namedtuple_fields as namedtuple_fields
     from pt2kit.treespec.kinds import namedtuple_name as namedtuple_name
+    from pt2kit.treespec.kinds import names_of_fields as names_of_fields
     from pt2kit.treespec.kinds import validate as validate
     from pt2kit.treespec.spec import LEAF as LEAF
     from pt2kit.treespec.spec import MAX_DEPTH as MAX_DEPTH
@@ -64,7 +65,7 @@ __getattr__, __dir__, __all__ = front_door(
         ),
         "kinds": (
             "EnumKey FieldTable Key child_keys find_problems key_paths mapping_keys namedtuple_fields "
-            "namedtuple_name validate"
+            "namedtuple_name names_of_fields validate"
         ),
         "spec": (
             "LEAF MAX_DEPTH PROTOCOL TreeSpec context_text context_value depth dump fold inner_context "

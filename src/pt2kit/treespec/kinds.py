@@ -15,7 +15,7 @@ from typing import Literal, TypeGuard
 
 from pt2kit.errors import Problem, Pt2Error, SchemaError
 from pt2kit.messages import count_text, kind_of, printable, quote
-from pt2kit.treespec.spec import TreeSpec, context_value, inner_context
+from pt2kit.treespec.spec import TreeSpec, context_value, inner_context, walk
 
 NAMEDTUPLE = "collections.namedtuple"
 DEQUE = "collections.deque"
@@ -64,6 +64,24 @@ class Key:
     def __str__(self) -> str:
         text = printable(str(self.value) if self.kind == "field" else repr(self.value))
         return f".{text}" if self.kind == "field" else f"[{text}]"
+
+
+def names_of_fields(spec: TreeSpec, where: str, fields: FieldTable) -> dict[str, tuple[str, ...] | None]:
+    """Return the names of the fields of each type of container in a spec.
+
+    Returns:
+        type -> names; None for a type whose children are not fields, or that has others elsewhere in the spec.
+
+    Raises: as `child_keys`.
+    """
+    names: dict[str, tuple[str, ...] | None] = {}
+    for node in walk(spec):
+        if not node.is_leaf:
+            keys = child_keys(node, where, fields)
+            named = tuple(str(key.value) for key in keys) if all(key.kind == "field" for key in keys) else None
+            if names.setdefault(str(node.type), named) != named:
+                names[str(node.type)] = None
+    return names
 
 
 def child_keys(spec: TreeSpec, where: str = "treespec", fields: FieldTable | None = None) -> tuple[Key, ...]:

@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from pt2kit.schema.names import OPS
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.line.hop_names import is_higher_order
 
@@ -25,7 +26,6 @@ _SUFFIX: Final = re.compile(r"(.*)_(\d+)$")
 _RESERVED: Final = frozenset(
     {*keyword.kwlist, *dir(builtins), "inf", "nan", "NoneType", "torch", "device", "fx_pytree", "pytree"}
 )
-_PREFIX: Final = "torch.ops."
 _TABLES: Final = ("tensor_values", "sym_int_values", "sym_bool_values", "custom_obj_values")
 
 
@@ -121,7 +121,7 @@ def _node_names(graph: dict[str, Any], *, keeps_inputs: bool) -> Iterator[tuple[
 
 def _results(node: dict[str, Any], space: _Namespace) -> Iterator[tuple[str, str]]:
     outputs = node["outputs"]
-    has_schema = node["target"].startswith(_PREFIX) and not is_higher_order(node["target"])
+    has_schema = node["target"].startswith(OPS) and not is_higher_order(node["target"])
     single = _name(outputs[0]) if len(outputs) == 1 else None
     if single is not None and ("as_tensor" in outputs[0] or not has_schema):
         yield single, space.create(single)
@@ -143,7 +143,7 @@ def _results(node: dict[str, Any], space: _Namespace) -> Iterator[tuple[str, str
 def _called(target: str) -> str:
     """Return the name that a node without one gets from its target: "sym_size_int"."""
     parts = target.split(".")
-    called = parts[-1] if is_higher_order(target) else ".".join(parts[3:]) if target.startswith(_PREFIX) else parts[-1]
+    called = parts[-1] if is_higher_order(target) else ".".join(parts[3:]) if target.startswith(OPS) else parts[-1]
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", called).lower()
 
 

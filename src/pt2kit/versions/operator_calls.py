@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from pt2kit.jsontext import Path
 from pt2kit.schema import LOG, parse_version
+from pt2kit.schema.names import HIGHER_ORDER_OPS, OPS
 from pt2kit.schema.operators import (
     COMPLETE,
     Operator,
@@ -33,7 +34,6 @@ from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.line import hop_names as targets
 from pt2kit.versions.rewrite import rewrite
 
-_OPERATORS: Final = "torch.ops."
 _UNLISTED: Final = "8.7"
 """Before this version, a higher-order operator that no table has blocks: all that there were then are known."""
 
@@ -84,11 +84,11 @@ def fit_calls(tree: Tree, version: str, release: str, log: ConversionLog) -> Tre
 
 def _fitted(node: dict[str, Any], path: Path, release: str, log: ConversionLog) -> dict[str, Any]:
     target = targets.from_2_4(targets.from_2_1(node["target"]))
-    if not target.startswith(_OPERATORS) or target.startswith(targets.PREFIX):
+    if not target.startswith(OPS) or target.startswith(HIGHER_ORDER_OPS):
         if (since := _missing(target, release)) is not None:
             log.blocked(f"the operator {target}", (*path, "target"), since)
         return node
-    name = target.removeprefix(_OPERATORS)
+    name = target.removeprefix(OPS)
     ours = find_operator(name, release)
     if ours is not None and _takes(ours, node):
         return node
@@ -107,8 +107,8 @@ def _fitted(node: dict[str, Any], path: Path, release: str, log: ConversionLog) 
 
 def _missing(target: str, release: str) -> str | None:
     """Return the version that introduced a target without schema, if the release lacks it; None if it has it."""
-    if target.startswith(targets.PREFIX):
-        name = target.removeprefix(targets.PREFIX)
+    if target.startswith(HIGHER_ORDER_OPS):
+        name = target.removeprefix(HIGHER_ORDER_OPS)
         having = _having(lambda known: known.higher_order, name)
         having = having[having.index(_CALLED_OTHERWISE[name]) :] if name in _CALLED_OTHERWISE else having
         first = _version(having[0]) if having else _UNLISTED
@@ -190,9 +190,9 @@ def _note_missing(name: str, path: Path, release: str, log: ConversionLog) -> No
     having = [other for other in releases if find_operator(name, other) is not None]
     is_older = releases.index(release) < releases.index(having[0])
     if is_older:
-        log.blocked(f"the operator {_OPERATORS}{name}", (*path, "target"), _version(having[0]))
+        log.blocked(f"the operator {OPS}{name}", (*path, "target"), _version(having[0]))
     elif name.partition(".")[0] in COMPLETE:  # of other namespaces, only some builds have what there is
-        what = f"the operator {_OPERATORS}{name}, which torch has up to {having[-1]}"
+        what = f"the operator {OPS}{name}, which torch has up to {having[-1]}"
         log.blocked(what, (*path, "target"), "")
 
 

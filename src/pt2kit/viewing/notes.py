@@ -9,6 +9,7 @@ from pt2kit import treespec
 from pt2kit.errors import Pt2Error
 from pt2kit.operators.table import find
 from pt2kit.schema import Argument, ExportedProgram, Node
+from pt2kit.schema.names import ATEN_OPS
 from pt2kit.text.values import ValueTexts, argument_text
 
 UNBOUNDED: Final = 1 << 62
@@ -72,7 +73,7 @@ def _kernel(node: Node, by_name: Mapping[str, Argument], sizes: Mapping[str, Any
 
 def _operator(node: Node) -> str:
     """Return the name of an operator of `aten` without its overload."""
-    return node.target.removeprefix("torch.ops.aten.").partition(".")[0]
+    return node.target.removeprefix(ATEN_OPS).partition(".")[0]
 
 
 def _text(argument: Argument, between: str = _TIMES) -> str:

@@ -13,12 +13,20 @@ import os
 import stat
 import threading
 import weakref
-from typing import IO, Final, Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import IO, Final, Protocol, TypeAlias, runtime_checkable
 
 from pt2kit.errors import ArchiveError, LimitError
 from pt2kit.zip.limits import DEFAULT_LIMITS, MIB
 
 _CHUNK: Final = MIB
+
+Progress: TypeAlias = Callable[[int, int], object]
+"""Called with the bytes done and the bytes in all; the last call has them equal."""
+
+
+def no_progress(done: int, total: int) -> None:
+    """Ignore progress."""
 
 
 @runtime_checkable

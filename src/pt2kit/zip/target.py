@@ -19,8 +19,8 @@ import os
 import shutil
 import stat
 import zlib
-from collections.abc import Callable, Iterator
-from typing import IO, Any, TypeAlias
+from collections.abc import Iterator
+from typing import IO, Any
 
 from pt2kit.errors import ArchiveError
 from pt2kit.zip.listing import is_url
@@ -35,13 +35,6 @@ except ImportError:  # Windows, which refuses to remove a file that is open.
 _SLOTS = 16
 """Names that are looked through for abandoned files; more are used only by more processes at a time."""
 _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EBADF)
-
-Progress: TypeAlias = Callable[[int, int], object]
-"""Called with the bytes done and the bytes in all; the last call has them equal."""
-
-
-def no_progress(done: int, total: int) -> None:
-    """Ignore progress."""
 
 
 class Replacement:

@@ -324,6 +324,6 @@ def test_the_only_program() -> None:
     assert list(pt2kit.load_weights(data.getvalue())) == list(load(MLP).state_dict)
     pt2kit.save({"encoder": load(MLP), "decoder": load(MLP)}, data := io.BytesIO())
     for loader in (load, pt2kit.load_module, pt2kit.load_weights):
-        with pytest.raises(ArchiveError, match=r"expected a program, one of 'encoder', 'decoder', got None"):
+        with pytest.raises(ArchiveError, match=r"expected a program, one of 'encoder', 'decoder', got none;"):
             loader(data.getvalue())
         assert loader(data.getvalue(), model="decoder") is not None

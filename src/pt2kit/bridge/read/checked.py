@@ -27,7 +27,7 @@ from pt2kit.bridge.read.reading import refused
 from pt2kit.bridge.read.treespecs import Specs, TreeSpecs, parse_specs
 from pt2kit.bridge.torch_names import Verifier, find_verifier, has_script_class
 from pt2kit.checks.call_results import MAX_CREATED_BYTES, created_bytes
-from pt2kit.checks.calls import HIGHER_ORDER, plain_target
+from pt2kit.checks.calls import plain_target
 from pt2kit.checks.growth import growing_numbers
 from pt2kit.checks.regions import unbalanced
 from pt2kit.checks.safety import format_problem, text_problem
@@ -39,6 +39,7 @@ from pt2kit.graph.traversal import Scope, graphs, node_label
 from pt2kit.graph.values import is_custom
 from pt2kit.messages import listed
 from pt2kit.schema import operators
+from pt2kit.schema.names import ATEN_OPS, HIGHER_ORDER_OPS
 
 WHERE: Final = "$.graph_module"
 _LOG: Final = logging.getLogger(__name__)
@@ -49,7 +50,7 @@ _OWN: Final = frozenset({"aten", "prims", "higher_order", "quantized"})
 _CONTAINER: Final = "the container type "
 
 _PRINT: Final = "torch.ops.aten._print.default"
-_FORMAT: Final = f"{HIGHER_ORDER}print"
+_FORMAT: Final = f"{HIGHER_ORDER_OPS}print"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,7 @@ def _targets(scopes: Sequence[Scope]) -> dict[str, str]:
     places: dict[str, str] = {}
     for graph in scopes:
         for number, node in enumerate(graph.graph.nodes):
-            if node.target in places and node.target.startswith("torch.ops.aten."):
+            if node.target in places and node.target.startswith(ATEN_OPS):
                 continue
             place = f"{graph.where}.nodes[{number}]: node {node_label(node, number)}"
             places.setdefault(node.target, place)
@@ -301,7 +302,7 @@ def check_printing(scope: Scope) -> None:
         OperatorError: the first node that does (X12).
     """
     targets = {node.target for node in scope.graph.nodes}
-    concerned = {target for target in targets if plain_target(target).startswith((_PRINT, HIGHER_ORDER))}
+    concerned = {target for target in targets if plain_target(target).startswith((_PRINT, HIGHER_ORDER_OPS))}
     for number, node in enumerate(scope.graph.nodes if concerned else ()):
         if node.target in concerned:
             _check(node, _place(scope, number))

@@ -29,6 +29,7 @@ from pt2kit.bridge.torch_names import (
 from pt2kit.errors import OperatorError
 from pt2kit.node_metadata.frames import lenient
 from pt2kit.operators.higher_order import FUNCTIONS
+from pt2kit.schema.names import OPS
 
 _NAMESPACES: Final[Mapping[str, Mapping[str, Any]]] = types.MappingProxyType(
     {
@@ -103,7 +104,7 @@ def _find_function(text: str) -> Any:
     """Return the function or class of torch that a text names; else the text."""
     if text in SYMBOLIC or text in FUNCTIONS:
         return SYMBOLIC.get(text) or find_function(text) or text
-    if text.startswith("torch.ops."):
+    if text.startswith(OPS):
         return _find_operator(text)
     namespace, _, name = text.rpartition(".")
     value = _NAMESPACES.get(namespace, {}).get(name)

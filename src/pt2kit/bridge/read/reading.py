@@ -33,6 +33,7 @@ import torch
 
 from pt2kit.checks.calls import plain_target
 from pt2kit.errors import IntegrityError, Pt2Error
+from pt2kit.schema.names import OPS
 from pt2kit.tensors.view import Storage
 from pt2kit.zip.checksums import PIECE
 from pt2kit.zip.reader import Archive, Sum
@@ -353,13 +354,13 @@ def trusts_operator(trust: Set[str], target: str, rule: str) -> bool:
     """
     if rule in trust or target in trust:
         return True
-    name = target.removeprefix("torch.ops.")
+    name = target.removeprefix(OPS)
     return name in trust or operator_entry(target) in trust
 
 
 def operator_entry(target: str) -> str:
     """Return the entry of `trust=` for an operator: "aten.set_"; other targets are their own entries."""
     target = plain_target(target)
-    if not target.startswith("torch.ops."):
+    if not target.startswith(OPS):
         return target
     return ".".join(target.split(".")[2:4])

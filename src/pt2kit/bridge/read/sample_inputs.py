@@ -148,14 +148,7 @@ class _Expand:
     def __init__(self, spec: TreeSpec, where: str, fields: FieldTable) -> None:
         self.named_tuples: list[str] = []
         """The pickled name of each named tuple that was opened, in the order of `treespec.walk`."""
-        self._names: dict[str, tuple[str, ...] | None] = {}
-        for node in treespec.walk(spec):
-            if not node.is_leaf:
-                keys = treespec.child_keys(node, where, fields)
-                named = tuple(str(key.value) for key in keys) if all(key.kind == "field" for key in keys) else None
-                known = self._names.setdefault(str(node.type), named)
-                if known != named:
-                    self._names[str(node.type)] = None
+        self._names = treespec.names_of_fields(spec, where, fields)
 
     def __call__(self, kind: str, value: object) -> Sequence[object] | None:
         if isinstance(value, data.NamedTuple) and kind == NAMEDTUPLE:

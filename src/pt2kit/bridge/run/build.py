@@ -35,11 +35,12 @@ from pt2kit.bridge.run.steps import Origin, Step, Steps, Value
 from pt2kit.bridge.run.validation import validated, with_memory
 from pt2kit.bridge.torch_names import child_specs, pytree
 from pt2kit.errors import GraphError, OperatorError
+from pt2kit.schema.names import ATEN_OPS
 from pt2kit.signature.specs import InputKind, OutputKind
 from pt2kit.symbols.guards import Source, parse_guard
 
 _MUTATIONS: Final = (OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION, OutputKind.USER_INPUT_MUTATION)
-_OWN: Final = ("torch.ops.aten.", "torch.ops.prims.")
+_OWN: Final = (ATEN_OPS, "torch.ops.prims.")
 _EFFECTS: Final = "torch.ops.higher_order.with_effects"
 
 Path = tuple[Any, ...]

@@ -12,6 +12,7 @@ from pt2kit.editing.building import full_target
 from pt2kit.editing.editor import Editor
 from pt2kit.editing.graphs import Slot
 from pt2kit.editing.metas import device_of, device_text
+from pt2kit.schema.names import OPS
 from pt2kit.tensors.view import TensorView
 
 
@@ -91,7 +92,7 @@ def rename_operators(editor: Editor, names: Mapping[str, str]) -> int:
 def _target(operator: str) -> str:
     """Return the full name of an operator that a program may have, even if torch no longer has it."""
     name = operator.replace("::", ".")
-    if name.startswith("torch.ops.") and name.count(".") >= 4:
+    if name.startswith(OPS) and name.count(".") >= 4:
         return name
     return full_target(operator, "rename_operators")
 

@@ -22,6 +22,7 @@ from pt2kit.operators.higher_order import PREDISPATCH
 from pt2kit.operators.rows import texts
 from pt2kit.operators.table import find
 from pt2kit.operators.tags import is_random
+from pt2kit.schema.names import ATEN_OPS
 from pt2kit.schema.operators import find_operator, nearest
 from pt2kit.tensors.dtypes import DTYPES
 
@@ -200,7 +201,7 @@ def strip_metadata(editor: Editor) -> int:
 
 def _same_as(node: Node) -> Value | None:
     """Return the value that a node returns unchanged; None if it does more."""
-    name = node.target.removeprefix("torch.ops.aten.")
+    name = node.target.removeprefix(ATEN_OPS)
     if operator_namespace(node.target) != "aten" or len(node.outputs) != 1:
         return None
     first = node.slots[0].plain if node.slots else None

@@ -26,10 +26,9 @@ from typing import Any, Final
 
 from pt2kit.errors import UnsupportedError
 from pt2kit.jsontext import Path
+from pt2kit.schema.names import OPS
 from pt2kit.versions.conversion_log import ConversionLog
 from pt2kit.versions.line.hop_names import is_higher_order
-
-_PREFIX: Final = "torch.ops."
 
 Graph = dict[str, Any]
 Argument = dict[str, Any]
@@ -74,13 +73,13 @@ def positional_names(target: str) -> tuple[str, ...] | None:
     Returns:
         None for an operator that is not in the list.
     """
-    name = target.removeprefix(_PREFIX)
+    name = target.removeprefix(OPS)
     return _table().get(name, _table().get(f"{name}[]"))
 
 
 def returns_list(target: str) -> bool:
     """Return whether an operator's one result is a list of tensors ("torch.ops.aten.split.Tensor")."""
-    return f"{target.removeprefix(_PREFIX)}[]" in _table()
+    return f"{target.removeprefix(OPS)}[]" in _table()
 
 
 # A file of the package, which never changes; read when a draft program is.

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-PREFIX: Final = "torch.ops.higher_order."
-"""Prefix of the target of a higher-order operator since 2.5."""
+from pt2kit.schema.names import HIGHER_ORDER_OPS
 
 _MODULES: Final = "torch._higher_order_ops."
 _FIRST: Final[Mapping[str, str]] = MappingProxyType({"torch.ops.map_impl": "map_impl", "torch.ops.cond": "cond"})
@@ -32,7 +31,7 @@ FUNCTIONS_SINCE: Final[Mapping[str, str]] = MappingProxyType({"torch._functorch.
 
 def is_higher_order(target: str) -> bool:
     """Return whether a target names a higher-order operator, in the spelling of any release."""
-    return target.startswith((PREFIX, _MODULES)) or target in _FIRST
+    return target.startswith((HIGHER_ORDER_OPS, _MODULES)) or target in _FIRST
 
 
 def since(target: str) -> str | None:
@@ -42,20 +41,20 @@ def since(target: str) -> str | None:
 
 def from_2_1(target: str) -> str:
     """Return the 2.2 name of a target of 2.1."""
-    return PREFIX + _FIRST[target] if target in _FIRST else target
+    return HIGHER_ORDER_OPS + _FIRST[target] if target in _FIRST else target
 
 
 def to_2_1(target: str) -> str:
     """Return the 2.1 name of a target of 2.2: only `map_impl` had another name in the files it wrote."""
-    return "torch.ops.map_impl" if target == f"{PREFIX}map_impl" else target
+    return "torch.ops.map_impl" if target == f"{HIGHER_ORDER_OPS}map_impl" else target
 
 
 def from_2_4(target: str) -> str:
     """Return the 2.5 name of a target of 2.3 or 2.4."""
-    return PREFIX + target.rpartition(".")[2] if target.startswith(_MODULES) else target
+    return HIGHER_ORDER_OPS + target.rpartition(".")[2] if target.startswith(_MODULES) else target
 
 
 def to_2_4(target: str) -> str:
     """Return the 2.4 name of a target of 2.5."""
-    name = target.removeprefix(PREFIX)
-    return _MODULES + _IN_MODULES[name] if target.startswith(PREFIX) and name in _IN_MODULES else target
+    name = target.removeprefix(HIGHER_ORDER_OPS)
+    return _MODULES + _IN_MODULES[name] if target.startswith(HIGHER_ORDER_OPS) and name in _IN_MODULES else target

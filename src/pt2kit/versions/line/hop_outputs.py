@@ -16,8 +16,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pt2kit.jsontext import Path
+from pt2kit.schema.names import HIGHER_ORDER_OPS
 from pt2kit.versions.conversion_log import ConversionLog
-from pt2kit.versions.line.hop_names import PREFIX, is_higher_order
+from pt2kit.versions.line.hop_names import is_higher_order
 
 Node = dict[str, Any]
 
@@ -81,7 +82,7 @@ def wrap_outputs(node: Node, path: Path, log: ConversionLog, since: str) -> Node
 
 def regroup_map(node: Node, path: Path, log: ConversionLog) -> Node:
     """Return `map_impl(body, count, *values)` of 2.1 and 2.2 as `map_impl(body, mapped, others)`."""
-    if node["target"] != f"{PREFIX}map_impl":
+    if node["target"] != f"{HIGHER_ORDER_OPS}map_impl":
         return node
     match node["inputs"]:
         case [body, {"arg": {"as_int": count}}, *values] if 0 <= count <= len(values):
@@ -94,7 +95,7 @@ def regroup_map(node: Node, path: Path, log: ConversionLog) -> Node:
 
 def ungroup_map(node: Node, path: Path, log: ConversionLog) -> Node:
     """Return `map_impl(body, mapped, others)` in the form of 2.1 and 2.2."""
-    if node["target"] != f"{PREFIX}map_impl":
+    if node["target"] != f"{HIGHER_ORDER_OPS}map_impl":
         return node
     match node["inputs"]:
         case [body, mapped, others]:
@@ -108,7 +109,7 @@ def ungroup_map(node: Node, path: Path, log: ConversionLog) -> Node:
 
 def spread_operands(node: Node, path: Path, log: ConversionLog) -> Node:
     """Return `invoke_subgraph(body, name, operands)` of 2.6 and 2.7 as `invoke_subgraph(body, name, *operands)`."""
-    if node["target"] != f"{PREFIX}invoke_subgraph":
+    if node["target"] != f"{HIGHER_ORDER_OPS}invoke_subgraph":
         return node
     match node["inputs"]:
         case [body, name, operands] if (entries := _entries(operands)) is not None:
@@ -119,7 +120,7 @@ def spread_operands(node: Node, path: Path, log: ConversionLog) -> Node:
 
 def gather_operands(node: Node, path: Path, log: ConversionLog, since: str) -> Node:
     """Return `invoke_subgraph(body, name, *operands)` in the form of 2.6 and 2.7."""
-    if node["target"] != f"{PREFIX}invoke_subgraph" or len(node["inputs"]) < 2:
+    if node["target"] != f"{HIGHER_ORDER_OPS}invoke_subgraph" or len(node["inputs"]) < 2:
         return node
     body, name, *operands = node["inputs"]
     if len(operands) == 1 and _entries(operands[0]) is not None:
@@ -127,7 +128,7 @@ def gather_operands(node: Node, path: Path, log: ConversionLog, since: str) -> N
     return {**node, "inputs": [body, name, _as_list(operands, body, (*path, "inputs"), log, since)]}
 
 
-_SCANS: Final = {f"{PREFIX}scan": (3, 4), f"{PREFIX}associative_scan": (2,)}
+_SCANS: Final = {f"{HIGHER_ORDER_OPS}scan": (3, 4), f"{HIGHER_ORDER_OPS}associative_scan": (2,)}
 """Operator -> the places where 2.6 has the dimension, and for scan whether it goes backwards."""
 
 

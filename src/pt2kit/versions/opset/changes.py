@@ -34,11 +34,11 @@ from pt2kit import schema
 from pt2kit.errors import ConversionError, LimitError, OperatorError, Problem, VersionError
 from pt2kit.jsontext import Path, path_text
 from pt2kit.schema import ArgumentKind, ScalarType
+from pt2kit.schema.names import ATEN_OPS
 
 Convert = Callable[[schema.Node, schema.Graph, str], "schema.Node | Replacement"]
 """(node, its graph, its place) -> the node with another meaning of its operator; the same object if nothing changes."""
 
-_PREFIX: Final = "torch.ops.aten."
 _WHOLE: Final = frozenset(
     {
         ScalarType.BYTE,
@@ -100,9 +100,9 @@ def truncate_division(node: schema.Node, graph: schema.Graph, place: str) -> sch
     names = ("self", "other", "out") if node.target.endswith(".out") else ("self", "other")
     if not all(_is_whole(_argument(node, name), graph, place) for name in names):
         return node
-    name, _, overload = node.target.removeprefix(_PREFIX).partition(".")
+    name, _, overload = node.target.removeprefix(ATEN_OPS).partition(".")
     mode = _named("rounding_mode", schema.Argument(as_string="trunc"))
-    target = f"{_PREFIX}{name}.{'out_mode' if overload == 'out' else f'{overload}_mode'}"
+    target = f"{ATEN_OPS}{name}.{'out_mode' if overload == 'out' else f'{overload}_mode'}"
     return replace(node, target=target, inputs=[*node.inputs, mode])
 
 
@@ -110,7 +110,7 @@ def divide_truly(node: schema.Node, graph: schema.Graph, place: str) -> schema.N
     """Convert `div` of 4 to 3: of integers under the name `true_divide`, of anything else unchanged."""
     if not all(_is_whole(_argument(node, name), graph, place) for name in ("self", "other")):
         return node
-    return replace(node, target=node.target.replace(f"{_PREFIX}div", f"{_PREFIX}true_divide"))
+    return replace(node, target=node.target.replace(f"{ATEN_OPS}div", f"{ATEN_OPS}true_divide"))
 
 
 def fill_with_float(node: schema.Node, graph: schema.Graph, place: str) -> schema.Node:
