@@ -20,7 +20,7 @@ from typing import Any
 
 import pt2kit
 from pt2kit.checks.call_results import call_differences
-from pt2kit.graph.calls import arguments_of
+from pt2kit.graph.argument_values import arguments_of
 from pt2kit.graph.traversal import graphs, walk
 from pt2kit.operators.facts import Tensor, Unknown
 from pt2kit.operators.metas import Symbols

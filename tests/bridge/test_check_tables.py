@@ -13,12 +13,11 @@ from pt2kit.bridge.operators import (
     SYMBOLIC,
     resolve,
 )
-from pt2kit.checks import parameter_kinds
 from pt2kit.checks.calls import is_usual
 from pt2kit.checks.parameter_kinds import parameter_arms
 from pt2kit.errors import OperatorError
 from pt2kit.graph import walk
-from pt2kit.operators import requirements
+from pt2kit.operators import requirements, schemas
 from pt2kit.operators.higher_order import FUNCTIONS
 from pt2kit.operators.promotion import takes_numbers_as_tensors
 from pt2kit.operators.requirements import HIGHER_ORDER
@@ -35,7 +34,7 @@ def test_signatures_are_those_of_the_dispatcher() -> None:
                 targets |= {step.node.target for step in walk(program)}
     compared = 0
     for target in sorted(targets):
-        found = parameter_kinds.find(target, "2.13") if target.startswith("torch.ops.") else None
+        found = schemas.find(target, "2.13") if target.startswith("torch.ops.") else None
         operator = resolve(target) if found is not None else None
         if found is None or operator is None:
             continue

@@ -9,8 +9,8 @@ import pytest
 from tests import samples
 
 import pt2kit
-from pt2kit.checks import parameter_kinds
 from pt2kit.graph import walk
+from pt2kit.operators import schemas
 from pt2kit.operators.higher_order import (
     CARRIED,
     HIGHER_ORDER,
@@ -62,7 +62,7 @@ def test_sliced_dimension() -> None:
 
 def test_operators_exist() -> None:
     """Every operator of the tables is one of some release of torch; `map` calls `map_impl`."""
-    known = {name for release in known_releases() for name in parameter_kinds.operators(release).higher_order}
+    known = {name for release in known_releases() for name in schemas.operators(release).higher_order}
     assert set(HIGHER_ORDER) - {"map"} <= known
     assert set(RETURNS_SINGLE) <= set(HIGHER_ORDER)
 

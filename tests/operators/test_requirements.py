@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pt2kit.checks import parameter_kinds
+from pt2kit.operators import schemas
 from pt2kit.operators.demands import Call, Operand
 from pt2kit.operators.requirements import (
     GROWING,
@@ -48,7 +48,7 @@ def test_refusal(target: str, reason: str | None) -> None:
 
 def test_names_exist() -> None:
     """Every name of the table is spelled as torch spells it."""
-    table = parameter_kinds.operators(RELEASE)
+    table = schemas.operators(RELEASE)
     known = {name.rpartition(".")[0] for name in table.schemas} | {f"higher_order.{n}" for n in table.higher_order}
     rows = {*TABLE.operators, *UNINITIALIZED, *GROWING}
     own = {name for name in rows if name.partition(".")[0] in ("aten", "prims")}
@@ -68,13 +68,13 @@ def test_rows() -> None:
 def _signatures(name: str) -> list[Any]:
     from pt2kit.schema.operators import parse_operator
 
-    table = parameter_kinds.operators(RELEASE).schemas
+    table = schemas.operators(RELEASE).schemas
     return [parse_operator(text) for key, text in table.items() if key == name or key.rpartition(".")[0] == name]
 
 
 def test_variants() -> None:
     """An overload that writes its result to a tensor that it gets is looked at as the one it is a variant of."""
-    table = parameter_kinds.operators(RELEASE).schemas
+    table = schemas.operators(RELEASE).schemas
     for name, row in TABLE.operators.items():
         base, _, overload = name.partition(".")[2].partition(".")
         namespace = name.partition(".")[0]

@@ -21,8 +21,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from pt2kit import schema
-from pt2kit.graph.argument_values import Subgraphs, leaves, references, renamed
-from pt2kit.graph.calls import FUNCTION_MODULES
+from pt2kit.graph.argument_values import FUNCTION_MODULES, Subgraphs, leaves, references, renamed
 from pt2kit.graph.values import HIGHER_ORDER, operator_namespace
 from pt2kit.schema import Argument, ArgumentKind, NamedArgument, OptionalTensorArgument
 from pt2kit.schema.names import OPS

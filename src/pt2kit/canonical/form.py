@@ -50,8 +50,7 @@ from pt2kit.canonical.encoding import encode_value
 from pt2kit.canonical.expressions import Normalizer, renamed_tables, words
 from pt2kit.canonical.facts import NO_NODE, NO_VALUE, Facts, Slots, collect, labels, place
 from pt2kit.errors import GraphError, LimitError
-from pt2kit.graph.argument_values import graph_arguments
-from pt2kit.graph.rules import LIMIT_RULE
+from pt2kit.graph.argument_values import LIMIT_RULE, graph_arguments
 from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, walk
 from pt2kit.graph.values import input_by_name, operator_name, operator_namespace, tables
 from pt2kit.messages import quote

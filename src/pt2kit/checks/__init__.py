@@ -11,7 +11,6 @@ how much a breach weighs and what to do about it.
     guards.py           E6, E7               guards against the inputs
     growth.py           T9, T13              functions over numbers: growth, and declared against computed results
     value_names.py      G8, S10              names that no variable or attribute can have
-    vmap_regions.py     G18                  values of regions of vmap that are used outside of them
     operators.py        T1 to T6, T10, T14   calls against the operators of their release
     parameter_kinds.py                       types of operators' parameters, and the arguments that torch accepts
     call_results.py     T8, T9, T11 to T13, T15   declared results against the operator table
@@ -21,7 +20,7 @@ how much a breach weighs and what to do about it.
     payloads.py         P1 to P23, A25       weights and constants against records, signature and graph
                         B2 to B7             external files
     safety.py           X1 to X14            code that torch would run, or resolve by name, on loading it
-    regions.py          X14                  regions that a graph opens and closes: gradients, autocast, vmap, jvp
+    regions.py          X14, G18             regions that a graph opens and closes: gradients, autocast, vmap, jvp
     unchecked.py        X10, X11             arguments of unchecked kernels; returned memory that nothing was written to
     refusals.py                              errors of `load` and `load_module`, with the rule and place of `check`
 

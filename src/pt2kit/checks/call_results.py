@@ -23,7 +23,7 @@ from msgspec import UNSET
 from pt2kit import schema
 from pt2kit.checks.findings import ProgramContext, problem_of
 from pt2kit.errors import Problem, Pt2Error
-from pt2kit.graph.calls import FUNCTION_MODULES, arguments_of, plain, results_of
+from pt2kit.graph.argument_values import FUNCTION_MODULES, arguments_of, plain, results_of
 from pt2kit.graph.traversal import Step, carried, graphs
 from pt2kit.graph.values import spanned_bytes
 from pt2kit.jsontext import path_text

@@ -18,8 +18,7 @@ from msgspec import UNSET
 from pt2kit import schema, symbols
 from pt2kit.checks.findings import ProgramContext
 from pt2kit.errors import Problem, Pt2Error
-from pt2kit.graph.argument_values import arguments
-from pt2kit.graph.calls import FUNCTION_MODULES, arguments_of
+from pt2kit.graph.argument_values import FUNCTION_MODULES, arguments, arguments_of
 from pt2kit.graph.traversal import Step
 from pt2kit.operators.facts import Mismatch, Unknown
 from pt2kit.operators.table import infer

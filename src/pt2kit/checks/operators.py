@@ -14,7 +14,6 @@ from typing import Final
 from msgspec import UNSET
 
 from pt2kit import schema
-from pt2kit.checks import parameter_kinds
 from pt2kit.checks.calls import higher_order_name, is_usual, plain_target
 from pt2kit.checks.findings import ProgramContext
 from pt2kit.checks.parameter_kinds import misfit, result_arms
@@ -23,11 +22,12 @@ from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Step
 from pt2kit.graph.values import HIGHER_ORDER, is_custom, operator_namespace
 from pt2kit.messages import count_text, quote
+from pt2kit.operators import schemas
 from pt2kit.operators.higher_order import FUNCTIONS
 from pt2kit.operators.promotion import takes_numbers_as_tensors
 from pt2kit.schema import ArgumentKind
 from pt2kit.schema.names import OPS
-from pt2kit.schema.operators import Operator, Parameter
+from pt2kit.schema.operators import COMPLETE, Operator, Parameter, nearest
 from pt2kit.symbols.functions import TARGETS, Target
 
 _MAX_LISTED: Final = 12
@@ -88,21 +88,20 @@ def _existence(
     if not target.startswith(OPS) or not is_usual(target):
         return
     name, namespace = target.removeprefix(OPS), operator_namespace(target)
-    known = parameter_kinds.operators(context.release)
+    known = schemas.operators(context.release)
     if (
         name in known.schemas
-        or name in parameter_kinds.RAISED
+        or name in schemas.RAISED
         or (namespace == HIGHER_ORDER and name.rpartition(".")[2] in known.higher_order)
     ):
         return
-    if is_custom(target) or namespace not in parameter_kinds.namespaces() | {HIGHER_ORDER}:
+    if is_custom(target) or namespace not in schemas.namespaces() | {HIGHER_ORDER}:
         whose = "of a library" if is_custom(target) else "of parts of torch that not every build has"
         unchecked.setdefault(f"operators of the namespace {quote(namespace)}, {whose}", []).append(step)
         return
-    others = parameter_kinds.releases_with(target)
-    if others and (namespace not in parameter_kinds.COMPLETE or not parameter_kinds.is_known(context.release)):
-        nearest = parameter_kinds.nearest(context.release)
-        text = f"{quote(target)[1:-1]}, which torch {nearest} does not have ({_of(context)})"
+    others = schemas.releases_with(target)
+    if others and (namespace not in COMPLETE or not schemas.is_known(context.release)):
+        text = f"{quote(target)[1:-1]}, which torch {nearest(context.release)} does not have ({_of(context)})"
         unchecked.setdefault(text, []).append(step)
     elif namespace in EXTENDED:
         text = f"{quote(target)[1:-1]}, of a namespace that libraries register operators in, too"
@@ -110,11 +109,7 @@ def _existence(
     else:
         if target not in unknown:
             unknown[target] = _close(target, context.release) if len(unknown) < _MAX_LISTED else ""
-        whose = (
-            f"torch {parameter_kinds.nearest(context.release)}"
-            if others or not parameter_kinds.is_known(context.release)
-            else "torch"
-        )
+        whose = f"torch {nearest(context.release)}" if others or not schemas.is_known(context.release) else "torch"
         message = f"expected an operator that {whose} has, got {quote(target)}{unknown[target]}"
         yield Problem(f"{step.where}.target", "T1", message)
 
@@ -123,7 +118,7 @@ def _call(context: ProgramContext, step: Step) -> Iterator[Problem]:
     node = step.node
     if node.target.startswith(OPS):
         is_higher_order = higher_order_name(node.target) is not None
-        operator = None if is_higher_order else parameter_kinds.find(node.target, context.release)
+        operator = None if is_higher_order else schemas.find(node.target, context.release)
         if operator is not None and not operator.is_open:
             yield from _arguments(context, step, operator)
             yield from _binding(context, step, operator)
@@ -269,12 +264,10 @@ def _ints(step: Step) -> Iterator[Problem]:
 
 def _problem(context: ProgramContext, place: str, rule: str, message: str) -> Problem:
     """Return an error for a program of a known release, and a warning that names both releases for other programs."""
-    if parameter_kinds.is_known(context.release):
+    if schemas.is_known(context.release):
         return Problem(place, rule, message)
     kind: Kind = "warning"
-    return Problem(
-        place, rule, f"{message} (as torch {parameter_kinds.nearest(context.release)} has it; {_of(context)})", kind
-    )
+    return Problem(place, rule, f"{message} (as torch {nearest(context.release)} has it; {_of(context)})", kind)
 
 
 def _of(context: ProgramContext) -> str:
@@ -290,7 +283,7 @@ def _close(target: str, release: str) -> str:
     from difflib import get_close_matches
 
     name = target.removeprefix(OPS)
-    known = parameter_kinds.operators(release).schemas
+    known = schemas.operators(release).schemas
     family = name.rpartition(".")[0] + "."
     alternatives: Sequence[str] = [other for other in known if other.startswith(family)]
     if not alternatives and len(name) < 100:

@@ -1,8 +1,4 @@
-"""Types of operators' parameters and results, the arguments that torch accepts for them, and schemas by release.
-
-The schemas are those of the program's release of torch, from the table that is part of the package
-(`schema.operators`); no torch. A program of a release that the table lacks, newer or unknown, is compared with the
-release next to it, and a mismatch weighs less.
+"""Types of operators' parameters and results, and the arguments that torch accepts for them.
 
 Source: `toIValue` in torch/csrc/jit/python/pybind_utils.cpp, and `should_allow_numbers_as_tensors`, torch 2.13, both
 measured by calling operators with every kind of value for every kind of parameter.
@@ -10,25 +6,17 @@ measured by calling operators with every kind of value for every kind of paramet
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit import schema
 from pt2kit.messages import quote
-from pt2kit.schema.names import OPS
 from pt2kit.schema.operators import COMPLETE as COMPLETE
 from pt2kit.schema.operators import (
-    Operator,
-    ReleaseOperators,
     ValueType,
-    known_releases,
-    parse_operator,
-    release_operators,
 )
 from pt2kit.schema.operators import nearest as nearest
-from pt2kit.versions.line.attention import FLASH_CPU
 
 IsSingle = Callable[[str], bool]
 """The name of a value -> whether it is a tensor of one element, or a number."""
@@ -99,10 +87,6 @@ _RESULTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 
 _INT64: Final = range(-(1 << 63), 1 << 63)
 _UINT64: Final = range(-(1 << 63), 1 << 64)
-
-
-RAISED: Final = frozenset((FLASH_CPU.removeprefix(OPS),))
-"""Operators that replace others when a program of an older release is upgraded to the current version."""
 
 
 def _listed(kind: ValueType) -> str:
@@ -210,47 +194,3 @@ def _plain(arm: str, value: Any) -> list[int]:
 def result_arms(kind: ValueType) -> frozenset[str] | None:
     """Return the arms that match a result; None if every arm does."""
     return _RESULTS.get(_listed(kind))
-
-
-def is_known(release: str) -> bool:
-    """Return whether the table has the operators of a release."""
-    return release in known_releases()
-
-
-def operators(release: str) -> ReleaseOperators:
-    """Return the operators of the release that represents `release`."""
-    return release_operators(nearest(release))
-
-
-def find(target: str, release: str) -> Operator | None:
-    """Return the schema of an operator ("torch.ops.aten.add.Tensor"); None if the release has none of that name.
-
-    Args:
-        target: what a node calls.
-        release: of the program ("2.2").
-    """
-    name = target.removeprefix(OPS)
-    text = operators(release).schemas.get(name)
-    if text is None and name in RAISED:
-        text = release_operators(known_releases()[-1]).schemas.get(name)
-    return None if text is None else parse_operator(text)
-
-
-def releases_with(target: str) -> tuple[str, ...]:
-    """Return the releases of the table that have an operator, or a higher-order operator, oldest first."""
-    name = target.removeprefix(OPS)
-    higher_order = name.removeprefix("higher_order.")
-    return tuple(
-        release
-        for release in known_releases()
-        if name in (registered := release_operators(release)).schemas
-        or (higher_order != name and higher_order in registered.higher_order)
-    )
-
-
-@functools.cache
-def namespaces() -> frozenset[str]:
-    """Return the namespaces in which some release of the table registers operators."""
-    return frozenset(
-        name.partition(".")[0] for release in known_releases() for name in release_operators(release).schemas
-    )

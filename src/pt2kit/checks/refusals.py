@@ -20,9 +20,9 @@ from pt2kit.checks.findings import ProgramContext, context_of
 from pt2kit.checks.guards import guard_problems
 from pt2kit.checks.higher_order import higher_order_problems
 from pt2kit.checks.payloads import read_stored, taken_twice_problems, takes_twice
+from pt2kit.checks.regions import escape_problems
 from pt2kit.checks.run import program_problems
 from pt2kit.checks.safety import expression_findings
-from pt2kit.checks.vmap_regions import escape_problems
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.scan import single_tensor_problems
 from pt2kit.graph.traversal import graphs

@@ -38,13 +38,13 @@ from pt2kit.checks.payloads import (
     read_stored,
     unused_problems,
 )
+from pt2kit.checks.regions import escape_problems
 from pt2kit.checks.safety import package_findings, program_findings
 from pt2kit.checks.storages import storage_problems
 from pt2kit.checks.stored_inputs import sample_problems
 from pt2kit.checks.unchecked import uninitialized_problems
 from pt2kit.checks.value_names import target_name_problems, value_name_problems
 from pt2kit.checks.versions import metadata_problems, unknown_key_problems, version_problems
-from pt2kit.checks.vmap_regions import escape_problems
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.package.open import Package, open_package
 from pt2kit.zip.limits import DEFAULT_LIMITS, Limits

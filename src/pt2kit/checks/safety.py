@@ -302,14 +302,12 @@ def _trusting(context: ProgramContext, tables: Tables) -> Iterator[Problem]:
     """Check calls of unchecked kernels: errors, and one warning for each operator whose calls only a run can judge."""
     if not is_concerned(called_targets(step.node for step in context.steps())):
         return
-    from pt2kit.checks import parameter_kinds
+    from pt2kit.operators import schemas
 
     root = next(graphs(context.program, context.graph_place))
     stored = stored_inputs(context.program.graph_module, tables)
     warned: set[str] = set()
-    for finding in kernel_findings(
-        root, lambda target: parameter_kinds.find(target, context.release), stored, context.program
-    ):
+    for finding in kernel_findings(root, lambda target: schemas.find(target, context.release), stored, context.program):
         if finding.is_wrong:
             yield Problem(finding.step.where, "X10", text_of(finding), "safety")
         elif finding.operator not in warned:

@@ -22,7 +22,6 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from pt2kit import schema
-from pt2kit.checks import parameter_kinds
 from pt2kit.checks.calls import higher_order_name
 from pt2kit.checks.findings import ProgramContext
 from pt2kit.checks.stored_inputs import StoredInputs, numbers_of
@@ -31,10 +30,10 @@ from pt2kit.dataflow.domain import effects_of
 from pt2kit.dataflow.engine import run
 from pt2kit.dataflow.sizes import Sizes
 from pt2kit.errors import GraphError, LimitError, Problem
-from pt2kit.graph.argument_values import arguments, leaves
-from pt2kit.graph.calls import arguments_of
+from pt2kit.graph.argument_values import arguments, arguments_of, leaves
 from pt2kit.graph.traversal import Scope, Step, graphs, root
 from pt2kit.messages import quote
+from pt2kit.operators import schemas
 from pt2kit.operators.demands import Call, Demand, Operand
 from pt2kit.operators.facts import UNKNOWN, Tensor
 from pt2kit.operators.kernel_values import NEEDED
@@ -269,7 +268,7 @@ class _Computing(Sizes):
 
 def may_resize(call: SizedCall, parameter: str) -> bool:
     """Return whether a call that writes an argument may give it other sizes, or another storage."""
-    operator = parameter_kinds.find(call.target, "")
+    operator = schemas.find(call.target, "")
     into = None if operator is None else operator.parameters.get(parameter)
     is_result = into is not None and into.is_keyword_only  # torch resizes `out=`.
     return is_result or call.target.removeprefix(OPS) in overloads_with(INPLACE_VIEW)
@@ -328,7 +327,7 @@ def _sources(graph: schema.Graph, release: str) -> dict[str, str]:
         if name_of(node.target) in UNINITIALIZED:
             source.update((name, name) for name in results)
             continue
-        operator = parameter_kinds.find(node.target, release) if node.target.startswith(OPS) else None
+        operator = schemas.find(node.target, release) if node.target.startswith(OPS) else None
         for named in node.inputs:
             known = [name for name in arguments(named.arg) if name in source]
             parameter = None if operator is None else operator.parameters.get(named.name)

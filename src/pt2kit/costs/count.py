@@ -16,8 +16,7 @@ from typing import Any, Final
 from pt2kit import schema
 from pt2kit.costs.result import Cost, NodeCost, sum_of
 from pt2kit.dataflow.domain import effects_of
-from pt2kit.graph.argument_values import arguments
-from pt2kit.graph.calls import arguments_of, plain, results_of
+from pt2kit.graph.argument_values import arguments, arguments_of, plain, results_of
 from pt2kit.graph.traversal import Scope, check_depth, graphs, join, node_label, root
 from pt2kit.graph.values import HIGHER_ORDER, operator_name
 from pt2kit.node_metadata.frames import lenient

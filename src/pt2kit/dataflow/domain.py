@@ -58,7 +58,7 @@ class Call:
 
     Args:
         target: "torch.ops.aten.add.Tensor".
-        arguments: by parameter name: facts for values, plain Python values for the rest (`graph.calls`).
+        arguments: by parameter name: facts for values, plain Python values for the rest (`graph.argument_values`).
         node: the node.
         scope: the graph that it is in.
         number: its number there.

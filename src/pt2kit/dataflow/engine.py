@@ -19,8 +19,7 @@ from typing import Any, Final, Generic, TypeVar
 from pt2kit import schema
 from pt2kit.dataflow.domain import Call, Domain, Effects, Memory, Value, effects_of
 from pt2kit.errors import LimitError
-from pt2kit.graph.argument_values import arguments
-from pt2kit.graph.calls import arguments_of, plain
+from pt2kit.graph.argument_values import arguments, arguments_of, plain
 from pt2kit.graph.traversal import Scope, check_depth, join, root
 from pt2kit.graph.values import HIGHER_ORDER, operator_name, tables
 from pt2kit.operators.higher_order import CARRIED, SLICED, Bound, Calls, Runs, Stacked

@@ -20,7 +20,8 @@ packing.
     passes/             simplification, dtypes, dynamic shapes, replacement of devices and operators
     extracting.py       a part of a program, as a program of its own
     composing.py        two programs as one
-    packing.py          several programs in one archive; extra files; verification of edited programs
+    verification.py     the rules of `checks` on edited programs; ranges of symbols that they need
+    packing.py          several programs in one archive; extra files
     assembly.py         a package from records, without a file
 """
 

@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from pt2kit.checks import parameter_kinds
 from pt2kit.checks.parameter_kinds import parameter_arms
 from pt2kit.editing.metas import entry
 from pt2kit.errors import GraphError
 from pt2kit.graph.values import is_custom, operator_namespace
 from pt2kit.messages import count_text, kind_of, quote, suggestion
+from pt2kit.operators import schemas
 from pt2kit.schema.names import HIGHER_ORDER_OPS, OPS
-from pt2kit.schema.operators import Operator, Parameter
+from pt2kit.schema.operators import COMPLETE, Operator, Parameter, nearest
 from pt2kit.symbols.functions import TARGETS
 
 _PLAIN_NAMES: Final = ("a", "b", "c")
@@ -44,19 +44,19 @@ def full_target(operator: str, edit: str) -> str:
     target = f"{OPS}{name}"
     if operator_namespace(target) == "higher_order" or is_custom(target):
         return target if len(parts) > 2 or parts[0] == "higher_order" else f"{target}.default"
-    known = parameter_kinds.operators("").schemas
+    known = schemas.operators("").schemas
     if len(parts) > 2:
-        if name in known or operator_namespace(target) not in parameter_kinds.COMPLETE:
+        if name in known or operator_namespace(target) not in COMPLETE:
             return target
         there = _overloads(f"{parts[0]}.{parts[1]}.")
-        newest = parameter_kinds.nearest("")
+        newest = nearest("")
         message = f"{edit}: no operator {name} in torch {newest}{_instead(there) or _close(name)}"
         raise GraphError(message, rule="T1")
     there = _overloads(f"{name}.")
     if f"{name}.default" in there:
         return f"{target}.default"
     if not there:
-        raise GraphError(f"{edit}: no operator {name} in torch {parameter_kinds.nearest('')}{_close(name)}", rule="T1")
+        raise GraphError(f"{edit}: no operator {name} in torch {nearest('')}{_close(name)}", rule="T1")
     if len(there) != 1:
         raise GraphError(f"{edit}: expected an operator with its overload, got {name}{_instead(there)}", rule="T1")
     return f"{OPS}{there[0]}"
@@ -69,7 +69,7 @@ def _whole_name(operator: str) -> str | None:
     if name in TARGETS or name.startswith("#"):
         return name
     name = name.removeprefix(OPS)
-    known = parameter_kinds.operators("").schemas
+    known = schemas.operators("").schemas
     if name in known:
         return f"{OPS}{name}"
     return f"{OPS}{name}.default" if f"{name}.default" in known else None
@@ -78,7 +78,7 @@ def _whole_name(operator: str) -> str | None:
 @lru_cache(maxsize=1024)
 def _overloads(family: str) -> tuple[str, ...]:
     """Return the operators of torch whose names begin with a prefix."""
-    return tuple(name for name in parameter_kinds.operators("").schemas if name.startswith(family))
+    return tuple(name for name in schemas.operators("").schemas if name.startswith(family))
 
 
 def check_call(target: str, names: Sequence[str], results: int, edit: str) -> None:
@@ -135,7 +135,7 @@ def check_argument(target: str, parameter: Parameter, arm: str, edit: str) -> No
 
 def signature_of(target: str) -> Operator | None:
     """Return the signature of an operator; None if none ships."""
-    return parameter_kinds.find(target, "") if target.startswith(OPS) else None
+    return schemas.find(target, "") if target.startswith(OPS) else None
 
 
 def bound_arguments(target: str, args: Sequence[Any], kwargs: Mapping[str, Any], edit: str) -> dict[str, Any]:
@@ -188,7 +188,7 @@ def _instead(there: Sequence[str]) -> str:
 def _close(name: str) -> str:
     """Return the operators whose names are close to one that does not exist, for messages."""
     stem = ".".join(name.split(".")[:2])
-    known = {one.rpartition(".")[0] for one in parameter_kinds.operators("").schemas}
+    known = {one.rpartition(".")[0] for one in schemas.operators("").schemas}
     return suggestion(stem, sorted(known), 0.75)
 
 

@@ -19,7 +19,7 @@ from typing import IO, Any, TypeAlias, cast, overload
 from msgspec import structs
 
 from pt2kit import codec, schema
-from pt2kit.editing import interface_edits, packing, sample_inputs, weight_edits
+from pt2kit.editing import interface_edits, sample_inputs, verification, weight_edits
 from pt2kit.editing.assembly import is_current, parts_of
 from pt2kit.editing.graphs import Value
 from pt2kit.editing.inference import misstated_type
@@ -165,7 +165,7 @@ class Editor(EditState):
         """
         program = _written(self)
         if program is not self.program:
-            packing.check_program(self, program)
+            verification.check_program(self, program)
         return program
 
     def finish(self) -> Result:
@@ -310,7 +310,7 @@ def _written(editor: EditState) -> schema.ExportedProgram:
     program: schema.ExportedProgram = _with_fields(
         editor.program,
         graph_module=module,
-        range_constraints=packing.needed_ranges(editor, graph),
+        range_constraints=verification.needed_ranges(editor, graph),
         guards_code=editor.guards,
         verifiers=editor.verifiers,
         opset_version=editor.opset_version,

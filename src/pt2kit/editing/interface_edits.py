@@ -9,8 +9,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from pt2kit import schema, symbols
-from pt2kit.editing import packing, weight_edits
 from pt2kit.editing import sizes as arithmetic
+from pt2kit.editing import verification, weight_edits
 from pt2kit.editing.graphs import Node, Value
 from pt2kit.editing.interface import (
     INPUT_GROUPS,
@@ -73,8 +73,8 @@ def add_input(editor: EditState, name: str, meta: Any, *, keyword: bool = False,
         editor.calls.arg_names.insert(place, name)
     insert_in_group(editor.inputs, new, INPUT_GROUPS)
     editor.calls.order(editor.inputs, editor.calls.ins, USER_INPUTS)
-    for symbol in packing.meta_symbols(value.kind, value_meta):
-        editor.ranges.setdefault(symbol, packing.NEW_SYMBOL)
+    for symbol in verification.meta_symbols(value.kind, value_meta):
+        editor.ranges.setdefault(symbol, verification.NEW_SYMBOL)
     return value
 
 

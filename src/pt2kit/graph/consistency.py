@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from pt2kit.errors import LimitError, Problem
-from pt2kit.graph.argument_values import ONE_CONSTANT, ONE_VALUE, graph_arguments
+from pt2kit.graph.argument_values import LIMIT_RULE, ONE_CONSTANT, ONE_VALUE, graph_arguments
 from pt2kit.graph.module_attributes import MODULE_ATTRIBUTES
-from pt2kit.graph.rules import LIMIT_RULE
 from pt2kit.graph.scan import Scan
 from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, TOO_DEEP, Scope, Source, Step, carried, root
 from pt2kit.messages import quote

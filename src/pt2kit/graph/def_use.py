@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NoReturn
 
 from pt2kit import schema
-from pt2kit.graph.rules import raise_problem
+from pt2kit.errors import GraphError, LimitError, Problem
+from pt2kit.graph.argument_values import LIMIT_RULE
 from pt2kit.graph.scan import Definition, Scan, Use
 from pt2kit.graph.traversal import Scope, Source, graphs
 from pt2kit.graph.values import Meta, tables
@@ -81,3 +83,14 @@ def indexes(source: Source, where: str = "") -> Iterator[tuple[Scope, GraphIndex
     """
     for scope in graphs(source, where):
         yield scope, index(scope.graph, scope.where)
+
+
+def raise_problem(problem: Problem) -> NoReturn:
+    """Turn a finding into its exception.
+
+    Raises:
+        LimitError: the finding is about a limit (G11).
+        GraphError: any other finding.
+    """
+    error = LimitError if problem.rule == LIMIT_RULE else GraphError
+    raise error(f"{problem.loc}: {problem.message}", rule=problem.rule)

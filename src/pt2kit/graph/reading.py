@@ -19,8 +19,7 @@ from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.errors import GraphError, Pt2Error
-from pt2kit.graph.argument_values import ValueKind
-from pt2kit.graph.calls import arguments_of
+from pt2kit.graph.argument_values import ValueKind, arguments_of
 from pt2kit.graph.def_use import GraphIndex, index
 from pt2kit.graph.traversal import Scope, Step, carried, check_depth, node_label, root
 from pt2kit.graph.values import operator_name
@@ -235,7 +234,7 @@ class Node:
         return trace.frames[-1] if trace else None
 
     def _plain(self, value: Any) -> Any:
-        """Turn what `graph.calls` reads into plain Python values."""
+        """Turn what `graph.argument_values` reads into plain Python values."""
         match value:
             case tuple():
                 return tuple(map(self._plain, value))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from pt2kit import schema
 from pt2kit.errors import LimitError, Problem
 from pt2kit.graph.argument_values import (
+    LIMIT_RULE,
     ONE_CONSTANT,
     ONE_VALUE,
     TOO_DEEP,
@@ -19,7 +20,6 @@ from pt2kit.graph.argument_values import (
     graph_arguments,
     references,
 )
-from pt2kit.graph.rules import LIMIT_RULE
 from pt2kit.graph.values import entry_place, kinds, table_problems
 from pt2kit.messages import count_text, quote
 

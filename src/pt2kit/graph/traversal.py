@@ -15,8 +15,7 @@ from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.errors import LimitError
-from pt2kit.graph.argument_values import graph_arguments
-from pt2kit.graph.rules import LIMIT_RULE
+from pt2kit.graph.argument_values import LIMIT_RULE, graph_arguments
 from pt2kit.jsontext import path_text
 from pt2kit.messages import kind_of
 

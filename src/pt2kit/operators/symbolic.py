@@ -82,7 +82,7 @@ def call_rule(rule: Rule, arguments: Mapping[str, Any], *, is_strict: bool = Fal
 
     Args:
         rule: of a row.
-        arguments: plain values by parameter name, as `graph.calls` reads them; with facts for values.
+        arguments: plain values by parameter name, as `graph.argument_values` reads them; with facts for values.
         is_strict: let errors inside the rule through, for tests; otherwise they count as `Unknown`.
 
     Raises:

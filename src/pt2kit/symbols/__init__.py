@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from pt2kit.symbols.expr import fold as fold
     from pt2kit.symbols.expr import free_symbols as free_symbols
     from pt2kit.symbols.expr import substitute as substitute
+    from pt2kit.symbols.floats import float_from as float_from
     from pt2kit.symbols.functions import FUNCTIONS as FUNCTIONS
     from pt2kit.symbols.functions import Function as Function
-    from pt2kit.symbols.functions import float_from as float_from
     from pt2kit.symbols.guards import Guard as Guard
     from pt2kit.symbols.guards import Source as Source
     from pt2kit.symbols.guards import parse_guard as parse_guard
@@ -60,7 +60,8 @@ __getattr__, __dir__, __all__ = front_door(
             "Boolean Call DEFAULT_LIMITS Expr Float Infinity Integer Limits Rational Symbol "
             "default_assumptions fold free_symbols substitute"
         ),
-        "functions": "FUNCTIONS Function float_from",
+        "floats": "float_from",
+        "functions": "FUNCTIONS Function",
         "guards": "Guard Source parse_guard",
         "kinds": "Kind kind",
         "plain": "parse_str to_str",

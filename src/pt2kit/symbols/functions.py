@@ -1,32 +1,22 @@
-"""Functions over numbers: those that an expression may call, those that a node calls; decimal texts of floats.
+"""Functions over numbers: those that an expression may call, and those that a node calls.
 
 Both tables are closed, and have the arguments and results of each function. The names in expressions are those of the
 classes in sympy and in torch/utils/_sympy/functions.py, 2.1 to 2.13, which is what both dialects print. A name that is
 not in a table is refused; nothing is ever looked up by a name from a file.
-
-Floating point numbers are written as decimal texts: srepr writes a double with 17 significant digits
-(`0.10000000000000001`), str with 15 (`0.1`, or `0.100000000000000` where the number stands alone). Both write `1.0e-7`
-and `2.5e+20` outside a middle range.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeVar
 
-from pt2kit.symbols.expr import Call, Expr, Float, fail, quote
+from pt2kit.symbols.expr import Call, Expr, fail, quote
 
 T = TypeVar("T")
 Takes = Literal["number", "int", "bool", "same", "any", "pairs", "pair", "where", "ite"]
 Gives = Literal["number", "int", "float", "bool", "power", "first", "joined", "bits", "pair"]
-
-SREPR_DIGITS = 17
-STR_DIGITS = 15
-
-_NUMBER = r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,61 +184,5 @@ def check_arity(name: str, function: Function | Target, count: int, where: str) 
     least, most = function.least, function.most
     if count < least or (most is not None and count > most):
         expected = f"at least {least}" if most is None else f"{least}" if least == most else f"{least} to {most}"
-        fail(
-            where,
-            f"expected {expected} argument{'' if expected in ('1', 'at least 1') else 's'} of {name}, got {count}",
-        )
-
-
-def float_of(text: str, precision: int = 53, where: str = "") -> Float:
-    """Return the node of a decimal text as srepr writes it; the text is kept.
-
-    Raises:
-        ExpressionError: not a decimal number, or too large for a double.
-    """
-    if not re.fullmatch(_NUMBER, text, re.ASCII):
-        fail(where, f"expected a decimal number in Float, got {quote(text)}")
-    if float(text) in (float("inf"), float("-inf")):
-        fail(where, f"expected a number that fits a double, got {quote(text)}")
-    return Float(text, precision)
-
-
-def float_from(value: float) -> Float:
-    """Return the node of a finite double, written as srepr writes it."""
-    return Float(decimal_text(value, SREPR_DIGITS))
-
-
-def decimal_text(value: float, digits: int, *, strip: bool = True) -> str:
-    """Return a finite double as sympy writes it.
-
-    Args:
-        value: the number.
-        digits: significant digits; a tie is rounded away from zero.
-        strip: leave out zeros at the end.
-
-    Source: what mpmath 1.3 and sympy 1.12 to 1.14 print; fixed notation from 1e-5 (exclusive) up to 1e<digits>.
-    """
-    if value == 0:
-        return "0.0"
-    sign = "-" if value < 0 else ""
-    # The digit after the last one decides, whatever follows it: so take many, and round these half up.
-    mantissa, _, power = f"{abs(value):.60e}".partition("e")
-    exponent = int(power)
-    rounded = str((int(mantissa.replace(".", "")[: digits + 1]) + 5) // 10)
-    if len(rounded) > digits:
-        rounded = rounded[:digits]
-        exponent += 1
-    fixed = min(-(digits // 3), -5) < exponent < digits
-    if not fixed:
-        body, point = rounded, 1
-    elif exponent < 0:
-        body, point = "0" * -exponent + rounded, 1
-    else:
-        body, point = rounded, exponent + 1
-    text = f"{body[:point]}.{body[point:]}"
-    if strip:
-        text = text.rstrip("0")
-        text += "0" if text.endswith(".") else ""
-    if fixed:
-        return sign + text
-    return f"{sign}{text}e{'+' if exponent >= 0 else ''}{exponent}"
+        noun = "argument" if expected in ("1", "at least 1") else "arguments"
+        fail(where, f"expected {expected} {noun} of {name}, got {count}")

@@ -51,7 +51,8 @@ from pt2kit.symbols.expr import (
     fail,
     fold,
 )
-from pt2kit.symbols.functions import ALIASES, FUNCTIONS, STR_DIGITS, decimal_text, make_call
+from pt2kit.symbols.floats import STR_DIGITS, decimal_text
+from pt2kit.symbols.functions import ALIASES, FUNCTIONS, make_call
 from pt2kit.symbols.infix import Binary, Grammar, Unary, parse_infix
 from pt2kit.symbols.order import by_key, by_size
 

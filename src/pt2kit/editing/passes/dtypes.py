@@ -11,7 +11,6 @@ from typing import Any, Final
 import msgspec
 
 from pt2kit import schema
-from pt2kit.checks import parameter_kinds
 from pt2kit.editing import sample_inputs
 from pt2kit.editing.editor import Editor
 from pt2kit.editing.graphs import Node
@@ -20,6 +19,7 @@ from pt2kit.editing.interface import Input
 from pt2kit.editing.metas import cast_meta, scalar_type
 from pt2kit.errors import GraphError
 from pt2kit.messages import quote
+from pt2kit.operators import schemas
 from pt2kit.schema.names import OPS
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import contiguous_strides
@@ -128,7 +128,7 @@ def compute_in(editor: Editor, dtype: Any) -> int:
 
 def _is_new(node: Node) -> bool:
     """Return whether a node makes a tensor of the default type, from no other tensor."""
-    signature = parameter_kinds.find(node.target, "") if node.target.startswith(OPS) else None
+    signature = schemas.find(node.target, "") if node.target.startswith(OPS) else None
     return (
         signature is not None
         and "dtype" in signature.parameters

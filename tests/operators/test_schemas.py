@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from pt2kit.checks import parameter_kinds
-from pt2kit.checks.parameter_kinds import find
-from pt2kit.schema.operators import Parameter, known_releases, operators_of, parse_operator, parse_type
+from pt2kit.operators import schemas
+from pt2kit.operators.schemas import find
+from pt2kit.schema.operators import Parameter, known_releases, nearest, operators_of, parse_operator, parse_type
 
 
 def test_every_signature_reads() -> None:
@@ -56,20 +56,20 @@ def test_lengths_of_lists() -> None:
 )
 def test_releases_that_the_table_does_not_have(release: str, stands_for_it: str) -> None:
     """A release that is not known is held against the next newer one, or the newest."""
-    assert parameter_kinds.nearest(release) == stands_for_it
-    assert parameter_kinds.is_known(release) == (release == stands_for_it)
+    assert nearest(release) == stands_for_it
+    assert schemas.is_known(release) == (release == stands_for_it)
 
 
 def test_releases_with_an_operator() -> None:
     """An operator is known in the releases that register it, a higher-order one likewise."""
-    assert parameter_kinds.releases_with("torch.ops.aten.add.Tensor") == known_releases()
-    assert "2.1" not in parameter_kinds.releases_with("torch.ops.higher_order.scan")
-    assert parameter_kinds.releases_with("torch.ops.higher_order.scan")[-1] == known_releases()[-1]
-    assert parameter_kinds.releases_with("torch.ops.aten.nope.default") == ()
+    assert schemas.releases_with("torch.ops.aten.add.Tensor") == known_releases()
+    assert "2.1" not in schemas.releases_with("torch.ops.higher_order.scan")
+    assert schemas.releases_with("torch.ops.higher_order.scan")[-1] == known_releases()[-1]
+    assert schemas.releases_with("torch.ops.aten.nope.default") == ()
 
 
 def test_nothing_is_read_before_it_is_needed() -> None:
     """Importing the module reads no data."""
-    imports = "import pt2kit.schema.operators as s, pt2kit.checks.parameter_kinds, sys"
+    imports = "import pt2kit.schema.operators as s, pt2kit.operators.schemas, sys"
     code = f"{imports}; sys.exit(s._table.cache_info().currsize)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
