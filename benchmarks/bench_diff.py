@@ -40,7 +40,7 @@ def in_layer(node: Any) -> bool:
 def one_layer(settings: Settings) -> Measured:
     """The whole way, files to text: two versions of a transformer that differ in one layer."""
     import pt2kit
-    from pt2kit.text.changes import diff_lines
+    from pt2kit.text.diff_report import diff_lines
 
     before = programs.path(TRANSFORMER)
     edited = with_operators(
@@ -62,14 +62,14 @@ def one_layer(settings: Settings) -> Measured:
 
 def many_edits(settings: Settings) -> Measured:
     """A long chain of nodes that are much alike, every hundredth replaced."""
-    from pt2kit.diffs.graphs import Look
+    from pt2kit.diffs.graphs import DiffOptions
     from pt2kit.diffs.program import compare_programs
 
     name = "chain_1000" if settings.quick else CHAIN
     old = program_of(name)
     new = with_operators(old, lambda n, node: f"{node.target}_out" if n % 100 == 50 else node.target)
-    ours = measure.best(lambda: compare_programs(old, new, "model", Look()), rounds=settings.rounds(3))
-    found = len(compare_programs(old, new, "model", Look())[0])
+    ours = measure.best(lambda: compare_programs(old, new, "model", DiffOptions()), rounds=settings.rounds(3))
+    found = len(compare_programs(old, new, "model", DiffOptions())[0])
     return Measured(ours, note=f"{found} of {len(old.graph_module.graph.nodes) // 100} edits told")
 
 

@@ -105,7 +105,7 @@ register(
     {
         "graph of a program": "pt2kit.graph.reading:graph_of",
         "inference with torch": "pt2kit.bridge.inference:infer_with_torch",
-        "lines of a diff": "pt2kit.text.changes:diff_lines",
+        "lines of a diff": "pt2kit.text.diff_report:diff_lines",
         "notebook view of a diff": "pt2kit.viewing.notebook:diff_view",
         "notebook view of a package": "pt2kit.viewing.notebook:view",
         "notebook view of a program": "pt2kit.viewing.notebook:program_html",

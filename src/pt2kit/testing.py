@@ -10,7 +10,7 @@ from typing import Any
 
 from pt2kit.diffs.compute import diff
 from pt2kit.package.open import Package, open_package
-from pt2kit.text.changes import diff_lines
+from pt2kit.text.diff_report import diff_lines
 from pt2kit.zip.listing import FileLike
 
 __all__ = ["assert_same_program"]

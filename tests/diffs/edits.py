@@ -11,7 +11,7 @@ from tests.narrow import present
 
 from pt2kit import schema
 from pt2kit.diffs import Change
-from pt2kit.diffs.graphs import Look
+from pt2kit.diffs.graphs import DiffOptions
 from pt2kit.diffs.program import compare_programs
 
 LINEAR, RELU, GELU = (f"torch.ops.aten.{name}.default" for name in ("linear", "relu", "gelu"))
@@ -20,7 +20,7 @@ ADD = "torch.ops.aten.add.Tensor"
 
 def changes(old: schema.ExportedProgram, new: schema.ExportedProgram, **look: bool) -> list[Change]:
     """The changes between two programs, node metadata left aside unless asked for."""
-    return compare_programs(old, new, "model", Look(**{"metadata": False, **look}))[0]
+    return compare_programs(old, new, "model", DiffOptions(**{"metadata": False, **look}))[0]
 
 
 def told(found: list[Change]) -> list[tuple[str, ...]]:

@@ -39,7 +39,7 @@ TUPLES = {
     "operators/aliasing.py": {"Alias"},
     "pickles/builder.py": {"StorageRecord"},
     "symbols/growth.py": {"Part"},
-    "symbols/kinds.py": {"Facts"},
+    "symbols/value_kinds.py": {"Facts"},
     "symbols/plain.py": {"_Text"},
     "zip/directory.py": {"Record"},
     "zip/writer.py": {"_Written"},

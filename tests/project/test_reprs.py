@@ -32,7 +32,7 @@ def test_reprs_are_short() -> None:
 
 def test_the_text_of_a_diff_is_what_the_command_prints() -> None:
     """And that of a report is its problems."""
-    from pt2kit.text.changes import diff_lines
+    from pt2kit.text.diff_report import diff_lines
 
     found = pt2kit.diff(MLP, OTHER)
     assert str(found).splitlines() == list(diff_lines(found))

@@ -8,7 +8,7 @@ import pytest
 from tests.diffs.cases import hostile_text, pairs
 
 from pt2kit.diffs import diff
-from pt2kit.text.changes import diff_html
+from pt2kit.text.diff_report import diff_html
 
 PAIRS = pairs()
 ALLOWED = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "table", "tr", "td", "details", "summary"}

@@ -26,8 +26,8 @@ from pt2kit.errors import Pt2Error
 from pt2kit.graph.values import Meta
 from pt2kit.symbols.dialects import parse
 from pt2kit.symbols.expr import Call, Expr, Integer, Leaf, Symbol, fold, free_symbols
-from pt2kit.symbols.kinds import symbol_kind
 from pt2kit.symbols.srepr import to_srepr
+from pt2kit.symbols.value_kinds import symbol_kind
 
 UNORDERED: Final = frozenset(("Add", "Mul", "Max", "Min", "And", "Or", "Xor", "Equality", "Unequality"))
 """Functions whose arguments have no order of their own: they are written sorted by their texts."""

@@ -21,7 +21,7 @@ from pt2kit.messages import count_text, quote
 from pt2kit.operators.higher_order import FUNCTIONS
 from pt2kit.schema.names import HIGHER_ORDER_OPS, MAX_NAME
 from pt2kit.symbols.functions import TARGETS
-from pt2kit.treespec.kinds import MAPPINGS, NAMEDTUPLE, SEQUENCES
+from pt2kit.treespec.containers import MAPPINGS, NAMEDTUPLE, SEQUENCES
 
 KNOWN_CONTAINERS: Final = frozenset((*SEQUENCES, *MAPPINGS, NAMEDTUPLE))
 """Container types that torch registers by itself."""

@@ -164,12 +164,12 @@ def _print_whole(file: str) -> int:
 
 def _result(found: Diff, options: Options) -> Result:
     """Return a comparison as lines and as data; write the page if one is asked for."""
-    from pt2kit.text.changes import diff_lines, headline
+    from pt2kit.text.diff_report import diff_lines, headline
 
     columns = None if options.full else width()
     lines: Iterator[str] = (_cut(line, columns) for line in diff_lines(found, full=options.full))
     if options.html is not None:
-        from pt2kit.text.changes import diff_html
+        from pt2kit.text.diff_report import diff_html
 
         Path(options.html).write_text(diff_html(found), encoding="utf-8")
         lines = iter([headline(found)])

@@ -8,7 +8,7 @@ from contextlib import ExitStack, suppress
 from typing import Any, Final
 
 from pt2kit.diffs.changes import Area, Change, Detail, Diff, ModelPair
-from pt2kit.diffs.graphs import Look
+from pt2kit.diffs.graphs import DiffOptions
 from pt2kit.diffs.input_roles import renamed_payloads
 from pt2kit.diffs.program import compare_programs
 from pt2kit.diffs.tensors import compare_payloads
@@ -60,7 +60,7 @@ def diff(
         before, after = (
             one if isinstance(one, Package) else stack.enter_context(open_package(one)) for one in (old, new)
         )
-        look = Look(metadata=metadata, names=names, order=order)
+        options = DiffOptions(metadata=metadata, names=names, order=order)
         changes: list[Change] = []
         compared: dict[str, ModelPair] = {}
         pairs = _pair_models(before, after, tensors) if models is None else _asked_for(before, after, models)
@@ -69,7 +69,7 @@ def diff(
                 changes.append(Change("added" if one is None else "removed", "model", "", one or other or ""))
                 continue
             program_changes, compared[other] = compare_programs(
-                before.programs[one], after.programs[other], other, look
+                before.programs[one], after.programs[other], other, options
             )
             if one != other:
                 changes.append(Change("modified", "model", "", other, details=(Detail("name", one, other),)))

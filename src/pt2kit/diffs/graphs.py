@@ -180,7 +180,7 @@ def _with_expressions(tree: Any, change: Callable[[str], str], hints: bool) -> A
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class DiffOptions:
     """Options of a comparison: the properties to compare.
 
     Args:
@@ -202,7 +202,7 @@ class GraphDiff:
         model: whose nodes they are.
         old, new: the programs' modules.
         symbols: the symbols that correspond, learned on the way.
-        look: what to look at.
+        options: what is compared.
         reloading: of the old and the new program; drops what a round trip through torch changes.
     """
 
@@ -210,7 +210,7 @@ class GraphDiff:
     old: ModuleNames
     new: ModuleNames
     symbols: Symbols
-    look: Look
+    options: DiffOptions
     reloading: tuple[Reloading, Reloading]
     changes: list[Change] = field(default_factory=list)
     graphs: list[GraphPair] = field(default_factory=list)
@@ -270,7 +270,7 @@ class GraphDiff:
     def _nodes(self, matching: Matching, path: str) -> None:
         """Add the changes of a pair of graphs, in the order of the new one, removed nodes before what followed them."""
         names = Names(matching, self.symbols)
-        moved = _moved(matching) if self.look.order else frozenset()
+        moved = _moved(matching) if self.options.order else frozenset()
         across = _across_writes(matching)
         removed, _ = matching.unmatched()
         waiting = iter([*removed, len(matching.to_new)])
@@ -282,7 +282,7 @@ class GraphDiff:
             if old < 0:
                 self._one(matching, path, "added", None, new)
                 continue
-            details = list(node_details(matching, old, new, names, metadata=self.look.metadata))
+            details = list(node_details(matching, old, new, names, metadata=self.options.metadata))
             details += self._labels(matching, old, new, new in moved)
             if new in across:
                 details.append(Detail("write order", old, new))
@@ -295,7 +295,7 @@ class GraphDiff:
     def _labels(self, matching: Matching, old: int, new: int, moved: bool) -> list[Detail]:
         """Return the differences in the name and the position of a node, as far as they are compared."""
         details = []
-        if self.look.names:
+        if self.options.names:
             before, after = (
                 (node.name, *node_outputs(node)) for node in (matching.old.nodes[old], matching.new.nodes[new])
             )

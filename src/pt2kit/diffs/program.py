@@ -12,21 +12,21 @@ from pt2kit.canonical.arguments import rename
 from pt2kit.canonical.form import Reloading
 from pt2kit.diffs.changes import Change, Detail, ModelPair
 from pt2kit.diffs.fingerprints import ModuleNames, Symbols, is_of_another_kind
-from pt2kit.diffs.graphs import GraphDiff, Look, Names, value_details
+from pt2kit.diffs.graphs import DiffOptions, GraphDiff, Names, value_details
 from pt2kit.diffs.input_roles import Pairs, input_role, match_inputs, match_outputs, output_name
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import arguments
 
 
 def compare_programs(
-    old: schema.ExportedProgram, new: schema.ExportedProgram, model: str, look: Look
+    old: schema.ExportedProgram, new: schema.ExportedProgram, model: str, options: DiffOptions
 ) -> tuple[list[Change], ModelPair]:
     """Compare two programs without their tensors.
 
     Args:
         old, new: programs of the current schema version.
         model: what to call them.
-        look: what to look at.
+        options: what is compared.
 
     Raises:
         GraphError, LimitError: one of them contradicts itself.
@@ -41,7 +41,7 @@ def compare_programs(
     inputs = match_inputs(before, after)
     outputs = match_outputs(before, after, inputs)
     symbols = Symbols()
-    graphs = GraphDiff(model, ModuleNames(old), ModuleNames(new), symbols, look, reloading)
+    graphs = GraphDiff(model, ModuleNames(old), ModuleNames(new), symbols, options, reloading)
     matching = graphs.compare(old.graph_module.graph, new.graph_module.graph, inputs, outputs)
     names = Names(matching, symbols)
     changes = [
@@ -49,8 +49,8 @@ def compare_programs(
         *_outputs(before, after, outputs, names, model),
         *graphs.changes,
         *_module_calls(before, after, names, model),
-        *_constraints(old, new, reloading, symbols, model, look),
-        *_around(old, new, model, look),
+        *_constraints(old, new, reloading, symbols, model, options),
+        *_around(old, new, model, options),
     ]
     return changes, ModelPair(old, new, tuple(graphs.graphs))
 
@@ -209,12 +209,12 @@ def _constraints(
     reloading: tuple[Reloading, Reloading],
     symbols: Symbols,
     model: str,
-    look: Look,
+    options: DiffOptions,
 ) -> Iterator[Change]:
     before = {symbols.new_name(symbol): row for symbol, row in reloading[0].ranges(old).items()}
     after = reloading[1].ranges(new)
     for one, other in sorted(symbols.renamed.items()):
-        if look.names or is_of_another_kind(one, other):
+        if options.names or is_of_another_kind(one, other):
             yield Change("modified", "constraint", model, other, details=(Detail("name", one, other),))
     for symbol, row in before.items():
         if symbol not in after:
@@ -229,13 +229,15 @@ def _constraints(
     yield from (Change("added", "guard", model, guard) for guard in sorted(guards_new - guards_old))
 
 
-def _around(old: schema.ExportedProgram, new: schema.ExportedProgram, model: str, look: Look) -> Iterator[Change]:
+def _around(
+    old: schema.ExportedProgram, new: schema.ExportedProgram, model: str, options: DiffOptions
+) -> Iterator[Change]:
     """Yield changes of program fields: operator set and verifiers, which have a meaning, and metadata."""
     for field in ("opset_version", "verifiers"):
         if getattr(old, field) != getattr(new, field):
             details = (Detail(field, getattr(old, field), getattr(new, field)),)
             yield Change("modified", "program", model, field, details=details)
-    if not look.metadata:
+    if not options.metadata:
         return
     if old.torch_version != new.torch_version:
         details = (Detail("torch_version", old.torch_version, new.torch_version),)

@@ -27,7 +27,7 @@ from pt2kit.pickles.reader import read_payload
 from pt2kit.pickles.values import NamedTuple, Opaque, PickledStorage, Size, TensorLike, size_items
 from pt2kit.tensors.pickled import from_pickled
 from pt2kit.tensors.view import Storage
-from pt2kit.treespec.kinds import NAMEDTUPLE
+from pt2kit.treespec.containers import NAMEDTUPLE
 
 Call: TypeAlias = "tuple[tuple[Any, ...], dict[str, Any]]"
 """Arguments and keyword arguments."""

@@ -29,7 +29,7 @@ from pt2kit.symbols.expr import Expr, Integer, Symbol, free_symbols
 from pt2kit.symbols.guards import Guard, Source, parse_guard
 from pt2kit.symbols.plain import to_str
 from pt2kit.treespec.callsig import split_call
-from pt2kit.treespec.kinds import FieldTable, child_keys
+from pt2kit.treespec.containers import FieldTable, child_keys
 from pt2kit.treespec.spec import TreeSpec, parse
 from pt2kit.treespec.values import flatten, unflatten
 

@@ -34,7 +34,7 @@ from pt2kit.pickles.reader import globals_in, is_plain, read_payload
 from pt2kit.pickles.values import NamedTuple, Opaque, PickledStorage, size_items
 from pt2kit.sanitizing.options import Options
 from pt2kit.schema import CURRENT, ExportedProgram, Graph, SymExpr
-from pt2kit.treespec.kinds import DEFAULTDICT, NAMEDTUPLE, defaultdict_parts
+from pt2kit.treespec.containers import DEFAULTDICT, NAMEDTUPLE, defaultdict_parts
 from pt2kit.versions.rewrite import rewrite
 from pt2kit.zip.chosen_names import show_name
 

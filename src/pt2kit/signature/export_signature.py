@@ -1,6 +1,6 @@
 """Signature of a graph (`ExportGraphSignature`): specs of inputs and outputs, views of them, reading and writing.
 
-The torch-free twin of torch's class of the same name: the same properties with the same types (tuples, read-only
+The torch-free counterpart of torch's class of the same name: the same properties with the same types (tuples, read-only
 mappings in the order of the specs), the same text. It is checked when it is made: the order of inputs and outputs, and
 one loss at most. Like torch's it can be changed: `replace_all_uses` renames in place, because passes hold on to the
 object (`get_replace_hook`). The specs themselves are frozen; renaming puts new ones into the lists.

@@ -1,7 +1,7 @@
 """Specs of graph inputs and outputs: argument descriptions, kinds, `InputSpec`, `OutputSpec`, and their order.
 
-The torch-free twins of the classes of the same names in torch; frozen. A spec is checked when it is made: it has the
-argument and the target that its kind needs (S11).
+The torch-free counterparts of the classes of the same names in torch; frozen. A spec is checked when it is made: it
+has the argument and the target that its kind needs (S11).
 
 The order of a signature's inputs and outputs decides the order of a call's arguments and results.
 

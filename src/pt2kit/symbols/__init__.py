@@ -2,9 +2,9 @@
 
 `expr_str` holds sympy expressions in one of two dialects: str() up to torch 2.5, srepr() since 2.6. This package reads
 both into one tree (`expr`), prints it in both (`plain`, `srepr`), computes it (`evaluation`) and returns its kind and
-bounds before it is computed (`kinds`, `ranges`). `guards` reads the conditions of `guards_code`. It runs nothing from a
-file and does not need sympy: the functions are a closed table (`functions`), and text, tree and numbers have limits
-(`Limits`).
+bounds before it is computed (`value_kinds`, `ranges`). `guards` reads the conditions of `guards_code`. It runs nothing
+from a file and does not need sympy: the functions are a closed table (`functions`), and text, tree and numbers have
+limits (`Limits`).
 
 It does not simplify: a tree is what was written. The names load when they are first used (PEP 562), so that importing
 this package costs next to nothing.
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
     from pt2kit.symbols.guards import Guard as Guard
     from pt2kit.symbols.guards import Source as Source
     from pt2kit.symbols.guards import parse_guard as parse_guard
-    from pt2kit.symbols.kinds import Kind as Kind
-    from pt2kit.symbols.kinds import kind as kind
     from pt2kit.symbols.plain import parse_str as parse_str
     from pt2kit.symbols.plain import to_str as to_str
     from pt2kit.symbols.ranges import bounds as bounds
     from pt2kit.symbols.srepr import parse_srepr as parse_srepr
     from pt2kit.symbols.srepr import to_srepr as to_srepr
+    from pt2kit.symbols.value_kinds import Kind as Kind
+    from pt2kit.symbols.value_kinds import kind as kind
 
 __getattr__, __dir__, __all__ = front_door(
     __name__,
@@ -63,7 +63,7 @@ __getattr__, __dir__, __all__ = front_door(
         "floats": "float_from",
         "functions": "FUNCTIONS Function",
         "guards": "Guard Source parse_guard",
-        "kinds": "Kind kind",
+        "value_kinds": "Kind kind",
         "plain": "parse_str to_str",
         "ranges": "bounds",
         "srepr": "parse_srepr to_srepr",

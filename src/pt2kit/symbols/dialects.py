@@ -8,9 +8,9 @@ from __future__ import annotations
 from pt2kit.symbols.evaluation import check_constants
 from pt2kit.symbols.expr import DEFAULT_LIMITS, Expr, Limits, fail
 from pt2kit.symbols.growth import check_growth, check_terms, compared
-from pt2kit.symbols.kinds import Kind, kind
 from pt2kit.symbols.plain import parse_str
 from pt2kit.symbols.srepr import parse_srepr
+from pt2kit.symbols.value_kinds import Kind, kind
 
 _SREPR_PARTS = ("Symbol('", "Integer(", "Float('", "Rational(", "ExprCondPair(")
 

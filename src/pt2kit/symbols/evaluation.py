@@ -39,9 +39,9 @@ from pt2kit.symbols.arithmetic import (
 )
 from pt2kit.symbols.expr import Boolean, Call, Expr, Float, Infinity, Integer, Leaf, Rational, Symbol, fold, quote
 from pt2kit.symbols.functions import OPAQUE, PLAIN, by_name
-from pt2kit.symbols.kinds import Kind, kind, symbol_kind
 from pt2kit.symbols.plain import to_str
 from pt2kit.symbols.polynomials import Size, from_expression, symbol
+from pt2kit.symbols.value_kinds import Kind, kind, symbol_kind
 
 Numeric = Callable[[Sequence[Number]], Number]
 

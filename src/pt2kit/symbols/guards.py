@@ -40,9 +40,9 @@ from pt2kit.symbols.expr import (
 from pt2kit.symbols.functions import OPAQUE, TARGETS, check_arity, make_call
 from pt2kit.symbols.growth import check_growth
 from pt2kit.symbols.infix import Binary, Grammar, Unary, parse_infix
-from pt2kit.symbols.kinds import kind
 from pt2kit.symbols.plain import ARITHMETIC, NUMBER, SIGNS, call_operator, chain_operator, not_operator
 from pt2kit.symbols.srepr import whole_number
+from pt2kit.symbols.value_kinds import kind
 
 Property = Literal["value", "size", "stride", "storage_offset", "item"]
 

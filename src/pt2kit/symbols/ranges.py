@@ -26,7 +26,7 @@ from pt2kit.symbols.expr import (
     fold,
 )
 from pt2kit.symbols.functions import by_name
-from pt2kit.symbols.kinds import Facts, facts_of_call, facts_of_leaf
+from pt2kit.symbols.value_kinds import Facts, facts_of_call, facts_of_leaf
 
 End: TypeAlias = "int | float"
 Interval: TypeAlias = "tuple[End, End]"

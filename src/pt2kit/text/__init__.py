@@ -16,8 +16,8 @@
     problems.py        problems, as lines and as data
     sarif.py           problems as SARIF
     conversion.py      the report of a conversion
-    changes.py         a comparison of two files, as text or HTML
-    changes_graph.py   changes of nodes, with their neighbors
+    diff_report.py     a comparison of two files, as text or HTML
+    diff_graph.py      changes of nodes, with their neighbors
     change_details.py  one change as text; lines of a comparison, and limits on them
 
 Nothing here prints. The text has no control characters, whatever the file contains.

@@ -2,7 +2,7 @@
 signatures.
 
     spec.py     text <-> TreeSpec; counting, walking, rewriting
-    kinds.py    the children of each container type; validation; key paths
+    containers.py    the children of each container type; validation; key paths
     values.py   plain Python values <-> flat lists of leaves; named tuples by their field names
     callsig.py  the readable call signature; checks of `forward_arg_names`
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from pt2kit.treespec.callsig import render as render
     from pt2kit.treespec.callsig import show_name as show_name
     from pt2kit.treespec.callsig import split_call as split_call
-    from pt2kit.treespec.kinds import EnumKey as EnumKey
-    from pt2kit.treespec.kinds import FieldTable as FieldTable
-    from pt2kit.treespec.kinds import Key as Key
-    from pt2kit.treespec.kinds import child_keys as child_keys
-    from pt2kit.treespec.kinds import find_problems as find_problems
-    from pt2kit.treespec.kinds import key_paths as key_paths
-    from pt2kit.treespec.kinds import mapping_keys as mapping_keys
-    from pt2kit.treespec.kinds import namedtuple_fields as namedtuple_fields
-    from pt2kit.treespec.kinds import namedtuple_name as namedtuple_name
-    from pt2kit.treespec.kinds import names_of_fields as names_of_fields
-    from pt2kit.treespec.kinds import validate as validate
+    from pt2kit.treespec.containers import EnumKey as EnumKey
+    from pt2kit.treespec.containers import FieldTable as FieldTable
+    from pt2kit.treespec.containers import Key as Key
+    from pt2kit.treespec.containers import child_keys as child_keys
+    from pt2kit.treespec.containers import find_problems as find_problems
+    from pt2kit.treespec.containers import key_paths as key_paths
+    from pt2kit.treespec.containers import mapping_keys as mapping_keys
+    from pt2kit.treespec.containers import namedtuple_fields as namedtuple_fields
+    from pt2kit.treespec.containers import namedtuple_name as namedtuple_name
+    from pt2kit.treespec.containers import names_of_fields as names_of_fields
+    from pt2kit.treespec.containers import validate as validate
     from pt2kit.treespec.spec import LEAF as LEAF
     from pt2kit.treespec.spec import MAX_DEPTH as MAX_DEPTH
     from pt2kit.treespec.spec import PROTOCOL as PROTOCOL
@@ -63,7 +63,7 @@ __getattr__, __dir__, __all__ = front_door(
             "CallSignature Parameter annotation call_signature check_arg_names find_name_problems render "
             "show_name split_call"
         ),
-        "kinds": (
+        "containers": (
             "EnumKey FieldTable Key child_keys find_problems key_paths mapping_keys namedtuple_fields "
             "namedtuple_name names_of_fields validate"
         ),

@@ -16,7 +16,7 @@ from typing import Literal
 
 from pt2kit.errors import GraphError, Problem, SchemaError
 from pt2kit.messages import count_text, printable
-from pt2kit.treespec.kinds import MAPPINGS, SEQUENCES, FieldTable, Key, child_keys, namedtuple_name
+from pt2kit.treespec.containers import MAPPINGS, SEQUENCES, FieldTable, Key, child_keys, namedtuple_name
 from pt2kit.treespec.spec import TreeSpec, fold, leaf_count
 
 _SHORT = {

@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar
 
 from pt2kit.errors import GraphError, SchemaError
 from pt2kit.messages import count_text, printable
-from pt2kit.treespec.kinds import (
+from pt2kit.treespec.containers import (
     DEFAULTDICT,
     DEQUE,
     MAPPINGS,

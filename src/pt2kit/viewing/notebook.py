@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pt2kit.diffs.changes import Diff
 from pt2kit.package.open import Package
 from pt2kit.schema import ExportedProgram
-from pt2kit.text.changes import diff_html
+from pt2kit.text.diff_report import diff_html
 from pt2kit.text.program import program_lines
 from pt2kit.viewing.answers import Answers
 from pt2kit.viewing.draw import Data, checked_data

@@ -19,7 +19,7 @@ from pt2kit.bridge.torch_names import pytree
 from pt2kit.errors import GraphError
 from pt2kit.graph.def_use import index
 from pt2kit.symbols.guards import parse_guard
-from pt2kit.treespec.kinds import NAMEDTUPLE, FieldTable
+from pt2kit.treespec.containers import NAMEDTUPLE, FieldTable
 from pt2kit.treespec.spec import TreeSpec
 
 WHERE = "$.graph_module"

@@ -18,7 +18,6 @@ import torch
 from msgspec import UNSET
 
 from pt2kit import node_metadata, schema
-from pt2kit import signature as twin
 from pt2kit.bridge.operators import LAYOUTS, Operator, resolve_all
 from pt2kit.bridge.read.adapt import adapt_named_tuples
 from pt2kit.bridge.read.module_inputs import check_guards
@@ -40,6 +39,8 @@ from pt2kit.graph.values import is_custom
 from pt2kit.messages import listed
 from pt2kit.schema import operators
 from pt2kit.schema.names import ATEN_OPS, HIGHER_ORDER_OPS
+from pt2kit.signature.export_signature import ExportGraphSignature, from_schema
+from pt2kit.signature.specs import InputKind
 
 WHERE: Final = "$.graph_module"
 _LOG: Final = logging.getLogger(__name__)
@@ -71,7 +72,7 @@ class Checked:
     """
 
     module: schema.GraphModule
-    signature: twin.ExportGraphSignature
+    signature: ExportGraphSignature
     sources: tuple[int | None, ...] | None
     specs: Sequence[Specs]
     tree_specs: TreeSpecs
@@ -100,13 +101,13 @@ def check_program(
         LimitError: a stated limit was passed.
     """
     module = program.graph_module
-    signature = twin.from_schema(module)
+    signature = from_schema(module)
     parsed = parse_specs(module.module_call_graph, signature)
     adapted = adapt_named_tuples(program)
     if adapted.program is not program:
         program = adapted.program
         module = program.graph_module
-        signature = twin.from_schema(module)
+        signature = from_schema(module)
         parsed = parse_specs(module.module_call_graph, signature)
     guards = list(program.guards_code) if "X4" in trust else check_guards(program.guards_code)
     fields = {name: tuple(definition.field_names) for name, definition in module.treespec_namedtuple_fields.items()}
@@ -182,7 +183,7 @@ def _targets(scopes: Sequence[Scope]) -> dict[str, str]:
 
 
 def check_payloads(
-    signature: twin.ExportGraphSignature,
+    signature: ExportGraphSignature,
     state_dict: Mapping[str, Any],
     constants: Mapping[str, Any],
     graph: schema.Graph,
@@ -207,15 +208,15 @@ def check_payloads(
         check_path(name, where)
         _check_layout(state_dict.get(name, constants.get(name)), graph.tensor_values.get(spec.arg.name), where)
         stored = name in state_dict
-        if spec.kind is twin.InputKind.PARAMETER:
+        if spec.kind is InputKind.PARAMETER:
             if not isinstance(state_dict.get(name), torch.nn.Parameter):
                 raise GraphError(f"{where}: expected a parameter {name!a} among the weights, got none of that name")
-        elif spec.kind is twin.InputKind.BUFFER and spec.persistent:
+        elif spec.kind is InputKind.BUFFER and spec.persistent:
             if not stored and name not in constants:
                 raise GraphError(f"{where}: expected a buffer {name!a} among the weights, got none of that name")
         elif name not in constants:
             raise GraphError(f"{where}: expected {name!a} among the constants, got none of that name")
-        elif stored and spec.kind is twin.InputKind.BUFFER:
+        elif stored and spec.kind is InputKind.BUFFER:
             raise GraphError(
                 f"{where}: expected the buffer {name!a}, which is not persistent, among the constants only"
             )

@@ -22,7 +22,6 @@ from typing import Any, Final
 
 import torch
 
-from pt2kit import signature as twin
 from pt2kit import treespec
 from pt2kit.bridge.read.names import is_pasted_safely
 from pt2kit.bridge.read.reading import refused
@@ -30,6 +29,7 @@ from pt2kit.bridge.torch_names import child_specs, pytree
 from pt2kit.checks.growth import MAX_OPEN_POWERS
 from pt2kit.errors import LimitError, Pt2Error, SchemaError, UnsupportedError
 from pt2kit.messages import count_text
+from pt2kit.signature.specs import ConstantArgument, InputSpec
 from pt2kit.symbols.guards import parse_guard
 from pt2kit.treespec.spec import TreeSpec
 
@@ -140,7 +140,7 @@ def check_guards(guards: Sequence[str], where: str = "$.guards_code") -> list[st
     return list(guards)
 
 
-def guardable(example_inputs: Any, inputs: Sequence[twin.InputSpec]) -> Any:
+def guardable(example_inputs: Any, inputs: Sequence[InputSpec]) -> Any:
     """Return example inputs if torch can write guards from them without changing the meaning of its source, else None.
 
     Args:
@@ -151,7 +151,7 @@ def guardable(example_inputs: Any, inputs: Sequence[twin.InputSpec]) -> Any:
     """
     if example_inputs is None:
         return None
-    constants = [spec.arg.value for spec in inputs if isinstance(spec.arg, twin.ConstantArgument)]
+    constants = [spec.arg.value for spec in inputs if isinstance(spec.arg, ConstantArgument)]
     steps = (step for path, _ in pytree.tree_leaves_with_path(example_inputs) for step in path)
     if all(not value or is_pasted_safely(value) for value in constants if isinstance(value, str)) and all(
         map(_is_plain_step, steps)

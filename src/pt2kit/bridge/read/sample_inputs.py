@@ -22,7 +22,7 @@ from pt2kit.errors import IntegrityError, PayloadError, Pt2Error
 from pt2kit.package.pickle_free_inputs import PickleFreeInputs
 from pt2kit.pickles import values as data
 from pt2kit.pickles.reader import globals_in, read_payload
-from pt2kit.treespec.kinds import NAMEDTUPLE, FieldTable
+from pt2kit.treespec.containers import NAMEDTUPLE, FieldTable
 from pt2kit.treespec.spec import TreeSpec
 
 _LOG: Final = logging.getLogger(__name__)

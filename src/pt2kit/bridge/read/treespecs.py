@@ -19,14 +19,27 @@ from torch.export import graph_signature as live
 from torch.export.exported_program import ModuleCallEntry, ModuleCallSignature
 
 from pt2kit import schema, treespec
-from pt2kit import signature as twin
 from pt2kit.bridge.placeholder_types import STAND_IN_NAME, Placeholder, placeholder_context
 from pt2kit.bridge.read.module_inputs import find_module_class, is_module, module_context
 from pt2kit.bridge.read.names import attribute_path, check_module_name, check_variable
 from pt2kit.bridge.torch_names import leaf_spec, pytree
 from pt2kit.errors import GraphError, SchemaError, UnsupportedError
 from pt2kit.messages import count_text
-from pt2kit.treespec.kinds import DEFAULTDICT, MAPPINGS, NAMEDTUPLE, FieldTable, defaultdict_parts
+from pt2kit.signature.convert import argument_spec
+from pt2kit.signature.export_signature import ExportGraphSignature
+from pt2kit.signature.specs import (
+    ArgumentSpec,
+    ConstantArgument,
+    CustomObjArgument,
+    InputKind,
+    OutputKind,
+    SymBoolArgument,
+    SymFloatArgument,
+    SymIntArgument,
+    TensorArgument,
+    TokenArgument,
+)
+from pt2kit.treespec.containers import DEFAULTDICT, MAPPINGS, NAMEDTUPLE, FieldTable, defaultdict_parts
 from pt2kit.treespec.spec import TreeSpec
 
 _FACTORIES: Final[Mapping[str, Any]] = MappingProxyType(
@@ -48,11 +61,11 @@ Specs = tuple[treespec.TreeSpec, ...]
 
 _NAMED: Final[Mapping[type, Callable[..., Any]]] = MappingProxyType(
     {
-        twin.TensorArgument: live.TensorArgument,
-        twin.TokenArgument: live.TokenArgument,
-        twin.SymIntArgument: live.SymIntArgument,
-        twin.SymFloatArgument: live.SymFloatArgument,
-        twin.SymBoolArgument: live.SymBoolArgument,
+        TensorArgument: live.TensorArgument,
+        TokenArgument: live.TokenArgument,
+        SymIntArgument: live.SymIntArgument,
+        SymFloatArgument: live.SymFloatArgument,
+        SymBoolArgument: live.SymBoolArgument,
     }
 )
 
@@ -208,7 +221,7 @@ def registered_namedtuples() -> dict[str, str]:
     return {name: registered.pop() for name, registered in names_by_class.items() if len(registered) == 1}
 
 
-def parse_specs(entries: Sequence[schema.ModuleCallEntry], signature: twin.ExportGraphSignature) -> list[Specs]:
+def parse_specs(entries: Sequence[schema.ModuleCallEntry], signature: ExportGraphSignature) -> list[Specs]:
     """Return the tree specs of every entry, as data, and check that they fit.
 
     Args:
@@ -261,11 +274,9 @@ def _parse(entry: schema.ModuleCallEntry, where: str) -> Specs:
     return in_spec, out_spec
 
 
-def _check_root(specs: Specs, signature: twin.ExportGraphSignature) -> None:
-    inputs = sum(spec.kind is twin.InputKind.USER_INPUT for spec in signature.input_specs)
-    outputs = sum(
-        spec.kind in (twin.OutputKind.USER_OUTPUT, twin.OutputKind.LOSS_OUTPUT) for spec in signature.output_specs
-    )
+def _check_root(specs: Specs, signature: ExportGraphSignature) -> None:
+    inputs = sum(spec.kind is InputKind.USER_INPUT for spec in signature.input_specs)
+    outputs = sum(spec.kind in (OutputKind.USER_OUTPUT, OutputKind.LOSS_OUTPUT) for spec in signature.output_specs)
     for side, spec, expected in (("in_spec", specs[0], inputs), ("out_spec", specs[1], outputs)):
         leaves = treespec.leaf_count(spec)
         if leaves != expected:
@@ -283,8 +294,8 @@ def _entry(entry: schema.ModuleCallEntry, specs: Specs, live_specs: TreeSpecs, w
     return ModuleCallEntry(
         fqn=entry.fqn,
         signature=ModuleCallSignature(
-            inputs=[live_argument(twin.argument_spec(argument)) for argument in call.inputs],
-            outputs=[live_argument(twin.argument_spec(argument)) for argument in call.outputs],
+            inputs=[live_argument(argument_spec(argument)) for argument in call.inputs],
+            outputs=[live_argument(argument_spec(argument)) for argument in call.outputs],
             in_spec=live_specs.read(in_spec, f"{where}.signature.in_spec"),
             out_spec=live_specs.read(out_spec, f"{where}.signature.out_spec"),
             forward_arg_names=list(call.forward_arg_names) if call.forward_arg_names else None,
@@ -292,7 +303,7 @@ def _entry(entry: schema.ModuleCallEntry, specs: Specs, live_specs: TreeSpecs, w
     )
 
 
-def live_signature(signature: twin.ExportGraphSignature) -> live.ExportGraphSignature:
+def live_signature(signature: ExportGraphSignature) -> live.ExportGraphSignature:
     """Return the signature as torch has it.
 
     Raises:
@@ -312,12 +323,12 @@ def live_signature(signature: twin.ExportGraphSignature) -> live.ExportGraphSign
         raise GraphError(f"$.graph_module.signature: expected a signature that torch takes, got: {error}") from error
 
 
-def live_argument(arg: twin.ArgumentSpec) -> Any:
+def live_argument(arg: ArgumentSpec) -> Any:
     """Return one argument description as torch has it."""
-    if isinstance(arg, twin.ConstantArgument):
+    if isinstance(arg, ConstantArgument):
         value = float(arg.value) if isinstance(arg.value, float) else arg.value
         return live.ConstantArgument(name=arg.name, value=value)
-    if isinstance(arg, twin.CustomObjArgument):
+    if isinstance(arg, CustomObjArgument):
         return live.CustomObjArgument(name=arg.name, class_fqn=arg.class_fqn)
     return _NAMED[type(arg)](name=arg.name)
 

@@ -19,7 +19,6 @@ from typing import Any, ClassVar, Final
 import torch
 
 from pt2kit import schema
-from pt2kit import signature as twin
 from pt2kit.bridge.operators import Operator
 from pt2kit.bridge.placeholder_types import Placeholder
 from pt2kit.bridge.read.calls import Shared, is_unpacked
@@ -36,6 +35,7 @@ from pt2kit.bridge.run.validation import validated, with_memory
 from pt2kit.bridge.torch_names import child_specs, pytree
 from pt2kit.errors import GraphError, OperatorError
 from pt2kit.schema.names import ATEN_OPS
+from pt2kit.signature.export_signature import ExportGraphSignature
 from pt2kit.signature.specs import InputKind, OutputKind
 from pt2kit.symbols.guards import Source, parse_guard
 
@@ -151,7 +151,7 @@ class _Builder(GraphReader):
         return Value(self._count - 1)
 
 
-def with_mutations(steps: Steps, graph: schema.Graph, signature: twin.ExportGraphSignature) -> Steps:
+def with_mutations(steps: Steps, graph: schema.Graph, signature: ExportGraphSignature) -> Steps:
     """Return the steps of a whole program, mutations included.
 
     Args:
@@ -189,7 +189,7 @@ def with_mutations(steps: Steps, graph: schema.Graph, signature: twin.ExportGrap
     return Steps(steps.inputs, [*steps.steps, *added], outputs)
 
 
-def _inputs(signature: twin.ExportGraphSignature) -> Mapping[tuple[bool, str | None], Value]:
+def _inputs(signature: ExportGraphSignature) -> Mapping[tuple[bool, str | None], Value]:
     """Return the inputs by (whether the user passes it, its name there)."""
     inputs = {}
     for number, spec in enumerate(signature.input_specs):

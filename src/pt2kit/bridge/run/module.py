@@ -19,7 +19,6 @@ from typing import Any, Final
 
 import torch
 
-from pt2kit import signature as twin
 from pt2kit.bridge.read.reading import MappedFiles
 from pt2kit.bridge.run.conditions import Condition, check_conditions
 from pt2kit.bridge.run.failures import explain
@@ -28,6 +27,7 @@ from pt2kit.bridge.run.source import Compiled
 from pt2kit.bridge.run.steps import Step
 from pt2kit.bridge.run.validation import original
 from pt2kit.bridge.torch_names import OpOverload, modules_as_containers, schema_of
+from pt2kit.signature.export_signature import ExportGraphSignature
 from pt2kit.signature.specs import InputKind
 
 
@@ -246,7 +246,7 @@ def _depends_on_mode(given: Mapping[str, Any]) -> bool:
 
 def place_tensors(
     root: torch.nn.Module,
-    signature: twin.ExportGraphSignature,
+    signature: ExportGraphSignature,
     state_dict: Mapping[str, Any],
     constants: Mapping[str, Any],
 ) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from pt2kit.errors import SchemaError
 from pt2kit.jsontext import Path
-from pt2kit.treespec.kinds import child_keys
+from pt2kit.treespec.containers import child_keys
 from pt2kit.treespec.spec import TreeSpec, context_text, context_value, dump, map_nodes, parse, walk
 from pt2kit.versions.conversion_log import ConversionLog
 

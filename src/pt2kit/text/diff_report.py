@@ -37,7 +37,7 @@ from pt2kit.text.change_details import (
     left_out,
     value_differences_text,
 )
-from pt2kit.text.changes_graph import graph_lines
+from pt2kit.text.diff_graph import graph_lines
 from pt2kit.text.format import dotted
 from pt2kit.text.values import ValueTexts
 

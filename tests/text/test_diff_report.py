@@ -14,18 +14,18 @@ from tests.graph.build import arg
 
 from pt2kit import schema
 from pt2kit.diffs import Change, Detail, Diff, ValueDifference, diff
-from pt2kit.diffs.graphs import Look
+from pt2kit.diffs.graphs import DiffOptions
 from pt2kit.diffs.program import compare_programs
 from pt2kit.text.change_details import ALIKE, SHOWN
-from pt2kit.text.changes import diff_lines
-from pt2kit.text.changes_graph import MAX_NODE, RUN
+from pt2kit.text.diff_graph import MAX_NODE, RUN
+from pt2kit.text.diff_report import diff_lines
 
 PAIRS = pairs()
 
 
 def compared(old: schema.ExportedProgram, new: schema.ExportedProgram) -> Diff:
     """The differences between two programs."""
-    changes, pair = compare_programs(old, new, "model", Look())
+    changes, pair = compare_programs(old, new, "model", DiffOptions())
     return Diff("old.pt2", "new.pt2", tuple(changes), {"model": pair})
 
 
