@@ -32,7 +32,6 @@ from pt2kit.zip.reader import open_archive
 
 ROOT = Path(__file__).parents[1]
 HISTORY = ROOT / "src" / "pt2kit" / "schema" / "history"
-TESTED = ROOT / "src" / "pt2kit" / "bridge" / "operators.py"
 CORPUS = ROOT / "tests" / "data" / "corpus"
 SAVE = """
 import sys, torch, torch.export
@@ -193,12 +192,9 @@ def compare_names(environment: Path, release: str, folder: Path) -> Finding:
 def compare_lists(release: str) -> Finding:
     """The places where the project names the releases that it is tried with."""
     minor = _numbers(release)[:2]
-    # As text: the bridge takes torch, which this tool asks in another environment.
-    newest = re.search(r"^NEWEST: Final = \((\d+), (\d+)\)$", TESTED.read_text(encoding="utf-8"), re.MULTILINE)
     has = {
         "RELEASES in tools/torches.py": minor in [_numbers(name)[:2] for name in torches.RELEASES],
         f"its figures in docs/{torches.FIGURES.name}": release in json.loads(torches.FIGURES.read_text()),
-        "NEWEST in bridge/operators.py": newest is not None and minor <= [int(number) for number in newest.groups()],
         "sample files in tests/data/corpus": minor in [_numbers(path.name)[:2] for path in CORPUS.iterdir()],
     }
     todo = "name it there; --zoo writes the figures, tools/sample_files.py the sample files"

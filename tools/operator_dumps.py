@@ -21,11 +21,10 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-RELEASES = (
-    *("2.1.2", "2.2.2", "2.3.1", "2.4.1", "2.5.1", "2.6.0", "2.7.1", "2.8.0"),
-    *("2.9.1", "2.10.0", "2.11.0", "2.12.0", "2.13.0", "2.14.1", "2.15.0"),
-)
-"""The last patch release of each minor release at the time of the dump."""
+from tools import torches
+
+RELEASES = ("2.1.2", "2.2.2", "2.3.1", "2.4.1", "2.5.1", "2.6.0", "2.7.1", "2.8.0", *torches.RELEASES)
+"""A patch release of each minor release."""
 NEEDED = ("numpy<2", "typing_extensions", "sympy", "networkx", "jinja2", "filelock", "fsspec", "setuptools<81")
 """Packages that torch imports, in versions that every release accepts."""
 PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-cache-dir", "--no-compile")

@@ -47,6 +47,7 @@ from pt2kit.operators.requirements import refusal
 from pt2kit.schema import Device, Layout, MemoryFormat, ScalarType
 from pt2kit.schema.names import ATEN_OPS, OPS
 from pt2kit.schema.operators import ValueType, parse_type
+from pt2kit.schema.versions import LOG
 from pt2kit.tensors.dtypes import DTYPES as ROWS
 
 Kind = Literal["operator", "symbolic", "higher_order", "function"]
@@ -59,7 +60,8 @@ SYMBOLIC: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType({**PLAIN_FU
 """Target -> function over numbers; its one result is a number or a truth value."""
 
 OLDEST: Final = (2, 9)
-NEWEST: Final = (2, 15)
+NEWEST: Final = max(tuple(map(int, release.split("."))) for row in LOG for release in row.releases)
+"""Releases that the bridge was tested with."""
 
 DTYPES: Mapping[ScalarType, torch.dtype] = MappingProxyType(
     {number: getattr(torch, row.name) for number, row in ROWS.items() if hasattr(torch, row.name)}

@@ -30,8 +30,9 @@ SCALARS = ("int", "float", "str", "bool", "bytes")
 _TOKEN = re.compile(r"\s*([A-Za-z_]\w*|[\[\](),|])")
 
 NAMES: Final = (
-    "draft", "1", "2", "5.1", "5.3-traces", "5.3", "7.3", "8.2", "8.6", "8.7", "8.8", "8.14", "8.15", "8.17", "8.20",
-)  # fmt: skip
+    "draft",
+    *(name for row in LOG for name in (("5.3-traces", "5.3") if row.number == "5.3" else (row.number,))),
+)
 """The frozen tables there are, oldest first."""
 
 UNNUMBERED: Final = ("draft", "5.3-traces")

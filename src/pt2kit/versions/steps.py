@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Final
 
 from pt2kit.errors import VersionError
+from pt2kit.schema.versions import LOG
 from pt2kit.versions.check import check_tree, fits, narrowing
 from pt2kit.versions.conversion_log import ConversionLog, Tree, block_misfits
 from pt2kit.versions.identify import DRAFT
@@ -21,7 +22,8 @@ from pt2kit.versions.line import metadata, v1_v2, v2_v5_1, v5_1_v5_3, v5_3_v7_3,
 from pt2kit.versions.line.minor import Step as Function
 from pt2kit.versions.line.minor import downgrade_minor, upgrade_minor
 
-MINORS: Final = ("8.6", "8.7", "8.8", "8.14", "8.15", "8.17", "8.20")
+MINORS: Final = tuple(row.number for row in LOG if row.pair[0] == 8 and row.pair >= (8, 6))
+"""Versions whose differences `since` in the field tables describes completely."""
 
 
 @dataclass(frozen=True, slots=True)
