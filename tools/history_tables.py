@@ -1,7 +1,7 @@
 """The YAML files of `src/pt2kit/schema/history/` -> `tables.json` next to them, which is read at run time.
 
-python tools/history_tables.py          write the file
-python tools/history_tables.py --check  exit 1 if it is not what it would be
+python -m tools.history_tables          write the file
+python -m tools.history_tables --check  exit 1 if it is not what it would be
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from tools.generated import CHECK, write_or_check
 
 HISTORY = Path(__file__).parents[1] / "src" / "pt2kit" / "schema" / "history"
 TARGET = HISTORY / "tables.json"
@@ -39,15 +40,5 @@ def text() -> str:
     return "{" + ",\n".join(lines) + "}\n"
 
 
-def main() -> int:
-    if "--check" in sys.argv[1:]:
-        if TARGET.read_text(encoding="utf-8") == text():
-            return 0
-        print(f"{TARGET.name}: not what tools/history_tables.py writes; run it")
-        return 1
-    TARGET.write_text(text(), encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check(TARGET, text(), "tools.history_tables", check=CHECK in sys.argv[1:]))

@@ -1,7 +1,7 @@
 """The operators that torch registers -> `src/pt2kit/versions/operator_arguments.txt`. Needs torch.
 
-    python tools/operator_arguments.py          write the file
-    python tools/operator_arguments.py --check  exit 1 if it is not what it would be
+    python -m tools.operator_arguments          write the file
+    python -m tools.operator_arguments --check  exit 1 if it is not what it would be
 
 A line is the names of positional arguments, a tab, and the operators that have them; `[]` behind an operator says that
 its one result is a list of tensors.
@@ -13,8 +13,9 @@ import sys
 from pathlib import Path
 
 import torch
+from tools.generated import CHECK, write_or_check
 
-TARGET = Path(__file__).parents[1] / "src" / "pt2kit" / "migrate" / "operator_arguments.txt"
+TARGET = Path(__file__).parents[1] / "src" / "pt2kit" / "versions" / "operator_arguments.txt"
 NAMESPACES = ("aten", "prims")
 
 
@@ -31,15 +32,5 @@ def text() -> str:
     return "".join(f"{names}\t{' '.join(sorted(set(found)))}\n" for names, found in sorted(operators.items()))
 
 
-def main() -> int:
-    if "--check" in sys.argv[1:]:
-        if TARGET.read_text(encoding="utf-8") == text():
-            return 0
-        print(f"{TARGET.name}: not what tools/operator_arguments.py writes; run it")
-        return 1
-    TARGET.write_text(text(), encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check(TARGET, text(), "tools.operator_arguments", check=CHECK in sys.argv[1:]))

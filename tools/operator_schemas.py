@@ -12,11 +12,12 @@ every build. The same installations give the same bytes.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+from tools.generated import from_dumps
 
 from pt2kit.schema.operators import COMPLETE, RELEASES, known_releases, operator_name, release_operators
 
@@ -98,22 +99,5 @@ def put_in(dumps: Iterable[Path]) -> None:
     TARGET.write_text(with_dumps(dumps), encoding="utf-8")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("dumps", nargs="*", type=Path)
-    parser.add_argument("--check", action="store_true")
-    parser.add_argument("--news", metavar="RELEASE")
-    options = parser.parse_args()
-    if options.news:
-        print("\n".join(news(options.news)))
-        return 0
-    if not options.check:
-        put_in(options.dumps)
-    elif TARGET.read_text(encoding="utf-8") != with_dumps(options.dumps):
-        print(f"{TARGET.name}: not what tools/operator_schemas.py writes; run it")
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(from_dumps(TARGET, __doc__ or "", "tools.operator_schemas", with_dumps, ("news", news)))

@@ -10,12 +10,12 @@ Releases without a dump are unchanged in the table. The same installations resul
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from tools.generated import from_dumps
 from tools.operator_schemas import spans
 
 from pt2kit.operators.tags import overloads_with, tagged_releases, tags_of
@@ -87,23 +87,5 @@ def differences(tag: str) -> list[str]:
     return lines
 
 
-def main() -> int:
-    """Write, check or compare; 1 if the table is not what it would be."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("dumps", nargs="*", type=Path)
-    parser.add_argument("--check", action="store_true")
-    parser.add_argument("--differences", metavar="TAG")
-    options = parser.parse_args()
-    if options.differences:
-        print("\n".join(differences(options.differences)))
-        return 0
-    if not options.check:
-        put_in(options.dumps)
-    elif TARGET.read_text(encoding="utf-8") != with_dumps(options.dumps):
-        print(f"{TARGET.name}: not what tools/operator_tags.py writes; run it")
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(from_dumps(TARGET, __doc__ or "", "tools.operator_tags", with_dumps, ("differences", differences)))

@@ -1,7 +1,7 @@
 """Field tables of schema versions, and the type texts of their fields ("dict[str, SymInt]"), as typed data.
 
 Tables are plain data: YAML files of `history/`, reflected classes. `history/tables.json` holds every frozen table, so
-that no YAML is read at run time; `tools/history_tables.py` makes it from the YAML files, and a test keeps the two
+that no YAML is read at run time; `make regen` makes it from the YAML files, and a test keeps the two
 equal. The draft's enums have names instead of numbers.
 
 Type texts are parsed into types as data, and printed. Two spellings are read: the one of the frozen tables

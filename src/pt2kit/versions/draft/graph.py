@@ -12,7 +12,7 @@ symbolic truth values; custom objects; inputs and outputs that are no tensors.
 
 The draft lists positional arguments without names and results without grouping. `operator_arguments.txt` holds the
 argument names and list results of the operators of aten and prims (all overloads without `out`), as torch 2.13
-registers them; a test compares the file with torch, `tools/operator_arguments.py` writes the file.
+registers them; a test compares the file with torch, `python -m tools.operator_arguments` writes the file.
 """
 
 from __future__ import annotations
