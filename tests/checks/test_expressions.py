@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 from tests import samples
 from tests.checks.mutations import DYNAMIC, SYMBOL, Mutation, expression, graph, program, sizes_of, with_input_size
+from tests.packages import edited
 
+import pt2kit
 from pt2kit.checks import check
 from pt2kit.checks.expressions import is_code
+from pt2kit.errors import Pt2Error
 
 FLOATS = samples.sample("2.13.0", "sym_float")
 PLACE = "models/model.json: $.graph_module.graph.tensor_values.linear_1.sizes[0]"
@@ -39,6 +42,66 @@ def test_misfits(text: str, hint: int | None, rule: str, message: str) -> None:
     found = [p for p in check(with_input_size(text, hint).data) if p.kind != "note"]
     assert [(problem.rule, problem.loc) for problem in found] == [(rule, PLACE)]
     assert message in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("text", "hint", "message"),
+    [
+        ("10 // (s77 - 5)", None, "where s77 is 5, got none: division by zero"),
+        ("Where(s77 < 3, 1 // (s77 - 5), s77)", None, "where s77 is 5, got none: division by zero"),
+        ("TruncToInt(FloatTrueDiv(1.0, ToFloat(s77 - 5)))", None, "got none: division by zero"),
+        ("FloorToInt(OpaqueUnaryFn_asin(s77))", None, "got none: the function has no value there"),
+        ("FloorToInt(OpaqueUnaryFn_exp(s77*1000))", None, "got none: the number is too large for a float"),
+        ("TruncToInt(FloatPow(ToFloat(s77 - 9), 0.5))", None, "got none: a power of a negative number"),
+        ("Mod(-s77, 3)", None, "expected Mod of a number from 0 by a number from 1, got -5 and 3"),
+        ("LShift(1, s77 - 7)", None, "got none: expected a shift of at least 0, got -2"),
+        ("Piecewise((s77, s77 < 3))", None, "got none: expected one of the conditions of Piecewise"),
+        ("s77 - 7", None, "expected 's77 - 7' of 0 or more in the example, where s77 is 5, got -2"),
+        ("s77 - 7", 3, "expected 's77 - 7' of 0 or more in the example, where s77 is 5, got -2"),
+        ("PythonMod(s77, -3)", None, "where s77 is 5, got -1"),
+    ],
+)
+def test_values_in_the_example(text: str, hint: int | None, message: str) -> None:
+    """An expression that has no value in the example, or a negative size there, is refused by all three."""
+    data = with_input_size(text, hint).data
+    [found] = [problem for problem in check(data) if problem.rule == "E4"]
+    assert message in found.message
+    for load in (pt2kit.load, pt2kit.load_module):
+        with pytest.raises(Pt2Error) as raised:
+            load(data)
+        assert (raised.value.rule, message in str(raised.value)) == ("E4", True)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint", "message"),
+    [
+        ("s78 + 1", None, "expected a range for the symbol 's78'"),
+        ("s78 + 1", 6, "expected a range for the symbol 's78'"),
+        ("s78", None, "expected a range for the symbol 's78'"),
+        ("u0", None, "expected a range for the symbol 'u0'"),
+        ("Max(u5 + 1, 2)", None, "expected a value of the program that is the unbacked symbol 'u5' itself, got none"),
+    ],
+)
+def test_symbols_without_a_value(text: str, hint: int | None, message: str) -> None:
+    """A symbol without a range and an example, or an unbacked one that no value is, is refused by all three."""
+    data = edited(with_input_size(text, hint).data, _with_range_of_u5)
+    assert message in next(problem.message for problem in check(data) if problem.rule == "E2")
+    for load in (pt2kit.load, pt2kit.load_module):
+        with pytest.raises(Pt2Error) as raised:
+            load(data)
+        assert (raised.value.rule, message in str(raised.value)) == ("E2", True)
+
+
+def _with_range_of_u5(tree: Any) -> None:
+    tree["range_constraints"]["u5"] = {"min_val": 0, "max_val": 9}
+
+
+@pytest.mark.parametrize(("text", "hint"), [("s77 + 1", None), ("10 // (s77 - 5)", 3), ("s78", 6), ("4*u5", None)])
+def test_values_that_torch_does_not_compute(text: str, hint: int | None) -> None:
+    """Hints and values of their own are what torch needs."""
+    data = edited(with_input_size(text, hint).data, _with_range_of_u5)
+    assert pt2kit.load(data)
+    assert pt2kit.load_module(data)
 
 
 @pytest.mark.parametrize(("text", "hint"), [(SYMBOL, 64), ("2*s77", None), (f"Mul(Integer(2), {SYMBOL})", 128)])

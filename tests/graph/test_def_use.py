@@ -220,7 +220,7 @@ CONTRADICTIONS: list[tuple[str, schema.Graph, str, str]] = [
         "G6",
         with_table(y=meta(2, 3, strides=(3,))),
         "$.tensor_values.y",
-        "expected as many sizes as strides, got 2 sizes and 1 strides",
+        "expected as many sizes as strides, got 2 and 1",
     ),
     (
         "G6",

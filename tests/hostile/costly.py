@@ -53,7 +53,16 @@ def attack(full: int) -> Callable[[Callable[[int], Any]], Callable[[int], Any]]:
 def build(name: str, size: int) -> bytes:
     """Return the file of an attack: an archive whose records are deflated."""
     made = ATTACKS[name].build(size)
-    tree, filling = made if isinstance(made, tuple) else (made, "")
+    return pack(*made) if isinstance(made, tuple) else pack(made)
+
+
+def pack(tree: Tree, filling: str = "") -> bytes:
+    """Return the file of a program: an archive whose records are deflated.
+
+    Args:
+        tree: the program; its keys `config` and `extra` are the entries of the weights and the number of extra files.
+        filling: JSON text in the place of `FILL`.
+    """
     config = tree.pop("config", {"w": payload()})
     text = json.dumps(tree).replace(json.dumps(_FILL), filling)
     records = {

@@ -118,7 +118,7 @@ def test_any_frames_expand_to_themselves(own):
 
 REFUSED = [
     ("3:7", TABLE, "node a: expected a file index below 3, got 3"),
-    ("0:8", TABLE, r"node a: expected a line that co_fileinfo_ordered_list[0] has (1 lines), got line 8"),
+    ("0:8", TABLE, r"node a: expected a line that co_fileinfo_ordered_list[0] has, got line 8 of 1"),
     ("0:1", [{}], "expected file_name and line_info_map in co_fileinfo_ordered_list[0], got NoneType and NoneType"),
     ("0:1", [{"file_name": "a", "line_info_map": {"1": 3}}], "expected name and line as texts"),
     ("0:1", [{"file_name": "a", "line_info_map": {"1": {"name": "f"}}}], "at line 1, got str and NoneType"),

@@ -42,7 +42,7 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     (SDPA, {"query": t(8), "key": K, "value": V}, "sizes", "query: expected 2 dimensions or more"),
     ("aten.lstm.input", {**LSTM, "params": PARAMS[:3]}, "value", "params: expected 4 weights, got 3"),
     ("aten.lstm.input", {**LSTM, "params": (t(16, 6), *PARAMS[1:])}, "sizes", "weights that fit"),
-    ("aten.lstm.input", {**LSTM, "hx": (t(1, S, 4),)}, "value", "hx: expected 2 entries, got 1 entries"),
+    ("aten.lstm.input", {**LSTM, "hx": (t(1, S, 4),)}, "value", "hx: expected 2 entries, got 1 entry"),
     ("aten.lstm.input", {**LSTM, "input": t(3, 5)}, "sizes", "input: expected 3 dimensions"),
     (
         "aten.gru_cell.default",

@@ -232,7 +232,7 @@ REFUSED: dict[str, tuple[Any, type[Pt2Error], str]] = {
     "size that is a bool": (tensor(size=(True,)), PayloadError, "expected an integer from 0 .* got True"),
     "size that is a float": (tensor(size=(1.0,)), PayloadError, "expected an integer from 0 .* got the number 1.0"),
     "sizes in a list": (tensor(size=[4]), PayloadError, "sizes: expected a tuple of integers, got a list of 1"),
-    "stride missing": (tensor(stride=()), PayloadError, "expected 1 strides, one per size, got 0"),
+    "stride missing": (tensor(stride=()), PayloadError, "expected 1 stride, one per size, got 0"),
     "65 dimensions": (tensor(size=(1,) * 65, stride=(0,) * 65), LimitError, "at most 64 dimensions, got 65"),
     "no storage": (tensor(of=7), PayloadError, "_rebuild_tensor_v2: expected a storage, got the integer 7"),
     "too few arguments": (Call(f"{UTILS}_tensor_v2", (storage(),)), PayloadError, "expected 6 or 7 arguments, got 1"),
@@ -355,7 +355,7 @@ REFUSED: dict[str, tuple[Any, type[Pt2Error], str]] = {
     "meta strides": (
         Call(f"{UTILS}_meta_tensor_no_storage", (Ref("torch.int8"), (1,), (), False)),
         PayloadError,
-        "1 strides, one per",
+        "1 stride, one per",
     ),
     "device tensor of nothing": (
         Call(f"{UTILS}_xla_tensor", (None, Ref("torch.int8"), "xla", False)),

@@ -139,7 +139,6 @@ def test_what_is_not_needed_need_not_have_a_value(text, values, result):
         ("PowByNatural(s0, u0)", {"s0": 1, "u0": -1}, "expected an exponent of at least 0, got -1"),
         ("Piecewise((1, s0 > 1))", {"s0": 1}, "one of the conditions of Piecewise"),
         ("s0**s1", {"s0": 2, "s1": -1}, "expected a whole number, got 1/2"),
-        ("IsNonOverlappingAndDenseIndicator(1, 2, 3)", {}, "as many strides as sizes"),
         ("BitwiseFn_bitwise_and(zf0, 1)", {"zf0": 0.5}, "whole numbers or truth values"),
     ],
 )

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.tensors.helpers import view, view_of
 
 from pt2kit.errors import LimitError, PayloadError, SchemaError
+from pt2kit.messages import count_text
 from pt2kit.schema import Layout, ScalarType
 from pt2kit.tensors import MetaView, NestedView, QuantizedView, SparseView, TensorView, scalar_type_of
 
@@ -38,7 +39,7 @@ def test_coo_is_the_sum_of_its_entries(sparse_dims: int, dense_dims: int, count:
     found = sparse(Layout.SparseCoo, sizes, values, indices, dtype="<f8")
     np.testing.assert_array_equal(found.numpy(), expected)
     assert not found.numpy().flags.writeable
-    assert found.describe() == f"f64{list(sizes)} SparseCoo, {count} nonzeros"
+    assert found.describe() == f"f64{list(sizes)} SparseCoo, {count_text(count, 'nonzero')}"
 
 
 def compress(
@@ -154,7 +155,7 @@ def test_indices_of_a_file_are_not_trusted(case: str) -> None:
 def test_sparse_bombs() -> None:
     """A sparse tensor whose zeros would fill the memory is described, and not made dense."""
     found = sparse(Layout.SparseCoo, (1 << 20, 1 << 20), [1], [[5], [5]])
-    assert found.describe() == "f32[1048576, 1048576] SparseCoo, 1 nonzeros"
+    assert found.describe() == "f32[1048576, 1048576] SparseCoo, 1 nonzero"
     with pytest.raises(LimitError, match="expected a copy of at most"):
         found.numpy()
     repeated = dataclasses.replace(

@@ -107,7 +107,7 @@ def test_another_number_of_results_blocks():
     """The call would give something else."""
     called = call("torch.ops.aten._scaled_mm.default", self=X, mat2=X, scale_a=X, scale_b=X, out_dtype=NONE)
     _, (note,) = fitted({**called, "outputs": [X]}, "2.4")
-    assert note.message == "1 results of aten._scaled_mm.default, which has 2 in torch 2.4"
+    assert note.message == "1 result of aten._scaled_mm.default, which has 2 in torch 2.4"
 
 
 def test_what_only_asserts_may_assert_less():

@@ -14,12 +14,13 @@ from typing import Final
 
 from pt2kit import schema, treespec
 from pt2kit.checks.findings import ProgramContext
-from pt2kit.errors import Problem, Pt2Error
+from pt2kit.errors import GraphError, Problem, Pt2Error
 from pt2kit.graph.argument_values import references
 from pt2kit.graph.values import tables
 from pt2kit.messages import count_text, quote
 from pt2kit.operators.higher_order import FUNCTIONS
 from pt2kit.schema.names import HIGHER_ORDER_OPS, MAX_NAME
+from pt2kit.signature.convert import argument_spec
 from pt2kit.symbols.functions import TARGETS
 from pt2kit.treespec.containers import MAPPINGS, NAMEDTUPLE, SEQUENCES
 
@@ -152,6 +153,11 @@ def _unknown_values(signature: schema.ModuleCallSignature, place: str, names: se
     """Check for values of a kept signature that the graph does not have (K6)."""
     for side, arguments in (("inputs", signature.inputs), ("outputs", signature.outputs)):
         for position, argument in enumerate(arguments):
+            try:
+                argument_spec(argument)
+            except GraphError as error:
+                yield Problem(f"{place}.{side}[{position}]", "K6", _bare(error, place))
+                continue
             try:
                 value_names = [reference.name for reference in references(argument)]
             except Pt2Error:

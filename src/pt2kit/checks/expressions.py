@@ -26,7 +26,7 @@ from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import Scope, graphs
 from pt2kit.jsontext import path_text
-from pt2kit.messages import cut, quote
+from pt2kit.messages import cut, printable, quote
 from pt2kit.symbols.expr import Call, fold
 from pt2kit.symbols.growth import check_terms, compared
 
@@ -34,8 +34,10 @@ _CALLED: Final = re.compile(r"([A-Za-z_]\w*)\s*\(")
 _CODE: Final = re.compile(r"__|[\[\]{}@;:\\]|[\w)\]]\s*\.\s*[A-Za-z_]|\blambda\b")
 _UNBACKED: Final = re.compile("u|zuf")
 """How the names of symbols begin that torch counts on loading."""
+_NUMBERED: Final = re.compile(r"(u|zuf)\d{1,9}", re.ASCII)
 _LARGEST: Final = (1 << 63) - 1
-_HINTS: Final[Mapping[str, type]] = {"int": int, "size": int, "float": float, "bool": bool}
+_HINTS: Final[Mapping[str, type]] = {"int": int, "size": int, "offset": int, "float": float, "bool": bool}
+_SIZES: Final = frozenset(("size", "offset"))
 _LEAVES: Final = frozenset(("Symbol", "Integer", "Float", "Rational", "Boolean"))
 
 
@@ -84,7 +86,9 @@ def expression_problems(context: ProgramContext) -> Iterator[Problem]:
     limits = {name: (row.min_val, row.max_val) for name, row in ranges.items()}
     spans: dict[tuple[str, str], tuple[int | float, int | float] | None] = {}
     known: dict[str, symbols.Symbol] = {}
-    needed = _needed(context)
+    example = _example(context)
+    unbound: dict[str, str] = {}
+    bound: set[str] = set()
     spent = 0
     comparisons, maxima = 0, set[Call]()
     for expression in expressions(context):
@@ -110,14 +114,20 @@ def expression_problems(context: ProgramContext) -> Iterator[Problem]:
                 message = f"expected maxima and minima of at most {_MAX_COMPARISONS:,} comparisons in one program"
                 yield Problem(expression.place, "E1", f"{message}, got more in {quote(expression.text)}")
                 continue
-            yield from _symbol_problems(tree, expression.place, ranges, known, needed)
+            yield from _symbol_problems(tree, expression.place, ranges, known, example)
+            _note_unbacked(expression, tree, unbound, bound)
             if (count := _negative_shift(tree, limits)) is not None:
                 message = f"expected to shift by 0 bits or more, got {quote(symbols.to_str(count))}, which is less"
                 yield Problem(expression.place, "E1", message)
                 continue
             spans[key] = _span(tree, limits) if expression.kind != "bool" else None
             yield from _span_problems(expression, spans[key])
+            yield from _example_problems(expression, tree, spans[key], example)
         yield from _hint_problems(expression, spans[key])
+    for name, place in unbound.items():
+        if name not in bound:
+            message = f"expected a value of the program that is the unbacked symbol {quote(name)} itself, got none"
+            yield Problem(place, "E2", message)
 
 
 def size_problem(context: ProgramContext, record_size: int) -> Problem | None:
@@ -157,16 +167,16 @@ def expressions(context: ProgramContext) -> Iterator[Found]:
                 yield Found(*key, place())
 
 
-def _needed(context: ProgramContext) -> frozenset[str]:
-    """Return the symbols that are values of their own."""
-    symbol_names: set[str] = set()
-    for scope in graphs(context.program, context.graph_place):
-        for kind, value, _ in _values(scope):
-            if kind != "size":
-                with contextlib.suppress(Pt2Error):
-                    tree = symbols.parse(value.expr_str)
-                    symbol_names |= {tree.name} if isinstance(tree, symbols.Symbol) else set()
-    return frozenset(symbol_names)
+def _example(context: ProgramContext) -> dict[str, int | float | bool]:
+    """Return the values that symbols have in the example: the hints of values that are the symbol itself."""
+    example: dict[str, int | float | bool] = {}
+    for found in expressions(context):
+        if found.hint is not None and found.text not in example:
+            with contextlib.suppress(Pt2Error):
+                tree = symbols.parse(found.text)
+                if isinstance(tree, symbols.Symbol) and type(found.hint) is _HINTS[found.kind]:
+                    example.setdefault(tree.name, found.hint)
+    return example
 
 
 def is_code(text: str) -> bool:
@@ -189,7 +199,7 @@ def _is_evaluated(text: str) -> bool:
 
 def _parse(found: Found) -> symbols.Expr:
     """Read an expression as its place asks for."""
-    if found.kind in ("int", "size"):
+    if found.kind == "int" or found.kind in _SIZES:
         return symbols.parse_size(found.text, where=found.place)
     parse = symbols.parse_number if found.kind == "float" else symbols.parse_truth
     return parse(found.text, where=found.place)
@@ -211,7 +221,7 @@ def _values(scope: Scope) -> Iterator[tuple[str, schema.SymExpr, Callable[[], st
                 if number.as_expr is not UNSET:
                     yield "size", number.as_expr, _place(scope, "tensor_values", name, field, index)
         if meta.storage_offset.as_expr is not UNSET:
-            yield "size", meta.storage_offset.as_expr, _place(scope, "tensor_values", name, "storage_offset")
+            yield "offset", meta.storage_offset.as_expr, _place(scope, "tensor_values", name, "storage_offset")
     tables: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
         ("int", "sym_int_values", graph.sym_int_values),
         ("float", "sym_float_values", graph.sym_float_values),
@@ -251,23 +261,45 @@ def _symbol_problems(
     place: str,
     ranges: Mapping[str, schema.RangeConstraint],
     known: dict[str, symbols.Symbol],
-    needed: frozenset[str],
+    example: Mapping[str, int | float | bool],
 ) -> Iterator[Problem]:
     """Check for symbols without a range (E2) or with other assumptions than before (E5), each reported once.
 
-    torch drops the ranges of symbols that it got rid of; of those that values of the program are, it needs them.
+    torch drops the ranges of symbols that it got rid of; it needs those of symbols that have no value in the example.
     """
     for symbol in symbols.free_symbols(tree):
         first = known.setdefault(symbol.name, symbol)
         if first is symbol and symbol.name not in ranges:
             message = f"expected a range for the symbol {quote(symbol.name)} in range_constraints, got none"
-            yield Problem(place, "E2", message, "error" if symbol.name in needed else "warning")
+            yield Problem(place, "E2", message, "warning" if symbol.name in example else "error")
         if first != symbol:
             message = (
                 f"expected one meaning of {quote(symbol.name)}, got {_assumptions(symbol)} here and "
                 f"{_assumptions(first)} before"
             )
             yield Problem(place, "E5", message)
+
+
+def _note_unbacked(found: Found, tree: symbols.Expr, unbound: dict[str, str], bound: set[str]) -> None:
+    """Note the unbacked symbols of an expression that torch expects a value for, or the one that it is.
+
+    Offsets count for neither: torch's reader leaves them out.
+    """
+    if found.kind == "offset":
+        return
+    names = [symbol.name for symbol in symbols.free_symbols(tree) if _NUMBERED.fullmatch(symbol.name)]
+    for name in names:
+        unbound.setdefault(name, found.place)
+    if len(names) == 1 and (isinstance(tree, symbols.Symbol) or _is_bound_in(tree)):
+        bound.add(names[0])
+
+
+def _is_bound_in(tree: symbols.Expr) -> bool:
+    """Return whether torch finds the value of a symbol in an expression: a multiple of it, or a comparison with 1."""
+    if not isinstance(tree, Call) or len(tree.args) != 2:
+        return False
+    other = next((arg for arg in tree.args if not isinstance(arg, symbols.Symbol)), None)
+    return tree.function in ("Mul", "Equality") and isinstance(other, symbols.Integer)
 
 
 def _span(
@@ -308,11 +340,37 @@ def _negative_shift(tree: symbols.Expr, limits: Mapping[str, tuple[int | None, i
 
 def _span_problems(found: Found, span: tuple[int | float, int | float] | None) -> Iterator[Problem]:
     """Check for ints that do not fit into 64 bits, whatever their symbols are, and sizes below 0 (E8)."""
-    least = 0 if found.kind == "size" else -_LARGEST - 1
+    least = 0 if found.kind in _SIZES else -_LARGEST - 1
     if span is None or found.kind == "float" or (span[1] >= least and span[0] <= _LARGEST):
         return
-    expected = "a number from 0 to 2**63 - 1" if found.kind == "size" else "a number of 64 bits"
+    expected = "a number from 0 to 2**63 - 1" if found.kind in _SIZES else "a number of 64 bits"
     yield Problem(found.place, "E8", f"expected {expected} as the value of {quote(found.text)}, got none in its range")
+
+
+def _example_problems(
+    found: Found,
+    tree: symbols.Expr,
+    span: tuple[int | float, int | float] | None,
+    example: Mapping[str, int | float | bool],
+) -> Iterator[Problem]:
+    """Check the value that an expression has in the example: torch computes it for those without a hint (E4)."""
+    is_size = found.kind in _SIZES and (span is None or span[0] < 0)
+    names = [symbol.name for symbol in symbols.free_symbols(tree)]
+    if isinstance(tree, symbols.Symbol) or not names or not (found.hint is None or is_size):
+        return
+    if any(name not in example for name in names):
+        return
+    given = ", ".join(f"{printable(name)} is {_short(example[name])}" for name in names)
+    try:
+        value = symbols.evaluate(tree, example, eager=True)
+    except Pt2Error as error:
+        if found.hint is None:
+            reason = str(error).removeprefix("expression: ").removesuffix(f" [{error.rule}]")
+            yield Problem(found.place, "E4", f"expected a value in the example, where {given}, got none: {reason}")
+        return
+    if is_size and value < 0:
+        message = f"expected {quote(found.text)} of 0 or more in the example, where {given}, got {_short(value)}"
+        yield Problem(found.place, "E4", message)
 
 
 def _hint_problems(found: Found, span: tuple[int | float, int | float] | None) -> Iterator[Problem]:

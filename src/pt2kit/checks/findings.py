@@ -16,6 +16,7 @@ from typing import Final
 from pt2kit import errors, schema
 from pt2kit.errors import Problem, Pt2Error, Severity
 from pt2kit.graph.traversal import Step, walk
+from pt2kit.messages import count_text
 from pt2kit.schema.versions import release_written
 
 MAX_PER_RULE: Final = 1000
@@ -92,8 +93,9 @@ class Report(list[Problem]):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        counts = f"{len(self.errors)} errors, {len(self.warnings)} warnings, {len(self)} problems in all"
-        return f"<Report: {'sound' if self.ok else 'not sound'}, {counts}>"
+        found = {"error": self.errors, "warning": self.warnings, "problem": self}
+        counts = ", ".join(count_text(len(problems), noun) for noun, problems in found.items())
+        return f"<Report: {'sound' if self.ok else 'not sound'}, {counts} in all>"
 
     def __str__(self) -> str:
         """Return a line for each problem."""

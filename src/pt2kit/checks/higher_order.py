@@ -209,7 +209,8 @@ def _bases(step: Step) -> Iterator[Problem]:
     for position, named in enumerate(step.node.inputs):
         number = named.arg.as_int
         if named.name.endswith("_base_index") and isinstance(number, int) and not 0 <= number < count:
-            message = f"expected the number of one of {count} bases as {quote(named.name)}, got {str(number)[:24]}"
+            expected = f"the number of one of {count_text(count, 'base')} as {quote(named.name)}"
+            message = f"expected {expected}, got {str(number)[:24]}"
             yield Problem(f"{step.where}.inputs[{position}].arg", "T7", message)
 
 

@@ -9,6 +9,7 @@ headers read; bytes are compared with their SHA-256 where all payloads are read 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Set
@@ -152,6 +153,7 @@ def payload_problems(context: ProgramContext, stored: Stored) -> Iterator[Proble
     values = context.program.graph_module.graph.tensor_values
     yield from taken_twice_problems(context, stored)
     yield from _reserved_names(context, stored)
+    yield from _broken_pickles(stored)
     trained = {
         one.record
         for one in (stored.weights or {}).values()
@@ -207,9 +209,6 @@ def _compare(
         yield Problem(place, "P19", f"expected {quote(payload.name)} to be stored as a parameter, got one that is not")
     if spec.type != "custom_obj" and isinstance(payload, OpaquePayload) and payload.kind != "pickle":
         yield Problem(place, "P19", f"expected {quote(payload.name)} to be a tensor, got a {payload.kind} object")
-    if isinstance(payload, OpaquePayload) and not payload.is_as_written:
-        message = f"expected what torch.save or pickle writes as {quote(payload.name)}, got other bytes"
-        yield Problem(payload.record, "P22", message)
     if isinstance(payload, MetaView):
         yield from _without_data(payload, place)
     if meta is None or not isinstance(payload, (TensorView, MetaView)):
@@ -256,6 +255,16 @@ def _reserved_names(context: ProgramContext, stored: Stored) -> Iterator[Problem
                 expected = "a name that modules do not have as an attribute"
                 expected = expected if is_reserved(name) else "names with dots between them, without quotes"
                 yield Problem(place, "S10", f"expected {expected}, got {quote(name)}")
+
+
+def _broken_pickles(stored: Stored) -> Iterator[Problem]:
+    """Report payloads that are marked as pickled and begin otherwise (P22), also those without an input."""
+    for payload in itertools.chain.from_iterable(
+        (table or {}).values() for table in (stored.weights, stored.constants)
+    ):
+        if isinstance(payload, OpaquePayload) and not payload.is_as_written:
+            message = f"expected what torch.save or pickle writes as {quote(payload.name)}, got other bytes"
+            yield Problem(payload.record, "P22", message)
 
 
 def _stride_problems(payload: TensorView | MetaView, meta: schema.TensorMeta, where: str) -> Iterator[Problem]:

@@ -9,6 +9,7 @@ import click
 from pt2kit.cli.common import choose_model, one_output, open_file, write_result
 from pt2kit.cli.completion import complete_modules, complete_nodes
 from pt2kit.cli.frame import argument, model_option, option, output_option, prove_option, subcommand
+from pt2kit.messages import count_text
 from pt2kit.package.open import Package
 
 EPILOG = """\b
@@ -57,7 +58,7 @@ def run(options: Options) -> int:
         [name] = extracted.layout.models
         counts = [
             f"{_count(extracted, name):,} of {_count(package, chosen):,} nodes",
-            f"{len(extracted.weights(name)):,} of {len(package.weights(chosen)):,} weights",
+            f"{len(extracted.weights(name)):,} of {count_text(len(package.weights(chosen)), 'weight')}",
         ]
         write_result(extracted, target, done=f"{', '.join(counts)}; no sample inputs")
     return 0

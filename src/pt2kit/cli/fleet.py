@@ -24,7 +24,7 @@ from pt2kit.cli.common import check_page, parse_bytes
 from pt2kit.cli.frame import argument, flag, force_option, json_option, option, pairs_option, parameters, subcommand
 from pt2kit.cli.output import print_json, print_lines
 from pt2kit.fleet.reading import DEFAULTS
-from pt2kit.messages import printable, suggestion
+from pt2kit.messages import count_text, printable, suggestion
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -323,7 +323,7 @@ def print_report(figures: Figures) -> None:
     )
     console.print(printable(headline(figures), 500), soft_wrap=True)
     if figures.damaged:
-        console.print(f"{len(figures.damaged):,} damaged parts are left out; --resume does their files again")
+        console.print(f"left out: {count_text(len(figures.damaged), 'damaged part')}; --resume does these files again")
     for table in tables_of(figures):
         _print_table(console, table)
     print_lines((line.rstrip() for line in text.getvalue().splitlines()), str, fitted=False)

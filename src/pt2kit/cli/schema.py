@@ -17,6 +17,7 @@ from pt2kit.cli.common import Refusal
 from pt2kit.cli.frame import Result, argument, json_option, option, print_result, subcommand
 from pt2kit.idl.compat import Level, Verdict, verdict
 from pt2kit.idl.sources import FORMATS, current_table, emit, read_table, table, versions
+from pt2kit.messages import count_text
 from pt2kit.operators.table import describe, overloads
 from pt2kit.schema import LOG
 from pt2kit.schema.fieldtable import Table, frozen_table
@@ -90,7 +91,7 @@ def _overload_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
         ]
         yield f"{row['name']:{width}}  {' '.join(filter(None, marks))}".rstrip()
     with_rules = sum(row["result_rule"] for row in rows)
-    yield f"{len(rows):,} overloads of torch {rows[0]['release']}, {with_rules:,} with a result rule"
+    yield f"{count_text(len(rows), 'overload')} of torch {rows[0]['release']}, {with_rules:,} with a result rule"
 
 
 @dataclass(frozen=True, slots=True)

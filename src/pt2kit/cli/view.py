@@ -14,7 +14,7 @@ from pt2kit.cli.common import check_page, standard_input
 from pt2kit.cli.frame import argument, file_argument, flag, force_option, option, subcommand
 from pt2kit.cli.output import print_lines
 from pt2kit.jsontext import load_json
-from pt2kit.messages import printable
+from pt2kit.messages import count_text, printable
 
 if TYPE_CHECKING:
     from pt2kit.viewing.answers import Answers
@@ -141,7 +141,7 @@ def _write(answers: Answers, path: Path, tensors: bool) -> int:
     with new_file(path) as file:
         file.write(page.encode())
     error = answers.index().error
-    print_lines([f"{printable(str(path))}  {len(page):,} bytes"])
+    print_lines([f"{printable(str(path))}  {count_text(len(page), 'byte')}"])
     if error:
         click.echo(f"the file could not be read, which the page says: {error}", err=True)
     return int(bool(error))

@@ -12,6 +12,7 @@ import msgspec
 
 from pt2kit.errors import JsonError, LimitError
 from pt2kit.jsontext import Path, children, depth, path_text, structure
+from pt2kit.messages import count_text
 
 MAX_DEPTH = 512
 """Levels of JSON nesting. A program needs about 12, and 9 more for each level of nested subgraphs."""
@@ -111,7 +112,7 @@ def _colons(raw: bytes) -> int:
 
 def _decode_utf8(raw: bytes, where: str) -> str:
     if not raw.strip():
-        raise JsonError(f"{where}: expected a JSON document, got {len(raw)} bytes of nothing", rule="J1")
+        raise JsonError(f"{where}: expected a JSON document, got {count_text(len(raw), 'byte')} of nothing", rule="J1")
     if raw.startswith(b"\xef\xbb\xbf"):
         raise JsonError(f"{where}: byte 0: expected JSON, got a byte-order mark", rule="J1")
     try:

@@ -20,7 +20,7 @@ from pt2kit.diffs.compute import diff
 from pt2kit.errors import InputError, Pt2Error
 from pt2kit.graph.traversal import node_label
 from pt2kit.graph.values import operator_name
-from pt2kit.messages import printable
+from pt2kit.messages import count_text, printable
 from pt2kit.node_metadata.frames import parse_stack_trace
 from pt2kit.package.open import Package, open_package
 from pt2kit.runtime.arrays import cast, kind
@@ -188,7 +188,9 @@ class RunComparison:
     def lines(self) -> Iterator[str]:
         """Return what `pt2 diff --run` prints."""
         count = sum(one.exceeds for one in self.outputs)
-        yield f"{len(self.outputs)} outputs: " + ("equal" if not count else f"{count} beyond the tolerance")
+        yield f"{count_text(len(self.outputs), 'output')}: " + (
+            "equal" if not count else f"{count} beyond the tolerance"
+        )
         for number, one in enumerate(self.outputs):
             yield f"  output {number}: {_numbers(one)}"
         if (node := self.first) is not None:

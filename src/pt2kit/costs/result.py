@@ -15,7 +15,7 @@ from pt2kit.messages import printable
 from pt2kit.symbols.evaluation import evaluate
 from pt2kit.symbols.expr import free_symbols
 from pt2kit.symbols.plain import to_str
-from pt2kit.symbols.polynomials import Polynomial, Size, Undecided, hint, to_expression
+from pt2kit.symbols.polynomials import Polynomial, Size, Undecided, hint, text, to_expression
 
 _COUNTS: Final = ("flops", "read", "written")
 _TOTALS: Final = ("flops", "read", "written", "peak", "parameters", "weights", "inputs")
@@ -259,6 +259,8 @@ def _evaluator(values: Mapping[str, int]) -> Callable[[Size], int]:
                 known[size] = int(evaluate(to_expression(size), values, where="cost"))
             except Undecided as error:
                 raise InputError(f"cost: expected sizes that the file declares, got an unknown one ({error})") from None
+            except OverflowError:
+                raise InputError(f"cost: expected finite sizes, got {text(size)}") from None
         return known[size]
 
     return compute

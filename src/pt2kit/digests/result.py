@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from pt2kit.canonical.encoding import encode_value
 from pt2kit.errors import UnsupportedError
+from pt2kit.messages import count_text
 
 PREFIX: Final = "sha256:"
 BLOCK: Final = 1 << 24
@@ -91,7 +92,7 @@ class Digest:
     constant_tensors: Mapping[str, str]
 
     def __repr__(self) -> str:
-        return f"<Digest {self.program}: {len(self.tensors) + len(self.constant_tensors):,} tensors>"
+        return f"<Digest {self.program}: {count_text(len(self.tensors) + len(self.constant_tensors), 'tensor')}>"
 
     def to_tree(self) -> dict[str, Any]:
         """Return the digests as JSON has them."""

@@ -174,7 +174,9 @@ def result_metas(meta: Any, found: Operator | None, edit: str) -> list[Any]:
     else:
         results = list(meta) if isinstance(meta, list | tuple) else [meta]
         if len(results) != len(found.results):
-            raise GraphError(f"{edit}: expected {len(found.results)} metas, one for each result, got {len(results)}")
+            raise GraphError(
+                f"{edit}: expected {count_text(len(found.results), 'meta')}, one for each result, got {len(results)}"
+            )
     return [
         [entry(one, edit) for one in result] if isinstance(result, list | tuple) else entry(result, edit)
         for result in results

@@ -26,7 +26,7 @@ from pt2kit.editing.inference import misstated_type
 from pt2kit.editing.state import EditState
 from pt2kit.editing.weights import write_weights
 from pt2kit.errors import GraphError, SchemaError, UnsupportedError
-from pt2kit.messages import quote
+from pt2kit.messages import count_text, quote
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.write import write_package
@@ -220,7 +220,7 @@ class Editor(EditState):
             self.finish()
 
     def __repr__(self) -> str:
-        return f"<Editor of {quote(self.model)}: {len(self.graph.nodes)} nodes>"
+        return f"<Editor of {quote(self.model)}: {count_text(len(self.graph.nodes), 'node')}>"
 
 
 class ProgramEditor(Editor):

@@ -430,7 +430,7 @@ def reorder_outputs(editor: EditState, order: Sequence[int | str]) -> None:
     names = [child.name if isinstance(child, Output) else "" for child in outs.children]
     places = [one if isinstance(one, int) else names.index(one) if one in names else -1 for one in order]
     if sorted(places) != list(range(len(names))):
-        raise GraphError(f"{edit}: expected each of the {len(names)} items once, got {list(order)}")
+        raise GraphError(f"{edit}: expected each of the {count_text(len(names), 'item')} once, got {list(order)}")
     outs.children[:] = [outs.children[place] for place in places]
     editor.calls.order(editor.outputs, outs, USER_OUTPUTS)
 

@@ -14,7 +14,7 @@ from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import ValueKind
 from pt2kit.graph.reading import readable_size
 from pt2kit.graph.values import Meta
-from pt2kit.messages import quote
+from pt2kit.messages import count_text, quote
 from pt2kit.tensors.dtypes import DTYPES, scalar_type_named, scalar_type_of
 
 CPU: Final = schema.Device("cpu")
@@ -94,7 +94,9 @@ def tensor_meta(
     listed = [size_of(size) for size in sizes]
     steps = row_major(listed) if strides is None else [size_of(stride) for stride in strides]
     if len(steps) != len(listed):
-        raise GraphError(f"tensor_meta: expected {len(listed)} strides, one for each size, got {len(steps)}", rule="G6")
+        raise GraphError(
+            f"tensor_meta: expected {count_text(len(listed), 'stride')}, one for each size, got {len(steps)}", rule="G6"
+        )
     return schema.TensorMeta(
         scalar_type(dtype), listed, requires_grad, device_of(device), steps, size_of(storage_offset), layout
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Generic, TypeVar, cast
 
-from pt2kit.messages import quote, suggestion
+from pt2kit.messages import count_text, quote, suggestion
 
 _GAP: Final = 1 << 60
 """Between the order numbers of two neighbors at the beginning; halved by each insertion between them."""
@@ -112,7 +112,7 @@ class Nodes(Ordered[L]):
         graph."""
         if isinstance(key, int):
             if not -len(self) <= key < len(self):
-                raise IndexError(f"expected the place of one of {len(self)} nodes, got {key}")
+                raise IndexError(f"expected the place of one of {count_text(len(self), 'node')}, got {key}")
             return list(self)[key]
         value = self._values.get(key)
         if value is not None and value.producer is not None:

@@ -18,7 +18,7 @@ from pt2kit.editing.interface_edits import bound_symbols, check_sizes
 from pt2kit.editing.state import EditState
 from pt2kit.editing.weights import to_view
 from pt2kit.errors import GraphError, Pt2Error, UnsupportedError
-from pt2kit.messages import quote
+from pt2kit.messages import count_text, quote
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 from pt2kit.pickles import writer as torch_save
@@ -92,7 +92,7 @@ def _stored(editor: EditState) -> dict[Input, Any] | None:
         return None
     leaves = treespec.flatten(held, treespec.parse(root.in_spec), "sample inputs")
     if len(leaves) != len(editor.calls.opened):
-        raise GraphError(f"expected {len(editor.calls.opened)} sample inputs, got {len(leaves)}")
+        raise GraphError(f"expected {count_text(len(editor.calls.opened), 'sample input')}, got {len(leaves)}")
     return dict(zip(editor.calls.opened, leaves, strict=True))
 
 

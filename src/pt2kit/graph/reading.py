@@ -23,7 +23,7 @@ from pt2kit.graph.argument_values import ValueKind, arguments_of
 from pt2kit.graph.def_use import GraphIndex, index
 from pt2kit.graph.traversal import Scope, Step, carried, check_depth, node_label, root
 from pt2kit.graph.values import operator_name
-from pt2kit.messages import quote, suggestion
+from pt2kit.messages import count_text, quote, suggestion
 from pt2kit.node_metadata.frames import Frame, lenient, parse_stack_trace
 from pt2kit.node_metadata.modules import NO_MODULE, ModuleEntry, module_fqn, parse_module_stack
 from pt2kit.package.lazy import Named
@@ -345,7 +345,7 @@ class Graph:
         return [name for _, _, name in sorted(places)]
 
     def __repr__(self) -> str:
-        return f"<Graph of {self.model!r}: {len(self.nodes)} nodes>"
+        return f"<Graph of {self.model!r}: {count_text(len(self.nodes), 'node')}>"
 
 
 def graph_of(package: Package, model: str) -> Graph:

@@ -86,7 +86,7 @@ def table_problems(graph: schema.Graph, where: str) -> Iterator[Problem]:
         seen |= dict.fromkeys(table, kind)
     for name, meta in graph.tensor_values.items():
         if len(meta.sizes) != len(meta.strides):
-            message = f"expected as many sizes as strides, got {len(meta.sizes)} sizes and {len(meta.strides)} strides"
+            message = f"expected as many sizes as strides, got {len(meta.sizes)} and {len(meta.strides)}"
             yield Problem(entry_place(where, "tensor", name), "G6", message)
         if (negative := _negative(meta)) is not None:
             message = f"expected sizes, strides and storage_offset of at least 0, got {negative}"

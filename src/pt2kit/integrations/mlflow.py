@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pt2kit.checks.run import check
 from pt2kit.errors import UnsupportedError
+from pt2kit.messages import count_text
 
 if TYPE_CHECKING:
     from pt2kit.checks.findings import Report
@@ -99,6 +100,6 @@ def _loaded(folder: Path, device: Any, trust: Sequence[str]) -> Any:
     wrong = [one for one in check(path) if one.severity == "error" and one.rule not in trust]
     if wrong:
         raise UnsupportedError(
-            f"{path}: expected a model that a check finds sound, got {len(wrong)} errors: {wrong[0]}"
+            f"{path}: expected a model that a check finds sound, got {count_text(len(wrong), 'error')}: {wrong[0]}"
         )
     return load(path, device=device, trust=trust).module()

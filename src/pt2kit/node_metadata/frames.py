@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from pt2kit.errors import Pt2Error, SchemaError
+from pt2kit.messages import count_text
 from pt2kit.node_metadata.modules import decode_name, encode_name
 
 _HEADER = re.compile(r'File "(.*)", line (0|[1-9]\d{0,8}), in (.*)', re.ASCII)
@@ -138,7 +139,9 @@ def parse_source_fn_stack(text: str, where: str = "source_fn_stack") -> tuple[So
     for i, piece in enumerate(text.split(";")):
         parts = piece.split(",")
         if len(parts) != 2:
-            raise SchemaError(f"{where}: expected entry {i} to be name,target, got {len(parts)} parts: {piece[:80]!a}")
+            raise SchemaError(
+                f"{where}: expected entry {i} to be name,target, got {count_text(len(parts), 'part')}: {piece[:80]!a}"
+            )
         entries.append(SourceFn(*(decode_name(part, ",;") for part in parts)))
     return tuple(entries)
 

@@ -160,7 +160,7 @@ def _look_up(table: FileTable, index: int, line: str, where: str) -> tuple[str, 
     info = lines.get(line)
     if info is None:
         raise SchemaError(
-            f"{where}: expected a line that co_fileinfo_ordered_list[{index}] has ({len(lines)} lines), got line {line}"
+            f"{where}: expected a line that co_fileinfo_ordered_list[{index}] has, got line {line} of {len(lines)}"
         )
     name = info.get("name") if isinstance(info, Mapping) else None
     source = info.get("line") if isinstance(info, Mapping) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pt2kit.messages import count_text
 from pt2kit.operators.facts import (
     Sizes,
     Tensor,
@@ -74,7 +75,7 @@ def dimensions(self: Tensor, s: Sizes | None, dim: Any, norm: Any, kind: int) ->
         dim = tuple(range(self.rank - len(s), self.rank))
     dims = tuple(range(self.rank)) if dim is None else axes(dim, self.rank)
     if s is not None:
-        expect(len(s) == len(dims), f"s: expected {len(dims)} sizes, got {len(s)}")
+        expect(len(s) == len(dims), f"s: expected {count_text(len(dims), 'size')}, got {len(s)}")
     return transformed(self, [None] * len(dims) if s is None else list(s), dims, norm, kind)
 
 

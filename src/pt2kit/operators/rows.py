@@ -39,6 +39,7 @@ from itertools import product as combinations
 from types import CodeType, FunctionType
 from typing import Any, Final
 
+from pt2kit.messages import count_text
 from pt2kit.operators.facts import Mismatch, Tensor, Unknown, agree, broadcast, expect, require_rank, shape_text
 from pt2kit.symbols.polynomials import Polynomial, Undecided, same, text
 
@@ -308,7 +309,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, (list, tuple)) and all(isinstance(one, (int, Polynomial)) for one in value):
         return shape_text(value)
     if isinstance(value, (list, tuple)):
-        return f"{len(value)} entries"
+        return count_text(len(value), "entry", "entries")
     return f"{value!r:.60}"
 
 

@@ -37,7 +37,7 @@ from msgspec import UNSET, Struct, UnsetType, structs
 
 from pt2kit import codec, schema
 from pt2kit.errors import PayloadError, UnsupportedError
-from pt2kit.messages import printable
+from pt2kit.messages import count_text, printable
 from pt2kit.package import record_names as names
 from pt2kit.package.programs import read_json
 from pt2kit.pickles import builtin_reducers as builtin
@@ -194,7 +194,9 @@ class _Reader:
 
     def storage(self, written: Any) -> data.PickledStorage:
         """Return a storage by its number."""
-        found: data.PickledStorage = self._numbered(self.storages, written, f"one of {len(self.storages)} storages")
+        found: data.PickledStorage = self._numbered(
+            self.storages, written, f"one of {count_text(len(self.storages), 'storage')}"
+        )
         return found
 
     def _numbered(self, known: Sequence[Any], number: Any, expected: str) -> Any:
@@ -480,7 +482,7 @@ def _whole(handler: Handler, expected: str) -> Callable[..., Any]:
     def make(budget: Budget, path: str, items: tuple[Any, ...], *rest: Any) -> Any:
         made = handler(budget, path, items, *rest)
         if len(made) != len(items):
-            raise budget.error(path, expected, f"{len(items)} items")
+            raise budget.error(path, expected, count_text(len(items), "item"))
         return made
 
     return make

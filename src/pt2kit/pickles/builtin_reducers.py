@@ -22,7 +22,7 @@ from typing import Any
 from msgspec.structs import force_setattr
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.messages import printable
+from pt2kit.messages import count_text, printable
 from pt2kit.pickles.argument_checks import check_count, check_dims
 from pt2kit.pickles.budget import Budget, describe
 from pt2kit.pickles.torch_names import LAYOUTS
@@ -254,7 +254,9 @@ def make_scalar(budget: Budget, path: str, dtype: Any, data: Any) -> NumpyScalar
     if not isinstance(dtype, NumpyDType) or not isinstance(data, bytes):
         raise budget.error(path, "a dtype and bytes", f"{describe(dtype)} and {describe(data)}")
     if len(data) != item_size(dtype.name):
-        raise budget.error(path, f"{item_size(dtype.name)} bytes of {dtype.name}", f"{len(data)} bytes")
+        raise budget.error(
+            path, f"{count_text(item_size(dtype.name), 'byte')} of {dtype.name}", count_text(len(data), "byte")
+        )
     return NumpyScalar(dtype.name, data)
 
 
@@ -289,7 +291,9 @@ def _array(budget: Budget, path: str, data: Any, dtype: Any, shape: Any, fortran
     dims = check_dims(budget, f"{path}: shape", shape)
     needed = math.prod(dims) * item_size(dtype.name)
     if len(data) != needed:
-        raise budget.error(path, f"{needed} bytes for {list(dims)} of {dtype.name}", f"{len(data)} bytes")
+        raise budget.error(
+            path, f"{count_text(needed, 'byte')} for {list(dims)} of {dtype.name}", count_text(len(data), "byte")
+        )
     if isinstance(data, bytearray):
         budget.spend(len(data))
     return NumpyArray(dtype.name, dims, fortran_order, bytes(data))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from pt2kit.errors import LimitError, PayloadError
+from pt2kit.messages import count_text
 from pt2kit.pickles.budget import MAX_NAME, PickleLimits
 
 MAX_LINE = 65_536
@@ -72,7 +73,7 @@ class Machine:
         """Return the next `count` bytes of the stream."""
         end = self.pos + count
         if end > len(self.stream):
-            raise self.error(f"{count} more bytes", f"{len(self.stream) - self.pos} (the stream is cut off)")
+            raise self.error(count_text(count, "more byte"), f"{len(self.stream) - self.pos} (the stream is cut off)")
         chunk = self.stream[self.pos : end]
         self.pos = end
         return chunk
@@ -93,7 +94,9 @@ class Machine:
             left = len(self.stream) - self.pos
             if left >= MAX_LINE:
                 raise self.limit("a text line", MAX_LINE, left)
-            raise self.error("a line ending in a newline", f"{left} bytes without one (the stream is cut off)")
+            raise self.error(
+                "a line ending in a newline", f"{count_text(left, 'byte')} without one (the stream is cut off)"
+            )
         text = self.stream[self.pos : end]
         self.pos = end + 1
         return text
@@ -145,7 +148,7 @@ class Machine:
     def pop_tuple(self, count: int) -> tuple[Any, ...]:
         """Pop the top `count` values, lowest first."""
         if len(self.stack) < count:
-            raise self.error(f"{count} values on the stack", str(len(self.stack)))
+            raise self.error(f"{count_text(count, 'value')} on the stack", str(len(self.stack)))
         items = tuple(self.stack[-count:])
         del self.stack[-count:]
         return items

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from pt2kit.errors import LimitError, UnsupportedError
-from pt2kit.messages import printable
+from pt2kit.messages import count_text, printable
 from pt2kit.pickles.budget import MAX_NAME, PickleLimits, describe
 from pt2kit.pickles.machine import Hooks, Machine
 
@@ -77,7 +77,10 @@ def _result(m: Machine) -> Any:
     value = m.pop()
     left = len(m.stack) + sum(map(len, m.outer))
     if left or m.outer:
-        raise m.error("nothing but the result on the stack at STOP", f"{left} more values and {len(m.outer)} marks")
+        raise m.error(
+            "nothing but the result on the stack at STOP",
+            f"{count_text(left, 'more value')} and {count_text(len(m.outer), 'mark')}",
+        )
     return value
 
 
@@ -247,7 +250,7 @@ def _set_items(m: Machine) -> None:
 
 def _update(m: Machine, target: Any, items: list[Any]) -> None:
     if len(items) % 2:
-        raise m.error("keys and values in pairs", f"{len(items)} values")
+        raise m.error("keys and values in pairs", count_text(len(items), "value"))
     m.hooks.update(target, items)
 
 

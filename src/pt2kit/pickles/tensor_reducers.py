@@ -19,7 +19,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.messages import printable
+from pt2kit.messages import count_text, printable
 from pt2kit.pickles.argument_checks import (
     INT64,
     Handler,
@@ -102,7 +102,7 @@ def dense(
     offset = check_count(budget, f"{subject}: storage_offset", storage_offset)
     dtype_name = dtype_name or storage.dtype_name
     if len(sizes) != len(strides):
-        raise budget.error(subject, f"{len(sizes)} strides, one per size", str(len(strides)))
+        raise budget.error(subject, f"{count_text(len(sizes), 'stride')}, one per size", str(len(strides)))
     if 0 not in sizes and math.prod(sizes) >= INT64:
         raise budget.error(subject, "fewer than 2**63 elements", f"sizes {list(sizes)}")
     if dtype_name in ELEMENTS_PER_BYTE and (offset or (0 not in sizes and strides != _contiguous(sizes))):
@@ -110,7 +110,9 @@ def dense(
     needed = needed_bytes(sizes, strides, offset, dtype_name)
     if needed > storage.nbytes:
         shape = f"sizes {list(sizes)}, strides {list(strides)}, storage_offset {offset}, {dtype_name}"
-        raise budget.error(subject, f"at least {needed} bytes for {shape}", f"{storage.nbytes} bytes")
+        raise budget.error(
+            subject, f"at least {count_text(needed, 'byte')} for {shape}", count_text(storage.nbytes, "byte")
+        )
     return PickledTensor(storage, dtype_name, sizes, strides, offset)
 
 
@@ -393,7 +395,7 @@ def _quantized(budget: Budget, path: str, values: PickledTensor, params: tuple[A
         check_arity(budget, f"{path}: {scheme}", params, 4)
         axis = check_count(budget, f"{path}: axis", params[3])
         if axis >= len(values.sizes):
-            raise budget.error(f"{path}: axis", f"one of {len(values.sizes)} dimensions", str(axis))
+            raise budget.error(f"{path}: axis", f"one of {count_text(len(values.sizes), 'dimension')}", str(axis))
         scales = _per_channel(budget, f"{path}: scales", params[1], values.sizes[axis])
         zero_points = _per_channel(budget, f"{path}: zero_points", params[2], values.sizes[axis])
         return QuantizedTensor(values, scheme, scales, zero_points, axis)
@@ -444,7 +446,7 @@ def rebuild_meta_tensor(
     sizes = check_dims(budget, f"{path}: sizes", size)
     strides = check_dims(budget, f"{path}: strides", stride)
     if len(sizes) != len(strides):
-        raise budget.error(path, f"{len(sizes)} strides, one per size", str(len(strides)))
+        raise budget.error(path, f"{count_text(len(sizes), 'stride')}, one per size", str(len(strides)))
     return MetaTensor(dtype.name, sizes, strides, check_bool(budget, f"{path}: requires_grad", requires_grad))
 
 

@@ -17,6 +17,7 @@ from tempfile import TemporaryFile
 from typing import IO, Any, Final
 
 from pt2kit.errors import ArchiveError, ConversionError, Problem
+from pt2kit.messages import count_text
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.bare_json import BareJson
 from pt2kit.package.open import Package, open_package
@@ -233,7 +234,7 @@ def _report(package: Package, to: Destination, notes: tuple[Note, ...], outcomes
         message = f"the layout, from {source.layout} to {to.layout.kind}"
         notes = (Note("changed", "", message, "", (package.name,), 1), *notes)
     if package.external:
-        message = f"{len(package.external)} payloads, which were next to the file and are in the new one"
+        message = f"{count_text(len(package.external), 'payload')} from next to the file, stored in the new one"
         notes = (Note("changed", "", message, "", (package.name,), 1), *notes)
     return Report(
         source,

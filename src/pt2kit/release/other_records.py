@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pt2kit.messages import count_text
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.base import PLAIN_MODEL
 from pt2kit.package.open import Package
@@ -68,7 +69,7 @@ def _about_programs(package: Package, to: Destination) -> Iterator[Note]:
     """Yield the notes of a layout for one program on several programs, and on one with a name."""
     models = package.layout.models
     if not to.is_archive and len(models) > 1:
-        message = f"{len(models)} programs in one file: {', '.join(map(ascii, models[:10]))}"
+        message = f"{count_text(len(models), 'program')} in one file: {', '.join(map(ascii, models[:10]))}"
         yield Note("blocked", "", message, _SINCE, (package.name,), 1)
     if to.has_fixed_name and models[0] != PLAIN_MODEL:
         yield Note("lost", "model_name", f"the name {models[0]!a} of the program", _SINCE, (package.name,), 1)

@@ -175,7 +175,7 @@ def _store(declared: Sequence[Any], result: Any, values: list[Any], limit: int) 
         return None
     if not isinstance(result, list | tuple) or len(result) < len(declared):
         got = len(result) if several else "one"
-        raise OperatorError(f"expected {len(declared)} results as the program declares, got {got}")
+        raise OperatorError(f"expected {count_text(len(declared), 'result')} as the program declares, got {got}")
     for one, value in zip(declared, result, strict=False):
         if type(one) is Result:
             _keep(one, value, values, limit)

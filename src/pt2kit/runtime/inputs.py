@@ -20,7 +20,7 @@ import numpy as np
 from msgspec import UNSET
 
 from pt2kit import schema
-from pt2kit.errors import GraphError, InputError, Pt2Error
+from pt2kit.errors import ExpressionError, GraphError, InputError, LimitError, Pt2Error
 from pt2kit.messages import count_text, kind_of, printable
 from pt2kit.runtime.arrays import DTYPE, Array, DType, cast, kind, reserve
 from pt2kit.symbols.dialects import parse_size
@@ -136,10 +136,12 @@ class Convention:
             return [*args, *kwargs.values()]
         positional, by_name = split_call(self.in_spec)
         if len(args) != len(positional):
-            raise InputError(f"inputs: expected {count_text(len(positional), 'positional argument')}, got {len(args)}")
+            count = count_text(len(positional), "positional argument")
+            raise InputError(f"inputs: expected {count}, got {len(args)}")
         if kwargs.keys() != by_name.keys():
             expected = ", ".join(map(printable, by_name)) or "none"
-            raise InputError(f"inputs: expected the keyword arguments {expected}, got {', '.join(kwargs) or 'none'}")
+            noun = "argument" if len(by_name) == 1 else "arguments"
+            raise InputError(f"inputs: expected the keyword {noun} {expected}, got {', '.join(kwargs) or 'none'}")
         names = [*(f"args[{number}]" for number in range(len(args))), *map(printable, by_name)]
         values, specs = (*args, *(kwargs[name] for name in by_name)), (*positional, *by_name.values())
         leaves: list[Any] = []
@@ -183,9 +185,14 @@ class Convention:
     def _check_guards(self, values: Sequence[Any]) -> None:
         for guard, sources in self.guards:
             known = {source.text: _read(source, values[index]) for source, index in sources}
-            if not evaluate(guard.expr, known, where="guard"):
-                shown = ", ".join(f"{printable(name, 80)} = {value}" for name, value in known.items())
-                raise InputError(f"inputs: expected {printable(guard.text, 300)}, got {shown}")
+            shown = ", ".join(f"{printable(name, 80)} = {value}" for name, value in known.items())
+            place = f"inputs: expected {printable(guard.text, 300)}, got {shown}"
+            try:
+                holds = evaluate(guard.expr, known)
+            except (ExpressionError, LimitError) as error:
+                raise InputError(f"{place}, for which it cannot be computed: {error}") from error
+            if not holds:
+                raise InputError(place)
 
 
 def convention_of(
@@ -288,6 +295,9 @@ def _read(source: Source, value: Any) -> Any:
     if not isinstance(value, np.ndarray):
         raise InputError(f"inputs: expected a tensor at {printable(source.text, 80)}, got {type(value).__name__}")
     if source.what == "item":
+        if value.size != 1:
+            shown = printable(source.text, 80)
+            raise InputError(f"inputs: expected one element at {shown}, got {count_text(value.size, 'element')}")
         return value.item()
     if source.what == "storage_offset":
         return 0

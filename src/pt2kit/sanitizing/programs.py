@@ -149,7 +149,9 @@ def find_unknown(package: Package, model: str) -> Iterator[Problem]:
     keys = package.unknown(model)
     if keys:
         shown = ", ".join(keys[:_SHOWN_KEYS]) + (", …" if len(keys) > _SHOWN_KEYS else "")
-        message = f"expected keys that this build knows, got {len(keys):,} others ({shown[:500]}); upgrade pt2kit"
+        message = (
+            f"expected keys that this build knows, got {count_text(len(keys), 'other')} ({shown[:500]}); upgrade pt2kit"
+        )
         yield Problem(package.relative(_record(package, model)), "Z3", message, "safety")
 
 

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, UnsetType, field
 from msgspec.structs import astuple, force_setattr
 
+from pt2kit.messages import count_text
 from pt2kit.registry import registered
 from pt2kit.schema.wire import Float, FrozenDict, FrozenList, Holder, Object, Union, as_float, as_floats, wire
 
@@ -582,7 +583,8 @@ class ExportedProgram(Holder, frozen=True):
 
     def __repr__(self) -> str:
         graph, version = self.graph_module.graph, self.schema_version
-        sizes = f"{len(graph.inputs)} inputs, {len(graph.nodes)} nodes, {len(graph.outputs)} outputs"
+        counts = {"input": len(graph.inputs), "node": len(graph.nodes), "output": len(graph.outputs)}
+        sizes = ", ".join(count_text(count, noun) for noun, count in counts.items())
         return f"<ExportedProgram of schema {version.major}.{version.minor}: {sizes}>"
 
     def _repr_html_(self) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
 from types import MappingProxyType
 from typing import Union
 
@@ -40,7 +41,7 @@ from pt2kit.symbols.arithmetic import (
 from pt2kit.symbols.expr import Boolean, Call, Expr, Float, Infinity, Integer, Leaf, Rational, Symbol, fold, quote
 from pt2kit.symbols.functions import OPAQUE, PLAIN, by_name
 from pt2kit.symbols.plain import to_str
-from pt2kit.symbols.polynomials import Size, from_expression, symbol
+from pt2kit.symbols.polynomials import Polynomial, Size, size_of_call, symbol, unknown
 from pt2kit.symbols.value_kinds import Kind, kind, symbol_kind
 
 Numeric = Callable[[Sequence[Number]], Number]
@@ -58,8 +59,6 @@ def is_dense(args: Sequence[Number]) -> Number:
     Source: torch/fx/experimental/symbolic_shapes.py 2.13 (a dimension of one element may have any stride).
     """
     numbers = integers(args)
-    if len(numbers) % 2:
-        raise ExpressionError(f"expected as many strides as sizes, got {len(numbers)} numbers")
     dim = len(numbers) // 2
     sizes, strides = numbers[:dim], numbers[dim:]
     if dim == 1:
@@ -139,13 +138,17 @@ NUMERIC: Mapping[str, Numeric] = by_name(
 )
 
 
-def evaluate(expr: Expr, values: Mapping[str, int | float | bool], *, where: str = "") -> int | float | bool:
+def evaluate(
+    expr: Expr, values: Mapping[str, int | float | bool], *, where: str = "", eager: bool = False
+) -> int | float | bool:
     """Compute an expression.
 
     Args:
         expr: the tree.
         values: symbol name -> value; others are ignored.
         where: the place to name in errors.
+        eager: require a value of every part, as sympy does when it replaces symbols by numbers, also of branches that
+            are not taken.
 
     Returns:
         An int, float or bool, as `kind` says; `inf` may stand for an unbounded int. Exact quotients (`s0/2`) become
@@ -167,7 +170,7 @@ def evaluate(expr: Expr, values: Mapping[str, int | float | bool], *, where: str
         except KeyError:
             return ExpressionError(f"expected a value for the symbol {node.name}, got none")
 
-    result = fold(expr, leaf, _call)
+    result = fold(expr, leaf, _call_as_sympy if eager else _call)
     try:
         return _as_kind(result, expr_kind)
     except (ExpressionError, LimitError) as error:
@@ -189,7 +192,7 @@ def check_constants(expr: Expr, *, where: str = "") -> Expr:
         known = [arg for arg in args if arg is not None]
         if len(known) < len(args):
             return None
-        result = _call(node, known)
+        result = _call_as_sympy(node, known)
         if isinstance(result, _Error):
             raise type(result)(f"{where or 'expression'}: {result}")
         return result
@@ -208,10 +211,18 @@ def _divisors(node: Call) -> tuple[int, ...]:
 def _cancels_out(expr: Expr) -> bool:
     """Return whether an expression with symbols is 0 for all of them, as `s0 - s0`: sympy computes with that 0."""
 
-    def size(leaf: Symbol) -> Size:
-        return symbol(leaf, 1 if ("positive", True) in leaf.assumptions else -math.inf)
+    def leaf(node: Leaf) -> _Result | Size:
+        if isinstance(node, Symbol):
+            return symbol(node, 1 if ("positive", True) in node.assumptions else -math.inf)
+        return _constant(node)
 
-    return isinstance(expr, Call) and from_expression(expr, size) == 0
+    def call(node: Call, args: list[_Result | Size]) -> _Result | Size:
+        numbers = [arg for arg in args if not isinstance(arg, Polynomial)]
+        if len(numbers) == len(args):
+            return _call(node, numbers)
+        return size_of_call(node, [arg if isinstance(arg, int | Polynomial) else unknown(-math.inf) for arg in args])
+
+    return isinstance(expr, Call) and fold(expr, leaf, call) == 0
 
 
 def _constant(leaf: Integer | Rational | Float | Boolean | Infinity) -> _Result:
@@ -253,6 +264,16 @@ def _call(node: Call, args: Sequence[_Result]) -> _Result:
         return _STRICT[node.function](values)
     except (ExpressionError, LimitError) as error:
         return type(error)(f"{error} (in {quote(to_str(node))})")
+
+
+def _call_as_sympy(node: Call, args: Sequence[_Result]) -> _Result:
+    """Return the value of a call of numbers, all of which sympy needs, also for branches that are not taken."""
+    failed = next((arg for arg in args if isinstance(arg, _Error)), None)
+    if failed is None and node.function == "Mod":
+        number, by = (arg if isinstance(arg, Real) else 0 for arg in args)
+        if abs(number) not in (0, abs(by)) and by != 1 and (number < 0 or 0 != by < 1):
+            return ExpressionError(f"expected Mod of a number from 0 by a number from 1, got {number} and {by}")
+    return failed or _call(node, args)
 
 
 def _as_kind(result: _Result, found: Kind) -> int | float | bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeVar
 
+from pt2kit.messages import count_text
 from pt2kit.symbols.expr import Call, Expr, fail, quote
 
 T = TypeVar("T")
@@ -168,6 +169,8 @@ def make_call(name: str, args: Sequence[Expr], where: str = "") -> Call:
         if function is None:
             fail(where, f"expected a function that torch writes, got {quote(name)}")
     check_arity(name, function, len(args), where)
+    if name == "IsNonOverlappingAndDenseIndicator" and len(args) % 2:
+        fail(where, f"expected as many strides as sizes in {name}, got {count_text(len(args), 'argument')} in all")
     if function.takes == "pairs":
         for arg in args:
             if not (isinstance(arg, Call) and arg.function == "ExprCondPair"):

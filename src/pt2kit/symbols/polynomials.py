@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
@@ -261,7 +262,7 @@ def floor_divide(size: Size, by: Size) -> Size:
         return size // by
     if size == by:
         return 1
-    if by == 1:
+    if by == 1 or size == 0:
         return size
     if isinstance(by, int):
         if by == 0:
@@ -274,7 +275,10 @@ def floor_divide(size: Size, by: Size) -> Size:
         return whole if isinstance(rest, int) else whole + _function("FloorDiv", (rest, by), ranges.floor_divide)
     if (exact := _exact_quotient(_terms(size), by.terms)) is not None:
         return exact
-    return _function("FloorDiv", (size, by), ranges.floor_divide)
+    above, below = _cancelled(_terms(size), by.terms)
+    if isinstance(below, int):
+        return floor_divide(above, below)
+    return _function("FloorDiv", (above, below), ranges.floor_divide)
 
 
 def ceil_divide(size: Size, by: Size) -> Size:
@@ -294,7 +298,7 @@ def modulo(size: Size, by: Size) -> Size:
     """
     if isinstance(size, int) and isinstance(by, int):
         return size % by
-    if size == by or by == 1:
+    if size == by or by == 1 or size == 0:
         return 0
     if isinstance(by, int):
         if by == 0:
@@ -357,16 +361,18 @@ def from_expression(expr: Expr, symbols: Callable[[Symbol], Size]) -> Size:
             low = math.inf if not node.negative else -math.inf
         return Polynomial({(Atom(node, low, math.inf),): 1})
 
-    def call(node: Call, args: list[Size]) -> Size:
-        reader = _READERS.get(node.function)
-        try:
-            if reader is not None and len(args) >= 1:
-                return reader(args)
-        except (ZeroDivisionError, Undecided, TypeError):
-            pass
-        return _atom(node.function, args, ANY)
+    return fold(expr, leaf, size_of_call)
 
-    return fold(expr, leaf, call)
+
+def size_of_call(node: Call, args: list[Size]) -> Size:
+    """Return the polynomial of a call, from those of its arguments."""
+    reader = _READERS.get(node.function)
+    try:
+        if reader is not None and len(args) >= 1:
+            return reader(args)
+    except (ZeroDivisionError, Undecided, TypeError):
+        pass
+    return _atom(node.function, args, ANY)
 
 
 def to_expression(size: Size) -> Expr:
@@ -516,6 +522,21 @@ def _exact_quotient(above: Mapping[Monomial, int], below: Mapping[Monomial, int]
     return _size(terms)
 
 
+def _cancelled(above: Mapping[Monomial, int], below: Mapping[Monomial, int]) -> tuple[Size, Size]:
+    """Return a quotient's two sizes without the factors that all their terms have."""
+    number = math.gcd(*above.values(), *below.values())
+    shared = Counter(next(iter(below)))
+    for factors in (*above, *below):
+        shared &= Counter(factors)
+
+    def rest(terms: Mapping[Monomial, int]) -> Size:
+        return _size(
+            {tuple(sorted((Counter(key) - shared).elements(), key=_key)): n // number for key, n in terms.items()}
+        )
+
+    return rest(above), rest(below)
+
+
 def _multiple(above: Mapping[Monomial, int], below: Mapping[Monomial, int]) -> int | None:
     if above.keys() != below.keys():
         return None
@@ -531,6 +552,14 @@ def _power(args: list[Size]) -> Size:
     return product([base] * power)
 
 
+def _absolute(size: Size) -> Size:
+    if isinstance(size, int) or bounds(size)[0] >= 0:
+        return abs(size) if isinstance(size, int) else size
+    if bounds(size)[1] <= 0:
+        return -size
+    raise Undecided("the sign of a size")
+
+
 _READERS: Final[Mapping[str, Callable[[list[Size]], Size]]] = by_name(
     {
         "Add": lambda args: sum(args[1:], args[0]),
@@ -540,6 +569,8 @@ _READERS: Final[Mapping[str, Callable[[list[Size]], Size]]] = by_name(
         "FloorDiv, CleanDiv": lambda args: floor_divide(*args),
         "CeilDiv": lambda args: ceil_divide(*args),
         "Mod, PythonMod": lambda args: modulo(*args),
+        "ModularIndexing": lambda args: modulo(floor_divide(args[0], args[1]), args[2]),
+        "Abs": lambda args: _absolute(*args),
         "Max": lambda args: largest(*args),
         "Min": lambda args: smallest(*args),
     }

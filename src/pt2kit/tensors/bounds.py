@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pt2kit.errors import LimitError, PayloadError, UnsupportedError
+from pt2kit.messages import count_text
 from pt2kit.schema import Device
 from pt2kit.zip.chosen_names import show_name
 
@@ -105,7 +106,7 @@ def check_geometry(
     if needed > nbytes:
         hint = "; it was saved without its data (a fake tensor)" if nbytes == 0 else ""
         raise PayloadError(
-            f"{where}: expected at least {needed} bytes (sizes {list(sizes)}, strides {list(strides)}, "
+            f"{where}: expected at least {count_text(needed, 'byte')} (sizes {list(sizes)}, strides {list(strides)}, "
             f"storage_offset {storage_offset}, {dtype_name}), got {nbytes}{hint}",
             rule="P9",
         )
@@ -124,7 +125,8 @@ def check_shape(
         raise LimitError(f"{where}: sizes: expected at most {MAX_NDIM} dimensions, got {len(sizes)}", rule="P7")
     if len(sizes) != len(strides):
         raise PayloadError(
-            f"{where}: expected one stride per size, got {len(sizes)} sizes and {len(strides)} strides", rule="P7"
+            f"{where}: expected as many strides as sizes, got {len(strides)} and {len(sizes)}",
+            rule="P7",
         )
     for field, values in (("sizes", sizes), ("strides", strides), ("storage_offset", (storage_offset,))):
         for value in values:

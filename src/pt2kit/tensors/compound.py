@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pt2kit.errors import LimitError, PayloadError, UnsupportedError
+from pt2kit.messages import count_text
 from pt2kit.schema import Device, Layout, ScalarType, TensorMeta
 from pt2kit.tensors import arrays, dense
 from pt2kit.tensors.bounds import INT64_MAX, check_copy, check_shape, contiguous_strides, numel, show_integer
@@ -110,7 +111,7 @@ class SparseView:
         """Return type, shape and layout: `f32[3, 4] SparseCoo, 5 nonzeros`."""
         last = self.indices[-1].sizes[-1:] if self.indices else ()
         count = last[0] if last else 0
-        return f"{short_name(self.dtype)}{list(self.sizes)} {self.layout.name}, {count} nonzeros"
+        return f"{short_name(self.dtype)}{list(self.sizes)} {self.layout.name}, {count_text(count, 'nonzero')}"
 
     def __repr__(self) -> str:
         return f"SparseView({self.name!r}, {self.describe()}, {self.record!r})"
@@ -297,7 +298,7 @@ class NestedView:
     def describe(self) -> str:
         """Return type and number of tensors: `f32 nested, 3 tensors of 2 dimensions`."""
         count, ndim = self.sizes.sizes if len(self.sizes.sizes) == 2 else (0, 0)
-        return f"{short_name(self.dtype)} nested, {count} tensors of {ndim} dimensions"
+        return f"{short_name(self.dtype)} nested, {count_text(count, 'tensor')} of {ndim} dimensions"
 
     def __repr__(self) -> str:
         return f"NestedView({self.name!r}, {self.describe()}, {self.record!r})"

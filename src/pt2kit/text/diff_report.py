@@ -269,7 +269,7 @@ def _page(diff: Diff) -> Iterator[str]:
 
 def _section(section: Section) -> Iterator[str]:
     yield f"<details{' open' if len(section.lines) <= OPEN else ''}>"
-    yield f"<summary>{escape(section.title)} ({len(section.lines):,} lines)</summary>\n<pre>"
+    yield f"<summary>{escape(section.title)} ({count_text(len(section.lines), 'line')})</summary>\n<pre>"
     yield "".join(map(_line, section.lines))
     yield "</pre>\n</details>"
 

@@ -95,9 +95,14 @@ def spec_value(cls: type[Any], argument: schema.Argument, rest: Sequence[Any]) -
 
 def constant_value(value: Any) -> schema.ConstantValue:
     """Return a constant of the calling convention."""
-    arms = {"as_none": True} if value is None else {PLAIN_ARMS[type(value)]: value}
+    arms = {"as_none": True} if value is None else {plain_arm(value): value}
     made: schema.ConstantValue = schema.ConstantValue.create(**arms)
     return made
+
+
+def plain_arm(value: bool | int | float | str) -> str:
+    """Return the arm of arguments that has a number or text; a float keeps its spelling in a class of its own."""
+    return PLAIN_ARMS[float if isinstance(value, float) else type(value)]
 
 
 def print_program(program: schema.ExportedProgram) -> str:

@@ -23,7 +23,16 @@ from pt2kit.jsontext import path_text
 from pt2kit.schema import Argument, TensorArgument
 from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.tensors.dtypes import DTYPES
-from pt2kit.text.source import INPUT_SPECS, KIND_MARKS, OUTPUT_SPECS, PLAIN_ARMS, SPEC_WORDS, VERSION, spec_value
+from pt2kit.text.source import (
+    INPUT_SPECS,
+    KIND_MARKS,
+    OUTPUT_SPECS,
+    PLAIN_ARMS,
+    SPEC_WORDS,
+    VERSION,
+    plain_arm,
+    spec_value,
+)
 from pt2kit.text.source_tokens import CONSTANTS, STRING, Tokens
 
 _PART: Final = re.compile(rf"(\w+)\[((?:{STRING}|[^\]])*)\]")
@@ -452,7 +461,7 @@ class Reader(Tokens):
             return _WORDS[token](self)
         if kind in ("string", "number", "word"):
             value = self.constant()
-            return Argument(as_none=True) if value is None else Argument.create(**{PLAIN_ARMS[type(value)]: value})
+            return Argument(as_none=True) if value is None else Argument.create(**{plain_arm(value): value})
         if token == "[":
             return self._list()
         return self.fail("an argument")

@@ -101,7 +101,9 @@ def adapt_values(
         GraphError: wanted fields that are neither there nor have a default; all are listed.
     """
     if len(values) != len(source):
-        raise GraphError(f"{where}: expected {len(source)} values for the fields {_listed(source)}, got {len(values)}")
+        raise GraphError(
+            f"{where}: expected {count_text(len(source), 'value')} for the fields {_listed(source)}, got {len(values)}"
+        )
     by_name = {**(defaults or {}), **dict(zip(source, values, strict=True))}
     missing = [name for name in target if name not in by_name]
     if missing:
@@ -243,7 +245,9 @@ def _children(
     else:
         raise GraphError(f"{path}: expected {printable(_name(spec, path))}, got {printable(type(value).__name__)}")
     if len(children) != len(keys):
-        raise GraphError(f"{path}: expected {len(keys)} items of {printable(_name(spec, path))}, got {len(children)}")
+        raise GraphError(
+            f"{path}: expected {count_text(len(keys), 'item')} of {printable(_name(spec, path))}, got {len(children)}"
+        )
     return children
 
 
@@ -283,7 +287,9 @@ def _named_children(
     if wanted is not None and isinstance(own, tuple):
         return adapt_values(value, own, wanted, path)
     if len(value) != len(spec.children):
-        raise GraphError(f"{path}: expected a named tuple of {len(spec.children)} values, got {len(value)}")
+        raise GraphError(
+            f"{path}: expected a named tuple of {count_text(len(spec.children), 'value')}, got {len(value)}"
+        )
     return value
 
 

@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit.jsontext import Path
+from pt2kit.messages import count_text
 from pt2kit.schema import LOG, parse_version
 from pt2kit.schema.names import HIGHER_ORDER_OPS, OPS
 from pt2kit.schema.operators import (
@@ -99,7 +100,9 @@ def _fitted(node: dict[str, Any], path: Path, release: str, log: ConversionLog) 
         _note_missing(name, path, release, log)
         return node
     if len(ours.results) != len(theirs.results):
-        what = f"{len(theirs.results)} results of {name}, which has {len(ours.results)} in torch {release}"
+        what = (
+            f"{count_text(len(theirs.results), 'result')} of {name}, which has {len(ours.results)} in torch {release}"
+        )
         log.blocked(what, (*path, "outputs"), _version(other))
         return node
     return {**node, "inputs": _fitted_inputs(node, ours, theirs, (*path, "inputs"), log, _version(other))}

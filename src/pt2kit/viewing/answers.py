@@ -30,7 +30,7 @@ from pt2kit.checks.run import check, file_name
 from pt2kit.diffs.changes import Diff
 from pt2kit.diffs.compute import diff
 from pt2kit.errors import PayloadError, Problem, Pt2Error
-from pt2kit.messages import printable
+from pt2kit.messages import count_text, printable
 from pt2kit.package.open import Package, open_package
 from pt2kit.viewing.columns import Picture
 from pt2kit.viewing.compared import ChangeRow, mark_changes
@@ -218,7 +218,7 @@ class Answers:
         size, notes = 0, list[str]()
         if self.package is not None:
             size, records = self.package.archive.source.size, self.package.records
-            notes = [f"{len(records):,} records", *list(records)[:200]] if not self.programs else []
+            notes = [count_text(len(records), "record"), *list(records)[:200]] if not self.programs else []
         options = self.live, bool(self.data), self.watch
         return Index(*self._names, size, self.programs, CHUNK, *options, self._error, notes)
 

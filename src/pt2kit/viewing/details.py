@@ -17,7 +17,16 @@ from pt2kit.graph.argument_values import arguments
 from pt2kit.node_metadata.frames import lenient, parse_stack_trace
 from pt2kit.node_metadata.modules import parse_module_stack
 from pt2kit.package.open import Package
-from pt2kit.schema import Argument, ExportedProgram, Graph, InputSpec, OutputSpec
+from pt2kit.schema import (
+    Argument,
+    CustomObjArgument,
+    ExportedProgram,
+    Graph,
+    InputSpec,
+    OutputSpec,
+    TensorArgument,
+    TokenArgument,
+)
 from pt2kit.text.values import ValueTexts, argument_text, device_text, summarize_call
 from pt2kit.viewing.draw import CALLER, Drawing
 from pt2kit.viewing.notes import tree_rows
@@ -226,7 +235,7 @@ def _input(spec: InputSpec | OutputSpec, program: ExportedProgram, texts: ValueT
     named = [getattr(one, key, None) for one in (argument, getattr(argument, "value", None)) for key in _VALUE_NAMES]
     name = next((name for name in named if isinstance(name, str)), "")
     stands_for = next((getattr(content, key) for key in _NAMES if hasattr(content, key)), "")
-    if name:
+    if name or isinstance(argument, TensorArgument | TokenArgument | CustomObjArgument):
         kind = texts.named(program.graph_module.graph, name)
     else:
         kind = argument_text(argument if argument is not None else content.value)

@@ -15,7 +15,7 @@ from operator import itemgetter, sub
 from typing import Final, NamedTuple, NoReturn
 
 from pt2kit.errors import ArchiveError, LimitError
-from pt2kit.messages import quote
+from pt2kit.messages import count_text, quote
 from pt2kit.zip import end_record
 from pt2kit.zip.chosen_names import PLAIN_NAME, collision_key, decode_name, show_name
 from pt2kit.zip.end_record import read_end
@@ -136,7 +136,7 @@ def _read_entry(source: Source, data: bytes, pos: int, index: int) -> tuple[Reco
     if len(data) - pos < end_record.ENTRY.size or data[pos : pos + 4] != end_record.ENTRY_SIGNATURE:
         raise ArchiveError(
             f"{source.name}: directory entry {index}: expected signature {end_record.ENTRY_SIGNATURE!r} at {pos} of "
-            f"the directory's {len(data)} bytes, got {data[pos : pos + 4]!r}",
+            f"the directory's {count_text(len(data), 'byte')}, got {data[pos : pos + 4]!r}",
             rule="A5",
         )
     parts = end_record.ENTRY_PARTS.unpack_from(data, pos)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pt2kit.errors import ArchiveError, LimitError
+from pt2kit.messages import count_text
 from pt2kit.zip.foreign import identify
 from pt2kit.zip.limits import Limits
 from pt2kit.zip.source import Source
@@ -259,7 +260,9 @@ def _check_disks(source: Source, disk: int, start_disk: int, here: int, count: i
             rule="A12",
         )
     if here != count:
-        raise ArchiveError(f"{source.name}: expected {count} entries on this disk, got {here}", rule="A4")
+        raise ArchiveError(
+            f"{source.name}: expected {count_text(count, 'entry', 'entries')} on this disk, got {here}", rule="A4"
+        )
 
 
 def _check_limit(source: Source, what: str, got: int, limit: int, field: str) -> None:

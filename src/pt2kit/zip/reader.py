@@ -15,6 +15,7 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Final
 
 from pt2kit.errors import ArchiveError, IntegrityError, LimitError
+from pt2kit.messages import count_text
 from pt2kit.zip import end_record
 from pt2kit.zip.checksums import combine
 from pt2kit.zip.chosen_names import show_name
@@ -194,7 +195,7 @@ class Archive:
         if record is None:
             raise ArchiveError(
                 f"{self._source.name}: expected a record {show_name(name)}, got none of that name "
-                f"among {len(self._records)} records",
+                f"among {count_text(len(self._records), 'record')}",
                 rule="A17",
             )
         return record

@@ -166,7 +166,7 @@ REFUSED: dict[str, tuple[Any, type[Pt2Error], str]] = {
         GraphError,
         PLACE + "argument 'self': expected a value that is defined before",
     ),
-    "missing": (changed(inputs=[]), OperatorError, PLACE + r"expected the arguments self, got none"),
+    "missing": (changed(inputs=[]), OperatorError, PLACE + r"expected the argument self, got none"),
     "unknown": (changed(inputs=[self_("linear"), named("bogus", as_int=1)]), OperatorError, PLACE + "argument 'bogus'"),
     "twice": (
         changed(inputs=[self_("linear"), self_("linear")]),

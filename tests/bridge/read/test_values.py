@@ -163,7 +163,7 @@ def test_derived_ranges() -> None:
 
 
 REFUSED: list[tuple[TensorMeta, type[Pt2Error], str]] = [
-    (meta([2], [1, 1]), GraphError, "expected one stride per size, got 1 sizes and 2 strides"),
+    (meta([2], [1, 1]), GraphError, "expected as many strides as sizes, got 2 and 1"),
     (meta([-1], [1]), GraphError, r"sizes: expected 0 to 2\*\*63 - 1, got -1"),
     (meta([1 << 63], [1]), GraphError, r"sizes: expected 0 to 2\*\*63 - 1"),
     (meta([2], [1], -3), GraphError, "storage_offset: expected 0"),

@@ -89,8 +89,8 @@ def test_refused_calls(two: bytes, changed: dict[str, Any], said: str) -> None:
     ("args", "kwargs", "said"),
     [
         ((1,), {"factor": 3}, "inputs: expected 2 positional arguments (x, extra), got 1 and the keywords factor"),
-        ((1, 2), {}, "inputs: expected the keyword arguments factor, got none"),
-        ((1, 2), {"factor": 3, "more": 1}, "inputs: expected the keyword arguments factor, got factor, more"),
+        ((1, 2), {}, "inputs: expected the keyword argument factor, got none"),
+        ((1, 2), {"factor": 3, "more": 1}, "inputs: expected the keyword argument factor, got factor, more"),
     ],
 )
 def test_refused_arguments(two: bytes, args: Any, kwargs: Any, said: str) -> None:

@@ -116,11 +116,11 @@ def _tensor(value: schema.TensorArgument, scope: Values) -> Any:
 
 
 def _tensors(values: list[schema.TensorArgument], scope: Values) -> list[Any]:
-    return [scope.use(value.name) for value in values]
+    return [scope.tensor(value.name) for value in values]
 
 
 def _optional_tensor(value: schema.OptionalTensorArgument, scope: Values) -> Any:
-    return None if value.as_tensor is UNSET else scope.use(value.as_tensor.name)
+    return None if value.as_tensor is UNSET else scope.tensor(value.as_tensor.name)
 
 
 def _symbolic(value: Any, scope: Values) -> Any:
@@ -151,9 +151,10 @@ def _operator(value: str, scope: Values) -> Any:
 
 
 def _custom_object(value: schema.CustomObjArgument, scope: Values) -> Any:
-    node = scope.nodes.get(value.name)
-    if node is not None:
-        return node
+    if value.name in scope.nodes:
+        if value.name not in scope.source.custom_obj_values:
+            raise GraphError(f"{scope.place}: expected a custom object, got {value.name}, which is none")
+        return scope.use(value.name)
     if value.name not in scope.shared.constants:
         raise GraphError(f"{scope.place}: expected a custom object of the constants, got {value.name[:80]!a}")
     scope.shared.inner.add(value.name)
@@ -298,8 +299,9 @@ def _in_order(
             if parameter is following:
                 raise OperatorError(f"{scope.place}: argument {named.name!r}: expected it once, got it twice")
     if missing:
-        names = ", ".join(sorted(operator.required.difference(named.name for named in inputs)))
-        raise OperatorError(f"{scope.place}: expected the arguments {names}, got none of those names")
+        names = sorted(operator.required.difference(named.name for named in inputs))
+        noun = "argument" if len(names) == 1 else "arguments"
+        raise OperatorError(f"{scope.place}: expected the {noun} {', '.join(names)}, got none of that name")
     return pairs
 
 

@@ -59,9 +59,7 @@ def check_tensor(meta: schema.TensorMeta, where: str) -> None:
             raise UnsupportedError(f"{where}: layout: expected one that has a fake form, got {meta.layout.name}")
         return
     if len(meta.sizes) != len(meta.strides):
-        raise GraphError(
-            f"{where}: expected one stride per size, got {len(meta.sizes)} sizes and {len(meta.strides)} strides"
-        )
+        raise GraphError(f"{where}: expected as many strides as sizes, got {len(meta.strides)} and {len(meta.sizes)}")
     dtype = DTYPES[meta.dtype]
     if meta.requires_grad and not (dtype.is_floating_point or dtype.is_complex):
         raise GraphError(f"{where}: requires_grad: expected false for {dtype}, got true")

@@ -176,7 +176,7 @@ class Shapes:
         hint = None if kind == "bool" else self._note_hint(kind, built, hint, where)
         try:
             return self._node(kind, built, hint)
-        except (AssertionError, RuntimeError, ValueError) as error:
+        except (*_TROUBLE, RuntimeError) as error:
             raise GraphError(f"{where}: expected symbols with ranges or hints, got {built}: {error}") from error
 
     def _node(self, kind: str, built: sympy.Basic, hint: Any) -> Any:

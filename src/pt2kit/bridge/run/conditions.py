@@ -241,7 +241,7 @@ def read_source(what: str, index: int, dimension: int | None) -> Callable[[Leave
     if what == "storage_offset":
         return lambda leaves: leaves[index].storage_offset()
     if what == "item":
-        return lambda leaves: leaves[index].item()
+        return lambda leaves: leaves[index].item() if leaves[index].numel() == 1 else None
     return _value_of(index)
 
 

@@ -46,11 +46,12 @@ class InputTree:
         if len(args) != self.count:
             names = ", ".join(self.names[: self.count])
             extra = f" and the keywords {', '.join(kwargs)}" if kwargs else ""
-            expected = count_text(self.count, "positional argument")
-            raise InputError(f"inputs: expected {expected} ({names}), got {len(args)}{extra}")
+            count = count_text(self.count, "positional argument")
+            raise InputError(f"inputs: expected {count} ({names}), got {len(args)}{extra}")
         if kwargs.keys() != set(self.keywords):
             expected = ", ".join(self.keywords) or "none"
-            raise InputError(f"inputs: expected the keyword arguments {expected}, got {', '.join(kwargs) or 'none'}")
+            noun = "argument" if len(self.keywords) == 1 else "arguments"
+            raise InputError(f"inputs: expected the keyword {noun} {expected}, got {', '.join(kwargs) or 'none'}")
         inputs = (args, {name: kwargs[name] for name in self.keywords})
         leaves: list[Any]
         leaves, spec = pytree.tree_flatten(inputs)

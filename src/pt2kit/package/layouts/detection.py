@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from pt2kit.errors import ArchiveError, Pt2Error, VersionError
+from pt2kit.messages import count_text
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.base import PLAIN_MODEL, Layout
 from pt2kit.package.layouts.record_archive import MixedArchive, RecordArchive
@@ -166,7 +167,7 @@ def _find_root(where: str, found: tuple[str, ...]) -> str:
     top = [name for name in found if "/" not in name]
     roots = list(dict.fromkeys(name.partition("/")[0] for name in found if "/" in name))
     if top or len(roots) != 1:
-        got = f"records at the top: {_some(top)}" if top else f"{len(roots)} folders: {_some(roots)}"
+        got = f"records at the top: {_some(top)}" if top else f"{count_text(len(roots), 'folder')}: {_some(roots)}"
         raise ArchiveError(
             f"{where}: expected a .pt2 archive with all records under one root folder, got "
             f"{got if found else 'no records'}",
@@ -200,7 +201,7 @@ def _find_models(where: str, root: str, relative: list[str]) -> tuple[str, ...]:
     if not models and not any(name.startswith((names.AOTINDUCTOR, names.EXECUTORCH)) for name in relative):
         raise ArchiveError(
             f"{where}: expected a program ({root}models/<name>.json) or compiled code ({root}{names.AOTINDUCTOR}…), "
-            f"got neither among {len(relative)} records",
+            f"got neither among {count_text(len(relative), 'record')}",
             rule="A24",
         )
     return tuple(models)

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import OperatorError
+from pt2kit.messages import count_text
 from pt2kit.runtime.arrays import (
     ARRAYS,
     BOOL,
@@ -186,7 +187,7 @@ def masked_scatter(self: Array, mask: Array, source: Array) -> Any:
     chosen = np.broadcast_to(cast(mask, BOOL), shape)
     result = np.broadcast_to(self, shape).copy()
     count = int(np.count_nonzero(chosen))
-    require(source.size >= count, f"expected at least {count} values, got {source.size}")
+    require(source.size >= count, f"expected at least {count_text(count, 'value')}, got {source.size}")
     result[chosen] = cast(source.reshape(-1)[:count], self.dtype)
     return result
 

@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit.errors import IntegrityError, PayloadError, UnsupportedError
+from pt2kit.messages import count_text
 from pt2kit.pickles.torch_names import ITEM_SIZES
 from pt2kit.pickles.values import PickledStorage, PickledTensor, TensorKind
 from pt2kit.versions.conversion_log import ReadExternal
@@ -197,4 +198,4 @@ def _check_extent(sizes: list[int], strides: list[int], offset: int, elements: i
         return
     needed = offset + 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
     if needed > elements:
-        raise PayloadError(f"{place}: expected a storage of at least {needed} elements, got {elements}")
+        raise PayloadError(f"{place}: expected a storage of at least {count_text(needed, 'element')}, got {elements}")

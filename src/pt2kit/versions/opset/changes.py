@@ -33,6 +33,7 @@ from msgspec.structs import replace
 from pt2kit import schema
 from pt2kit.errors import ConversionError, LimitError, OperatorError, Problem, VersionError
 from pt2kit.jsontext import Path, path_text
+from pt2kit.messages import count_text
 from pt2kit.schema import ArgumentKind, ScalarType
 from pt2kit.schema.names import ATEN_OPS
 
@@ -282,7 +283,7 @@ def convert_opset(
         program, count = _convert(program, own, number, wanted, where, place)
         if number != wanted:
             numbers[namespace] = wanted
-            notes.append(f"{place}: from {number} to {wanted}, {count} nodes changed")
+            notes.append(f"{place}: from {number} to {wanted}, {count_text(count, 'node')} changed")
     if notes:
         program = replace(program, opset_version=numbers)
     return Converted(program, tuple(notes), tuple(problems))

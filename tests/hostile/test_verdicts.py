@@ -1,0 +1,147 @@
+"""Programs that contradict themselves in places that are seldom written: one verdict, one message, no traceback.
+
+`REFUSED` has a change of a small program for each, with the rule and message of the refusal that `check`, `load` and
+`load_module` share. `COMMANDS` has changes of programs that are sound, or that a command has to report.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.cli.run import pt2
+from tests.hostile.costly import LEAF, in_spec, meta, pack, program, relu, small
+
+import pt2kit
+from pt2kit.checks.refusals import refuses
+from pt2kit.errors import InputError, Pt2Error
+
+Change = Callable[[Any], object]
+
+
+def graph(tree: Any) -> Any:
+    """The root graph of a program."""
+    return tree["graph_module"]["graph"]
+
+
+def specs(tree: Any, side: str) -> Any:
+    """The specs of the inputs or outputs of a program."""
+    return tree["graph_module"]["signature"][f"{side}_specs"]
+
+
+def changed(change: Change) -> bytes:
+    """The file of a program of one call, relu of x, which was changed."""
+    tree = deepcopy(small())
+    change(tree)
+    return pack(tree)
+
+
+def _kept(argument: Any) -> Change:
+    """Keep the call signature of a module with one input."""
+    out = f'[1,{{"type":"builtins.tuple","context":"null","children_spec":[{LEAF}]}}]'
+    signature = {"inputs": [argument], "outputs": [{"as_none": True}], "in_spec": in_spec(LEAF), "out_spec": out}
+    entry = {"fqn": "part", "signature": {**signature, "forward_arg_names": None}}
+    return lambda tree: tree["graph_module"]["module_call_graph"].append(entry)
+
+
+def _output(argument: Any) -> Change:
+    """Return an argument instead of the result."""
+
+    def change(tree: Any) -> None:
+        graph(tree)["outputs"] = [argument]
+        specs(tree, "output")[0] = {"user_output": {"arg": argument}}
+
+    return change
+
+
+def _unused_pickle(tree: Any) -> None:
+    entry = {"path_name": "weight_0", "is_param": True, "use_pickle": False, "tensor_meta": meta(2)}
+    tree["config"] = {"w": entry, "v": {**entry, "use_pickle": True}}
+
+
+REFUSED: dict[str, tuple[Change, str, str]] = {
+    "list in a kept signature": (
+        _kept({"as_float_lists": [[1.0]]}),
+        "K6",
+        "module_call_graph[1].signature.inputs[0]: expected one value or one constant, got as_float_lists",
+    ),
+    "number in a kept symbolic int": (
+        _kept({"as_sym_int": {"as_int": 3}}),
+        "K6",
+        "expected one value or one constant, got as_sym_int with a constant",
+    ),
+    "tensor as a custom object": (
+        _output({"as_custom_obj": {"name": "a", "class_fqn": "os.system"}}),
+        "G7",
+        "graph.outputs[0]: expected the name of a custom_obj value, got 'a', which is a tensor value",
+    ),
+    "unused weight that is no pickle": (
+        _unused_pickle,
+        "P22",
+        "data/weights/weight_0: expected what torch.save or pickle writes as 'v', got other bytes",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_three_entry_points_refuse(name: str) -> None:
+    """`check` reports the problem that `load` and `load_module` raise, with its place."""
+    change, rule, message = REFUSED[name]
+    data = changed(change)
+    found = next(problem for problem in pt2kit.check(data) if refuses(problem))
+    assert (found.rule, message in str(found)) == (rule, True)
+    for load in (pt2kit.load, pt2kit.load_module):
+        with pytest.raises(Pt2Error) as raised:
+            load(io.BytesIO(data))
+        assert (raised.value.rule, message in str(raised.value)) == (rule, True)
+
+
+def _tokens(tree: Any) -> None:
+    specs(tree, "input")[0] = {"token": {"arg": {"name": ""}}}
+
+
+def _nan_constant(tree: Any) -> None:
+    specs(tree, "input")[0] = {"constant_input": {"name": "x", "value": {"as_float": "NaN"}}}
+
+
+def _infinite(tree: Any) -> None:
+    values = {"x": meta("s0"), "a": meta("s0"), "y": meta("oo")}
+    tree.update(program([relu("x", "a")], ["a"], values, ["x", "y"]))
+    tree["range_constraints"] = {"s0": {"min_val": 0, "max_val": 9}}
+
+
+COMMANDS: dict[str, tuple[Change, str, int, str]] = {
+    "token without a name": (_tokens, "view a.pt2 --html a.html", 0, "a.html"),
+    "constant that is nan": (_nan_constant, "show --text a.pt2", 0, "nan"),
+    "cost of an infinite size": (_infinite, "show --cost --at s0=3 a.pt2", 2, "cost: expected finite sizes, got"),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands(name: str, tmp_path: Path) -> None:
+    """A command ends with its exit code and a message of ours."""
+    change, command, code, message = COMMANDS[name]
+    (tmp_path / "a.pt2").write_bytes(changed(change))
+    done = pt2(*command.split(), cwd=tmp_path)
+    assert done.code == code, done.err
+    assert message in done.out + done.err
+
+
+@pytest.mark.parametrize(
+    ("guard", "message"),
+    [
+        ("L['x'].item() == 1", "expected one element at L['x'].item(), got 2 elements"),
+        ("math.log(L['x'].size()[0] - 5) > 1", "= 2, for which it cannot be computed: expression: the function"),
+    ],
+)
+def test_guards_of_the_runtime(guard: str, message: str) -> None:
+    """A guard that cannot be computed from the inputs is an error about the inputs."""
+    data = changed(lambda tree: tree.update(guards_code=[guard]))
+    with pytest.raises(InputError) as raised:
+        pt2kit.run(data, np.zeros(2, np.float32))
+    assert message in str(raised.value)
