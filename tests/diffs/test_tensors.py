@@ -132,6 +132,17 @@ def test_what_tensors_share_is_compared() -> None:
     assert found(tied, {"b": view(two, name="b"), "a": view(two, name="a")}) == []
 
 
+def test_many_tensors_of_one_record_list_a_few() -> None:
+    """A change of what thousands of tensors share lists a few names for each, not all for all."""
+    one, two = storage(), storage(record="other")
+    old = {f"w{n}": view(one, name=f"w{n}") for n in range(300)}
+    new = {**old, "w7": view(two, name="w7")}
+    changes = list(compare_payloads(old, new, "weight", "model", renamed={}, values=False, progress=lambda *_: None))
+    assert {change.details[0].what for change in changes} == {"shares memory with"}
+    assert len(changes) == len(old)
+    assert max(len(side or ()) for change in changes for side in (change.details[0].old, change.details[0].new)) == 20
+
+
 def test_every_kind_of_payload_is_compared() -> None:
     """Each with itself, and with every other kind."""
     kinds, again = compound(), compound()

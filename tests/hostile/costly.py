@@ -253,6 +253,12 @@ def one_value_often(size: int) -> Tree:
 
 
 @attack(20_000)
+def weights_of_one_record(size: int) -> Tree:
+    """Weights without an input that all have the same bytes."""
+    return {**program([relu("x", "a")], ["a"]), "config": {f"w{n}": payload() for n in range(size)}}
+
+
+@attack(20_000)
 def outputs(size: int) -> Tree:
     """One value, returned often."""
     return program([relu("x", "a")], ["a"] * size)

@@ -7,6 +7,8 @@
 from __future__ import annotations
 
 import io
+import json
+import zipfile
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
@@ -14,8 +16,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from tests.cli.run import pt2
-from tests.hostile.costly import LEAF, in_spec, meta, pack, program, relu, small
+from tests.hostile.costly import LEAF, call, in_spec, meta, pack, program, relu, small
 
 import pt2kit
 from pt2kit.checks.refusals import refuses
@@ -64,6 +67,19 @@ def _unused_pickle(tree: Any) -> None:
     tree["config"] = {"w": entry, "v": {**entry, "use_pickle": True}}
 
 
+def _operand(number: Any, operator: str = "aten.add.Tensor") -> Change:
+    """Add a number instead of calling relu."""
+    return lambda tree: graph(tree).update(nodes=[call(operator, "a", self="x", other=number)])
+
+
+def _condition(tree: Any) -> None:
+    """Call a higher-order operator whose results are declared as one list."""
+    branch = {"as_graph": {"name": "t", "graph": {**deepcopy(graph(tree))}}}
+    node = call("higher_order.cond", {"as_tensors": [{"name": "a"}]}, pred={"as_bool": True}, yes=branch, no=branch)
+    node["inputs"].append({"name": "", "arg": {"as_tensors": [{"name": "x"}]}, "kind": 1})
+    graph(tree)["nodes"] = [{**node, "inputs": [{**one, "name": ""} for one in node["inputs"]]}]
+
+
 REFUSED: dict[str, tuple[Change, str, str]] = {
     "list in a kept signature": (
         _kept({"as_float_lists": [[1.0]]}),
@@ -79,6 +95,21 @@ REFUSED: dict[str, tuple[Change, str, str]] = {
         _output({"as_custom_obj": {"name": "a", "class_fqn": "os.system"}}),
         "G7",
         "graph.outputs[0]: expected the name of a custom_obj value, got 'a', which is a tensor value",
+    ),
+    "list as the result of a condition": (
+        _condition,
+        "T6",
+        "nodes[0].outputs[0]: expected one value as the only result of 'torch.ops.higher_order.cond', got as_tensors",
+    ),
+    "int of 65 bits as a tensor": (
+        _operand({"as_int": 1 << 64}),
+        "T5",
+        "nodes[0].inputs[1].arg: expected Tensor as the argument other of aten.add.Tensor, got the integer",
+    ),
+    "int of many bits as a number": (
+        _operand({"as_int": -(10**400)}, "aten.add.Scalar"),
+        "T5",
+        "got an integer of 1329 bits, which 64 bits cannot hold",
     ),
     "unused weight that is no pickle": (
         _unused_pickle,
@@ -99,6 +130,30 @@ def test_three_entry_points_refuse(name: str) -> None:
         with pytest.raises(Pt2Error) as raised:
             load(io.BytesIO(data))
         assert (raised.value.rule, message in str(raised.value)) == (rule, True)
+
+
+@pytest.mark.parametrize("text", ["\x7f", "\x9b31m", "\u202e", "\u2066", "\ufeff", "\U000e0041"])
+def test_json_does_not_steer_terminals(text: str, tmp_path: Path) -> None:
+    """Characters that do not print are escaped in JSON, and read back."""
+    (tmp_path / "a.pt2").write_bytes(changed(lambda tree: None))
+    with zipfile.ZipFile(tmp_path / "a.pt2", "a") as archive:
+        archive.writestr(f"m/extra/{text}", "")
+    done = pt2("show", "--json", "a.pt2", cwd=tmp_path)
+    assert done.code == 0
+    assert text not in done.out
+    assert list(json.loads(done.out)["extra_files"]) == [text]
+
+
+def test_places_of_compiled_code_are_printable() -> None:
+    """The name of a compiled model is escaped where check reports it."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, content in {"archive_format": "pt2", "archive_version": "0", "byteorder": "little"}.items():
+            archive.writestr(f"m/{name}", content)
+        archive.writestr("m/.data/version", "6")
+        archive.writestr("m/data/aotinductor/\u202e\x1b[2J/x.so", "")
+    [found] = [problem for problem in pt2kit.check(out.getvalue()) if problem.rule == "X8"]
+    assert str(found).isprintable()
 
 
 def _tokens(tree: Any) -> None:
@@ -145,3 +200,33 @@ def test_guards_of_the_runtime(guard: str, message: str) -> None:
     with pytest.raises(InputError) as raised:
         pt2kit.run(data, np.zeros(2, np.float32))
     assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("size", "fits"),
+    [
+        ("BitwiseFn_bitwise_and(s0, 7)", 5),
+        ("BitwiseFn_bitwise_xor(s0, 2)", 7),
+        ("LShift(1, s0)", 32),
+        ("2**s0", 32),
+        ("ceiling(s0/2)", 3),
+        ("s0 // 2", 2),
+        ("FloorToInt(OpaqueUnaryFn_sqrt(s0))", 2),
+        ("Where(s0 > 3, s0, 2)", 5),
+        ("Max(s0, 7)", 7),
+        ("2*s0 + 1", 11),
+        ("10 // (s0 - 6)", None),
+    ],
+)
+def test_calls_check_sizes_that_are_functions_of_others(size: str, fits: int | None) -> None:
+    """The modules of `load` and `load_module` accept the same sizes of a second input."""
+    vector = meta("s0")
+    tree = program([relu("x", "a")], ["a"], {"x": vector, "a": vector, "y": meta(size)}, ["x", "y"])
+    data = pack({**tree, "range_constraints": {"s0": {"min_val": 0, "max_val": 100}}})
+    x = torch.ones(5)
+    for module in (pt2kit.load(io.BytesIO(data)).module(), pt2kit.load_module(io.BytesIO(data))):
+        if fits is not None:
+            assert module(x, torch.ones(fits))[0].shape == (5,)
+        for other in {2, 3, 5, 7, 11, 32} - {fits}:
+            with pytest.raises((InputError, RuntimeError)):
+                module(x, torch.ones(other))

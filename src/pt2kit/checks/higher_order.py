@@ -53,9 +53,26 @@ def higher_order_problems(context: ProgramContext) -> Iterator[Problem]:
                 yield problem
             elif name == "auto_functionalized_v2":
                 yield from _bases(step)
+            if (problem := _listed(step)) is not None:
+                yield problem
             if name in RETURNS_SINGLE and _contradicts(step.node, RETURNS_SINGLE[name]):
                 yield _other_return(step, RETURNS_SINGLE[name])
 
+
+def _listed(step: Step) -> Problem | None:
+    """Return the problem of a tuple of results that is declared as one list: torch reads the values one by one."""
+    node = step.node
+    if node.is_hop_single_tensor_return or len(node.outputs) != 1 or node.outputs[0].type in _ALONE:
+        return None
+    message = f"expected one value as the only result of {quote(node.target)}, got {node.outputs[0].type}"
+    return Problem(f"{step.where}.outputs[0]", "T6", message)
+
+
+_ALONE: Final = frozenset(("as_none", "as_tensor", "as_sym_int", "as_sym_float", "as_sym_bool"))
+"""Arms of the only result of a higher-order operator.
+
+Source: `deserialize_outputs` in torch/_export/serde/serialize.py, 2.13.
+"""
 
 _LEADING: Final[Mapping[str, tuple[str | None, ...]]] = MappingProxyType(
     {

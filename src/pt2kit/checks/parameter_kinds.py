@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit import schema
-from pt2kit.messages import quote
+from pt2kit.messages import kind_of
 from pt2kit.schema.operators import COMPLETE as COMPLETE
 from pt2kit.schema.operators import (
     ValueType,
@@ -168,12 +168,12 @@ def _entries_fit(arm: str, entries: list[Any], kind: ValueType, is_single: IsSin
 
 def _too_large(arm: str, value: Any, kind: ValueType) -> str | None:
     """Return the error of a number that does not fit into its C++ type."""
-    if kind.base not in ("int", "SymInt", "Scalar"):
+    if kind.base not in ("int", "SymInt", "Scalar", "Tensor"):
         return None
-    allowed = _UINT64 if kind.base == "Scalar" else _INT64
+    is_index = kind.base in ("int", "SymInt")
     for number in _plain(arm, value):
-        if number not in allowed:
-            return f"{quote(str(number))[1:-1]}, which {'64' if kind.base == 'Scalar' else '63'} bits cannot hold"
+        if number not in (_INT64 if is_index else _UINT64):
+            return f"{kind_of(number)}, which {'63' if is_index else '64'} bits cannot hold"
     return None
 
 

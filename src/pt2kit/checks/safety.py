@@ -29,7 +29,7 @@ from pt2kit.checks.unchecked import is_concerned, kernel_findings, text_of
 from pt2kit.errors import Kind, Problem, Pt2Error
 from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Step, graphs
-from pt2kit.messages import cut, listed
+from pt2kit.messages import cut, listed, printable
 from pt2kit.operators.requirements import refusal
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.base import Parts
@@ -350,4 +350,4 @@ def _compiled_code(package: Package) -> Iterator[Problem]:
             counts[model] = counts.get(model, 0) + 1
     for model, count in counts.items():
         text = f"torch loads compiled code ({count:,} record{'' if count == 1 else 's'}) into the process"
-        yield Problem(names.aotinductor(model, ""), "X8", text, "safety")
+        yield Problem(printable(names.aotinductor(model, "")), "X8", text, "safety")

@@ -7,6 +7,7 @@ does not affect the exit code.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -39,6 +40,8 @@ _STYLES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 
 
 _RULE: Final = re.compile(r"(?<=^  )[A-Z]\d{1,2}(?= )")
+_UNUSUAL: Final = re.compile(r"[^ -~\n]")
+"""Characters of JSON that may not print; all of them are in strings, where JSON escapes them itself or need not."""
 _TERMINALS_WITH_LINKS: Final = frozenset(("iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "Tabby", "rio"))
 
 MAX_MESSAGE: Final = 4000
@@ -152,10 +155,20 @@ def print_paged(lines: Iterable[str], *, fitted: bool = True) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print a value as indented JSON, in UTF-8 whatever the terminal's encoding is."""
+    """Print a value as indented JSON, in UTF-8 whatever the terminal's encoding is.
+
+    Characters that do not print are escaped: texts of a file could hold codes that a terminal obeys, or that reverse
+    the direction of the line.
+    """
     from pt2kit import codec
 
-    print_bytes(codec.encode_indented(value) + b"\n")
+    text = _UNUSUAL.sub(_escaped, codec.encode_indented(value).decode())
+    print_bytes(text.encode() + b"\n")
+
+
+def _escaped(found: re.Match[str]) -> str:
+    char = found[0]
+    return char if char.isprintable() else json.dumps(char)[1:-1].replace("\x7f", "\\u007f")
 
 
 def print_bytes(data: bytes | memoryview) -> None:

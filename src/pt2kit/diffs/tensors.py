@@ -6,6 +6,7 @@ Both tensors are read in pieces.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 PIECE: Final = 1 << 20
 """Elements compared together."""
+
+MAX_OTHERS: Final = 20
+"""Tensors that one is listed to share memory with: a file can have thousands in one storage."""
 
 BLOCK: Final = 1 << 18
 """Bytes compared together."""
@@ -86,6 +90,7 @@ def compare_payloads(
         Change("removed", area, model, name, details=_described(old[name], True)) for name in old if name in gone
     )
     shared_old, shared_new = _shared(old), _shared(new)
+    alike: dict[tuple[int, int], bool] = {}
     total = sum(new[name].nbytes for name in pairs) if values else 0
     done = 0
     for name, payload in new.items():
@@ -95,8 +100,12 @@ def compare_payloads(
         before = pairs[name]
         details = [Detail("name", before, name)] if before != name else []
         details += _details(old[before], payload)
-        if shared_old.get(before) != _renamed_keys(shared_new.get(name), pairs):
-            details.append(Detail("shares memory with", shared_old.get(before), shared_new.get(name)))
+        groups = shared_old.get(before), shared_new.get(name)
+        key = id(groups[0]), id(groups[1])
+        if key not in alike:
+            alike[key] = _is_alike(*groups, pairs)
+        if not alike[key]:
+            details.append(Detail("shares memory with", _others(groups[0], before), _others(groups[1], name)))
         if values:
             details += _values(old[before], payload)
             done += payload.nbytes
@@ -113,8 +122,20 @@ def _old_name(
     return before if before in old and (before == name or before not in new) else None
 
 
-def _renamed_keys(shared: dict[str, int] | None, pairs: Mapping[str, str]) -> dict[str, int] | None:
-    return shared and {pairs.get(name, name): distance for name, distance in shared.items()}
+def _is_alike(old: Mapping[str, int] | None, new: Mapping[str, int] | None, pairs: Mapping[str, str]) -> bool:
+    """Return whether two groups of overlapping tensors have the same members, at the same distances."""
+    if old is None or new is None:
+        return old is new
+    renamed = {pairs.get(name, name): start for name, start in new.items()}
+    return old.keys() == renamed.keys() and len({start - old[name] for name, start in renamed.items()}) == 1
+
+
+def _others(group: Mapping[str, int] | None, name: str) -> dict[str, int] | None:
+    """Return the first tensors that overlap with one, by name, each with the distance of its first byte."""
+    if group is None:
+        return None
+    others = itertools.islice((other for other in group if other != name), MAX_OTHERS)
+    return {other: group[other] - group[name] for other in others}
 
 
 def _described(payload: AnyView, is_old: bool) -> tuple[Detail, ...]:
@@ -139,16 +160,13 @@ def _dtype_text(dtype: Any) -> str:
 
 
 def _shared(payloads: Mapping[str, AnyView]) -> dict[str, dict[str, int]]:
-    """Return name -> the tensors that overlap with it, each with the distance of its first byte; only names that have
-    any.
+    """Return name -> its group: itself and the tensors that overlap with it, by name, each with its first byte; only
+    names that overlap with another one.
 
     Tensors overlap if the spans from their first to their last byte do, directly or by others between them.
     """
-    return {
-        name: {other: group[other] - group[name] for other in sorted(group) if other != name}
-        for group in shared(payloads)
-        for name in group
-    }
+    groups = [dict(sorted(group.items())) for group in shared(payloads)]
+    return {name: group for group in groups for name in group}
 
 
 def _values(old: AnyView, new: AnyView) -> Iterator[Detail]:

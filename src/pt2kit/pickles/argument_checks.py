@@ -40,7 +40,9 @@ def check_arity(budget: Budget, path: str, args: tuple[Any, ...], *allowed: int)
         PayloadError: it is none of `allowed`.
     """
     if len(args) not in allowed:
-        raise budget.error(path, f"{' or '.join(map(str, allowed))} arguments", str(len(args)))
+        raise budget.error(
+            path, f"{' or '.join(map(str, allowed))} argument{'' if list(allowed) == [1] else 's'}", str(len(args))
+        )
 
 
 def check_dims(budget: Budget, subject: str, value: Any) -> tuple[int, ...]:

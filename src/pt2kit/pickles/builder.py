@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import force_setattr
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.messages import printable
+from pt2kit.messages import count_text, printable
 from pt2kit.pickles import builtin_reducers
 from pt2kit.pickles import values as pickle_values
 from pt2kit.pickles.allowed_globals import CALLS, CONSTANTS, INERT, name_global
@@ -52,7 +52,9 @@ def build(
     builder = _Builder(budget, storage, named_tuples, trust)
     value, end = run(stream, budget.where, builder, budget.limits)
     if end != len(stream):
-        raise budget.error("pickle", f"nothing after the STOP at byte {end - 1}", f"{len(stream) - end} more bytes")
+        raise budget.error(
+            "pickle", f"nothing after the STOP at byte {end - 1}", count_text(len(stream) - end, "more byte")
+        )
     return value
 
 

@@ -20,7 +20,7 @@ from pt2kit.bridge.read.tensors import Devices
 from pt2kit.checks.operators import function_problems
 from pt2kit.errors import GraphError, LimitError, OperatorError, Pt2Error, UnsupportedError
 from pt2kit.graph.argument_values import MAX_ARGUMENT_DEPTH
-from pt2kit.messages import count_text
+from pt2kit.messages import count_text, kind_of
 from pt2kit.schema import ArgumentKind
 
 
@@ -99,6 +99,10 @@ class Values:
 
 Reader = Callable[[Any, Values], Any]
 
+_LEAST: Final = -(1 << 63)
+_MOST: Final = (1 << 64) - 1
+"""Ends of the numbers that torch passes to operators: signed or unsigned ints of 64 bits."""
+
 
 def read_argument(argument: schema.Argument, scope: Values) -> Any:
     """Return the live form of a node's argument.
@@ -128,6 +132,12 @@ def _symbolic(value: Any, scope: Values) -> Any:
         return scope.number(value.as_name)
     constant = value.value
     return float(constant) if isinstance(constant, float) else constant
+
+
+def _integer(value: int, scope: Values) -> int:
+    if not _LEAST <= value <= _MOST:
+        raise GraphError(f"{scope.place}: expected a number of 64 bits, got {kind_of(value)}", rule="T5")
+    return value
 
 
 def _enum(table: Mapping[Any, Any]) -> Reader:
@@ -176,8 +186,8 @@ READERS: Final[Mapping[str, Reader]] = MappingProxyType(
         "as_none": lambda value, scope: None,
         "as_tensor": _tensor,
         "as_tensors": _tensors,
-        "as_int": lambda value, scope: value,
-        "as_ints": lambda value, scope: list(value),
+        "as_int": _integer,
+        "as_ints": lambda value, scope: [_integer(item, scope) for item in value],
         "as_float": lambda value, scope: float(value),
         "as_floats": lambda value, scope: [float(item) for item in value],
         "as_string": lambda value, scope: value,
@@ -201,7 +211,7 @@ READERS: Final[Mapping[str, Reader]] = MappingProxyType(
         "as_optional_tensor": _optional_tensor,
         "as_complex": lambda value, scope: complex(value.real, value.imag),
         "as_nested_tensors": lambda value, scope: [_tensors(row, scope) for row in value],
-        "as_int_lists": lambda value, scope: [list(row) for row in value],
+        "as_int_lists": lambda value, scope: [[_integer(item, scope) for item in row] for row in value],
         "as_string_to_argument": _entries,
         "as_float_lists": lambda value, scope: [[float(item) for item in row] for row in value],
     }

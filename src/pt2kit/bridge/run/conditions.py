@@ -23,9 +23,10 @@ from pt2kit import schema
 from pt2kit.bridge.run.expressions import computed, linear
 from pt2kit.bridge.run.inputs import type_name
 from pt2kit.errors import InputError, LimitError, Pt2Error
-from pt2kit.messages import count_text
+from pt2kit.messages import count_text, printable
 from pt2kit.symbols.dialects import parse_size
 from pt2kit.symbols.expr import Expr, Integer, Symbol, free_symbols
+from pt2kit.symbols.plain import to_str
 
 Leaves = Sequence[Any]
 _SMALLEST: Final = 2
@@ -175,9 +176,11 @@ class Conditions:
             self._add(place, f"at most {most}", _compares(read, operator.le, most), read)
 
     def _solve(self, expr: Expr, symbol: Symbol, place: str, read: Callable[[Leaves], Any]) -> None:
-        """Solve a size for a symbol, or compare it with the known value of the symbol: sizes are a*s + b."""
+        """Solve a size for a symbol, or compare it with the known value of the symbol: sizes are a*s + b, or any
+        function of a symbol that is a size itself."""
         line = linear(expr, symbol)
         if line is None:
+            self._compute(expr, symbol, place, read)
             return
         factor, rest = line
         if symbol not in self._solved:
@@ -196,6 +199,23 @@ class Conditions:
         line_text = f"{scale} times it{f' plus {shift}' if shift else ''}"
         text = f"the same as {first}" if scale == 1 and not shift else f"what fits {first} ({line_text})"
         self._add(place, text, holds, _both(read, other))
+
+    def _compute(self, expr: Expr, symbol: Symbol, place: str, read: Callable[[Leaves], Any]) -> None:
+        """Compare a size with a function of a symbol, if an earlier size is the symbol."""
+        factor, rest, first, other = self._solved.get(symbol, (Fraction(0), Fraction(0), "", read))
+        if factor != 1 or rest:
+            return
+        compute = computed(expr, {symbol.name: other})
+
+        def holds(leaves: Leaves) -> Any:
+            size, known = read(leaves), other(leaves)
+            try:
+                return size is not None and known is not None and size == compute(leaves)
+            except (ArithmeticError, LimitError, TypeError, ValueError):
+                return False
+
+        text = printable(to_str(expr), 80)
+        self._add(place, f"{text}, where {symbol.name} is {first}", holds, _both(read, other))
 
     def _add(self, place: str, expected: str, holds: Callable[[Leaves], Any], got: Callable[[Leaves], Any]) -> None:
         self.found.append(Condition(place, expected, holds, got))
