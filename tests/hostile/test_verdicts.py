@@ -111,6 +111,11 @@ REFUSED: dict[str, tuple[Change, str, str]] = {
         "T5",
         "got an integer of 1329 bits, which 64 bits cannot hold",
     ),
+    "name of a node that steers terminals": (
+        lambda tree: graph(tree)["nodes"][0].update(name="\x1b[2J"),
+        "G15",
+        "nodes[0].name: expected an identifier, got '\\x1b[2J'",
+    ),
     "unused weight that is no pickle": (
         _unused_pickle,
         "P22",
@@ -126,6 +131,7 @@ def test_three_entry_points_refuse(name: str) -> None:
     data = changed(change)
     found = next(problem for problem in pt2kit.check(data) if refuses(problem))
     assert (found.rule, message in str(found)) == (rule, True)
+    assert str(found).isprintable()
     for load in (pt2kit.load, pt2kit.load_module):
         with pytest.raises(Pt2Error) as raised:
             load(io.BytesIO(data))

@@ -195,7 +195,13 @@ def _pickled_payloads(package: Package, model: str) -> Iterator[Problem]:
         for name, payload in payload_by_name.items():
             if isinstance(payload, OpaquePayload) and payload.record in package.records and _is_pickled(payload):
                 rule = "X2" if payload.kind == "pickle" else "X3"
-                yield _pickle(package, payload.record, rule, f"torch unpickles {cut(name, _SHOWN)!r} ({payload.kind})")
+                what = f"torch unpickles {cut(name, _SHOWN)!r} ({payload.kind})"
+                found = _pickle(package, payload.record, rule, what)
+                if payload.kind == "torchbind" and found.kind == "note":
+                    found = Problem(
+                        found.loc, rule, f"{what}: names no class, as which torch could rebuild it", "safety"
+                    )
+                yield found
 
 
 def _is_pickled(payload: OpaquePayload) -> bool:

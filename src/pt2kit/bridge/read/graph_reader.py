@@ -19,6 +19,7 @@ from pt2kit.bridge.read.names import check_value_names, check_variable
 from pt2kit.errors import GraphError, LimitError, OperatorError
 from pt2kit.graph.module_attributes import MODULE_ATTRIBUTES
 from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, node_label
+from pt2kit.messages import printable, quote
 
 CONSTANTS: Final = frozenset(("as_int", "as_float", "as_bool", "as_none", "as_string"))
 """Arms of inputs that are constants of the calling convention."""
@@ -82,10 +83,11 @@ class GraphReader(Values):
                 raise GraphError(f"{self.place}: expected a named value or a constant, got {arm}")
         operators = self.shared.operators
         for number, node in enumerate(self.source.nodes):
-            label = node_label(node, number)
+            label = printable(node_label(node, number))
             self.place = f"{self.where}.nodes[{number}]: node {label} ({node.target})"
             if node.name and not node.name.isidentifier():
-                raise GraphError(f"{self.place}: expected an identifier as its name", rule="G15")
+                message = f"expected an identifier, got {quote(node.name)}"
+                raise GraphError(f"{self.where}.nodes[{number}].name: {message}", rule="G15")
             operator = operators[node.target]
             args, kwargs = read_call(node, operator, self)
             self.add_call(node, label, operator, args, kwargs)
