@@ -54,3 +54,23 @@ def test_subgraphs_and_arguments() -> None:
 
     [(place, _)] = said(program(JOINT, asked).data)
     assert place == f"{ROOT}.nodes[5].inputs[3].arg: device"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("cpu", []),
+        ("evil:0", [("P6", "expected a device type of torch (cpu, cuda, mps, xpu, …), got evil")]),
+        ("two words", [("P6", "expected a device type of torch (cpu, cuda, mps, xpu, …), got two words")]),
+        ("cuda:0", [("T15", "expected a result on cuda:0, got cpu declared (aten.scalar_tensor.default)")]),
+    ],
+)
+def test_texts(text: str, expected: list[tuple[str, str]]) -> None:
+    """torch accepts the text of a device as an argument; it is compared with the result like a device."""
+
+    def asked(tree: Any) -> None:
+        node = next(node for node in graph(tree)["nodes"] if node["target"].endswith("scalar_tensor.default"))
+        next(named for named in node["inputs"] if named["name"] == "device")["arg"] = {"as_string": text}
+
+    found = check(program(JOINT, asked).data)
+    assert [(one.rule, one.message) for one in found if one.kind != "note"] == expected

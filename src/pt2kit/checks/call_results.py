@@ -38,7 +38,7 @@ from pt2kit.schema import Layout
 from pt2kit.schema.names import ATEN_OPS, OPS
 from pt2kit.symbols.expr import Symbol
 from pt2kit.symbols.polynomials import Polynomial, Size, hint, same, text, to_expression
-from pt2kit.tensors.bounds import check_device
+from pt2kit.tensors.bounds import check_device, parse_device
 from pt2kit.tensors.dtypes import DTYPES, short_name
 
 MAX_CREATED_BYTES: Final = 16 << 30
@@ -368,8 +368,11 @@ def device_problems(context: ProgramContext) -> Iterator[Problem]:
                 yield from _check(meta.device, place, known)
     for step in context.steps():
         for position, named in enumerate(step.node.inputs):
-            if named.arg.as_device is not UNSET:
-                yield from _check(named.arg.as_device, f"{step.where}.inputs[{position}].arg", known)
+            device = named.arg.as_device
+            if named.name == "device" and isinstance(named.arg.as_string, str):
+                device = parse_device(named.arg.as_string) or schema.Device(named.arg.as_string)
+            if device is not UNSET:
+                yield from _check(device, f"{step.where}.inputs[{position}].arg", known)
 
 
 def _check(device: schema.Device, place: str, known: set[tuple[str, int | None]]) -> Iterator[Problem]:

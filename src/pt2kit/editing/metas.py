@@ -15,6 +15,7 @@ from pt2kit.graph.argument_values import ValueKind
 from pt2kit.graph.reading import readable_size
 from pt2kit.graph.values import Meta
 from pt2kit.messages import count_text, quote
+from pt2kit.tensors.bounds import parse_device
 from pt2kit.tensors.dtypes import DTYPES, scalar_type_named, scalar_type_of
 
 CPU: Final = schema.Device("cpu")
@@ -164,10 +165,10 @@ def device_of(device: str | schema.Device) -> schema.Device:
     """
     if isinstance(device, schema.Device):
         return device
-    kind, colon, index = str(device).partition(":")
-    if not kind.isidentifier() or (colon and not (index.isascii() and index.isdecimal() and len(index) < 4)):
+    parsed = parse_device(str(device))
+    if parsed is None:
         raise GraphError(f"device: expected a type and perhaps an index ('cuda:0'), got {quote(str(device))}")
-    return schema.Device(kind, int(index) if colon else None)
+    return parsed
 
 
 def device_text(device: schema.Device) -> str:

@@ -22,6 +22,7 @@ from pt2kit.operators.promotion import BOOL, COMPLEX, INT, category, known_dtype
 from pt2kit.operators.rows import TextRule
 from pt2kit.schema import Layout, ScalarType
 from pt2kit.symbols.polynomials import Size, Undecided, largest, same, smallest, unknown
+from pt2kit.tensors.bounds import parse_device
 from pt2kit.tensors.dtypes import short_name
 
 Rule = Callable[..., Result]
@@ -90,6 +91,8 @@ def call_rule(rule: Rule, arguments: Mapping[str, Any], *, is_strict: bool = Fal
         Mismatch: torch refuses such arguments.
     """
     given = accepted(rule, arguments)
+    if isinstance(device := given.get("device"), str):  # torch accepts the text of a device as well
+        given["device"] = parse_device(device)
     for name, value in given.items():
         if value is UNKNOWN or (type(value) is tuple and any(one is UNKNOWN for one in value)):
             raise Unknown(f"nothing is known of {name}")

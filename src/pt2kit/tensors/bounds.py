@@ -141,6 +141,14 @@ def check_shape(
         )
 
 
+def parse_device(text: str) -> Device | None:
+    """Return the device that a text names ("cuda:0"), whether torch has it or not; None if it has another form."""
+    kind, colon, index = text.partition(":")
+    if not kind.isidentifier() or (colon and not (index.isascii() and index.isdecimal() and len(index) < 4)):
+        return None
+    return Device(kind, int(index) if colon else None)
+
+
 def is_device(device: Device) -> bool:
     """Return whether a device is one that torch could have."""
     return device.type in DEVICE_TYPES and (device.index is None or 0 <= device.index <= MAX_DEVICE_INDEX)

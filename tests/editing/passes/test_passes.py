@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.checks.mutations import JOINT, graph, program
 from tests.narrow import dense
 from tests.samples import corpus, sample
 
 import pt2kit
+from pt2kit import schema
 from pt2kit.editing import passes
 from pt2kit.editing.metas import tensor_meta
 from pt2kit.errors import GraphError, Pt2Error
@@ -135,3 +137,17 @@ def test_refused_passes_say_why(case: str) -> None:
     run, text = REFUSED[case]
     with pytest.raises(GraphError, match=text):
         run(pt2kit.edit(sample("2.13.0", "mlp")))
+
+
+def test_devices_given_as_text_move() -> None:
+    """An argument that names its device in a text moves like one that holds a device."""
+
+    def change(tree: Any) -> None:
+        node = next(node for node in graph(tree)["nodes"] if node["target"].endswith("scalar_tensor.default"))
+        next(named for named in node["inputs"] if named["name"] == "device")["arg"] = {"as_string": "cpu"}
+
+    with pt2kit.edit(program(JOINT, change).data) as editor:
+        passes.move(editor, {"cpu": "cuda:1"})
+    nodes = editor.result.programs["model"].graph_module.graph.nodes
+    given = [one.arg for node in nodes for one in node.inputs if one.name == "device"]
+    assert {arg.as_device for arg in given} == {schema.Device("cuda", 1)}

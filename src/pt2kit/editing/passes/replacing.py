@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from pt2kit import schema
 from pt2kit.editing.building import full_target
@@ -13,6 +13,7 @@ from pt2kit.editing.editor import Editor
 from pt2kit.editing.graphs import Slot
 from pt2kit.editing.metas import device_of, device_text
 from pt2kit.schema.names import OPS
+from pt2kit.tensors.bounds import parse_device
 from pt2kit.tensors.view import TensorView
 
 
@@ -54,6 +55,8 @@ def move(editor: Editor, devices: str | Mapping[str, str]) -> int:
 
 def _move_argument(slot: Slot, moved: Callable[[schema.Device], schema.Device]) -> bool:
     device = slot.template.as_device
+    if slot.name == "device" and isinstance(slot.template.as_string, str):
+        device = parse_device(slot.template.as_string) or UNSET
     if not isinstance(device, schema.Device) or moved(device) == device:
         return False
     slot.template = schema.Argument(as_device=moved(device))
