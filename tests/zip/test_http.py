@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from pt2kit.errors import ArchiveError, LimitError
 from pt2kit.zip import remote
 from pt2kit.zip.limits import Limits
 from pt2kit.zip.reader import open_archive
-from pt2kit.zip.remote import TAIL_BYTES
+from pt2kit.zip.remote import TAIL_BYTES, HttpFile
 
 
 def content(fill: bytes) -> bytes:
@@ -225,3 +226,31 @@ def test_redirects_are_reported(caplog: pytest.LogCaptureFixture) -> None:
         with serving(redirect) as url, caplog.at_level(logging.WARNING, "pt2kit"):
             assert read_first(url) == b"a" * 3 * TAIL_BYTES
     assert [record.message for record in caplog.records] == [f"{url}: the server redirects to another host, localhost"]
+
+
+def test_a_redirect_from_https_to_http_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    """An unencrypted answer to an encrypted request is logged, once; the other way round is not."""
+    with caplog.at_level(logging.WARNING, "pt2kit"):
+        for asked, answered in (("https", "http"), ("http", "https")):
+            file = HttpFile(None, f"{asked}://example.org/m.pt2", "m.pt2")
+            for _ in range(2):
+                file._report(SimpleNamespace(url=SimpleNamespace(scheme=answered, host="example.org")))
+    assert [record.message for record in caplog.records] == ["m.pt2: the server redirects to an unencrypted connection"]
+
+
+@pytest.mark.parametrize("status", [206, 302])
+def test_answers_without_the_file(status: int) -> None:
+    """A redirect without a target, or a part that was not asked for, is not taken for the whole file."""
+
+    def answer(handler: BaseHTTPRequestHandler, wanted: slice | None, number: int) -> None:
+        handler.send_response(200 if wanted else status)
+        handler.send_header("Content-Length", "3")
+        handler.end_headers()
+        handler.wfile.write(b"abc")
+
+    with (
+        serving(answer) as url,
+        pytest.warns(RuntimeWarning, match="read whole"),
+        pytest.raises(ArchiveError, match=f"expected the file, got status {status}"),
+    ):
+        read_first(url)

@@ -74,7 +74,7 @@ class HttpFile:
         self._path = path
         self._shown = shown
         self._state: tuple[str, str] | None = None
-        self._host = urlsplit(path).hostname
+        self._scheme, self._host = urlsplit(path).scheme, urlsplit(path).hostname
 
     def info(self) -> dict[str, Any]:
         """Ask for size and state of the file.
@@ -119,10 +119,12 @@ class HttpFile:
 
         Raises:
             LimitError: it is longer than `limit`, or than `MAX_UNKNOWN_BYTES` and the server does not state its length.
-            ArchiveError: no answer in time (A1).
+            ArchiveError: no answer in time, or one without the whole file (A1).
         """
 
         async def read(answer: Any) -> bytes:
+            if answer.status not in (200, 203):  # below 400, aiohttp returns bodies that are not the file
+                raise ArchiveError(f"{self._shown}: expected the file, got status {answer.status}", rule="A1")
             self._compare(answer.headers)
             try:
                 return await self._body(answer, limit)
@@ -201,10 +203,14 @@ class HttpFile:
         )
 
     def _report(self, answer: Any) -> None:
-        """Log the first answer that comes from another host than the one that was asked."""
+        """Log the first answer that comes from another host than the one that was asked, or unencrypted."""
         if answer.url.host != self._host:
             _LOG.warning("%s: the server redirects to another host, %s", self._shown, answer.url.host)
             self._host = answer.url.host
+        if answer.url.scheme != self._scheme:
+            if self._scheme == "https":
+                _LOG.warning("%s: the server redirects to an unencrypted connection", self._shown)
+            self._scheme = answer.url.scheme
 
 
 class RemoteSource:
