@@ -62,6 +62,8 @@ REFUSED = {
     "pt2 1\ngraph {\n  %y = f(" + "[" * 100_000: "line 3, column 11: expected an argument other than a list",
     "pt2 1\ngraph {\n  %y = f(" + "9" * 5_000: "line 3, column 10: expected an int of fewer digits",
     "pt2 1\ngraph {\n  input %x : f32[" + "9" * 5_000 + "]": "line 3, column 14: expected an int of fewer digits",
+    'pt2 1\ngraph {\n  output "a\\ud800"\n}': "line 3, column 10: expected a text as JSON writes it, without lone",
+    "pt2 1\ngraph {\n  input %x : f32[2] on[3]\n}": 'line 3, column 14: expected a device such as "cuda", 0',
     'pt2 1\nrange "s0" 2 "x"': "line 2, column 14: expected two ints or none",
 }
 

@@ -430,9 +430,12 @@ class Reader(Tokens):
     def _device_of(self, text: str) -> schema.Device:
         kind, _, index = text.rpartition(",") if '"' not in text.rpartition(",")[2] else (text, "", "")
         try:
-            return schema.Device(json.loads(kind or text), int(index) if index else None)
+            name = json.loads(kind or text)
+            if isinstance(name, str) and name.encode():
+                return schema.Device(name, int(index) if index else None)
         except ValueError:
-            self.fail(f'a device such as "cuda", 0, got {text[:40]!r},', back=1)
+            pass
+        return self.fail(f'a device such as "cuda", 0, got {text[:40]!r},', back=1)
 
     def _named(self) -> schema.NamedArgument:
         kind: schema.ArgumentKind | None = schema.ArgumentKind.POSITIONAL

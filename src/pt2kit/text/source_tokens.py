@@ -119,9 +119,11 @@ class Tokens:
         text = self._strings.get(token)
         if text is None:
             try:
-                text = self._strings[token] = json.loads(token)
-            except ValueError:
-                self.fail("a text as JSON writes it", back=1)
+                text = json.loads(token)
+                text.encode()
+            except ValueError:  # a broken escape, or a lone surrogate, which no file can hold
+                self.fail("a text as JSON writes it, without lone surrogates", back=1)
+            self._strings[token] = text
         return text
 
     def is_at(self, token: str) -> bool:
