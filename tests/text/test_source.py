@@ -90,7 +90,7 @@ def test_places_of_findings_are_lines_of_the_text() -> None:
     text = pt2kit.text.print_program(pt2kit.open(sample("2.13.0", "cond")).programs["model"])
     parsed = pt2kit.text.read(text, "cond.txt")
     lines = text.splitlines()
-    seen = 0
+    seen, signature = 0, parsed.program.graph_module.signature
     for scope in walk_graphs(parsed.program):
         for number, node in enumerate(scope.graph.nodes):
             place = parsed.place(f"models/model.json: {scope.where}.nodes[{number}].inputs[0]: expected …")
@@ -103,6 +103,12 @@ def test_places_of_findings_are_lines_of_the_text() -> None:
             assert place is not None
             assert f"%{name} " in lines[int(re.findall(r"\d+", place)[0]) - 1]
     assert seen > 0
+    for side, specs in (("input", signature.input_specs), ("output", signature.output_specs)):
+        for number in range(len(specs)):
+            place = parsed.place(f"models/model.json: $.graph_module.signature.{side}_specs[{number}].arg: expected …")
+            assert place is not None
+            graph_part = f"$.graph_module.graph.{side}s[{number}]"
+            assert place == parsed.place(graph_part), (place, graph_part)
     assert parsed.place("$.guards_code[0]") is None
 
 

@@ -41,6 +41,7 @@ _INPUTS: Final = {SPEC_WORDS.get(kind, kind): (kind, cls) for kind, cls in INPUT
 _OUTPUTS: Final = {kind: (kind, cls) for kind, cls in OUTPUT_SPECS.items()}
 _STATEMENTS: Final = frozenset(("input", "output", "single", "signature", "entry", "order"))
 """Words that begin a line of a graph; anything else begins a node."""
+_SIGNATURE: Final = "$.graph_module.signature"
 _TABLES: Final = ("tensor", "sym_int", "sym_float", "sym_bool", "custom_obj")
 _UNKNOWN: Final = object()
 _SHORT: Final = {row.short: number for number, row in DTYPES.items()}
@@ -111,12 +112,17 @@ class Parsed:
         Cost: linear in the program.
         """
         best, token = "", None
+        for name, number in self._places():
+            if len(name) > len(best) and re.search(rf"{re.escape(name)}(?![\w-])", loc):
+                best, token = name, number
+        return None if token is None else f"{self.where}: {self.reader.places([token])[token]}"
+
+    def _places(self) -> Iterator[tuple[str, int]]:
+        """Yield the JSON paths of all parts that have a place, with their first tokens."""
         for scope in graphs(self.program):
             for part, number in _parts(scope.graph, self.reader.starts.get(id(scope.graph), {})):
-                name = scope.where + part
-                if len(name) > len(best) and re.search(rf"{re.escape(name)}(?![\w-])", loc):
-                    best, token = name, number
-        return None if token is None else f"{self.where}: {self.reader.places([token])[token]}"
+                yield scope.where + part, number
+        yield from self.reader.specs.items()
 
 
 def _parts(graph: schema.Graph, starts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
@@ -142,6 +148,8 @@ class Reader(Tokens):
         self.depth = 0
         self.starts: dict[int, dict[str, int]] = {}
         """The id of each graph of the program -> its inputs, outputs and nodes by name, with their first tokens."""
+        self.specs: dict[str, int] = {}
+        """The JSON paths of the signature and its specs, with the first tokens of the lines that they follow from."""
 
     def program(self) -> schema.ExportedProgram:
         """Parse the whole text."""
@@ -238,14 +246,19 @@ class Reader(Tokens):
                 starts[f"inputs[{len(ins)}]"] = start
                 ins.append(self.argument())
                 self._defined(ins[-1:], held)
-                specs += [self._role(ins[-1], _INPUTS, schema.InputSpec)] if is_root and self.take("=") else []
+                if is_root and self.take("="):
+                    self.specs[f"{_SIGNATURE}.input_specs[{len(specs)}]"] = start
+                    specs.append(self._role(ins[-1], _INPUTS, schema.InputSpec))
             elif word == "output":
                 starts[f"outputs[{len(outs)}]"] = start
                 outs.append(self.argument())
-                results += [self._role(outs[-1], _OUTPUTS, schema.OutputSpec)] if is_root and self.take("=") else []
+                if is_root and self.take("="):
+                    self.specs[f"{_SIGNATURE}.output_specs[{len(results)}]"] = start
+                    results.append(self._role(outs[-1], _OUTPUTS, schema.OutputSpec))
             elif word == "single":
                 single = True
             elif word == "signature":
+                self.specs[_SIGNATURE] = start
                 signature = self._signature()
             elif word == "entry":
                 table, name = self._table(held), self.string()
