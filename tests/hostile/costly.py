@@ -512,6 +512,12 @@ def deep_modules(size: int) -> Tree:
     return described(size, "nn_module_stack", lambda n: ";".join(f"L__self__{path},{path},M" for path in paths))
 
 
+@attack(10_000_000)
+def long_stack(size: int) -> Tree:
+    """A module stack of many levels."""
+    return described(1, "nn_module_stack", lambda n: "a,b,c;" * size + "a,b,c")
+
+
 @attack(20_000)
 def other_modules(size: int) -> Tree:
     """A module for each node."""
@@ -570,7 +576,7 @@ def long_text(size: int) -> tuple[Tree, str]:
     return small(torch_version=_FILL), f'"{"9" * size}"'
 
 
-@attack(150_000)
+@attack(220_000)
 def values(size: int) -> Tree:
     """Descriptions of values that no graph has."""
     tree = small()

@@ -108,6 +108,57 @@ def test_tree_specs(monkeypatch: pytest.MonkeyPatch) -> None:
         package.programs["model"]
 
 
+def with_metadata(*texts: str) -> bytes:
+    """A file whose nodes have these module stacks, and a long text that counts for nothing."""
+
+    def change(data: bytes) -> bytes:
+        tree = json.loads(data)
+        tree["guards_code"] = ["1 == 1" + " " * 10_000]
+        for node, text in zip(tree["graph_module"]["graph"]["nodes"], texts, strict=False):
+            node["metadata"] = {"nn_module_stack": text}
+        return json.dumps(tree).encode()
+
+    return with_text(change)
+
+
+def test_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entries and lines of different texts are counted together, against the bytes of the record."""
+    monkeypatch.setattr(programs, "FREE_NODES", 100)
+    monkeypatch.setattr(programs, "FREE_PARTS", 1000)
+    for texts in (("a,b,c;" * 900, "a,b,c;" * 900), ("\n" * 900,), ("{" * 900,)):
+        with pt2kit.open(with_metadata(*texts)) as package:
+            assert package.programs["model"]
+    for texts in (("a,b,c;" * 9000,), ("a,b,c;" * 5000, "d,e,f;" * 5000), ("\n" * 9000,), ("{" * 9000,)):
+        with (
+            pytest.raises(LimitError, match=r"expected at most [0-9,]+ entries of stacks and lines of traces"),
+            pt2kit.open(with_metadata(*texts)) as package,
+        ):
+            package.programs["model"]
+
+
+def test_described_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entries of value tables are counted, against the bytes of the record; twice as many as nodes are allowed."""
+    monkeypatch.setattr(programs, "FREE_NODES", 100)
+    monkeypatch.setattr(programs, "BYTES_PER_NODE", 10**6)
+
+    def change(entries: int) -> Callable[[bytes], bytes]:
+        def changed(data: bytes) -> bytes:
+            tree = json.loads(data)
+            table = tree["graph_module"]["graph"]["tensor_values"]
+            table |= {f"k{number}": next(iter(table.values())) for number in range(entries - len(table))}
+            return json.dumps(tree).encode()
+
+        return changed
+
+    with pt2kit.open(with_text(change(200))) as package:
+        assert package.programs["model"]
+    with (
+        pytest.raises(LimitError, match="expected at most 200 described values in a record of this size"),
+        pt2kit.open(with_text(change(201))) as package,
+    ):
+        package.programs["model"]
+
+
 def test_expressions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Different expressions are counted by their characters, against the bytes of the record."""
     monkeypatch.setattr(programs, "FREE_NODES", 100)

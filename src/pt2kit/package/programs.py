@@ -40,6 +40,13 @@ FREE_NODES: Final = 20_000
 BYTES_PER_NODE: Final = 20
 """Bytes of the file for each further one. Nodes of models take 56 and more, without metadata 23."""
 
+VALUES_PER_NODE: Final = 2
+"""Entries of value tables allowed for each node that is allowed; programs that torch writes have up to 1.5."""
+
+FREE_PARTS: Final = 1_000_000
+"""Entries of stacks and origins, and lines of stack traces, that any program may have in texts that differ: some 3
+seconds of parsing; and one more for each byte of the file. Programs that torch writes have 0.1 for a byte."""
+
 FREE_EXPRESSIONS: Final = 2_000_000
 """Characters of different expressions that any program may have: some 3 seconds of parsing and comparing; and one more
 for each byte of the file. Programs that torch writes have some thousands."""
@@ -78,7 +85,7 @@ def read_json(archive: Archive, record: str, where: str) -> memoryview:
 
 
 def check_nodes(program: schema.ExportedProgram, packed: int, nbytes: int, where: str) -> None:
-    """Refuse a program of far more nodes or tree specs, or of far longer expressions, than the file has bytes for it.
+    """Refuse a program of far more nodes, values, tree specs, metadata or expressions than fit the bytes of its record.
 
     Args:
         program: the program.
@@ -92,11 +99,15 @@ def check_nodes(program: schema.ExportedProgram, packed: int, nbytes: int, where
     allowed = FREE_NODES + packed // BYTES_PER_NODE
     if nbytes < allowed * _FEWEST_VALUES_OF_A_NODE:
         return
-    count, graphs = 0, [program.graph_module.graph]
+    count, values, graphs = 0, 0, [program.graph_module.graph]
     expressions: set[str] = set()
+    metadata: set[str] = set()
     while graphs:
         graph = graphs.pop()
         count += len(graph.nodes)
+        values += len(graph.tensor_values) + len(graph.sym_int_values)
+        values += len(graph.sym_float_values) + len(graph.sym_bool_values)
+        metadata.update(*(node.metadata.values() for node in graph.nodes))
         expressions.update(_expressions(graph))
         graphs += [
             named.arg.value.graph
@@ -104,10 +115,15 @@ def check_nodes(program: schema.ExportedProgram, packed: int, nbytes: int, where
             for named in node.inputs
             if isinstance(named.arg.value, schema.GraphArgument)
         ]
-    for noun, found in (("nodes", count), ("entries of tree specs", _entries(program))):
-        if found > allowed:
+    for noun, found, limit in (
+        ("nodes", count, allowed),
+        ("described values", values, VALUES_PER_NODE * allowed),
+        ("entries of tree specs", _entries(program), allowed),
+        ("entries of stacks and lines of traces", sum(map(_parts, metadata)), FREE_PARTS + packed),
+    ):
+        if found > limit:
             raise LimitError(
-                f"{where}: expected at most {allowed:,} {noun} in a record of this size in the file, got {found:,}",
+                f"{where}: expected at most {limit:,} {noun} in a record of this size in the file, got {found:,}",
                 rule="A18",
             )
     if (length := sum(map(len, expressions))) > FREE_EXPRESSIONS + packed:
@@ -116,6 +132,11 @@ def check_nodes(program: schema.ExportedProgram, packed: int, nbytes: int, where
             f"of this size in the file, got {length:,}",
             rule="A18",
         )
+
+
+def _parts(text: str) -> int:
+    """Count the entries and lines of a text of metadata, by what separates them in any of its forms."""
+    return text.count(";") + text.count("{") + text.count("\n")
 
 
 def _entries(program: schema.ExportedProgram) -> int:
