@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -194,6 +195,22 @@ def test_resume_does_what_changed_or_is_asked_for(tmp_path: Path) -> None:
     from pt2kit.fleet.figures import figures_of
 
     assert figures_of(str(tmp_path / "out")).files == 5
+
+
+def test_failures_of_earlier_runs_are_named(tmp_path: Path) -> None:
+    """With --resume, the exit code is that of the dataset, and the files that it is due to are in the output."""
+    paths = fleets.copies(tmp_path / "models", 3)
+    paths[1].write_bytes(b"no archive")
+    args = ("check", str(tmp_path / "models"), "--out", tmp_path / "out", "--workers", "1")
+    assert fleets.fleet(*args).code == 1
+    done = fleets.fleet(*args, "--resume")
+    assert (done.code, done.out.splitlines()[1]) == (
+        1,
+        "  unreadable  1 (of an earlier run; repeat with --again unreadable)",
+    )
+    assert json.loads(fleets.fleet(*args, "--resume", "--json").out)["earlier"] == {"unreadable": 1}
+    shutil.copyfile(paths[0], paths[1])
+    assert fleets.fleet(*args, "--resume").code == 0
 
 
 def test_removed_files_are_marked_as_gone(tmp_path: Path) -> None:

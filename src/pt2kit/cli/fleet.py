@@ -11,6 +11,7 @@ import io
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -155,20 +156,20 @@ def _run(work: str, **given: Any) -> int:
         _leave(130)
     except TypeError as error:
         raise click.UsageError(str(error)) from error
+    earlier = _earlier_failures(out, storage, done) if resume else Counter()
     if as_json:
-        print_json({"out": out, **_tree(done)})
+        print_json({"out": out, **_tree(done), "earlier": dict(earlier)})
     else:
-        print_lines(_ending(work, done, out))
-    is_whole = done.files == done.outcomes["ok"]
-    return int(not is_whole or (resume and not _is_fine(out, storage)))
+        print_lines(_ending(work, done, out, earlier))
+    return int(done.files != done.outcomes["ok"] or bool(earlier))
 
 
-def _is_fine(out: str, storage: Mapping[str, str]) -> bool:
-    """Return whether each file of a dataset is done; failures of earlier runs count after --resume, too."""
+def _earlier_failures(out: str, storage: Mapping[str, str], done: Progress) -> Counter[str]:
+    """Return the failures of a dataset that are not of this run: outcome -> files. The exit code counts them, too."""
     from pt2kit.fleet.figures import figures_of
 
-    figures = figures_of(out, storage)
-    return figures.files == figures.outcomes["ok"]
+    earlier = figures_of(out, storage).outcomes - done.outcomes
+    return Counter({outcome: count for outcome, count in earlier.items() if outcome not in ("ok", "gone")})
 
 
 def _leave(code: int) -> None:
@@ -188,13 +189,15 @@ def _tree(done: Progress) -> dict[str, Any]:
     }
 
 
-def _ending(work: str, done: Progress, out: str) -> Iterator[str]:
+def _ending(work: str, done: Progress, out: str, earlier: Counter[str]) -> Iterator[str]:
     from pt2kit.text.format import bytes_text
 
     skipped = f"; {done.skipped:,} skipped (already processed)" if done.skipped else ""
     yield f"{work}: {done.files:,} files, {bytes_text(done.bytes)}{skipped}"
     for outcome, count in done.outcomes.most_common():
         yield f"  {outcome:<11} {count:,}"
+    for outcome, count in earlier.most_common():
+        yield f"  {outcome:<11} {count:,} (of an earlier run; repeat with --again {outcome})"
     if done.gone:
         yield f"  {'gone':<11} {done.gone:,} (removed since an earlier run)"
     yield f"dataset in {out}; see: pt2 fleet report {out}"
