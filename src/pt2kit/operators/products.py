@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final
@@ -21,7 +22,7 @@ from pt2kit.operators.facts import (
     unlike_strides,
 )
 from pt2kit.operators.pointwise import common_device, pointwise
-from pt2kit.operators.promotion import promote_types
+from pt2kit.operators.promotion import integer_sum_type, promote_types
 from pt2kit.operators.vocabulary import if_contiguous, one_dtype
 from pt2kit.schema import ScalarType
 from pt2kit.symbols.polynomials import Size, bounds, product, same
@@ -131,7 +132,9 @@ def contracted(equation: str, tensors: Sequence[Tensor]) -> Tensor:
     """Return the sums of products along the dimensions that an equation names."""
     letters, output = einsum_terms(equation, [one.rank for one in tensors])
     sizes: dict[str, Size] = {}
+    counts: Counter[str] = Counter()
     for names, tensor in zip(letters, tensors, strict=True):
+        counts.update({name for name, size in zip(names, tensor.sizes, strict=True) if same(size, 1) is not True})
         for place, (name, size) in enumerate(zip(names, tensor.sizes, strict=True)):
             agree(tensor.sizes[names.index(name)], size, f"expected one size of dimension {name!r} at place {place}")
             known = sizes.get(name, 1)
@@ -141,7 +144,11 @@ def contracted(equation: str, tensors: Sequence[Tensor]) -> Tensor:
                 sizes[name] = agree(known, size, f"expected one size of dimension {name.strip('.')!r}")
     known_dtypes = [one for one in tensors if one.rank]
     result = of_operands([sizes[name] for name in output], None, *(known_dtypes or tensors))
-    return Tensor(result.sizes, result.dtype, None, result.device, None)  # It may be a view.
+    dtype = result.dtype
+    is_added = any(counts[name] < 2 for name in sizes if name not in output)
+    if is_added and dtype is not None and integer_sum_type(dtype) is not dtype:
+        dtype = None  # Dimensions of one operand are added by `sum`, which adds ints as int64; others are multiplied.
+    return Tensor(result.sizes, dtype, None, result.device, None)  # It may be a view.
 
 
 def einsum_terms(equation: str, ranks: Sequence[int]) -> tuple[list[list[str]], list[str]]:

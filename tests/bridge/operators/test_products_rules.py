@@ -142,3 +142,25 @@ def test_flops(name: str, arguments: dict[str, Any]) -> None:
     assert row.flops is not None
     counted = call_rule(row.flops, {**facts, "result": infer(name, facts, is_strict=True)}, is_strict=True)
     assert counted == counter.get_total_flops()
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int64, torch.float16])
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("ij,jk->ik", [(2, 3), (3, 4)]),
+        ("ij,jk->ik", [(2, 1), (3, 4)]),
+        ("i->", [(3,)]),
+        ("ij", [(3, 2)]),
+        ("...i->...", [(3, 2)]),
+        ("ii->", [(3, 3)]),
+        ("i,j->i", [(2,), (3,)]),
+        ("i,i,i->", [(3,), (3,), (3,)]),
+    ],
+)
+def test_einsum_of_small_integers(equation: str, shapes: list[tuple[int, ...]], dtype: torch.dtype) -> None:
+    """Sums over a dimension of one operand are int64, products keep the dtype; where it is unclear, nothing is said."""
+    values = [torch.ones(shape, dtype=dtype) for shape in shapes]
+    found = infer("aten.einsum.default", {"equation": equation, "tensors": to_facts(values)}, is_strict=True)
+    assert found.dtype in (None, to_facts(torch.einsum(equation, values)).dtype)
+    assert found.dtype is not None or dtype in (torch.uint8, torch.int16)
