@@ -20,6 +20,7 @@ import torch
 from tests.bridge.test_fixed_point import TRUST
 from tests.bridge.zoo import zoo
 from torch.export import Dim, ExportedProgram
+from torch.nn import functional as nn
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.common_modules import module_db
 from torch.testing._internal.hop_db import hop_db
@@ -88,7 +89,9 @@ def exported(function: Any, args: Any, kwargs: Any, **options: Any) -> ExportedP
 
     class Module(torch.nn.Module):
         def forward(self, *args: Any, **kwargs: Any) -> Any:
-            return function(*args, **kwargs)
+            results = function(*args, **kwargs)
+            # torch saves no torch.return_types, but a plain tuple of their values.
+            return tuple(results) if type(results).__module__ == "torch.return_types" else results
 
     module = function if isinstance(function, torch.nn.Module) else Module()
     try:
@@ -217,6 +220,18 @@ BROKE: dict[str, Callable[[], ExportedProgram | None]] = {
     ),
     "empty region": lambda: exported(_nothing, (ONES,), {}),
     "true": lambda: exported(lambda x, n: x * n, (ONES, True), {}),
+    "padded to nothing": lambda: exported(
+        lambda x: torch.constant_pad_nd(x, (-1, -2, 1, 1)),
+        (torch.ones(5, 3),),
+        {},
+        dynamic_shapes={"args": ({0: Dim.AUTO, 1: Dim.AUTO},)},
+    ),
+    "losses of integers": lambda: exported(
+        lambda x: (nn.margin_ranking_loss(x, x, x), nn.l1_loss(x, x, reduction="sum"), nn.poisson_nll_loss(x, x)),
+        (torch.tensor([1, 2, 3], dtype=torch.uint8),),
+        {},
+    ),
+    "sum by einsum": lambda: exported(lambda x: torch.einsum("ij->i", x), (EYE.to(torch.int16),), {}),
 }
 
 

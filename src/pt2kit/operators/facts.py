@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from pt2kit.messages import count_text
 from pt2kit.schema import Device, Layout, ScalarType
-from pt2kit.symbols.polynomials import Polynomial, Size, Undecided, bounds, same, text, unknown
+from pt2kit.symbols.polynomials import Polynomial, Size, Undecided, bounds, largest, same, text, unknown
 
 Subject: TypeAlias = Literal["sizes", "dtype", "dimension", "value"]
 """Kinds of errors in the arguments of a call: `check` names a rule for each (T8, T11, T12, T15)."""
@@ -149,8 +149,7 @@ def row_major(sizes: Sequence[Size]) -> tuple[Size, ...]:
         if isinstance(size, int):
             step = step * max(size, 1)
         else:
-            low, _ = bounds(size)
-            step = step * (size if low >= 1 or not size.is_unknown else unknown(1))
+            step = step * (unknown(1) if size.is_unknown and bounds(size)[0] < 1 else largest(1, size))
     return tuple(reversed(strides))
 
 
