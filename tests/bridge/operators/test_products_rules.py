@@ -161,6 +161,6 @@ def test_flops(name: str, arguments: dict[str, Any]) -> None:
 def test_einsum_of_small_integers(equation: str, shapes: list[tuple[int, ...]], dtype: torch.dtype) -> None:
     """Sums over a dimension of one operand are int64, products keep the dtype; where it is unclear, nothing is said."""
     values = [torch.ones(shape, dtype=dtype) for shape in shapes]
-    found = infer("aten.einsum.default", {"equation": equation, "tensors": to_facts(values)}, is_strict=True)
+    found: Any = infer("aten.einsum.default", {"equation": equation, "tensors": to_facts(values)}, is_strict=True)
     assert found.dtype in (None, to_facts(torch.einsum(equation, values)).dtype)
     assert found.dtype is not None or dtype in (torch.uint8, torch.int16)
