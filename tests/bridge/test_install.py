@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import pickle
+import threading
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,6 +64,43 @@ def test_blocks_inside_blocks() -> None:
     assert installed() == (False, False)
 
 
+def test_overlapping_blocks() -> None:
+    """Blocks that do not nest, such as those of two threads: the functions stay replaced until the last one ends."""
+    first, second = pt2kit.install(), pt2kit.install()
+    first.restore()
+    assert installed() == (True, True)
+    second.restore()
+    assert (torch.export.save, torch.export.load) == TORCH
+    entered, left = threading.Event(), threading.Event()
+    seen: list[tuple[bool, bool]] = []
+
+    def outlasts() -> None:
+        with pt2kit.install():
+            entered.set()
+            left.wait(30)
+            seen.append(installed())
+
+    thread = threading.Thread(target=outlasts)
+    with pt2kit.install():
+        thread.start()
+        entered.wait(30)
+    left.set()
+    thread.join()
+    assert seen == [(True, True)]
+    assert (torch.export.save, torch.export.load) == TORCH
+
+
+def test_one_handle_for_several_blocks() -> None:
+    """A block installs what was restored before, and a block inside a block of the same handle restores nothing."""
+    handle = pt2kit.install()
+    handle.restore()
+    with handle:
+        with handle:
+            pass
+        assert installed() == (True, True)
+    assert (torch.export.save, torch.export.load) == TORCH
+
+
 def test_what_others_replaced() -> None:
     """A function that another tool put there since stays, and what another tool put there before comes back."""
 
@@ -76,6 +114,14 @@ def test_what_others_replaced() -> None:
     with pt2kit.install():
         assert torch.export.load is pt2kit.load
     assert torch.export.load is other
+    torch.export.load = TORCH[1]
+    first = pt2kit.install()
+    torch.export.load = other
+    second = pt2kit.install()
+    first.restore()
+    assert installed() == (True, True)
+    second.restore()
+    assert (torch.export.save, torch.export.load) == (TORCH[0], other)
 
 
 def test_nothing_of_a_file_is_run(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from types import MappingProxyType, TracebackType
 from typing import Any, Final
@@ -13,30 +14,51 @@ from pt2kit.bridge.save import save
 
 
 class Installed:
-    """Replaced functions of `install`; restored at the end of a `with` block, or when `restore` is called."""
+    """Replaced functions of `install`; restored at the end of a `with` block, or when `restore` is called.
+
+    Blocks may overlap in any order, as those of threads do: torch's functions come back when the last one ends.
+    """
 
     def __init__(self) -> None:
-        replaced: dict[str, Any] = {}
-        for name, own in _OWN.items():
-            if vars(torch.export).get(name) is not own:
-                replaced[name] = getattr(torch.export, name)
-                setattr(torch.export, name, own)
-        self._replaced = replaced
+        self._replaced: dict[str, Any] = {}
+        self._depth = 0
+        self._install()
+
+    def _install(self) -> None:
+        with _LOCK:
+            if self in _ACTIVE:
+                return
+            _ACTIVE.append(self)
+            for name, own in _OWN.items():
+                if vars(torch.export).get(name) is not own:
+                    self._replaced[name] = getattr(torch.export, name)
+                    setattr(torch.export, name, own)
 
     def restore(self) -> None:
         """Restore the replaced functions, except those that someone else has replaced since. May be called twice."""
-        for name, function in self._replaced.items():
-            if vars(torch.export).get(name) is _OWN[name]:
-                setattr(torch.export, name, function)
-        self._replaced = {}
+        with _LOCK:
+            if self not in _ACTIVE:
+                return
+            later = _ACTIVE[_ACTIVE.index(self) + 1 :]
+            _ACTIVE.remove(self)
+            for name, function in self._replaced.items():
+                if later:  # Those go on, and the next one restores what this one replaced.
+                    later[0]._replaced.setdefault(name, function)
+                elif vars(torch.export).get(name) is _OWN[name]:
+                    setattr(torch.export, name, function)
+            self._replaced = {}
 
     def __enter__(self) -> Installed:
+        self._install()
+        self._depth += 1
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.restore()
+        self._depth -= 1
+        if not self._depth:
+            self.restore()
 
 
 def install() -> Installed:
@@ -46,10 +68,13 @@ def install() -> Installed:
     the functions by name before (`from torch.export import load`) keep torch's.
 
     Returns:
-        what restores torch's functions: a context manager with a method `restore`. A second call, and a block inside a
-        block, change nothing and restore nothing.
+        what restores torch's functions: a context manager with a method `restore`. They come back when each call's
+        has been restored, in whatever order.
     """
     return Installed()
 
 
 _OWN: Final[Mapping[str, Any]] = MappingProxyType({"save": save, "load": load})
+_LOCK: Final = threading.Lock()
+_ACTIVE: Final[list[Installed]] = []
+"""What is installed, the oldest first: state of the process, as torch's functions are themselves."""
