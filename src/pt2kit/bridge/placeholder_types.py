@@ -44,11 +44,13 @@ class Kind:
         type: the name in tree specs.
         context: the context there, as JSON text.
         has_fields: its children are reached by attributes, and not by keys.
+        none_fields: names of fields that are None; a dataclass has no children for them.
     """
 
     type: str
     context: str
     has_fields: bool = False
+    none_fields: tuple[str, ...] = ()
 
 
 class Placeholder(dict[Any, Any]):
@@ -69,6 +71,8 @@ class Placeholder(dict[Any, Any]):
     def __getattr__(self, name: str) -> Any:
         if name in self:
             return self[name]
+        if name in self.__dict__["__pt2kit_kind__"].none_fields:
+            return None
         raise AttributeError(f"{self!r}: expected one of the keys {', '.join(map(str, self))}, got {name}")
 
     def __repr__(self) -> str:
@@ -81,7 +85,9 @@ class Placeholder(dict[Any, Any]):
 def placeholder_context(node: TreeSpec, where: str) -> tuple[Kind, tuple[Any, ...]]:
     """Return the context that a placeholder has in a live spec: its kind and its keys."""
     keys = treespec.child_keys(node, where)
-    kind = Kind(str(node.type), node.context, has_fields=any(key.kind == "field" for key in keys))
+    has_fields = any(key.kind == "field" for key in keys)
+    context: Any = treespec.inner_context(node, where) if has_fields else None
+    kind = Kind(str(node.type), node.context, has_fields, tuple(context[1]) if has_fields else ())
     return kind, tuple(key.value for key in keys)
 
 

@@ -108,3 +108,17 @@ def test_places_in_messages() -> None:
         module(ones(), Cache(ones(), torch.ones(3)), more=call[1]["more"])
     with pytest.raises(InputError, match=r"input more\.second\['k'\]: size of dimension 0"):
         module(*call[0], more=Pair(ones(), {"k": torch.ones(3)}))
+
+
+def test_named_tuples_in_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is passed for a named tuple is refused with its name and fields, whether its class is registered or not."""
+    saved = io.BytesIO()
+    torch.export.save(torch.export.export(Attend(), (ones(), Pair(ones(), ones())), {"more": []}), saved)
+    for name in ("Pair", NAMES[1]):
+        module = pt2kit.load_module(saved.getvalue())
+        with pytest.raises(InputError) as caught:
+            module(ones(), (ones(), ones()), more=[])
+        assert str(caught.value) == (
+            f"input cache: expected a namedtuple {name} of the fields first, second, got a tuple of 2"
+        )
+        monkeypatch.delitem(pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE, NAMES[1], raising=False)

@@ -40,7 +40,7 @@ class Pair:
     """A dataclass for `register_dataclass`."""
 
     first: torch.Tensor
-    second: torch.Tensor
+    second: torch.Tensor | None
 
 
 def _register(kind: Any, name: str) -> None:
@@ -129,6 +129,22 @@ def test_attributes() -> None:
     assert torch.equal(result.second, X * 2)
     with pytest.raises(AttributeError, match="expected one of the keys first, second, got third"):
         _ = result.third
+
+
+def test_fields_that_are_none() -> None:
+    """A field of a dataclass that is None is an attribute as well, but no key: it has no children."""
+
+    class First(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            return Pair(x + 1, None)
+
+    module = pt2kit.load_module(saved(First(), (X,), Pair))
+    for result in (module(X), copy.deepcopy(module(X)), pickle.loads(pickle.dumps(module(X)))):
+        assert torch.equal(result.first, X + 1)
+        assert result.second is None
+        assert list(result) == ["first"]
+    with pytest.raises(AttributeError, match="expected one of the keys first, got third"):
+        _ = module(X).third
 
 
 def test_the_class_comes_later() -> None:

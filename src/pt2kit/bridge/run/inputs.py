@@ -142,6 +142,9 @@ def _describe(spec: pytree.TreeSpec) -> str:
         return "a tensor or number"
     if spec.type is Placeholder:
         return f"a placeholder of {spec.context[0].type}"[:_SHOWN]
+    if spec.type is pytree.namedtuple:
+        name = stand_in_name(spec.context) or spec.context.__name__
+        return f"a namedtuple {name} of the fields {', '.join(spec.context._fields)}"[:_SHOWN]
     context = f" {spec.context!r}" if spec.context else ""
     return f"a {spec.type.__name__}{context} of {len(children)}"[:_SHOWN]
 
