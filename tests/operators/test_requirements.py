@@ -141,3 +141,13 @@ def test_columns_are_compressed(layout: str) -> None:
     given: dict[str, Any] = {name: Operand([len(row)], values=np.array(row)) for name, row in sizes.items()}
     call = Call({**given, "size": [2, 3], "layout": layout})
     assert all(demand.holds for demand in RULES["compressed"](call))
+
+
+def test_steps_of_dimensions_of_one_element() -> None:
+    """A tensor is contiguous whatever the strides of its dimensions of one element are."""
+    given: dict[str, Any] = {"self": Operand((4, 128)), "mat2": Operand((64, 64)), "qGroupSize": 128}
+    for strides in ((2, 2, 1), (128, 2, 1), None):
+        assert broken("four bits", **given, qScaleAndZeros=Operand((1, 64, 2), strides)) == []
+    assert broken("four bits", **given, qScaleAndZeros=Operand((1, 64, 2), (128, 1, 64))) == ["qScaleAndZeros"]
+    given["qGroupSize"] = 64
+    assert broken("four bits", **given, qScaleAndZeros=Operand((2, 64, 2), (2, 4, 1))) == ["qScaleAndZeros"]

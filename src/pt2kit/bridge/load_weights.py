@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import torch
 
+from pt2kit.bridge.read.pickled_values import is_plain_tensor, live_tensor
 from pt2kit.bridge.read.tensors import Moves, Tensors
 from pt2kit.bridge.stored import devices_of
 from pt2kit.bridge.torch_names import disable_current_modes, not_traced
@@ -90,8 +91,11 @@ def _chosen(package: Package, model: str, names: Wanted) -> dict[str, Payload]:
 
 
 def _tensor(view: Payload, tensors: Tensors) -> torch.Tensor:
-    if isinstance(view, OpaquePayload):
+    if not isinstance(view, OpaquePayload):
+        return tensors.any(view)
+    if not is_plain_tensor(view):
         raise UnsupportedError(
-            f"{view.where}: expected a tensor, got {view.describe()}, which takes code to rebuild: pt2kit.load does so"
+            f"{view.where}: expected a tensor, got {view.describe()}, which takes code to rebuild: pt2kit.load does so "
+            "with trust="
         )
-    return tensors.any(view)
+    return live_tensor(view, tensors)

@@ -12,12 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import torch
-
 from pt2kit import schema, treespec
 from pt2kit.bridge.given_weights import Given, given_weights
 from pt2kit.bridge.read.opened import Context, FakeTensors, Payloads
-from pt2kit.bridge.read.pickled_values import PickledValues, globals_of, load_trusted
+from pt2kit.bridge.read.pickled_values import PickledValues, is_plain_tensor, live_tensor, load_trusted
 from pt2kit.bridge.read.sample_inputs import StoredInputs, read_sample_inputs
 from pt2kit.bridge.read.tensors import Devices, Moves, Tensors
 from pt2kit.bridge.read.treespecs import registered_namedtuples
@@ -29,7 +27,6 @@ from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.pickle_free_inputs import PickleFreeInputs, read_pickle_free_inputs
 from pt2kit.package.stored import Payload
-from pt2kit.pickles.reader import is_plain
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.view import TensorView
@@ -194,14 +191,9 @@ def _payload(view: Payload, tensors: Tensors, values: FakeTensors, trust: Set[st
         if not isinstance(entries, dict) or view.name not in entries:
             raise PayloadError(f"{view.where}: expected a dict with that name, got a {type(entries).__name__}")
         return entries[view.name]
-    if view.kind != "pickle" or not all(is_plain(name) or name == FAKE_TENSOR for name in globals_of(view)):
+    if not is_plain_tensor(view, {FAKE_TENSOR}):
         return load_trusted(view, trust, tensors.devices)
-    made = PickledValues(view.where, tensors, values).live(view.described({FAKE_TENSOR}))
-    if not isinstance(made, torch.Tensor):
-        raise PayloadError(f"{view.where}: expected a tensor, got a {type(made).__name__}")
-    if view.is_param and not isinstance(made, torch.nn.Parameter):
-        return torch.nn.Parameter(made, requires_grad=made.requires_grad)
-    return made
+    return live_tensor(view, tensors, values)
 
 
 def _sample_inputs(

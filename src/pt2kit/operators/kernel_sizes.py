@@ -266,7 +266,10 @@ def _four_bits(call: Call) -> Iterator[Demand]:
     expected = "two numbers for each group of each row of mat2"
     yield Demand(every((fit(scales.sizes, (groups, rows, 2)), filled(scales.sizes))), "qScaleAndZeros", expected)
     if rows is not None:
-        yield Demand(fit(scales.strides, (rows * 2, 2, 1)), "qScaleAndZeros", "a contiguous tensor")
+        strides = zip(scales.sizes, scales.strides or (), (rows * 2, 2, 1), strict=False)
+        # Steps along a dimension of one element do not matter, and are whatever an earlier operator left.
+        holds = every(either(equal(size, 1), equal(step, row_major)) for size, step, row_major in strides)
+        yield Demand(holds, "qScaleAndZeros", "a contiguous tensor")
 
 
 def _diagonals(call: Call) -> Iterator[Demand]:

@@ -80,10 +80,10 @@ class PickledValues:
     Args:
         where: the record, for messages.
         tensors: makes dense tensors.
-        values: makes fake tensors.
+        values: makes fake tensors; None if there are none.
     """
 
-    def __init__(self, where: str, tensors: Tensors, values: FakeTensors) -> None:
+    def __init__(self, where: str, tensors: Tensors, values: FakeTensors | None) -> None:
         self.devices = tensors.devices
         self._where = where
         self._tensors = tensors
@@ -118,16 +118,16 @@ class PickledValues:
             case data.PickledDict():
                 return OrderedDict((key, self.live(item, depth + 1)) for key, item in value.items())
             case data.Opaque(data.Global() as function, (bytes() as text, bool() as is_param)) if (
-                function.path == FAKE_TENSOR and not value.built
+                function.path == FAKE_TENSOR and not value.built and self._values is not None
             ):
-                return self._fake(text, is_param)
+                return self._fake(self._values, text, is_param)
         if value is None or isinstance(value, bool | int | float | complex | str | bytes | slice | range):
             return value
         raise UnsupportedError(f"{self._where}: expected plain data, got {_describe(value)}")
 
-    def _fake(self, text: bytes, is_param: bool) -> torch.Tensor:
+    def _fake(self, values: FakeTensors, text: bytes, is_param: bool) -> torch.Tensor:
         meta = codec.decode(text, schema.TensorMeta, self._where).value
-        fake = self._values.tensor(meta, self._where)
+        fake = values.tensor(meta, self._where)
         return torch.nn.Parameter(fake, requires_grad=meta.requires_grad) if is_param else fake
 
 
@@ -137,6 +137,36 @@ def _describe(value: Any) -> str:
     if isinstance(value, data.Global):
         return f"the global {value.path}"
     return f"a {type(value).__name__}"
+
+
+def is_plain_tensor(payload: OpaquePayload, trust: Set[str] = frozenset()) -> bool:
+    """Return whether a payload is a pickled tensor that no code needs to be run for.
+
+    Args:
+        payload: of a program.
+        trust: globals outside the allow-list that are known to be harmless.
+    """
+    return payload.kind == "pickle" and all(is_plain(name) or name in trust for name in globals_of(payload))
+
+
+def live_tensor(payload: OpaquePayload, tensors: Tensors, values: FakeTensors | None = None) -> torch.Tensor:
+    """Return the tensor of a plain payload.
+
+    Args:
+        payload: for which `is_plain_tensor` holds.
+        tensors: makes dense tensors.
+        values: makes fake tensors; None if there are none.
+
+    Raises:
+        PayloadError, UnsupportedError: it is no tensor, or one that cannot be read.
+    """
+    trust = frozenset() if values is None else frozenset({FAKE_TENSOR})
+    made = PickledValues(payload.where, tensors, values).live(payload.described(trust))
+    if not isinstance(made, torch.Tensor):
+        raise PayloadError(f"{payload.where}: expected a tensor, got a {type(made).__name__}")
+    if payload.is_param and not isinstance(made, torch.nn.Parameter):
+        return torch.nn.Parameter(made, requires_grad=made.requires_grad)
+    return made
 
 
 def live_subclass(value: SubclassTensor, live: Callable[[Any], Any], where: str) -> torch.Tensor:
