@@ -78,6 +78,29 @@ def test_all_weights(path: Path) -> None:
     assert_same(found, dict(pt2kit.load(path).state_dict))
 
 
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+def test_sparse_weights() -> None:
+    """Sparse weights, which torch pickles, are plain data as well; buffers are no parameters."""
+
+    class Sparse(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("rows", torch.eye(3).to_sparse_csr())
+            self.weight = torch.nn.Parameter(torch.eye(3).to_sparse())
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.rows.to_dense() @ self.weight.to_dense() @ x
+
+    out = io.BytesIO()
+    pt2kit.save(torch.export.export(Sparse(), (torch.ones(3, 3),)), out)
+    found = pt2kit.load_weights(out.getvalue())
+    assert {name: (tensor.layout, type(tensor)) for name, tensor in found.items()} == {
+        "weight": (torch.sparse_coo, torch.nn.Parameter),
+        "rows": (torch.sparse_csr, torch.Tensor),
+    }
+    assert all(torch.equal(tensor.to_dense(), torch.eye(3)) for tensor in found.values())
+
+
 def test_names() -> None:
     """By name, constants among them, or by a function; another name is refused with those that are close."""
     assert list(pt2kit.load_weights(MLP, ["2.bias", "0.weight"])) == ["0.weight", "2.bias"]

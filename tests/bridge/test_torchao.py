@@ -62,9 +62,24 @@ def test_with_torchao() -> None:
     assert weight.act_quant_kwargs is None
 
 
+@pytest.mark.usefixtures("torchao")
+def test_weights_alone() -> None:
+    """Without the program, the weight is the same."""
+    weights: Any = pt2kit.load_weights(PATH)
+    state = pt2kit.load(PATH).state_dict
+    assert list(weights) == list(state)
+    assert type(weights["lin.weight"]) is _Quantized
+    assert isinstance(weights["lin.weight"], torch.nn.Parameter)
+    for name in ("qdata", "scale"):
+        parts = [getattr(each["lin.weight"], name).view(torch.uint8) for each in (weights, state)]
+        assert torch.equal(*parts)
+
+
 def test_without_torchao(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error says what to install."""
     monkeypatch.setitem(sys.modules, "torchao", None)
     monkeypatch.setitem(sys.modules, "torchao.quantization", None)
     with pytest.raises(UnsupportedError, match=r"expected torchao with torchao\.quantization\.Float8Tensor.*install"):
         pt2kit.load(PATH)
+    with pytest.raises(UnsupportedError, match=r"expected torchao with torchao\.quantization\.Float8Tensor.*install"):
+        pt2kit.load_weights(PATH)

@@ -117,6 +117,13 @@ def test_one_that_is_fine() -> None:
     assert (list(made.parts), made.kind, made.options["block_size"]) == (["qdata", "scale"], "parameter", [1, 8])
 
 
+def test_int4_for_cpus() -> None:
+    """The form of torchao 0.14 for CPUs, which holds scales and zeros in one tensor."""
+    state = {"qdata": QDATA, "scale_and_zero": SCALE, "block_size": [1, 8], "shape": data.Size((4, 16))}
+    made = rebuilt(state, data.Global("torchao.quantization", "Int4OpaqueTensor"), size=(4, 16), stride=(16, 1))
+    assert list(made.parts) == ["qdata", "scale_and_zero"]
+
+
 @pytest.mark.parametrize(
     ("state", "changes", "error", "text"),
     [

@@ -63,6 +63,7 @@ SUBCLASSES: Final[Mapping[str, Subclass]] = MappingProxyType(
             "Int4PlainInt32Tensor": _row("qdata scale zero_point", "act_pre_scale", "block_size shape"),
             "Int4PreshuffledTensor": _row("qdata group_scale", "group_zero row_scale", "block_size shape"),
             "Int4TilePackedTo4dTensor": _row("qdata scale_and_zero", "act_pre_scale", "block_size shape"),
+            "Int4OpaqueTensor": _row("qdata scale_and_zero", "act_pre_scale", "block_size shape"),
             "Int4MarlinSparseTensor": _row("qdata scale zero_point meta", "", "block_size num_bits shape"),
         }.items()
     }
