@@ -77,4 +77,4 @@ def install() -> Installed:
 _OWN: Final[Mapping[str, Any]] = MappingProxyType({"save": save, "load": load})
 _LOCK: Final = threading.Lock()
 _ACTIVE: Final[list[Installed]] = []
-"""What is installed, the oldest first: state of the process, as torch's functions are themselves."""
+"""Active installations, the oldest first: state of the process, as the functions of torch are themselves."""
