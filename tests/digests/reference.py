@@ -422,7 +422,9 @@ def _addressless(metadata: dict[str, str]) -> dict[str, str]:
         found["stack_trace"] = re.sub(r"<eval_with_key>\.[0-9]+", "<eval_with_key>.0", found["stack_trace"])
     if "nn_module_stack" in found:
         entries = found["nn_module_stack"].split(";")
-        found["nn_module_stack"] = ";".join(re.sub("^[0-9]{9,}(?=[@,:])", "0", entry) for entry in entries)
+        found["nn_module_stack"] = ";".join(
+            re.sub("^((?:L__self__)*)[0-9]{9,}(?=[@,:])", r"\g<1>0", entry) for entry in entries
+        )
     return found
 
 

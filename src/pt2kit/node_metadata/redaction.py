@@ -54,7 +54,11 @@ _KEY_DIGITS: Final = 9
 _NUMBERS: Final[Mapping[str, tuple[re.Pattern[str], int]]] = MappingProxyType(
     {
         "from_node": (re.compile(r'("graph_id": ?)([0-9]+)'), 1),  # in a JSON string, a backslash precedes the quote
-        "nn_module_stack": (re.compile(rf"((?:^|;))([0-9]{{{_KEY_DIGITS},}})(?=[@,:])"), 10 ** (_KEY_DIGITS - 1)),
+        # A strict export that is exported again prefixes the keys.
+        "nn_module_stack": (
+            re.compile(rf"((?:^|;)(?:L__self__)*)([0-9]{{{_KEY_DIGITS},}})(?=[@,:])"),
+            10 ** (_KEY_DIGITS - 1),
+        ),
         "stack_trace": (re.compile(r"(<eval_with_key>\.)([0-9]+)"), 0),
     }
 )

@@ -111,7 +111,7 @@ def test_places_in_messages() -> None:
 
 
 def test_named_tuples_in_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is passed for a named tuple is refused with its name and fields, whether its class is registered or not."""
+    """Other containers than a named tuple are refused with its name and fields, registered or not."""
     saved = io.BytesIO()
     torch.export.save(torch.export.export(Attend(), (ones(), Pair(ones(), ones())), {"more": []}), saved)
     for name in ("Pair", NAMES[1]):
