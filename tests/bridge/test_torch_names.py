@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import itertools
 from pathlib import Path
 from typing import Any
@@ -188,12 +189,13 @@ def test_a_torch_that_changed(error: Exception, monkeypatch: pytest.MonkeyPatch)
     from tests.samples import sample
 
     from pt2kit.bridge.load import load
-    from pt2kit.bridge.read import program, values
+    from pt2kit.bridge.read import values
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise error
 
-    for module, name in ((values, "make_fake"), (program, "ExportedProgram")):
+    loading = importlib.import_module("pt2kit.bridge.load")
+    for module, name in ((values, "make_fake"), (loading, "ExportedProgram")):
         with monkeypatch.context() as patch:
             patch.setattr(module, name, refuse)
             with pytest.raises(type(error), match=str(error)):

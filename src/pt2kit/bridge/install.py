@@ -20,7 +20,7 @@ class Installed:
     """
 
     def __init__(self) -> None:
-        self._replaced: dict[str, Any] = {}
+        self.replaced: dict[str, Any] = {}
         self._depth = 0
         self._install()
 
@@ -31,7 +31,7 @@ class Installed:
             _ACTIVE.append(self)
             for name, own in _OWN.items():
                 if vars(torch.export).get(name) is not own:
-                    self._replaced[name] = getattr(torch.export, name)
+                    self.replaced[name] = getattr(torch.export, name)
                     setattr(torch.export, name, own)
 
     def restore(self) -> None:
@@ -41,12 +41,12 @@ class Installed:
                 return
             later = _ACTIVE[_ACTIVE.index(self) + 1 :]
             _ACTIVE.remove(self)
-            for name, function in self._replaced.items():
+            for name, function in self.replaced.items():
                 if later:  # Those go on, and the next one restores what this one replaced.
-                    later[0]._replaced.setdefault(name, function)
+                    later[0].replaced.setdefault(name, function)
                 elif vars(torch.export).get(name) is _OWN[name]:
                     setattr(torch.export, name, function)
-            self._replaced = {}
+            self.replaced = {}
 
     def __enter__(self) -> Installed:
         self._install()

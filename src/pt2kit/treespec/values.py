@@ -101,9 +101,8 @@ def adapt_values(
         GraphError: wanted fields that are neither there nor have a default; all are listed.
     """
     if len(values) != len(source):
-        raise GraphError(
-            f"{where}: expected {count_text(len(source), 'value')} for the fields {_listed(source)}, got {len(values)}"
-        )
+        expected = f"{count_text(len(source), 'value')} for the fields {_listed(source)}"
+        raise GraphError(f"{where}: expected {expected}, got {len(values)}")
     by_name = {**(defaults or {}), **dict(zip(source, values, strict=True))}
     missing = [name for name in target if name not in by_name]
     if missing:
@@ -245,9 +244,8 @@ def _children(
     else:
         raise GraphError(f"{path}: expected {printable(_name(spec, path))}, got {printable(type(value).__name__)}")
     if len(children) != len(keys):
-        raise GraphError(
-            f"{path}: expected {count_text(len(keys), 'item')} of {printable(_name(spec, path))}, got {len(children)}"
-        )
+        expected = f"{count_text(len(keys), 'item')} of {printable(_name(spec, path))}"
+        raise GraphError(f"{path}: expected {expected}, got {len(children)}")
     return children
 
 
@@ -287,9 +285,8 @@ def _named_children(
     if wanted is not None and isinstance(own, tuple):
         return adapt_values(value, own, wanted, path)
     if len(value) != len(spec.children):
-        raise GraphError(
-            f"{path}: expected a named tuple of {count_text(len(spec.children), 'value')}, got {len(value)}"
-        )
+        expected = count_text(len(spec.children), "value")
+        raise GraphError(f"{path}: expected a named tuple of {expected}, got {len(value)}")
     return value
 
 
