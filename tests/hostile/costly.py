@@ -352,6 +352,15 @@ def branches_in_branches(size: int) -> Tree:
     return program_of(root)
 
 
+@attack(6_000)
+def deep_branch(size: int) -> Tree:
+    """Many calls in a branch of a branch, and so on."""
+    root = graph(["x"], [relu("x", f"a{n}") for n in range(size)], ["a0"], {})
+    for _ in range(12):
+        root = graph(["x"], [cond("z", [root, graph(["x"], [], ["x"], {})])], ["z"], {})
+    return program_of(root)
+
+
 @attack(400_000)
 def empty_nodes(size: int) -> Tree:
     """Many of the smallest nodes."""

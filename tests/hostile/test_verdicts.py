@@ -236,3 +236,22 @@ def test_calls_check_sizes_that_are_functions_of_others(size: str, fits: int | N
         for other in {2, 3, 5, 7, 11, 32} - {fits}:
             with pytest.raises((InputError, RuntimeError)):
                 module(x, torch.ones(other))
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("edit a.pt2 b.pt2 --specialize s0={number}", "--specialize: expected SYMBOL=N"),
+        ("edit a.pt2 b.pt2 --drop-output {number}", "error: drop_output("),
+        ("compose a.pt2 a.pt2 b.pt2 --connect {number}=x", "expected"),
+        ("run a.pt2 --input x={number}", "expected"),
+    ],
+)
+@pytest.mark.parametrize("number", ["9" * 5000, "٣"])
+def test_numbers_of_options(command: str, message: str, number: str, tmp_path: Path) -> None:
+    """Numbers of thousands of digits, or of other scripts, are no numbers."""
+    (tmp_path / "a.pt2").write_bytes(changed(lambda tree: None))
+    done = pt2(*command.format(number=number).split(), cwd=tmp_path)
+    assert done.code in (1, 2)
+    assert message in done.err
+    assert "Traceback" not in done.err

@@ -69,7 +69,7 @@ def test_missing_fields_are_all_listed():
         "inputs[0]: expected a named tuple with the fields (a, b, c), got one with (a, extra): "
         "missing (b, c); pass a value that has them"
     )
-    with pytest.raises(GraphError, match=r"x: expected 2 values for the fields \(a, b\), got 1"):
+    with pytest.raises(GraphError, match=r"x: expected a value for each of the fields \(a, b\), got 1"):
         adapt_values([1], ("a", "b"), ("a",), "x")
 
 

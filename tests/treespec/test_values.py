@@ -62,7 +62,7 @@ def test_named_tuples_by_name_or_position():
     assert flatten(Point(y=2, x=1), spec, fields=FIELDS) == [1, 2]
     assert flatten(Point(y=2, x=1), spec, fields={"shapes.Point": ("y", "x")}) == [2, 1]
     assert flatten((1, 2), spec, fields=FIELDS) == [1, 2]
-    with pytest.raises(GraphError, match=r"args: expected a named tuple of 2 values, got 3"):
+    with pytest.raises(GraphError, match=r"args: expected a named tuple of length 2, got 3"):
         flatten((1, 2, 3), spec, "args", fields=FIELDS)
 
 
@@ -134,11 +134,11 @@ LIST = TreeSpec("builtins.list", text(None), (LEAF, LEAF))
 DICT = TreeSpec("builtins.dict", text(["a", "b"]), (LEAF, LIST))
 MISMATCHES = [
     ((1, 2), LIST, "inputs: expected builtins.list, got tuple"),
-    ([1], LIST, "inputs: expected 2 items of builtins.list, got 1"),
+    ([1], LIST, "inputs: expected builtins.list of length 2, got 1"),
     (Point(1, 2), TreeSpec("builtins.tuple", text(None), (LEAF, LEAF)), "inputs: expected builtins.tuple, got Point"),
     ({"a": 1}, DICT, "inputs: expected a mapping with 2 keys, got one with 1: missing 'b', unexpected none"),
     ({"a": 1, "b": 2, "\x1b": 3}, DICT, "got one with 3: missing none, unexpected '\\x1b'"),
-    ({"a": 1, "b": [1]}, DICT, "inputs['b']: expected 2 items of builtins.list, got 1"),
+    ({"a": 1, "b": [1]}, DICT, "inputs['b']: expected builtins.list of length 2, got 1"),
     ([], DICT, "inputs: expected builtins.dict, got list"),
     (deque(), LIST, "inputs: expected builtins.list, got deque"),
     (Node("x.Y", "null", ()), LIST, "inputs: expected builtins.list, got Node"),

@@ -139,7 +139,7 @@ def numbers_of(form: str) -> Callable[[click.Context, click.Parameter, Iterable[
         option = parameter.opts[0]
         found = dict(pairs(values, option, form))
         for name, value in found.items():
-            if not (value.isascii() and value.isdecimal() and len(value) <= 18):
+            if not is_count(value):
                 raise click.UsageError(f"{option}: expected {form}, got {f'{name}={value}'!r}")
         return {name: int(value) for name, value in found.items()}
 
@@ -257,3 +257,8 @@ def _begin_bar(what: str) -> tuple[Progress, TaskID]:
     bar = Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
     bar.start()
     return bar, bar.add_task(printable(what), total=None)
+
+
+def is_count(text: str) -> bool:
+    """Return whether a text is a whole number from 0 on that fits 64 bits, in ASCII digits."""
+    return text.isascii() and text.isdecimal() and len(text) <= 18

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import click
 
-from pt2kit.cli.common import one_output, open_file, write_result
+from pt2kit.cli.common import is_count, one_output, open_file, write_result
 from pt2kit.cli.frame import argument, option, output_option, pairs_option, prove_option, subcommand
 
 EPILOG = """\b
@@ -50,7 +50,7 @@ def run(options: Options) -> int:
     target = one_output(options.target, options.output)
     from pt2kit.editing.composing import compose
 
-    connect = {int(old) if old.isdecimal() else old: new for old, new in options.connect.items()}
+    connect = {int(old) if is_count(old) else old: new for old, new in options.connect.items()}
     prefixes = (options.prefix[0], options.prefix[1]) if options.prefix else ("", "")
     with open_file(options.first) as a, open_file(options.second) as b:
         composed = compose(a, b, connect, prefixes=prefixes, name=options.name, prove=options.prove)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
-from pt2kit.cli.common import choose_model, one_output, open_file, pairs, write_result
+from pt2kit.cli.common import choose_model, is_count, one_output, open_file, pairs, write_result
 from pt2kit.cli.completion import complete_nodes, complete_weights
 from pt2kit.cli.frame import (
     Result,
@@ -92,13 +92,13 @@ def _move(editor: Editor, device: str) -> Any:
 
 def _drop_outputs(editor: Editor, values: Sequence[str]) -> Iterator[Done]:
     # From the end: the numbers are those of the file.
-    for which in sorted(values, key=lambda one: -int(one) if one.isdecimal() else 1):
-        editor.drop_output(int(which) if which.isdecimal() else which)
+    for which in sorted(values, key=lambda one: -int(one) if is_count(one) else 1):
+        editor.drop_output(int(which) if is_count(which) else which)
         yield f"drop output {which}", 1
 
 
 def _specialize(editor: Editor, symbol: str, number: str) -> None:
-    if not number.isdecimal():
+    if not is_count(number):
         raise click.UsageError(f"--specialize: expected SYMBOL=N, got {symbol}={number}")
     editor.specialize(symbol, int(number))
 

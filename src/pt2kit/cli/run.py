@@ -182,7 +182,7 @@ def _read(text: str) -> Any:
 
     if text in ("true", "false", "none"):
         return {"true": True, "false": False, "none": None}[text]
-    if re.fullmatch(r"[-+]?\d+", text):
+    if re.fullmatch(r"[-+]?\d{1,40}", text, re.ASCII):
         return int(text)
     if re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", text):
         return float(text)

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import UNSET
 
 from pt2kit import schema
+from pt2kit.canonical.form import writes
 from pt2kit.editing import sizes as arithmetic
 from pt2kit.editing.editor import Editor
 from pt2kit.editing.graphs import Graph, Node, Slot, Value
@@ -32,7 +33,7 @@ def has_effect(node: Node) -> bool:
     name = operator_name(node.target)
     is_function = name.startswith(("torch.", "export."))
     is_region = name.startswith(PREDISPATCH) or (is_function and find(name) is None)  # opens, closes or marks one
-    if node.writes or not node.outputs or is_region or is_random(name):
+    if writes(node.origin) or not node.outputs or is_region or is_random(name):
         return True
     if name.startswith("higher_order.") and any(
         is_random(operator_name(operator)) for slot in node.slots for operator in _operators(slot.template)
@@ -103,16 +104,26 @@ def cse(editor: Editor) -> int:
 
     Nodes that write, draw random numbers, or see or show memory that something writes are left alone.
     """
-    return sum(_merge_equal(graph) for graph in list(editor.graph.walk()))
+    written: dict[Graph, bool] = {}
+    # Two tensors that are equal now may not be when one was written to.
+    return sum(_merge_equal(graph) for graph in list(editor.graph.walk()) if not _is_written(graph, written))
+
+
+def _is_written(graph: Graph, known: dict[Graph, bool]) -> bool:
+    """Return whether a node of a graph, or of a subgraph in it, may write; each graph is looked at once."""
+    if graph not in known:
+        known[graph] = any(
+            writes(node.origin) or any(_is_written(inner, known) for inner in node.subgraphs.values())
+            for node in graph.nodes
+        )
+    return known[graph]
 
 
 def _merge_equal(graph: Graph) -> int:
-    if any(node.writes for node in graph.nodes):
-        return 0  # two tensors that are equal now may not be when one was written to
     known: dict[Any, Any] = {}
     count = 0
     for node in list(graph.nodes):
-        if has_effect(node) or node.subgraphs or operator_namespace(node.target) not in ("aten", "_operator", "torch"):
+        if node.subgraphs or operator_namespace(node.target) not in ("aten", "_operator", "torch") or has_effect(node):
             continue
         key = (node.target, tuple((slot.name, _key(slot)) for slot in node.slots))
         first = known.setdefault(key, node)
