@@ -110,7 +110,7 @@ def test_check_says_so(apart: Path) -> None:
 def test_conversion_makes_it_whole(apart: Path, tmp_path: Path) -> None:
     """The report has a note, and the new file needs nothing next to it."""
     report = pt2kit.convert(apart, tmp_path / "new.pt2", target="torch==2.13")
-    assert any("were next to the file" in note.message for note in report.notes)
+    assert any("from next to the file" in note.message for note in report.notes)
     (apart.parent / NAME).unlink()
     assert pt2kit.digest(tmp_path / "new.pt2") == pt2kit.digest(WHOLE)
 
