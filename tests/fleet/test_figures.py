@@ -102,7 +102,7 @@ def test_damaged_parts_are_told(folder: Path) -> None:
     cut = folder / "files" / "part-1.parquet"
     cut.write_bytes(cut.read_bytes()[:50])
     assert figures_of(str(folder)).damaged == ("part-1",)
-    assert "1 damaged parts are left out" in pt2("fleet", "report", folder).out
+    assert "left out: 1 damaged part;" in pt2("fleet", "report", folder).out
 
 
 def test_the_report_in_a_pipe(folder: Path) -> None:
