@@ -56,10 +56,10 @@ def test_numbers_follow_the_first_occurrence() -> None:
 def test_keys_of_a_strict_export_that_is_exported_again() -> None:
     """A prefix before an address does not hide it; names that are numbers are unchanged."""
     stack = (
-        "L__self__L__self__,,M;L__self__140656628115408,a,N;L__self__L__self__140656628115409@1,b,N;L__self___123,c,N"
+        "L__self__L__self__,,M;L__self__140656628115408,a,N;L__self__L__self__140656628115409@1,b,N;L__self___12,c,N"
     )
     first = AddressNumbers().numbered({"nn_module_stack": stack})["nn_module_stack"]
-    assert first == ("L__self__L__self__,,M;L__self__100000000,a,N;L__self__L__self__100000001@1,b,N;L__self___1,c,N")
+    assert first == ("L__self__L__self__,,M;L__self__100000000,a,N;L__self__L__self__100000001@1,b,N;L__self___12,c,N")
     other = stack.replace("1406566281154", "1398977236520")
     assert AddressNumbers().numbered({"nn_module_stack": other})["nn_module_stack"] == first
     assert without_addresses({"nn_module_stack": stack}) == without_addresses({"nn_module_stack": other})
