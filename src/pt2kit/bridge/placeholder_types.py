@@ -71,9 +71,11 @@ class Placeholder(dict[Any, Any]):
     def __getattr__(self, name: str) -> Any:
         if name in self:
             return self[name]
-        if name in self.__dict__["__pt2kit_kind__"].none_fields:
+        kind = self.__dict__["__pt2kit_kind__"]
+        if name in kind.none_fields:
             return None
-        raise AttributeError(f"{self!r}: expected one of the keys {', '.join(map(str, self))}, got {name}")
+        keys = ", ".join(map(str, self))
+        raise AttributeError(f"placeholder of {kind.type}: expected one of the keys {keys}, got {name}")
 
     def __repr__(self) -> str:
         return f"<placeholder of {self.__dict__['__pt2kit_kind__'].type}: {dict(self)}>"
