@@ -61,7 +61,7 @@ def pack(tree: Tree, filling: str = "") -> bytes:
 
     Args:
         tree: the program; its keys `config` and `extra` are the entries of the weights and the number of extra files.
-        filling: JSON text in the place of `FILL`.
+        filling: JSON text that replaces `FILL`.
     """
     config = tree.pop("config", {"w": payload()})
     text = json.dumps(tree).replace(json.dumps(_FILL), filling)

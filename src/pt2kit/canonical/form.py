@@ -36,7 +36,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -314,6 +313,8 @@ class Keep:
         symbols: old name -> new name, of symbols that get another one.
         reloading: if given, what a round trip through torch changes is dropped by it.
         search: what searches may still cost, in all graphs together.
+        forms: the subgraphs that have been converted, by their identity, each with its normal form.
+        digests: the digests of these forms, by the identity of their graphs.
     """
 
     metadata: bool = False
@@ -321,6 +322,8 @@ class Keep:
     symbols: Mapping[str, str] = field(default_factory=dict)
     reloading: Reloading | None = None
     search: Search = field(default_factory=Search)
+    forms: dict[int, tuple[Graph, Form]] = field(default_factory=dict)
+    digests: dict[int, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,7 +371,7 @@ def normal_form(
         writes(node) or any(form.writes for form in forms) for node, forms in zip(graph.nodes, inner, strict=True)
     ]
     parts = _parts(writing) if keep.write_order else [0] * len(writing)
-    order = node_order(facts, _contents(facts, inner), parts, _metadata(graph, keep), keep.search)
+    order = node_order(facts, _contents(facts, inner, keep.digests), parts, _metadata(graph, keep), keep.search)
     names = _names(facts, order)
     check_free(facts.externals, names, f"{where}: custom object")
     numbers = iter(range(len(inner) + sum(map(len, inner))))
@@ -415,10 +418,15 @@ def _subgraphs(node: Node, where: str, keep: Keep, depth: int) -> list[Form]:
             if depth == MAX_SUBGRAPH_DEPTH:
                 message = f"expected subgraphs nested at most {MAX_SUBGRAPH_DEPTH} levels deep, got more"
                 raise LimitError(f"{place}: {message}", rule=LIMIT_RULE)
-            forms.append(
-                normal_form(subgraph.graph, subgraph.graph.inputs, subgraph.graph.outputs, place, keep, depth + 1)
-            )
+            forms.append(_inner_form(subgraph.graph, place, keep, depth + 1))
     return forms
+
+
+def _inner_form(graph: Graph, where: str, keep: Keep, depth: int) -> Form:
+    """Return the normal form of a subgraph; it is converted once, at whatever level a comparison meets it again."""
+    if id(graph) not in keep.forms:
+        keep.forms[id(graph)] = graph, normal_form(graph, graph.inputs, graph.outputs, where, keep, depth)
+    return keep.forms[id(graph)][1]
 
 
 def _parts(writing: list[bool]) -> list[int]:
@@ -431,17 +439,18 @@ def _parts(writing: list[bool]) -> list[int]:
     return parts
 
 
-def _contents(facts: Facts, inner: list[list[Form]]) -> Callable[[int], bytes]:
+def _contents(facts: Facts, inner: list[list[Form]], digests: dict[int, bytes]) -> Callable[[int], bytes]:
     """Return a function from a node to its content: all of it and of its results except names and node metadata."""
     nameless = dict.fromkeys(facts.names, "")
     memo: dict[bytes, bytes] = {}
+    replaced = _replaced(digests)
     metas = tables(facts.graph)
 
     def content(n: int) -> bytes:
         subgraphs = iter([GraphArgument("", form.graph) for form in inner[n]])
         node = _node(facts.graph.nodes[n], nameless, subgraphs, keep_metadata=False)
         results = [metas[facts.kinds[value]][facts.names[value]] for value in facts.results[n]]
-        return encode_graph_value([node, [_without_name(meta, nameless) for meta in results]], memo)
+        return encode_value([node, [_without_name(meta, nameless) for meta in results]], replaced, memo)
 
     return content
 
@@ -452,10 +461,15 @@ def _metadata(graph: Graph, keep: Keep) -> Callable[[int], bytes]:
     return (lambda n: encode_value(graph.nodes[n].metadata)) if keep.metadata else (lambda n: b"")
 
 
-def encode_graph_value(value: Any, memo: dict[bytes, bytes] | None = None) -> bytes:
+def encode_graph_value(value: Any, digests: dict[int, bytes] | None = None) -> bytes:
     """Return the bytes of a value as `encode_value`, without node metadata, and with the `graph_digest` of each
-    subgraph."""
-    return encode_value(value, _REPLACE, memo)
+    subgraph.
+
+    Args:
+        value: as of `encode_value`.
+        digests: of graphs that live on, by their identity; those that are missing are added.
+    """
+    return encode_value(value, _replaced({} if digests is None else digests))
 
 
 def graph_digest(graph: Graph) -> bytes:
@@ -463,29 +477,36 @@ def graph_digest(graph: Graph) -> bytes:
 
     Cost: linear; a graph that is used in several places is hashed in each.
     """
-    return hashlib.sha256(GRAPH_TAG + encode_graph_value(graph)).digest()
+    return _digest(graph, {})
 
 
-def subgraph_digest(graph: Graph, where: str) -> bytes:
+def subgraph_digest(graph: Graph, where: str, keep: Keep) -> bytes:
     """Return the SHA-256 of the normal form of a graph whose inputs and outputs have their order, as those of subgraphs
     do.
 
     Args:
         graph: any graph.
         where: its place, for messages.
+        keep: options; remembers the subgraphs that it has met.
 
     Raises:
         GraphError, LimitError: as `normal_form`.
     """
-    return graph_digest(normal_form(graph, graph.inputs, graph.outputs, where, Keep()).graph)
+    return _digest(_inner_form(graph, where, keep, 0).graph, keep.digests)
 
 
-_REPLACE: Final[Mapping[type, Callable[[Any], Any]]] = MappingProxyType(
-    {
-        GraphArgument: lambda subgraph: {"graph": graph_digest(subgraph.graph), "name": subgraph.name},
+def _digest(graph: Graph, known: dict[int, bytes]) -> bytes:
+    """Return the digest of a graph; known ones are those of graphs that live on, by their identity."""
+    if id(graph) not in known:
+        known[id(graph)] = hashlib.sha256(GRAPH_TAG + encode_value(graph, _replaced(known))).digest()
+    return known[id(graph)]
+
+
+def _replaced(known: dict[int, bytes]) -> Mapping[type, Callable[[Any], Any]]:
+    return {
+        GraphArgument: lambda subgraph: {"graph": _digest(subgraph.graph, known), "name": subgraph.name},
         Node: lambda node: msgspec.structs.replace(node, metadata={}) if node.metadata else node,
     }
-)
 
 
 def _names(facts: Facts, order: Sequence[int]) -> dict[str, str]:

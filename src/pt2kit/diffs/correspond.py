@@ -35,7 +35,7 @@ from typing import Final
 
 from pt2kit import codec
 from pt2kit.canonical.facts import NO_NODE, NO_VALUE
-from pt2kit.canonical.form import Keep, encode_graph_value, normal_form
+from pt2kit.canonical.form import encode_graph_value, normal_form
 from pt2kit.diffs.fingerprints import Side
 from pt2kit.diffs.input_roles import Pairs
 from pt2kit.graph.values import tables
@@ -459,8 +459,11 @@ def exact(old: Side, new: Side, inputs: Mapping[int, int], edges: tuple[Pairs, P
             [arguments[pair[which]] for pair in pairs]
             for pairs, arguments in zip(edges, (graph.inputs, graph.outputs), strict=True)
         )
-        forms.append(normal_form(graph, taken, returned, side.facts.where, Keep()))
-    if len({encode_graph_value(form.graph.nodes) for form in forms}) > 1:
+        forms.append(normal_form(graph, taken, returned, side.facts.where, side.keep))
+    encoded = [
+        encode_graph_value(form.graph.nodes, side.keep.digests) for form, side in zip(forms, (old, new), strict=True)
+    ]
+    if encoded[0] != encoded[1]:
         return None
     matching = Matching(old, new, inputs)
     for one, other in zip(forms[0].order, forms[1].order, strict=True):

@@ -19,7 +19,7 @@ from pt2kit import codec, schema
 from pt2kit.canonical.arguments import rename, slots
 from pt2kit.canonical.expressions import renamed_expression, renamed_words
 from pt2kit.canonical.facts import NO_NODE, NO_VALUE, Facts, collect
-from pt2kit.canonical.form import subgraph_digest
+from pt2kit.canonical.form import Keep, subgraph_digest
 from pt2kit.graph.argument_values import graph_arguments
 from pt2kit.node_metadata.frames import lenient
 from pt2kit.node_metadata.modules import module_fqn, parse_module_stack
@@ -63,6 +63,7 @@ class Side:
         down: node -> that, and all that it leads to.
         modules: node -> the module that it was traced in.
         users: value -> (node, argument, slot) of each use by a node.
+        keep: of the program; remembers its subgraphs.
     """
 
     facts: Facts
@@ -71,6 +72,7 @@ class Side:
     down: list[int]
     modules: list[str]
     users: list[list[tuple[int, int, int]]]
+    keep: Keep
 
     @property
     def nodes(self) -> list[schema.Node]:
@@ -96,6 +98,7 @@ def make_side(
     inputs: Mapping[int, Hashable],
     outputs: Sequence[Hashable],
     modules: ModuleNames,
+    keep: Keep,
 ) -> Side:
     """Number every item of one graph.
 
@@ -106,6 +109,7 @@ def make_side(
         inputs: position of a graph input -> its role, the same for inputs of both graphs that correspond.
         outputs: position of a graph output -> its role, likewise.
         modules: of the program.
+        keep: of the program; remembers its subgraphs.
 
     Raises:
         GraphError: the graph contradicts itself.
@@ -114,7 +118,7 @@ def make_side(
     Cost: linear in the arguments, times the logarithm of the number of uses of a value.
     """
     facts = collect(graph, graph.inputs, graph.outputs, where)
-    keys = [intern(operation(node, f"{where}.nodes[{n}]")) for n, node in enumerate(graph.nodes)]
+    keys = [intern(operation(node, f"{where}.nodes[{n}]", keep)) for n, node in enumerate(graph.nodes)]
     roles = {
         value: intern(("input", inputs[position]))
         for value, position in enumerate(n for n, argument in enumerate(graph.inputs) if _is_value(argument))
@@ -126,7 +130,7 @@ def make_side(
     named = modules.of(
         graph.nodes, [[facts.names[value] for value in _inputs_used(facts, n)] for n in range(len(keys))]
     )
-    return Side(facts, keys, up, down, named, users)
+    return Side(facts, keys, up, down, named, users, keep)
 
 
 class ModuleNames:
@@ -183,21 +187,27 @@ def _inputs_used(facts: Facts, node: int) -> Iterator[int]:
     )
 
 
-def operation(node: schema.Node, where: str) -> Hashable:
-    """Return the operation of a node: its target, its arguments without values, the structure of its results."""
-    inputs = tuple((named.name, _argument_key(named.arg, where)) for named in node.inputs)
-    outputs = tuple((output.type, _argument_key(output, where)) for output in node.outputs)
+def operation(node: schema.Node, where: str, keep: Keep) -> Hashable:
+    """Return the operation of a node: its target, its arguments without values, the structure of its results.
+
+    Args:
+        node: the node.
+        where: its place, for messages.
+        keep: of the program; remembers its subgraphs.
+    """
+    inputs = tuple((named.name, _argument_key(named.arg, where, keep)) for named in node.inputs)
+    outputs = tuple((output.type, _argument_key(output, where, keep)) for output in node.outputs)
     return node.target, inputs, outputs, node.is_hop_single_tensor_return
 
 
-def _argument_key(argument: schema.Argument, where: str) -> Hashable:
+def _argument_key(argument: schema.Argument, where: str, keep: Keep) -> Hashable:
     arm = argument.type
     if arm == "as_tensor":
         return arm
     if arm in _CONSTANT:
         return codec.encode(argument)
     carried = graph_arguments(argument)
-    digests = tuple((keys, subgraph_digest(subgraph.graph, where)) for keys, subgraph in carried)
+    digests = tuple((keys, subgraph_digest(subgraph.graph, where, keep)) for keys, subgraph in carried)
     blank = iter([schema.GraphArgument("", schema.Graph([], [], [], {}, {}, {}))] * len(carried))
     return codec.encode(rename(argument, _Blank(), blank)), digests
 

@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 
 from pt2kit import codec, schema
 from pt2kit.canonical.arguments import rename, usual_graph
-from pt2kit.canonical.form import Reloading, writes_inside
+from pt2kit.canonical.form import Keep, Reloading, writes_inside
 from pt2kit.diffs.changes import Area, Change, Detail, GraphPair
 from pt2kit.diffs.correspond import Matching, correspond
 from pt2kit.diffs.fingerprints import Interner, ModuleNames, Side, Symbols, make_side
@@ -215,6 +215,7 @@ class GraphDiff:
     changes: list[Change] = field(default_factory=list)
     graphs: list[GraphPair] = field(default_factory=list)
     _paths: dict[str, int] = field(default_factory=dict)
+    _keeps: tuple[Keep, Keep] = field(default_factory=lambda: (Keep(), Keep()))
 
     def compare(
         self, old: schema.Graph, new: schema.Graph, inputs: Pairs, outputs: Pairs, path: str = "", depth: int = 0
@@ -263,8 +264,8 @@ class GraphDiff:
     ) -> tuple[Side, Side]:
         where = f"{WHERE}: {path}" if path else WHERE
         return (
-            make_side(old, f"old {where}", intern, *_roles(old, inputs, outputs, 0), self.old),
-            make_side(new, f"new {where}", intern, *_roles(new, inputs, outputs, 1), self.new),
+            make_side(old, f"old {where}", intern, *_roles(old, inputs, outputs, 0), self.old, self._keeps[0]),
+            make_side(new, f"new {where}", intern, *_roles(new, inputs, outputs, 1), self.new, self._keeps[1]),
         )
 
     def _nodes(self, matching: Matching, path: str) -> None:

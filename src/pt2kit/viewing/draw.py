@@ -17,7 +17,7 @@ from functools import cache
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from pt2kit.canonical.form import writes_inside
+from pt2kit.canonical.form import Keep, writes_inside
 from pt2kit.diffs.fingerprints import Interner
 from pt2kit.diffs.input_roles import INPUT_NAMES, output_name
 from pt2kit.errors import Pt2Error, SchemaError
@@ -129,7 +129,7 @@ class _Artist:
         self.scopes: list[Scope] = []
         self.names: dict[int, list[str]] = {}
         self.shapes: dict[int, int] = {}  # drawn call -> number of what it is
-        self.number = Interner()
+        self.number, self.keep = Interner(), Keep()
         self.stacks: dict[str, tuple[ModuleCall, ...] | None] = {}  # text of a module stack -> its calls
         self.module_boxes: dict[str, int] = {}  # dotted name -> box of its first call, in the root graph
         self.homes: dict[str, tuple[int, tuple[ModuleCall, ...]]] = {}  # path of a subgraph -> its box, its caller
@@ -252,7 +252,7 @@ class _Graph:
             artist.homes[below.path] = home, calls
         used = [name for named in node.inputs for name in arguments(named.arg)]
         self._use(drawn, dict.fromkeys(used))
-        artist.shapes[drawn] = artist.number(call_shape(step, used, self._held))
+        artist.shapes[drawn] = artist.number(call_shape(step, used, self._held, artist.keep))
         self._define(drawn, dict.fromkeys(node_outputs(node)))
 
     def _draw_outputs(self, specs: Iterator[OutputSpec | None]) -> None:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby, takewhile
 from typing import Final
 
+from pt2kit.canonical.form import Keep
 from pt2kit.diffs.fingerprints import operation
 from pt2kit.errors import Pt2Error
 from pt2kit.graph.argument_values import arguments
@@ -119,18 +120,19 @@ def common(*names: str) -> str:
     return ".".join(level[0] for level in takewhile(lambda level: len(set(level)) == 1, parts))
 
 
-def call_shape(step: Step, used: Sequence[str], weights: Container[str]) -> Hashable:
+def call_shape(step: Step, used: Sequence[str], weights: Container[str], keep: Keep) -> Hashable:
     """Return a call without the names in it, equal for calls that do the same.
 
     Args:
         step: the call.
         used: the values in its arguments, each as often as it is used.
         weights: the values that are tensors of the archive.
+        keep: of the program; remembers its subgraphs.
     """
     first: dict[str, int] = {}
     connected = tuple(first.setdefault(name, -len(first) if name in weights else len(first)) for name in used)
     try:
-        return operation(step.node, step.where), connected
+        return operation(step.node, step.where, keep), connected
     except Pt2Error:
         return step.where  # equal to nothing else
 
