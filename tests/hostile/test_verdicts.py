@@ -234,7 +234,7 @@ def test_calls_check_sizes_that_are_functions_of_others(size: str, fits: int | N
         if fits is not None:
             assert module(x, torch.ones(fits))[0].shape == (5,)
         for other in {2, 3, 5, 7, 11, 32} - {fits}:
-            with pytest.raises((InputError, RuntimeError), match="xpected|uard"):
+            with pytest.raises((InputError, RuntimeError), match=r"xpected|uard"):
                 module(x, torch.ones(other))
 
 
