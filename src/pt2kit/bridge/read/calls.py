@@ -120,7 +120,7 @@ def _tensor(value: schema.TensorArgument, scope: Values) -> Any:
 
 
 def _tensors(values: list[schema.TensorArgument], scope: Values) -> list[Any]:
-    return [scope.tensor(value.name) for value in values]
+    return [scope.use(value.name) for value in values]  # Numbers that a while_loop carries are written so, too.
 
 
 def _optional_tensor(value: schema.OptionalTensorArgument, scope: Values) -> Any:
