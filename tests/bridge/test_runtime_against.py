@@ -64,5 +64,5 @@ def test_command_compares_with_torch():
     """`pt2 diff FILE --run --against torch`."""
     done = pt2("diff", samples.sample(RELEASE, "dynamic_batch"), "--run", "--against", "torch")
     assert done.code == 0, done.err
-    assert "1 outputs: equal" in done.out
+    assert "1 output: equal" in done.out
     assert pt2("diff", samples.sample(RELEASE, "dynamic_batch"), "--against", "torch").code == 2

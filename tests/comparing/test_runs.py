@@ -71,7 +71,7 @@ def test_a_program_equals_its_decomposition():
     assert found.same
     assert found.first is None
     assert found.to_tree()["same"] is True
-    assert str(found).startswith("1 outputs: equal")
+    assert str(found).startswith("1 output: equal")
 
 
 def test_inputs_may_be_passed():
