@@ -50,7 +50,7 @@ def items(argument: Any) -> Sequence[object] | None:
 @pytest.mark.parametrize(("name", "arguments", "bound"), BOUND, ids=[f"{case[0]}-{len(case[1])}" for case in BOUND])
 def test_inputs(name: str, arguments: list[Any], bound: list[Any]) -> None:
     """Operands become inputs of the subgraphs in order, each in its role."""
-    assert HIGHER_ORDER[name].bind(arguments, items) == bound
+    assert [(one.role, one.value) for one in HIGHER_ORDER[name].bind(arguments, items)] == bound
 
 
 def test_sliced_dimension() -> None:
