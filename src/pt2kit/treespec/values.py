@@ -101,8 +101,7 @@ def adapt_values(
         GraphError: wanted fields that are neither there nor have a default; all are listed.
     """
     if len(values) != len(source):
-        expected = f"{count_text(len(source), 'value')} for the fields {_listed(source)}"
-        raise GraphError(f"{where}: expected {expected}, got {len(values)}")
+        raise GraphError(f"{where}: expected a value for each of the fields {_listed(source)}, got {len(values)}")
     by_name = {**(defaults or {}), **dict(zip(source, values, strict=True))}
     missing = [name for name in target if name not in by_name]
     if missing:
@@ -244,8 +243,7 @@ def _children(
     else:
         raise GraphError(f"{path}: expected {printable(_name(spec, path))}, got {printable(type(value).__name__)}")
     if len(children) != len(keys):
-        expected = f"{count_text(len(keys), 'item')} of {printable(_name(spec, path))}"
-        raise GraphError(f"{path}: expected {expected}, got {len(children)}")
+        raise GraphError(f"{path}: expected {printable(_name(spec, path))} of length {len(keys)}, got {len(children)}")
     return children
 
 
@@ -285,8 +283,7 @@ def _named_children(
     if wanted is not None and isinstance(own, tuple):
         return adapt_values(value, own, wanted, path)
     if len(value) != len(spec.children):
-        expected = count_text(len(spec.children), "value")
-        raise GraphError(f"{path}: expected a named tuple of {expected}, got {len(value)}")
+        raise GraphError(f"{path}: expected a named tuple of length {len(spec.children)}, got {len(value)}")
     return value
 
 

@@ -12,6 +12,7 @@ from tests.narrow import present
 import pt2kit
 from pt2kit import schema
 from pt2kit.errors import LimitError, OperatorError, VersionError
+from pt2kit.messages import count_text
 from pt2kit.schema import Argument, GraphArgument, NamedArgument, Node, TensorArgument
 from pt2kit.versions.opset.changes import OperatorChange, Replacement, convert_opset
 
@@ -63,7 +64,8 @@ def test_changes_are_applied_in_order(number: int, wanted: int, before: str, aft
     count = int(before != after)
     if abs(number - wanted) == 2:
         count = 2
-    assert found.notes == (f"x: $.opset_version.mine: from {number} to {wanted}, {count} nodes changed",)
+    changed = count_text(count, "node")
+    assert found.notes == (f"x: $.opset_version.mine: from {number} to {wanted}, {changed} changed",)
 
 
 def test_nothing_to_do() -> None:
