@@ -20,7 +20,7 @@ FLOATS = samples.sample("2.13.0", "sym_float")
 PLACE = "models/model.json: $.graph_module.graph.tensor_values.linear_1.sizes[0]"
 
 LOADERS: tuple[Callable[[bytes], Any], ...] = (pt2kit.load, pt2kit.load_module) if find_spec("torch") else ()
-"""What refuses the same files as `check`, where torch is installed."""
+"""Functions that refuse the same files as `check`, where torch is installed."""
 
 
 def said(mutation: Mutation) -> list[tuple[str, str]]:
