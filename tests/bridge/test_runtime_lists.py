@@ -11,6 +11,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 import pt2kit
+from pt2kit.bridge.torch_names import schema_version
 from pt2kit.runtime.session import output_leaves
 
 
@@ -88,6 +89,8 @@ MASKS: dict[str, Any] = {
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_fused_encoder_layers(norm_first, activation, mask):
     """Layers in evaluation, traced by torch's compiler, call one kernel each."""
+    if mask == "none" and schema_version() < (8, 20):
+        pytest.skip("this torch calls the operators of a layer one by one if there is no mask")
     layer = torch.nn.TransformerEncoderLayer(16, 4, 32, batch_first=True, norm_first=norm_first, activation=activation)
     for parameter in layer.parameters():
         torch.nn.init.normal_(parameter, 0, 0.2)
