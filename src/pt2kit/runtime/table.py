@@ -3,7 +3,7 @@
 A kernel has the parameter names of the operator's schema, or others, which are then passed by place. It gets the
 default of each parameter that it requires from the schema, and declares no parameter that has no effect on its result.
 Its result may be of a wider element type than torch's: the caller casts it to the type that the program declares.
-In-place operators, those with `out=` and copies of views come from the kernel of the operator that has their name.
+Operators in place, over lists, with `out=`, and copies of views have the kernel of the operator that they vary.
 """
 
 from __future__ import annotations
@@ -274,7 +274,6 @@ def _each(one: str, name: str) -> Kernel | None:
     if kernel is None or plain is None or lists is None:
         return None
     call, parameters = binding(kernel, plain), [*map(parameter_name, lists.parameters)]
-
     is_written = name.partition(".")[2].partition(".")[0].endswith("_")
 
     def run(**arguments: Any) -> Any:
