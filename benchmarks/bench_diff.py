@@ -62,8 +62,8 @@ def one_layer(settings: Settings) -> Measured:
 
 def many_edits(settings: Settings) -> Measured:
     """A long chain of nodes that are much alike, every hundredth replaced."""
+    from pt2kit.diffs.compute import compare_programs
     from pt2kit.diffs.graphs import DiffOptions
-    from pt2kit.diffs.program import compare_programs
 
     name = "chain_1000" if settings.quick else CHAIN
     old = program_of(name)

@@ -113,7 +113,7 @@ def memory(settings: Settings) -> Measured:
 
 def command_cost(settings: Settings) -> Measured:
     """CPU time per file of what the command alone does: hand out, take the rows of a batch apart, write parts."""
-    from pt2kit.fleet import dataset, tables
+    from pt2kit.fleet import dataset
     from pt2kit.fleet.dataset import make_folder
     from pt2kit.fleet.listing import Found
     from pt2kit.fleet.reading import Item, Job, make_work, read_file
@@ -124,7 +124,7 @@ def command_cost(settings: Settings) -> Measured:
     rows = [read_file(job, Item(os.fsencode(path))) for path in SAMPLES]
     kept = {"files": [one.files for one in rows if one.files]}
     kept |= {table: [row for one in rows for row in getattr(one, table)] for table in ("problems", "operators")}
-    streams = {table: tables.to_stream(tables.make_table(table, kept[table])) for table in tables.TABLES}
+    streams = {table: dataset.to_stream(dataset.make_table(table, kept[table])) for table in dataset.TABLES}
     rounds = _count(settings) // len(SAMPLES)
     names = (Found(f"/models/m{number:08}.pt2", "", 1, "1") for number in range(rounds * len(SAMPLES)))
 
@@ -133,7 +133,7 @@ def command_cost(settings: Settings) -> Measured:
         while items := batches.take():
             pickle.dumps(items)
             batches.learn(len(items), len(items) * 0.005)
-        found = {table: [tables.of_stream(stream) for _ in range(rounds)] for table, stream in streams.items()}
+        found = {table: [dataset.of_stream(stream) for _ in range(rounds)] for table, stream in streams.items()}
         with tempfile.TemporaryDirectory() as folder:
             joined = {table: pa.concat_tables(parts).combine_chunks() for table, parts in found.items()}
             dataset.write_part(make_folder(folder), "part", joined)

@@ -27,7 +27,7 @@ from tools import operator_schemas, operator_tags, torches
 
 from pt2kit.schema import LOG, parse_version
 from pt2kit.schema.operators import RELEASES, known_releases, operator_name
-from pt2kit.versions.opset.changes import EXPECTED
+from pt2kit.versions.opset_changes import EXPECTED
 from pt2kit.zip.reader import open_archive
 
 ROOT = Path(__file__).parents[1]
@@ -90,7 +90,7 @@ def compare_version(release: str, written: str) -> Finding:
 def compare_operator_set(number: str) -> Finding:
     """The number that the release gives the meaning of aten's operators."""
     lines = () if int(number) == EXPECTED["aten"] else (f"aten {number}, not {EXPECTED['aten']}",)
-    todo = "add the changes of its operators to versions/opset/changes.py, then the number to EXPECTED (changes.py)"
+    todo = "add the changes of its operators to versions/opset_changes.py, then the number to EXPECTED (changes.py)"
     return Finding("operator set", lines, todo)
 
 

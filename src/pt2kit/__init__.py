@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pt2kit.front_door import front_door
-from pt2kit.registry import register
+from pt2kit.front_door import front_door, register
 
 if TYPE_CHECKING:
-    from pt2kit.bridge.extensions import Extension as Extension
-    from pt2kit.bridge.extensions import register_extension as register_extension
-    from pt2kit.bridge.extensions import unregister_extension as unregister_extension
+    from pt2kit.bridge.callables import Extension as Extension
+    from pt2kit.bridge.callables import register_extension as register_extension
+    from pt2kit.bridge.callables import unregister_extension as unregister_extension
     from pt2kit.bridge.install import install as install
     from pt2kit.bridge.load import deserialize as deserialize
     from pt2kit.bridge.load import load as load
@@ -54,15 +53,15 @@ if TYPE_CHECKING:
     from pt2kit.sanitizing.writing import Sanitized as Sanitized
     from pt2kit.sanitizing.writing import sanitize as sanitize
     from pt2kit.signature.export_signature import ExportGraphSignature as ExportGraphSignature
-    from pt2kit.signing.files import sign as sign
-    from pt2kit.signing.files import verify as verify
+    from pt2kit.signing.bundle import sign as sign
+    from pt2kit.signing.bundle import verify as verify
     from pt2kit.signing.statement import Verified as Verified
     from pt2kit.tensors.view import TensorView as TensorView
     from pt2kit.version import __version__ as __version__
-    from pt2kit.viewing.notebook import view as view
+    from pt2kit.viewing.page import view as view
 
 _LOCATIONS = {
-    "bridge.extensions": "Extension register_extension unregister_extension",
+    "bridge.callables": "Extension register_extension unregister_extension",
     "bridge.install": "install",
     "bridge.load": "deserialize load",
     "bridge.load_weights": "load_weights",
@@ -88,11 +87,11 @@ _LOCATIONS = {
     "runtime.session": "Session run",
     "sanitizing.writing": "Sanitized sanitize",
     "signature.export_signature": "ExportGraphSignature",
-    "signing.files": "sign verify",
+    "signing.bundle": "sign verify",
     "signing.statement": "Verified",
     "tensors.view": "TensorView",
     "version": "__version__",
-    "viewing.notebook": "view",
+    "viewing.page": "view",
 }
 _SUBPACKAGES = (
     "bridge canonical checks codec comparing costs diffs digests editing errors fleet graph idl node_metadata "
@@ -106,9 +105,9 @@ register(
         "graph of a program": "pt2kit.graph.reading:graph_of",
         "inference with torch": "pt2kit.bridge.inference:infer_with_torch",
         "lines of a diff": "pt2kit.text.diff_report:diff_lines",
-        "notebook view of a diff": "pt2kit.viewing.notebook:diff_view",
-        "notebook view of a package": "pt2kit.viewing.notebook:view",
-        "notebook view of a program": "pt2kit.viewing.notebook:program_html",
+        "notebook view of a diff": "pt2kit.viewing.page:diff_view",
+        "notebook view of a package": "pt2kit.viewing.page:view",
+        "notebook view of a program": "pt2kit.viewing.page:program_html",
         "prove": "pt2kit.comparing.proving:prove",
         "prove_joined": "pt2kit.comparing.proving:prove_joined",
         "prove_part": "pt2kit.comparing.proving:prove_part",

@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pt2kit.registry import registered
+from pt2kit.front_door import registered
 
 Severity = Literal["error", "warning", "note"]
 Kind = Literal[Severity, "safety"]

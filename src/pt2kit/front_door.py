@@ -1,6 +1,9 @@
-"""Lazy public API (PEP 562): the names of a package are imported from its modules on first access.
+"""Names that are imported on first use: the public API of a package (PEP 562), and functions of higher layers.
 
-These names are for users of pt2kit; its own modules import a name from the module that defines it.
+The public names are for users of pt2kit; its own modules import a name from the module that defines it.
+
+Imports go down only. What a lower layer needs from above is named here, and the top layer (`pt2kit/__init__`)
+registers where they are defined. They are imported on first use.
 """
 
 from __future__ import annotations
@@ -86,3 +89,18 @@ def _missing(package: str, name: str, extra: str) -> Callable[..., NoReturn]:
 def instructions(name: str, extra: str) -> str:
     """Return the error message for a name whose optional dependency is not installed."""
     return f"{name}: expected the package {extra}, which is not installed: pip install 'pt2kit[{extra}]'"
+
+
+_TARGETS: dict[str, str] = {}
+"""Name -> "module:attribute". Filled once, while pt2kit is imported."""
+
+
+def register(targets: Mapping[str, str]) -> None:
+    """Register functions and tables by name, each as "module:attribute"."""
+    _TARGETS.update(targets)
+
+
+def registered(name: str) -> Any:
+    """Return what was registered under a name, importing its module if necessary."""
+    module, _, attribute = _TARGETS[name].partition(":")
+    return getattr(import_module(module), attribute)

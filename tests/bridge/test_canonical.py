@@ -17,7 +17,7 @@ from torch._export.serde import serialize as torch_serialize
 
 from pt2kit import codec, schema
 from pt2kit.canonical import canonicalize
-from pt2kit.canonical.arguments import usual_graph
+from pt2kit.canonical.facts import usual_graph
 
 FILES = recorded.readable(corpus(*CURRENT_LAYOUT))
 TIES = {

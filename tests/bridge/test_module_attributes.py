@@ -12,7 +12,7 @@ from tests import samples
 
 import pt2kit
 from pt2kit.errors import GraphError
-from pt2kit.graph.module_attributes import MODULE_ATTRIBUTES
+from pt2kit.schema.names import MODULE_ATTRIBUTES
 
 
 def test_every_attribute_is_in_the_table() -> None:

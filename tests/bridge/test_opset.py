@@ -208,7 +208,7 @@ def test_a_formula_that_the_older_set_does_not_have() -> None:
 
 def test_every_change_that_torch_knows_is_known_here() -> None:
     """Each operator whose meaning changed in torch's table has a change here, or means the same as it did."""
-    from pt2kit.versions.opset.changes import ATEN_CHANGES
+    from pt2kit.versions.opset_changes import ATEN_CHANGES
 
     ours = {(change.operator, change.to_version) for change in ATEN_CHANGES}
     same = {"div.Tensor_mode", "div.Scalar_mode", "div_.Tensor_mode", "div_.Scalar_mode", "div.out_mode", "full.out",

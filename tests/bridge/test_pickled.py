@@ -18,7 +18,7 @@ from pt2kit.errors import Pt2Error, UnsupportedError
 from pt2kit.pickles import values as pv
 from pt2kit.pickles.allowed_globals import CALLS
 from pt2kit.pickles.reader import globals_in, is_plain, read_payload
-from pt2kit.pickles.torch_names import ITEM_SIZES, LAYOUTS, MEMORY_FORMATS, QSCHEMES
+from pt2kit.pickles.values import ITEM_SIZES, LAYOUTS, MEMORY_FORMATS, QSCHEMES
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*(TypedStorage|[Ss]parse|[Nn]ested|[Qq]uantiz|__array_wrap__).*"),

@@ -169,7 +169,7 @@ def test_storages() -> None:
 # refuses, contexts of registered containers, names in `trust=`, objects that cannot be pickled, arithmetic of guards.
 THEIRS = {
     "against_torch.py", "read/tensors.py", "read/module_inputs.py", "read/pickled_values.py", "read/treespecs.py",
-    "run/conditions.py", "save.py", "write/arguments.py", "write/metadata.py", "write/payloads.py",
+    "run/conditions.py", "save.py", "write/arguments.py", "write/scope.py", "write/payloads.py",
     "write/program.py", "write/values.py",
 }  # fmt: skip
 

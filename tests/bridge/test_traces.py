@@ -14,16 +14,19 @@ from torch._export.serde.serialize import GraphModuleDeserializer, GraphModuleSe
 from pt2kit.bridge.torch_names import writes_origins
 from pt2kit.node_metadata.frames import (
     SourceFn,
+    compact,
+    dump_custom,
+    dump_from_node,
     dump_source_fn_stack,
     dump_stack_trace,
     dump_torch_fn,
+    expand_all,
+    parse_from_node,
     parse_source_fn_stack,
     parse_stack_trace,
     parse_torch_fn,
 )
 from pt2kit.node_metadata.modules import ModuleEntry, dump_module_stack, module_fqn, module_tree, parse_module_stack
-from pt2kit.node_metadata.origin import dump_custom, dump_from_node, parse_from_node
-from pt2kit.node_metadata.references import compact, expand_all
 
 
 def torch_reads(key, text):

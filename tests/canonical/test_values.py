@@ -10,7 +10,7 @@ from tests.graph.build import arg
 from tests.strategies import unions
 
 from pt2kit import codec, schema
-from pt2kit.canonical.arguments import rename, slots
+from pt2kit.canonical.facts import rename, slots
 from pt2kit.graph import MAX_ARGUMENT_DEPTH, references
 
 T, OPTIONAL = schema.TensorArgument, schema.OptionalTensorArgument

@@ -14,7 +14,7 @@ import pt2kit
 from pt2kit.comparing.proving import prove_joined, prove_part
 from pt2kit.editing import passes
 from pt2kit.errors import ProofError, UnsupportedError
-from pt2kit.graph.values import operator_name
+from pt2kit.graph.traversal import operator_name
 
 RELEASE = "2.13.0"
 NAMES = ("mlp", "convnet", "dynamic_two_dims", "sdpa", "multi_output", "shared_weights", "dynamic_batch", "buffers")

@@ -15,7 +15,7 @@ import pt2kit
 from pt2kit import schema
 from pt2kit.comparing.runs import error_of, worst
 from pt2kit.errors import InputError
-from pt2kit.graph.values import operator_name
+from pt2kit.graph.traversal import operator_name
 
 OTHERS = {
     "aten.add.Tensor": "aten.sub.Tensor",

@@ -11,8 +11,8 @@ from tests.narrow import present
 
 from pt2kit import schema
 from pt2kit.diffs import Change
+from pt2kit.diffs.compute import compare_programs
 from pt2kit.diffs.graphs import DiffOptions
-from pt2kit.diffs.program import compare_programs
 
 LINEAR, RELU, GELU = (f"torch.ops.aten.{name}.default" for name in ("linear", "relu", "gelu"))
 ADD = "torch.ops.aten.add.Tensor"

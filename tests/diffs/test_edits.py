@@ -15,7 +15,7 @@ from tests.graph.build import arg, meta
 from tests.samples import CURRENT_LAYOUT, corpus
 
 from pt2kit import schema
-from pt2kit.canonical.arguments import rename
+from pt2kit.canonical.facts import rename
 from pt2kit.diffs import Change, diff
 from pt2kit.digests import digest_program
 from pt2kit.graph import node_outputs, references

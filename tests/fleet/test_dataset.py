@@ -11,9 +11,24 @@ from typing import Any
 import pytest
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.fleet.dataset import Folder, begin, load_seen, make_folder, output_name, part_names, repair, write_part
+from pt2kit.fleet.dataset import (
+    COLUMNS,
+    OUTCOMES,
+    SCHEMA,
+    TABLES,
+    Folder,
+    begin,
+    load_seen,
+    make_folder,
+    make_table,
+    of_stream,
+    output_name,
+    part_names,
+    repair,
+    to_stream,
+    write_part,
+)
 from pt2kit.fleet.reading import make_work
-from pt2kit.fleet.tables import COLUMNS, OUTCOMES, SCHEMA, TABLES, make_table, of_stream, to_stream
 from pt2kit.fleet.targets import Seen, state_key
 
 needs_arrow = pytest.mark.skipif(find_spec("pyarrow") is None, reason="pt2kit[fleet] is not installed")

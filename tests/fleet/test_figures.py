@@ -13,10 +13,9 @@ from pt2kit.errors import UnsupportedError
 
 pytest.importorskip("pyarrow", reason="pt2kit[fleet] is not installed")
 
-from pt2kit.fleet.dataset import begin, make_folder, write_part
+from pt2kit.fleet.dataset import TABLES, begin, make_folder, make_table, write_part
 from pt2kit.fleet.figures import figures_of
 from pt2kit.fleet.reading import make_work
-from pt2kit.fleet.tables import TABLES, make_table
 
 ADD = "torch.ops.aten.add.Tensor"
 EVIL = "</script><script>alert(1)</script>\x1b[31m"

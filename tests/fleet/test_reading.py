@@ -14,10 +14,10 @@ from tests.fleet import fleets
 
 import pt2kit
 from pt2kit.errors import LimitError, UnsupportedError, VersionError
+from pt2kit.fleet.dataset import OUTCOMES
 from pt2kit.fleet.isolation import Limits, Process, Processes
 from pt2kit.fleet.listing import local_state
 from pt2kit.fleet.reading import WORKS, Item, Job, make_work, plain, read_file, shown_name
-from pt2kit.fleet.tables import OUTCOMES
 from pt2kit.fleet.targets import state_key
 
 MLP = samples.sample("2.13.0", "mlp")

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.node_metadata.texts import texts
 
-from pt2kit.node_metadata.frames import lenient
+from pt2kit.node_metadata.frames import lenient, parse_from_node
 from pt2kit.node_metadata.modules import parse_module_stack
-from pt2kit.node_metadata.origin import parse_from_node
 from pt2kit.node_metadata.redaction import METADATA_KEYS, hide_paths, scrub_paths
 
 CASES = [

@@ -12,7 +12,7 @@ from tests.narrow import present
 from tests.node_metadata.texts import texts
 
 from pt2kit.errors import JsonError, LimitError, Pt2Error, SchemaError
-from pt2kit.node_metadata.origin import (
+from pt2kit.node_metadata.frames import (
     MAX_CUSTOM_DEPTH,
     MAX_ORIGINS,
     NodeSource,

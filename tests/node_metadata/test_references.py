@@ -13,8 +13,15 @@ from tests.node_metadata.test_frames import frames
 from tests.node_metadata.texts import texts
 
 from pt2kit.errors import LimitError, Pt2Error, SchemaError
-from pt2kit.node_metadata.frames import StackTrace, dump_stack_trace
-from pt2kit.node_metadata.references import MAX_TRACE_CHARACTERS, compact, expand, expand_all, is_reference
+from pt2kit.node_metadata.frames import (
+    MAX_TRACE_CHARACTERS,
+    StackTrace,
+    compact,
+    dump_stack_trace,
+    expand,
+    expand_all,
+    is_reference,
+)
 
 TRACES = [text for _, text in texts("stack_trace")]
 TABLE = [

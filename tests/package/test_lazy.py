@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pt2kit.package.lazy import Lazy
+from pt2kit.package.stored import Lazy
 
 
 def test_values_are_computed_once() -> None:

@@ -12,7 +12,7 @@ from pt2kit.errors import LimitError, PayloadError, Pt2Error, UnsupportedError
 from pt2kit.pickles import values as pv
 from pt2kit.pickles.reader import read_payload
 from pt2kit.pickles.tensor_reducers import needed_bytes
-from pt2kit.pickles.torch_names import ITEM_SIZES, STORAGES
+from pt2kit.pickles.values import ITEM_SIZES, STORAGES
 
 UTILS = "torch._utils._rebuild"
 INT8 = "torch.QInt8Storage"

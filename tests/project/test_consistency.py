@@ -34,7 +34,7 @@ TUPLES = {
     "canonical/expressions.py": {"_Atom"},
     "dataflow/domain.py": {"Effects", "Value"},
     "graph/argument_values.py": {"Reference"},
-    "graph/scan.py": {"Definition", "Use"},
+    "graph/def_use.py": {"Definition", "Use"},
     "graph/traversal.py": {"Step"},
     "operators/aliasing.py": {"Alias"},
     "pickles/builder.py": {"StorageRecord"},

@@ -16,7 +16,7 @@ from pt2kit.package.layouts import detection
 from pt2kit.pickles import opcodes as pickle_opcodes
 from pt2kit.pickles.allowed_globals import CALLS
 from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS
-from pt2kit.pickles.torch_names import STORAGES
+from pt2kit.pickles.values import STORAGES
 from pt2kit.rules import RULES
 from pt2kit.schema.reflection import field_table
 from pt2kit.symbols.functions import OPAQUE, PLAIN

@@ -10,9 +10,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "pt2kit"
 LAYERS = [
-    {"collector", "messages", "registry", "version"},
+    {"collector", "front_door", "messages", "version"},
     {"errors"},
-    {"front_door", "rules", "jsontext"},
+    {"rules", "jsontext"},
     {"zip", "codec", "schema", "symbols", "treespec", "node_metadata"},
     {"pickles", "idl"},
     {"tensors", "versions"},
@@ -60,7 +60,7 @@ THIRD_PARTY = {
     "integrations": {"modelscan", "mlflow"},
 }
 TYPES_ONLY = {("package/open.py", "pt2kit.graph.reading")}
-"""Imports for annotations of functions that `registry` finds; they are never run."""
+"""Imports for annotations of functions that `registered` finds; they are never run."""
 
 STDLIB = sys.stdlib_module_names
 
@@ -116,7 +116,7 @@ def test_imports_go_down_only():
 
 
 def test_names_of_modules_in_strings_go_down_only():
-    """An import by name goes down, too; only the top layer registers functions of higher layers (`registry`)."""
+    """An import by name goes down, too; only the top layer registers functions of higher layers (`register`)."""
     bad = []
     for path in FILES:
         here = subpackage(path)

@@ -9,7 +9,7 @@ import pytest
 from tests import samples
 
 import pt2kit
-from pt2kit.package.lazy import Named
+from pt2kit.package.stored import Named
 
 MLP = samples.sample("2.13.0", "mlp")
 OTHER = samples.sample("2.13.0", "mlp__decomp")

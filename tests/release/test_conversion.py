@@ -418,7 +418,7 @@ def test_operator_changes_of_the_caller() -> None:
     """They are applied between the numbers of their namespace, up and down, and are missed where they are not known."""
     from msgspec.structs import replace
 
-    from pt2kit.versions.opset.changes import OperatorChange
+    from pt2kit.versions.opset_changes import OperatorChange
 
     def renamed(old: str, new: str, first: int, last: int) -> OperatorChange:
         def convert(node: Any, graph: Any, place: str) -> Any:

@@ -9,7 +9,7 @@ import pt2kit
 from pt2kit.errors import Pt2Error
 from pt2kit.package import record_names as names
 from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS
-from pt2kit.pickles.scan import Uses, scan
+from pt2kit.pickles.reader import Uses, scan
 from pt2kit.sanitizing import Sanitized
 
 RAW = ("weight", "tensor constant", "other")

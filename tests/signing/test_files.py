@@ -15,7 +15,7 @@ from tests.signing.keys import Keys, make_keys, needs_signing, openssl
 
 import pt2kit
 from pt2kit.errors import SignatureError, UnsupportedError
-from pt2kit.signing import bundle, files
+from pt2kit.signing import bundle
 from pt2kit.signing.statement import statement
 
 pytest.importorskip("model_signing", reason="pip install 'pt2kit[sign]' brings it")
@@ -162,7 +162,7 @@ def test_the_statement_has_the_numbers_of_the_digest(model: Path, keys: Keys) ->
 def test_signatures_over_the_second_definition(model: Path, keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are verified by that definition, and still find a change."""
     with monkeypatch.context() as older:
-        older.setattr(files, "statement", partial(statement, definition=2))
+        older.setattr(bundle, "statement", partial(statement, definition=2))
         older.setattr(bundle, "HASHING", "pt2kit-digest-1")
         pt2kit.sign(model, key=keys.private)
     assert pt2kit.verify(model, key=keys.public)

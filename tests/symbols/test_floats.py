@@ -9,7 +9,7 @@ from tests.narrow import instance
 
 from pt2kit.errors import ExpressionError
 from pt2kit.symbols import Call, Float, float_from, parse
-from pt2kit.symbols.floats import decimal_text, float_of
+from pt2kit.symbols.order import decimal_text, float_of
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))

@@ -6,8 +6,7 @@ from tests import samples
 
 import pt2kit
 from pt2kit.errors import Problem
-from pt2kit.release.conversion import Report, Side
-from pt2kit.text.conversion import headline, report_lines
+from pt2kit.release.conversion import Report, Side, headline, report_lines
 from pt2kit.versions.conversion_log import Note
 
 ENDS = (Side("8.20", "archive", "torch 2.13"), Side("5.3-traces", "plain-zip", ""))

@@ -14,11 +14,10 @@ from tests.graph.build import arg
 
 from pt2kit import schema
 from pt2kit.diffs import Change, Detail, Diff, ValueDifference, diff
+from pt2kit.diffs.compute import compare_programs
 from pt2kit.diffs.graphs import DiffOptions
-from pt2kit.diffs.program import compare_programs
 from pt2kit.text.change_details import ALIKE, SHOWN
-from pt2kit.text.diff_graph import MAX_NODE, RUN
-from pt2kit.text.diff_report import diff_lines
+from pt2kit.text.diff_report import MAX_NODE, RUN, diff_lines
 
 PAIRS = pairs()
 

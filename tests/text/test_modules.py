@@ -8,8 +8,8 @@ from tests import samples
 from tests.packages import edited
 
 import pt2kit
+from pt2kit.text.payloads import Amount
 from pt2kit.text.summary import ModuleSummary, summarize_modules
-from pt2kit.text.tensor_totals import Amount
 
 
 def _modules(data: Any) -> ModuleSummary | None:

@@ -9,7 +9,7 @@ from tests import samples
 from tests.packages import edited
 
 import pt2kit
-from pt2kit.text.nodes import entries, find, found_lines, users_of
+from pt2kit.text.program import entries, find, found_lines, users_of
 from pt2kit.text.values import ValueTexts
 
 COND = samples.sample("2.13.0", "cond_params")

@@ -11,9 +11,9 @@ from tests.packages import edited, rewritten
 
 import pt2kit
 from pt2kit.package import record_names as names
+from pt2kit.text.payloads import Amount
 from pt2kit.text.report import MAX_MODULES, model_lines, module_lines, summary_lines
 from pt2kit.text.summary import ModuleSummary, summarize, summarize_model
-from pt2kit.text.tensor_totals import Amount
 
 MLP = samples.sample("2.13.0", "mlp")
 

@@ -10,7 +10,7 @@ from tests.checks.test_mutations import TABLE
 
 from pt2kit.checks import check
 from pt2kit.errors import Problem
-from pt2kit.text.sarif import sarif_tree
+from pt2kit.text.problems import sarif_tree
 
 LEVELS = {"none", "note", "warning", "error"}
 

@@ -7,7 +7,7 @@ from tests import samples
 import pt2kit
 from pt2kit import schema
 from pt2kit.tensors import MetaView, NestedView, OpaquePayload, QuantizedView, SparseView, Storage, TensorView
-from pt2kit.text.tensor_totals import NOTHING, Amount, amount_of, dtype_of, elements_of, group_of, stored_bytes, sum_of
+from pt2kit.text.payloads import NOTHING, Amount, amount_of, dtype_of, elements_of, group_of, stored_bytes, sum_of
 
 
 def _view(name: str, *sizes: int, dtype: schema.ScalarType = schema.ScalarType.FLOAT, storage: Storage | None = None):

@@ -55,6 +55,6 @@ def test_two_files() -> None:
 
 def test_calls_of_the_room_and_of_the_function_are_one() -> None:
     """Importing something of the subpackage does not take the function away."""
-    from pt2kit.viewing.notebook import view
+    from pt2kit.viewing.page import view
 
     assert pt2kit.view(PATH).page == view(PATH).page

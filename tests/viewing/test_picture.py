@@ -608,7 +608,7 @@ def test_paths_can_be_left_out() -> None:
 @pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
 def test_export_of_a_figure(tmp_path: Path, suffix: str) -> None:
     """The figure is written without opening a page."""
-    from pt2kit.viewing.figure import BROWSERS, write_figure
+    from pt2kit.viewing.page import BROWSERS, write_figure
 
     if not any(map(shutil.which, BROWSERS)):
         pytest.skip("Chromium is not installed")

@@ -16,8 +16,7 @@ from pt2kit.comparing.runs import Error, NodeError, RunComparison, copied, error
 from pt2kit.costs.count import module_of
 from pt2kit.errors import Pt2Error
 from pt2kit.graph.argument_values import arguments
-from pt2kit.graph.traversal import node_label
-from pt2kit.graph.values import operator_name
+from pt2kit.graph.traversal import node_label, operator_name
 from pt2kit.package.open import open_package
 from pt2kit.runtime.inputs import random_inputs
 from pt2kit.runtime.session import DEFAULT_RUN_LIMITS, RunLimits, Session, output_leaves

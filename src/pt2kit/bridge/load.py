@@ -16,7 +16,7 @@ from pt2kit.bridge.read.metadata import Metadata
 from pt2kit.bridge.read.module_inputs import attach_modules, guardable
 from pt2kit.bridge.read.names import check_apart
 from pt2kit.bridge.read.on_demand import write_on_demand
-from pt2kit.bridge.read.opened import Context, Payloads
+from pt2kit.bridge.read.pickled_values import Context, Payloads
 from pt2kit.bridge.read.reading import trusted
 from pt2kit.bridge.read.shapes import ORIGIN, Shapes
 from pt2kit.bridge.read.tensors import Devices, Moves, Tensors
@@ -28,7 +28,7 @@ from pt2kit.bridge.torch_names import SpecViolationError, disable_current_modes,
 from pt2kit.checks.stored_inputs import Tables, tables_of
 from pt2kit.collector import no_collection
 from pt2kit.errors import GraphError
-from pt2kit.versions.opset.changes import OperatorChange
+from pt2kit.versions.opset_changes import OperatorChange
 from pt2kit.zip.listing import FileLike
 
 if TYPE_CHECKING:

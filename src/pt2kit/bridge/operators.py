@@ -25,8 +25,7 @@ from typing import Any, Final, Literal
 
 import torch
 
-from pt2kit.bridge.callables import PLAIN_FUNCTIONS
-from pt2kit.bridge.extensions import find_namespace, find_target
+from pt2kit.bridge.callables import PLAIN_FUNCTIONS, find_namespace, find_target
 from pt2kit.bridge.read.reading import operator_entry, refused, trusts_operator
 from pt2kit.bridge.torch_names import (
     MKLDNN,

@@ -10,7 +10,6 @@
     form.py                one graph and its subgraphs; the order of its nodes, and which of them may write
     canonical_labeling.py  the order of nodes that can be exchanged
     facts.py               the graph as numbers: values, defining nodes, labels
-    arguments.py           the arguments of calls, as every release would write them
     expressions.py         symbolic expressions and names of symbols
     encoding.py            schema values and plain trees as bytes
 """
@@ -22,8 +21,8 @@ from typing import TYPE_CHECKING
 from pt2kit.front_door import front_door
 
 if TYPE_CHECKING:
-    from pt2kit.canonical.arguments import usual_graph as usual_graph
     from pt2kit.canonical.encoding import encode_value as encode_value
+    from pt2kit.canonical.facts import usual_graph as usual_graph
     from pt2kit.canonical.form import Keep as Keep
     from pt2kit.canonical.form import encode_graph_value as encode_graph_value
     from pt2kit.canonical.form import graph_digest as graph_digest
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = front_door(
     __name__,
     {
-        "arguments": "usual_graph",
+        "facts": "usual_graph",
         "encoding": "encode_value",
         "form": "Keep encode_graph_value graph_digest normal_form subgraph_digest writes writes_inside",
         "program": "canonicalize sort_inputs",

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from pt2kit import schema
 from pt2kit.errors import Pt2Error
-from pt2kit.graph.values import Meta
+from pt2kit.graph.traversal import Meta
 from pt2kit.symbols.dialects import parse
 from pt2kit.symbols.expr import Call, Expr, Integer, Leaf, Symbol, fold, free_symbols
 from pt2kit.symbols.srepr import to_srepr

@@ -43,15 +43,24 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from pt2kit import schema
-from pt2kit.canonical.arguments import Names, rename, usual_graph
 from pt2kit.canonical.canonical_labeling import Search
 from pt2kit.canonical.encoding import encode_value
 from pt2kit.canonical.expressions import Normalizer, renamed_tables, words
-from pt2kit.canonical.facts import NO_NODE, NO_VALUE, Facts, Slots, collect, labels, place
+from pt2kit.canonical.facts import (
+    NO_NODE,
+    NO_VALUE,
+    Facts,
+    Names,
+    Positions,
+    collect,
+    labels,
+    place,
+    rename,
+    usual_graph,
+)
 from pt2kit.errors import GraphError, LimitError
 from pt2kit.graph.argument_values import LIMIT_RULE, graph_arguments
-from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, walk
-from pt2kit.graph.values import input_by_name, operator_name, operator_namespace, tables
+from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, input_by_name, operator_name, operator_namespace, tables, walk
 from pt2kit.messages import quote
 from pt2kit.node_metadata.redaction import without_addresses
 from pt2kit.operators.aliasing import written
@@ -62,7 +71,7 @@ from pt2kit.schema.operators import find_operator, known_releases
 
 _NO_OFFSET = schema.SymInt(as_int=0)
 
-Key = tuple[str, tuple[tuple[str, Slots], ...], bytes, int, int]
+Key = tuple[str, tuple[tuple[str, Positions], ...], bytes, int, int]
 
 KNOWN: Final = frozenset(
     ("aten", "prim", "prims", "_operator", "math", "torch", "export", "higher_order", "quantized_decomposed")
@@ -219,7 +228,7 @@ def _ties(
 ) -> tuple[dict[int, bytes], list[int]]:
     """Return the contents and numbers of the nodes that need them: those with one target and the same values in all
     slots."""
-    alike: dict[tuple[int, str, tuple[tuple[str, Slots], ...]], list[int]] = defaultdict(list)
+    alike: dict[tuple[int, str, tuple[tuple[str, Positions], ...]], list[int]] = defaultdict(list)
     for node, inputs in enumerate(facts.inputs):
         alike[parts[node], facts.graph.nodes[node].target, inputs].append(node)
     groups = [group for group in alike.values() if len(group) > 1]

@@ -23,12 +23,11 @@ from typing import Any, Final, TypeVar
 from msgspec.structs import replace
 
 from pt2kit import schema
-from pt2kit.canonical.arguments import Names, rename, slots
 from pt2kit.canonical.expressions import input_symbols, renamed_words
-from pt2kit.canonical.facts import refuse_subgraph
+from pt2kit.canonical.facts import Names, refuse_subgraph, rename, slots
 from pt2kit.canonical.form import Form, Keep, Reloading, check_free, normal_form
 from pt2kit.errors import GraphError
-from pt2kit.graph.values import Meta, tables
+from pt2kit.graph.traversal import Meta, tables
 from pt2kit.package.open import Package, open_package
 from pt2kit.schema import Argument, ExportedProgram, GraphModule, GraphSignature, InputSpec, OutputSpec
 from pt2kit.zip.listing import FileLike

@@ -24,8 +24,7 @@ from pt2kit import schema
 from pt2kit.checks.findings import ProgramContext, problem_of
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.argument_values import FUNCTION_MODULES, arguments_of, plain, results_of
-from pt2kit.graph.traversal import Step, carried, graphs
-from pt2kit.graph.values import spanned_bytes
+from pt2kit.graph.traversal import Step, carried, graphs, spanned_bytes
 from pt2kit.jsontext import path_text
 from pt2kit.messages import count_text, cut, quote
 from pt2kit.operators.facts import Mismatch, Subject, Tensor, Unknown, shape_text

@@ -16,7 +16,7 @@ from pt2kit import schema, treespec
 from pt2kit.checks.findings import ProgramContext
 from pt2kit.errors import GraphError, Problem, Pt2Error
 from pt2kit.graph.argument_values import references
-from pt2kit.graph.values import tables
+from pt2kit.graph.traversal import tables
 from pt2kit.messages import count_text, quote
 from pt2kit.operators.higher_order import FUNCTIONS
 from pt2kit.schema.names import HIGHER_ORDER_OPS, MAX_NAME

@@ -19,8 +19,7 @@ from pt2kit.checks.findings import ProgramContext
 from pt2kit.checks.parameter_kinds import misfit, result_arms
 from pt2kit.errors import Kind, Problem
 from pt2kit.graph.argument_values import leaves
-from pt2kit.graph.traversal import Step
-from pt2kit.graph.values import HIGHER_ORDER, is_custom, operator_namespace
+from pt2kit.graph.traversal import HIGHER_ORDER, Step, is_custom, operator_namespace
 from pt2kit.messages import count_text, quote
 from pt2kit.operators import schemas
 from pt2kit.operators.higher_order import FUNCTIONS

@@ -20,13 +20,13 @@ from pt2kit import codec, schema
 from pt2kit.checks.findings import ProgramContext, problem_of
 from pt2kit.checks.stored_inputs import payload_name
 from pt2kit.errors import PayloadError, Problem, Pt2Error
-from pt2kit.graph.module_attributes import is_reserved
 from pt2kit.jsontext import path_text
 from pt2kit.messages import cut, quote
 from pt2kit.package import record_names as names
 from pt2kit.package.external_list import RECORD
 from pt2kit.package.open import Package
 from pt2kit.package.stored import Payload
+from pt2kit.schema.names import is_reserved
 from pt2kit.signature.consistency import is_target
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import check_copy

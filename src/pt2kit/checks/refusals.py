@@ -24,9 +24,8 @@ from pt2kit.checks.regions import escape_problems
 from pt2kit.checks.run import program_problems
 from pt2kit.checks.safety import expression_findings
 from pt2kit.errors import Problem, Pt2Error
-from pt2kit.graph.scan import single_tensor_problems
-from pt2kit.graph.traversal import graphs
-from pt2kit.graph.values import is_too_large, table_problems
+from pt2kit.graph.def_use import single_tensor_problems
+from pt2kit.graph.traversal import graphs, is_too_large, table_problems
 from pt2kit.package.open import Package
 from pt2kit.rules import RULES
 

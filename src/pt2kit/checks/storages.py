@@ -23,7 +23,7 @@ from pt2kit.dataflow.domain import Call, Domain, Value
 from pt2kit.dataflow.engine import run
 from pt2kit.errors import GraphError, LimitError, Problem
 from pt2kit.graph.argument_values import arguments
-from pt2kit.graph.values import operator_name, spanned_bytes
+from pt2kit.graph.traversal import operator_name, spanned_bytes
 from pt2kit.operators.aliasing import aliases, is_measured
 from pt2kit.operators.rows import texts
 from pt2kit.schema.operators import find_operator, nearest

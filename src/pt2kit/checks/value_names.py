@@ -12,10 +12,9 @@ from pt2kit.checks.findings import ProgramContext
 from pt2kit.checks.stored_inputs import payload_name
 from pt2kit.errors import Problem
 from pt2kit.graph.argument_values import arguments
-from pt2kit.graph.module_attributes import is_reserved
 from pt2kit.graph.traversal import graphs
 from pt2kit.messages import quote
-from pt2kit.schema.names import is_variable
+from pt2kit.schema.names import is_reserved, is_variable
 
 
 def target_name_problems(context: ProgramContext) -> Iterator[Problem]:

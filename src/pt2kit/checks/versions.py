@@ -21,7 +21,7 @@ from pt2kit.errors import Problem, Pt2Error
 from pt2kit.jsontext import path_text
 from pt2kit.messages import cut, quote
 from pt2kit.node_metadata.modules import torch_reads
-from pt2kit.versions.opset.changes import EXPECTED
+from pt2kit.versions.opset_changes import EXPECTED
 
 DIALECTS: Final = frozenset(("ATEN", "TRAINING", "EDGE", ""))
 """The dialects of torch's verifiers and of ExecuTorch's; "" stands for ATEN in old files."""

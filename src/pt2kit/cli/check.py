@@ -303,7 +303,7 @@ def _print_sarif_of_all(checked: list[Answer[list[Problem]]], options: Options) 
 def _print_sarif(found: Mapping[str, Sequence[Problem]], unread: Mapping[str, str] | None = None) -> None:
     from importlib.metadata import PackageNotFoundError, version
 
-    from pt2kit.text.sarif import sarif_tree
+    from pt2kit.text.problems import sarif_tree
 
     try:
         number = version("pt2kit")

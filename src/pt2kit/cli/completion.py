@@ -76,7 +76,7 @@ def _from_file(names: Callable[[Package, str], Iterable[str]]) -> Completer:
 
 
 def _nodes(package: Package, model: str) -> Iterable[str]:
-    from pt2kit.text.nodes import entries
+    from pt2kit.text.program import entries
 
     return (name for entry in entries(package.programs[model]) for name in (*entry.values, entry.path))
 

@@ -126,8 +126,7 @@ def _write_stablehlo(source: str, destination: str, options: Options) -> int:
 
 def _convert(options: Options, places: Mapping[str, str], several: bool, source: str) -> Result:
     """Convert one file; of several, report each in one line."""
-    from pt2kit.release.conversion import convert
-    from pt2kit.text.conversion import headline, report_lines
+    from pt2kit.release.conversion import convert, headline, report_lines
 
     destination = places[source]
     target: Any = None if options.dry_run else sys.stdout.buffer if destination == "-" else destination

@@ -239,7 +239,7 @@ def report(options: ReportOptions) -> int:
     need_packages()
     figures = figures_of(options.folder, options.storage)
     if options.html is not None:
-        from pt2kit.fleet.page import page_of
+        from pt2kit.fleet.figures import page_of
         from pt2kit.zip.target import replacing
 
         page = page_of(figures).encode("utf-8", "backslashreplace")

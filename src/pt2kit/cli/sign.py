@@ -46,7 +46,7 @@ class Options:
 def run(options: Options) -> int:
     """Sign a .pt2 file, so that others can verify that its programs and weights are yours, however it is packed."""
     from pt2kit.errors import SignatureError
-    from pt2kit.signing.files import sign
+    from pt2kit.signing.bundle import sign
 
     given = asdict(options)
     file = given.pop("file")

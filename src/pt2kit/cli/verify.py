@@ -42,7 +42,7 @@ class Options:
 def run(options: Options) -> int:
     """Verify that a trusted signer signed a .pt2 file, and name the parts that differ from what was signed."""
     from pt2kit.errors import SignatureError
-    from pt2kit.signing.files import verify
+    from pt2kit.signing.bundle import verify
 
     given = asdict(options)
     file, as_json = given.pop("file"), given.pop("as_json")

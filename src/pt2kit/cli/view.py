@@ -118,7 +118,7 @@ def run(options: Options) -> int:
             answers.data = {**answers.data, **checked_data(compare_runs(answers.old, answers.package), "--run")}
         code = _write(answers, html, options.tensors) if html is not None else 0
         if export is not None:
-            from pt2kit.viewing.figure import write_figure
+            from pt2kit.viewing.page import write_figure
 
             write_figure(answers, export, options.width)
             print_lines([f"{printable(str(export))}  {export.stat().st_size:,} bytes"])

@@ -69,7 +69,7 @@ def cost_view(
         device: FLOPs and bytes per second, for the roofline time.
     """
     from pt2kit.costs.count import cost
-    from pt2kit.text.costs import cost_lines
+    from pt2kit.text.sizes import cost_lines
 
     counted = cost(package, model=model)
     shown = counted.at(at) if at else counted
@@ -106,14 +106,12 @@ def node_view(package: Package, models: Sequence[str], name: str) -> Result:
     Raises:
         Refusal: there are none.
     """
-    from pt2kit.text import nodes
+    from pt2kit.text.program import entries, find
 
-    having = [model for model in models if nodes.find(package.programs[model], name)]
+    having = [model for model in models if find(package.programs[model], name)]
     if not having:
         programs = [package.programs[model] for model in models]
-        names = (
-            known for program in programs for entry in nodes.entries(program) for known in (entry.path, *entry.values)
-        )
+        names = (known for program in programs for entry in entries(program) for known in (entry.path, *entry.values))
         raise Refusal(
             f"{package.name}: {_listed(models)}: expected a node or a value {name!r}, got none of that name"
             + suggestion(name, dict.fromkeys(names))
@@ -122,17 +120,17 @@ def node_view(package: Package, models: Sequence[str], name: str) -> Result:
 
 
 def _node_view(package: Package, model: str, name: str) -> Result:
-    from pt2kit.text import nodes
+    from pt2kit.text.program import find, found_lines, users_of
     from pt2kit.text.values import ValueTexts
 
     program = package.programs[model]
-    matches = nodes.find(program, name)
+    matches = find(program, name)
     rows = [
         {
             "path": entry.path,
             "values": entry.values,
             "node": entry.node,
-            "users": list(nodes.users_of(entry.scope.graph, entry.values)),
+            "users": list(users_of(entry.scope.graph, entry.values)),
         }
         for entry in matches
     ]
@@ -141,7 +139,7 @@ def _node_view(package: Package, model: str, name: str) -> Result:
         texts = ValueTexts(program)
         for number, entry in enumerate(matches):
             yield from [""] if number else []
-            yield from nodes.found_lines(entry, texts)
+            yield from found_lines(entry, texts)
 
     return Result(lines(), lambda: rows)
 

@@ -16,7 +16,7 @@ import numpy as np
 from pt2kit.comparing.runs import copied, error_of, in_type
 from pt2kit.errors import InputError, ProofError, Pt2Error, UnsupportedError
 from pt2kit.graph.argument_values import arguments
-from pt2kit.graph.values import operator_counts, operator_name
+from pt2kit.graph.traversal import operator_counts, operator_name
 from pt2kit.messages import printable
 from pt2kit.operators.tags import is_random
 from pt2kit.package.open import Package

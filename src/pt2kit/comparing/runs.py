@@ -18,8 +18,7 @@ from pt2kit import schema
 from pt2kit.diffs.changes import GraphPair
 from pt2kit.diffs.compute import diff
 from pt2kit.errors import InputError, Pt2Error
-from pt2kit.graph.traversal import node_label
-from pt2kit.graph.values import operator_name
+from pt2kit.graph.traversal import node_label, operator_name
 from pt2kit.messages import count_text, printable
 from pt2kit.node_metadata.frames import parse_stack_trace
 from pt2kit.package.open import Package, open_package

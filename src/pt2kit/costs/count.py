@@ -17,8 +17,7 @@ from pt2kit import schema
 from pt2kit.costs.result import Cost, NodeCost, sum_of
 from pt2kit.dataflow.domain import effects_of
 from pt2kit.graph.argument_values import arguments, arguments_of, plain, results_of
-from pt2kit.graph.traversal import Scope, check_depth, graphs, join, node_label, root
-from pt2kit.graph.values import HIGHER_ORDER, operator_name
+from pt2kit.graph.traversal import HIGHER_ORDER, Scope, check_depth, graphs, join, node_label, operator_name, root
 from pt2kit.node_metadata.frames import lenient
 from pt2kit.node_metadata.modules import module_fqn, parse_module_stack
 from pt2kit.operators.aliasing import aliases

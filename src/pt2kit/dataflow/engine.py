@@ -20,8 +20,7 @@ from pt2kit import schema
 from pt2kit.dataflow.domain import Call, Domain, Effects, Memory, Value, effects_of
 from pt2kit.errors import LimitError
 from pt2kit.graph.argument_values import arguments, arguments_of, plain
-from pt2kit.graph.traversal import Scope, check_depth, join, root
-from pt2kit.graph.values import HIGHER_ORDER, operator_name, tables
+from pt2kit.graph.traversal import HIGHER_ORDER, Scope, check_depth, join, operator_name, root, tables
 from pt2kit.operators.higher_order import CARRIED, SLICED, Bound, Calls, Runs, Stacked
 from pt2kit.operators.higher_order import HIGHER_ORDER as CONVENTIONS
 from pt2kit.schema import ArgumentKind

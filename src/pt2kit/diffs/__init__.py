@@ -5,7 +5,6 @@ nothing.
 - `Diff`, `Change`, `Detail`: the results.
 
     compute.py       packages, models, records
-    program.py       inputs, outputs, module calls, constraints, versions
     input_roles.py   corresponding inputs and outputs of two programs
     graphs.py        nodes and subgraphs, and the properties that differ
     fingerprints.py  fingerprints of nodes, and corresponding symbols

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from pt2kit import codec, schema
-from pt2kit.registry import registered
+from pt2kit.front_door import registered
 
 Kind: TypeAlias = Literal["added", "removed", "modified"]
 Area: TypeAlias = Literal[

@@ -38,7 +38,7 @@ from pt2kit.canonical.facts import NO_NODE, NO_VALUE
 from pt2kit.canonical.form import encode_graph_value, normal_form
 from pt2kit.diffs.fingerprints import Side
 from pt2kit.diffs.input_roles import Pairs
-from pt2kit.graph.values import tables
+from pt2kit.graph.traversal import tables
 
 UNMATCHED: Final = -1
 """Stands where a node corresponds to none."""

@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pt2kit import codec, schema
-from pt2kit.canonical.arguments import rename, slots
 from pt2kit.canonical.expressions import renamed_expression, renamed_words
-from pt2kit.canonical.facts import NO_NODE, NO_VALUE, Facts, collect
+from pt2kit.canonical.facts import NO_NODE, NO_VALUE, Facts, collect, rename, slots
 from pt2kit.canonical.form import Keep, subgraph_digest
 from pt2kit.graph.argument_values import graph_arguments
 from pt2kit.node_metadata.frames import lenient

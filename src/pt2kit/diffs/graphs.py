@@ -14,7 +14,7 @@ from msgspec import UNSET
 from msgspec.structs import asdict
 
 from pt2kit import codec, schema
-from pt2kit.canonical.arguments import rename, usual_graph
+from pt2kit.canonical.facts import rename, usual_graph
 from pt2kit.canonical.form import Keep, Reloading, writes_inside
 from pt2kit.diffs.changes import Area, Change, Detail, GraphPair
 from pt2kit.diffs.correspond import Matching, correspond
@@ -22,8 +22,7 @@ from pt2kit.diffs.fingerprints import Interner, ModuleNames, Side, Symbols, make
 from pt2kit.diffs.input_roles import Pairs
 from pt2kit.errors import LimitError
 from pt2kit.graph.argument_values import arguments, graph_arguments
-from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, join, node_label
-from pt2kit.graph.values import node_outputs, tables
+from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, join, node_label, node_outputs, tables
 from pt2kit.node_metadata.redaction import without_addresses
 
 _GONE: Final = "\0gone"

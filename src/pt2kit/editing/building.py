@@ -13,7 +13,7 @@ from typing import Any, Final
 from pt2kit.checks.parameter_kinds import parameter_arms
 from pt2kit.editing.metas import entry
 from pt2kit.errors import GraphError
-from pt2kit.graph.values import is_custom, operator_namespace
+from pt2kit.graph.traversal import is_custom, operator_namespace
 from pt2kit.messages import count_text, kind_of, quote, suggestion
 from pt2kit.operators import schemas
 from pt2kit.schema.names import HIGHER_ORDER_OPS, OPS

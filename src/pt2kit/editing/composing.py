@@ -24,11 +24,11 @@ from pt2kit.editing.interface import (
 )
 from pt2kit.editing.interface_edits import remove_arguments, substituted_meta, substituted_size
 from pt2kit.errors import GraphError, UnsupportedError
+from pt2kit.front_door import registered
 from pt2kit.graph.argument_values import graph_arguments
 from pt2kit.messages import count_text, quote
 from pt2kit.package.open import Package
 from pt2kit.package.plan import PlannedRecord
-from pt2kit.registry import registered
 from pt2kit.schema.names import free_name
 from pt2kit.signature.consistency import targets_below
 

@@ -26,11 +26,11 @@ from pt2kit.editing.inference import misstated_type
 from pt2kit.editing.state import EditState
 from pt2kit.editing.weights import write_weights
 from pt2kit.errors import GraphError, SchemaError, UnsupportedError
+from pt2kit.front_door import registered
 from pt2kit.messages import count_text, quote
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.write import write_package
-from pt2kit.registry import registered
 from pt2kit.schema.names import ATEN_OPS
 from pt2kit.zip.listing import FileLike
 

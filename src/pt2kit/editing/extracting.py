@@ -11,11 +11,11 @@ from pt2kit.editing.editor import Editor, Source, edit, package_alone
 from pt2kit.editing.graphs import Node, Slot, Value
 from pt2kit.editing.interface import OF_INPUTS, USER_INPUTS, USER_OUTPUTS, Input, Output, tuple_of
 from pt2kit.errors import GraphError, UnsupportedError
+from pt2kit.front_door import registered
 from pt2kit.messages import quote
 from pt2kit.node_metadata.frames import lenient
 from pt2kit.node_metadata.modules import module_fqn, parse_module_stack
 from pt2kit.package.open import Package
-from pt2kit.registry import registered
 
 
 @dataclass(slots=True)

@@ -24,7 +24,7 @@ from pt2kit.editing.naming import Names, check_name
 from pt2kit.editing.ordered import Link, Nodes
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import ONE_VALUE, ValueKind, graph_arguments, plain, references, renamed
-from pt2kit.graph.values import Meta, operator_name, tables
+from pt2kit.graph.traversal import Meta, operator_name, tables
 from pt2kit.messages import quote
 from pt2kit.schema.names import HIGHER_ORDER_OPS, OPS
 from pt2kit.schema.operators import ValueType

@@ -11,12 +11,12 @@ from typing import Any, Protocol
 from pt2kit import schema
 from pt2kit.editing.metas import Operand
 from pt2kit.errors import GraphError, Pt2Error
+from pt2kit.front_door import registered
 from pt2kit.messages import quote
 from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown
 from pt2kit.operators.metas import Symbols, to_meta, to_size
 from pt2kit.operators.table import find
 from pt2kit.operators.table import infer as infer_facts
-from pt2kit.registry import registered
 from pt2kit.schema import TensorMeta
 from pt2kit.schema.names import OPS
 from pt2kit.symbols.polynomials import Polynomial, Undecided

@@ -13,7 +13,7 @@ from pt2kit.editing import sizes as arithmetic
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import ValueKind
 from pt2kit.graph.reading import readable_size
-from pt2kit.graph.values import Meta
+from pt2kit.graph.traversal import Meta
 from pt2kit.messages import count_text, quote
 from pt2kit.tensors.bounds import parse_device
 from pt2kit.tensors.dtypes import DTYPES, scalar_type_named, scalar_type_of

@@ -18,7 +18,7 @@ from pt2kit.checks.storages import storage_problems
 from pt2kit.editing.sizes import symbols_of
 from pt2kit.editing.state import EditState
 from pt2kit.errors import GraphError, Problem, Pt2Error
-from pt2kit.graph.values import tables
+from pt2kit.graph.traversal import tables
 
 _RECORD = "program"
 NEW_SYMBOL = (1, None)

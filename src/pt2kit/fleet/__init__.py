@@ -7,10 +7,8 @@ cluster.py    clients of Dask
 batches.py    tasks of Dask's workers: a batch of files
 isolation.py  a child process for reading, which a bad file may end
 reading.py    commands and their options; one file
-tables.py     the columns of a dataset
-dataset.py    a dataset in a folder: a manifest and parts
-figures.py    figures and report tables of a dataset
-page.py       the report as an HTML page
+dataset.py    a dataset in a folder: a manifest and parts; its columns
+figures.py    figures and report tables of a dataset, also as an HTML page
 """
 
 from __future__ import annotations
@@ -20,21 +18,21 @@ from typing import TYPE_CHECKING
 from pt2kit.front_door import front_door
 
 if TYPE_CHECKING:
+    from pt2kit.fleet.dataset import COLUMNS as COLUMNS
+    from pt2kit.fleet.dataset import OUTCOMES as OUTCOMES
+    from pt2kit.fleet.dataset import SCHEMA as SCHEMA
     from pt2kit.fleet.figures import Figures as Figures
     from pt2kit.fleet.figures import figures_of as figures_of
     from pt2kit.fleet.reading import WORKS as WORKS
     from pt2kit.fleet.running import Progress as Progress
     from pt2kit.fleet.running import run as run
-    from pt2kit.fleet.tables import COLUMNS as COLUMNS
-    from pt2kit.fleet.tables import OUTCOMES as OUTCOMES
-    from pt2kit.fleet.tables import SCHEMA as SCHEMA
 
 __getattr__, __dir__, __all__ = front_door(
     __name__,
     {
         "figures": "Figures figures_of",
         "running": "Progress run",
-        "tables": "COLUMNS OUTCOMES SCHEMA",
+        "dataset": "COLUMNS OUTCOMES SCHEMA",
         "reading": "WORKS",
     },
 )

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from distributed import WorkerPlugin, get_worker
 
+from pt2kit.fleet.dataset import TABLES, make_table, to_stream
 from pt2kit.fleet.isolation import Limits, Processes
 from pt2kit.fleet.reading import Item, Job
-from pt2kit.fleet.tables import TABLES, make_table, to_stream
 
 NAME: Final = "pt2kit.fleet"
 

@@ -25,7 +25,7 @@ from pt2kit.fleet.targets import state_key
 from pt2kit.graph.traversal import walk
 from pt2kit.messages import cut
 from pt2kit.package.open import Package, open_package
-from pt2kit.text.tensor_totals import group_of
+from pt2kit.text.payloads import group_of
 from pt2kit.version import __version__
 from pt2kit.zip.listing import is_url, open_source
 from pt2kit.zip.remote import public_url

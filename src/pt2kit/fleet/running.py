@@ -22,7 +22,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from pt2kit.errors import Pt2Error, UnsupportedError
-from pt2kit.fleet import dataset, tables
+from pt2kit.fleet import dataset
 from pt2kit.fleet.cluster import check_workers, connect, need_packages
 from pt2kit.fleet.dataset import Folder, make_folder, output_name
 from pt2kit.fleet.isolation import Limits
@@ -157,7 +157,7 @@ class Progress:
     @property
     def failures(self) -> int:
         """Return the number of files that failed: unreadable, too slow, too large, or a crash."""
-        return sum(self.outcomes[outcome] for outcome in tables.FAILURES)
+        return sum(self.outcomes[outcome] for outcome in dataset.FAILURES)
 
 
 def run(
@@ -240,13 +240,13 @@ def run(
 def _mark_gone(folder: Folder, seen: Seen, places: Targets, state: Progress) -> None:
     """Add a row for each file of the dataset that was removed since; the next run takes it as new if it comes back."""
     rows = [
-        {"url": url, "outcome": tables.GONE, "ended": int(time.time() * 1e6), "etag": ""}
+        {"url": url, "outcome": dataset.GONE, "ended": int(time.time() * 1e6), "etag": ""}
         for url in dataset.gone_files(folder, seen, dict(places.storage_options or {}))
     ]
     state.gone = len(rows)
     if rows:
-        empty = {table: tables.make_table(table, ()) for table in tables.TABLES}
-        dataset.write_part(folder, part_name(), empty | {"files": tables.make_table("files", rows)})
+        empty = {table: dataset.make_table(table, ()) for table in dataset.TABLES}
+        dataset.write_part(folder, part_name(), empty | {"files": dataset.make_table("files", rows)})
 
 
 def part_name() -> str:
@@ -269,8 +269,8 @@ def _check(
         if not value > 0:
             raise UnsupportedError(f"{name}: expected more than 0, got {value}")
     for outcome in again:
-        if outcome not in tables.OUTCOMES:
-            raise UnsupportedError(f"again: expected one of {', '.join(tables.OUTCOMES)}, got {outcome[:80]!r}")
+        if outcome not in dataset.OUTCOMES:
+            raise UnsupportedError(f"again: expected one of {', '.join(dataset.OUTCOMES)}, got {outcome[:80]!r}")
     if again and not resume:
         raise UnsupportedError("again: expected resume with it, got it alone")
 
@@ -323,7 +323,7 @@ class _Run:
         self.apart: deque[Item] = deque()
         self.suspects: deque[Item] = deque()
         self.alone = False
-        self.rows: dict[str, list[Any]] = {table: [] for table in tables.TABLES}
+        self.rows: dict[str, list[Any]] = {table: [] for table in dataset.TABLES}
         self.waiting = 0
         self.part, self.parts = part_name(), 0
         self.began = self.written = self.looked = self.staffed = time.monotonic()
@@ -407,11 +407,11 @@ class _Run:
             return
         self.batches.learn(len(items), done.seconds)
         for table, stream in done.tables.items():
-            self.rows[table].append(tables.of_stream(stream))
+            self.rows[table].append(dataset.of_stream(stream))
         self._add(done.outcomes, done.bytes, done.skipped)
 
     def _keep(self, table: str, rows: list[dict[str, Any]]) -> None:
-        self.rows[table].append(tables.make_table(table, rows))
+        self.rows[table].append(dataset.make_table(table, rows))
 
     def _add(self, outcomes: Mapping[str, int], size: int, skipped: int) -> None:
         count = sum(outcomes.values())
@@ -438,12 +438,12 @@ class _Run:
         if not self.waiting and (self.parts or dataset.part_names(self.folder)):
             return
         joined = {
-            table: pa.concat_tables([tables.make_table(table, ()), *pieces]).combine_chunks()
+            table: pa.concat_tables([dataset.make_table(table, ()), *pieces]).combine_chunks()
             for table, pieces in self.rows.items()
         }
         dataset.write_part(self.folder, f"{self.part}-{self.parts:06}", joined)
         self.parts += 1
-        self.rows = {table: [] for table in tables.TABLES}
+        self.rows = {table: [] for table in dataset.TABLES}
         self.waiting = 0
         self.written = time.monotonic()
 

@@ -27,44 +27,39 @@ if TYPE_CHECKING:
     from pt2kit.graph.argument_values import graph_arguments as graph_arguments
     from pt2kit.graph.argument_values import leaves as leaves
     from pt2kit.graph.argument_values import references as references
-    from pt2kit.graph.consistency import problems as problems
+    from pt2kit.graph.def_use import Definition as Definition
     from pt2kit.graph.def_use import GraphIndex as GraphIndex
+    from pt2kit.graph.def_use import Use as Use
     from pt2kit.graph.def_use import index as index
     from pt2kit.graph.def_use import indexes as indexes
-    from pt2kit.graph.scan import Definition as Definition
-    from pt2kit.graph.scan import Use as Use
+    from pt2kit.graph.def_use import problems as problems
+    from pt2kit.graph.traversal import BUILTIN_NAMESPACES as BUILTIN_NAMESPACES
     from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH as MAX_SUBGRAPH_DEPTH
+    from pt2kit.graph.traversal import Meta as Meta
     from pt2kit.graph.traversal import Scope as Scope
     from pt2kit.graph.traversal import Source as Source
     from pt2kit.graph.traversal import Step as Step
     from pt2kit.graph.traversal import graphs as graphs
+    from pt2kit.graph.traversal import input_by_name as input_by_name
+    from pt2kit.graph.traversal import is_custom as is_custom
     from pt2kit.graph.traversal import node_label as node_label
+    from pt2kit.graph.traversal import node_outputs as node_outputs
+    from pt2kit.graph.traversal import operator_counts as operator_counts
+    from pt2kit.graph.traversal import operator_name as operator_name
+    from pt2kit.graph.traversal import operator_namespace as operator_namespace
     from pt2kit.graph.traversal import root as root
     from pt2kit.graph.traversal import subgraphs as subgraphs
+    from pt2kit.graph.traversal import tables as tables
     from pt2kit.graph.traversal import walk as walk
-    from pt2kit.graph.values import BUILTIN_NAMESPACES as BUILTIN_NAMESPACES
-    from pt2kit.graph.values import Meta as Meta
-    from pt2kit.graph.values import input_by_name as input_by_name
-    from pt2kit.graph.values import is_custom as is_custom
-    from pt2kit.graph.values import node_outputs as node_outputs
-    from pt2kit.graph.values import operator_counts as operator_counts
-    from pt2kit.graph.values import operator_name as operator_name
-    from pt2kit.graph.values import operator_namespace as operator_namespace
-    from pt2kit.graph.values import tables as tables
 
 __getattr__, __dir__, __all__ = front_door(
     __name__,
     {
-        "argument_values": (
-            "MAX_ARGUMENT_DEPTH Reference ValueKind arguments defined graph_arguments leaves references"
-        ),
-        "consistency": "problems",
-        "def_use": "GraphIndex index indexes",
-        "scan": "Definition Use",
-        "traversal": "MAX_SUBGRAPH_DEPTH Scope Source Step graphs node_label root subgraphs walk",
-        "values": (
-            "BUILTIN_NAMESPACES Meta input_by_name is_custom node_outputs operator_counts operator_name "
-            "operator_namespace tables"
+        "argument_values": "MAX_ARGUMENT_DEPTH Reference ValueKind arguments defined graph_arguments leaves references",
+        "def_use": "Definition GraphIndex Use index indexes problems",
+        "traversal": (
+            "BUILTIN_NAMESPACES MAX_SUBGRAPH_DEPTH Meta Scope Source Step graphs input_by_name is_custom node_label "
+            "node_outputs operator_counts operator_name operator_namespace root subgraphs tables walk"
         ),
     },
 )

@@ -204,7 +204,7 @@ ONE_VALUE: Final = frozenset({"as_tensor", "as_sym_int", "as_sym_float", "as_sym
 ONE_CONSTANT: Final = frozenset({"as_none", "as_int", "as_float", "as_bool", "as_string", "as_complex"})
 """The arms that hold one constant of the calling convention."""
 
-TOO_DEEP: Final = f"expected dicts of arguments nested at most {MAX_ARGUMENT_DEPTH} levels deep, got more"
+ARGUMENTS_TOO_DEEP: Final = f"expected dicts of arguments nested at most {MAX_ARGUMENT_DEPTH} levels deep, got more"
 
 
 def references(argument: schema.Argument) -> list[Reference]:
@@ -260,7 +260,7 @@ def leaves(argument: schema.Argument) -> Iterator[tuple[tuple[str, ...], schema.
             if inner is UNSET:
                 yield (*keys, key), entries[key]
             elif len(stack) == MAX_ARGUMENT_DEPTH:
-                raise LimitError(f"argument: {TOO_DEEP}", rule=LIMIT_RULE)
+                raise LimitError(f"argument: {ARGUMENTS_TOO_DEEP}", rule=LIMIT_RULE)
             else:
                 stack.append(((*keys, key), inner, iter(inner)))
                 break

@@ -21,14 +21,12 @@ from pt2kit import schema
 from pt2kit.errors import GraphError, Pt2Error
 from pt2kit.graph.argument_values import ValueKind, arguments_of
 from pt2kit.graph.def_use import GraphIndex, index
-from pt2kit.graph.traversal import Scope, Step, carried, check_depth, node_label, root
-from pt2kit.graph.values import operator_name
+from pt2kit.graph.traversal import Scope, Step, carried, check_depth, node_label, operator_name, root
 from pt2kit.messages import count_text, quote, suggestion
 from pt2kit.node_metadata.frames import Frame, lenient, parse_stack_trace
 from pt2kit.node_metadata.modules import NO_MODULE, ModuleEntry, module_fqn, parse_module_stack
-from pt2kit.package.lazy import Named
 from pt2kit.package.open import Package
-from pt2kit.package.stored import Payload
+from pt2kit.package.stored import Named, Payload
 from pt2kit.schema.operators import Parameter, find_operator, nearest
 from pt2kit.schema.versions import release_written
 from pt2kit.symbols.dialects import parse

@@ -1,23 +1,220 @@
-"""Traversal of a program's graphs and nodes, subgraphs included, with the path of each.
+"""Traversal of a program's graphs and nodes, subgraphs included, with the path of each; the value tables of a graph.
 
 A subgraph is an argument of a node and has its own names. Two texts say where a graph is: its *path*, made of names,
 for people ("" for the root, "cond/true_graph_0" below the node `cond`), and its *place*, the JSON path in the record,
 which is unique ("$.graph_module.graph.nodes[4].inputs[1].arg.as_graph.graph"). Nothing here recurses.
+
+The tables of a graph have the metadata of each value. Views of nodes are for printing: outputs, arguments by name,
+namespaces of operators.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from math import prod
+from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET
 
 from pt2kit import schema
-from pt2kit.errors import LimitError
-from pt2kit.graph.argument_values import LIMIT_RULE, graph_arguments
+from pt2kit.errors import LimitError, Problem
+from pt2kit.graph.argument_values import LIMIT_RULE, ValueKind, defined, graph_arguments
 from pt2kit.jsontext import path_text
-from pt2kit.messages import kind_of
+from pt2kit.messages import cut, kind_of, quote
+from pt2kit.schema.names import OPS
+from pt2kit.tensors.dtypes import DTYPES
+
+Meta = schema.TensorMeta | schema.SymInt | schema.SymFloat | schema.SymBool | schema.CustomObjArgument
+"""The entry of a value table for one name."""
+
+
+MAX_DIMENSIONS: Final = 64
+"""How many dimensions a tensor of torch may have."""
+
+MAX_STATIC_BYTES: Final = 1 << 40
+"""Bytes that a tensor whose sizes are numbers may span: more than any device has."""
+
+WITHOUT_GRADIENT: Final = frozenset(
+    (
+        *(schema.ScalarType.BYTE, schema.ScalarType.CHAR, schema.ScalarType.SHORT, schema.ScalarType.INT),
+        *(schema.ScalarType.LONG, schema.ScalarType.BOOL, schema.ScalarType.UINT16, schema.ScalarType.UINT32),
+        schema.ScalarType.UINT64,
+    )
+)
+"""Element types that no gradient has."""
+
+HIGHER_ORDER: Final = "higher_order"
+"""The namespace of operators that take subgraphs."""
+
+BUILTIN_NAMESPACES: Final = frozenset(
+    {"_operator", "math", "torch", "aten", "prim", "prims", "debugprims", "rngprims", "higher_order", "export"}
+    | {"quantized", "_quantized", "quantized_decomposed", "quantization", "sparse", "profiler", "debug_mode_ops"}
+    | {"inductor", "inductor_prims", "mkldnn", "mkldnn_prepacked", "mkl", "onednn", "prepacked", "xnnpack", "metal"}
+    | {"vulkan", "onnx", "symm_mem", "streams", "fsdp", "c10d", "c10d_functional", "_c10d_functional"}
+    | {"_c10d_functional_autograd", "_dtensor", "static_runtime", "tensorexpr", "_native", "_test", "_inductor_test"}
+    | {"flex_lib", "flex_gemm", "onnx_symbolic", "_native_aot", "coor", "cuda", "mempool"}
+)
+"""The namespaces that torch itself registers; an operator of any other one is a custom operator.
+
+Source: the dispatchers of torch 2.1 to 2.15 and `torch.library` definitions in their sources.
+"""
+
+_EARLY_HIGHER_ORDER = "torch._higher_order_ops."
+
+
+def tables(graph: schema.Graph) -> dict[ValueKind, Mapping[str, Any]]:
+    """Return the value tables of a graph by the kind of value they describe; shared, not copied."""
+    return {
+        "tensor": graph.tensor_values,
+        "sym_int": graph.sym_int_values,
+        "sym_float": graph.sym_float_values,
+        "sym_bool": graph.sym_bool_values,
+        "custom_obj": graph.custom_obj_values,
+    }
+
+
+def kinds(graph: schema.Graph) -> dict[str, ValueKind]:
+    """Return the kind of the table that describes each name; the last table wins if two do (G4)."""
+    by_name: dict[str, ValueKind] = {}
+    for kind, table in tables(graph).items():
+        by_name |= dict.fromkeys(table, kind)
+    return by_name
+
+
+def table_problems(graph: schema.Graph, where: str) -> Iterator[Problem]:
+    """Yield names with two entries (G4), and tensors that contradict themselves (G6) or cannot be (G17)."""
+    seen: dict[str, ValueKind] = {}
+    for kind, table in tables(graph).items():
+        for name in table.keys() & seen.keys():
+            message = f"expected one entry for {quote(name)}, got a second one, after that in {seen[name]}_values"
+            yield Problem(entry_place(where, kind, name), "G4", message)
+        seen |= dict.fromkeys(table, kind)
+    for name, meta in graph.tensor_values.items():
+        if len(meta.sizes) != len(meta.strides):
+            message = f"expected as many sizes as strides, got {len(meta.sizes)} and {len(meta.strides)}"
+            yield Problem(entry_place(where, "tensor", name), "G6", message)
+        if (negative := _negative(meta)) is not None:
+            message = f"expected sizes, strides and storage_offset of at least 0, got {negative}"
+            yield Problem(entry_place(where, "tensor", name), "G6", message)
+        if (expected := _impossible(meta)) is not None:
+            yield Problem(entry_place(where, "tensor", name), "G17", expected)
+
+
+def entry_place(where: str, kind: ValueKind, name: str) -> str:
+    """Return the path of an entry of a value table, for messages."""
+    return f"{where}.{kind}_values{path_text((cut(name),))[1:]}"
+
+
+def _impossible(meta: schema.TensorMeta) -> str | None:
+    """Return why a tensor cannot have its metadata; None if it can."""
+    if meta.dtype is schema.ScalarType.UNKNOWN:
+        return "expected an element type that torch has, got 0 (UNKNOWN)"
+    if meta.layout is schema.Layout.Unknown:
+        return "expected a layout that torch has, got 0 (Unknown)"
+    if len(meta.sizes) > MAX_DIMENSIONS:
+        return f"expected at most {MAX_DIMENSIONS} dimensions, got {len(meta.sizes)}"
+    if meta.requires_grad and meta.dtype in WITHOUT_GRADIENT:
+        return f"expected a tensor of floats where a gradient is required, got one of {meta.dtype.name}"
+    for number in (*meta.sizes, *meta.strides, meta.storage_offset):
+        known = number.as_int
+        if isinstance(known, int) and known.bit_length() > 63:
+            return "expected sizes, strides and storage_offset below 2**63, got a larger one"
+    known_sizes = [size.as_int for size in meta.sizes if isinstance(size.as_int, int)]
+    if 0 not in known_sizes and prod(known_sizes).bit_length() > 63:
+        return "expected fewer than 2**63 elements, got more"
+    if is_too_large(meta):
+        return f"expected at most {MAX_STATIC_BYTES:,} bytes, got {spanned_bytes(meta):,}"
+    return None
+
+
+def is_too_large(meta: schema.TensorMeta) -> bool:
+    """Return whether a tensor has more dimensions, or spans more bytes, than any tensor of torch has."""
+    is_strided = meta.layout is schema.Layout.Strided
+    return len(meta.sizes) > MAX_DIMENSIONS or (is_strided and spanned_bytes(meta) > MAX_STATIC_BYTES)
+
+
+def spanned_bytes(meta: schema.TensorMeta) -> int:
+    """Return the bytes that a value spans, 0 if symbols decide; repeated elements (stride 0) count once."""
+    last = 0
+    for size, stride in zip(meta.sizes, meta.strides, strict=False):
+        length, step = size.as_int, stride.as_int
+        if not isinstance(length, int) or not isinstance(step, int) or length <= 0:
+            return 0
+        last += (length - 1) * step
+    row = DTYPES.get(meta.dtype)
+    return (last + 1) * (row.itemsize if row else 1)
+
+
+def _negative(meta: schema.TensorMeta) -> int | None:
+    """Return the first of a tensor's known numbers that is negative."""
+    for number in (*meta.sizes, *meta.strides, meta.storage_offset):
+        known = number.as_int
+        if isinstance(known, int) and known < 0:
+            return known
+    return None
+
+
+def node_outputs(node: schema.Node) -> tuple[str, ...]:
+    """Return the names of the values that a node defines, in order; lists are flattened, None and constants are
+    omitted.
+
+    Raises:
+        GraphError: an output is a subgraph (G10).
+        LimitError: dicts of arguments nest too deep (G11).
+    """
+    return tuple(name for output in node.outputs for name in defined(output))
+
+
+def input_by_name(node: schema.Node, name: str) -> schema.Argument | None:
+    """Return the argument that the operator's schema calls `name`; None if the node leaves it to its default."""
+    return next((named.arg for named in node.inputs if named.name == name), None)
+
+
+def operator_namespace(target: str) -> str:
+    """Return the namespace of an operator.
+
+    Args:
+        target: what a node calls.
+
+    Returns:
+        The dispatcher's namespace ("aten" of "torch.ops.aten.add.Tensor"), "higher_order" also for what torch 2.1 to
+        2.4 wrote, the module of a plain function ("_operator", "math", "torch"), and the name of an extension with
+        its "#" ("#ext" of "#ext:op").
+    """
+    if target.startswith("#"):
+        return target.partition(":")[0]
+    if target.startswith(OPS):
+        namespace, dot, _ = target.removeprefix(OPS).partition(".")
+        # Torch 2.1 wrote torch.ops.cond: a higher-order operator without its namespace.
+        return namespace if dot else HIGHER_ORDER
+    if target.startswith(_EARLY_HIGHER_ORDER):
+        return HIGHER_ORDER
+    return target.partition(".")[0]
+
+
+def operator_name(target: str) -> str:
+    """Shorten what a node calls for printing: "aten.add.Tensor", "higher_order.cond", "_operator.mul"."""
+    if target.startswith(_EARLY_HIGHER_ORDER):
+        return f"{HIGHER_ORDER}.{target.rpartition('.')[2]}"
+    short = target.removeprefix(OPS)
+    return f"{HIGHER_ORDER}.{short}" if short != target and "." not in short else short
+
+
+def is_custom(target: str) -> bool:
+    """Return whether an operator is custom: torch does not include it, and somebody has to register it."""
+    return operator_namespace(target) not in BUILTIN_NAMESPACES
+
+
+def operator_counts(source: Source) -> Counter[str]:
+    """Count the calls of each operator by target, subgraphs included.
+
+    Raises:
+        LimitError: subgraphs or dicts of arguments nest too deep (G11).
+    """
+    return Counter(step.node.target for step in walk(source))
+
 
 MAX_SUBGRAPH_DEPTH: Final = 32
 """Levels of subgraphs inside subgraphs. The corpus has one; nobody nests control flow by dozens."""

@@ -2,8 +2,6 @@
 
     modules.py     nn_module_stack, in the styles of all releases; the module tree of a program; separators inside names
     frames.py      stack_trace, source_fn_stack, source_fn, torch_fn
-    origin.py      from_node, custom
-    references.py  stack traces <-> references into a table (schema 5.3, docs/traces.md)
     redaction.py   removal of metadata and of machine paths; process addresses removed or numbered
 
 Parsers raise `Pt2Error`s; a viewer that shows what it can wraps them in `lenient`.
@@ -17,13 +15,22 @@ from pt2kit.front_door import front_door
 
 if TYPE_CHECKING:
     from pt2kit.node_metadata.frames import Frame as Frame
+    from pt2kit.node_metadata.frames import NodeSource as NodeSource
     from pt2kit.node_metadata.frames import SourceFn as SourceFn
     from pt2kit.node_metadata.frames import StackTrace as StackTrace
+    from pt2kit.node_metadata.frames import compact as compact
+    from pt2kit.node_metadata.frames import dump_custom as dump_custom
+    from pt2kit.node_metadata.frames import dump_from_node as dump_from_node
     from pt2kit.node_metadata.frames import dump_source_fn_stack as dump_source_fn_stack
     from pt2kit.node_metadata.frames import dump_stack_trace as dump_stack_trace
     from pt2kit.node_metadata.frames import dump_torch_fn as dump_torch_fn
+    from pt2kit.node_metadata.frames import expand as expand
+    from pt2kit.node_metadata.frames import expand_all as expand_all
     from pt2kit.node_metadata.frames import frame_text as frame_text
+    from pt2kit.node_metadata.frames import is_reference as is_reference
     from pt2kit.node_metadata.frames import lenient as lenient
+    from pt2kit.node_metadata.frames import parse_custom as parse_custom
+    from pt2kit.node_metadata.frames import parse_from_node as parse_from_node
     from pt2kit.node_metadata.frames import parse_source_fn_stack as parse_source_fn_stack
     from pt2kit.node_metadata.frames import parse_stack_trace as parse_stack_trace
     from pt2kit.node_metadata.frames import parse_torch_fn as parse_torch_fn
@@ -37,11 +44,6 @@ if TYPE_CHECKING:
     from pt2kit.node_metadata.modules import module_stack_style as module_stack_style
     from pt2kit.node_metadata.modules import module_tree as module_tree
     from pt2kit.node_metadata.modules import parse_module_stack as parse_module_stack
-    from pt2kit.node_metadata.origin import NodeSource as NodeSource
-    from pt2kit.node_metadata.origin import dump_custom as dump_custom
-    from pt2kit.node_metadata.origin import dump_from_node as dump_from_node
-    from pt2kit.node_metadata.origin import parse_custom as parse_custom
-    from pt2kit.node_metadata.origin import parse_from_node as parse_from_node
     from pt2kit.node_metadata.redaction import METADATA_KEYS as METADATA_KEYS
     from pt2kit.node_metadata.redaction import PROVENANCE_KEYS as PROVENANCE_KEYS
     from pt2kit.node_metadata.redaction import STACK_TRACE_KEYS as STACK_TRACE_KEYS
@@ -50,27 +52,22 @@ if TYPE_CHECKING:
     from pt2kit.node_metadata.redaction import scrub_paths as scrub_paths
     from pt2kit.node_metadata.redaction import strip_metadata as strip_metadata
     from pt2kit.node_metadata.redaction import without_addresses as without_addresses
-    from pt2kit.node_metadata.references import compact as compact
-    from pt2kit.node_metadata.references import expand as expand
-    from pt2kit.node_metadata.references import expand_all as expand_all
-    from pt2kit.node_metadata.references import is_reference as is_reference
 
 __getattr__, __dir__, __all__ = front_door(
     __name__,
     {
         "frames": (
-            "Frame SourceFn StackTrace dump_source_fn_stack dump_stack_trace dump_torch_fn frame_text lenient "
-            "parse_source_fn_stack parse_stack_trace parse_torch_fn"
+            "Frame NodeSource SourceFn StackTrace compact dump_custom dump_from_node dump_source_fn_stack "
+            "dump_stack_trace dump_torch_fn expand expand_all frame_text is_reference lenient parse_custom "
+            "parse_from_node parse_source_fn_stack parse_stack_trace parse_torch_fn"
         ),
         "modules": (
             "ModuleEntry ModuleNode Style decode_name dump_module_stack encode_name module_fqn module_stack_style "
             "module_tree parse_module_stack"
         ),
-        "origin": "NodeSource dump_custom dump_from_node parse_custom parse_from_node",
         "redaction": (
             "AddressNumbers METADATA_KEYS PROVENANCE_KEYS STACK_TRACE_KEYS hide_paths scrub_paths strip_metadata "
             "without_addresses"
         ),
-        "references": "compact expand expand_all is_reference",
     },
 )

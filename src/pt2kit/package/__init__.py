@@ -14,7 +14,5 @@ zip -> layout -> codec -> versions -> objects of the current schema. No layer ab
     samples.py             the stored sample inputs -> plain containers with views in them
     pickle_free_inputs.py  sample inputs without a pickle: an index and raw records <-> the values of a pickle
     plan.py                records of a new archive as data
-    write.py               a package, with some programs replaced -> a new file
-    write_external.py      payloads moved to files next to the new file
-    lazy.py                names known immediately, values computed on first access
+    write.py               a package, with some programs replaced -> a new file; weights next to it
 """

@@ -12,9 +12,8 @@ import msgspec
 
 from pt2kit import codec, schema
 from pt2kit.errors import JsonError, SchemaError
-from pt2kit.package.lazy import Lazy
 from pt2kit.package.programs import from_current, is_current_shape, version_error
-from pt2kit.package.stored import ReadContext, StoredModel, StoredProgram
+from pt2kit.package.stored import Lazy, ReadContext, StoredModel, StoredProgram
 from pt2kit.versions.containers import METHOD, container_of, read_model
 from pt2kit.versions.identify import TRACES, find_version
 from pt2kit.versions.program import Upgraded, upgrade_program

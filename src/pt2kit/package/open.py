@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from pt2kit import codec, schema
 from pt2kit.errors import ArchiveError
+from pt2kit.front_door import registered
 from pt2kit.messages import listed, quote, suggestion
 from pt2kit.package import external_list, record_names
 from pt2kit.package.layouts.base import PLAIN_MODEL, Layout
 from pt2kit.package.layouts.detection import detect, find_json
-from pt2kit.package.lazy import Lazy
-from pt2kit.package.stored import Kind, Payload, ReadContext, StoredPayloads, StoredProgram
-from pt2kit.registry import registered
+from pt2kit.package.stored import Kind, Lazy, Payload, ReadContext, StoredPayloads, StoredProgram
 from pt2kit.zip.chosen_names import show_name
 from pt2kit.zip.limits import DEFAULT_LIMITS, Limits
 from pt2kit.zip.listing import FileLike, open_source

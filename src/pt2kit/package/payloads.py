@@ -9,9 +9,8 @@ from pt2kit import codec, schema
 from pt2kit.errors import UnsupportedError
 from pt2kit.jsontext import path_text
 from pt2kit.package import record_names as names
-from pt2kit.package.lazy import Named
 from pt2kit.package.programs import read_json
-from pt2kit.package.stored import Kind, Payload, StoredPayloads, StoredProgram
+from pt2kit.package.stored import Kind, Named, Payload, StoredPayloads, StoredProgram
 from pt2kit.tensors.payload import check_against, views_from_config
 from pt2kit.tensors.view import TensorView
 

@@ -44,9 +44,19 @@ from pt2kit.pickles import builtin_reducers as builtin
 from pt2kit.pickles import tensor_reducers
 from pt2kit.pickles import values as data
 from pt2kit.pickles.allowed_globals import MARKS, name_global
-from pt2kit.pickles.argument_checks import Handler, call_handler, check_bool, check_count
-from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS, MAX_NAME, Budget, PickleLimits, check_tree, describe
-from pt2kit.pickles.torch_names import ITEM_SIZES, MEMORY_FORMATS
+from pt2kit.pickles.budget import (
+    DEFAULT_PICKLE_LIMITS,
+    MAX_NAME,
+    Budget,
+    Handler,
+    PickleLimits,
+    call_handler,
+    check_bool,
+    check_count,
+    check_tree,
+    describe,
+)
+from pt2kit.pickles.values import ITEM_SIZES, MEMORY_FORMATS
 
 if TYPE_CHECKING:
     from pt2kit.package.layouts.base import Layout

@@ -10,10 +10,9 @@ from types import MappingProxyType
 from typing import Any
 
 from pt2kit.pickles import builtin_reducers, tensor_reducers
-from pt2kit.pickles.argument_checks import Handler
+from pt2kit.pickles.budget import Handler
 from pt2kit.pickles.tensor_subclasses import OPTIONS, SUBCLASSES, WRAPPER
-from pt2kit.pickles.torch_names import ITEM_SIZES, MEMORY_FORMATS, QSCHEMES, STORAGES
-from pt2kit.pickles.values import DType, Global, MemoryFormat, QScheme
+from pt2kit.pickles.values import ITEM_SIZES, MEMORY_FORMATS, QSCHEMES, STORAGES, DType, Global, MemoryFormat, QScheme
 
 _REBUILD: Mapping[str, Handler] = MappingProxyType(
     {

@@ -13,12 +13,19 @@ from pt2kit.messages import count_text, printable
 from pt2kit.pickles import builtin_reducers
 from pt2kit.pickles import values as pickle_values
 from pt2kit.pickles.allowed_globals import CALLS, CONSTANTS, INERT, name_global
-from pt2kit.pickles.argument_checks import call_handler, check_count
-from pt2kit.pickles.budget import Budget, describe
+from pt2kit.pickles.budget import Budget, call_handler, check_count, describe
 from pt2kit.pickles.machine import Hooks
 from pt2kit.pickles.opcodes import run
-from pt2kit.pickles.torch_names import ITEM_SIZES, STORAGES
-from pt2kit.pickles.values import Global, NumpyArray, NumpyDType, Opaque, PickledDict, PickledStorage
+from pt2kit.pickles.values import (
+    ITEM_SIZES,
+    STORAGES,
+    Global,
+    NumpyArray,
+    NumpyDType,
+    Opaque,
+    PickledDict,
+    PickledStorage,
+)
 
 
 class StorageRecord(NamedTuple):

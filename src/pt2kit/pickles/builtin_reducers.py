@@ -23,10 +23,9 @@ from msgspec.structs import force_setattr
 
 from pt2kit.errors import UnsupportedError
 from pt2kit.messages import count_text, printable
-from pt2kit.pickles.argument_checks import check_count, check_dims
-from pt2kit.pickles.budget import Budget, describe
-from pt2kit.pickles.torch_names import LAYOUTS
+from pt2kit.pickles.budget import Budget, check_count, check_dims, describe
 from pt2kit.pickles.values import (
+    LAYOUTS,
     Device,
     Global,
     Layout,

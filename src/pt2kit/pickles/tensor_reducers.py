@@ -20,8 +20,9 @@ from msgspec.structs import replace
 
 from pt2kit.errors import UnsupportedError
 from pt2kit.messages import count_text, printable
-from pt2kit.pickles.argument_checks import (
+from pt2kit.pickles.budget import (
     INT64,
+    Budget,
     Handler,
     call_handler,
     check_arity,
@@ -29,12 +30,15 @@ from pt2kit.pickles.argument_checks import (
     check_count,
     check_dims,
     check_tensor,
+    describe,
 )
-from pt2kit.pickles.budget import Budget, describe
 from pt2kit.pickles.tensor_subclasses import WRAPPER, rebuild_subclass
-from pt2kit.pickles.torch_names import ELEMENTS_PER_BYTE, ITEM_SIZES, QUANTIZED, SPARSE_LAYOUTS
 from pt2kit.pickles.values import (
+    ELEMENTS_PER_BYTE,
+    ITEM_SIZES,
     NO_ATTRIBUTES,
+    QUANTIZED,
+    SPARSE_LAYOUTS,
     Device,
     DeviceTensor,
     DType,

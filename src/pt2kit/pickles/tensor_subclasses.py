@@ -17,8 +17,7 @@ from typing import Any, Final
 
 from pt2kit.errors import UnsupportedError
 from pt2kit.messages import printable
-from pt2kit.pickles.argument_checks import check_arity, check_bool, check_count, check_dims, check_tensor
-from pt2kit.pickles.budget import Budget, describe
+from pt2kit.pickles.budget import Budget, check_arity, check_bool, check_count, check_dims, check_tensor, describe
 from pt2kit.pickles.values import Device, DType, Global, Layout, Opaque, Size, SubclassTensor, TensorKind
 
 WRAPPER: Final = "torch._utils._rebuild_wrapper_subclass"

@@ -19,8 +19,7 @@ from types import MappingProxyType
 from typing import IO, Any, Final
 
 from pt2kit.errors import LimitError, UnsupportedError
-from pt2kit.pickles.torch_names import ITEM_SIZES, STORAGES
-from pt2kit.pickles.values import PickledStorage, PickledTensor, SparseTensor
+from pt2kit.pickles.values import ITEM_SIZES, STORAGES, PickledStorage, PickledTensor, SparseTensor
 from pt2kit.zip.writer import ArchiveWriter
 
 _MAX_DEPTH: Final = 100

@@ -5,7 +5,6 @@
     models.py         one program with its payloads -> its records: raw records or torch.save files
     programs.py       a program -> its JSON text at another version
     containers.py     programs -> the containers of schema 8.6
-    other_records.py  extra files, compiled code and other records
 
 The steps between versions are in `pt2kit.versions`, as are operator set versions; the types for describing custom
 operators are here too.
@@ -23,14 +22,14 @@ if TYPE_CHECKING:
     from pt2kit.release.conversion import Side as Side
     from pt2kit.release.conversion import convert as convert
     from pt2kit.versions.conversion_log import Note as Note
-    from pt2kit.versions.opset.changes import OperatorChange as OperatorChange
-    from pt2kit.versions.opset.changes import Replacement as Replacement
+    from pt2kit.versions.opset_changes import OperatorChange as OperatorChange
+    from pt2kit.versions.opset_changes import Replacement as Replacement
 
 __getattr__, __dir__, __all__ = front_door(
     __name__,
     {
         "conversion": "HARMLESS Report Side convert",
         "pt2kit.versions.conversion_log": "Note",
-        "pt2kit.versions.opset.changes": "OperatorChange Replacement",
+        "pt2kit.versions.opset_changes": "OperatorChange Replacement",
     },
 )

@@ -3,35 +3,35 @@
 Everything is planned before the target is touched: programs are converted to the version, payloads get their places,
 and everything without a place is collected. Only a plan without obstacles is written.
 
-`Report` is the result as data: source, target, changes and losses.
+`Report` is the result as data: source, target, changes and losses; `report_lines` is its text.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from tempfile import TemporaryFile
 from typing import IO, Any, Final
 
 from pt2kit.errors import ArchiveError, ConversionError, Problem
+from pt2kit.front_door import registered
 from pt2kit.messages import count_text
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.bare_json import BareJson
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.plan import Planned, PlannedRecord, header, of_bytes, write_records
-from pt2kit.registry import registered
 from pt2kit.release import containers
+from pt2kit.release.containers import free_numbers, plan_other_records
 from pt2kit.release.destinations import Destination, find_destination, own_destination
 from pt2kit.release.models import Model, Outcome, convert_model, find_model
-from pt2kit.release.other_records import free_numbers, plan_other_records
 from pt2kit.release.programs import Requested, operators
 from pt2kit.versions.conversion_log import HARMLESS as OF_PROGRAMS
 from pt2kit.versions.conversion_log import Note, obstacles
 from pt2kit.versions.identify import DRAFT
-from pt2kit.versions.opset.changes import OperatorChange
+from pt2kit.versions.opset_changes import OperatorChange
 from pt2kit.zip.listing import FileLike
 from pt2kit.zip.source import Progress, no_progress
 from pt2kit.zip.target import not_while_reading, open_target
@@ -312,3 +312,41 @@ def _serialization_id(writer: ArchiveWriter) -> bytes:
     """Return forty digits by which torch distinguishes files: here they follow from the content."""
     text = "\n".join(f"{name} {crc32} {size}" for name, crc32, size in writer.checksums)
     return str(int(hashlib.sha256(text.encode()).hexdigest()[:32], 16)).rjust(40, "0").encode()
+
+
+_PLACES = 3
+"""Places that are shown of each note."""
+
+
+def headline(report: Report) -> str:
+    """Return one line: source and target, and the names of what was lost."""
+    return str(report)
+
+
+def report_lines(report: Report) -> Iterator[str]:
+    """Yield every line of a report.
+
+    Args:
+        report: as `convert` gives it.
+    """
+    yield headline(report)
+    for title, notes in (("changed", report.changed), ("lost", report.lost)):
+        if notes:
+            yield ""
+            yield title
+        for note in notes:
+            yield from _note_lines(note)
+    if report.problems:
+        yield ""
+        yield "not judged"
+        yield from (f"  {problem}" for problem in report.problems)
+
+
+def _note_lines(note: Note) -> Iterator[str]:
+    name = f"{note.name}: " if note.name else ""
+    since = f", which came with {note.since}" if note.since else ""
+    free = "" if note.kind != "lost" or note.name in HARMLESS else " (allowed)"
+    yield f"  {name}{note.message}{since}{free}"
+    yield from (f"      {place}" for place in note.places[:_PLACES])
+    if note.count > _PLACES:
+        yield f"      and {note.count - len(note.places[:_PLACES])} more"

@@ -21,9 +21,8 @@ from pt2kit.package import record_names as names
 from pt2kit.package.layouts.bare_json import BareJson
 from pt2kit.package.layouts.base import Layout
 from pt2kit.package.layouts.container import Container
-from pt2kit.package.layouts.plain_zip import PlainZip
 from pt2kit.package.layouts.record_archive import RecordArchive
-from pt2kit.package.layouts.torch_save_archive import TorchSaveArchive
+from pt2kit.package.layouts.torch_save_archive import PlainZip, TorchSaveArchive
 from pt2kit.package.open import Package
 from pt2kit.package.stored import Kind
 from pt2kit.schema import parse_version

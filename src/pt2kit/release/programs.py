@@ -21,7 +21,7 @@ from pt2kit.versions.check import too_deep
 from pt2kit.versions.containers import map_devices
 from pt2kit.versions.conversion_log import ConversionLog, Note, SideInputs
 from pt2kit.versions.operator_calls import fit_calls
-from pt2kit.versions.opset.changes import EXPECTED, OperatorChange, convert_opset
+from pt2kit.versions.opset_changes import EXPECTED, OperatorChange, convert_opset
 from pt2kit.versions.program import Downgraded, try_to_lower
 from pt2kit.versions.rewrite import rewrite
 

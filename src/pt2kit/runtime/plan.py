@@ -12,8 +12,7 @@ from msgspec import UNSET
 from pt2kit import schema
 from pt2kit.errors import GraphError, LimitError, UnsupportedError
 from pt2kit.graph.argument_values import OperatorName, plain
-from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, Source, node_label, walk
-from pt2kit.graph.values import operator_name
+from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, Source, node_label, operator_name, walk
 from pt2kit.messages import printable, quote
 from pt2kit.operators.higher_order import CLOSES, HIDES, OPENS
 from pt2kit.operators.tags import is_random

@@ -21,8 +21,7 @@ from pt2kit.dataflow.domain import Call, Domain, Value, effects_of
 from pt2kit.dataflow.engine import run as run_analysis
 from pt2kit.errors import GraphError, InputError, OperatorError, PayloadError, UnsupportedError
 from pt2kit.graph.argument_values import arguments
-from pt2kit.graph.traversal import walk
-from pt2kit.graph.values import is_custom
+from pt2kit.graph.traversal import is_custom, walk
 from pt2kit.messages import count_text, printable, quote
 from pt2kit.package.open import Package, open_package
 from pt2kit.runtime.arrays import RUNNING, SCALAR_TYPE, Array, DType, Running

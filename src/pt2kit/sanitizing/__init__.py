@@ -3,7 +3,6 @@
     options.py   what a caller may remove, by name; file types of extra files
     plan.py      a package -> all records of the new file, or all obstacles; the kind of each record
     programs.py  a program -> the same without code, metadata and machine paths; sample inputs -> raw records
-    payloads.py  weights and constants -> raw records and their configs
     writing.py   a plan -> a file, proven to mean the same before it takes the place of another
 
 Obstacles carry the rules Z1 to Z6 of `pt2kit.rules`, or the X rules of `checks`; `docs/sanitize.md` has

@@ -14,7 +14,7 @@ from pt2kit.errors import Pt2Error, UnsupportedError
 from pt2kit.node_metadata.redaction import PROVENANCE_KEYS, STACK_TRACE_KEYS
 from pt2kit.package import record_names as names
 from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS
-from pt2kit.pickles.scan import Uses, scan
+from pt2kit.pickles.reader import Uses, scan
 
 DROPS: Final[Mapping[str, str]] = MappingProxyType(
     {

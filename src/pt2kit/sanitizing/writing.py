@@ -16,10 +16,10 @@ from pt2kit.digests.compute import PROGRAM_PARTS, TABLE_OF, digest_parts
 from pt2kit.digests.payloads import Hasher, digest_payloads
 from pt2kit.digests.result import PARTS, PREFIX, hash_value, text
 from pt2kit.errors import Problem, UnsupportedError
+from pt2kit.front_door import registered
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.plan import write_records
-from pt2kit.registry import registered
 from pt2kit.sanitizing.options import make_options
 from pt2kit.sanitizing.plan import Plan, make_plan
 from pt2kit.sanitizing.programs import Samples, find_code, read_samples

@@ -15,8 +15,8 @@ from typing import Annotated, Any
 from msgspec import UNSET, UnsetType, field
 from msgspec.structs import astuple, force_setattr
 
+from pt2kit.front_door import registered
 from pt2kit.messages import count_text
-from pt2kit.registry import registered
 from pt2kit.schema.wire import Float, FrozenDict, FrozenList, Holder, Object, Union, as_float, as_floats, wire
 
 ENUM_SINCE: Mapping[str, Mapping[str, str]] = MappingProxyType(

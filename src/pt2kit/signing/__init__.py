@@ -5,7 +5,6 @@
 
     statement.py   a package -> names and digests, and differences from signed ones
     bundle.py      names and digests <-> a signed sigstore bundle, by OpenSSF's model-signing; only here is it imported
-    files.py       `sign` and `verify`: files, and the choice of the statement
 
 docs/signing.md describes what a signature covers.
 """
@@ -17,15 +16,15 @@ from typing import TYPE_CHECKING
 from pt2kit.front_door import front_door
 
 if TYPE_CHECKING:
-    from pt2kit.signing.files import sign as sign
-    from pt2kit.signing.files import verify as verify
+    from pt2kit.signing.bundle import sign as sign
+    from pt2kit.signing.bundle import verify as verify
     from pt2kit.signing.statement import Difference as Difference
     from pt2kit.signing.statement import Verified as Verified
 
 __getattr__, __dir__, __all__ = front_door(
     __name__,
     {
-        "files": "sign verify",
+        "bundle": "sign verify",
         "statement": "Difference Verified",
     },
 )

@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from pt2kit.symbols.expr import fold as fold
     from pt2kit.symbols.expr import free_symbols as free_symbols
     from pt2kit.symbols.expr import substitute as substitute
-    from pt2kit.symbols.floats import float_from as float_from
     from pt2kit.symbols.functions import FUNCTIONS as FUNCTIONS
     from pt2kit.symbols.functions import Function as Function
     from pt2kit.symbols.guards import Guard as Guard
     from pt2kit.symbols.guards import Source as Source
     from pt2kit.symbols.guards import parse_guard as parse_guard
+    from pt2kit.symbols.order import float_from as float_from
     from pt2kit.symbols.plain import parse_str as parse_str
     from pt2kit.symbols.plain import to_str as to_str
     from pt2kit.symbols.ranges import bounds as bounds
@@ -57,10 +57,10 @@ __getattr__, __dir__, __all__ = front_door(
         "dialects": "parse parse_number parse_size parse_truth",
         "evaluation": "check_constants evaluate",
         "expr": (
-            "Boolean Call DEFAULT_LIMITS Expr Float Infinity Integer Limits Rational Symbol "
-            "default_assumptions fold free_symbols substitute"
+            "Boolean Call DEFAULT_LIMITS Expr Float Infinity Integer Limits Rational Symbol default_assumptions "
+            "fold free_symbols substitute"
         ),
-        "floats": "float_from",
+        "order": "float_from",
         "functions": "FUNCTIONS Function",
         "guards": "Guard Source parse_guard",
         "value_kinds": "Kind kind",

@@ -14,7 +14,7 @@ from typing import NoReturn
 from pt2kit.errors import LimitError
 from pt2kit.symbols.algebra import Operand, close
 from pt2kit.symbols.expr import TRUE, Call, Expr, Integer, Limits, check_size, fail, measure, quote
-from pt2kit.symbols.floats import float_from, float_of
+from pt2kit.symbols.order import float_from, float_of
 from pt2kit.symbols.srepr import whole_number
 
 Binary = Callable[[Operand, Operand, str, Limits], Operand]

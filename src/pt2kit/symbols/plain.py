@@ -51,10 +51,9 @@ from pt2kit.symbols.expr import (
     fail,
     fold,
 )
-from pt2kit.symbols.floats import STR_DIGITS, decimal_text
 from pt2kit.symbols.functions import ALIASES, FUNCTIONS, make_call
 from pt2kit.symbols.infix import Binary, Grammar, Unary, parse_infix
-from pt2kit.symbols.order import by_key, by_size
+from pt2kit.symbols.order import STR_DIGITS, by_key, by_size, decimal_text
 
 Assumptions = Callable[[str], tuple[tuple[str, bool], ...]]
 

@@ -33,8 +33,8 @@ from pt2kit.symbols.expr import (
     fold,
     quote,
 )
-from pt2kit.symbols.floats import float_of
 from pt2kit.symbols.functions import make_call
+from pt2kit.symbols.order import float_of
 
 # One match is one leaf or one opened call; the groups say which (`lastindex` is the last group that took part).
 # Patterns are compiled when they are first used, and kept by `re`: importing this package costs little that way.

@@ -3,14 +3,27 @@
 Independent of file formats.
 
 numpy is imported when a function is called: listing tensors does not need it.
+
+Dense arrays of sparse and quantized tensors are computed from the arrays of their parts. Sizes of the parts (batch and
+dense dimensions may be none)::
+
+    SparseCoo   indices [sparse dims, nonzeros]                           values [nonzeros, *dense]
+    SparseCsr   rows [*batch, rows + 1]       columns [*batch, nonzeros]  values [*batch, nonzeros, *dense]
+    SparseCsc   columns [*batch, columns + 1] rows [*batch, nonzeros]     values [*batch, nonzeros, *dense]
+    SparseBsr, SparseBsc   the same over blocks      values [*batch, nonzeros, height, width, *dense]
+
+Values at the same place add up. Index values come from a file: they are compared with the sizes before they address
+anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pt2kit.errors import LimitError, PayloadError
+from pt2kit.schema import Layout
 from pt2kit.tensors.dtypes import DTYPES, numpy_dtype
 
 if TYPE_CHECKING:
@@ -165,3 +178,191 @@ def raw_bytes(array: Array) -> memoryview:
     if array.size == 0:
         return memoryview(b"")
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data.toreadonly()
+
+
+def fill(
+    layout: Layout, indices: Sequence[Array], values: Array, sizes: tuple[int, ...], dtype: np.dtype[Any], where: str
+) -> Array:
+    """Write the values of a sparse tensor into zeros.
+
+    Args:
+        layout: one of the five sparse ones.
+        indices: integers; one array for COO, two for the others.
+        values: the nonzero values.
+        sizes: of the whole tensor, which must fit in memory.
+        dtype: of the result.
+        where: what messages call the tensor.
+
+    Raises:
+        PayloadError: parts that do not fit together, or indices outside the tensor (P17).
+    """
+    import numpy as np
+
+    out = np.zeros(sizes, dtype)
+    _fill(out, layout, indices, values, where, _add)
+    return out
+
+
+def check_parts(layout: Layout, indices: Sequence[Array], values: Array, sizes: tuple[int, ...], where: str) -> None:
+    """Check the parts of a sparse tensor without making it dense.
+
+    Args:
+        layout, indices, values, sizes, where: as in `fill`.
+
+    Raises:
+        PayloadError: parts that do not fit together, or indices outside the tensor (P17).
+    """
+    import numpy as np
+
+    # An array of one element that is repeated takes no memory, however large the tensor is.
+    _fill(np.broadcast_to(np.zeros((), np.int8), sizes), layout, indices, values, where, lambda *_: None)
+
+
+def _fill(
+    out: Array, layout: Layout, indices: Sequence[Array], values: Array, where: str, add: Callable[..., None]
+) -> None:
+    import numpy as np
+
+    sizes = out.shape
+    if len(indices) != (1 if layout == Layout.SparseCoo else 2) or any(part.dtype.kind != "i" for part in indices):
+        raise _misfit(where, layout, indices, values, sizes)
+    if layout == Layout.SparseCoo:
+        _fill_coo(out, indices[0], values, where, add)
+        return
+    compressed, plain = indices
+    batch = compressed.ndim - 1
+    block = 2 if layout in (Layout.SparseBsr, Layout.SparseBsc) else 0
+    if not (
+        batch >= 0
+        and len(sizes) >= batch + 2
+        and plain.ndim == batch + 1
+        and values.ndim == len(sizes) - 1 + block
+        and compressed.shape[:batch] == plain.shape[:batch] == values.shape[:batch] == sizes[:batch]
+        and plain.shape[batch] == values.shape[batch]
+        and values.shape[batch + 1 + block :] == sizes[batch + 2 :]
+    ):
+        raise _misfit(where, layout, indices, values, sizes)
+    for index in np.ndindex(*sizes[:batch]):
+        _fill_compressed(out[index], layout, compressed[index], plain[index], values[index], where, add)
+
+
+def _fill_coo(out: Array, indices: Array, values: Array, where: str, add: Callable[..., None]) -> None:
+    dims = indices.shape[0] if indices.ndim == 2 else -1
+    if not 0 <= dims <= out.ndim or values.shape != (indices.shape[1], *out.shape[dims:]):
+        raise _misfit(where, Layout.SparseCoo, (indices,), values, out.shape)
+    for row, size in zip(indices, out.shape, strict=False):
+        _check_range(row, size, where)
+    if dims == 0:  # Every value is at the one place there is.
+        import numpy as np
+
+        add(out[np.newaxis], (np.zeros(values.shape[0], np.int64),), values)
+    else:
+        add(out, tuple(indices), values)
+
+
+def _fill_compressed(
+    out: Array,
+    layout: Layout,
+    compressed: Array,
+    plain: Array,
+    values: Array,
+    where: str,
+    add: Callable[..., None],
+) -> None:
+    """Fill one matrix of a batch; `out` is [rows, columns, *dense]."""
+    import numpy as np
+
+    by_rows = layout in (Layout.SparseCsr, Layout.SparseBsr)
+    target = out
+    if layout in (Layout.SparseBsr, Layout.SparseBsc):
+        height, width = values.shape[1:3]
+        if not height or not width or out.shape[0] % height or out.shape[1] % width:
+            raise _misfit(where, layout, (compressed, plain), values, out.shape)
+        tall, wide = out.shape[0] // height, out.shape[1] // width
+        # [rows, columns, …] seen as [block row, block column, row in block, column in block, …]
+        target = np.moveaxis(out.reshape(tall, height, wide, width, *out.shape[2:]), 2, 1)
+    outer, inner = target.shape[:2] if by_rows else target.shape[1::-1]
+    if compressed.shape != (outer + 1,):
+        raise _misfit(where, layout, (compressed, plain), values, out.shape)
+    # Compared, not subtracted: a difference could wrap.
+    if compressed[0] != 0 or compressed[-1] != plain.shape[0] or (compressed[1:] < compressed[:-1]).any():
+        raise PayloadError(
+            f"{where}: expected compressed indices that rise from 0 to {plain.shape[0]}, "
+            f"got {int(compressed[0])} to {int(compressed[-1])}",
+            rule="P17",
+        )
+    _check_range(plain, inner, where)
+    rising = np.repeat(np.arange(outer), np.diff(compressed))
+    add(target, (rising, plain) if by_rows else (plain, rising), values)
+
+
+def _check_range(index: Array, size: int, where: str) -> None:
+    low, high = (int(index.min()), int(index.max())) if index.size else (0, -1)
+    if low < 0 or high >= size:
+        raise PayloadError(f"{where}: expected indices from 0 to {size - 1}, got {low} to {high}", rule="P17")
+
+
+def _add(out: Array, index: tuple[Array, ...], values: Array) -> None:
+    """Add values into places that may repeat."""
+    import numpy as np
+
+    if out.dtype.names:
+        for field in out.dtype.names:
+            _add(out[field], index, values[field])
+    elif out.dtype == np.bool_:
+        np.logical_or.at(out, index, values)
+    else:
+        with np.errstate(all="ignore"):  # Sums may overflow, as they do in torch.
+            np.add.at(out, index, values)
+
+
+def _misfit(
+    where: str, layout: Layout, indices: Sequence[Array], values: Array, sizes: tuple[int, ...]
+) -> PayloadError:
+    shapes = ", ".join(str(list(part.shape)) for part in indices)
+    return PayloadError(
+        f"{where}: expected {layout.name} parts that fit sizes {list(sizes)}, "
+        f"got indices {shapes} and values {list(values.shape)}",
+        rule="P17",
+    )
+
+
+def unpack(packed: Array, bits: int, sizes: tuple[int, ...]) -> Array:
+    """Unpack unsigned integers of 2 or 4 bits, lowest bits first; a copy.
+
+    Args:
+        packed: uint8, one dimension.
+        bits: bits per element.
+        sizes: of the result; the last byte may hold fewer elements than it could.
+
+    Source: ATen/native/quantized/cpu/kernels (2.13): elements are packed across all dimensions, not row by row.
+    """
+    import numpy as np
+
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    flat: Array = (packed[:, None] >> shifts) & np.uint8((1 << bits) - 1)
+    return flat.reshape(-1)[: math.prod(sizes)].reshape(sizes)
+
+
+def dequantize(integers: Array, scale: Any, zero_point: Any, axis: int | None, ndim: int) -> Array:
+    """Compute `(integer - zero_point) * scale` in float32; a copy.
+
+    Args:
+        integers: the stored integers.
+        scale, zero_point: a number, or one per element of dimension `axis`.
+        axis: the channel dimension; None for one number.
+        ndim: dimensions of the tensor.
+    """
+    import numpy as np
+
+    scales, zeros = np.asarray(scale), np.asarray(zero_point)
+    if axis is not None:
+        shape = [1] * ndim
+        shape[axis] = -1
+        scales, zeros = scales.reshape(shape), zeros.reshape(shape)
+    with np.errstate(all="ignore"):
+        if zeros.dtype.kind in "iu":
+            shifted = (integers.astype(np.int64) - zeros.astype(np.int64)).astype(np.float32)
+        else:
+            shifted = integers.astype(np.float32) - zeros.astype(np.float32)
+        return np.asarray(shifted * scales.astype(np.float32))

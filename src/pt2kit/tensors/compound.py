@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from pt2kit.errors import LimitError, PayloadError, UnsupportedError
 from pt2kit.messages import count_text
 from pt2kit.schema import Device, Layout, ScalarType, TensorMeta
-from pt2kit.tensors import arrays, dense
+from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import INT64_MAX, check_copy, check_shape, contiguous_strides, numel, show_integer
 from pt2kit.tensors.dtypes import DTYPES, dtype_of, numpy_dtype, short_name
 from pt2kit.tensors.view import Storage, TensorView, strided_meta
@@ -72,7 +72,7 @@ class SparseView:
         name: the name it has in its state dict.
         layout: SparseCoo, SparseCsr, SparseCsc, SparseBsr or SparseBsc.
         indices: for COO one view [sparse dimensions, nonzeros]; for the others (compressed, plain) indices.
-        values: the nonzero values; see `dense.py` for their sizes.
+        values: the nonzero values; see `arrays.py` for their sizes.
         sizes: elements per dimension of the whole tensor.
         is_coalesced: for COO, whether indices are sorted and unique; None if the file does not state it.
         requires_grad, is_param: as in `TensorView`.
@@ -147,7 +147,7 @@ class SparseView:
         for part in (*self.indices, self.values):
             check_copy(part.where, part.nbytes, part.storage.nbytes)
         indices = [part.numpy() for part in self.indices]
-        dense.check_parts(self.layout, indices, self.values.numpy(), self.sizes, self.values.where)
+        arrays.check_parts(self.layout, indices, self.values.numpy(), self.sizes, self.values.where)
 
     def _fill(self) -> Array:
         for part in (*self.indices, self.values):
@@ -155,7 +155,7 @@ class SparseView:
         where = self.values.where
         indices = [part.numpy() for part in self.indices]
         out_dtype = numpy_dtype(self.dtype, where)
-        return dense.fill(self.layout, indices, self.values.numpy(), self.sizes, out_dtype, where)
+        return arrays.fill(self.layout, indices, self.values.numpy(), self.sizes, out_dtype, where)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -214,7 +214,7 @@ class QuantizedView:
         array = self.values.numpy()
         if self.bits is None:
             return array
-        return dense.unpack(array, self.bits, self.sizes)
+        return arrays.unpack(array, self.bits, self.sizes)
 
     def dense(self) -> TensorView:
         """Return the float32 tensor that it represents, computed when it is read.
@@ -241,7 +241,7 @@ class QuantizedView:
     def _dequantize(self) -> Array:
         scale = self._parameter("scale", self.scale)
         zero = self._parameter("zero_point", self.zero_point)
-        return dense.dequantize(self.integers(), scale, zero, self.axis, len(self.sizes))
+        return arrays.dequantize(self.integers(), scale, zero, self.axis, len(self.sizes))
 
     def _parameter(self, field: str, given: float | TensorView | tuple[float, ...]) -> Any:
         """Return a scale or zero point as numbers, one per channel if there are channels."""

@@ -3,21 +3,15 @@
     format.py          numbers with units, names and columns that are safe and aligned on a terminal
     values.py          values, arguments, call signatures
     program.py         a whole program
-    nodes.py           one node, with everything that the file has about it
     source.py          the text form of a program, without loss
     source_reader.py   the parser of that form
     source_tokens.py   the tokenizer of that form
-    tensor_totals.py   totals of tensors
-    payloads.py        lists of weights and constants
-    sizes.py           sizes of records, modules, types and tensors
+    payloads.py        lists of weights and constants; totals of tensors
+    sizes.py           sizes of records, modules, types and tensors; the cost of a program
     summary.py         a package at a glance, as data
     report.py          a package at a glance, as lines
-    costs.py           costs of a program
-    problems.py        problems, as lines and as data
-    sarif.py           problems as SARIF
-    conversion.py      the report of a conversion
+    problems.py        problems, as lines, as data and as SARIF
     diff_report.py     a comparison of two files, as text or HTML
-    diff_graph.py      changes of nodes, with their neighbors
     change_details.py  one change as text; lines of a comparison, and limits on them
 
 Nothing here prints. The text has no control characters, whatever the file contains.

@@ -13,8 +13,8 @@ from pt2kit.schema import LOG
 from pt2kit.schema.names import OPS
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.text.format import WIDTH, bytes_text, display_width, dotted, table, wrap
+from pt2kit.text.payloads import Amount, TensorGroup
 from pt2kit.text.summary import ModelSummary, ModuleSummary, Summary
-from pt2kit.text.tensor_totals import Amount, TensorGroup
 from pt2kit.text.values import bounds_text
 
 LABEL = 13

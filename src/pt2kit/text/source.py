@@ -18,7 +18,7 @@ from msgspec import UNSET
 
 from pt2kit import codec, schema
 from pt2kit.graph.argument_values import arguments
-from pt2kit.graph.values import tables
+from pt2kit.graph.traversal import tables
 from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.tensors.dtypes import DTYPES
 

@@ -17,8 +17,7 @@ from pt2kit import codec, schema
 from pt2kit.collector import no_collection
 from pt2kit.errors import Pt2Error
 from pt2kit.graph.argument_values import arguments
-from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, graphs
-from pt2kit.graph.values import tables
+from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, graphs, tables
 from pt2kit.jsontext import path_text
 from pt2kit.schema import Argument, TensorArgument
 from pt2kit.tensors.bounds import contiguous_strides

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pt2kit import codec
 from pt2kit.checks.safety import safety_findings
 from pt2kit.errors import Problem, Pt2Error
-from pt2kit.graph.traversal import walk
-from pt2kit.graph.values import is_custom, operator_namespace
+from pt2kit.graph.traversal import is_custom, operator_namespace, walk
 from pt2kit.messages import printable
 from pt2kit.node_metadata.frames import lenient
 from pt2kit.node_metadata.modules import ModuleEntry, ModuleNode, module_tree, parse_module_stack
@@ -27,7 +26,7 @@ from pt2kit.schema.names import OPS
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.text.format import dotted
-from pt2kit.text.tensor_totals import NOTHING, Amount, TensorGroup, amount_of, group_of, stored_bytes, sum_of
+from pt2kit.text.payloads import NOTHING, Amount, TensorGroup, amount_of, group_of, stored_bytes, sum_of
 from pt2kit.text.values import CallSummary, ValueTexts, summarize_call
 
 _MUTATIONS = {"buffer_mutation": "buffer", "parameter_mutation": "parameter", "user_input_mutation": "input"}

@@ -5,7 +5,7 @@ back.
     steps.py           all steps as one line
     line/              the steps between releases, one file for each pair of versions, and what several of them need
     draft/             the design draft, which no release wrote, <-> schema 1; imported when one is met
-    opset/             operator-set versions: `convert_opset`
+    opset_changes.py   operator-set versions: `convert_opset`
     operator_calls.py  the calls of a program, adapted to a release of torch
     containers.py      `Program` and `Model` of schema 8.6
     identify.py        the version of a program; names of targets

@@ -21,8 +21,7 @@ from typing import Any, Final, Literal
 from pt2kit.errors import PayloadError, SchemaError
 from pt2kit.jsontext import Path, path_text
 from pt2kit.pickles.reader import read_payload
-from pt2kit.pickles.torch_names import ITEM_SIZES
-from pt2kit.pickles.values import PickledStorage, PickledTensor, TensorKind
+from pt2kit.pickles.values import ITEM_SIZES, PickledStorage, PickledTensor, TensorKind
 from pt2kit.schema import CURRENT, ScalarType
 from pt2kit.versions.conversion_log import Tree
 from pt2kit.versions.program import Upgraded, upgrade_program

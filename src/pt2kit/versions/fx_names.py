@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from pt2kit.schema.names import OPS
 from pt2kit.versions.conversion_log import ConversionLog, Tree
-from pt2kit.versions.line.hop_names import is_higher_order
+from pt2kit.versions.line.hops import is_higher_order
 
 _SUFFIX: Final = re.compile(r"(.*)_(\d+)$")
 _RESERVED: Final = frozenset(

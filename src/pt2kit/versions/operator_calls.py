@@ -32,7 +32,7 @@ from pt2kit.schema.operators import (
     release_operators,
 )
 from pt2kit.versions.conversion_log import ConversionLog, Tree
-from pt2kit.versions.line import hop_names as targets
+from pt2kit.versions.line import hops as targets
 from pt2kit.versions.rewrite import rewrite
 
 _UNLISTED: Final = "8.7"

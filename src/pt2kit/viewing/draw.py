@@ -22,15 +22,13 @@ from pt2kit.diffs.fingerprints import Interner
 from pt2kit.diffs.input_roles import INPUT_NAMES, output_name
 from pt2kit.errors import Pt2Error, SchemaError
 from pt2kit.graph.argument_values import arguments
-from pt2kit.graph.traversal import Scope, Step, carried, graphs, join, node_label, walk
-from pt2kit.graph.values import node_outputs
+from pt2kit.graph.traversal import Scope, Step, carried, graphs, join, node_label, node_outputs, walk
 from pt2kit.messages import kind_of, quote
 from pt2kit.node_metadata.frames import lenient, parse_stack_trace
 from pt2kit.package.open import Package
 from pt2kit.schema import Argument, ConstantValue, ExportedProgram, InputSpec, OutputSpec
 from pt2kit.symbols.polynomials import hint
-from pt2kit.text.payloads import Entry, entries_of
-from pt2kit.text.tensor_totals import elements_of
+from pt2kit.text.payloads import Entry, elements_of, entries_of
 from pt2kit.text.values import ValueTexts, argument_text
 from pt2kit.viewing.columns import (
     CALL,

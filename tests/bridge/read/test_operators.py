@@ -13,7 +13,7 @@ from tests.bridge.read import corpus_types as corpus_types
 from tests.bridge.read.edited import edited, sample
 
 import pt2kit
-from pt2kit.bridge.extensions import Extension, register_extension, unregister_extension
+from pt2kit.bridge.callables import Extension, register_extension, unregister_extension
 from pt2kit.bridge.operators import (
     SYMBOLIC,
     resolve,

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import pt2kit
-from pt2kit.bridge.run.failures import source_line
+from pt2kit.bridge.run.steps import source_line
 from pt2kit.bridge.torch_names import find_higher_order
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are calling torch.compile:UserWarning")  # cond, in torch 2.10

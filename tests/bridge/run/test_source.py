@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 import torch
 
-from pt2kit.bridge.run import source
-from pt2kit.bridge.run.source import compile_steps
+from pt2kit.bridge.run import emitters
+from pt2kit.bridge.run.emitters import compile_steps, subgraph_module
 from pt2kit.bridge.run.steps import Origin, Step, Steps, Value
-from pt2kit.bridge.run.subgraphs import subgraph_module
 
 HERE = Origin("node", "")
 
@@ -45,7 +44,7 @@ def test_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append(text)
         return compile(text, *rest)
 
-    monkeypatch.setattr(source, "compile", seeing, raising=False)
+    monkeypatch.setattr(emitters, "compile", seeing, raising=False)
     compiled = compile_steps(STEPS, [1, 0])
     [text] = seen
     words = set(re.findall(r"[A-Za-z_]\w*", text))

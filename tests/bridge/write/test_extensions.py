@@ -11,8 +11,8 @@ from tests.bridge.zoo.handmade import Sketch
 from torch._export.serde import serialize as torch_serde
 from torch._export.verifier import Verifier
 
-from pt2kit.bridge import extensions
-from pt2kit.bridge.extensions import Extension
+from pt2kit.bridge import callables
+from pt2kit.bridge.callables import Extension
 from pt2kit.errors import UnsupportedError
 
 SCHEMA = torch._C.parse_schema("double(Tensor x, int[] by, *, float[]? scales=None) -> (Tensor, Tensor[])")
@@ -60,9 +60,9 @@ OURS = Extension("mine", Operator, lambda op: op.__name__, Operator, lambda op: 
 
 @pytest.fixture
 def ours():
-    extensions.register_extension(OURS)
+    callables.register_extension(OURS)
     yield OURS
-    extensions.unregister_extension("mine")
+    callables.unregister_extension("mine")
 
 
 @pytest.fixture
@@ -116,17 +116,17 @@ def test_nameless_operator():
 
 def test_find(ours):
     """Extensions are found by type, by namespace and by target."""
-    assert extensions.find_type(Operator) is ours
-    assert extensions.find_namespace("mine") is ours
-    assert extensions.find_target("#mine:abc").__name__ == "abc"
-    assert extensions.find_type(int) is None
+    assert callables.find_type(Operator) is ours
+    assert callables.find_namespace("mine") is ours
+    assert callables.find_target("#mine:abc").__name__ == "abc"
+    assert callables.find_type(int) is None
 
 
 @pytest.mark.parametrize("text", ["mine:a", "#mine", "#mine:a:b", "#other:a"])
 def test_bad_targets(ours, text):
     """Other texts are refused, and so are namespaces that nothing is registered for."""
     with pytest.raises(UnsupportedError, match=r"target|no extension"):
-        extensions.find_target(text)
+        callables.find_target(text)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_refused(ours, changed, message):
     """Unfit and taken namespaces and types are refused."""
     fields = {name: getattr(OURS, name) for name in Extension.__dataclass_fields__}
     with pytest.raises(UnsupportedError, match=message):
-        extensions.register_extension(Extension(**{**fields, **changed}))
+        callables.register_extension(Extension(**{**fields, **changed}))
 
 
 def test_bad_name(ours):

@@ -12,7 +12,7 @@ from torch._export.serde import serialize as torch_serde
 from torch.fx import Graph
 from torch.fx.traceback import NodeSource, NodeSourceAction
 
-from pt2kit.bridge.write.metadata import Metadata, of_graph_module
+from pt2kit.bridge.write.scope import Metadata, of_graph_module
 from pt2kit.errors import SchemaError
 from pt2kit.node_metadata.frames import parse_source_fn_stack, parse_torch_fn
 from pt2kit.node_metadata.modules import parse_module_stack

@@ -14,9 +14,8 @@ from torch.export.graph_signature import InputSpec, OutputSpec
 from torch.export.graph_signature import OutputKind as Out
 
 from pt2kit import codec
-from pt2kit.bridge.write.program import write_graph
+from pt2kit.bridge.write.program import write_argument_spec, write_graph, write_signature
 from pt2kit.bridge.write.scope import Scope, Shared
-from pt2kit.bridge.write.signature import write_argument_spec, write_signature
 from pt2kit.errors import GraphError, UnsupportedError
 
 TENSOR, TOKEN = live.TensorArgument("t"), live.TokenArgument("k")

@@ -9,7 +9,7 @@ import torch
 from torch._higher_order_ops.triton_kernel_wrap import triton_kernel_wrapper_functional
 from torch.fx import Graph
 
-from pt2kit.bridge.write import triton_kernels
+from pt2kit.bridge.write import nodes
 from pt2kit.errors import UnsupportedError
 
 T = torch.ones(2)
@@ -49,7 +49,7 @@ def call(**more):
 
 def test_call():
     """Compiled-in constants are left out; the compiled kernel is named by its hash and carries its settings."""
-    positional, keywords = triton_kernels.describe_call(kernel({"key": compiled(shared=128)}), (), call())
+    positional, keywords = nodes.describe_call(kernel({"key": compiled(shared=128)}), (), call())
     assert list(positional) == ["x", "out", "n"]
     assert keywords == {
         "name": "add_kernel_abc",
@@ -69,7 +69,7 @@ def test_other_settings():
     old = kernel({})
     del old.device_caches
     old.cache = {0: {"key": entry}}
-    _, keywords = triton_kernels.describe_call(old, (), call())
+    _, keywords = nodes.describe_call(old, (), call())
     assert list(keywords)[4:] == [
         "num_cpu_threads",
         "tile_width",
@@ -83,21 +83,21 @@ def test_other_settings():
 def test_chosen_by_constants():
     """Of several versions, the one that was compiled with the call's values is meant."""
     cache = {f"('constexpr', {value})": compiled(hash=str(value)) for value in (8, 16, True)}
-    assert triton_kernels.describe_call(kernel(cache), (), call())[1]["name"] == "add_kernel_16"
-    assert triton_kernels.describe_call(kernel(cache), (), call(BLOCK=8))[1]["name"] == "add_kernel_8"
+    assert nodes.describe_call(kernel(cache), (), call())[1]["name"] == "add_kernel_16"
+    assert nodes.describe_call(kernel(cache), (), call(BLOCK=8))[1]["name"] == "add_kernel_8"
 
 
 def test_chosen_by_tuning():
     """Of several that were tuned, the one with the settings of the best configuration is meant."""
     cache = {f"('constexpr', 16) {warps}": compiled(num_warps=warps) for warps in (2, 4)}
     configs = [Some(num_warps=4, num_stages=1), Some(num_warps=2)]
-    assert triton_kernels.describe_call(kernel(cache), configs, call())[1]["num_warps"] == 4
+    assert nodes.describe_call(kernel(cache), configs, call())[1]["num_warps"] == 4
 
 
 def test_text_constants():
     """Values that are no numbers are compared as texts."""
     cache = {f"('constexpr', {name})": compiled(hash=name) for name in ("torch.float32", "torch.int8")}
-    assert triton_kernels.describe_call(kernel(cache), (), call(BLOCK=torch.int8))[1]["name"] == "add_kernel_torch.int8"
+    assert nodes.describe_call(kernel(cache), (), call(BLOCK=torch.int8))[1]["name"] == "add_kernel_torch.int8"
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_not_one_version(cache, message):
     with pytest.raises(
         UnsupportedError, match=f"kernel add_kernel: expected one .*{message}; run the exported module once"
     ):
-        triton_kernels.describe_call(kernel(cache), (), call())
+        nodes.describe_call(kernel(cache), (), call())
 
 
 def test_several_devices():
@@ -121,7 +121,7 @@ def test_several_devices():
     both = kernel({})
     both.device_caches = {0: ({},), 1: ({},)}
     with pytest.raises(UnsupportedError, match="expected it compiled for one device, got 2"):
-        triton_kernels.describe_call(both, (), call())
+        nodes.describe_call(both, (), call())
 
 
 def test_order():
@@ -130,14 +130,14 @@ def test_order():
     given = dict(node.kwargs["kwargs"])
     node.kwargs = {**node.kwargs, "kwargs": {"BLOCK": 16, **{k: v for k, v in given.items() if k != "BLOCK"}}}
     with pytest.raises(UnsupportedError, match="expected constexpr arguments after all others, got BLOCK, x, out, n"):
-        triton_kernels.describe_call(kernel({"key": compiled()}), (), node)
+        nodes.describe_call(kernel({"key": compiled()}), (), node)
 
 
 def test_without_triton(monkeypatch):
     """Without triton there is one clear error."""
-    monkeypatch.setattr(triton_kernels, "triton_kernels", lambda: None)
+    monkeypatch.setattr(nodes, "triton_kernels", lambda: None)
     with pytest.raises(UnsupportedError, match="expected triton for a kernel call, got none; install it"):
-        triton_kernels.kernel_call(call())
+        nodes.kernel_call(call())
 
 
 def test_kernel_is_looked_up(monkeypatch):
@@ -146,5 +146,5 @@ def test_kernel_is_looked_up(monkeypatch):
     tuned = Some(fn=plain, configs=[Some(num_warps=4)])
     for found in (plain, tuned):
         table = Some(get_kernel=lambda index, found=found: found)
-        monkeypatch.setattr(triton_kernels, "triton_kernels", lambda table=table: table)
-        assert triton_kernels.kernel_call(call())[1]["name"] == "add_kernel_abc"
+        monkeypatch.setattr(nodes, "triton_kernels", lambda table=table: table)
+        assert nodes.kernel_call(call())[1]["name"] == "add_kernel_abc"

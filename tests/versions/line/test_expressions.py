@@ -12,7 +12,7 @@ from pt2kit.codec import parse
 from pt2kit.errors import ExpressionError
 from pt2kit.versions import encoding
 from pt2kit.versions.conversion_log import ConversionLog
-from pt2kit.versions.line.expressions import rename_symbols, to_plain, to_structural
+from pt2kit.versions.line.texts import rename_symbols, to_plain, to_structural
 from pt2kit.versions.rewrite import rewrite
 
 

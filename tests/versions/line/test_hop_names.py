@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pt2kit.schema.fieldtable import NAMES
-from pt2kit.versions.line import hop_names as targets
+from pt2kit.versions.line import hops as targets
 
 FIRST = [
     ("torch.ops.map_impl", "torch.ops.higher_order.map_impl"),

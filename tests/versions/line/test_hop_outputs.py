@@ -8,7 +8,7 @@ import pytest
 from tests.versions.programs import node
 
 from pt2kit.versions.conversion_log import ConversionLog
-from pt2kit.versions.line import hop_outputs as hops
+from pt2kit.versions.line import hops as hops
 
 COND = "torch.ops.higher_order.cond"
 ADD = "torch.ops.aten.add.Tensor"

@@ -6,7 +6,7 @@ import pytest
 
 from pt2kit.errors import JsonError, SchemaError
 from pt2kit.versions.conversion_log import ConversionLog
-from pt2kit.versions.line import treespecs
+from pt2kit.versions.line import texts
 
 LEAF = '{"type": null, "context": null, "children_spec": []}'
 
@@ -40,8 +40,8 @@ CALLS = [
 def test_calls_of_2_1(old, new):
     """2.1 leaves the keywords out where there are none."""
     log = ConversionLog("x")
-    assert treespecs.with_keywords(f"[1, {old}]", (), log) == f"[1, {new}]"
-    assert treespecs.without_keywords(f"[1, {new}]", (), log) == f"[1, {old}]"
+    assert texts.with_keywords(f"[1, {old}]", (), log) == f"[1, {new}]"
+    assert texts.without_keywords(f"[1, {new}]", (), log) == f"[1, {old}]"
     assert log.notes == ()
 
 
@@ -49,9 +49,9 @@ def test_a_call_that_2_1_would_misread_is_blocked():
     """Two arguments, a tuple and a dict, look like a call with keywords there."""
     log = ConversionLog("x")
     spec = tuple_of(tuple_of(tuple_of(LEAF), dict_of(k=LEAF)), EMPTY)
-    treespecs.without_keywords(f"[1, {spec}]", ("in_spec",), log)
+    texts.without_keywords(f"[1, {spec}]", ("in_spec",), log)
     assert [(note.kind, note.places) for note in log.notes] == [("blocked", ("$.in_spec",))]
-    treespecs.without_keywords(f"[1, {tuple_of(LEAF)}]", ("in_spec",), log)
+    texts.without_keywords(f"[1, {tuple_of(LEAF)}]", ("in_spec",), log)
     assert len(log.notes) == 2
 
 
@@ -65,7 +65,7 @@ def test_a_call_that_2_1_would_misread_is_blocked():
 def test_no_call_is_refused(text, error, message):
     """With the place of the text."""
     with pytest.raises(error, match=message):
-        treespecs.with_keywords(text, ("in_spec",), ConversionLog("x"))
+        texts.with_keywords(text, ("in_spec",), ConversionLog("x"))
 
 
 OLD = '{"class_name": "NT", "fields": ["a", "b"]}'
@@ -76,11 +76,11 @@ def test_named_tuples_get_their_registered_name(names, registered):
     """The class name stands for it, unless the caller knows better; fields are kept for the way back and up."""
     log = ConversionLog("x", namedtuples=names)
     text = f"[1, {tuple_of(pair(OLD))}]"
-    new = treespecs.name_tuples(text, (), log)
+    new = texts.name_tuples(text, (), log)
     assert new == f"[1, {tuple_of(pair(f'{chr(34)}{registered}{chr(34)}'))}]"
     assert log.namedtuple_fields == {registered: ["a", "b"]}
-    assert treespecs.registered_names(new, (), log) == [registered]
-    assert treespecs.describe_tuples(new, (), log, "5.3") == text
+    assert texts.registered_names(new, (), log) == [registered]
+    assert texts.describe_tuples(new, (), log, "5.3") == text
     assert log.notes == ()
 
 
@@ -89,7 +89,7 @@ def test_named_tuples_without_fields_are_blocked_for_2_3(fields):
     """Up to 2.3 the fields are in the text."""
     log = ConversionLog("x")
     log.namedtuple_fields.update(fields)
-    treespecs.describe_tuples(f"[1, {pair(chr(34) + 'corpus.NT' + chr(34))}]", (), log, "5.3")
+    texts.describe_tuples(f"[1, {pair(chr(34) + 'corpus.NT' + chr(34))}]", (), log, "5.3")
     assert [note.message for note in log.notes] == [
         "a named tuple 'corpus.NT' whose field names the program does not have"
     ]
@@ -99,17 +99,17 @@ def test_two_classes_of_one_name_are_refused():
     """They could not be told apart later."""
     other = '{"class_name": "NT", "fields": ["a", "c"]}'
     with pytest.raises(SchemaError, match=r"expected the fields a, b of the named tuple 'NT'.* got a, c"):
-        treespecs.name_tuples(f"[1, {tuple_of(pair(OLD), pair(other))}]", (), ConversionLog("x"))
+        texts.name_tuples(f"[1, {tuple_of(pair(OLD), pair(other))}]", (), ConversionLog("x"))
 
 
 def test_texts_without_named_tuples_are_not_touched():
     """Not even parsed."""
-    for function in (treespecs.name_tuples, treespecs.registered_names):
+    for function in (texts.name_tuples, texts.registered_names):
         assert function("no spec", (), ConversionLog("x")) in ("no spec", [])
-    assert treespecs.describe_tuples("no spec", (), ConversionLog("x"), "5.3") == "no spec"
+    assert texts.describe_tuples("no spec", (), ConversionLog("x"), "5.3") == "no spec"
     signature = {"in_spec": "a", "out_spec": "b"}
-    assert treespecs.map_specs(signature, (), lambda text, _: text) is signature
-    assert treespecs.map_specs(signature, (), lambda text, _: text * 2) == {"in_spec": "aa", "out_spec": "bb"}
+    assert texts.map_specs(signature, (), lambda text, _: text) is signature
+    assert texts.map_specs(signature, (), lambda text, _: text * 2) == {"in_spec": "aa", "out_spec": "bb"}
 
 
 def dataclass(context: str, kind: str = "pkg.DC") -> str:
@@ -120,8 +120,8 @@ def test_the_context_of_a_dataclass_became_text():
     """2.2 lists where the class is, the fields given and those that are None; later the latter two are JSON text."""
     old, new = dataclass('["pkg.DC", ["x"], ["y"]]'), dataclass(r'"[[\"x\"], [\"y\"]]"')
     log = ConversionLog("x")
-    assert treespecs.text_dataclasses(old, (), log) == new
-    assert treespecs.list_dataclasses(new, (), log) == old
+    assert texts.text_dataclasses(old, (), log) == new
+    assert texts.list_dataclasses(new, (), log) == old
     assert [note.kind for note in log.notes] == ["changed", "changed"]
 
 
@@ -130,6 +130,6 @@ def test_other_contexts_are_left_alone(context):
     """Any other text, or one that does not fit its children, is unchanged."""
     text = dataclass(context)
     log = ConversionLog("x")
-    assert treespecs.list_dataclasses(text, (), log) == text
-    assert treespecs.text_dataclasses(text, (), log) == text
+    assert texts.list_dataclasses(text, (), log) == text
+    assert texts.text_dataclasses(text, (), log) == text
     assert log.notes == ()

@@ -14,7 +14,7 @@ from pt2kit import schema
 from pt2kit.errors import LimitError, OperatorError, VersionError
 from pt2kit.messages import count_text
 from pt2kit.schema import Argument, GraphArgument, NamedArgument, Node, TensorArgument
-from pt2kit.versions.opset.changes import OperatorChange, Replacement, convert_opset
+from pt2kit.versions.opset_changes import OperatorChange, Replacement, convert_opset
 
 
 def program(*nodes: Node, **opset: int) -> schema.ExportedProgram:

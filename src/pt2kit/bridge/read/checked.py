@@ -34,8 +34,7 @@ from pt2kit.checks.stored_inputs import Tables, stored_inputs
 from pt2kit.checks.unchecked import is_concerned, kernel_findings
 from pt2kit.errors import GraphError, JsonError, LimitError, OperatorError, SchemaError, UnsupportedError
 from pt2kit.graph.argument_values import leaves
-from pt2kit.graph.traversal import Scope, graphs, node_label
-from pt2kit.graph.values import is_custom
+from pt2kit.graph.traversal import Scope, graphs, is_custom, node_label
 from pt2kit.messages import listed
 from pt2kit.schema import operators
 from pt2kit.schema.names import ATEN_OPS, HIGHER_ORDER_OPS

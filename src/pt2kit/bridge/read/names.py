@@ -13,8 +13,7 @@ from typing import Final
 
 from pt2kit import schema
 from pt2kit.errors import GraphError, Pt2Error
-from pt2kit.graph.module_attributes import ROOT_ATTRIBUTES, is_reserved
-from pt2kit.schema.names import GLOBALS, MAX_NAME, is_variable
+from pt2kit.schema.names import GLOBALS, MAX_NAME, ROOT_ATTRIBUTES, is_reserved, is_variable
 from pt2kit.signature.consistency import is_target, targets_below
 
 _QUOTED: Final = re.compile(r'[^"\\\x00-\x1f\x7f\x85\u2028\u2029]+')

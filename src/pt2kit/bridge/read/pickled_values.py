@@ -1,5 +1,7 @@
 """Live values of pickled payloads: plain data from descriptions, and other objects only by globals named in `trust`.
 
+`Payloads` are all live contents of a program, `Context` the facts about it that opening them requires.
+
 Plain data is tensors, numbers, texts, containers and torch's small types. The reader of pickles has made descriptions
 of the stream, and the live values are built from them; no callable that the stream names is called.
 
@@ -21,16 +23,16 @@ import types
 import zipfile
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass
 from enum import Enum
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import torch
 
 from pt2kit import codec, schema
 from pt2kit.bridge.operators import DTYPES, LAYOUTS, MEMORY_FORMATS
-from pt2kit.bridge.read.opened import FakeTensors
 from pt2kit.bridge.read.reading import refused
 from pt2kit.bridge.read.tensors import Devices, Tensors
 from pt2kit.bridge.torch_names import FAKE_TENSOR, mark_parameter, script_object, wrap
@@ -40,10 +42,47 @@ from pt2kit.pickles import values as data
 from pt2kit.pickles.allowed_globals import name_global
 from pt2kit.pickles.reader import globals_in, is_plain
 from pt2kit.pickles.tensor_subclasses import OPTIONS, SUBCLASSES
-from pt2kit.pickles.torch_names import ITEM_SIZES
-from pt2kit.pickles.values import DType, Opaque, SubclassTensor
+from pt2kit.pickles.values import ITEM_SIZES, DType, Opaque, SubclassTensor
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.pickled import from_pickled
+
+
+class FakeTensors(Protocol):
+    """Makes fake tensors, for payloads that hold some."""
+
+    def tensor(self, meta: schema.TensorMeta, where: str) -> torch.Tensor:
+        """Return a new fake tensor of a description; `where` is its place, for messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Payloads:
+    """Live contents of a program in addition to its graph.
+
+    Args:
+        state_dict: parameters and persistent buffers.
+        constants: lifted constants, non-persistent buffers and custom objects.
+        example_inputs: arguments and keyword arguments of the export, or None.
+    """
+
+    state_dict: dict[str, Any]
+    constants: dict[str, Any]
+    example_inputs: tuple[tuple[Any, ...], dict[str, Any]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Facts about the program that opening its payloads requires.
+
+    Args:
+        values: makes fake tensors.
+        in_spec: the live structure of the inputs.
+        sources: where its leaves are in the file's structure; None where the two are the same.
+    """
+
+    values: FakeTensors
+    in_spec: Any
+    sources: tuple[int | None, ...] | None
+
 
 MAX_DEPTH: Final = 200
 """Containers inside each other."""

@@ -23,14 +23,12 @@ from pt2kit.bridge.operators import Operator
 from pt2kit.bridge.placeholder_types import Placeholder
 from pt2kit.bridge.read.calls import Shared, is_unpacked
 from pt2kit.bridge.read.checked import Checked
-from pt2kit.bridge.read.graph_reader import GraphReader, value_name
+from pt2kit.bridge.read.graph import GraphReader, value_name
 from pt2kit.bridge.read.treespecs import WHERE
 from pt2kit.bridge.run.conditions import Condition, Conditions, Input, guard_condition, read_source
-from pt2kit.bridge.run.failures import source_line
 from pt2kit.bridge.run.inputs import InputTree, OutputTree, map_children
 from pt2kit.bridge.run.module import Convention
-from pt2kit.bridge.run.regions import REGIONS
-from pt2kit.bridge.run.steps import Origin, Step, Steps, Value
+from pt2kit.bridge.run.steps import REGIONS, Origin, Step, Steps, Value, source_line
 from pt2kit.bridge.run.validation import validated, with_memory
 from pt2kit.bridge.torch_names import child_specs, pytree
 from pt2kit.errors import GraphError, OperatorError

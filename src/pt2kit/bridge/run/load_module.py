@@ -17,18 +17,17 @@ from msgspec import UNSET
 from pt2kit import schema
 from pt2kit.bridge.given_weights import Given
 from pt2kit.bridge.read.checked import Checked, check_payloads, check_program
-from pt2kit.bridge.read.described import check_described
 from pt2kit.bridge.read.module_inputs import guardable
 from pt2kit.bridge.read.names import check_apart
-from pt2kit.bridge.read.opened import Context, Payloads
+from pt2kit.bridge.read.pickled_values import Context, Payloads
 from pt2kit.bridge.read.reading import trusted
 from pt2kit.bridge.read.tensors import READ_BYTES, Moves, Tensors
 from pt2kit.bridge.read.treespecs import live_module_calls
+from pt2kit.bridge.read.values import check_described
 from pt2kit.bridge.run.build import Tables, build_steps, convention_of, with_mutations
+from pt2kit.bridge.run.emitters import Fakes, compile_steps, subgraph_module
 from pt2kit.bridge.run.module import LoadedModule, make_module, place_tensors, watched
-from pt2kit.bridge.run.source import compile_steps
 from pt2kit.bridge.run.steps import Steps
-from pt2kit.bridge.run.subgraphs import Fakes, subgraph_module
 from pt2kit.bridge.stored import Chosen, opened_program, read_payloads
 from pt2kit.bridge.torch_names import SUBGRAPHS_NEED_METADATA, disable_current_modes, not_traced
 from pt2kit.checks.stored_inputs import tables_of

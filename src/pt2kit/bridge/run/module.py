@@ -21,10 +21,9 @@ import torch
 
 from pt2kit.bridge.read.reading import MappedFiles
 from pt2kit.bridge.run.conditions import Condition, check_conditions
-from pt2kit.bridge.run.failures import explain
+from pt2kit.bridge.run.emitters import Compiled
 from pt2kit.bridge.run.inputs import InputTree, OutputTree
-from pt2kit.bridge.run.source import Compiled
-from pt2kit.bridge.run.steps import Step
+from pt2kit.bridge.run.steps import Step, explain
 from pt2kit.bridge.run.validation import original
 from pt2kit.bridge.torch_names import OpOverload, modules_as_containers, schema_of
 from pt2kit.signature.export_signature import ExportGraphSignature

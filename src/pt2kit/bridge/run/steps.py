@@ -1,16 +1,36 @@
 """Intermediate representation of a program: operators over numbered values, with all names of the file resolved.
 
-Both ways of running a graph start from `Steps`: the source of a Python function (`source.py`), and a module of
-torch.fx for subgraphs (`subgraphs.py`). No name of the file is in it.
+Both ways of running a graph start from `Steps` (`emitters.py`): the source of a Python function, and a module of
+torch.fx for subgraphs. No name of the file is in it.
+
+Regions of a program are subgraphs that run in a mode, and calls that open and close a mode of the process. Higher-order
+operators that only run a subgraph in a mode become functions that do so, without torch's compiler. torch's own import
+its compiler when they are called, which takes seconds, to keep it from looking inside. Where the compiler or another
+export is at work they are called as they are.
+
+An error in an operator also names the node and the model's source line (`Failures`).
+
+Source: `WrapWithSetGradEnabled` and `WrapWithAutocast` in torch/_higher_order_ops/wrap.py, 2.13.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import CodeType, MappingProxyType, TracebackType
+from typing import Any, Final
 
+import torch
 from msgspec import Struct
+from torch import fx
+
+from pt2kit.bridge.callables import describe
+from pt2kit.bridge.run.validation import original
+from pt2kit.bridge.torch_names import find_function, find_higher_order
+from pt2kit.errors import Pt2Error
+from pt2kit.node_metadata.frames import Frame, parse_stack_trace
+from pt2kit.operators.higher_order import FUNCTIONS, PREDISPATCH
 
 # Structs, because each node makes three of these: a frozen dataclass takes five times as long to make.
 
@@ -81,3 +101,167 @@ def values_in(held: Any) -> list[Value]:
         elif kind is dict:
             pending += item.values()
     return values
+
+
+_GRAD: Final = find_higher_order("wrap_with_set_grad_enabled")
+_AUTOCAST: Final = find_higher_order("wrap_with_autocast")
+
+
+def _in_grad_mode(is_enabled: bool, graph: Callable[..., Any], *args: Any) -> Any:
+    if torch.compiler.is_compiling():
+        return _GRAD(is_enabled, graph, *args)
+    with torch.set_grad_enabled(is_enabled):
+        return graph(*args)
+
+
+def _in_autocast(
+    device: str,
+    dtype: torch.dtype | None,
+    is_enabled: bool,
+    caches: bool | None,
+    graph: Callable[..., Any],
+    *args: Any,
+) -> Any:
+    if torch.compiler.is_compiling():
+        return _AUTOCAST(device, dtype, is_enabled, caches, graph, *args)
+    with torch.autocast(device, dtype, is_enabled, caches):
+        return graph(*args)
+
+
+REGIONS: Final[Mapping[Callable[..., Any], Callable[..., Any]]] = MappingProxyType(
+    {_GRAD: _in_grad_mode, _AUTOCAST: _in_autocast}
+)
+"""Callable that is used instead of each operator."""
+OPERATORS: Final[Mapping[Callable[..., Any], Callable[..., Any]]] = MappingProxyType(
+    {function: operator for operator, function in REGIONS.items()}
+)
+"""Operator that each of these callables replaces."""
+
+_PARAMETERS: Final = {f"{PREDISPATCH}_exit_dual_level": "level", "torch.amp.autocast_mode._exit_autocast": "mode"}
+_CLOSERS: Final[Mapping[Callable[..., Any], tuple[Callable[..., Any], str | None]]] = MappingProxyType(
+    {
+        opener: (closer, _PARAMETERS.get(name))
+        for name, function in FUNCTIONS.items()
+        if (opener := find_function(function.opens)) and (closer := find_function(name))
+    }
+)
+"""Callable that closes a region, with its parameter for the value that opening returned, by the one that opens it."""
+
+
+def close_regions(steps: Iterable[Step], read: Callable[[Value], Any]) -> None:
+    """Close the regions that a call opened and did not close because it stopped in between, innermost first.
+
+    Args:
+        steps: those that were run. Regions in it are nested (rule X14).
+        read: returns a value.
+    """
+    opened: list[Step] = []
+    closers = {closer for closer, _ in _CLOSERS.values()}
+    for step in steps:
+        if step.target in _CLOSERS:
+            opened.append(step)
+        elif step.target in closers and opened:
+            opened.pop()
+    for step in reversed(opened):
+        closer, parameter = _CLOSERS[step.target]
+        closer(**({} if parameter is None else {parameter: read(step.result) or 0}))
+
+
+_SHOWN = 12
+_LINE = 120
+_OF_TORCH: Final = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Position at which a function that runs a graph stopped.
+
+    Args:
+        before: the steps that it had run.
+        step: the step that it was at.
+        read: returns a value at that time.
+    """
+
+    before: Sequence[Step]
+    step: Step
+    read: Callable[[Value], Any]
+
+
+def explain(
+    error: BaseException, code: CodeType, stopped: Callable[[TracebackType], Stopped | None], *, had_grad: bool
+) -> None:
+    """Add to an error its position in the program, and restore the state of the process before the call.
+
+    The position is the node, its operator, its arguments, and the line of the model's source. Regions that the call had
+    opened (vmap, jvp, autocast) are closed.
+
+    Args:
+        error: changed in place, so that handlers of its type still catch it; unchanged if it was
+            not raised by a step. Inside a subgraph it gets the node there first, then the node that runs the
+            subgraph.
+        code: of the function that runs a graph.
+        stopped: a place in that function -> the step that it is, and the values there; None if it is none.
+        had_grad: whether gradients were enabled before the call.
+    """
+    torch.set_grad_enabled(had_grad)
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code is code:
+            place = stopped(trace)
+            if place is not None:
+                close_regions(place.before, place.read)
+                if isinstance(error, Exception):
+                    _add(error, _text(place.step, place.read))
+            return
+        trace = trace.tb_next
+
+
+def _text(step: Step, read: Callable[[Value], Any]) -> str:
+    args = [_shown(arg, read) for arg in step.args]
+    args += [f"{name}={_shown(arg, read)}" for name, arg in step.kwargs.items()]
+    if len(args) > _SHOWN:
+        args[_SHOWN:] = [f"and {len(args) - _SHOWN} more"]
+    place = source_line(step.origin.stack_trace)
+    target = original(step.target)
+    operator = describe(OPERATORS.get(target, target))
+    return f"in the node {step.origin.label} ({operator}), called with ({', '.join(args)}){place}"
+
+
+def _shown(held: Any, read: Callable[[Value], Any]) -> str:
+    if isinstance(held, Value):
+        return _shown(read(held), read)
+    if isinstance(held, torch.Tensor):
+        return f"{str(held.dtype).removeprefix('torch.')}{list(held.shape)}"
+    if isinstance(held, (list, tuple)):
+        return f"[{', '.join(_shown(item, read) for item in held[:_SHOWN])}]"
+    if held is None or isinstance(held, (bool, int, float, str, torch.dtype, torch.device)):
+        return repr(held)[:40]
+    if isinstance(held, fx.GraphModule):
+        return "a subgraph"
+    return f"a {type(held).__name__}"
+
+
+def source_line(stack_trace: str) -> str:
+    """Return the line of the model's source that a node comes from; "" if the file does not state it."""
+    try:
+        frames = parse_stack_trace(stack_trace).frames if stack_trace else ()
+    except Pt2Error:
+        return ""
+    if not frames:
+        return ""
+    frame = _of_model(frames)
+    return f", from {frame.file}:{frame.line}, in {frame.function}{f': {frame.source[:_LINE]}' if frame.source else ''}"
+
+
+def _of_model(frames: Sequence[Frame]) -> Frame:
+    """Return the innermost frame of the model itself; of torch or of generated code only if there is no other."""
+    written = [frame for frame in frames if not frame.file.startswith("<")]
+    own = [frame for frame in written if not _OF_TORCH.search(frame.file)]
+    return (own or written or frames)[-1]
+
+
+def _add(error: Exception, text: str) -> None:
+    if len(error.args) == 1 and isinstance(error.args[0], str):
+        error.args = (f"{error.args[0]}\n{text}",)
+    elif hasattr(error, "add_note"):  # Python 3.11
+        error.add_note(text)

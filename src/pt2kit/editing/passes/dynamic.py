@@ -23,8 +23,7 @@ from pt2kit.editing.editor import Editor
 from pt2kit.editing.graphs import Graph, Node, Value
 from pt2kit.editing.metas import row_major
 from pt2kit.errors import GraphError
-from pt2kit.graph.traversal import join
-from pt2kit.graph.values import operator_name
+from pt2kit.graph.traversal import join, operator_name
 from pt2kit.messages import quote
 from pt2kit.operators.facts import Mismatch, Tensor, Unknown
 from pt2kit.operators.metas import to_size

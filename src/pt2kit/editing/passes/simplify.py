@@ -17,7 +17,7 @@ from pt2kit.editing.inference import infer_meta
 from pt2kit.editing.interface_edits import put_number
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import leaves, renamed
-from pt2kit.graph.values import operator_name, operator_namespace
+from pt2kit.graph.traversal import operator_name, operator_namespace
 from pt2kit.operators.aliasing import aliases
 from pt2kit.operators.higher_order import PREDISPATCH
 from pt2kit.operators.rows import texts

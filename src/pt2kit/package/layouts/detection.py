@@ -153,7 +153,7 @@ def _plain_zip(archive: Archive, where: str, found: tuple[str, ...]) -> Layout:
     for name in (names.PLAIN_PROGRAM, names.PLAIN_VERSION):
         if name not in plain:
             raise ArchiveError(f"{where}: expected a record {name} in a plain zip, got only {_some(plain)}", rule="A19")
-    from pt2kit.package.layouts.plain_zip import PlainZip
+    from pt2kit.package.layouts.torch_save_archive import PlainZip
 
     if names.PLAIN_STATE_DICT_OLD in plain:
         releases = "torch 2.2" if names.PLAIN_CONSTANTS_OLD in plain else "torch 2.1"

@@ -1,15 +1,16 @@
-"""The layout of torch 2.8: an archive whose weights and constants are one torch.save file each."""
+"""Archives with the torch.save files of weights and constants: torch 2.8, and the plain zips of torch 2.1 to 2.7."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pt2kit.errors import PayloadError, UnsupportedError
+from pt2kit.errors import ArchiveError, PayloadError, UnsupportedError
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.base import Layout, Parts
 from pt2kit.package.layouts.draft import payloads_inside
 from pt2kit.package.payloads import view_all
+from pt2kit.package.programs import read_program
 from pt2kit.pickles.reader import globals_in, read_payload
 from pt2kit.pickles.values import PickledStorage, TensorLike
 from pt2kit.tensors.opaque import OpaquePayload
@@ -86,3 +87,48 @@ def read_saved(archive: Archive, record: str | None, kind: Kind) -> dict[str, Pa
 
 def _describe(value: Any) -> str:
     return "one with other keys" if isinstance(value, Mapping) else f"a {type(value).__name__}"
+
+
+class PlainZip(TorchSaveArchive):
+    """A zip whose records have the names of their kinds."""
+
+    __slots__ = ()
+    kind: ClassVar[str] = "plain-zip"
+    is_archive: ClassVar[bool] = False
+
+    def program_record(self, model: str) -> str:
+        """Return the full name of the record that holds the program."""
+        del model
+        return names.PLAIN_PROGRAM
+
+    def sample_inputs_record(self, model: str) -> str | None:
+        """Return the full name of the record that holds the sample inputs, from torch 2.4 on."""
+        del model
+        return self.first(names.PLAIN_EXAMPLE_INPUTS)
+
+    def extra_files(self) -> Mapping[str, str]:
+        """Return the full name of the record of each of the user's files, by its name."""
+        return {name: record for record in self.archive.records if (name := names.plain_extra_name(record))}
+
+    def parts(self, model: str) -> Parts:
+        """Return which records belong to the program.
+
+        Raises: as `Layout.parts`.
+        """
+        weights = self.first(names.PLAIN_STATE_DICT, names.PLAIN_STATE_DICT_OLD)
+        if weights is None:
+            raise ArchiveError(
+                f"{self.archive.source.name}: expected a record {names.PLAIN_STATE_DICT} in a plain zip, got none",
+                rule="A25",
+            )
+        constants = self.first(names.PLAIN_CONSTANTS, names.PLAIN_CONSTANTS_OLD)
+        pickles = (weights,) if constants is None else (weights, constants)
+        return Parts(names.PLAIN_PROGRAM, weights, constants, self.sample_inputs_record(model), pickles=pickles)
+
+    def read_program(self, model: str, context: ReadContext) -> StoredProgram:
+        """Read the program, which is of an older schema.
+
+        Raises: as `Layout.read_program`.
+        """
+        reader = self.older_reader(model, context)
+        return read_program(self.archive, names.PLAIN_PROGRAM, names.PLAIN_PROGRAM, reader, is_older=True)

@@ -28,7 +28,7 @@ from pt2kit.errors import UnsupportedError
 from pt2kit.jsontext import Path
 from pt2kit.schema.names import OPS
 from pt2kit.versions.conversion_log import ConversionLog
-from pt2kit.versions.line.hop_names import is_higher_order
+from pt2kit.versions.line.hops import is_higher_order
 
 Graph = dict[str, Any]
 Argument = dict[str, Any]

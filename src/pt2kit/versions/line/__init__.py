@@ -8,11 +8,9 @@ v7_3_v8_2.py     7.3 <-> 8.2 (torch 2.6)
 v8_2_v8_6.py     8.2 <-> 8.6
 minor.py         the minor versions of schema 8
 
-expressions.py   symbolic expressions and names of symbols
+texts.py         symbolic expressions, names of symbols, tree specs
 metadata.py      node metadata; compact stack traces of schema 5.3
-treespecs.py     tree specs
 constants.py     constants inside the graphs of schema 1
 attention.py     flash attention on the CPU
-hop_names.py     names of higher-order operators
-hop_outputs.py   results and arguments of higher-order operators
+hops.py          names, results and arguments of higher-order operators
 """

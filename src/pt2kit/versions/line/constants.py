@@ -17,7 +17,7 @@ from pt2kit.pickles.reader import read_payload
 from pt2kit.pickles.values import MetaTensor, PickledTensor, SparseTensor
 from pt2kit.schema import ScalarType
 from pt2kit.versions.conversion_log import ConversionLog, Tree
-from pt2kit.versions.line.hop_names import is_higher_order
+from pt2kit.versions.line.hops import is_higher_order
 from pt2kit.versions.rewrite import rewrite
 
 Graph = dict[str, Any]

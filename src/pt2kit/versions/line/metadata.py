@@ -18,9 +18,8 @@ import functools
 from typing import Any
 
 from pt2kit.jsontext import Path
-from pt2kit.node_metadata.frames import lenient
+from pt2kit.node_metadata.frames import compact, expand_all, lenient
 from pt2kit.node_metadata.modules import dump_module_stack, module_stack_style, parse_module_stack
-from pt2kit.node_metadata.references import compact, expand_all
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.line.v5_1_v5_3 import name_constants, unname_constants
 from pt2kit.versions.rewrite import rewrite

@@ -24,7 +24,7 @@ from pt2kit.jsontext import Path
 from pt2kit.schema import parse_version
 from pt2kit.schema.fieldtable import default_value, frozen_table
 from pt2kit.versions.conversion_log import ConversionLog, Tree
-from pt2kit.versions.line.hop_outputs import gather_operands, mark_outputs, spread_operands
+from pt2kit.versions.line.hops import gather_operands, mark_outputs, spread_operands
 from pt2kit.versions.rewrite import Visitor, rewrite
 
 Step = Callable[[Tree, ConversionLog], Tree]

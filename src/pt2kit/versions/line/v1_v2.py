@@ -27,8 +27,8 @@ from pt2kit.jsontext import Path
 from pt2kit.pickles import writer as torch_save
 from pt2kit.pickles.values import PickledTensor
 from pt2kit.versions.conversion_log import ConversionLog, Tree
-from pt2kit.versions.line import hop_names as targets
-from pt2kit.versions.line import metadata, treespecs
+from pt2kit.versions.line import hops as targets
+from pt2kit.versions.line import metadata, texts
 from pt2kit.versions.line.constants import decode_bytes, lift
 from pt2kit.versions.rewrite import rewrite
 
@@ -167,7 +167,7 @@ def _upgrade_module(module: Tree, lifted: Mapping[str, dict[str, Any]], log: Con
     root = {
         "inputs": [],
         "outputs": [],
-        "in_spec": treespecs.with_keywords(calls["in_spec"], path, log),
+        "in_spec": texts.with_keywords(calls["in_spec"], path, log),
         "out_spec": calls["out_spec"],
     }
     entries = [entry for entry in module["module_call_graph"] if entry["fqn"]]
@@ -252,7 +252,7 @@ def _root_call(entries: list[Tree], log: ConversionLog) -> tuple[Tree, list[Tree
     for index, entry in enumerate(entries):
         if entry["fqn"] == "" and entry["signature"] is not None:
             place = (*path, index, "signature", "in_spec")
-            spec = treespecs.without_keywords(entry["signature"]["in_spec"], place, log)
+            spec = texts.without_keywords(entry["signature"]["in_spec"], place, log)
             rest = [*entries[:index], *entries[index + 1 :]]
             return {"in_spec": spec, "out_spec": entry["signature"]["out_spec"]}, rest
     log.blocked("a module call graph without a root entry, which says how the program is called", path, _SINCE)

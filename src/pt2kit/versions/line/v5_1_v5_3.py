@@ -20,8 +20,7 @@ from typing import Any, Final
 from pt2kit.jsontext import Path
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.fx_names import name_as_fx
-from pt2kit.versions.line.expressions import rename_symbols
-from pt2kit.versions.line.treespecs import describe_tuples, map_specs, name_tuples
+from pt2kit.versions.line.texts import describe_tuples, map_specs, name_tuples, rename_symbols
 from pt2kit.versions.reader_limits import narrow_ranges
 
 _SINCE: Final = "5.3"

@@ -19,7 +19,7 @@ from typing import Any, Final
 from pt2kit.jsontext import Path
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.fx_names import name_as_fx
-from pt2kit.versions.line import hop_names as targets
+from pt2kit.versions.line import hops as targets
 from pt2kit.versions.rewrite import rewrite
 
 _SINCE: Final = "7.3"

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from pt2kit.jsontext import Path
 from pt2kit.versions.conversion_log import ConversionLog, Tree
-from pt2kit.versions.line.expressions import to_plain, to_structural
+from pt2kit.versions.line.texts import to_plain, to_structural
 from pt2kit.versions.rewrite import rewrite
 
 _SINCE: Final = "8.2"

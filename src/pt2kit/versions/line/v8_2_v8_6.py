@@ -19,9 +19,8 @@ from typing import Any, Final
 
 from pt2kit.jsontext import Path
 from pt2kit.versions.conversion_log import ConversionLog, Tree
-from pt2kit.versions.line.hop_names import is_higher_order
-from pt2kit.versions.line.hop_outputs import add_scan_options, drop_scan_options, unwrap_outputs, wrap_outputs
-from pt2kit.versions.line.treespecs import registered_names
+from pt2kit.versions.line.hops import add_scan_options, drop_scan_options, is_higher_order, unwrap_outputs, wrap_outputs
+from pt2kit.versions.line.texts import registered_names
 from pt2kit.versions.rewrite import rewrite
 
 _SINCE: Final = "8.6"
