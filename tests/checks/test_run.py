@@ -20,8 +20,8 @@ from pt2kit.checks import RULES, check
 from pt2kit.errors import Problem
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.detection import detect
-from pt2kit.zip.limits import Limits
 from pt2kit.zip.reader import open_archive
+from pt2kit.zip.source import Limits
 
 MULTI = samples.sample("2.13.0", "multi_model_package")
 CASES = {case["name"]: case for case in samples.hostile()}

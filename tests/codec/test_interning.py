@@ -14,7 +14,7 @@ from msgspec import UNSET, Struct, UnsetType
 from tests import strategies
 
 from pt2kit import codec, schema
-from pt2kit.codec.interning import Skeleton, skeleton_of
+from pt2kit.codec.shapes import Skeleton, skeleton_of
 from pt2kit.errors import JsonError, Pt2Error, SchemaError
 from pt2kit.schema.types import share_arguments
 from pt2kit.schema.wire import FrozenList

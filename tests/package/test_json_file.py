@@ -12,8 +12,8 @@ from pt2kit.errors import ArchiveError, LimitError
 from pt2kit.package.layouts.bare_json import BareJson, JsonFileArchive
 from pt2kit.package.layouts.base import Parts
 from pt2kit.package.layouts.detection import find_json
-from pt2kit.zip.limits import Limits
 from pt2kit.zip.listing import open_source
+from pt2kit.zip.source import Limits
 
 TEXT = b' {"a": 1}'
 

@@ -18,7 +18,7 @@ import pt2kit
 from pt2kit.tensors import statistics
 from pt2kit.text.payloads import entries_of, payload_row
 from pt2kit.text.summary import ModelSummary, ModuleSummary, Summary
-from pt2kit.zip.limits import Limits
+from pt2kit.zip.source import Limits
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

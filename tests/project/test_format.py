@@ -22,7 +22,7 @@ from pt2kit.schema.reflection import field_table
 from pt2kit.symbols.functions import OPAQUE, PLAIN
 from pt2kit.tensors.bounds import DEVICE_TYPES
 from pt2kit.tensors.dtypes import DTYPES
-from pt2kit.zip.limits import DEFAULT_LIMITS, GIB, MIB
+from pt2kit.zip.source import DEFAULT_LIMITS, GIB, MIB
 
 FOLDER = format_tables.FOLDER
 CHAPTERS = sorted(path for path in FOLDER.glob("*.md") if path not in format_tables.PAGES)

@@ -10,7 +10,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "pt2kit"
 LAYERS = [
-    {"collector", "front_door", "messages", "version"},
+    {"collector", "messages", "version"},
+    {"front_door"},
     {"errors"},
     {"rules", "jsontext"},
     {"zip", "codec", "schema", "symbols", "treespec", "node_metadata"},

@@ -10,9 +10,8 @@ from tests.zip.zip_forge import Entry, deflated, forge, simple, zip64
 
 from pt2kit.errors import ArchiveError, LimitError, Pt2Error
 from pt2kit.zip.directory import read_directory
-from pt2kit.zip.limits import Limits
 from pt2kit.zip.reader import open_archive
-from pt2kit.zip.source import open_bytes
+from pt2kit.zip.source import Limits, open_bytes
 
 MAX32 = 0xFFFFFFFF
 FIRST = Entry(b"m/a", b"first")

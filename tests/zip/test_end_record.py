@@ -6,8 +6,8 @@ import pytest
 from tests.zip.zip_forge import Entry, forge, simple
 
 from pt2kit.errors import ArchiveError, LimitError
-from pt2kit.zip.limits import Limits
 from pt2kit.zip.reader import open_archive
+from pt2kit.zip.source import Limits
 
 GOOD = simple()
 A, B = Entry(b"m/a", b"first"), Entry(b"m/b", b"second")

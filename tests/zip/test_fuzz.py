@@ -25,8 +25,8 @@ from tests.zip.zip_forge import (
 
 from pt2kit.errors import Pt2Error
 from pt2kit.package.layouts.detection import detect
-from pt2kit.zip.limits import Limits
 from pt2kit.zip.reader import Archive, open_archive
+from pt2kit.zip.source import Limits
 from pt2kit.zip.writer import ArchiveWriter
 
 LIMITS = Limits(max_entries=1000, free_inflated_bytes=1 << 20)

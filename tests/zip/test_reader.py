@@ -15,9 +15,8 @@ from tests import samples
 from tests.zip.zip_forge import Entry, forge, simple
 
 from pt2kit.errors import ArchiveError, IntegrityError, LimitError, Pt2Error
-from pt2kit.zip.limits import Limits
 from pt2kit.zip.reader import open_archive
-from pt2kit.zip.source import MemorySource
+from pt2kit.zip.source import Limits, MemorySource
 from pt2kit.zip.writer import ArchiveWriter
 
 

@@ -14,10 +14,9 @@ from tests.zip.zip_forge import Entry, forge
 
 from pt2kit.errors import ArchiveError, LimitError
 from pt2kit.package.layouts.detection import detect
-from pt2kit.zip.limits import Limits
 from pt2kit.zip.reader import Archive, open_archive
 from pt2kit.zip.remote import TAIL_BYTES, RemoteSource, open_url, public_url
-from pt2kit.zip.source import MemorySource
+from pt2kit.zip.source import Limits, MemorySource
 from pt2kit.zip.writer import ArchiveWriter
 
 fsspec = pytest.importorskip("fsspec")

@@ -17,10 +17,9 @@ import pytest
 from tests.zip.zip_forge import simple
 
 from pt2kit.errors import ArchiveError, LimitError
-from pt2kit.zip.limits import Limits
 from pt2kit.zip.listing import open_source
 from pt2kit.zip.reader import open_archive
-from pt2kit.zip.source import FileSource, MemorySource, Source
+from pt2kit.zip.source import FileSource, Limits, MemorySource, Source
 
 DATA = bytes(range(256)) * 10
 

@@ -22,9 +22,8 @@ from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.dtypes import DTYPES as ROWS
 from pt2kit.tensors.safetensors_file import SUFFIXES, SafetensorsArchive
 from pt2kit.tensors.view import TensorView
-from pt2kit.zip.limits import DEFAULT_LIMITS
 from pt2kit.zip.reader import Archive
-from pt2kit.zip.source import open_bytes
+from pt2kit.zip.source import DEFAULT_LIMITS, open_bytes
 
 Given: TypeAlias = "Mapping[str, Any] | str | os.PathLike[str]"
 """Weights from elsewhere: name -> tensor, array or payload; or the path of a `.safetensors` file or an index."""

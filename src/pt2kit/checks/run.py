@@ -47,9 +47,8 @@ from pt2kit.checks.value_names import target_name_problems, value_name_problems
 from pt2kit.checks.versions import metadata_problems, unknown_key_problems, version_problems
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.package.open import Package, open_package
-from pt2kit.zip.limits import DEFAULT_LIMITS, Limits
 from pt2kit.zip.listing import FileLike
-from pt2kit.zip.source import Progress, no_progress
+from pt2kit.zip.source import DEFAULT_LIMITS, Limits, Progress, no_progress
 
 RULES_OF_PROGRAMS: Final[tuple[Callable[[ProgramContext], Iterable[Problem]], ...]] = (
     lambda context: graph.problems(context.program, context.graph_place),

@@ -7,9 +7,8 @@ Its errors carry the rules J1 to J5 of `pt2kit.rules`.
 
 from pt2kit.codec.decoder import Decoded, convert, decode
 from pt2kit.codec.encoder import encode, encode_indented, to_tree
-from pt2kit.codec.interning import Share
+from pt2kit.codec.shapes import Share, Unknown
 from pt2kit.codec.text import MAX_DEPTH, parse
-from pt2kit.codec.unknown import Unknown
 
 __all__ = [
     "MAX_DEPTH",

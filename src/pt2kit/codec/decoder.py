@@ -16,9 +16,21 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from pt2kit.codec.encoder import encode, encode_sorted, gives, separators, to_tree
-from pt2kit.codec.interning import LEVELS, Share, materialize, skeleton_of
+from pt2kit.codec.shapes import (
+    LEVELS,
+    DictShape,
+    Found,
+    ListShape,
+    Share,
+    StructShape,
+    Unknown,
+    materialize,
+    shape,
+    skeleton_of,
+    take_out,
+    take_out_outer,
+)
 from pt2kit.codec.text import check_depth, parse, parse_again, written
-from pt2kit.codec.unknown import DictShape, Found, ListShape, StructShape, Unknown, shape, take_out, take_out_outer
 from pt2kit.collector import no_collection
 from pt2kit.errors import LimitError, SchemaError
 from pt2kit.jsontext import Path, path_text

@@ -16,8 +16,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from pt2kit.codec.interning import LEVELS
-from pt2kit.codec.unknown import StructShape, Unknown, put_back, shape
+from pt2kit.codec.shapes import LEVELS, StructShape, Unknown, put_back, shape
 from pt2kit.errors import SchemaError
 
 _CHUNK = 64

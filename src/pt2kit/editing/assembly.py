@@ -26,9 +26,8 @@ from pt2kit.release.programs import operators
 from pt2kit.schema.names import free_name
 from pt2kit.versions.conversion_log import HARMLESS, obstacles
 from pt2kit.zip.directory import Record
-from pt2kit.zip.limits import DEFAULT_LIMITS
 from pt2kit.zip.reader import Archive, Sum
-from pt2kit.zip.source import open_bytes
+from pt2kit.zip.source import DEFAULT_LIMITS, open_bytes
 from pt2kit.zip.writer import DEFAULT_ROOT
 
 _PAYLOADS: Final = frozenset(("weight", "tensor constant", "custom object", "opaque object"))

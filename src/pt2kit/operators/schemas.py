@@ -17,7 +17,7 @@ from pt2kit.schema.operators import (
     parse_operator,
     release_operators,
 )
-from pt2kit.versions.line.attention import FLASH_CPU
+from pt2kit.versions.operator_calls import FLASH_CPU
 
 RAISED: Final = frozenset((FLASH_CPU.removeprefix(OPS),))
 """Operators that replace others when a program of an older release is upgraded to the current version."""

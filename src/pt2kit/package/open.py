@@ -17,10 +17,9 @@ from pt2kit.package.layouts.base import PLAIN_MODEL, Layout
 from pt2kit.package.layouts.detection import detect, find_json
 from pt2kit.package.stored import Kind, Lazy, Payload, ReadContext, StoredPayloads, StoredProgram
 from pt2kit.zip.chosen_names import show_name
-from pt2kit.zip.limits import DEFAULT_LIMITS, Limits
 from pt2kit.zip.listing import FileLike, open_source
 from pt2kit.zip.reader import open_archive
-from pt2kit.zip.source import Source
+from pt2kit.zip.source import DEFAULT_LIMITS, Limits, Source
 
 if TYPE_CHECKING:
     from pt2kit.graph.reading import Graph

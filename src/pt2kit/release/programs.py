@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from pt2kit import codec, schema
-from pt2kit.codec.unknown import put_back
+from pt2kit.codec.shapes import put_back
 from pt2kit.errors import Problem
 from pt2kit.jsontext import Path
 from pt2kit.node_metadata.redaction import AddressNumbers

@@ -30,9 +30,8 @@ from pt2kit.tensors.view import TensorView
 from pt2kit.zip.chosen_names import show_name
 from pt2kit.zip.directory import Record
 from pt2kit.zip.end_record import STORED
-from pt2kit.zip.limits import DEFAULT_LIMITS
 from pt2kit.zip.reader import Archive, Sum
-from pt2kit.zip.source import Progress, Source, no_progress, open_bytes, open_path
+from pt2kit.zip.source import DEFAULT_LIMITS, Progress, Source, no_progress, open_bytes, open_path
 
 _MISSING_TYPES: Final = frozenset({"complex32", "complex128"})
 """Element types that the format has no name for."""

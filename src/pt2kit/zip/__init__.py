@@ -1,7 +1,7 @@
 """Read and write the zip file of a `.pt2`, strictly: bytes to named records and back. Independent of JSON and tensors.
 
     listing.py        paths, patterns and URLs -> files, each opened as a `Source` of bytes
-    source.py         a path, bytes or a file object as a `Source`
+    source.py         a path, bytes or a file object as a `Source`; the limits of reading
     remote.py         a URL as a `Source`, and writing to one
     `beside.py`       files next to an archive, by a relative URL
     reader.py         `open_archive`: a source -> `Archive` (`.records`, `.read(name)`, `.data_offset(name)`); inflating
@@ -12,7 +12,6 @@
     foreign.py        types of files that are no `.pt2`
     writer.py         `ArchiveWriter`: records -> an archive
     target.py         a path, URL or file object as a `Target`, which replaces a file atomically
-    limits.py         the limits of reading
 
 Both ways keep the rules A1 to A18 and A27 of `pt2kit.rules`, whose ids the errors carry.
 

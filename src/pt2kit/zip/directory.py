@@ -19,8 +19,7 @@ from pt2kit.messages import count_text, quote
 from pt2kit.zip import end_record
 from pt2kit.zip.chosen_names import PLAIN_NAME, collision_key, decode_name, show_name
 from pt2kit.zip.end_record import read_end
-from pt2kit.zip.limits import Limits
-from pt2kit.zip.source import Source
+from pt2kit.zip.source import Limits, Source
 
 _MAX_DEFLATE: Final = 1032
 """Bytes that one byte of deflated data can make at most: 258 bytes for each match of 2 bits."""

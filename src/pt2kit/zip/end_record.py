@@ -18,8 +18,7 @@ from typing import Final
 from pt2kit.errors import ArchiveError, LimitError
 from pt2kit.messages import count_text
 from pt2kit.zip.foreign import identify
-from pt2kit.zip.limits import Limits
-from pt2kit.zip.source import Source
+from pt2kit.zip.source import Limits, Source
 
 LOCAL_SIGNATURE: Final = b"PK\x03\x04"
 ENTRY_SIGNATURE: Final = b"PK\x01\x02"

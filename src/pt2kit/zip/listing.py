@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any, Final, TypeAlias
 
 from pt2kit.errors import ArchiveError
-from pt2kit.zip.limits import DEFAULT_LIMITS
-from pt2kit.zip.source import Source, open_bytes, open_file_object, open_path
+from pt2kit.zip.source import DEFAULT_LIMITS, Source, open_bytes, open_file_object, open_path
 
 FileLike: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]"
 

@@ -27,9 +27,8 @@ from pt2kit.zip.directory import (
     header_length,
     read_directory,
 )
-from pt2kit.zip.limits import DEFAULT_LIMITS, KIB, MIB, Limits
 from pt2kit.zip.listing import FileLike, open_source
-from pt2kit.zip.source import Source, read_into
+from pt2kit.zip.source import DEFAULT_LIMITS, KIB, MIB, Limits, Source, read_into
 
 _IN: Final = 64 * KIB
 _OUT: Final = MIB

@@ -21,8 +21,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from uuid import uuid4
 
 from pt2kit.errors import ArchiveError, LimitError, Pt2Error
-from pt2kit.zip.limits import DEFAULT_LIMITS, KIB, MIB
-from pt2kit.zip.source import Source, check_range, open_bytes, open_path, read_stream
+from pt2kit.zip.source import DEFAULT_LIMITS, KIB, MIB, Source, check_range, open_bytes, open_path, read_stream
 
 ANSWER_SECONDS: Final = 60.0
 """Limit of seconds until an answer of a server begins."""

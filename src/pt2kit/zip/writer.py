@@ -21,7 +21,7 @@ from pt2kit.errors import ArchiveError, LimitError
 from pt2kit.zip import end_record
 from pt2kit.zip.checksums import PIECE, summing
 from pt2kit.zip.chosen_names import collision_key, encode_name, name_problem, show_name
-from pt2kit.zip.limits import MIB
+from pt2kit.zip.source import MIB
 from pt2kit.zip.target import Target, open_target
 
 ALIGNMENT: Final = 64

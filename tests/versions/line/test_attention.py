@@ -6,7 +6,7 @@ import pytest
 from tests.versions.programs import node
 
 from pt2kit.versions.conversion_log import ConversionLog
-from pt2kit.versions.line.attention import FLASH, FLASH_CPU, from_cpu_operator, to_cpu_operator
+from pt2kit.versions.operator_calls import FLASH, FLASH_CPU, from_cpu_operator, to_cpu_operator
 
 NAMES = ["out", *(f"flash_unused_{place}" for place in (1, 2, 3, 6, 7, 8))]
 

@@ -6,8 +6,8 @@ from tests.versions.programs import copied, golden, node
 
 from pt2kit.versions.check import check_tree
 from pt2kit.versions.conversion_log import ConversionLog
-from pt2kit.versions.line.attention import FLASH, FLASH_CPU
 from pt2kit.versions.line.v2_v5_1 import downgrade, upgrade
+from pt2kit.versions.operator_calls import FLASH, FLASH_CPU
 
 
 def up(tree):

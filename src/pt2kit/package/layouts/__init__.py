@@ -2,10 +2,10 @@
 
     base.py                  `Layout`, the interface of all
     detection.py             detects the layout of an archive
-    torch_save_archive.py    torch 2.8; the plain zips of torch 2.1 to 2.7
     record_archive.py        torch 2.9 and later; an archive whose programs have several layouts
-    container.py             the containers of schema 8.6, which no release wrote
-    bare_json.py, draft.py   a program without an archive; payloads inside a program
+    torch_save_archive.py    torch 2.8; the plain zips of torch 2.1 to 2.7
+    container.py             the containers of schema 8.6, which no release wrote; payloads inside a program
+    bare_json.py             a program without an archive
 
 Records of torch 2.9 and later (`RecordArchive`), below one root folder that is named after the file ("archive/" for a
 buffer); the order is torch's and carries no meaning::

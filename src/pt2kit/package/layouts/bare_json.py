@@ -22,7 +22,7 @@ from pt2kit.zip.source import Source, open_path
 
 if TYPE_CHECKING:
     from pt2kit.package.stored import Kind, ReadContext, StoredPayloads, StoredProgram
-    from pt2kit.zip.limits import Limits
+    from pt2kit.zip.source import Limits
 
 DEFAULT_NAME: Final = "program.json"
 """The record's name if the file has none."""
@@ -102,8 +102,7 @@ class BareJson(Layout):
 
         Raises: as `Layout.read_payloads`.
         """
-        from pt2kit.package.layouts.container import payloads_named
-        from pt2kit.package.layouts.draft import payloads_inside
+        from pt2kit.package.layouts.container import payloads_inside, payloads_named
 
         program, record = stored(), self.program_record(model)
         if program.model is None:

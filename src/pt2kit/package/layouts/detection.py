@@ -16,9 +16,8 @@ from pt2kit.package.programs import read_json
 from pt2kit.zip.chosen_names import show_name
 
 if TYPE_CHECKING:
-    from pt2kit.zip.limits import Limits
     from pt2kit.zip.reader import Archive
-    from pt2kit.zip.source import Source
+    from pt2kit.zip.source import Limits, Source
 
 FORMAT: Final = b"pt2"
 VERSION: Final = b"0"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pt2kit.errors import ArchiveError, PayloadError, UnsupportedError
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.base import Layout, Parts
-from pt2kit.package.layouts.draft import payloads_inside
+from pt2kit.package.layouts.container import payloads_inside
 from pt2kit.package.payloads import view_all
 from pt2kit.package.programs import read_program
 from pt2kit.pickles.reader import globals_in, read_payload

@@ -11,6 +11,5 @@ minor.py         the minor versions of schema 8
 texts.py         symbolic expressions, names of symbols, tree specs
 metadata.py      node metadata; compact stack traces of schema 5.3
 constants.py     constants inside the graphs of schema 1
-attention.py     flash attention on the CPU
 hops.py          names, results and arguments of higher-order operators
 """

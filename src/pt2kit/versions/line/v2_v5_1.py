@@ -22,8 +22,8 @@ from typing import Any, Final
 from pt2kit.jsontext import Path
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.line import hops as hops
-from pt2kit.versions.line.attention import from_cpu_operator, to_cpu_operator
 from pt2kit.versions.line.texts import list_dataclasses, map_specs, rename_symbols, text_dataclasses
+from pt2kit.versions.operator_calls import from_cpu_operator, to_cpu_operator
 
 _SINCE: Final = "5.1"
 
