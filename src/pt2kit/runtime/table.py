@@ -25,10 +25,8 @@ Kernel = Callable[..., Any]
 K = TypeVar("K", bound=Kernel)
 
 FAMILIES: Final = (
-    "activations", "attention", "comparing", "convolutions", "creation", "elementwise", "fft",
-    "gradients", "higher_order", "indexing", "joining", "linalg", "losses", "normalization", "pooling", "products",
-    "quantized", "random", "recurrent", "reductions", "resampling", "scattering", "sorting", "special", "symbolic",
-    "views",
+    "control", "convolutions", "creation", "elementwise", "fft", "indexing", "joining", "layers", "linalg", "losses",
+    "pooling", "products", "quantized", "reductions", "resampling", "special", "views",
 )  # fmt: skip
 """The modules of `pt2kit.runtime.kernels`."""
 

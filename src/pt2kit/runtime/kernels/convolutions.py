@@ -12,7 +12,7 @@ import numpy as np
 
 from pt2kit.errors import OperatorError
 from pt2kit.messages import count_text
-from pt2kit.runtime.arrays import Array, ForeignArray, last, require, reserve, wide
+from pt2kit.runtime.arrays import Array, ForeignArray, computed, last, require, reserve, wide
 from pt2kit.runtime.table import kernel
 
 
@@ -202,6 +202,41 @@ def conv_mode(input: Array, weight: Array, bias: Any, stride: Any, padding: str,
     before = [total // 2 for total in totals]
     padded = pad_around(wide(input), before, [total - b for total, b in zip(totals, before, strict=True)])
     return conv(padded, weight, bias, stride, 0, dilation, groups=groups)
+
+
+def masked(found: Sequence[Any], output_mask: Sequence[bool]) -> tuple[Any, ...]:
+    """Return the gradients that are wanted, and None for the others."""
+    return tuple(one if wanted else None for one, wanted in zip(found, output_mask, strict=True))
+
+
+@kernel("aten.convolution_backward.default", adapt=computed)
+def convolution_backward(
+    grad_output: Array, input: Array, weight: Array, bias_sizes: Any, stride: Any, padding: Any, dilation: Any,
+    transposed: bool, output_padding: Any, groups: int, output_mask: Sequence[bool],
+) -> Any:  # fmt: skip
+    n = weight.ndim - 2
+    steps, around, gaps = spread(stride, n), spread(padding, n), spread(dilation, n)
+    require(not transposed, "expected a convolution, got the gradient of a transposed one")
+    of_input = of_weight = None
+    if output_mask[0]:
+        sizes = zip(input.shape[2:], around, weight.shape[2:], gaps, steps, strict=True)
+        extra = [(size + 2 * p - (k - 1) * d - 1) % s for size, p, k, d, s in sizes]
+        of_input = spread_back(grad_output, weight, steps, around, gaps, extra, groups)
+    if output_mask[1]:
+        of_weight = _weight_gradient(grad_output, pad_around(input, around, around), weight, steps, gaps, groups)
+    return masked((of_input, of_weight, grad_output.sum((0, *range(2, grad_output.ndim)))), output_mask)
+
+
+def _weight_gradient(grad: Array, x: Array, w: Array, steps: Any, gaps: Any, groups: int) -> Array:
+    batch, outputs = grad.shape[:2]
+    per_group = w.shape[1]
+    result = np.zeros_like(grad, shape=w.shape)
+    rows = grad.reshape(batch, groups, outputs // groups, -1)
+    for place, where in offsets(grad.shape[2:], w.shape[2:], steps, gaps):
+        columns = x[last(where)].reshape(batch, groups, per_group, -1)
+        part = np.matmul(rows, columns.swapaxes(-1, -2)).sum(0)
+        result[last(place, 2)] = part.reshape(outputs, per_group)
+    return result
 
 
 # Windows as columns (`torch.nn.Unfold` and `Fold`).

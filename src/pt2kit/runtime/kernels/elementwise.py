@@ -1,8 +1,9 @@
-"""Kernels: arithmetic, rounding, powers and trigonometric functions, element by element."""
+"""Kernels: arithmetic, comparisons, logic, rounding, powers, trigonometric and activation functions, by element."""
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -14,6 +15,8 @@ from pt2kit.runtime.arrays import (
     ARRAYS,
     BOOL,
     Array,
+    asarray,
+    axis_of,
     cast,
     complex_type,
     computed,
@@ -28,9 +31,11 @@ from pt2kit.runtime.arrays import (
     require,
     reserve,
     result_type,
+    running,
     wide,
 )
-from pt2kit.runtime.table import kernel
+from pt2kit.runtime.kernels.special import erf
+from pt2kit.runtime.table import first, kernel, write
 
 _FLOATING: dict[str, Callable[..., Any]] = {
     "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
@@ -249,6 +254,180 @@ def assert_(self: Any, assert_msg: str = "", dep_token: Any = None) -> Any:
     return dep_token
 
 
+# Comparisons and logic.
+
+
+def _of_truth(function: Callable[..., Any]) -> Callable[..., Any]:
+    def run(self: Array, other: Array) -> Any:
+        reserve(np.broadcast_shapes(self.shape, other.shape), BOOL)
+        return function(cast(self, BOOL), cast(other, BOOL))
+
+    return run
+
+
+@kernel("aten.bitwise_left_shift.Tensor .Tensor_Scalar .Scalar_Tensor aten.__lshift__.Tensor .Scalar", adapt=promoted)
+def left_shift(self: Array, other: Array) -> Any:
+    if kind(self.dtype) == 2:
+        return self * np.exp2(other)
+    inside = _in_range(self, other)
+    return np.where(inside, np.left_shift(self, np.where(inside, other, 0).astype(self.dtype)), 0)
+
+
+@kernel("aten.bitwise_right_shift.Tensor .Tensor_Scalar .Scalar_Tensor aten.__rshift__.Tensor .Scalar", adapt=promoted)
+def right_shift(self: Array, other: Array) -> Any:
+    if kind(self.dtype) == 2:
+        return self / np.exp2(other)
+    most = self.dtype.itemsize * 8 - 1
+    return np.right_shift(self, np.where(_in_range(self, other), other, most).astype(self.dtype))
+
+
+def _in_range(a: Array, b: Array) -> Any:
+    return (b >= 0) & (b < a.dtype.itemsize * 8)
+
+
+def _test(function: Callable[..., Any], of_integers: bool) -> Callable[[Array], Any]:
+    return lambda self: np.full(self.shape, of_integers) if kind(self.dtype) < 2 else function(wide(self))
+
+
+for _name in ("isfinite", "isinf", "isnan", "isneginf", "isposinf"):
+    kernel(f"aten.{_name}.default")(_test(getattr(np, _name), _name == "isfinite"))
+
+
+@kernel("aten.isclose.default", adapt=computed)
+def isclose(self: Array, other: Array, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+    reserve(np.broadcast_shapes(self.shape, other.shape))
+    if kind(self.dtype) < 2 and not rtol and not atol:
+        return self == other
+    return np.isclose(self, other, rtol, atol, equal_nan)
+
+
+@kernel("aten.allclose.default")
+def allclose(self: Array, other: Array, rtol: float, atol: float, equal_nan: bool) -> bool:
+    return bool(np.all(isclose(self, other, rtol, atol, equal_nan)))
+
+
+@kernel("aten.isin.Tensor_Tensor .Tensor_Scalar .Scalar_Tensor")
+def isin(elements: Any, test_elements: Any, invert: bool) -> Any:
+    return np.isin(wide(asarray(elements)), wide(asarray(test_elements)), invert=invert)
+
+
+# Activation functions.
+
+
+@kernel("aten.elu.default", adapt=computed)
+def elu(self: Array, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Any:
+    a, s, i = (cast(number, self.dtype) for number in (alpha, scale, input_scale))
+    return np.where(self > 0, self * s, np.expm1(np.minimum(self, 0) * i) * (a * s))
+
+
+@kernel("aten.gelu.default", adapt=computed)
+def gelu(self: Array, approximate: str) -> Any:
+    number = self.dtype.type
+    half = number(0.5) * self
+    if approximate == "tanh":
+        inner = number(math.sqrt(2 / math.pi)) * (self + number(0.044715) * self * self * self)
+        return half * (1 + np.tanh(inner))
+    require(approximate == "none", f"expected the approximation none or tanh, got {approximate[:40]!a}")
+    result = erf(self * number(math.sqrt(0.5)))
+    result += 1
+    result *= half
+    return result
+
+
+@kernel("aten.hardtanh.default", adapt=computed)
+def hardtanh(self: Array, min_val: float = -1, max_val: float = 1) -> Any:
+    return np.clip(self, cast(min_val, self.dtype), cast(max_val, self.dtype))
+
+
+@kernel("aten.softshrink.default", adapt=computed)
+def softshrink(self: Array, lambd: float) -> Any:
+    bound = self.dtype.type(lambd)
+    return np.where(self > bound, self - bound, np.where(self < -bound, self + bound, self * 0))
+
+
+@kernel("aten.softplus.default", adapt=computed)
+def softplus(self: Array, beta: float, threshold: float) -> Any:
+    factor = self.dtype.type(beta)
+    scaled = self * factor
+    return np.where(scaled > threshold, self, np.log1p(np.exp(np.minimum(scaled, threshold))) / factor)
+
+
+@kernel("aten.threshold.default", adapt=computed)
+def threshold_(self: Array, threshold: Any, value: Any) -> Any:
+    return np.where(self <= cast(threshold, self.dtype), cast(value, self.dtype), self)
+
+
+@kernel("aten.log_sigmoid_forward.default", adapt=computed)
+def log_sigmoid_forward(self: Array) -> Any:
+    buffer = np.exp(-np.abs(self))
+    return np.minimum(self, 0) - np.log1p(buffer), buffer
+
+
+log_sigmoid = first(log_sigmoid_forward)
+
+
+@kernel("aten.glu.default", adapt=computed)
+def glu(self: Array, dim: int) -> Any:
+    axis = axis_of(dim, self.ndim)
+    if self.ndim == 0 or self.shape[axis] % 2:
+        raise OperatorError(f"expected an even size of dimension {dim}, got sizes {list(self.shape)}")
+    a, b = np.split(self, 2, axis)
+    return a * sigmoid(b)
+
+
+@kernel("aten.prelu.default aten._prelu_kernel.default", adapt=computed)
+def prelu(self: Array, weight: Array) -> Any:
+    slope = weight
+    if slope.ndim == 1 and slope.size > 1 and self.ndim > 1:
+        slope = slope.reshape(1, -1, *([1] * (self.ndim - 2)))
+    elif slope.size == 1:
+        slope = slope.reshape(())
+    return leaky_relu(self, slope)
+
+
+@kernel("aten.rrelu.default", adapt=computed)
+def rrelu(self: Array, lower: float = 0.125, upper: float = 1 / 3, training: bool = False) -> Any:
+    slope: Any = running().random.uniform(lower, upper, self.shape) if training else (lower + upper) / 2
+    return leaky_relu(self, slope)
+
+
+@kernel("aten.rrelu_with_noise.default aten.rrelu_with_noise_functional.default")
+def rrelu_with_noise(self: Array, noise: Array, lower: float, upper: float = 1 / 3, training: bool = False) -> Any:
+    if not training:
+        return rrelu(self, lower, upper)
+    slopes = np.where(self > 0, 1, running().random.uniform(lower, upper, self.shape))
+    if noise.flags.writeable:
+        write(noise, slopes)
+    return wide(self) * slopes
+
+
+@kernel("aten.logit.default", adapt=in_floats)
+def logit(self: Array, eps: float | None) -> Any:
+    x = self if eps is None else np.clip(self, self.dtype.type(eps), self.dtype.type(1 - eps))
+    return np.log(x / (1 - x))
+
+
+@kernel("aten.leaky_relu.default", adapt=computed)
+def leaky_relu(self: Array, negative_slope: Any = 0.01) -> Any:
+    return np.where(self > 0, self, self * cast(negative_slope, self.dtype))
+
+
+@kernel("aten.sigmoid.default", adapt=in_floats)
+def sigmoid(self: Array) -> Any:
+    return 1 / (1 + np.exp(-self))
+
+
+@kernel("aten.relu.default", adapt=computed)
+def relu(self: Array) -> Any:
+    return np.maximum(self, np.zeros((), self.dtype))
+
+
+@kernel("aten.special_entr.default", adapt=in_floats)
+def entropy(self: Array) -> Any:
+    of_positive = np.where(self > 0, -self * np.log(self), np.where(self == 0, 0, -np.inf))
+    return np.where(np.isnan(self), self, of_positive)
+
+
 KERNELS: Final = {
     "aten.deg2rad.default": in_floats(np.deg2rad),
     "aten.rad2deg.default": in_floats(np.rad2deg),
@@ -291,4 +470,31 @@ KERNELS: Final = {
     "aten.neg.default": computed(np.negative),
     "aten.signbit.default": computed(lambda self: np.signbit(self) if kind(self.dtype) == 2 else self < 0),
     "aten.frac.default": computed(lambda self: self - np.trunc(self)),
+    "aten.equal.default": computed(lambda self, other: self.shape == other.shape and bool(np.all(self == other))),
+    "aten.eq.Tensor .Scalar": promoted(np.equal),
+    "aten.ne.Tensor .Scalar": promoted(np.not_equal),
+    "aten.lt.Tensor .Scalar": promoted(np.less),
+    "aten.le.Tensor .Scalar": promoted(np.less_equal),
+    "aten.gt.Tensor .Scalar": promoted(np.greater),
+    "aten.ge.Tensor .Scalar": promoted(np.greater_equal),
+    "aten.bitwise_and.Tensor .Scalar .Scalar_Tensor aten.__and__.Tensor .Scalar": promoted(np.bitwise_and),
+    "aten.bitwise_or.Tensor .Scalar .Scalar_Tensor aten.__or__.Tensor .Scalar": promoted(np.bitwise_or),
+    "aten.bitwise_xor.Tensor .Scalar .Scalar_Tensor aten.__xor__.Tensor .Scalar": promoted(np.bitwise_xor),
+    "aten.logical_and.default": _of_truth(np.logical_and),
+    "aten.logical_or.default": _of_truth(np.logical_or),
+    "aten.logical_xor.default": _of_truth(np.logical_xor),
+    "aten.bitwise_not.default": np.bitwise_not,
+    "aten.logical_not.default": lambda self: ~cast(self, BOOL),
+    "aten.isreal.default": lambda self: self.imag == 0 if is_complex(self) else np.ones(self.shape, BOOL),
+    "aten.log_sigmoid.default": log_sigmoid,
+    "aten.silu.default": computed(lambda self: self / (1 + np.exp(-self))),
+    "aten.relu6.default": lambda self: hardtanh(self, 0, 6),
+    "aten.celu.default": lambda self, alpha: elu(self, alpha, 1.0, 1.0 / alpha),
+    "aten.selu.default": lambda self: elu(self, 1.6732632423543772, 1.0507009873554805),
+    "aten.mish.default": computed(lambda self: self * np.tanh(np.logaddexp(self, 0))),
+    "aten.hardsigmoid.default": computed(lambda self: np.clip(self + 3, 0, 6) / self.dtype.type(6)),
+    "aten.hardswish.default": computed(lambda self: self * np.clip(self + 3, 0, 6) / self.dtype.type(6)),
+    "aten.hardshrink.default": (
+        computed(lambda self, lambd: np.where((self >= -lambd) & (self <= lambd), self.dtype.type(0), self))
+    ),
 }

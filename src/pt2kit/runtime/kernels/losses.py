@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.runtime.arrays import INT64, Array, check_indices, computed, kind, operands, require, reserve, wide
-from pt2kit.runtime.kernels.activations import log_sigmoid
+from pt2kit.runtime.kernels.elementwise import log_sigmoid
 from pt2kit.runtime.kernels.products import pairwise_distance
 from pt2kit.runtime.kernels.reductions import log_softmax
 from pt2kit.runtime.table import first, kernel

@@ -10,8 +10,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from pt2kit.runtime.arrays import INT64, Array, check_indices, kind, last, require, reserve, wide
+from pt2kit.errors import OperatorError
+from pt2kit.runtime.arrays import INT64, Array, check_indices, computed, kind, last, require, reserve, wide
 from pt2kit.runtime.kernels.convolutions import check_window, offsets, pad_around, spread
+from pt2kit.runtime.kernels.indexing import scatter_add
 from pt2kit.runtime.table import kernel
 
 
@@ -192,6 +194,46 @@ def _starts(sample: Any, size: int, count: int, taps: int) -> list[int]:
     require(0 <= taps <= size - count + 1, f"expected windows of {taps} within {size} elements, got {count}")
     step = sample.dtype.type((size - taps) / (count - 1)) if count > 1 else sample
     return [*(int((i + sample) * step) - int(sample * step) for i in range(count - 1)), size - taps]
+
+
+# Gradients.
+
+
+@kernel("aten.max_pool2d_with_indices_backward.default")
+def max_pool2d_backward(
+    grad_output: Array, self: Array, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
+    indices: Array,
+) -> Any:  # fmt: skip
+    lead, size = self.shape[:-2], math.prod(self.shape[-2:])
+    zeros = np.zeros_like(wide(self), shape=(*lead, size))
+    result = scatter_add(zeros, -1, indices.reshape(*lead, -1), grad_output.reshape(*lead, -1))
+    return result.reshape(self.shape)
+
+
+@kernel("aten.avg_pool2d_backward.default")
+def avg_pool2d_backward(
+    grad_output: Array, self: Array, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
+    count_include_pad: bool, divisor_override: int | None,
+) -> Any:  # fmt: skip
+    if ceil_mode or (not count_include_pad and any(spread(padding, 2))):
+        raise OperatorError("expected windows that are inside, got partial ones")
+    taps, around = spread(kernel_size, 2), spread(padding, 2)
+    steps = spread(stride, 2) if isinstance(stride, int) or len(stride) else taps
+    sizes = [size + 2 * p for size, p in zip(self.shape[-2:], around, strict=True)]
+    result = np.zeros_like(wide(self), shape=(*self.shape[:-2], *sizes))
+    part = wide(grad_output) / (divisor_override or math.prod(taps))
+    for _, where in offsets(part.shape[-2:], taps, steps, (1, 1)):
+        result[last(where)] += part
+    return result[last((slice(p, p + size) for p, size in zip(around, self.shape[-2:], strict=True)))]
+
+
+@kernel("aten._adaptive_avg_pool2d_backward.default", adapt=computed)
+def adaptive_avg_pool2d_backward(grad_output: Array, self: Array) -> Any:
+    result = np.zeros_like(grad_output, shape=self.shape)
+    for place, cut in parts(self.shape[-2:], grad_output.shape[-2:]):
+        area = math.prod(part.stop - part.start for part in cut)
+        result[last(cut)] += (grad_output[last(place)] / area)[..., None, None]
+    return result
 
 
 KERNELS: Final = {

@@ -1,0 +1,427 @@
+"""Kernels: layers of networks: normalization, attention, fused encoder layers, recurrent networks and their cells."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+
+from pt2kit.errors import OperatorError
+from pt2kit.runtime.arrays import BOOL, Array, computed, require, reserve, running, wide
+from pt2kit.runtime.kernels.convolutions import masked
+from pt2kit.runtime.kernels.elementwise import gelu, relu, sigmoid
+from pt2kit.runtime.kernels.products import linear
+from pt2kit.runtime.kernels.reductions import norm_except_dim
+from pt2kit.runtime.table import first, kernel, write
+
+# Normalization.
+
+
+def _channels(values: Any, x: Array) -> Any:
+    """Return one number per channel, shaped for a batch [n, channels, ...]."""
+    return wide(values).reshape(-1, *(1,) * (x.ndim - 2))
+
+
+def _scaled(x: Array, weight: Any, bias: Any) -> Array:
+    if weight is not None:
+        x = x * wide(weight)
+    return x if bias is None else x + wide(bias)
+
+
+def _batch_norm(
+    x: Array, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float, eps: float
+) -> tuple[Any, Any, Any, Any, Any]:
+    """Return the result, the mean and inverse deviation that were used, and the new running statistics."""
+    x = wide(x)
+    axes = (0, *range(2, x.ndim))
+    new_mean, new_var = running_mean, running_var
+    if training:
+        mean = x.mean(axes)
+        var = x.var(axes)
+        count = x.size // max(1, x.shape[1])
+        if running_mean is not None:
+            new_mean = wide(running_mean) * (1 - momentum) + mean * momentum
+        if running_var is not None:
+            new_var = wide(running_var) * (1 - momentum) + var * (count / max(1, count - 1)) * momentum
+    else:
+        mean, var = wide(running_mean), wide(running_var)
+    inverse = 1 / np.sqrt(var + var.dtype.type(eps))
+    result = _by_channel((x - _channels(mean, x)) * _channels(inverse, x), weight, bias)
+    return result, mean, inverse, new_mean, new_var
+
+
+_EMPTY = np.zeros(0, np.float32)
+
+
+def _variant(shown: Callable[..., Any], training: bool = False, *, writes: bool = True) -> Callable[..., Any]:
+    """Return the kernel of an overload.
+
+    Args:
+        shown: chooses its results from those of `_batch_norm`, and whether the statistics of the batch are used.
+        training: whether they are used, if no argument decides.
+        writes: write new running statistics into the old ones.
+    """
+
+    def run(
+        input: Array, weight: Any, bias: Any, running_mean: Any = None, running_var: Any = None,
+        training: bool = training, *, momentum: float, eps: float,
+    ) -> Any:  # fmt: skip
+        uses_batch = training or running_mean is None
+        found = _batch_norm(input, weight, bias, running_mean, running_var, uses_batch, momentum, eps)
+        if writes and uses_batch and running_mean is not None:
+            write(running_mean, found[3])
+            write(running_var, found[4])
+        return shown(found, uses_batch)
+
+    return run
+
+
+def _used(found: Any, uses_batch: bool) -> Any:
+    """Return the result, the mean and the inverse deviation, the latter for gradients alone."""
+    return found[:3] if uses_batch else (found[0], _EMPTY, _EMPTY)
+
+
+@kernel("aten.instance_norm.default")
+def instance_norm(
+    input: Array, weight: Any, bias: Any, running_mean: Any, running_var: Any, use_input_stats: bool, momentum:
+    float, eps: float,
+) -> Any:  # fmt: skip
+    # Each channel of each example is a channel of one batch.
+    batch, channels = input.shape[:2]
+    w, b, old_mean, old_var = (
+        None if one is None else np.tile(one, batch) for one in (weight, bias, running_mean, running_var)
+    )
+    x = input.reshape(1, batch * channels, *input.shape[2:])
+    result, _, _, mean, var = _batch_norm(x, w, b, old_mean, old_var, use_input_stats, momentum, eps)
+    if use_input_stats and running_mean is not None:
+        write(running_mean, mean.reshape(batch, channels).mean(0))
+        write(running_var, var.reshape(batch, channels).mean(0))
+    return result.reshape(input.shape)
+
+
+def _over(x: Array, axes: tuple[int, ...], eps: float) -> tuple[Array, Array, Array]:
+    """Return a tensor without mean and with deviation 1 over some dimensions, and both."""
+    mean = x.mean(axes, keepdims=True)
+    centered = x - mean
+    inverse = 1 / np.sqrt((centered * centered).mean(axes, keepdims=True) + x.dtype.type(eps))
+    centered *= inverse
+    return centered, mean, inverse
+
+
+@kernel("aten.native_layer_norm.default", adapt=computed)
+def native_layer_norm(input: Array, normalized_shape: Sequence[int], weight: Any, bias: Any, eps: float) -> Any:
+    axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
+    result, mean, inverse = _over(input, axes, eps)
+    return _scaled(result, weight, bias), mean, inverse
+
+
+@kernel("aten._fused_rms_norm.default", adapt=computed)
+def fused_rms_norm(input: Array, normalized_shape: Sequence[int], weight: Any = None, eps: float | None = None) -> Any:
+    axes = tuple(range(input.ndim - len(normalized_shape), input.ndim))
+    small = input.dtype.type(float(ml_dtypes.finfo(input.dtype).eps) if eps is None else eps)
+    inverse = 1 / np.sqrt((input * input).mean(axes, keepdims=True) + small)
+    return _scaled(input * inverse, weight, None), inverse
+
+
+@kernel("aten.native_layer_norm_backward.default", adapt=computed)
+def native_layer_norm_backward(
+    grad_out: Array, input: Array, normalized_shape: Sequence[int], mean: Array, rstd: Array, weight: Any, bias: Any,
+    output_mask: Sequence[bool],
+) -> Any:  # fmt: skip
+    first = input.ndim - len(normalized_shape)
+    outer, axes = tuple(range(first)), tuple(range(first, input.ndim))
+    normal = (input - mean) * rstd
+    inner = grad_out if weight is None else grad_out * weight
+    centered = inner - inner.mean(axes, keepdims=True) - normal * (inner * normal).mean(axes, keepdims=True)
+    return masked((centered * rstd, (grad_out * normal).sum(outer), grad_out.sum(outer)), output_mask)
+
+
+def _by_channel(result: Array, weight: Any, bias: Any) -> Array:
+    return _scaled(result, *(None if one is None else _channels(one, result) for one in (weight, bias)))
+
+
+def _group_norm(input: Array, num_groups: int, weight: Any, bias: Any, eps: float) -> tuple[Array, Array, Array]:
+    x = wide(input)
+    if num_groups < 1 or x.ndim < 2 or x.shape[1] % num_groups:
+        raise OperatorError(f"expected channels in {num_groups} num_groups, got sizes {list(x.shape)}")
+    parts = x.reshape(x.shape[0], num_groups, x.shape[1] // num_groups * math.prod(x.shape[2:]))
+    result, mean, inverse = _over(parts, (2,), eps)
+    return _by_channel(result.reshape(x.shape), weight, bias), mean[..., 0], inverse[..., 0]
+
+
+@kernel("aten._weight_norm.default aten._weight_norm_interface.default", adapt=computed)
+def weight_norm(v: Array, g: Array, dim: int) -> Any:
+    norm = norm_except_dim(v, 2, dim)
+    return v * (g / norm), norm
+
+
+# Attention.
+
+
+def attend(
+    query: Array, key: Array, value: Array, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
+    scale: float | None = None, enable_gqa: bool = False,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """Return attention, the logarithm of the sum of each row's exponentials, and the weights."""
+    q, k, v = wide(query), wide(key), wide(value)
+    require(min(q.ndim, k.ndim, v.ndim) >= 2, "expected queries, keys and values of at least 2 dimensions")
+    if enable_gqa and q.shape[-3] != k.shape[-3]:
+        k, v = (np.repeat(one, q.shape[-3] // one.shape[-3], -3) for one in (k, v))
+    factor = q.dtype.type(1 / math.sqrt(q.shape[-1]) if scale is None else scale) if q.shape[-1] else q.dtype.type(1)
+    reserve((*np.broadcast_shapes(q.shape[:-2], k.shape[:-2]), q.shape[-2], k.shape[-2]), q.dtype)
+    scores = np.matmul(q * factor, np.swapaxes(k, -1, -2))
+    if is_causal:
+        scores = np.where(np.tri(q.shape[-2], k.shape[-2], dtype=bool), scores, -np.inf).astype(q.dtype)
+    if attn_mask is not None:
+        is_bool = attn_mask.dtype == BOOL
+        scores = np.where(attn_mask, scores, -np.inf).astype(q.dtype) if is_bool else scores + wide(attn_mask)
+    if not scores.shape[-1]:
+        return np.zeros((*scores.shape[:-1], v.shape[-1]), q.dtype), np.full(scores.shape[:-1], -np.inf), scores
+    most = scores.max(-1, keepdims=True)
+    most = np.where(np.isfinite(most), most, 0).astype(q.dtype)
+    weights = np.exp(scores - most)
+    total = weights.sum(-1, keepdims=True)
+    logsumexp = (np.log(total) + most)[..., 0]
+    weights /= np.where(total == 0, 1, total).astype(q.dtype)
+    if dropout_p > 0:
+        kept = running().random.random(weights.shape) >= dropout_p
+        weights = np.where(kept, weights / (1 - dropout_p), 0).astype(q.dtype)
+    return np.matmul(weights, v), logsumexp, weights
+
+
+@kernel("aten._scaled_dot_product_flash_attention_for_cpu.default")
+def flash_attention_for_cpu(query: Array, key: Array, value: Array, **options: Any) -> Any:
+    grouped = query.ndim > 2 and query.shape[-3] != key.shape[-3]
+    return attend(query, key, value, enable_gqa=grouped, **options)[:2]
+
+
+@kernel("aten._scaled_dot_product_efficient_attention.default")
+def efficient_attention(
+    query: Array, key: Array, value: Array, attn_bias: Any, compute_log_sumexp: bool, **options: Any
+) -> Any:
+    result, logsumexp, _ = attend(query, key, value, attn_bias, **options)
+    nothing = np.zeros((), np.int64)
+    return result, logsumexp if compute_log_sumexp else logsumexp[..., :0], nothing, nothing
+
+
+@kernel("aten._native_multi_head_attention.default")
+def native_multi_head_attention(
+    query: Array, key: Array, value: Array, embed_dim: int, num_head: int, qkv_weight: Array, qkv_bias: Array,
+    proj_weight: Array, proj_bias: Array, mask: Any = None, need_weights: bool = True,
+    average_attn_weights: bool = True, mask_type: int | None = None,
+) -> Any:  # fmt: skip
+    """Project queries, keys and values, attend in each head, project the result; True in a mask leaves a place out."""
+    parts = zip((query, key, value), np.split(qkv_weight, 3), np.split(qkv_bias, 3), strict=True)
+    heads = [linear(*part).reshape(*part[0].shape[:2], num_head, -1).swapaxes(1, 2) for part in parts]
+    if mask is not None:
+        mask = ~(mask[:, None, None] if mask_type == 1 and mask.ndim == 2 else mask).astype(bool)
+    result, _, weights = attend(heads[0], heads[1], heads[2], mask)
+    result = linear(result.swapaxes(1, 2).reshape(query.shape), proj_weight, proj_bias)
+    return result, (weights.mean(1) if average_attn_weights else weights) if need_weights else None
+
+
+@kernel("aten._transformer_encoder_layer_fwd.default")
+def transformer_encoder_layer(
+    src: Array, embed_dim: int, num_heads: int, qkv_weight: Array, qkv_bias: Array, proj_weight: Array,
+    proj_bias: Array, use_gelu: bool, norm_first: bool, eps: float, norm_weight_1: Array, norm_bias_1: Array,
+    norm_weight_2: Array, norm_bias_2: Array, ffn_weight_1: Array, ffn_bias_1: Array, ffn_weight_2: Array,
+    ffn_bias_2: Array, mask: Any = None, mask_type: int | None = None,
+) -> Any:  # fmt: skip
+    """Attend and apply two linear layers, with a norm before or behind each of both."""
+
+    def attended(x: Array) -> Array:
+        projections = qkv_weight, qkv_bias, proj_weight, proj_bias
+        result: Array = native_multi_head_attention(
+            x, x, x, embed_dim, num_heads, *projections, mask, need_weights=False, mask_type=mask_type
+        )[0]
+        return result
+
+    def forward(x: Array) -> Array:
+        inner = linear(x, ffn_weight_1, ffn_bias_1)
+        return linear(gelu(inner, "none") if use_gelu else np.maximum(inner, 0), ffn_weight_2, ffn_bias_2)
+
+    x = src
+    norms = (norm_weight_1, norm_bias_1), (norm_weight_2, norm_bias_2)
+    for layer, norm in zip((attended, forward), norms, strict=True):
+        given = native_layer_norm(x, [embed_dim], *norm, eps)[0] if norm_first else x
+        x = x + layer(given)
+        x = x if norm_first else native_layer_norm(x, [embed_dim], *norm, eps)[0]
+    return x
+
+
+# Recurrent networks.
+
+
+State = tuple[Array, ...]
+Cell = Callable[[Array, State, Array, Any], State]
+
+
+def _lstm_cell(gates: Array, state: State, weight: Array, bias: Any) -> State:
+    hidden, memory = state
+    i, f, g, o = np.split(gates + linear(hidden, weight, bias), 4, -1)
+    memory = sigmoid(f) * memory + sigmoid(i) * np.tanh(g)
+    return sigmoid(o) * np.tanh(memory), memory
+
+
+def _gru_cell(gates: Array, state: State, weight: Array, bias: Any) -> State:
+    (hidden,) = state
+    r, z, n = np.split(gates, 3, -1)
+    hr, hz, hn = np.split(linear(hidden, weight, bias), 3, -1)
+    reset, update = sigmoid(r + hr), sigmoid(z + hz)
+    new = np.tanh(n + reset * hn)
+    return (new + update * (hidden - new),)
+
+
+def _plain_cell(function: Callable[[Array], Array]) -> Cell:
+    def cell(gates: Array, state: State, weight: Array, bias: Any) -> State:
+        return (function(gates + linear(state[0], weight, bias)),)
+
+    return cell
+
+
+def _layer(
+    x: Array, sizes: Sequence[int], state: State, weights: Sequence[Any], cell: Cell, reverse: bool
+) -> tuple[Array, State]:
+    """Run one direction of one layer over packed sequences.
+
+    Args:
+        x: the rows of all steps, [sum(sizes), features].
+        sizes: how many sequences each step has; the others have ended, or have not begun if the direction is reversed.
+        state: of all sequences.
+        weights: of the input, of the state, both biases, and of the projection of an LSTM; None for those it lacks.
+        cell: computes a step.
+        reverse: begin with the last step.
+    """
+    inner, recurrent, bias, recurrent_bias, projection = weights
+    gates = linear(x, inner, bias)
+    starts = [0, *itertools.accumulate(sizes)]
+    outputs: list[Any] = [None] * len(sizes)
+    for step in reversed(range(len(sizes))) if reverse else range(len(sizes)):
+        count = sizes[step]
+        now = gates[starts[step] : starts[step + 1]]
+        new = cell(now, tuple(one[:count] for one in state), recurrent, recurrent_bias)
+        if projection is not None:
+            new = (new[0] @ projection.T, *new[1:])
+        outputs[step] = new[0]
+        state = tuple(
+            one if count == len(old) else np.concatenate([one, old[count:]])
+            for one, old in zip(new, state, strict=True)
+        )
+    return np.concatenate(outputs) if outputs else np.zeros((0, state[0].shape[-1]), x.dtype), state
+
+
+def _network(
+    x: Array, sizes: Sequence[int], states: Sequence[Array], params: Sequence[Array], has_biases: bool,
+    num_layers: int, dropout: float, train: bool, bidirectional: bool, cell: Cell,
+) -> tuple[Array, list[Array]]:  # fmt: skip
+    """Run all layers and directions over packed sequences; returns outputs and the last states."""
+    directions, biases = 2 if bidirectional else 1, 2 if has_biases else 0
+    each, rest = divmod(len(params), max(1, num_layers * directions))
+    projections = each - 2 - biases
+    if rest or projections not in (0, 1) or (projections and cell is not _lstm_cell):
+        raise OperatorError(f"expected {num_layers * directions * (2 + biases)} weights, got {len(params)}")
+    parts = [wide(one) for one in params]
+    found: list[list[Array]] = [[] for _ in states]
+    for layer in range(num_layers):
+        outputs = []
+        for direction in range(directions):
+            number = layer * directions + direction
+            weights: list[Any] = parts[number * each : (number + 1) * each]
+            weights[2:2] = [None] * (2 - biases)
+            weights += [None] * (1 - projections)
+            state = tuple(wide(one)[number] for one in states)
+            output, state = _layer(x, sizes, state, weights, cell, direction == 1)
+            outputs.append(output)
+            for kept, one in zip(found, state, strict=True):
+                kept.append(one)
+        x = outputs[0] if directions == 1 else np.concatenate(outputs, -1)
+        if dropout and train and layer < num_layers - 1:
+            x = x * (running().random.random(x.shape) >= dropout).astype(x.dtype) / x.dtype.type(1 - dropout)
+    return x, [np.stack(one) for one in found]
+
+
+def _packed(input: Array, batch_first: bool) -> tuple[Array, list[int]]:
+    """Return a batch of whole sequences as packed ones, and how many each step has."""
+    x = wide(input).swapaxes(0, 1) if batch_first else wide(input)
+    steps, batch, features = x.shape
+    return x.reshape(steps * batch, features), [batch] * steps
+
+
+def _unpacked(rows: Array, sizes: Sequence[int], batch: int, batch_first: bool) -> Array:
+    x = rows.reshape(len(sizes), batch, rows.shape[-1])
+    return x.swapaxes(0, 1) if batch_first else x
+
+
+def _register(name: str, cell: Cell) -> None:
+    """Register the kernels of a kind of network: over whole and packed sequences, and of one step."""
+
+    def listed(hx: Any) -> Sequence[Array]:
+        return hx if name == "lstm" else [hx]
+
+    def add_axis(hx: Any) -> Any:
+        return [one[:, None] for one in hx] if name == "lstm" else hx[:, None]
+
+    @kernel(f"aten.{name}.input")
+    def whole(input: Array, hx: Any, batch_first: bool, **options: Any) -> Any:
+        if input.ndim == 2:
+            output, *states = whole(input[:, None], add_axis(hx), batch_first=False, **options)
+            return output[:, 0], *(one[:, 0] for one in states)
+        rows, sizes = _packed(input, batch_first)
+        output, states = _network(rows, sizes, listed(hx), cell=cell, **options)
+        return _unpacked(output, sizes, listed(hx)[0].shape[1], batch_first), *states
+
+    @kernel(f"aten.{name}.data")
+    def packed(data: Array, batch_sizes: Array, hx: Any, **options: Any) -> Any:
+        output, states = _network(wide(data), batch_sizes.tolist(), listed(hx), cell=cell, **options)
+        return output, *states
+
+    @kernel(f"aten.{name}_cell.default")
+    def one(input: Array, hx: Any, w_ih: Array, w_hh: Array, b_ih: Any = None, b_hh: Any = None) -> Any:
+        state = cell(linear(input, w_ih, b_ih), tuple(map(wide, listed(hx))), w_hh, b_hh)
+        return state if name == "lstm" else state[0]
+
+
+_register("lstm", _lstm_cell)
+_register("gru", _gru_cell)
+_register("rnn_tanh", _plain_cell(np.tanh))
+_register("rnn_relu", _plain_cell(relu))
+
+
+@kernel("aten.mkldnn_rnn_layer.default")
+def mkldnn_rnn_layer(
+    input: Array, weight0: Array, weight1: Array, weight2: Array, weight3: Array, hx_: Array, cx_: Array,
+    reverse: bool, batch_sizes: Sequence[int], mode: int, hidden_size: int, num_layers: int, has_biases: bool,
+    bidirectional: bool, batch_first: bool, train: bool,
+) -> Any:  # fmt: skip
+    require(mode == 2, f"expected the mode 2 (LSTM), got {mode}")
+    rows, sizes = _packed(input, batch_first)
+    weights = [wide(weight0), wide(weight1), *(map(wide, (weight2, weight3)) if has_biases else (None, None)), None]
+    state = tuple(wide(one).reshape(-1, hidden_size) for one in (hx_, cx_))
+    output, (hidden, memory) = _layer(rows, sizes, state, weights, _lstm_cell, reverse)
+    result = _unpacked(output, sizes, len(hidden), batch_first)
+    return result, hidden.reshape(hx_.shape), memory.reshape(hx_.shape), np.zeros(0, np.uint8)
+
+
+KERNELS: Final = {
+    "aten.batch_norm.default": first(_variant(_used)),
+    "aten.native_batch_norm.default aten._native_batch_norm_legit.default .no_stats": _variant(_used),
+    "aten._native_batch_norm_legit_no_training.default": _variant(_used),
+    "aten._native_batch_norm_legit_functional.default": _variant(
+        lambda found, uses_batch: (*_used(found, uses_batch), found[3].copy(), found[4].copy()), writes=False
+    ),
+    "aten._batch_norm_with_update.default": _variant(lambda found, _: (*found[:3], np.zeros(0, np.uint8)), True),
+    "aten.layer_norm.default": first(native_layer_norm),
+    "aten.rms_norm.default": first(fused_rms_norm),
+    "aten.group_norm.default": first(_group_norm),
+    "aten.native_group_norm.default": lambda input, weight, bias, group, eps: _group_norm(
+        input, group, weight, bias, eps
+    ),
+    "aten.scaled_dot_product_attention.default": first(attend),
+    "aten._scaled_dot_product_attention_math.default": lambda query, key, value, dropout_mask, **options: attend(
+        query, key, value, **options
+    )[::2],
+}
