@@ -26,14 +26,20 @@ def reduced(loss: Any, reduction: int) -> Any:
     return loss.sum() / loss.dtype.type(loss.size) if reduction == 1 else loss.sum()
 
 
+def _reducing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the kernel of losses, which are weighted if it gets weights, and reduced, by default to their mean."""
+
+    def run(*args: Any, weight: Any = None, reduction: int = 1, **options: Any) -> Any:
+        loss = function(*args, **options)
+        return reduced(loss if weight is None else loss * wide(weight), reduction)
+
+    return computed(run)
+
+
 def _loss(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a kernel of a function of predictions and targets, which reduces its losses."""
-
-    def run(self: Array, target: Array, reduction: int = 1, **options: Any) -> Any:
-        (a, b), _ = operands(self, target)
-        return reduced(function(a, b, **options), reduction)
-
-    return run
+    """Return the kernel of losses of predictions and targets."""
+    losses = _reducing(function)
+    return lambda self, target, **options: losses(*operands(self, target)[0], **options)
 
 
 def _smooth_l1(a: Array, b: Array, beta: float = 1.0) -> Any:
@@ -50,17 +56,6 @@ def _divergence(a: Array, b: Array, log_target: bool = False) -> Any:
     if log_target:
         return np.exp(b) * (b - a)
     return np.where(b == 0, 0, b * np.log(np.where(b == 0, 1, b))) - b * a
-
-
-def _weighted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a kernel of a function of predictions and targets, whose losses have weights."""
-
-    def run(self: Array, target: Array, weight: Any = None, reduction: int = 1, **options: Any) -> Any:
-        (a, b), _ = operands(self, target)
-        loss = function(a, b, **options)
-        return reduced(loss if weight is None else loss * wide(weight), reduction)
-
-    return run
 
 
 def _with_logits(a: Array, b: Array, pos_weight: Any = None) -> Any:
@@ -187,42 +182,40 @@ def ctc_loss(
     return losses.sum() if reduction == 2 else losses.reshape(()) if single else losses
 
 
-@kernel("aten.cosine_embedding_loss.default", adapt=computed)
-def cosine_embedding_loss(input1: Array, input2: Array, target: Array, margin: float, reduction: int) -> Any:
+@kernel("aten.cosine_embedding_loss.default", adapt=_reducing)
+def cosine_embedding_loss(input1: Array, input2: Array, target: Array, margin: float = 0) -> Any:
     sizes = [(one * one).sum(-1) + 1e-12 for one in (input1, input2)]
     cosine = (input1 * input2).sum(-1) / np.sqrt(sizes[0] * sizes[1])
     of_others = np.where(target == -1, np.maximum(cosine - margin, 0), 0)
-    return reduced(np.where(target == 1, 1 - cosine, of_others), reduction)
+    return np.where(target == 1, 1 - cosine, of_others)
 
 
-@kernel("aten.triplet_margin_loss.default", adapt=computed)
+@kernel("aten.triplet_margin_loss.default", adapt=_reducing)
 def triplet_margin_loss(
-    anchor: Array, positive: Array, negative: Array, margin: float, p: float, eps: float, swap: bool, reduction: int
+    anchor: Array, positive: Array, negative: Array, margin: float = 1, p: float = 2, eps: float = 1e-6, swap: Any = 0
 ) -> Any:
     near, far = (pairwise_distance(anchor, one, p, eps, False) for one in (positive, negative))
     if swap:
         far = np.minimum(far, pairwise_distance(positive, negative, p, eps, False))
-    return reduced(np.maximum(margin + near - far, 0), reduction)
+    return np.maximum(margin + near - far, 0)
 
 
-@kernel("aten.poisson_nll_loss.default", adapt=computed)
-def poisson_nll_loss(input: Array, target: Array, log_input: bool, full: bool, eps: float, reduction: int) -> Any:
+@kernel("aten.poisson_nll_loss.default", adapt=_reducing)
+def poisson_nll_loss(input: Array, target: Array, log_input: bool, full: bool, eps: float) -> Any:
     loss = np.exp(input) - target * input if log_input else input - target * np.log(input + eps)
     if full:
         stirling = target * np.log(target) - target + 0.5 * np.log(2 * np.pi * target)
         loss = loss + np.where(target <= 1, 0, stirling)
-    return reduced(loss, reduction)
+    return loss
 
 
 KERNELS: Final = {
-    "aten.margin_ranking_loss.default": computed(
-        lambda input1, input2, target, margin, reduction: reduced(
-            np.maximum(-target * (input1 - input2) + margin, 0), reduction
-        )
+    "aten.margin_ranking_loss.default": _reducing(
+        lambda input1, input2, target, margin=0: np.maximum(-target * (input1 - input2) + margin, 0)
     ),
-    "aten.hinge_embedding_loss.default": computed(
-        lambda self, target, margin, reduction: reduced(
-            np.where(target != 1, np.maximum(margin - self, 0), 0) + np.where(target != -1, self, 0), reduction
+    "aten.hinge_embedding_loss.default": _reducing(
+        lambda self, target, margin=1: (
+            np.where(target != 1, np.maximum(margin - self, 0), 0) + np.where(target != -1, self, 0)
         )
     ),
     "aten.multilabel_margin_loss.default": first(multilabel_margin_loss_forward),
@@ -233,7 +226,7 @@ KERNELS: Final = {
     "aten.huber_loss.default": _loss(_huber),
     "aten.kl_div.default": _loss(_divergence),
     "aten.binary_cross_entropy.default": (
-        _weighted(lambda a, b: (b - 1) * np.maximum(np.log1p(-a), -100) - b * np.maximum(np.log(a), -100))
+        _loss(lambda a, b: (b - 1) * np.maximum(np.log1p(-a), -100) - b * np.maximum(np.log(a), -100))
     ),
-    "aten.binary_cross_entropy_with_logits.default": _weighted(_with_logits),
+    "aten.binary_cross_entropy_with_logits.default": _loss(_with_logits),
 }

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from pt2kit.errors import OperatorError
 from pt2kit.runtime.arrays import INT64, Array, check_indices, computed, kind, last, require, reserve, wide
 from pt2kit.runtime.kernels.convolutions import check_window, offsets, pad_around, spread
 from pt2kit.runtime.kernels.indexing import scatter_add
@@ -105,16 +104,23 @@ def avg_pool(
     total = np.zeros_like(x, shape=reserve((*x.shape[:-n], *counts), x.dtype))
     for _, cut in offsets(counts, taps, steps, gaps):
         total += padded[last(cut)]
-    if divisor_override is not None:
-        return total / divisor_override if kind(x.dtype) == 2 else np.trunc(total / divisor_override)
-    divisor = np.ones(counts, x.dtype)
+    divisor = divisor_override or _elements(counts, taps, steps, around, x, count_include_pad)
+    return total / divisor if kind(x.dtype) == 2 else np.trunc(total / divisor)  # torch's integers round to 0
+
+
+def _elements(
+    counts: Sequence[int], taps: Sequence[int], steps: Sequence[int], around: Sequence[int], x: Array, padded: bool
+) -> Array:
+    """Return how many elements each window has inside, or with those that are padded."""
+    found = np.ones(counts, x.dtype)
+    n = len(counts)
     for axis, (count, s, p, k, size) in enumerate(zip(counts, steps, around, taps, x.shape[-n:], strict=True)):
         start = np.arange(count) * s - p
         end = np.minimum(start + k, size + p)
-        if not count_include_pad:
+        if not padded:
             start, end = np.maximum(start, 0), np.minimum(end, size)
-        divisor = divisor * (end - start).reshape([-1 if i == axis else 1 for i in range(n)]).astype(x.dtype)
-    return total / divisor if kind(x.dtype) == 2 else np.trunc(total / divisor)  # torch's integers round to 0
+        found = found * (end - start).reshape([-1 if i == axis else 1 for i in range(n)]).astype(x.dtype)
+    return found
 
 
 # Adaptive pooling.
@@ -215,16 +221,14 @@ def avg_pool2d_backward(
     grad_output: Array, self: Array, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
     count_include_pad: bool, divisor_override: int | None,
 ) -> Any:  # fmt: skip
-    if ceil_mode or (not count_include_pad and any(spread(padding, 2))):
-        raise OperatorError("expected windows that are inside, got partial ones")
-    taps, around = spread(kernel_size, 2), spread(padding, 2)
-    steps = spread(stride, 2) if isinstance(stride, int) or len(stride) else taps
-    sizes = [size + 2 * p for size, p in zip(self.shape[-2:], around, strict=True)]
-    result = np.zeros_like(wide(self), shape=(*self.shape[:-2], *sizes))
-    part = wide(grad_output) / (divisor_override or math.prod(taps))
-    for _, where in offsets(part.shape[-2:], taps, steps, (1, 1)):
-        result[last(where)] += part
-    return result[last((slice(p, p + size) for p, size in zip(around, self.shape[-2:], strict=True)))]
+    x, padded, counts, (taps, steps, around, gaps) = _windows(
+        2, self, kernel_size, stride, padding, 1, ceil_mode, lambda _: 0
+    )
+    part = wide(grad_output) / (divisor_override or _elements(counts, taps, steps, around, x, count_include_pad))
+    result = np.zeros_like(padded)
+    for _, cut in offsets(counts, taps, steps, gaps):
+        result[last(cut)] += part
+    return result[last((slice(p, p + size) for p, size in zip(around, x.shape[-2:], strict=True)))]
 
 
 @kernel("aten._adaptive_avg_pool2d_backward.default", adapt=computed)
