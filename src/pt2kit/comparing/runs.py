@@ -6,7 +6,7 @@ Numbers differ if the distance of two arrays is beyond the tolerance of their el
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from types import MappingProxyType
@@ -250,22 +250,37 @@ def compare_runs(
     Raises:
         OSError, Pt2Error: a file cannot be read, or a program cannot be run with these inputs.
     """
-    if isinstance(b, list):
-        return _against_recorded(a, b, inputs, kwargs, leaves, models, seed, scale, limits)
+    files = [a] if isinstance(b, list) else [a, b]
     with ExitStack() as stack:
-        old, new = (one if isinstance(one, Package) else stack.enter_context(open_package(one)) for one in (a, b))
-        names = models or (old.choose(), new.choose())
-        found = diff(old, new, models={names[0]: names[1]}, tensors=False, metadata=False)
-        pair = next(graph for graph in found.models[names[1]].graphs if graph.path == "")
+        packages = [one if isinstance(one, Package) else stack.enter_context(open_package(one)) for one in files]
+        names = models or [package.choose() for package in packages]
         sessions = [
             Session(package, model=name, limits=limits, seed=seed)
-            for package, name in zip((old, new), names, strict=True)
+            for package, name in zip(packages, names, strict=False)
         ]
+        if not isinstance(b, list):
+            changes = diff(packages[0], packages[1], models={names[0]: names[1]}, tensors=False, metadata=False)
     convention = sessions[0].convention
-    if leaves is None and inputs is None and kwargs is None:
+    if leaves is None and inputs is None and kwargs is None and not isinstance(b, list):
         leaves = random_inputs(convention, seed)
     elif leaves is None:
         leaves = convention.leaves(inputs or (), kwargs or {})
+    if isinstance(b, list):
+        found = output_leaves(sessions[0].run_leaves(copied(leaves)))
+        if len(found) != len(b):
+            raise InputError(f"recorded outputs: expected {len(found)}, as {packages[0].name} has, got {len(b)}")
+        errors = tuple(error_of(x, y, scale) for x, y in zip(b, found, strict=True))
+        return RunComparison("recorded outputs", packages[0].name, (), errors, (0, 0))
+    pair = next(graph for graph in changes.models[names[1]].graphs if graph.path == "")
+    nodes, errors = _run_both(sessions[0], sessions[1], pair, leaves, scale)
+    missing = len(pair.old.nodes) - len(nodes), len(pair.new.nodes) - len(nodes)
+    return RunComparison(changes.old, changes.new, nodes, errors, missing)
+
+
+def _run_both(
+    old: Session, new: Session, pair: GraphPair, leaves: Sequence[Any], scale: float
+) -> tuple[tuple[NodeError, ...], tuple[Error, ...]]:
+    """Run two programs, and return the errors of nodes that correspond, and of outputs."""
     pairs, guessed = _paired(pair)
     kept: dict[int, list[Any]] = {}
     wanted = {before for before, _ in pairs}
@@ -279,44 +294,21 @@ def compare_runs(
 
     def compare(number: int, values: list[Any]) -> None:
         if number in partner:
-            before = kept.pop(partner[number], [])
-            error = _together(before, values, scale)
+            # Variants of an operator return more or fewer results for gradients.
+            before = zip(kept.pop(partner[number], []), values, strict=False)
+            error = worst(error_of(x, y, scale) for x, y in before)
             if number not in guessed or np.isfinite(error.max):  # else of other sizes: no pair after all
                 errors[number] = error
 
-    first = output_leaves(sessions[0].run_leaves(copied(leaves), keep))
+    first = output_leaves(old.run_leaves(copied(leaves), keep))
     given = copied(leaves)
-    types = [spec.dtype for spec in sessions[1].inputs[: len(given)]]
+    types = [spec.dtype for spec in new.inputs[: len(given)]]
     given[: len(types)] = map(in_type, given, types)
-    second = output_leaves(sessions[1].run_leaves(given, compare))
+    second = output_leaves(new.run_leaves(given, compare))
     nodes = tuple(_node(pair, partner[number], number, error) for number, error in sorted(errors.items()))
-    missing = len(pair.old.nodes) - len(nodes), len(pair.new.nodes) - len(nodes)
     if len(first) != len(second):
         raise Pt2Error(f"outputs: expected as many of both programs, got {len(first)} and {len(second)}")
-    outputs = tuple(error_of(x, y, scale) for x, y in zip(first, second, strict=True))
-    return RunComparison(found.old, found.new, nodes, outputs, missing)
-
-
-def _against_recorded(
-    file: FileLike | Package,
-    recorded: list[Any],
-    inputs: Sequence[Any] | None,
-    kwargs: Mapping[str, Any] | None,
-    leaves: Sequence[Any] | None,
-    models: tuple[str, str] | None,
-    seed: int,
-    scale: float,
-    limits: RunLimits,
-) -> RunComparison:
-    with nullcontext(file) if isinstance(file, Package) else open_package(file) as package:
-        session = Session(package, model=models[0] if models else package.choose(), limits=limits, seed=seed)
-    if leaves is None:
-        leaves = session.convention.leaves(inputs or (), kwargs or {})
-    found = output_leaves(session.run_leaves(copied(leaves)))
-    if len(found) != len(recorded):
-        raise InputError(f"recorded outputs: expected {len(found)}, as {package.name} has, got {len(recorded)}")
-    errors = tuple(error_of(x, y, scale) for x, y in zip(recorded, found, strict=True))
-    return RunComparison("recorded outputs", package.name, (), errors, (0, 0))
+    return nodes, tuple(error_of(x, y, scale) for x, y in zip(first, second, strict=True))
 
 
 def _paired(pair: GraphPair) -> tuple[list[tuple[int, int]], set[int]]:
@@ -347,11 +339,6 @@ def in_type(value: Any, dtype: Any) -> Any:
     if isinstance(value, np.ndarray) and dtype is not None and kind(dtype) == kind(value.dtype) == 2:
         return cast(value, dtype)
     return value
-
-
-def _together(old: Sequence[Any], new: Sequence[Any], scale: float) -> Error:
-    # Variants of an operator return more or fewer results for gradients.
-    return worst(error_of(x, y, scale) for x, y in zip(old, new, strict=False))
 
 
 def _node(pair: GraphPair, before: int, after: int, error: Error) -> NodeError:
