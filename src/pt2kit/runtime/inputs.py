@@ -64,6 +64,11 @@ class InputSpec:
     hints: tuple[int | None, ...] = ()
 
     @property
+    def numbers(self) -> tuple[int | Expr, ...]:
+        """Return what each size of a tensor, or a symbolic number, must be."""
+        return self.sizes if self.number is None else (self.number,)
+
+    @property
     def constant(self) -> Any:
         """Return the value that a constant of the calling convention must have; None for inputs that are no
         constants."""
@@ -363,10 +368,8 @@ def _numbers(spec: InputSpec, value: Any) -> list[tuple[int | Expr, int, str]]:
     """Return each number that an input has, what it must be, and where it is."""
     if spec.number is not None:
         return [(spec.number, value, spec.name)]
-    return [
-        (expected, value.shape[axis], f"{spec.name}: size of dimension {axis}")
-        for axis, expected in enumerate(spec.sizes)
-    ]
+    places = [f"{spec.name}: size of dimension {axis}" for axis in range(len(spec.sizes))]
+    return [*zip(spec.sizes, value.shape, places, strict=True)] if places else []
 
 
 def _value(expr: Expr, known: Mapping[str, int]) -> Any:
@@ -406,7 +409,8 @@ def random_inputs(
         InputError: no sizes were found that the program accepts.
     """
     random = np.random.default_rng(seed)
-    symbols = sorted({symbol.name for spec in convention.inputs for symbol in _symbols(spec)})
+    numbers = [number for spec in convention.inputs for number in spec.numbers if isinstance(number, Expr)]
+    symbols = sorted({symbol.name for number in numbers for symbol in free_symbols(number)})
     hints = _hints(convention.inputs)
     failure: Pt2Error | None = None
     for attempt in range(ATTEMPTS):
@@ -423,20 +427,10 @@ def random_inputs(
     raise InputError(f"inputs: expected sizes that the program accepts, found none at random: {failure}") from failure
 
 
-def _symbols(spec: InputSpec) -> Sequence[Symbol]:
-    numbers = [*spec.sizes, *([] if spec.number is None else [spec.number])]
-    return [symbol for number in numbers if isinstance(number, Expr) for symbol in free_symbols(number)]
-
-
 def _hints(inputs: Sequence[InputSpec]) -> dict[str, int]:
     """Return the values that symbols had at export, as far as the file has them."""
-    found: dict[str, int] = {}
-    for spec in inputs:
-        numbers = spec.sizes if spec.number is None else (spec.number,)
-        for number, hint in zip(numbers, spec.hints, strict=False):
-            if isinstance(number, Symbol) and hint is not None:
-                found[number.name] = hint
-    return found
+    pairs = [pair for spec in inputs for pair in zip(spec.numbers, spec.hints, strict=False)]
+    return {number.name: hint for number, hint in pairs if isinstance(number, Symbol) and hint is not None}
 
 
 def _draw(name: str, convention: Convention, hints: Mapping[str, int], random: Any) -> int:
@@ -448,15 +442,12 @@ def _draw(name: str, convention: Convention, hints: Mapping[str, int], random: A
     return int(random.integers(low, max(low, high) + 1))
 
 
-def _number(number: int | Expr, chosen: Mapping[str, int]) -> int:
-    return int(number if isinstance(number, int) else evaluate(number, chosen))
-
-
 def _draw_value(spec: InputSpec, chosen: Mapping[str, int], random: Any) -> Any:
+    numbers = [int(number if isinstance(number, int) else evaluate(number, chosen)) for number in spec.numbers]
     if spec.argument.as_tensor is not UNSET:
-        return _draw_array(spec, reserve([_number(size, chosen) for size in spec.sizes], np.float64), random)
+        return _draw_array(spec, reserve(numbers, np.float64), random)
     if spec.number is not None:
-        return _number(spec.number, chosen)
+        return numbers[0]
     if spec.argument.type in ("as_sym_float", "as_sym_bool"):
         return float(random.standard_normal()) if spec.argument.type == "as_sym_float" else bool(random.integers(2))
     return None if spec.argument.as_none is not UNSET else spec.argument.value

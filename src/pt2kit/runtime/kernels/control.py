@@ -48,18 +48,6 @@ def _shift(a: int, b: int) -> int:
     return a << b
 
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv,
-    "floordiv": operator.floordiv, "mod": operator.mod, "pow": _power, "neg": operator.neg, "pos": operator.pos,
-    "abs": operator.abs, "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le,
-    "gt": operator.gt, "ge": operator.ge, "and_": operator.and_, "or_": operator.or_, "xor": operator.xor,
-    "lshift": _shift, "rshift": operator.rshift, "not_": operator.not_, "invert": operator.invert,
-    "iadd": operator.add, "isub": operator.sub, "imul": operator.mul, "ifloordiv": operator.floordiv,
-    "itruediv": operator.truediv, "imod": operator.mod, "iand": operator.and_, "ior": operator.or_,
-    "round": round, "trunc": math.trunc,
-}  # fmt: skip
-
-
 def _number(function: Callable[..., Any]) -> Callable[..., Any]:
     def run(*args: Any, **named: Any) -> Any:
         return _checked(function(*args, *named.values()))
@@ -67,21 +55,17 @@ def _number(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-for _name, _function in _FUNCTIONS.items():
-    kernel(f"_operator.{_name}")(_number(_function))
-for _name in ("ceil", "floor", "trunc", "sqrt", "pow", "isfinite", "isinf", "isnan"):
-    kernel(f"math.{_name}")(_number(_power if _name == "pow" else getattr(math, _name)))
-kernel("math.round", "builtins.round")(_number(round))
-kernel("builtins.abs", "_operator.__abs__")(_number(abs))
-kernel("builtins.max", "torch.sym_max")(_number(max))
-kernel("builtins.min", "torch.sym_min")(_number(min))
-kernel("torch.sym_float")(_number(float))
-kernel("torch.sym_int")(_number(math.trunc))
-kernel("torch.sym_not")(_number(operator.not_))
-kernel("torch.sym_ite")(_number(lambda condition, then, otherwise: then if condition else otherwise))
-kernel("torch.sym_sum")(_number(lambda *numbers: sum(numbers[0] if len(numbers) == 1 else numbers)))
+for _name in (
+    *("add", "sub", "mul", "truediv", "floordiv", "mod", "neg", "pos", "abs", "eq", "ne", "lt", "le", "gt", "ge"),
+    *("and_", "or_", "xor", "rshift", "not_", "invert"),
+):
+    kernel(f"_operator.{_name}")(_number(getattr(operator, _name)))
+for _name in ("add", "sub", "mul", "floordiv", "truediv", "mod", "and_", "or_"):
+    kernel(f"_operator.i{_name.rstrip('_')}")(_number(getattr(operator, _name)))
+for _name in ("ceil", "floor", "trunc", "sqrt", "isfinite", "isinf", "isnan"):
+    kernel(f"math.{_name}")(_number(getattr(math, _name)))
 for _name in ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan", "log2", "exp", "log"):
-    kernel(f"torch._sym_{_name}", f"torch.sym_{_name}")(_number(getattr(math, _name)))
+    kernel(f"torch._sym_{_name} torch.sym_{_name}")(_number(getattr(math, _name)))
 
 
 @kernel("_operator.getitem")
@@ -325,7 +309,18 @@ def _view_of(bases: Sequence[Any], index: int, name: str, options: dict[str, Any
     return as_strided(base, size, stride, options.get(f"{prefix}storage_offset"))
 
 
-KERNELS: Final = {
+KERNELS: Final[dict[str, Callable[..., Any]]] = {
+    "_operator.pow math.pow": _number(_power),
+    "_operator.lshift": _number(_shift),
+    "_operator.round math.round builtins.round": _number(round),
+    "_operator.trunc torch.sym_int": _number(math.trunc),
+    "_operator.__abs__ builtins.abs": _number(abs),
+    "builtins.max torch.sym_max": _number(max),
+    "builtins.min torch.sym_min": _number(min),
+    "torch.sym_float": _number(float),
+    "torch.sym_not": _number(operator.not_),
+    "torch.sym_ite": _number(lambda condition, then, otherwise: then if condition else otherwise),
+    "torch.sym_sum": _number(lambda *numbers: sum(numbers[0] if len(numbers) == 1 else numbers)),
     "aten.sym_size.int aten.size.int": lambda self, dim: int(self.shape[axis_of(dim, self.ndim)]),
     "aten.sym_size.default aten.size.default": lambda self: list(self.shape),
     "aten.sym_numel.default aten.numel.default": lambda self: int(self.size),
