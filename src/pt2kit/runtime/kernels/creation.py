@@ -229,9 +229,8 @@ def normal(mean: Any, std: Any = 1.0) -> Any:
     return wide(np.asarray(mean)) + wide(np.asarray(std)) * running().random.standard_normal(shape)
 
 
-@kernel("aten.normal.float_float")
-def normal_of_size(mean: float, std: float, size: Sequence[int], dtype: Any = None) -> Any:
-    return _drawn(size, dtype, lambda r, s: r.normal(mean, std, s))
+def _normal(size: Sequence[int], dtype: Any, mean: float, std: float) -> Any:
+    return _drawn(size, dtype, lambda random, shape: random.normal(mean, std, shape))
 
 
 def _sampled(self: Array, draw: Draw) -> Any:
@@ -261,17 +260,10 @@ def multinomial(self: Array, num_samples: int, replacement: bool) -> Any:
 # Dropout.
 
 
-@kernel("aten.dropout.default")
-def dropout(input: Array, p: float, train: bool) -> Any:
-    return native_dropout(input, p, train)[0] if train and p else input
-
-
-@kernel("aten.native_dropout.default")
-def native_dropout(input: Array, p: float, train: bool | None) -> Any:
-    if not train and train is not None:
-        return input.copy(), np.ones(input.shape, BOOL)
-    x, kept = wide(input), _kept(input.shape, p)
-    return np.where(kept, x / (1 - p) if p < 1 else 0, 0), kept
+def _dropped(input: Array, p: float, shape: Sequence[int]) -> tuple[Array, Array]:
+    """Return elements that are kept, scaled, with zeros for the others; and which are, in sizes that are broadcast."""
+    kept = _kept(shape, p)
+    return np.where(kept, wide(input) / (1 - p) if p < 1 else 0, 0), kept
 
 
 def _kept(shape: Sequence[int], p: float) -> Array:
@@ -284,11 +276,9 @@ def _of_features(shape: Sequence[int]) -> tuple[int, ...]:
     return (*shape[:2], *(1,) * (len(shape) - 2))
 
 
-@kernel("aten.feature_dropout.default")
-def feature_dropout(input: Array, p: float, train: bool) -> Any:
-    if not train or not p:
-        return input
-    return np.where(_kept(_of_features(input.shape), p), wide(input) / (1 - p) if p < 1 else 0, 0)
+@kernel("aten.native_dropout.default")
+def native_dropout(input: Array, p: float, train: bool | None) -> Any:
+    return _dropped(input, p, input.shape) if train or train is None else (input.copy(), np.ones(input.shape, BOOL))
 
 
 def _alpha_dropout(input: Array, p: float, train: bool, shape: Sequence[int]) -> Any:
@@ -300,6 +290,10 @@ def _alpha_dropout(input: Array, p: float, train: bool, shape: Sequence[int]) ->
 
 
 KERNELS: Final = {
+    "aten.dropout.default": lambda input, p, train: _dropped(input, p, input.shape)[0] if train and p else input,
+    "aten.feature_dropout.default": lambda input, p, train: (
+        _dropped(input, p, _of_features(input.shape))[0] if train and p else input
+    ),
     "aten.zeros.default aten.empty.memory_format aten.empty_permuted.default": partial(full, fill_value=0.0),
     "aten.zeros_like.default aten.empty_like.default": partial(full, fill_value=0.0),
     "aten.ones.default aten.ones_like.default": partial(full, fill_value=1.0),
@@ -332,10 +326,9 @@ KERNELS: Final = {
     ),
     "aten.log_normal.default": lambda self, mean, std: _sampled(self, lambda r, s: r.lognormal(mean, std, s)),
     "aten.geometric.default": lambda self, p: _sampled(self, lambda r, s: r.geometric(p, s)),
-    "aten.normal_.default": lambda self, mean, std: write(self, _sampled(self, lambda r, s: r.normal(mean, std, s))),
-    "aten.normal_functional.default": lambda self, mean, std: _drawn(
-        self.shape, self.dtype, lambda r, s: r.normal(mean, std, s)
-    ),
+    "aten.normal_.default": lambda self, mean, std: write(self, _normal(self.shape, FLOAT64, mean, std)),
+    "aten.normal.float_float": lambda mean, std, size, dtype=None: _normal(size, dtype, mean, std),
+    "aten.normal_functional.default": lambda self, mean, std: _normal(self.shape, self.dtype, mean, std),
     "aten.rand.default .generator aten.rand_like.default": _filling(lambda random, shape: random.random(shape)),
     "aten.randn.default .generator aten.randn_like.default": _filling(
         lambda random, shape: random.standard_normal(shape)

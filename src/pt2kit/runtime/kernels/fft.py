@@ -80,11 +80,6 @@ def _window(window: Any, n_fft: int, width: int) -> Array:
     return shape
 
 
-@kernel("aten.stft.default")
-def stft_plain(self: Array, n_fft: int, **options: Any) -> Any:
-    return stft(self, n_fft, center=False, **options)
-
-
 @kernel("aten.stft.center")
 def stft(
     self: Array, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None,
@@ -138,6 +133,7 @@ def istft(
 
 
 KERNELS: Final = {
+    "aten.stft.default": lambda self, n_fft, **options: stft(self, n_fft, center=False, **options),
     "aten.fft_fftshift.default": lambda self, dim: np.fft.fftshift(self, axes_of(dim, self.ndim)),
     "aten.fft_ifftshift.default": lambda self, dim: np.fft.ifftshift(self, axes_of(dim, self.ndim)),
     "aten.fft_fftfreq.default": lambda n, d: np.fft.fftfreq(*reserve((n,), np.float64), d),

@@ -129,11 +129,6 @@ def nonzero(self: Array) -> Any:
     return np.stack(np.nonzero(self), 1)
 
 
-@kernel("aten.where.default aten.nonzero_numpy.default")
-def nonzero_numpy(self: Array) -> Any:
-    return [*nonzero(np.atleast_1d(self)).T]
-
-
 @kernel("aten.nonzero_static.default")
 def nonzero_static(self: Array, size: int, fill_value: int) -> Any:
     found = nonzero(self)
@@ -437,6 +432,7 @@ _filled = _slices(_replaced, negative=True)
 
 
 KERNELS: Final = {
+    "aten.where.default aten.nonzero_numpy.default": lambda self: [*nonzero(np.atleast_1d(self)).T],
     "aten.tril_indices.default": _triangle(np.tril_indices),
     "aten.triu_indices.default": _triangle(np.triu_indices),
     "aten.take.default": lambda self, index: self.reshape(-1)[check_indices(index, self.size, negative=True)],

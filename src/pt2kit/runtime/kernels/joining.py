@@ -118,11 +118,6 @@ def repeat_interleave(self: Array, repeats: Any, dim: int | None = None) -> Any:
 # Order.
 
 
-@kernel("aten.flip.default")
-def flip(self: Array, dims: Sequence[int]) -> Any:
-    return np.flip(self, axes_of(list(dims), self.ndim) if len(dims) else ()).copy()
-
-
 @kernel("aten.roll.default")
 def roll(self: Array, shifts: Any, dims: Any) -> Any:
     moves = [shifts] if isinstance(shifts, int) else list(shifts)
@@ -259,6 +254,7 @@ def vander(x: Array, N: int | None, increasing: bool | None = None) -> Any:
 
 
 KERNELS: Final = {
+    "aten.flip.default": lambda self, dims: np.flip(self, axes_of(list(dims), self.ndim) if len(dims) else ()).copy(),
     "aten.repeat_interleave.Tensor": lambda repeats: repeat_interleave(np.arange(repeats.size), repeats),
     **{f"aten.reflection_pad{n}d.default": partial(_pad_by, count=n, mode="reflect") for n in (1, 2, 3)},
     **{f"aten.replication_pad{n}d.default": partial(_pad_by, count=n, mode="replicate") for n in (1, 2, 3)},

@@ -77,11 +77,6 @@ def _factors(A: Array) -> tuple[Array, Array]:
     return packed, pivots
 
 
-@kernel("aten._linalg_det.default")
-def det_with_factors(A: Array) -> Any:
-    return np.linalg.det(square(A)), *_factors(square(A))
-
-
 @kernel("aten.logdet.default")
 def logdet(self: Array) -> Any:
     sign, size = np.linalg.slogdet(square(self))
@@ -102,11 +97,6 @@ def solve(A: Array, B: Array, left: bool = True) -> Any:
         return _turned(solve(_turned(a), _turned(b)))
     is_vector = b.ndim == 1 or (a.ndim - 1 == b.ndim and b.shape == a.shape[:-1])
     return np.linalg.solve(a, b[..., None])[..., 0] if is_vector else np.linalg.solve(a, b)
-
-
-@kernel("aten._linalg_solve_ex.default")
-def solve_ex_with_factors(A: Array, B: Array, left: bool) -> Any:
-    return solve(A, B, left), *lu_factor(square(A))
 
 
 @kernel("aten.linalg_solve_triangular.default", adapt=computed)
@@ -299,12 +289,6 @@ def lu_unpack(LU_data: Array, LU_pivots: Array, unpack_data: bool = True, unpack
     return permutation, lower, upper
 
 
-@kernel("aten.linalg_lu.default")
-def lu(A: Array, pivot: bool) -> Any:
-    packed, pivots, _ = lu_factor(A, pivot)
-    return lu_unpack(packed, pivots)
-
-
 @kernel("aten.linalg_lu_solve.default")
 def lu_solve(LU: Array, pivots: Array, B: Array, left: bool = True, adjoint: bool = False) -> Any:
     permutation, lower, upper = lu_unpack(LU, pivots)
@@ -340,6 +324,9 @@ def check_errors_(info: Array, api_name: str, is_matrix: bool) -> None:
 
 
 KERNELS: Final = {
+    "aten.linalg_lu.default": lambda A, pivot: lu_unpack(*lu_factor(A, pivot)[:2]),
+    "aten._linalg_det.default": lambda A: (np.linalg.det(square(A)), *_factors(square(A))),
+    "aten._linalg_solve_ex.default": lambda A, B, left: (solve(A, B, left), *lu_factor(square(A))),
     "aten.linalg_inv_ex.default": _with_info(inv),
     "aten.linalg_solve_ex.default": _with_info(solve),
     "aten.linalg_cholesky_ex.default": _with_info(cholesky),

@@ -92,11 +92,6 @@ def grouped_mm(self: Array, mat2: Array, offs: Array | None = None, bias: Array 
     return result
 
 
-@kernel("transformers.grouped_mm_fallback.default", adapt=computed)
-def grouped_mm_fallback(input: Array, weight: Array, offs: Array) -> Any:
-    return grouped_mm(input, weight, offs)
-
-
 @kernel("aten.linalg_vecdot.default", adapt=computed)
 def vecdot(x: Array, y: Array, dim: int) -> Any:
     check_broadcast([x, y])
@@ -227,6 +222,7 @@ def cov(self: Array, correction: int, fweights: Array | None, aweights: Array | 
 
 
 KERNELS: Final = {
+    "transformers.grouped_mm_fallback.default": computed(lambda input, weight, offs: grouped_mm(input, weight, offs)),
     "aten.linalg_multi_dot.default": lambda matrices: functools.reduce(matmul, matrices),
     "aten.mm.default .dtype aten._int_mm.default": mm,
     "aten.bmm.default .dtype": bmm,

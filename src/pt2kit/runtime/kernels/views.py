@@ -83,11 +83,6 @@ def transpose(self: Array, dim0: int, dim1: int) -> Any:
     return self if not self.ndim else self.swapaxes(axis_of(dim0, self.ndim), axis_of(dim1, self.ndim))
 
 
-@kernel("aten.t.default aten.t_.default")
-def t(self: Array) -> Any:
-    return self.T
-
-
 @kernel("aten.mH.default aten.adjoint.default aten.matrix_H.default")
 def mh(self: Array) -> Any:
     return self if self.ndim < 2 else np.conjugate(self.swapaxes(-1, -2)) if is_complex(self) else self.swapaxes(-1, -2)
@@ -323,6 +318,7 @@ def _at_least(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 KERNELS: Final = {
+    "aten.t.default aten.t_.default": lambda self: self.T,
     "aten.permute.default": lambda self, dims: self.transpose(dims),
     "aten.atleast_1d.default .Sequence": _at_least(np.atleast_1d),
     "aten.atleast_2d.default .Sequence": _at_least(np.atleast_2d),
