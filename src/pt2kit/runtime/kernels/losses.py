@@ -66,9 +66,9 @@ def _with_logits(a: Array, b: Array, pos_weight: Any = None) -> Any:
 # Classes.
 
 
-@kernel("aten.nll_loss_forward.default aten.nll_loss2d_forward.default")
+@kernel("aten.nll_loss_forward.default aten.nll_loss2d_forward.default", adapt=computed)
 def nll_loss_forward(self: Array, target: Array, weight: Any, reduction: int, ignore_index: int) -> Any:
-    x = wide(self)
+    x = self
     scores, classes = (x[None], target.reshape(1)) if x.ndim == 1 else (x, target)
     used = classes != ignore_index
     chosen = check_indices(np.where(used, classes, 0), scores.shape[1])

@@ -121,12 +121,12 @@ def linear(input: Array, weight: Array, bias: Array | None = None) -> Any:
     return result
 
 
-@kernel("aten.bilinear.default")
+@kernel("aten.bilinear.default", adapt=computed)
 def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None) -> Any:
-    left = np.tensordot(wide(input1), wide(weight), ([-1], [1]))
-    reserve(left.shape, left.dtype)
-    result = (left * wide(input2)[..., None, :]).sum(-1)
-    return result if bias is None else result + wide(bias)
+    reserve((*input1.shape[:-1], weight.shape[0], weight.shape[2]), input1.dtype)
+    left = np.tensordot(input1, weight, ([-1], [1]))
+    result = (left * input2[..., None, :]).sum(-1)
+    return result if bias is None else result + bias
 
 
 @kernel("aten._trilinear.default", adapt=computed)
@@ -183,19 +183,18 @@ def cross(self: Array, other: Array, dim: int | None = -1) -> Any:
     return np.stack((y * w - z * v, z * u - x * w, x * v - y * u), axis)
 
 
-@kernel("aten.cdist.default aten._cdist_forward.default")
+@kernel("aten.cdist.default aten._cdist_forward.default", adapt=computed)
 def cdist(x1: Array, x2: Array, p: float = 2.0) -> Any:
-    a, b = wide(x1), wide(x2)
-    reserve((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-2], a.shape[-1]), a.dtype)
-    return vector_norm(a[..., :, None, :] - b[..., None, :, :], p, -1)
+    a, b = x1[..., :, None, :], x2[..., None, :, :]
+    check_broadcast([a, b])
+    return vector_norm(a - b, p, -1)
 
 
-@kernel("aten.pdist.default aten._pdist_forward.default")
+@kernel("aten.pdist.default aten._pdist_forward.default", adapt=computed)
 def pdist(self: Array, p: float) -> Any:
-    x = wide(self)
-    reserve((x.shape[0], x.shape[0], x.shape[1]), x.dtype)
-    first, second = np.triu_indices(x.shape[0], 1)
-    return vector_norm(x[first] - x[second], p, -1)
+    reserve((self.shape[0], *self.shape), self.dtype)
+    first, second = np.triu_indices(self.shape[0], 1)
+    return vector_norm(self[first] - self[second], p, -1)
 
 
 @kernel("aten.pairwise_distance.default", adapt=computed)

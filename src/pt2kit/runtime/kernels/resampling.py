@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import Array, asarray, require, reserve, wide
+from pt2kit.runtime.arrays import Array, asarray, computed, require, reserve, wide
 from pt2kit.runtime.table import kernel
 
 
@@ -173,9 +173,10 @@ def _fetch(x: Array, places: Sequence[Array]) -> Array:
     return np.moveaxis(np.where(inside[..., None], found, 0), -1, 1)
 
 
-def grid_sample(input: Array, grid: Array, mode: int, padding_mode: int, align_corners: bool) -> Any:
+@kernel("aten.grid_sampler.default aten.grid_sampler_2d.default aten.grid_sampler_3d.default", adapt=computed)
+def grid_sampler(input: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
     """Return elements of a batch at the places of a grid [n, ..., dimensions], from -1 to 1."""
-    x, g = wide(input), wide(grid)
+    x, g, mode = input, grid, interpolation_mode
     n = x.ndim - 2
     if g.ndim != x.ndim or g.shape[-1] != n or g.shape[0] != x.shape[0] or not all(x.shape[2:]):
         raise OperatorError(f"expected a grid of {n} coordinates, got sizes {list(g.shape)} for {list(x.shape)}")
@@ -203,15 +204,9 @@ def grid_sample(input: Array, grid: Array, mode: int, padding_mode: int, align_c
     return total
 
 
-@kernel("aten.grid_sampler.default aten.grid_sampler_2d.default aten.grid_sampler_3d.default")
-def grid_sampler(input: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
-    return grid_sample(input, grid, interpolation_mode, padding_mode, align_corners)
-
-
-@kernel("aten.affine_grid_generator.default")
+@kernel("aten.affine_grid_generator.default", adapt=computed)
 def affine_grid_generator(theta: Array, size: Sequence[int], align_corners: bool) -> Any:
-    sizes = size[2:]
-    x = wide(theta)
+    x, sizes = theta, size[2:]
     reserve((size[0], *sizes, len(sizes)), x.dtype)
     lines = []
     for count in sizes:
