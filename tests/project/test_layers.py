@@ -45,7 +45,7 @@ THIRD_PARTY = {
     "canonical": {"msgspec"},
     "release": {"msgspec"},
     "comparing": {"numpy"},
-    "runtime": {"jax", "msgspec", "ml_dtypes", "numpy"},
+    "runtime": {"jax", "msgspec", "ml_dtypes", "numpy", "scipy"},
     "sanitizing": {"msgspec"},
     "signing": {"model_signing", "cryptography", "OpenSSL", "sigstore"},
     "editing": {"msgspec", "numpy"},

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import sys
 
 import numpy as np
 import pytest
 
-from pt2kit.errors import OperatorError
+from pt2kit.errors import OperatorError, UnsupportedError
 from pt2kit.runtime.table import (
     WITHOUT_EFFECT,
     bound,
@@ -110,3 +111,12 @@ def test_dropout_of_features_drops_whole_channels(name):
     channels = kernel(input=np.ones((4, 8, 5), np.float32), p=0.5, train=True).reshape(32, 5)
     assert np.all(channels == channels[:, :1])
     assert len(np.unique(channels[:, 0])) == 2
+
+
+@pytest.mark.parametrize("name", ["aten.igamma.default", "aten.special_bessel_j0.default", "aten.special_i1e.default"])
+def test_kernels_that_need_scipy_name_it(name, monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    kernel = find_kernel(name)
+    assert kernel is not None
+    with pytest.raises(UnsupportedError, match="expected the package scipy, which is not installed: pip install"):
+        kernel(np.ones(2, np.float32))

@@ -462,6 +462,7 @@ KERNELS: Final = {
         lambda self, tensor1, tensor2, value: self + cast(value, self.dtype) * (tensor1 / tensor2), 3
     ),
     "aten.square.default": lambda self: pow_(self, 2),
+    "aten._foreach_pow.ScalarAndTensor": lambda self, exponent: [pow_(self, one) for one in exponent],
     "aten.resolve_conj.default aten.resolve_neg.default": lambda self: self,
     "aten.nextafter.default": lambda self, other: np.nextafter(self, other),
     "aten.clamp_min.default .Tensor": lambda self, min: clamp(self, min),

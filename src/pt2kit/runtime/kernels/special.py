@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
+from pt2kit.errors import UnsupportedError
 from pt2kit.runtime.arrays import (
     Array,
     ForeignArray,
@@ -15,6 +17,7 @@ from pt2kit.runtime.arrays import (
     floating,
     in_doubles,
     in_floats,
+    operands,
     promoted_floats,
     require,
 )
@@ -184,6 +187,36 @@ def polygamma(n: int, self: Array) -> Any:
         return digamma(self)
     require(n >= 0, f"expected an order of at least 0, got {n}")
     return (-1.0) ** (n + 1) * math.factorial(n) * zeta(np.asarray(float(n + 1)), double(self))
+
+
+_OF_SCIPY: Final = {
+    "igamma": "gammainc", "igammac": "gammaincc", "special_airy_ai": "airy", "special_bessel_j0": "j0",
+    "special_bessel_j1": "j1", "special_bessel_y0": "y0", "special_bessel_y1": "y1", "special_i0e": "i0e",
+    "special_i1": "i1", "special_i1e": "i1e", "special_modified_bessel_i1": "i1", "special_modified_bessel_k0": "k0",
+    "special_modified_bessel_k1": "k1", "special_scaled_modified_bessel_k0": "k0e",
+    "special_scaled_modified_bessel_k1": "k1e",
+}  # fmt: skip
+"""Operator -> the function of SciPy that computes it; of several results the first."""
+
+
+def _of_scipy(name: str) -> Callable[..., Any]:
+    """Return the kernel of a function of SciPy, which is looked for when the kernel is called."""
+
+    def run(self: Array, other: Array | None = None) -> Any:
+        try:
+            from scipy import special
+        except ImportError:
+            message = "expected the package scipy, which is not installed: pip install 'pt2kit[scipy]'"
+            raise UnsupportedError(message) from None
+        arrays, _ = operands(*(one for one in (self, other) if one is not None), floats=True)
+        found = getattr(special, name)(*arrays)
+        return found[0] if isinstance(found, tuple) else found
+
+    return run
+
+
+for _operator, _name in _OF_SCIPY.items():
+    kernel(f"aten.{_operator}.default")(_of_scipy(_name))
 
 
 KERNELS: Final = {
