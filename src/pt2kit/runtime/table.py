@@ -14,6 +14,7 @@ import keyword
 from ast import literal_eval
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
@@ -235,25 +236,24 @@ def parameter_name(name: str) -> str:
     return f"{name}_" if keyword.iskeyword(name) else name
 
 
-def first(function: Kernel) -> Kernel:
-    """Return the kernel of an operator that returns the first result of another one."""
+def _then(function: Kernel, change: Callable[[Any], Any]) -> Kernel:
+    """Return a kernel whose results are changed."""
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
-        return function(*args, **kwargs)[0]
+        return change(function(*args, **kwargs))
 
     return run
+
+
+def first(function: Kernel) -> Kernel:
+    """Return the kernel of an operator that returns the first result of another one."""
+    return _then(function, itemgetter(0))
 
 
 def _copying(view: Kernel) -> Kernel:
-    """Return the kernel of a copy of a view."""
-
-    @functools.wraps(view)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        result = view(*args, **kwargs)
-        return [part.copy() for part in result] if isinstance(result, list | tuple) else result.copy()
-
-    return run
+    """Return the kernel of a copy of a view, or of several."""
+    return _then(view, lambda found: [one.copy() for one in found] if isinstance(found, list | tuple) else found.copy())
 
 
 def _writing(plain: Kernel) -> Kernel:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
@@ -35,20 +35,13 @@ def _adjoint(array: Any) -> Any:
     return np.conjugate(_turned(array)) if is_complex(array) else _turned(array)
 
 
-def _solvable(expected: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return functions of LAPACK whose failures are errors of ours."""
-
-    def adapt(function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def run(*args: Any, **named: Any) -> Any:
-            try:
-                return function(*args, **named)
-            except np.linalg.LinAlgError as error:
-                raise OperatorError(f"expected {expected}") from error
-
-        return run
-
-    return adapt
+@contextmanager
+def _solvable(expected: str) -> Iterator[None]:
+    """Make failures of LAPACK, in a block or a function, errors of ours."""
+    try:
+        yield
+    except np.linalg.LinAlgError as error:
+        raise OperatorError(f"expected {expected}") from error
 
 
 _invertible = _solvable("matrices that have an inverse, got a singular one")

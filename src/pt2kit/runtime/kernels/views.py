@@ -206,20 +206,16 @@ def unbind(self: Array, dim: int) -> Any:
 def unfold(self: Array, dimension: int, size: int, step: int) -> Any:
     axis = axis_of(dimension, self.ndim)
     if not self.ndim:
-        return np.broadcast_to(self, (size,)) if size <= 1 else _too_large(size, 1)
+        return unfold(self.reshape(1), 0, size, step)[0]
     total = self.shape[axis]
     if size > total or size < 0 or step < 1:
-        _too_large(size, total)
+        raise OperatorError(
+            f"expected windows of 0 to {count_text(total, 'element')} with steps above 0, got windows of {size}"
+        )
     count = (total - size) // step + 1
     shape = (*self.shape[:axis], count, *self.shape[axis + 1 :], size)
     strides = (*self.strides[:axis], self.strides[axis] * step, *self.strides[axis + 1 :], self.strides[axis])
     return strided(self, shape, strides)
-
-
-def _too_large(size: int, total: int) -> Any:
-    raise OperatorError(
-        f"expected windows of 0 to {count_text(total, 'element')} with steps above 0, got windows of {size}"
-    )
 
 
 @kernel("aten.diagonal.default")
