@@ -92,13 +92,10 @@ def index_select(self: Array, dim: int, index: Array) -> Any:
 
 @kernel("aten.gather.default")
 def gather(self: Array, dim: int, index: Array) -> Any:
-    array, places = np.atleast_1d(self), np.atleast_1d(index)
-    axis = axis_of(dim, array.ndim)
-    if not places.size:
+    if not index.size:
         return np.empty(index.shape, self.dtype)  # torch accepts an empty index of any rank.
-    chosen = check_indices(places, array.shape[axis])
-    cut = tuple(slice(None) if i == axis else slice(0, size) for i, size in enumerate(places.shape))
-    return np.take_along_axis(array[cut], chosen, axis).reshape(index.shape)
+    array, where = _along(self, dim, index)
+    return array[where].reshape(index.shape)
 
 
 @kernel("aten.take_along_dim.default")
@@ -106,13 +103,10 @@ def take_along_dim(self: Array, indices: Array, dim: int | None) -> Any:
     if dim is None:
         return gather(self.reshape(-1), 0, indices.reshape(-1))
     axis = axis_of(dim, self.ndim)
-    sizes = np.broadcast_shapes(
-        *(tuple(1 if i == axis else size for i, size in enumerate(one.shape)) for one in (self, indices))
-    )
-    around = lambda one: (*sizes[:axis], one.shape[axis], *sizes[axis + 1 :])  # noqa: E731
-    reserve(around(indices), self.dtype)
-    chosen = check_indices(indices, self.shape[axis], negative=True)
-    return np.take_along_axis(np.broadcast_to(self, around(self)), np.broadcast_to(chosen, around(indices)), axis)
+    others = (tuple(1 if i == axis else size for i, size in enumerate(one.shape)) for one in (self, indices))
+    sizes = np.broadcast_shapes(*others)
+    reserve((*sizes[:axis], indices.shape[axis], *sizes[axis + 1 :]), self.dtype)
+    return np.take_along_axis(self, check_indices(indices, self.shape[axis], negative=True), axis)
 
 
 @kernel("aten.masked_select.default")
@@ -293,8 +287,8 @@ def masked_index_put(self: Array, mask: Array, indices: Sequence[Array | None], 
     return index_put(self, inside, np.where(cast(mask, BOOL), values, 0), True)
 
 
-def _along(self: Array, dim: int, index: Array) -> tuple[Array, int, Any]:
-    """Return a copy to be written, the dimension, and an index of all places that are written."""
+def _along(self: Array, dim: int, index: Array) -> tuple[Array, Any]:
+    """Return an array with a dimension, and an index of all places of it that are read or written."""
     array, places = np.atleast_1d(self), np.atleast_1d(index)
     axis = axis_of(dim, array.ndim)
     require(array.ndim == places.ndim, f"expected an index of {array.ndim} dimensions, got {places.ndim}")
@@ -302,7 +296,7 @@ def _along(self: Array, dim: int, index: Array) -> tuple[Array, int, Any]:
         raise OperatorError(f"expected an index within sizes {list(array.shape)}, got {list(places.shape)}")
     where = list(np.ogrid[tuple(slice(0, size) for size in places.shape)])
     where[axis] = check_indices(places, array.shape[axis])
-    return array, axis, tuple(where)
+    return array, tuple(where)
 
 
 def _source(src: Any, index: Array) -> Any:
@@ -314,7 +308,7 @@ def _source(src: Any, index: Array) -> Any:
 
 @kernel("aten.scatter.src .value")
 def scatter(self: Array, dim: int, index: Array, src: Any) -> Any:
-    array, _, where = _along(self, dim, index)
+    array, where = _along(self, dim, index)
     result = array.copy()
     result[where] = cast(_source(src, index), self.dtype)
     return result.reshape(self.shape)
@@ -330,7 +324,7 @@ def scatter_with(self: Array, dim: int, index: Array, src: Any, reduce: str) -> 
 
 @kernel("aten.scatter_add.default")
 def scatter_add(self: Array, dim: int, index: Array, src: Any) -> Any:
-    array, _, where = _along(self, dim, index)
+    array, where = _along(self, dim, index)
     return _added(array, where, _source(src, index)).reshape(self.shape)
 
 
@@ -366,7 +360,7 @@ def _reduced(array: Array, where: Any, values: Array, reduce: str, include_self:
 
 @kernel("aten.scatter_reduce.two")
 def scatter_reduce(self: Array, dim: int, index: Array, src: Any, reduce: str, include_self: bool = True) -> Any:
-    array, _, where = _along(self, dim, index)
+    array, where = _along(self, dim, index)
     return _reduced(array, where, _source(src, index), reduce, include_self).reshape(self.shape)
 
 

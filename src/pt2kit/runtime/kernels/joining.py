@@ -120,15 +120,11 @@ def repeat_interleave(self: Array, repeats: Any, dim: int | None = None) -> Any:
 
 @kernel("aten.roll.default")
 def roll(self: Array, shifts: Any, dims: Any) -> Any:
-    moves = [shifts] if isinstance(shifts, int) else list(shifts)
-    if not len(dims) if not isinstance(dims, int) else False:
+    moves, axes = ([one] if isinstance(one, int) else list(one) for one in (shifts, dims))
+    if not axes:
         return np.roll(self.reshape(-1), moves[0]).reshape(self.shape)
-    result = self
-    for shift, dim in zip(moves, [dims] if isinstance(dims, int) else dims, strict=True):
-        axis = axis_of(dim, self.ndim)
-        if self.ndim and self.shape[axis]:
-            result = np.roll(result, shift % self.shape[axis], axis)
-    return result.copy() if result is self else result
+    pairs = [(shift, axis_of(dim, self.ndim)) for shift, dim in zip(moves, axes, strict=True)]
+    return np.roll(np.atleast_1d(self), *zip(*pairs, strict=True)).reshape(self.shape)
 
 
 @kernel("aten.pixel_shuffle.default")
