@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from pt2kit.errors import OperatorError
-from pt2kit.operators.variants import bases, without_out
+from pt2kit.operators.variants import bases, copied, in_place, into_out
 from pt2kit.schema.operators import Operator, find_operator, nearest
 
 Kernel = Callable[..., Any]
@@ -164,22 +164,13 @@ def _find(name: str) -> Kernel | None:
     base, _, overload = rest.partition(".")
     if namespace not in ("aten", "prims"):
         return None
-    if base in SAME_AS:
-        return _find(f"{namespace}.{SAME_AS[base]}.{overload}")
-    for prefix in _PREFIXES:
-        if base.startswith(prefix):
-            return _find(f"{namespace}.{base.removeprefix(prefix)}.{overload}")
-    if base.startswith("_foreach_"):
-        one = next((other for other, _ in bases(name) if _find(other)), "")
-        return _each(one, name) if one else None
-    if base.endswith("_copy") and (view := _find(f"{namespace}.{base.removesuffix('_copy')}.{overload}")):
-        return _copying(view)
-    if base.endswith("_") and not base.endswith("__") and (plain := _find(f"{namespace}.{base[:-1]}.{overload}")):
-        return _writing(plain)
-    if base.startswith("__i") and (plain := _find(f"{namespace}.__{base.removeprefix('__i')}.{overload}")):
-        return _writing(plain)
-    plain = next((found for other in without_out(name) if (found := _find(other))), None)
-    return _writing_out(plain) if plain is not None else None
+    ahead = next((prefix for prefix in _PREFIXES if base.startswith(prefix)), "")
+    if ahead or base in SAME_AS:
+        return _find(f"{namespace}.{SAME_AS.get(base) or base.removeprefix(ahead)}.{overload}")
+    for other, how in bases(name):
+        if (plain := _find(other)) is not None:
+            return _each(other, name) if base.startswith("_foreach_") else _VARIANTS[how](plain)
+    return None
 
 
 def bound(
@@ -310,3 +301,7 @@ def write(target: Any, value: Any) -> Any:
         raise OperatorError("expected a tensor that can be written to, got a read-only one; pass a copy")
     np.copyto(target, cast(value, target.dtype), casting="unsafe")
     return target
+
+
+_VARIANTS: Final = {in_place: _writing, into_out: _writing_out, copied: _copying}
+"""How a rule of an operator follows from that of another one -> how the kernel does."""
