@@ -140,46 +140,33 @@ def multilabel_margin_loss_forward(self: Array, target: Array, reduction: int = 
     return reduced(result, reduction), is_target.reshape(target.shape)
 
 
-@kernel("aten._ctc_loss.Tensor")
-def ctc_loss(
-    log_probs: Array, targets: Array, input_lengths: Any, target_lengths: Any, blank: int, reduction: int | None =
-    None, zero_infinity: bool = False,
-) -> Any:  # fmt: skip
+@kernel("aten._ctc_loss.Tensor .default")
+def ctc_loss(log_probs: Array, targets: Array, input_lengths: Any, target_lengths: Any, blank: int) -> Any:
     x = wide(log_probs).astype(np.float64)
     single = x.ndim == 2
     if single:
         x = x[:, None]
-    lengths = [int(n) for n in np.asarray(input_lengths).reshape(-1)]
-    counts = [int(n) for n in np.asarray(target_lengths).reshape(-1)]
-    longest = max(counts, default=0)
-    alphas = np.full(reserve((x.shape[1], x.shape[0], 2 * longest + 1), np.float64), -np.inf)
-    losses = np.zeros(x.shape[1])
-    start = 0
-    for row, (length, count) in enumerate(zip(lengths, counts, strict=True)):
+    lengths, counts = (np.asarray(one).reshape(-1).astype(INT64) for one in (input_lengths, target_lengths))
+    rows, width = np.arange(x.shape[1]), 2 * int(counts.max(initial=0)) + 1
+    alphas = np.full(reserve((len(rows), len(x), width), np.float64), -np.inf)
+    labels = np.full((len(rows), width), blank, INT64)
+    for row, (count, start) in enumerate(zip(counts, np.cumsum(counts) - counts, strict=True)):
         wanted = targets[row, :count] if targets.ndim == 2 else targets[start : start + count]
-        start += count
-        labels = np.full(2 * count + 1, blank, INT64)
-        labels[1::2] = check_indices(wanted, x.shape[2])
-        skips = np.zeros(len(labels), bool)
-        skips[2:] = (labels[2:] != blank) & (labels[2:] != labels[:-2])
-        alpha = np.full(len(labels), -np.inf)
-        if length:
-            alpha[:2] = x[0, row, labels[:2]]
-            alphas[row, 0, : len(labels)] = alpha
-        for step in range(1, length):
-            before = np.concatenate([[-np.inf], alpha[:-1]])
-            skipped = np.where(skips, np.concatenate([[-np.inf, -np.inf], alpha[:-2]])[: len(labels)], -np.inf)
-            alpha = np.logaddexp(np.logaddexp(alpha, before), skipped) + x[step, row, labels]
-            alphas[row, step, : len(labels)] = alpha
-        ends = alpha[-2:] if count else alpha[-1:]
-        losses[row] = -np.logaddexp.reduce(ends) if length else (0 if not count else np.inf)
-    if zero_infinity:
-        losses = np.where(np.isinf(losses), 0, losses)
-    if reduction is None:
-        return (losses.reshape(()) if single else losses), (alphas[0] if single else alphas)
-    if reduction == 1:
-        return (losses / np.maximum(counts, 1)).mean()
-    return losses.sum() if reduction == 2 else losses.reshape(()) if single else losses
+        labels[row, 1 : 2 * count : 2] = check_indices(wanted, x.shape[2])
+    skips = np.zeros(labels.shape, bool)
+    skips[:, 1:2] = True  # of what is ahead
+    skips[:, 2:] = (labels[:, 2:] != blank) & (labels[:, 2:] != labels[:, :-2])
+    is_used = np.arange(width) <= 2 * counts[:, None]
+    last = np.full((len(rows), width + 2), -np.inf)  # two places ahead of the first label
+    last[:, 1] = 0
+    for step, scores in enumerate(x):
+        ways = np.logaddexp(np.logaddexp(last[:, 2:], last[:, 1:-1]), np.where(skips, last[:, :-2], -np.inf))
+        ways = np.where(is_used & (step < lengths[:, None]), ways + np.take_along_axis(scores, labels, -1), -np.inf)
+        last = np.where(step < lengths[:, None], np.pad(ways, ((0, 0), (2, 0)), constant_values=-np.inf), last)
+        alphas[:, step] = ways
+    # At the last label, or the blank behind it.
+    losses = -np.logaddexp(last[rows, 2 * counts + 1], last[rows, 2 * counts + 2])
+    return (losses.reshape(()), alphas[0]) if single else (losses, alphas)
 
 
 @kernel("aten.cosine_embedding_loss.default", adapt=_reducing)
