@@ -303,5 +303,5 @@ def write(target: Any, value: Any) -> Any:
     return target
 
 
-_VARIANTS: Final = {in_place: _writing, into_out: _writing_out, copied: _copying}
+_VARIANTS: Final[dict[Any, Callable[[Kernel], Kernel]]] = {in_place: _writing, into_out: _writing_out, copied: _copying}
 """How a rule of an operator follows from that of another one -> how the kernel does."""
