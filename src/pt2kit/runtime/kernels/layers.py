@@ -394,8 +394,7 @@ _register("rnn_relu", _plain_cell(relu))
 @kernel("aten.mkldnn_rnn_layer.default")
 def mkldnn_rnn_layer(
     input: Array, weight0: Array, weight1: Array, weight2: Array, weight3: Array, hx_: Array, cx_: Array,
-    reverse: bool, batch_sizes: Sequence[int], mode: int, hidden_size: int, num_layers: int, has_biases: bool,
-    bidirectional: bool, batch_first: bool, train: bool,
+    reverse: bool, mode: int, hidden_size: int, has_biases: bool, batch_first: bool, **options: Any,
 ) -> Any:  # fmt: skip
     require(mode == 2, f"expected the mode 2 (LSTM), got {mode}")
     rows, sizes = _packed(input, batch_first)

@@ -164,18 +164,14 @@ def adaptive_max_pool(n: int, self: Array, output_size: Any) -> Any:
     return result, where
 
 
-def _max_unpool(self: Array, indices: Array, output_size: Any, n: int) -> Any:
+def max_unpool(n: int, self: Array, indices: Array, output_size: Any, **options: Any) -> Any:
+    """Return zeros with each element at its index of the plane."""
     size = math.prod(output_size)
     lead = self.shape[:-n]
     result = np.zeros_like(self, shape=reserve((*lead, size), self.dtype))
     chosen = check_indices(indices, size).reshape(*lead, -1)
     np.put_along_axis(result, chosen, self.reshape(*lead, -1), -1)
     return result.reshape(*lead, *output_size)
-
-
-@kernel("aten.max_unpool3d.default")
-def max_unpool3d(self: Array, indices: Array, output_size: Any, stride: Any = None, padding: Any = None) -> Any:
-    return _max_unpool(self, indices, output_size, 3)
 
 
 def fractional_max_pool(n: int, self: Array, kernel_size: Any, output_size: Any, random_samples: Array) -> Any:
@@ -206,10 +202,7 @@ def _starts(sample: Any, size: int, count: int, taps: int) -> list[int]:
 
 
 @kernel("aten.max_pool2d_with_indices_backward.default")
-def max_pool2d_backward(
-    grad_output: Array, self: Array, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
-    indices: Array,
-) -> Any:  # fmt: skip
+def max_pool2d_backward(grad_output: Array, self: Array, indices: Array, **options: Any) -> Any:
     lead, size = self.shape[:-2], math.prod(self.shape[-2:])
     zeros = np.zeros_like(wide(self), shape=(*lead, size))
     result = scatter_add(zeros, -1, indices.reshape(*lead, -1), grad_output.reshape(*lead, -1))
@@ -241,14 +234,12 @@ def adaptive_avg_pool2d_backward(grad_output: Array, self: Array) -> Any:
 
 
 KERNELS: Final = {
-    "aten.fractional_max_pool2d.default": partial(fractional_max_pool, 2),
-    "aten.fractional_max_pool3d.default": partial(fractional_max_pool, 3),
+    **{f"aten.fractional_max_pool{n}d.default": partial(fractional_max_pool, n) for n in (2, 3)},
     **{f"aten.max_pool{n}d.default": partial(max_pool, n, False) for n in (1, 2, 3)},
     **{f"aten.max_pool{n}d_with_indices.default": partial(max_pool, n, True) for n in (1, 2, 3)},
     **{f"aten.avg_pool{n}d.default": partial(avg_pool, n) for n in (1, 2, 3)},
     **{f"aten.adaptive_avg_pool{n}d.default": partial(adaptive_avg_pool, n) for n in (1, 2, 3)},
     **{f"aten.adaptive_max_pool{n}d.default": partial(adaptive_max_pool, n) for n in (1, 2, 3)},
-    "aten._adaptive_avg_pool2d.default": partial(adaptive_avg_pool, 2),
-    "aten._adaptive_avg_pool3d.default": partial(adaptive_avg_pool, 3),
-    "aten.max_unpool2d.default": lambda self, indices, output_size: _max_unpool(self, indices, output_size, 2),
+    **{f"aten._adaptive_avg_pool{n}d.default": partial(adaptive_avg_pool, n) for n in (2, 3)},
+    **{f"aten.max_unpool{n}d.default": partial(max_unpool, n) for n in (2, 3)},
 }
