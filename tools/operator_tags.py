@@ -18,7 +18,7 @@ from pathlib import Path
 from tools.generated import from_dumps
 from tools.operator_schemas import spans
 
-from pt2kit.operators.tags import overloads_with, tagged_releases, tags_of
+from pt2kit.operators.schemas import overloads_with, tagged_releases, tags_of
 from pt2kit.schema.operators import COMPLETE, RELEASES, operators_of
 
 TARGET = Path(__file__).parents[1] / "src" / "pt2kit" / "operators" / "data" / "tags.txt"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from pt2kit.operators.tags import RANDOM, is_random, tags_of
+from pt2kit.operators.schemas import RANDOM, is_random, tags_of
 from pt2kit.schema.operators import operators_of
 
 RELEASE = ".".join(torch.__version__.split(".")[:2])

@@ -6,7 +6,7 @@ import pytest
 
 from pt2kit.errors import VersionError
 from pt2kit.operators.aliasing import Alias, aliases, is_measured, is_view, joined, written
-from pt2kit.operators.tags import CORE, overloads_with
+from pt2kit.operators.schemas import CORE, overloads_with
 from pt2kit.schema.operators import find_operator, known_releases, operators_of
 
 DECLARED = [

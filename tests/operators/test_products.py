@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.operators.cases import BF16, F32, F64, I32, S, check_refused, check_result, flops, t
 
-from pt2kit.operators.products import einsum_terms
+from pt2kit.operators.linalg import einsum_terms
 from pt2kit.schema import ScalarType
 
 I8 = ScalarType.CHAR

@@ -30,9 +30,9 @@ from pt2kit.messages import count_text, cut, quote
 from pt2kit.operators.facts import Mismatch, Subject, Tensor, Unknown, shape_text
 from pt2kit.operators.metas import Symbols
 from pt2kit.operators.rows import texts
+from pt2kit.operators.schemas import DATA_DEPENDENT, overloads_with
 from pt2kit.operators.symbolic import OperatorSpec, call_rule
 from pt2kit.operators.table import find, infer
-from pt2kit.operators.tags import DATA_DEPENDENT, overloads_with
 from pt2kit.schema import Layout
 from pt2kit.schema.names import ATEN_OPS, OPS
 from pt2kit.symbols.expr import Symbol

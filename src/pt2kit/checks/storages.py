@@ -31,8 +31,8 @@ from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.view import TensorView
 
 _STRIDED: Final = ".as_strided"
-_EXACT: Final = ("creation", "elementwise", "products")
-"""Families whose results have a storage of their own, no longer than they need."""
+_EXACT: Final = ("creation.", "elementwise.", "linalg.products.")
+"""Files of rows, as their names begin, whose results have a storage of their own, no longer than they need."""
 
 
 def storage_problems(context: ProgramContext, tables: Tables = lambda: ({}, {})) -> Iterator[Problem]:
@@ -133,7 +133,7 @@ def _created(call: Call, name: str) -> int | None:
     """Return the bytes of the storage that a call creates; None if it may be longer than the result needs."""
     row, output = texts().get(name), call.node.outputs[0].as_tensor
     meta = None if output is UNSET else call.scope.graph.tensor_values.get(output.name)
-    if meta is None or row is None or row.family not in _EXACT or meta.dtype not in DTYPES:
+    if meta is None or row is None or not row.file.startswith(_EXACT) or meta.dtype not in DTYPES:
         return None
     size = spanned_bytes(meta)
     is_packed = _is_packed(meta, size // DTYPES[meta.dtype].itemsize)

@@ -39,7 +39,7 @@ from pt2kit.operators.facts import UNKNOWN, Tensor
 from pt2kit.operators.kernel_values import NEEDED
 from pt2kit.operators.metas import Symbols
 from pt2kit.operators.requirements import RULES, UNINITIALIZED, Row, find_requirement, name_of
-from pt2kit.operators.tags import INPLACE_VIEW, overloads_with
+from pt2kit.operators.schemas import INPLACE_VIEW, overloads_with
 from pt2kit.schema import Layout, ScalarType
 from pt2kit.schema.names import OPS
 from pt2kit.schema.operators import Operator

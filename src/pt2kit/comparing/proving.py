@@ -18,7 +18,7 @@ from pt2kit.errors import InputError, ProofError, Pt2Error, UnsupportedError
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import operator_counts, operator_name
 from pt2kit.messages import printable
-from pt2kit.operators.tags import is_random
+from pt2kit.operators.schemas import is_random
 from pt2kit.package.open import Package
 from pt2kit.runtime.arrays import cast, kind
 from pt2kit.runtime.inputs import random_inputs

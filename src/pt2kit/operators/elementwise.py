@@ -30,8 +30,7 @@ from pt2kit.operators.promotion import (
     require_kind,
     result_type,
 )
-from pt2kit.operators.variants import require_fit
-from pt2kit.operators.vocabulary import one_dtype, typed
+from pt2kit.operators.vocabulary import one_dtype, require_fit, typed
 from pt2kit.schema import ScalarType
 from pt2kit.symbols.polynomials import same
 from pt2kit.tensors.dtypes import short_name

@@ -1,4 +1,7 @@
-"""Indexing rows of the operator table: sizes of indexed tensors, checks of indices, embedding bags."""
+"""Indexing rows of the operator table: slices, parts and diagonals as views; sizes of indexed tensors, embedding bags.
+
+Symbols that decide where a slice ends are decided by the values of the example, as torch does when it exports.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from pt2kit.messages import count_text
 from pt2kit.operators.facts import (
+    MAX_RESULTS,
     Mismatch,
     Sizes,
     Tensor,
@@ -24,9 +30,241 @@ from pt2kit.operators.facts import (
 )
 from pt2kit.operators.pointwise import compare, like_if_contiguous
 from pt2kit.operators.promotion import known_dtype, require_dtype, require_kind
+from pt2kit.operators.views import as_real as as_real
 from pt2kit.operators.views import expand as expand
+from pt2kit.operators.views import place_of, require_rank_of_one, without
+from pt2kit.operators.vocabulary import moved
 from pt2kit.schema import ScalarType
-from pt2kit.symbols.polynomials import Size, Undecided, text, unknown
+from pt2kit.symbols.polynomials import Size, Undecided, hint, same, smallest, text, unknown
+
+
+def _offset_at(self: Tensor, dim: int, steps: Size) -> Size | None:
+    """Return the offset of a view that begins some steps further along a dimension; None if it is not known."""
+    if self.strides is None or self.offset is None:
+        return None
+    return self.offset + steps * self.strides[dim]
+
+
+def selected(self: Tensor, dim: int, index: Size) -> Tensor:
+    """Return a view of one index along a dimension."""
+    place = place_of(self, dim)
+    size = self.sizes[place]
+    if _is_out_of_range(index, size):
+        raise Mismatch(f"index: expected one from {text(-size)} to {text(size - 1)}, got {text(index)}")
+    try:
+        steps = index + size if compare(index, 0) < 0 else index
+        offset = _offset_at(self, place, steps)
+    except Undecided:
+        offset = None
+    return replace(without(self, (place,)), offset=offset)
+
+
+def _is_out_of_range(index: Size, size: Size) -> bool:
+    try:
+        return index >= size or index < -size
+    except Undecided:
+        return False
+
+
+def sliced_size(size: Size, start: Size | None, end: Size | None, step: Size = 1) -> tuple[Size, Size]:
+    """Return the first index and the length of a slice, as Python counts them.
+
+    Raises:
+        Undecided: symbols decide.
+    """
+    start = 0 if start is None else start
+    start = start + size if compare(start, 0) < 0 else start
+    start = 0 if compare(start, 0) < 0 else size if compare(start, size) > 0 else start
+    if end is None or (isinstance(end, int) and end >= 1 << 62):
+        end = size
+    end = end + size if compare(end, 0) < 0 else end
+    end = start if compare(end, start) < 0 else size if compare(end, size) > 0 else end
+    return start, (end - start + step - 1) // step
+
+
+def sliced(self: Tensor, dim: int = 0, start: Size | None = None, end: Size | None = None, step: Size = 1) -> Tensor:
+    """Return a view of some indices along a dimension."""
+    place = place_of(self, dim)
+    expect(at_least(step, 1), f"step: expected 1 or more, got {text(step)}")
+    offset: Size | None
+    try:
+        first, length = sliced_size(self.sizes[place], start, end, step)
+        offset = _offset_at(self, place, first)
+    except Undecided:
+        offset, length = None, unknown()
+    return replace(cut(self, place, length, step), offset=offset)
+
+
+def cut(self: Tensor, dim: int, length: Size, step: Size = 1) -> Tensor:
+    """Return a view with another length of one dimension, and longer steps along it."""
+    strides = self.strides
+    if strides is not None:
+        strides = (*strides[:dim], strides[dim] * step, *strides[dim + 1 :])
+    return replace(self, sizes=(*self.sizes[:dim], length, *self.sizes[dim + 1 :]), strides=strides)
+
+
+def narrowed(self: Tensor, dim: int, start: Size, length: Size) -> Tensor:
+    """Return a view of a range along a dimension."""
+    place = place_of(self, dim)
+    size = self.sizes[place]
+    expect(at_least(length, 0), f"length: expected 0 or more, got {text(length)}", "sizes")
+    if at_least(start + size, 0) is False or at_least(size - start, 0) is False:
+        raise Mismatch(f"start: expected one from {text(-size)} to {text(size)}, got {text(start)}")
+    offset: Size | None
+    try:
+        first = start + size if compare(start, 0) < 0 else start
+        fits = at_least(size - first - length, 0)
+        expect(fits, f"expected start and length within {text(size)}, got {text(start)} and {text(length)}", "sizes")
+        offset = _offset_at(self, place, first)
+    except Undecided:
+        offset = None
+    return replace(cut(self, place, length), offset=offset)
+
+
+def pieces(self: Tensor, dim: int, lengths: Sequence[Size]) -> list[Tensor]:
+    """Return consecutive views along a dimension."""
+    result = []
+    start: Size = 0
+    for length in lengths:
+        result.append(replace(cut(self, dim, length), offset=_offset_at(self, dim, start)))
+        start = start + length
+    return result
+
+
+def _even_lengths(size: Size, length: Size) -> list[Size]:
+    """Return the lengths of equal pieces, of which the last one may be shorter; how many follows from the example.
+
+    Raises:
+        Unknown: symbols decide how many there are.
+    """
+    if size == 0:
+        return [0]
+    count: Size | None = -(-size // length)
+    if not isinstance(count, int):
+        values = hint(size), hint(length)
+        count = -(-values[0] // values[1]) if values[0] and values[1] else None
+    if count is None or count > MAX_RESULTS:
+        raise Unknown("symbols decide how many pieces there are, or they are too many")
+    return [*[length] * (count - 1), size - length * (count - 1)]
+
+
+def split(self: Tensor, split_size: Size, dim: int = 0) -> list[Tensor]:
+    """Return views of one length along a dimension, of which the last one may be shorter."""
+    place = place_of(self, dim)
+    size = self.sizes[place]
+    expect(at_least(split_size, 0), f"split_size: expected 0 or more, got {text(split_size)}")
+    if split_size == 0:
+        expect(same(size, 0), f"split_size: expected 1 or more for {text(size)} elements, got 0")
+        return [self]
+    return pieces(self, place, _even_lengths(size, split_size))
+
+
+def split_at_sizes(self: Tensor, split_sizes: Sizes, dim: int = 0) -> list[Tensor]:
+    """Return views of given lengths along a dimension."""
+    place = place_of(self, dim)
+    total = sum(split_sizes[1:], split_sizes[0]) if split_sizes else 0
+    if any(at_least(length, 0) is False for length in split_sizes) or same(total, self.sizes[place]) is False:
+        raise Mismatch(
+            f"split_sizes: expected parts of {text(self.sizes[place])} elements in all, got {shape_text(split_sizes)}",
+            "sizes",
+        )
+    return pieces(self, place, split_sizes)
+
+
+def chunks_of(self: Tensor, chunks: int, dim: int = 0) -> list[Tensor]:
+    """Return at most a number of views of equal lengths along a dimension."""
+    place = place_of(self, dim)
+    expect(chunks >= 1, f"chunks: expected 1 or more, got {chunks}")
+    size = self.sizes[place]
+    if size == 0:
+        return [self] * min(chunks, MAX_RESULTS)
+    if same(size % chunks, 0):
+        return pieces(self, place, [size // chunks] * min(chunks, MAX_RESULTS))
+    return pieces(self, place, _even_lengths(size, -(-size // chunks)))
+
+
+def sections_of(self: Tensor, sections: int, place: int) -> list[Tensor]:
+    """Return a number of views along a dimension, of which the first ones may be longer by one."""
+    expect(sections >= 1, f"sections: expected 1 or more, got {sections}")
+    size = self.sizes[place]
+    longer = hint(size % sections)
+    if longer is None or sections > MAX_RESULTS:
+        raise Unknown("symbols decide which pieces are longer, or they are too many")
+    return pieces(self, place, [size // sections + (at < longer) for at in range(sections)])
+
+
+def split_at(self: Tensor, indices: Sizes, place: int) -> list[Tensor]:
+    """Return views between indices along a dimension."""
+    starts: list[Size | None] = [None, *indices]
+    return [sliced(self, place, start, end) for start, end in zip(starts, [*indices, None], strict=True)]
+
+
+def place_in(self: Tensor, least: int) -> int:
+    """Return the dimension that hsplit (1), vsplit (2) or dsplit (3) splits."""
+    message = f"self: expected {count_text(least, 'dimension')} or more, got {shape_text(self.sizes)}"
+    expect(self.rank >= least, message, "dimension")
+    return {1: min(self.rank - 1, 1), 2: 0, 3: 2}[least]
+
+
+def equal_sections(self: Tensor, sections: int, place: int) -> list[Tensor]:
+    """Return views of equal lengths along a dimension."""
+    size = self.sizes[place]
+    fits = sections >= 1 and same(size % sections, 0)
+    expect(fits, f"sections: expected a number that divides {text(size)}, got {sections}")
+    return sections_of(self, sections, place)
+
+
+def unbound(self: Tensor, dim: int = 0) -> list[Tensor]:
+    """Return a view of each index along a dimension."""
+    place = place_of(self, dim)
+    size = self.sizes[place]
+    if not isinstance(size, int) or size > MAX_RESULTS:
+        raise Unknown("symbols decide how many tensors there are")
+    return [selected(self, place, index) for index in range(size)]
+
+
+def windows(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """Return a view of windows along a dimension, in a new last one."""
+    place = axis(dimension, self.rank, "dimension")
+    length = self.sizes[place] if self.sizes else 1
+    expect(step >= 1, f"step: expected 1 or more, got {step}")
+    expect(size >= 0, f"size: expected 0 or more, got {size}", "sizes")
+    expect(at_least(length - size, 0), f"size: expected at most {text(length)}, got {size}", "sizes")
+    if not self.sizes:
+        return replace(self, sizes=(size,), strides=(1,))
+    places = cut(self, place, (length - size) // step + 1, step)
+    strides = None
+    if self.strides is not None and places.strides is not None:
+        strides = (*places.strides, self.strides[place])
+    return replace(places, sizes=(*places.sizes, size), strides=strides)
+
+
+def diagonal_of(self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """Return a view of a diagonal of two dimensions, as the last dimension."""
+    require_rank_of_one(self)
+    one, other = axis(dim1, self.rank, "dim1"), axis(dim2, self.rank, "dim2")
+    expect(one != other, f"expected two dimensions, got {dim1} and {dim2}", "dimension")
+    rows, columns = self.sizes[one], self.sizes[other]
+    length = smallest(rows, columns - offset) if offset >= 0 else smallest(rows + offset, columns)
+    if at_least(length, 0) is not True:
+        length = 0 if at_least(length, 1) is False else unknown()
+    rest = without(self, (one, other))
+    strides = None
+    if self.strides is not None and rest.strides is not None:
+        strides = (*rest.strides, self.strides[one] + self.strides[other])
+    start = _offset_at(self, other, offset) if offset >= 0 else _offset_at(self, one, -offset)
+    if at_least(length, 1) is not True:
+        start = self.offset if length == 0 or offset == 0 else None
+    return replace(self, sizes=(*rest.sizes, length), strides=strides, offset=start)
+
+
+def scattered(self: Tensor, src: Tensor, view: Tensor) -> Tensor:
+    """Return a copy of a tensor of which a view is written; the source has the sizes of the view."""
+    require_rank(src, (view.rank,), "src")
+    for one, other in zip(view.sizes, src.sizes, strict=True):
+        agree(one, other, f"src: expected sizes {shape_text(view.sizes)}, got {shape_text(src.sizes)}")
+    return moved(like_if_contiguous(self))
+
 
 _INTEGERS: Final = (ScalarType.LONG, ScalarType.INT)
 _MASKS: Final = (ScalarType.BOOL, ScalarType.BYTE)

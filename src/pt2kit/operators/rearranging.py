@@ -28,6 +28,7 @@ from pt2kit.operators.facts import (
     row_major,
     shape_text,
 )
+from pt2kit.operators.indexing import diagonal_of as diagonal_of
 from pt2kit.operators.pointwise import (
     channels_last,
     common_device,
@@ -37,7 +38,6 @@ from pt2kit.operators.pointwise import (
     preserved_strides,
 )
 from pt2kit.operators.promotion import integer_sum_type, known_dtype, promote_types, result_type
-from pt2kit.operators.slices import diagonal_of as diagonal_of
 from pt2kit.operators.views import at_least_1d, expand, require_rank_of_one, unsqueezed
 from pt2kit.operators.views import at_least_2d as at_least_2d
 from pt2kit.operators.views import at_least_3d as at_least_3d

@@ -2,7 +2,7 @@
 
 `data/rows/linalg.txt` has rows like these. Functions that they call are in the module of the family (`linalg.py`), in
 `vocabulary.py`, or are other rows (`linalg_inv` is the rule of `aten.linalg_inv.default`). Rows of
-`elementwise.activations.txt` have the module `elementwise.py`.
+`linalg.products.txt` have the module `linalg.py`, too.
 
     linalg_{lu_factor,qr}.default _lu_with_info.default     names; "aten." unless another namespace is written
         (self[*b, n, k]:fc, dim=-1, bias[k]?)               parameters of the schema that the rule needs

@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit.operators import facts, pointwise, promotion
-from pt2kit.operators.facts import Mismatch, Sizes, Tensor, Unknown, like, unlike_strides
+from pt2kit.operators.facts import Mismatch, Sizes, Tensor, Unknown, expect, like, may_be, shape_text, unlike_strides
 from pt2kit.operators.pointwise import is_contiguous
-from pt2kit.operators.promotion import FLOAT, category
+from pt2kit.operators.promotion import BOOL, FLOAT, INT, category
 from pt2kit.schema import Layout as Layout
 from pt2kit.schema import MemoryFormat as MemoryFormat
 from pt2kit.schema import ScalarType
@@ -109,6 +109,21 @@ def chosen(results: Sequence[Any], mask: Sequence[bool]) -> tuple[Any, ...]:
 def replaced(sizes: Sizes, place: int, *by: Any) -> tuple[Any, ...]:
     """Return sizes with others in place of one: none leaves it out."""
     return (*sizes[:place], *by, *sizes[place + 1 :])
+
+
+def require_fit(result: Tensor, into: Tensor) -> None:
+    """Refuse a result that cannot be written to a tensor.
+
+    Raises:
+        Mismatch: the tensor would have to grow, or its dtype is of a lower category.
+    """
+    text = f"expected a result of sizes {shape_text(into.sizes)}, got {shape_text(result.sizes)}"
+    expect(may_be(result.sizes, into.sizes), text, "sizes")
+    if result.dtype is None or into.dtype is None:
+        return
+    categories = category(result.dtype), category(into.dtype)
+    if (categories[0] > categories[1] and categories[0] != INT) or categories == (INT, BOOL):
+        raise Mismatch(f"expected a result of dtype {short_name(into.dtype)}, got {short_name(result.dtype)}", "dtype")
 
 
 _BUILTINS: Final = (len, all, any, abs, isinstance, zip, range, sum, sorted, tuple, list, max, min, reversed, enumerate)

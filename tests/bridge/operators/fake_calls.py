@@ -40,8 +40,7 @@ from pt2kit.bridge.operators import SCHEMA, from_device
 from pt2kit.checks.call_results import compare
 from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown, row_major
 from pt2kit.operators.rows import texts
-from pt2kit.operators.table import find, infer
-from pt2kit.operators.variants import bases, without_out
+from pt2kit.operators.table import bases, find, infer, without_out
 from pt2kit.schema import Layout
 from pt2kit.schema.operators import known_releases, operators_of
 from pt2kit.symbols.dialects import parse

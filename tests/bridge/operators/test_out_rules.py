@@ -10,11 +10,10 @@ from tests.bridge.operators.fake_calls import DTYPES, Draw, Drawn, compare_calls
 
 from pt2kit.bridge.operators import SCHEMA
 from pt2kit.operators.facts import Mismatch, Tensor, Unknown
-from pt2kit.operators.table import infer
-from pt2kit.operators.variants import without_out
+from pt2kit.operators.table import infer, without_out
 from pt2kit.schema.operators import known_releases, operators_of
 
-FILES = ("elementwise.txt", "elementwise.activations.txt", "products.txt", "reductions.txt")
+FILES = ("elementwise.txt", "elementwise.activations.txt", "linalg.products.txt", "reductions.txt")
 PLAIN = frozenset(names_in(*FILES))
 OTHER_RESULT = ("aten.argsort.stable_out", "aten.msort.out")
 """Fake ones return a tensor of their own, which CPU kernels don't."""

@@ -21,8 +21,8 @@ from pt2kit.graph.traversal import operator_name, operator_namespace
 from pt2kit.operators.aliasing import aliases
 from pt2kit.operators.higher_order import PREDISPATCH
 from pt2kit.operators.rows import texts
+from pt2kit.operators.schemas import is_random
 from pt2kit.operators.table import find
-from pt2kit.operators.tags import is_random
 from pt2kit.schema.names import ATEN_OPS
 from pt2kit.schema.operators import find_operator, nearest
 from pt2kit.tensors.dtypes import DTYPES
@@ -242,7 +242,7 @@ def _same_as(node: Node) -> Value | None:
 def _is_view(name: str) -> bool:
     """Return whether an operator returns elements of its operand where they are, or where sizes are equal a copy."""
     operator, row = find_operator(name, nearest("")), texts().get(name)
-    is_view = operator is not None and operator.is_view and row is not None and row.family in ("views", "slices")
+    is_view = operator is not None and operator.is_view and row is not None and row.family in ("views", "indexing")
     elements = row.value("elements") if row is not None else ""
     return elements == "kept" or (is_view and elements != "changed")
 

@@ -1,0 +1,216 @@
+"""Normalization, attention and loss rows of the operator table: statistics, masks, reductions, FLOPs."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pt2kit.operators.facts import (
+    Mismatch,
+    Sizes,
+    Tensor,
+    Unknown,
+    agree,
+    axis,
+    broadcast,
+    expect,
+    like,
+    may_be,
+    new,
+    require_rank,
+    shape_text,
+    unlike_strides,
+)
+from pt2kit.operators.pointwise import common_device, new_like, preserved_strides
+from pt2kit.operators.promotion import category, integer_sum_type
+from pt2kit.operators.vocabulary import if_contiguous, is_number, one_dtype, require_one_dtype, typed
+from pt2kit.schema import ScalarType
+from pt2kit.symbols.polynomials import Size, same
+
+_ACCUMULATED: Final = (ScalarType.FLOAT, ScalarType.DOUBLE)
+"""Dtypes whose statistics are of the same dtype in every release and on every device."""
+
+
+def preserved(tensor: Tensor, dtype: ScalarType | None = None) -> Tensor:
+    """Return a new tensor of the sizes and the memory order of another one."""
+    return new_like(tensor, dtype or tensor.dtype, preserved_strides(tensor))
+
+
+def unknown_dtype() -> ScalarType:
+    """Return a dtype whose statistics are of an unknown one."""
+    return ScalarType.UNKNOWN
+
+
+def statistics(tensor: Tensor, sizes: Sizes, dtype: ScalarType | None = None) -> Tensor:
+    """Return means or deviations of a tensor: of its dtype, or of one that depends on release and device."""
+    own = tensor.dtype if dtype is None else dtype
+    return new(sizes, own if own in _ACCUMULATED else None, tensor.device)
+
+
+def channels(input: Tensor, *others: Tensor | None) -> Size:
+    """Return the number of channels, which each of the other tensors has an element for."""
+    if not input.rank:
+        raise Mismatch("input: expected a batch and channels, got a scalar tensor", "sizes")
+    if input.rank == 1:
+        raise Unknown("an input without channels")
+    for one in others:
+        if one is not None:
+            expect(one.rank == 1, f"expected one dimension per channel, got {shape_text(one.sizes)}", "sizes")
+            agree(one.sizes[0], input.sizes[1], "expected an element for each channel")
+    return input.sizes[1]
+
+
+def normalized(input: Tensor, training: Any, *others: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the result and the statistics; kernels without training return none on the CPU."""
+    count = channels(input, *others)
+    is_plain = all(one is None or one.dtype is input.dtype for one in others)
+    saved = statistics(input, (count if training else 0,), input.dtype if is_plain else ScalarType.UNKNOWN)
+    return preserved(input), saved, saved
+
+
+def outer_sizes(input: Tensor, normalized_shape: Sizes, *others: Tensor | None) -> tuple[Size, ...]:
+    """Return the sizes in front of the normalized ones.
+
+    Raises:
+        Mismatch: `normalized_shape` is not how the input's sizes end, or another tensor is not of these sizes.
+    """
+    count = len(normalized_shape)
+    message = f"normalized_shape: expected how {shape_text(input.sizes)} ends, got {shape_text(normalized_shape)}"
+    expect(0 < count <= input.rank and may_be(input.sizes[-count:], normalized_shape), message, "sizes")
+    for one in others:
+        if one is not None and not may_be(one.sizes, normalized_shape):
+            got = shape_text(one.sizes)
+            raise Mismatch(f"expected a weight of sizes {shape_text(normalized_shape)}, got {got}", "sizes")
+    return input.sizes[:-count]
+
+
+def softened(tensor: Tensor, dim: int, dtype: ScalarType | None) -> Tensor:
+    """Return a softmax along a dimension, or its gradient."""
+    axis(dim, tensor.rank)
+    return if_contiguous(like(tensor, dtype=dtype), tensor)
+
+
+def attended(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, is_grouped: bool = False) -> Tensor:
+    """Return the result of attention over the last but one dimension of key and value.
+
+    Raises:
+        Mismatch: sizes, dtypes or devices do not fit one another.
+    """
+    for name, one in (("query", query), ("key", key), ("value", value)):
+        expect(one.rank >= 2, f"{name}: expected 2 dimensions or more, got {shape_text(one.sizes)}", "sizes")
+    dtype = one_dtype(query, key, value)
+    agree(query.sizes[-1], key.sizes[-1], "expected query and key of one embedding size")
+    agree(key.sizes[-2], value.sizes[-2], "expected as many keys as values")
+    if is_grouped:
+        expect(query.rank == key.rank == value.rank >= 3, "expected heads in query, key and value, got none", "sizes")
+        for one in (key, value):
+            rest = query.sizes[-3] % one.sizes[-3]
+            expect(same(rest, 0), "expected a multiple of the key's heads in query, got others", "sizes")
+        batch: Sizes = (*broadcast(query.sizes[:-3], key.sizes[:-3], value.sizes[:-3]), query.sizes[-3])
+    else:
+        batch = broadcast(query.sizes[:-2], key.sizes[:-2], value.sizes[:-2])
+    if mask is not None:
+        _check_mask(mask, (*batch, query.sizes[-2], key.sizes[-2]))
+    result = new((*batch, query.sizes[-2], value.sizes[-1]), dtype, common_device([query, key, value]))
+    return unlike_strides(result)
+
+
+def _check_mask(mask: Tensor, scores: Sizes) -> None:
+    """Refuse a mask of integers, or one that does not expand to the scores."""
+    is_mask = mask.dtype is None or mask.dtype is ScalarType.BOOL or category(mask.dtype) >= 2
+    expect(is_mask, "attn_mask: expected bools or floats, got integers", "dtype")
+    for size, wanted in zip(reversed(mask.sizes), reversed(scores), strict=False):
+        if same(size, 1) is False and same(size, wanted) is False:
+            raise Mismatch(
+                f"attn_mask: expected to expand to {shape_text(scores)}, got {shape_text(mask.sizes)}", "sizes"
+            )
+
+
+def sums(query: Tensor, sizes: Sizes) -> Tensor:
+    """Return the logarithms of the sums of exponentials: float32, or float64 for such queries."""
+    dtype = query.dtype if query.dtype is ScalarType.DOUBLE else ScalarType.FLOAT
+    return Tensor(tuple(sizes), None if query.dtype is None else dtype, None, query.device)
+
+
+def attention_flops(query: Tensor, key: Tensor, value: Tensor, of_scores: int, of_values: int) -> Size:
+    """Count products for each head: of scores, and of weighted values; a gradient computes scores again."""
+    rows = query.numel // query.sizes[-1] if query.sizes[-1] != 0 else 0
+    return rows * key.sizes[-2] * (of_scores * query.sizes[-1] + of_values * value.sizes[-1])
+
+
+def packed_attention_flops(query: Tensor, key: Tensor, value: Tensor, max_k: Size | None = None) -> Size:
+    """Count as attention, with heads behind the sequence; each part of a packed batch has the longest length."""
+    rows = query.numel // query.sizes[-1]
+    length = max_k if query.rank == 3 and max_k is not None else key.sizes[-3]
+    return 2 * rows * length * (query.sizes[-1] + value.sizes[-1])
+
+
+def encoder_flops(src: Tensor, embed_dim: int, ffn_weight_1: Tensor) -> Size:
+    """Count multi-head attention, and a network of two layers."""
+    rows = src.sizes[0] * src.sizes[1]
+    attention = 8 * rows * embed_dim * embed_dim + 4 * rows * src.sizes[1] * embed_dim
+    return attention + 4 * rows * ffn_weight_1.numel
+
+
+def reduced(losses: Tensor, reduction: int) -> Tensor:
+    """Return losses, or their mean (1) or sum (2); most kernels take any other number for 0."""
+    return new((), losses.dtype, losses.device) if reduction in (1, 2) else losses
+
+
+def summed(losses: Tensor, reduction: int) -> Tensor:
+    """Return losses, or their mean (1) or sum (2), as `aten.sum` adds them: integers as int64."""
+    result = reduced(losses, reduction)
+    return typed(result, integer_sum_type(result.dtype)) if reduction == 2 and result.dtype is not None else result
+
+
+def has_sizes_of(one: Tensor, other: Tensor) -> bool:
+    """Return whether two tensors have the same sizes and strides."""
+    return one.sizes == other.sizes and one.strides == other.strides
+
+
+def _rest(scores: Tensor) -> tuple[Size, ...]:
+    """Return the sizes of scores without the classes: those of dimension 1, or the only one."""
+    return (*scores.sizes[:1], *scores.sizes[2:]) if scores.rank > 1 else ()
+
+
+def _check_classes(scores: Tensor, weight: Tensor | None) -> None:
+    """Refuse scores without classes, and weights that are not one for each class."""
+    if not scores.rank:
+        raise Mismatch("self: expected dimensions, got a scalar tensor", "sizes")
+    if weight is not None:
+        require_rank(weight, (1,), "weight")
+        agree(weight.sizes[0], scores.sizes[min(1, scores.rank - 1)], "expected a weight for each class")
+
+
+def _losses(scores: Tensor, target: Tensor, weight: Tensor | None) -> Sizes:
+    """Return the sizes of the losses of scores of classes, by targets that are numbers of classes."""
+    _check_classes(scores, weight)
+    require_one_dtype(scores, weight)
+    rest = _rest(scores)
+    require_rank(target, (len(rest),) if len(rest) else (0, 1), "target")
+    if target.dtype is not None:
+        is_index = target.dtype in (ScalarType.LONG, ScalarType.BYTE)
+        expect(is_index, f"target: expected int64 or uint8, got {target.dtype.name}", "dtype")
+    pairs = zip(rest, target.sizes, strict=False)
+    return tuple([agree(one, other, "expected a target for each row") for one, other in pairs])
+
+
+def likelihood(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int) -> Tensor:
+    """Return the negative log-likelihood of the target classes."""
+    return reduced(if_contiguous(like(self, _losses(self, target, weight)), self, target), reduction)
+
+
+def cross_entropy(
+    self: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = 1, label_smoothing: Any = 0
+) -> Tensor:
+    """Return the cross entropy of scores, by numbers of classes or by probabilities of classes."""
+    is_valid = not is_number(label_smoothing) or 0 <= label_smoothing <= 1
+    expect(is_valid, f"label_smoothing: expected a number from 0 to 1, got {label_smoothing}")
+    if target.rank != self.rank:
+        return likelihood(self, target, weight, reduction)
+    _check_classes(self, weight)
+    for one, other in zip(self.sizes, target.sizes, strict=True):
+        agree(one, other, "expected a probability for each score")
+    losses = if_contiguous(like(self, _rest(self)), self, target)
+    if target.dtype is not self.dtype:
+        losses = Tensor(losses.sizes, None, None, losses.device)
+    return reduced(losses, reduction)
