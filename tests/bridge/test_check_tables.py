@@ -14,7 +14,7 @@ from pt2kit.bridge.operators import (
     resolve,
 )
 from pt2kit.checks.calls import is_usual
-from pt2kit.checks.parameter_kinds import parameter_arms
+from pt2kit.checks.operators import parameter_arms
 from pt2kit.errors import OperatorError
 from pt2kit.graph import walk
 from pt2kit.operators import requirements, schemas

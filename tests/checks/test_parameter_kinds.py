@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pt2kit import codec
-from pt2kit.checks.parameter_kinds import misfit, parameter_arms, result_arms
+from pt2kit.checks.operators import misfit, parameter_arms, result_arms
 from pt2kit.operators.promotion import takes_numbers_as_tensors
 from pt2kit.schema import Argument
 from pt2kit.schema.operators import parse_type

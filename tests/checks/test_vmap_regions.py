@@ -11,7 +11,7 @@ from tests.samples import corpus, release_id, sample
 
 import pt2kit
 from pt2kit.checks.findings import context_of
-from pt2kit.checks.regions import escape_problems
+from pt2kit.checks.higher_order import escape_problems
 from pt2kit.errors import GraphError
 
 VMAPPED = [path for path in corpus("2.13.0") if "scan" in path.stem or "vmap" in path.stem]

@@ -13,7 +13,7 @@ from tests.samples import corpus
 import pt2kit
 from pt2kit import dataflow, schema
 from pt2kit.checks.call_results import compare
-from pt2kit.dataflow.sizes import Sizes
+from pt2kit.dataflow.domain import Sizes
 from pt2kit.graph.traversal import graphs
 from pt2kit.operators.facts import UNKNOWN
 from pt2kit.operators.metas import Symbols

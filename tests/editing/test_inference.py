@@ -10,7 +10,7 @@ from tests.samples import corpus
 
 import pt2kit
 from pt2kit.editing import sizes as arithmetic
-from pt2kit.editing.inference import infer_meta
+from pt2kit.editing.metas import infer_meta
 from pt2kit.editing.sizes import parsed
 from pt2kit.errors import GraphError
 

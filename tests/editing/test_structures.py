@@ -13,8 +13,7 @@ import pt2kit
 from pt2kit import treespec
 from pt2kit.editing import passes
 from pt2kit.editing.interface import Branch, grow, leaves_of, parent_of, spec_of, tuple_of
-from pt2kit.editing.naming import Names, check_name
-from pt2kit.editing.ordered import Link, Ordered
+from pt2kit.editing.structures import Link, Names, Ordered, check_name
 from pt2kit.editing.weights import laid_out, to_view
 from pt2kit.errors import GraphError
 

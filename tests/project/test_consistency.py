@@ -15,7 +15,7 @@ SRC = ROOT / "src" / "pt2kit"
 TREES = {path.relative_to(SRC).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in SRC.rglob("*.py")}
 
 OWN_ERRORS = {
-    "editing/ordered.py": "a mapping that is also a sequence",
+    "editing/structures.py": "a mapping that is also a sequence",
     "viewing/answers.py": "a request of the page, which the server answers with 404",
     "tensors/view.py": "`__array__` of NumPy asks for it",
     "zip/remote.py": "an answer of a server, which the caller reports as an OSError",

@@ -38,7 +38,7 @@ from pt2kit.bridge.torch_names import (
     schema_of,
 )
 from pt2kit.checks.calls import plain_target
-from pt2kit.checks.parameter_kinds import parameter_arms, result_arms
+from pt2kit.checks.operators import parameter_arms, result_arms
 from pt2kit.errors import OperatorError, UnsupportedError
 from pt2kit.operators.higher_order import FUNCTIONS
 from pt2kit.operators.promotion import takes_numbers_as_tensors

@@ -1,9 +1,13 @@
-"""Checks of the module call graph, its tree specs and argument names (rules K1 to K8), and known targets of calls.
+"""Checks of the module call graph, its tree specs, names (rules K1 to K8, G8, S10), and known targets of calls.
 
 The call graph is compared with the signature.
 
 Known targets are operators of torch's dispatcher, and functions that export itself writes. Everything else that torch
 would find, it finds by walking from attribute to attribute, wherever the name leads.
+
+Reading takes any identifier for a name. torch writes names into the source of a function: keywords, `self` and other
+spellings of an identifier end there as a syntax error, or as another value's name. No variable of Python can have
+those of values that G8 lists, no attribute those of parameters and constants that S10 lists.
 """
 
 from __future__ import annotations
@@ -14,12 +18,15 @@ from typing import Final
 
 from pt2kit import schema, treespec
 from pt2kit.checks.findings import ProgramContext
+from pt2kit.checks.stored_inputs import payload_name
 from pt2kit.errors import GraphError, Problem, Pt2Error
-from pt2kit.graph.argument_values import references
 from pt2kit.graph.traversal import tables
+from pt2kit.graph.argument_values import arguments, references
+from pt2kit.graph.module_attributes import is_reserved
+from pt2kit.graph.traversal import graphs
 from pt2kit.messages import count_text, quote
 from pt2kit.operators.higher_order import FUNCTIONS
-from pt2kit.schema.names import HIGHER_ORDER_OPS, MAX_NAME
+from pt2kit.schema.names import HIGHER_ORDER_OPS, MAX_NAME, is_variable
 from pt2kit.signature.convert import argument_spec
 from pt2kit.symbols.functions import TARGETS
 from pt2kit.treespec.containers import MAPPINGS, NAMEDTUPLE, SEQUENCES
@@ -151,8 +158,8 @@ def _argument_names(signature: schema.ModuleCallSignature, spec: treespec.TreeSp
 
 def _unknown_values(signature: schema.ModuleCallSignature, place: str, names: set[str]) -> Iterator[Problem]:
     """Check for values of a kept signature that the graph does not have (K6)."""
-    for side, arguments in (("inputs", signature.inputs), ("outputs", signature.outputs)):
-        for position, argument in enumerate(arguments):
+    for side, passed in (("inputs", signature.inputs), ("outputs", signature.outputs)):
+        for position, argument in enumerate(passed):
             try:
                 argument_spec(argument)
             except GraphError as error:
@@ -194,3 +201,32 @@ def is_usual(target: str) -> bool:
     """Return whether a target is an operator of the dispatcher, a function that export writes, or an extension
     ("#ns:op")."""
     return bool(_DISPATCHER.fullmatch(target)) or target in TARGETS or target in FUNCTIONS or target.startswith("#")
+
+
+def target_name_problems(context: ProgramContext) -> Iterator[Problem]:
+    """Yield parameters, buffers and constants named like an attribute that every module has (S10)."""
+    for number, spec in enumerate(context.program.graph_module.signature.input_specs):
+        name = payload_name(spec.value)
+        if name is not None and is_reserved(name):
+            place = f"{context.record}: $.graph_module.signature.input_specs[{number}]"
+            message = f"expected a name that modules do not have as an attribute, got {quote(name)}"
+            yield Problem(place, "S10", message)
+
+
+def value_name_problems(context: ProgramContext) -> Iterator[Problem]:
+    """Yield the values whose name is an identifier, but no valid name of a variable (a keyword).
+
+    Names that are no identifiers at all are found with the graph.
+
+    Raises:
+        LimitError: subgraphs or dicts of arguments nest too deep (G11).
+    """
+    for scope in graphs(context.program, context.graph_place):
+        places = [(f"{scope.where}.inputs[{place}]", argument) for place, argument in enumerate(scope.graph.inputs)]
+        for number, node in enumerate(scope.graph.nodes):
+            places += [(f"{scope.where}.nodes[{number}].outputs[{at}]", out) for at, out in enumerate(node.outputs)]
+        for where, argument in places:
+            for name in arguments(argument):
+                if name.isidentifier() and not is_variable(name):
+                    message = f"expected a name that a variable of Python can have, got {quote(name)}"
+                    yield Problem(where, "G8", message)

@@ -18,9 +18,8 @@ from pt2kit.checks.calls import call_problems
 from pt2kit.checks.expressions import expression_problems, input_size_problems, size_problem
 from pt2kit.checks.findings import ProgramContext, context_of
 from pt2kit.checks.guards import guard_problems
-from pt2kit.checks.higher_order import higher_order_problems
+from pt2kit.checks.higher_order import escape_problems, higher_order_problems
 from pt2kit.checks.payloads import read_stored, taken_twice_problems, takes_twice
-from pt2kit.checks.regions import escape_problems
 from pt2kit.checks.run import program_problems
 from pt2kit.checks.safety import expression_findings
 from pt2kit.errors import Problem, Pt2Error

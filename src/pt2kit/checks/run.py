@@ -22,13 +22,13 @@ from pt2kit.checks.call_results import (
     mutation_problems,
     result_problems,
 )
-from pt2kit.checks.calls import call_problems
+from pt2kit.checks.calls import call_problems, target_name_problems, value_name_problems
 from pt2kit.checks.expressions import expression_problems, input_size_problems, size_problem
 from pt2kit.checks.findings import ProgramContext, Report, context_of, distinct, problem_of
 from pt2kit.checks.growth import growth_problems
 from pt2kit.checks.growth import number_problems as symbolic_number_problems
 from pt2kit.checks.guards import guard_problems
-from pt2kit.checks.higher_order import higher_order_problems
+from pt2kit.checks.higher_order import escape_problems, higher_order_problems
 from pt2kit.checks.operators import operator_problems
 from pt2kit.checks.payloads import (
     Stored,
@@ -38,12 +38,10 @@ from pt2kit.checks.payloads import (
     read_stored,
     unused_problems,
 )
-from pt2kit.checks.regions import escape_problems
 from pt2kit.checks.safety import package_findings, program_findings
 from pt2kit.checks.storages import storage_problems
 from pt2kit.checks.stored_inputs import sample_problems
 from pt2kit.checks.unchecked import uninitialized_problems
-from pt2kit.checks.value_names import target_name_problems, value_name_problems
 from pt2kit.checks.versions import metadata_problems, unknown_key_problems, version_problems
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.package.open import Package, open_package

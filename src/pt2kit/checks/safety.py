@@ -23,7 +23,7 @@ from pt2kit import schema, symbols, treespec
 from pt2kit.checks.calls import higher_order_name, is_usual, plain_target
 from pt2kit.checks.expressions import expressions, is_code
 from pt2kit.checks.findings import ProgramContext, context_of
-from pt2kit.checks.regions import region_problems
+from pt2kit.checks.higher_order import region_problems
 from pt2kit.checks.stored_inputs import Tables, payload_name, stored_inputs, tables_of
 from pt2kit.checks.unchecked import is_concerned, kernel_findings, text_of
 from pt2kit.errors import Kind, Problem, Pt2Error

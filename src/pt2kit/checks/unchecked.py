@@ -26,9 +26,8 @@ from pt2kit.checks.calls import higher_order_name
 from pt2kit.checks.findings import ProgramContext
 from pt2kit.checks.stored_inputs import StoredInputs, numbers_of
 from pt2kit.dataflow.domain import Call as SizedCall
-from pt2kit.dataflow.domain import effects_of
+from pt2kit.dataflow.domain import Sizes, effects_of
 from pt2kit.dataflow.engine import run
-from pt2kit.dataflow.sizes import Sizes
 from pt2kit.errors import GraphError, LimitError, Problem
 from pt2kit.graph.argument_values import arguments, arguments_of, leaves
 from pt2kit.graph.traversal import Scope, Step, graphs, root

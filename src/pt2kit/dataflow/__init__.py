@@ -14,8 +14,8 @@ from pt2kit.front_door import front_door
 if TYPE_CHECKING:
     from pt2kit.dataflow.domain import Call as Call
     from pt2kit.dataflow.domain import Domain as Domain
+    from pt2kit.dataflow.domain import Sizes as Sizes
     from pt2kit.dataflow.domain import Value as Value
     from pt2kit.dataflow.engine import run as run
-    from pt2kit.dataflow.sizes import Sizes as Sizes
 
-__getattr__, __dir__, __all__ = front_door(__name__, {"domain": "Call Domain Value", "engine": "run", "sizes": "Sizes"})
+__getattr__, __dir__, __all__ = front_door(__name__, {"domain": "Call Domain Sizes Value", "engine": "run"})

@@ -2,25 +2,21 @@
 packing.
 
     editor.py           `edit`, `Editor`: a program and its weights, to be changed and written out again
-    state.py            the state of an editor, which the functions that edit it read and change
+    state.py            the state of an editor, which the functions that edit it read and change; its verification
     graphs.py           an editable graph: ordered nodes, values and their uses
-    ordered.py          the list of nodes, which knows which of two comes first
-    naming.py           names of values and nodes: which are taken, and new ones
-    building.py         the signatures that calls are checked against
-    arguments.py        Python values as arguments of calls
-    metas.py            metadata of values, from any accepted form
+    structures.py       names that are taken, and new ones; a list of nodes that knows which of two comes first
+    building.py         calls: the signatures that they are checked against, Python values as arguments
+    metas.py            metadata of values, from any accepted form or inferred without torch
     sizes.py            arithmetic on sizes
-    inference.py        shapes and dtypes of the results of a call, without torch
     interface.py        inputs and outputs: specs, slots in the graph, and trees
     interface_edits.py  edits of inputs and outputs
     calls.py            call signatures of the program and its modules
     sample_inputs.py    sample inputs, adapted to the new call
     weights.py          weights and constants: payloads and configs
     weight_edits.py     edits of weights and constants
-    passes/             simplification, dtypes, dynamic shapes, replacement of devices and operators
+    passes/             simplification, dynamic shapes, replacement of element types, devices and operators
     extracting.py       a part of a program, as a program of its own
     composing.py        two programs as one
-    verification.py     the rules of `checks` on edited programs; ranges of symbols that they need
     packing.py          several programs in one archive; extra files
     assembly.py         a package from records, without a file
 """

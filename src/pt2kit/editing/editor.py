@@ -19,11 +19,11 @@ from typing import IO, Any, TypeAlias, cast, overload
 from msgspec import structs
 
 from pt2kit import codec, schema
-from pt2kit.editing import interface_edits, sample_inputs, verification, weight_edits
+from pt2kit.editing import interface_edits, sample_inputs, weight_edits
 from pt2kit.editing.assembly import is_current, parts_of
 from pt2kit.editing.graphs import Value
-from pt2kit.editing.inference import misstated_type
-from pt2kit.editing.state import EditState
+from pt2kit.editing.metas import misstated_type
+from pt2kit.editing.state import EditState, check_program, needed_ranges
 from pt2kit.editing.weights import write_weights
 from pt2kit.errors import GraphError, SchemaError, UnsupportedError
 from pt2kit.front_door import registered
@@ -165,7 +165,7 @@ class Editor(EditState):
         """
         program = _written(self)
         if program is not self.program:
-            verification.check_program(self, program)
+            check_program(self, program)
         return program
 
     def finish(self) -> Result:
@@ -310,7 +310,7 @@ def _written(editor: EditState) -> schema.ExportedProgram:
     program: schema.ExportedProgram = _with_fields(
         editor.program,
         graph_module=module,
-        range_constraints=verification.needed_ranges(editor, graph),
+        range_constraints=needed_ranges(editor, graph),
         guards_code=editor.guards,
         verifiers=editor.verifiers,
         opset_version=editor.opset_version,

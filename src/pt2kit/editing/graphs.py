@@ -17,11 +17,9 @@ from pt2kit import graph as rules
 from pt2kit import schema
 from pt2kit.canonical.form import writes
 from pt2kit.editing import building
-from pt2kit.editing.arguments import argument_of, named_argument, to_argument
-from pt2kit.editing.inference import infer_meta
-from pt2kit.editing.metas import Operand, are_entries, are_same, kind_of
-from pt2kit.editing.naming import Names, check_name
-from pt2kit.editing.ordered import Link, Nodes
+from pt2kit.editing.building import argument_of, named_argument, to_argument
+from pt2kit.editing.metas import Operand, are_entries, are_same, infer_meta, kind_of
+from pt2kit.editing.structures import Link, Names, Nodes, check_name
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import ONE_VALUE, ValueKind, graph_arguments, plain, references, renamed
 from pt2kit.graph.traversal import Meta, operator_name, tables

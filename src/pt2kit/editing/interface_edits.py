@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from pt2kit import schema, symbols
 from pt2kit.editing import sizes as arithmetic
-from pt2kit.editing import verification, weight_edits
+from pt2kit.editing import weight_edits
 from pt2kit.editing.graphs import Node, Value
 from pt2kit.editing.interface import (
     INPUT_GROUPS,
@@ -28,8 +28,8 @@ from pt2kit.editing.interface import (
     tuple_of,
 )
 from pt2kit.editing.metas import entry, kind_of
-from pt2kit.editing.naming import check_name
-from pt2kit.editing.state import EditState, find_input
+from pt2kit.editing.state import NEW_SYMBOL, EditState, find_input, meta_symbols
+from pt2kit.editing.structures import check_name
 from pt2kit.editing.weights import to_view
 from pt2kit.errors import GraphError
 from pt2kit.graph.reading import readable_size
@@ -73,8 +73,8 @@ def add_input(editor: EditState, name: str, meta: Any, *, keyword: bool = False,
         editor.calls.arg_names.insert(place, name)
     insert_in_group(editor.inputs, new, INPUT_GROUPS)
     editor.calls.order(editor.inputs, editor.calls.ins, USER_INPUTS)
-    for symbol in verification.meta_symbols(value.kind, value_meta):
-        editor.ranges.setdefault(symbol, verification.NEW_SYMBOL)
+    for symbol in meta_symbols(value.kind, value_meta):
+        editor.ranges.setdefault(symbol, NEW_SYMBOL)
     return value
 
 

@@ -28,7 +28,7 @@ from pt2kit.bridge.torch_names import Verifier, find_verifier, has_script_class
 from pt2kit.checks.call_results import MAX_CREATED_BYTES, created_bytes
 from pt2kit.checks.calls import plain_target
 from pt2kit.checks.growth import growing_numbers
-from pt2kit.checks.regions import unbalanced
+from pt2kit.checks.higher_order import unbalanced
 from pt2kit.checks.safety import format_problem, text_problem
 from pt2kit.checks.stored_inputs import Tables, stored_inputs
 from pt2kit.checks.unchecked import is_concerned, kernel_findings

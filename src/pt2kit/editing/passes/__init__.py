@@ -14,9 +14,8 @@ from types import MappingProxyType
 from typing import Final
 
 from pt2kit.editing.editor import Editor
-from pt2kit.editing.passes.dtypes import cast_weights, compute_in
 from pt2kit.editing.passes.dynamic import make_dynamic
-from pt2kit.editing.passes.replacing import convert_weights, move, rename_operators
+from pt2kit.editing.passes.replacing import cast_weights, compute_in, convert_weights, move, rename_operators
 from pt2kit.editing.passes.simplify import cse, dce, drop_assertions, fold_shapes, identities, strip_metadata
 
 PASSES: Final[Mapping[str, Callable[[Editor], int]]] = MappingProxyType(

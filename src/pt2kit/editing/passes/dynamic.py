@@ -14,9 +14,8 @@ from typing import Any, Final
 import msgspec
 
 from pt2kit import schema
-from pt2kit.dataflow.domain import Call
+from pt2kit.dataflow.domain import Call, Sizes
 from pt2kit.dataflow.engine import run
-from pt2kit.dataflow.sizes import Sizes
 from pt2kit.editing import sizes as arithmetic
 from pt2kit.editing.building import signature_of
 from pt2kit.editing.editor import Editor

@@ -1,20 +1,33 @@
-"""Passes that replace one thing by another of its kind: devices, operators, and the kinds of weights."""
+"""Passes that replace one thing by another of its kind: devices, operators, element types, and the kinds of weights.
+
+Element types are those of weights, with a cast to the declared type, or those that the whole program computes in.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from typing import Any, Final
 
+import msgspec
 from msgspec import UNSET, structs
 
 from pt2kit import schema
+from pt2kit.editing import sample_inputs
 from pt2kit.editing.building import full_target
 from pt2kit.editing.editor import Editor
-from pt2kit.editing.graphs import Slot
-from pt2kit.editing.metas import device_of, device_text
+from pt2kit.editing.graphs import Node, Slot
+from pt2kit.editing.interface import Input
+from pt2kit.editing.metas import cast_meta, device_of, device_text, inferred_metas, scalar_type
+from pt2kit.errors import GraphError
+from pt2kit.messages import quote
+from pt2kit.operators import schemas
 from pt2kit.schema.names import OPS
-from pt2kit.tensors.bounds import parse_device
-from pt2kit.tensors.view import TensorView
+from pt2kit.tensors import arrays
+from pt2kit.tensors.bounds import contiguous_strides, parse_device
+from pt2kit.tensors.dtypes import DTYPES, largest_number, numpy_dtype
+from pt2kit.tensors.view import Storage, TensorView
 
 
 def move(editor: Editor, devices: str | Mapping[str, str]) -> int:
@@ -127,3 +140,177 @@ def convert_weights(editor: Editor, old: str, new: str, names: Collection[str] |
         editor.convert_weight(target, new)
         count += 1
     return count
+
+
+_COMPUTED: Final = frozenset(
+    (schema.ScalarType.BFLOAT16, schema.ScalarType.HALF, schema.ScalarType.FLOAT, schema.ScalarType.DOUBLE)
+)
+"""The element types that programs compute in."""
+_CONVERTED: Final = frozenset(("value", "fill_value", "min", "max", "min_val", "max_val"))
+"""Parameters whose numbers kernels convert to the type of their result; torch refuses those beyond its range."""
+
+
+def cast_weights(editor: Editor, dtype: Any, names: Collection[str] | None = None) -> int:
+    """Store weights in another element type, and cast them back in front of their first use.
+
+    Tensors that the program writes to keep their type.
+
+    Args:
+        editor: the program.
+        dtype: "bf16", "float16", a numpy type.
+        names: the parameters and buffers to cast; all parameters and buffers of floats where it is None.
+
+    Returns:
+        how many weights changed.
+
+    Raises:
+        GraphError: a type that is none of floats, a name that the program does not have, or only a program.
+    """
+    edit = f"cast_weights({dtype})"
+    target = scalar_type(dtype)
+    if DTYPES[target].kind != "float":
+        raise GraphError(f"{edit}: expected an element type of floats, got {DTYPES[target].name}")
+    if not editor.has_weights:
+        raise GraphError(f"{edit}: expected a package, got a program alone, which has no weights")
+    targets = {one.target for one in editor.inputs if one.target is not None}
+    if names is not None and (odd := [name for name in names if name not in targets]):
+        raise GraphError(f"{edit}: expected names of weights of the program, got {odd[0]!r}")
+    written = {output.target for output in editor.outputs}
+    done: dict[Any, Storage] = {}
+    count = 0
+    for name in sorted(targets):
+        if (name in names if names is not None else True) and name not in written:
+            count += _cast(editor, name, target, done, is_asked=names is not None)
+    return count
+
+
+def compute_in(editor: Editor, dtype: Any) -> int:
+    """Compute the whole program in another element type: inputs, weights, constants, casts and results.
+
+    All tensors of 16, 32 and 64 bit floats become tensors of that type, and so do casts and new tensors that name such
+    a type. Sample inputs are converted. Element types of results are those of the result rules, so that results which
+    an operator always has in float32 stay what they are. Fills and bounds beyond the range of the type, such as the
+    least number of float32 in a mask, become the least or largest number of it.
+
+    Args:
+        editor: the program.
+        dtype: "bfloat16", "float16", "float32", "float64".
+
+    Returns:
+        how many values have another element type now.
+
+    Raises:
+        GraphError: no such type, complex numbers, a weight that is no dense tensor, or a call that torch refuses then.
+    """
+    edit = f"compute_in({dtype})"
+    target = scalar_type(dtype)
+    if target not in _COMPUTED:
+        raise GraphError(f"{edit}: expected bfloat16, float16, float32 or float64, got {DTYPES[target].name}")
+    graphs = list(editor.graph.walk())
+    for value in [value for graph in graphs for value in graph.values.values()]:
+        if value.dtype is not None and DTYPES[value.dtype].kind == "complex":
+            raise GraphError(f"{edit}: expected real numbers, got {quote(value.name)}, which is complex")
+    limit = largest_number(target)
+    before = {value: value.dtype for graph in graphs for value in graph.values.values()}
+    sample_inputs.convert(editor, lambda view: _converted(view, target, {}) if view.dtype in _COMPUTED else view)
+    done: dict[Any, Storage] = {}
+    for table in (editor.weights, editor.constants):
+        for name, view in list(table.items()):
+            if isinstance(view, TensorView) and view.dtype in _COMPUTED and view.dtype != target:
+                table.payloads[name] = _converted(view, target, done)
+            elif not isinstance(view, TensorView) and getattr(view, "dtype", None) in _COMPUTED:
+                raise GraphError(f"{edit}: expected dense tensors, got {quote(name)}, {view.describe()}")
+    stored = {one.value for one in editor.inputs if one.target is not None}
+    for graph in graphs:
+        for value in graph.values.values():
+            if value.dtype in _COMPUTED and value.dtype != target:
+                is_copy = value in stored and editor.has_weights
+                value.meta = (
+                    cast_meta(value.meta, target) if is_copy else msgspec.structs.replace(value.meta, dtype=target)
+                )
+    for graph in reversed(graphs):
+        for node in graph.nodes:
+            _retype_arguments(node, target)
+            for value, meta in zip(node.outputs, inferred_metas(node), strict=False):
+                if isinstance(meta, schema.TensorMeta) and meta.dtype != value.dtype:
+                    if _is_new(node) and meta.dtype in _COMPUTED:
+                        node.set_argument("dtype", target)
+                    else:
+                        value.meta = msgspec.structs.replace(value.meta, dtype=meta.dtype)
+            if any(value.dtype == target for value in node.outputs):
+                _clamp_numbers(node, limit)
+    return sum(value.dtype != old for value, old in before.items())
+
+
+def _is_new(node: Node) -> bool:
+    """Return whether a node makes a tensor of the default type, from no other tensor."""
+    signature = schemas.find(node.target, "") if node.target.startswith(OPS) else None
+    return (
+        signature is not None
+        and "dtype" in signature.parameters
+        and node.argument("dtype") in (None, schema.Argument(as_none=True))
+        and all(value.kind != "tensor" for value in node.inputs)
+    )
+
+
+def _retype_arguments(node: Node, target: schema.ScalarType) -> None:
+    """Replace the element type in calls that name one of floats; an assertion names that of its operand."""
+    if node.target == "torch.ops.aten._assert_tensor_metadata.default" and node.inputs[0].dtype in _COMPUTED:
+        target = node.inputs[0].dtype or target
+    for place, slot in enumerate(node.slots):
+        if slot.template.as_scalar_type in _COMPUTED and slot.template.as_scalar_type != target:
+            node.set_argument(slot.name or str(place), target)
+
+
+def _clamp_numbers(node: Node, limit: float) -> None:
+    """Replace finite numbers that a kernel could not convert to the type of its result by the nearest that it can."""
+    for slot in node.slots:
+        number = slot.plain if slot.name in _CONVERTED else None
+        if isinstance(number, int | float) and limit < abs(number) < math.inf:
+            node.set_argument(slot.name, math.copysign(limit, number))
+
+
+def _cast(editor: Editor, name: str, target: schema.ScalarType, done: dict[Any, Storage], *, is_asked: bool) -> bool:
+    inputs = [one for one in editor.inputs if one.target == name]
+    if not is_asked and any(one.kind not in ("parameter", "buffer") for one in inputs):
+        return False
+    table = editor.weights if name in editor.weights else editor.constants
+    view = table.get(name)
+    if not isinstance(view, TensorView) or DTYPES[view.dtype].kind != "float" or view.dtype == target:
+        return False
+    if any(one.value is not None and (one.value.is_output or any(u.writes for u in one.value.users)) for one in inputs):
+        return False
+    table.payloads[name] = _converted(view, target, done)
+    for one in inputs:
+        _insert_cast(editor, one, target)
+    return True
+
+
+def _converted(view: TensorView, target: schema.ScalarType, done: dict[Any, Storage]) -> TensorView:
+    """Return a tensor in another element type, row-major, computed when it is read; tied weights stay tied."""
+    key = (view.storage, view.storage_offset, view.sizes, view.strides, view.dtype)
+    nbytes = view.numel * DTYPES[target].itemsize
+
+    def compute() -> memoryview:
+        array = view.numpy().astype(numpy_dtype(target))
+        return arrays.raw_bytes(array)
+
+    if key not in done:
+        done[key] = Storage(f"<{view.name}>", nbytes, compute)
+    return replace(view, dtype=target, strides=contiguous_strides(view.sizes), storage_offset=0, storage=done[key])
+
+
+def _insert_cast(editor: Editor, one: Input, target: schema.ScalarType) -> None:
+    """Set the new type of an input, and cast it back for its users."""
+    value = one.value
+    if value is None:
+        return
+    old = value.meta
+    value.meta = cast_meta(old, target)
+    if not value.users:
+        return
+    first = min(value.users, key=lambda user: user.order)
+    node = first.insert_before(
+        "aten.to.dtype", value, old.dtype, meta=cast_meta(old, old.dtype), name=f"{value.name}_cast"
+    )
+    editor.graph.replace_uses(value, node.output)

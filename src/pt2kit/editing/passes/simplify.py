@@ -13,8 +13,8 @@ from pt2kit.canonical.form import writes
 from pt2kit.editing import sizes as arithmetic
 from pt2kit.editing.editor import Editor
 from pt2kit.editing.graphs import Graph, Node, Slot, Value
-from pt2kit.editing.inference import infer_meta
 from pt2kit.editing.interface_edits import put_number
+from pt2kit.editing.metas import infer_meta
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import leaves, renamed
 from pt2kit.graph.traversal import operator_name, operator_namespace
