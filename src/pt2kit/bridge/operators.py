@@ -37,10 +37,9 @@ from pt2kit.bridge.torch_names import (
     register_late,
     schema_of,
 )
-from pt2kit.checks.calls import plain_target
 from pt2kit.checks.operators import parameter_arms, result_arms
 from pt2kit.errors import OperatorError, UnsupportedError
-from pt2kit.operators.higher_order import FUNCTIONS
+from pt2kit.operators.higher_order import FUNCTIONS, plain_target
 from pt2kit.operators.promotion import takes_numbers_as_tensors
 from pt2kit.operators.requirements import refusal
 from pt2kit.schema import Device, Layout, MemoryFormat, ScalarType

@@ -29,6 +29,7 @@ from pt2kit.jsontext import path_text
 from pt2kit.messages import count_text, cut, quote
 from pt2kit.operators.facts import Mismatch, Subject, Tensor, Unknown, shape_text
 from pt2kit.operators.metas import Symbols
+from pt2kit.operators.pointwise import device_text
 from pt2kit.operators.rows import texts
 from pt2kit.operators.schemas import DATA_DEPENDENT, overloads_with
 from pt2kit.operators.symbolic import OperatorSpec, call_rule
@@ -293,7 +294,7 @@ def _compare_tensors(expected: Tensor, got: Tensor) -> Iterator[tuple[Subject, s
     elif _strides_differ(expected, got):
         yield "sizes", f"expected strides {shape_text(expected.strides)}, got {shape_text(got.strides)} declared"
     if expected.device is not None and got.device is not None and expected.device != got.device:
-        yield "value", f"expected a result on {_device(expected)}, got {_device(got)} declared"
+        yield "value", f"expected a result on {device_text(expected.device)}, got {device_text(got.device)} declared"
 
 
 def _is_fixed(expected: Size, got: Size) -> bool:
@@ -344,13 +345,6 @@ def _strides_differ(expected: Tensor, got: Tensor) -> bool:
         same(*pair) is False and not any(same(size, count) for size in both for count in (0, 1))
         for both, pair in zip(sizes, strides, strict=True)
     )
-
-
-def _device(tensor: Tensor) -> str:
-    device = tensor.device
-    if device is None:
-        return "?"
-    return device.type if device.index is None else f"{device.type}:{device.index}"
 
 
 def device_problems(context: ProgramContext) -> Iterator[Problem]:

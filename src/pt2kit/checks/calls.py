@@ -16,16 +16,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from msgspec import UNSET
+
 from pt2kit import schema, treespec
 from pt2kit.checks.findings import ProgramContext
 from pt2kit.checks.stored_inputs import payload_name
 from pt2kit.errors import GraphError, Problem, Pt2Error
 from pt2kit.graph.traversal import tables
-from pt2kit.graph.argument_values import arguments, references
+from pt2kit.graph.argument_values import arguments, leaves, references
 from pt2kit.graph.module_attributes import is_reserved
 from pt2kit.graph.traversal import graphs
 from pt2kit.messages import count_text, quote
-from pt2kit.operators.higher_order import FUNCTIONS
+from pt2kit.operators.higher_order import FUNCTIONS, plain_target
 from pt2kit.schema.names import HIGHER_ORDER_OPS, MAX_NAME, is_variable
 from pt2kit.signature.convert import argument_spec
 from pt2kit.symbols.functions import TARGETS
@@ -40,7 +42,6 @@ _Fields = Mapping[str, Sequence[str]]
 
 _DISPATCHER: Final = re.compile(r"torch\.ops\.(higher_order|\w+\.\w+)\.\w+")
 _UNQUOTABLE: Final = re.compile(r'["\\\x00-\x1f\x7f\x85\u2028\u2029]')
-_DEFINED: Final = "torch._higher_order_ops."
 
 
 def call_problems(context: ProgramContext) -> Iterator[Problem]:
@@ -180,15 +181,18 @@ def _bare(error: Pt2Error, place: str) -> str:
     return str(error).removesuffix(f" [{error.rule}]").removeprefix(f"{place}: ")
 
 
-def plain_target(target: str) -> str:
-    """Return a target in the one spelling that every rule about operators uses.
+def named_operators(node: schema.Node) -> Iterator[str]:
+    """Yield the target of a node, and the operators among its arguments.
 
-    Higher-order operators are also reached through the modules that define them
-    ("torch._higher_order_ops.triton_kernel_wrap.print"): what counts is their name.
+    Raises:
+        LimitError: dicts of arguments nest too deep (G11).
     """
-    if target.startswith(_DEFINED):
-        return f"{HIGHER_ORDER_OPS}{target.rpartition('.')[2]}"
-    return target
+    yield node.target
+    for named in node.inputs:
+        if named.arg.as_operator is not UNSET:
+            yield named.arg.as_operator
+        elif named.arg.as_string_to_argument is not UNSET:
+            yield from (leaf.as_operator for _, leaf in leaves(named.arg) if leaf.as_operator is not UNSET)
 
 
 def higher_order_name(target: str) -> str | None:

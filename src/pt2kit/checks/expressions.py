@@ -86,7 +86,7 @@ def expression_problems(context: ProgramContext) -> Iterator[Problem]:
     limits = {name: (row.min_val, row.max_val) for name, row in ranges.items()}
     spans: dict[tuple[str, str], tuple[int | float, int | float] | None] = {}
     known: dict[str, symbols.Symbol] = {}
-    example = _example(context)
+    example = example_of(context)
     unbound: dict[str, str] = {}
     bound: set[str] = set()
     spent = 0
@@ -167,7 +167,7 @@ def expressions(context: ProgramContext) -> Iterator[Found]:
                 yield Found(*key, place())
 
 
-def _example(context: ProgramContext) -> dict[str, int | float | bool]:
+def example_of(context: ProgramContext) -> dict[str, int | float | bool]:
     """Return the values that symbols have in the example: the hints of values that are the symbol itself."""
     example: dict[str, int | float | bool] = {}
     for found in expressions(context):

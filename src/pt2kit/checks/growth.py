@@ -16,6 +16,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from pt2kit import schema, symbols
+from pt2kit.checks.expressions import example_of
 from pt2kit.checks.findings import ProgramContext
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.argument_values import FUNCTION_MODULES, arguments, arguments_of
@@ -98,7 +99,7 @@ def number_problems(context: ProgramContext) -> Iterator[Problem]:
     steps = [step for step in steps if len(step.node.outputs) == 1]
     if not steps:
         return
-    example = _example(context)
+    example = example_of(context)
     for step in steps:
         if (message := _misfit(step, example)) is not None:
             yield Problem(f"{step.where}.outputs[0]", "T13", message)
@@ -161,16 +162,3 @@ def _parsed(value: Any) -> Any:
         return symbols.parse(value.as_expr.expr_str)
     except Pt2Error:
         return None
-
-
-def _example(context: ProgramContext) -> dict[str, Number]:
-    """Return the value of each symbol in the example, as far as the program has it."""
-    hints: dict[str, Number] = {}
-    graph = context.program.graph_module.graph
-    sizes: list[Any] = [size for meta in graph.tensor_values.values() for size in meta.sizes]
-    for value in (*sizes, *graph.sym_int_values.values(), *graph.sym_float_values.values()):
-        if value.as_expr is not UNSET and value.as_expr.hint is not None:
-            tree = _parsed(value)
-            if isinstance(tree, symbols.Symbol):
-                hints.setdefault(tree.name, value.as_expr.hint.value)
-    return hints

@@ -13,6 +13,7 @@ from msgspec import UNSET
 from pt2kit import schema, symbols, treespec
 from pt2kit.checks.findings import ProgramContext
 from pt2kit.errors import Problem, Pt2Error
+from pt2kit.graph.values import tables
 from pt2kit.messages import quote
 from pt2kit.symbols.expr import Expr
 from pt2kit.symbols.guards import Guard, Source
@@ -92,7 +93,7 @@ def _values(module: schema.GraphModule) -> list[_Known]:
 def _known(graph: schema.Graph, argument: schema.Argument) -> _Known:
     value = argument.value
     name = getattr(value, "name", None) or getattr(value, "as_name", None)
-    for table in (graph.tensor_values, graph.sym_int_values, graph.sym_float_values, graph.sym_bool_values):
+    for table in tables(graph).values():
         if isinstance(name, str) and name in table:
             known: _Known = table[name]
             return known

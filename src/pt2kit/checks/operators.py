@@ -18,14 +18,13 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from pt2kit import schema
-from pt2kit.checks.calls import higher_order_name, is_usual, plain_target
+from pt2kit.checks.calls import higher_order_name, is_usual, named_operators
 from pt2kit.checks.findings import ProgramContext
 from pt2kit.errors import Kind, Problem
-from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import HIGHER_ORDER, Step, is_custom, operator_namespace
 from pt2kit.messages import count_text, kind_of, quote
 from pt2kit.operators import schemas
-from pt2kit.operators.higher_order import FUNCTIONS
+from pt2kit.operators.higher_order import FUNCTIONS, plain_target
 from pt2kit.operators.promotion import takes_numbers_as_tensors
 from pt2kit.schema import ArgumentKind
 from pt2kit.schema.names import OPS
@@ -43,6 +42,7 @@ _MAX_LISTED: Final = 12
 WITHOUT_DIALECT: Final = frozenset(("1", "2", "5.1", "5.3", "draft"))
 """Schema versions whose programs may name no dialect."""
 _INT64: Final = range(-(1 << 63), 1 << 63)
+_PLAIN_INTS: Final = frozenset(("as_int", "as_ints", "as_int_lists"))
 
 EXTENDED: Final = frozenset(("quantized_decomposed",))
 """Namespaces of torch that other libraries, such as ExecuTorch, register more operators in."""
@@ -50,7 +50,6 @@ EXTENDED: Final = frozenset(("quantized_decomposed",))
 _TENSORS_ONLY: Final = frozenset(("2.1", "2.2"))
 """Releases that leave numbers out of the results of a node."""
 
-NUMBER_ARMS: Final = frozenset(("as_int", "as_float", "as_bool", "as_sym_int", "as_sym_float", "as_sym_bool"))
 RESULT_ARMS: Final = frozenset(("as_sym_int", "as_sym_float", "as_sym_bool"))
 LISTS: Final = frozenset(("as_ints", "as_floats", "as_bools", "as_sym_ints", "as_sym_floats", "as_sym_bools"))
 _ARMS_OF_KINDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
@@ -67,22 +66,12 @@ def operator_problems(context: ProgramContext) -> Iterator[Problem]:
     unchecked: dict[str, list[Step]] = {}
     unknown: dict[str, str] = {}
     for step in context.steps():
-        for target in _named_operators(step):
+        for target in named_operators(step.node):
             yield from _existence(context, step, target, unchecked, unknown)
         yield from _call(context, step)
     for what, steps in unchecked.items():
         calls = f"{len(steps):,} call{'' if len(steps) == 1 else 's'}"
         yield Problem(f"{steps[0].where}.target", "T2", f"{what}: {calls} not checked", "note")
-
-
-def _named_operators(step: Step) -> Iterator[str]:
-    """Yield the target of a node, and the operators among its arguments."""
-    yield step.node.target
-    for named in step.node.inputs:
-        if named.arg.as_operator is not UNSET:
-            yield named.arg.as_operator
-        elif named.arg.as_string_to_argument is not UNSET:
-            yield from (leaf.as_operator for _, leaf in leaves(named.arg) if leaf.as_operator is not UNSET)
 
 
 def _existence(
@@ -162,7 +151,7 @@ def _numbers(node: schema.Node, where: str, function: Target) -> Iterator[Proble
         message = f"expected {expected} of {node.target}, got {len(node.inputs)}"
         yield Problem(f"{where}.inputs", "T4", message)
     for position, named in enumerate(node.inputs):
-        if (arm := named.arg.type) not in NUMBER_ARMS and not (function.is_of_list and arm in LISTS):
+        if (arm := named.arg.type) not in _NUMBERS and not (function.is_of_list and arm in LISTS):
             message = f"expected a number as argument {position} of {node.target}, got {arm}"
             yield Problem(f"{where}.inputs[{position}].arg", "T5", message)
     if [output.type in RESULT_ARMS for output in node.outputs] != [True]:
@@ -259,13 +248,8 @@ def _dialect(context: ProgramContext, step: Step, found: Operator) -> Iterator[P
 def _ints(step: Step) -> Iterator[Problem]:
     """Check whole numbers in calls of unknown operators: they have at most 64 bits."""
     for position, named in enumerate(step.node.inputs):
-        value = named.arg.value if named.arg.type in ("as_int", "as_ints", "as_int_lists") else []
-        numbers = (
-            [value]
-            if isinstance(value, int)
-            else [n for one in value for n in (one if isinstance(one, list) else [one])]
-        )
-        if any(number not in _INT64 for number in numbers):
+        arm = named.arg.type
+        if arm in _PLAIN_INTS and any(number not in _INT64 for number in _plain(arm, named.arg.value)):
             message = f"expected numbers of 64 bits as the argument {quote(named.name)}, got a larger one"
             yield Problem(f"{step.where}.inputs[{position}].arg", "T5", message)
 

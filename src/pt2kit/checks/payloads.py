@@ -39,6 +39,11 @@ from pt2kit.tensors.view import Storage, TensorView
 _CONFIG: Final = "_config.json"
 _OF_RECORDS: Final = (TensorView, OpaquePayload)
 
+_NOUNS: Final = {
+    "parameter": "a parameter", "buffer": "a buffer", "tensor_constant": "a tensor", "custom_obj": "an object"
+}  # fmt: skip
+"""Kind of an input -> its payload, for messages."""
+
 _SHOWN: Final = 5
 _OF_FILES: Final = frozenset(("B2", "B3", "B4"))
 
@@ -164,32 +169,18 @@ def payload_problems(context: ProgramContext, stored: Stored) -> Iterator[Proble
         yield Problem(stored.places[1], "P24", message)
     for number, spec in enumerate(context.program.graph_module.signature.input_specs):
         place = f"{context.record}: $.graph_module.signature.input_specs[{number}]"
-        match spec.value:
-            case schema.InputToParameterSpec(arg, name):
-                payload = _look_up(name, (stored.weights,), stored)
-                missing = "a parameter among the weights"
-            case schema.InputToBufferSpec(arg, name, persistent):
-                payload = _look_up(name, (stored.weights if persistent else stored.constants,), stored)
-                missing = "a buffer among the weights" if persistent else "a buffer among the constants"
-            case schema.InputToTensorConstantSpec(arg, name):
-                payload, missing = _look_up(name, (stored.constants,), stored), "a tensor among the constants"
-            case schema.InputToCustomObjSpec(arg, name):
-                payload, missing = _look_up(name, (stored.constants,), stored), "an object among the constants"
-            case _:
-                continue
-        if payload is None:
-            yield Problem(place, "P19", f"expected {missing} with the name {quote(name)}, got none of that name")
-        elif not isinstance(payload, str):
-            yield from _compared(spec, payload, values.get(arg.name), context.record, place)
-            yield from _gradient_problems(spec, payload, values.get(arg.name), context.record, trained)
-
-
-def _look_up(name: str, tables: tuple[Mapping[str, Payload] | None, ...], stored: Stored) -> Payload | str | None:
-    """Return the payload of a name; "unreadable" if it, or the config that would list it, cannot be read; else None."""
-    for table in tables:
-        if table is not None and name in table:
-            return table[name]
-    return "unreadable" if name in stored.broken or None in tables else None
+        if (target := payload_name(spec.value)) is None:
+            continue
+        is_weight = spec.type == "parameter" or getattr(spec.value, "persistent", False)
+        table = stored.weights if is_weight else stored.constants
+        if table is not None and target in table:
+            meta = values.get(_argument_name(spec))
+            yield from _compared(spec, table[target], meta, context.record, place)
+            yield from _gradient_problems(spec, table[target], meta, context.record, trained)
+        elif table is not None and target not in stored.broken:
+            expected = f"{_NOUNS[spec.type]} among the {'weights' if is_weight else 'constants'}"
+            message = f"expected {expected} with the name {quote(target)}, got none of that name"
+            yield Problem(place, "P19", message)
 
 
 def _compared(

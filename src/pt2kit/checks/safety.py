@@ -19,8 +19,8 @@ from typing import Final
 
 from msgspec import UNSET
 
-from pt2kit import schema, symbols, treespec
-from pt2kit.checks.calls import higher_order_name, is_usual, plain_target
+from pt2kit import symbols, treespec
+from pt2kit.checks.calls import is_usual, named_operators
 from pt2kit.checks.expressions import expressions, is_code
 from pt2kit.checks.findings import ProgramContext, context_of
 from pt2kit.checks.higher_order import region_problems
@@ -30,6 +30,7 @@ from pt2kit.errors import Kind, Problem, Pt2Error
 from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Step, graphs
 from pt2kit.messages import cut, listed, printable
+from pt2kit.operators.higher_order import plain_target
 from pt2kit.operators.requirements import refusal
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.base import Parts
@@ -58,25 +59,6 @@ _GLOBAL: Final = 115
 """Characters of the name of a class: the longest ones of libraries, which `trust=` needs whole."""
 _INSTALLED: Final = frozenset((*sys.stdlib_module_names, "torch", "numpy", "sympy", "_codecs", ""))
 """Modules of every process that loads a program: a pickle that calls more of them than data needs is meant to run."""
-
-
-def called_targets(nodes: Iterable[schema.Node]) -> set[str]:
-    """Return the targets; a program has few different ones, so checks of targets look at each once.
-
-    Raises:
-        LimitError: dicts of arguments nest too deep (G11).
-    """
-    targets: set[str] = set()
-    higher: set[str] = set()
-    for node in nodes:
-        if node.target not in targets:
-            targets.add(node.target)
-            if higher_order_name(node.target) is not None:
-                higher.add(node.target)
-        if node.target in higher:
-            operators = [leaf.as_operator for named in node.inputs for _, leaf in leaves(named.arg)]
-            targets.update(target for target in operators if target is not UNSET)
-    return targets
 
 
 def text_problem(text: str) -> str | None:
@@ -290,11 +272,7 @@ def _spec_paths(field: str, specs: Iterable[InputSpec | OutputSpec]) -> Iterator
 
 def _targets(step: Step) -> Iterator[Problem]:
     place = f"{step.where}.target"
-    targets = [step.node.target]
-    for named in step.node.inputs:
-        if named.arg.as_operator is not UNSET or named.arg.as_string_to_argument is not UNSET:
-            targets += [leaf.as_operator for _, leaf in leaves(named.arg) if leaf.as_operator is not UNSET]
-    for target in targets:
+    for target in named_operators(step.node):
         if target.startswith("#"):
             text = f"torch asks the handler of an extension for {cut(target, _SHOWN)!r}"
             yield Problem(place, "X13", text, "safety")
@@ -306,7 +284,7 @@ def _targets(step: Step) -> Iterator[Problem]:
 
 def _trusting(context: ProgramContext, tables: Tables) -> Iterator[Problem]:
     """Check calls of unchecked kernels: errors, and one warning for each operator whose calls only a run can judge."""
-    if not is_concerned(called_targets(step.node for step in context.steps())):
+    if not is_concerned({target for step in context.steps() for target in named_operators(step.node)}):
         return
     from pt2kit.operators import schemas
 
@@ -326,10 +304,10 @@ def _printed(step: Step) -> Iterator[Problem]:
     target = plain_target(step.node.target)
     if target != _PRINT and not target.startswith(HIGHER_ORDER_OPS):
         return
-    argument_leaves = [leaf for named in step.node.inputs for _, leaf in leaves(named.arg)]
-    operators = [leaf.as_operator for leaf in argument_leaves if leaf.as_operator is not UNSET]
-    called = {plain_target(operator) for operator in (target, *operators)}
-    for leaf in argument_leaves if called & {_PRINT, _FORMAT} else ():
+    called = set(map(plain_target, named_operators(step.node)))
+    if not called & {_PRINT, _FORMAT}:
+        return
+    for leaf in [leaf for named in step.node.inputs for _, leaf in leaves(named.arg)]:
         text = leaf.as_string
         if text is not UNSET and (format_problem if _FORMAT in called else text_problem)(text) is not None:
             yield Problem(step.where, "X12", f"the program prints {cut(text, _SHOWN)!r}", "safety")

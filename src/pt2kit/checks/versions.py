@@ -29,24 +29,21 @@ DIALECTS: Final = frozenset(("ATEN", "TRAINING", "EDGE", ""))
 _BEFORE_IT_WAS_STORED: Final = "<=2.4"
 _VERSION: Final = re.compile(r"\d{1,4}\.\d{1,4}\.\d{1,4}(?:[a-z.]+\d*)?(?:\+[\w.]+)?", re.ASCII)
 
-_READERS: Final[Mapping[str, Callable[[str], object]]] = MappingProxyType(
+_READERS: Final[Mapping[str, tuple[Callable[[str], object], str]]] = MappingProxyType(
     {
-        "nn_module_stack": node_metadata.parse_module_stack,
-        "source_fn_stack": node_metadata.parse_source_fn_stack,
-        "from_node": node_metadata.parse_from_node,
-        "custom": node_metadata.parse_custom,
+        "nn_module_stack": (
+            node_metadata.parse_module_stack,
+            "entries of three parts (key, path and type of a module)",
+        ),
+        "source_fn_stack": (
+            node_metadata.parse_source_fn_stack,
+            "entries of two parts (name of a node and its function)",
+        ),
+        "from_node": (node_metadata.parse_from_node, "JSON of the nodes that this one comes from"),
+        "custom": (node_metadata.parse_custom, "JSON"),
     }
 )
-"""Key of metadata -> what reads its text as torch does."""
-
-_FORMS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "nn_module_stack": "entries of three parts (key, path and type of a module)",
-        "source_fn_stack": "entries of two parts (name of a node and its function)",
-        "from_node": "JSON of the nodes that this one comes from",
-        "custom": "JSON",
-    }
-)
+"""Key of metadata -> what reads its text as torch does, and the form of the text, for messages."""
 
 
 def version_problems(context: ProgramContext) -> Iterator[Problem]:
@@ -109,10 +106,11 @@ def metadata_problems(context: ProgramContext) -> Iterator[Problem]:
 def _read(key: str, text: str, place: str) -> Iterator[Problem]:
     if not text:
         return  # torch passes over empty texts.
+    reader, form = _READERS[key]
     try:
-        _READERS[key](text)
+        reader(text)
         is_read = key != "nn_module_stack" or torch_reads(text)
     except Pt2Error:
         is_read = False
     if not is_read:
-        yield Problem(place, "V5", f"expected {_FORMS[key]}, got {quote(text)}")
+        yield Problem(place, "V5", f"expected {form}, got {quote(text)}")

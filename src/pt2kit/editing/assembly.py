@@ -18,8 +18,9 @@ from pt2kit.errors import ConversionError, UnsupportedError
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.record_archive import RecordArchive
 from pt2kit.package.open import Package
-from pt2kit.package.plan import PlannedPickle, PlannedRecord, header, of_bytes
 from pt2kit.release.containers import free_numbers, plan_other_records
+from pt2kit.package.plan import PlannedRecord, header, of_bytes
+from pt2kit.pickles import writer as torch_save
 from pt2kit.release.destinations import find_destination
 from pt2kit.release.models import convert_model, find_model
 from pt2kit.release.programs import operators
@@ -240,18 +241,7 @@ def _converted(package: Package) -> Iterable[tuple[str, PlannedRecord]]:
         if isinstance(record, PlannedRecord):
             yield record.name, replace(record, read=_cut(record), raised=(package.archive, record.name))
         else:
-            yield record.name, of_bytes(record.name, _saved(record))
-
-
-def _saved(record: PlannedPickle) -> bytes:
-    """Return the bytes of a torch.save record: sparse and other compound tensors, which are few and small."""
-    import io
-
-    from pt2kit.pickles import writer as torch_save
-
-    file = io.BytesIO()
-    torch_save.dump(record.value, file, record.name)
-    return file.getvalue()
+            yield record.name, of_bytes(record.name, torch_save.dumps(record.value, record.name))
 
 
 def _cut(record: PlannedRecord) -> Callable[[], Any]:

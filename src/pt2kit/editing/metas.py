@@ -183,11 +183,6 @@ def device_of(device: str | schema.Device) -> schema.Device:
     return parsed
 
 
-def device_text(device: schema.Device) -> str:
-    """Return the text of a device, as `device_of` reads it."""
-    return device.type if device.index is None else f"{device.type}:{device.index}"
-
-
 def kind_of(meta: Any, edit: str) -> ValueKind:
     """Return the kind of value that a table entry is for.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -189,9 +189,7 @@ def drop_weight(editor: EditState, name: str) -> None:
         if one.value is not None and one.value.is_used:
             who = ", ".join(user.label for user in one.value.users[:3]) or "an output"
             raise GraphError(f"{edit}: expected a weight that nothing uses, got {quote(one.name)}, which {who} uses")
-    for output in editor.outputs:
-        if output.target == name and _WRITES.get(output.kind) in kinds:
-            raise GraphError(f"{edit}: expected a weight that the program does not write, got {quote(name)}", rule="S7")
+    _check_unwritten(editor, name, kinds, edit)
     if editor.has_weights and (name in editor.weights or name in editor.constants):
         del table_of(editor, name, edit).payloads[name]
     elif not inputs:
@@ -199,6 +197,12 @@ def drop_weight(editor: EditState, name: str) -> None:
     for one in inputs:
         editor.inputs.remove(one)
         editor.graph.forget(one.slot)
+
+
+def _check_unwritten(editor: EditState, name: str, kinds: Collection[str], edit: str) -> None:
+    """Refuse a weight, as an input of one of some kinds, that an output of the program writes to."""
+    if any(output.target == name and _WRITES.get(output.kind) in kinds for output in editor.outputs):
+        raise GraphError(f"{edit}: expected a weight that the program does not write, got {quote(name)}", rule="S7")
 
 
 def tie(editor: EditState, name: str, to: str) -> None:
@@ -280,9 +284,8 @@ def convert_weight(editor: EditState, name: str, kind: str, *, persistent: bool 
     if not inputs:
         find_input(editor, name, edit)
         raise GraphError(f"{edit}: expected a parameter, buffer or tensor constant, got something else")
-    for output in editor.outputs:
-        if output.target == name and _WRITES.get(output.kind) == inputs[0].kind != kind:
-            raise GraphError(f"{edit}: expected a weight that the program does not write, got {quote(name)}", rule="S7")
+    if inputs[0].kind != kind:
+        _check_unwritten(editor, name, {inputs[0].kind}, edit)
     payload = table_of(editor, name, edit).find(name, edit) if editor.has_weights else None
     if payload is not None and not isinstance(payload, TensorView):
         raise GraphError(f"{edit}: expected a dense tensor, got {payload.describe()}")

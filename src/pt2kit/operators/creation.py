@@ -247,27 +247,6 @@ def drawn(self: Tensor) -> Tensor:
     return if_row_major(Tensor(self.sizes, self.dtype, self.strides, self.device))
 
 
-def drawn_dtype(*parameters: Any) -> Any:
-    """Return a function of the promoted dtype of parameters of a distribution, which is sure for one float dtype."""
-    dtypes = {one.dtype for one in parameters if isinstance(one, Tensor)}
-    return _sure_if(len(dtypes) == 1 and all(one is not None and category(one) == FLOAT for one in dtypes))
-
-
-def masked_dtype(gradient: Tensor, mask: Tensor) -> Any:
-    """Return a function of the promoted dtype of a gradient and a mask, which is sure for floats and bools."""
-    is_float = gradient.dtype is not None and category(gradient.dtype) == FLOAT
-    return _sure_if(is_float and mask.dtype is ScalarType.BOOL)
-
-
-def _sure_if(is_sure: bool) -> Any:
-    def dtype_of(dtype: ScalarType) -> ScalarType:
-        if not is_sure:
-            raise Unknown("releases, or kernels and fake tensors, differ in the dtype")
-        return dtype
-
-    return dtype_of
-
-
 def sparse(tensor: Tensor, layout: Layout) -> Tensor:
     """Return a tensor of another layout."""
     return Tensor(tensor.sizes, tensor.dtype, None, tensor.device, None, layout)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 from pt2kit.operators.facts import (
     Mismatch,
@@ -29,6 +29,7 @@ from pt2kit.operators.promotion import (
     real_of,
     require_kind,
     result_type,
+    unsure,
 )
 from pt2kit.operators.vocabulary import one_dtype, require_fit, typed
 from pt2kit.schema import ScalarType
@@ -63,11 +64,6 @@ def truths(kinds: str, *operands: Any) -> Tensor:
     return pointwise(*operands, dtype=of_kinds(lambda dtype: ScalarType.BOOL, kinds))
 
 
-def truth() -> Symbolic:
-    """Return a truth value that elements decide."""
-    return Symbolic(bool)
-
-
 def angle_dtype(dtype: ScalarType) -> ScalarType:
     """Return the dtype of an angle."""
     return real_of(float_type(dtype))
@@ -76,11 +72,6 @@ def angle_dtype(dtype: ScalarType) -> ScalarType:
 def double_dtype(dtype: ScalarType) -> ScalarType:
     """Return the dtype of `float_power`."""
     return complex_of(ScalarType.DOUBLE) if category(dtype) > FLOAT else ScalarType.DOUBLE
-
-
-def unsure(dtype: ScalarType) -> NoReturn:
-    """Leave the dtype of a result unknown."""
-    raise Unknown("releases, or kernels and fake tensors, differ in the dtype")
 
 
 def written(result: Tensor, into: Tensor) -> Tensor:

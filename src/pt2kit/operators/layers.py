@@ -35,11 +35,6 @@ def preserved(tensor: Tensor, dtype: ScalarType | None = None) -> Tensor:
     return new_like(tensor, dtype or tensor.dtype, preserved_strides(tensor))
 
 
-def unknown_dtype() -> ScalarType:
-    """Return a dtype whose statistics are of an unknown one."""
-    return ScalarType.UNKNOWN
-
-
 def statistics(tensor: Tensor, sizes: Sizes, dtype: ScalarType | None = None) -> Tensor:
     """Return means or deviations of a tensor: of its dtype, or of one that depends on release and device."""
     own = tensor.dtype if dtype is None else dtype
@@ -142,13 +137,6 @@ def packed_attention_flops(query: Tensor, key: Tensor, value: Tensor, max_k: Siz
     rows = query.numel // query.sizes[-1]
     length = max_k if query.rank == 3 and max_k is not None else key.sizes[-3]
     return 2 * rows * length * (query.sizes[-1] + value.sizes[-1])
-
-
-def encoder_flops(src: Tensor, embed_dim: int, ffn_weight_1: Tensor) -> Size:
-    """Count multi-head attention, and a network of two layers."""
-    rows = src.sizes[0] * src.sizes[1]
-    attention = 8 * rows * embed_dim * embed_dim + 4 * rows * src.sizes[1] * embed_dim
-    return attention + 4 * rows * ffn_weight_1.numel
 
 
 def reduced(losses: Tensor, reduction: int) -> Tensor:

@@ -23,7 +23,7 @@ from pt2kit.operators.facts import (
     shape_text,
     unlike_strides,
 )
-from pt2kit.operators.pointwise import common_device, pointwise
+from pt2kit.operators.pointwise import common_device
 from pt2kit.operators.promotion import integer_sum_type, promote_types, require_kind
 from pt2kit.operators.vocabulary import free, if_contiguous, one_dtype
 from pt2kit.schema import ScalarType
@@ -128,27 +128,12 @@ def matrix_product(self: Tensor, other: Tensor) -> Tensor:
     return unlike_strides(result) if self.rank == 2 and other.rank > 2 else result
 
 
-def linear_layer(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return `input @ weight.T + bias`."""
-    require_rank(weight, (1, 2), "weight")
-    agree(input.sizes[-1], weight.sizes[-1], "expected operands with one inner size")
-    return with_bias(bias, (*input.sizes[:-1], *weight.sizes[:-1]), None, input, weight)
-
-
 def expanded(tensor: Tensor, dims: Sequence[int]) -> list[Size]:
     """Return sizes with new ones of 1 at some dimensions."""
     sizes = list(tensor.sizes)
     for dim in sorted(dims):
         sizes.insert(dim, 1)
     return sizes
-
-
-def inner_product(self: Tensor, other: Tensor) -> Tensor:
-    """Return products along the last dimensions."""
-    if not self.rank or not other.rank:
-        return pointwise(self, other)
-    agree(self.sizes[-1], other.sizes[-1], "expected operands with one inner size")
-    return of_operands((*self.sizes[:-1], *other.sizes[:-1]), None, self, other)
 
 
 def kron(self: Tensor, other: Tensor) -> Tensor:

@@ -68,11 +68,14 @@ def common_device(tensors: Sequence[Tensor]) -> Device | None:
         return tensors[0].device
     for device in devices[1:]:
         if device != devices[0]:
-            raise Mismatch(f"expected tensors on one device, got {_name(devices[0])} and {_name(device)}", "value")
+            raise Mismatch(
+                f"expected tensors on one device, got {device_text(devices[0])} and {device_text(device)}", "value"
+            )
     return devices[0]
 
 
-def _name(device: Device) -> str:
+def device_text(device: Device) -> str:
+    """Return a device as torch prints it: "cuda:1"."""
     return device.type if device.index is None else f"{device.type}:{device.index}"
 
 

@@ -6,7 +6,7 @@ Source: `ResultTypeState` in aten/src/ATen/native/TypeProperties.cpp and c10/cor
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown
 from pt2kit.schema import ScalarType
@@ -223,3 +223,8 @@ def takes_numbers_as_tensors(operator: str) -> bool:
     """Return whether an operator ("aten.add.Tensor") takes a number as a tensor, of one element and on its device."""
     namespace, _, rest = operator.partition(".")
     return namespace == "prims" or (namespace == "aten" and rest.partition(".")[0] in _NUMBERS_AS_TENSORS)
+
+
+def unsure(dtype: ScalarType) -> NoReturn:
+    """Leave the dtype of a result unknown."""
+    raise Unknown("releases, or kernels and fake tensors, differ in the dtype")

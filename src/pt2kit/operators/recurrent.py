@@ -52,13 +52,29 @@ def _check_weights(
     for cell in range(cells):
         weights = params[cell * each : (cell + 1) * each]
         features = data.sizes[-1] if cell < directions else given * directions
-        expected: list[tuple[Size, ...]] = [(gates * inner, features), (gates * inner, given)]
-        expected += [(gates * inner,)] * (2 * biases) + [(given, inner)] * is_projected
+        expected = _cell_sizes(gates, features, given, inner, biases, is_projected)
         for weight, sizes in zip(weights, expected, strict=True):
             require_rank(weight, (len(sizes),), "params")
             for got, wanted in zip(weight.sizes, sizes, strict=True):
                 agree(got, wanted, "params: expected weights that fit input and states")
     return given, directions
+
+
+def _cell_sizes(
+    gates: int, features: Any, given: Any, inner: Any, biases: bool, is_projected: bool
+) -> list[tuple[Any, ...]]:
+    """Return the sizes of the weights of one cell, in order.
+
+    Args:
+        gates: how many the cell has.
+        features: numbers of each step that it gets; None if unknown.
+        given: numbers of each step that it returns.
+        inner: numbers of its inner state.
+        biases: whether it has two biases.
+        is_projected: whether its inner state is projected to what it returns.
+    """
+    rows = gates * inner
+    return [(rows, features), (rows, given), *[(rows,)] * (2 * biases), *[(given, inner)] * is_projected]
 
 
 def over_steps(
@@ -229,20 +245,17 @@ def _weights(call: Call, given: Any, size: Any, features: Any, directions: int) 
     weights = call.get("params")
     if weights is None or None in (given, size):
         return
-    gates = _GATES * size
-    of_one: list[tuple[Any, ...]] = [(gates, None), (gates, given)]
-    if call.get("has_biases"):
-        of_one += [(gates,), (gates,)]
-    if given is not size and given != size:
-        of_one.append((given, size))
+    is_projected = given is not size and bool(given != size)
+    first, later = (
+        _cell_sizes(_GATES, taken, given, size, bool(call.get("has_biases")), is_projected)
+        for taken in (features, given * directions)
+    )
     cells = call.get("num_layers") * directions
-    expected = f"{count_text(len(of_one), 'tensor')} for each layer and direction"
-    yield Demand(len(weights) == cells * len(of_one), "params", expected)
+    expected = f"{count_text(len(first), 'tensor')} for each layer and direction"
+    yield Demand(len(weights) == cells * len(first), "params", expected)
     for position, weight in enumerate(weights):
-        cell, place = divmod(position, len(of_one))
-        sizes = of_one[place]
-        if place == 0:
-            sizes = (gates, features if cell < directions else given * directions)
+        cell, place = divmod(position, len(first))
+        sizes = (first if cell < directions else later)[place]
         if weight is not None:
             yield Demand(
                 fit(weight.sizes, sizes), f"params[{position}]", "sizes that fit the states in hx and the input"

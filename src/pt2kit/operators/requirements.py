@@ -16,12 +16,11 @@ from typing import Final
 import msgspec
 
 from pt2kit.operators.demands import Rule
+from pt2kit.operators.higher_order import plain_target
 from pt2kit.operators.kernel_sizes import SIZES
 from pt2kit.operators.kernel_values import VALUES
 from pt2kit.operators.recurrent import RECURRENT
-from pt2kit.schema.names import HIGHER_ORDER_OPS, OPS
-
-_DEFINED: Final = "torch._higher_order_ops."
+from pt2kit.schema.names import OPS
 
 RULES: Final[Mapping[str, Rule]] = MappingProxyType({**SIZES, **RECURRENT, **VALUES})
 """Name of a rule -> the rule."""
@@ -107,7 +106,7 @@ def refusal(target: str) -> str | None:
     row = find_row(target)
     if row is not None:
         return row.reason if row.is_refused else None
-    parts = _plain(target).split(".")
+    parts = plain_target(target).split(".")
     if parts[:2] != ["torch", "ops"] or len(parts) < 4:
         return None
     if parts[2] == "higher_order" and parts[3] not in HIGHER_ORDER:
@@ -117,7 +116,7 @@ def refusal(target: str) -> str | None:
 
 def find_row(target: str) -> Row | None:
     """Return the row of an operator ("torch.ops.aten.from_file.default"); None if there is none."""
-    target = _plain(target)
+    target = plain_target(target)
     if not target.startswith(OPS):
         return None
     parts = target.removeprefix(OPS).split(".")
@@ -138,10 +137,3 @@ def find_requirement(target: str) -> Row | None:
 def name_of(target: str) -> str:
     """Return an operator without overload: "aten.add" for "torch.ops.aten.add.Tensor"."""
     return ".".join(target.removeprefix(OPS).split(".")[:2])
-
-
-def _plain(target: str) -> str:
-    """Return a target in the one spelling of the dispatcher."""
-    if target.startswith(_DEFINED):
-        return f"{HIGHER_ORDER_OPS}{target.rpartition('.')[2]}"
-    return target

@@ -205,21 +205,6 @@ def sym_float(a: Scalar) -> Any:
     return float(a) if isinstance(a, (int, float)) else Symbolic(float)
 
 
-def any_float() -> Symbolic:
-    """Return a float that is not known."""
-    return Symbolic(float)
-
-
-def any_truth() -> Symbolic:
-    """Return a truth value that is not known."""
-    return Symbolic(bool)
-
-
-def any_number() -> Size:
-    """Return an integer that is not known."""
-    return unknown(-math.inf)
-
-
 def _comparison(compute: Callable[[Any, Any], bool]) -> Rule:
     def rule(a: Scalar, b: Scalar) -> Any:
         if isinstance(a, Symbolic) or isinstance(b, Symbolic):

@@ -126,7 +126,25 @@ def require_fit(result: Tensor, into: Tensor) -> None:
         raise Mismatch(f"expected a result of dtype {short_name(into.dtype)}, got {short_name(result.dtype)}", "dtype")
 
 
-_BUILTINS: Final = (len, all, any, abs, isinstance, zip, range, sum, sorted, tuple, list, max, min, reversed, enumerate)
+_BUILTINS: Final = (
+    bool,
+    float,
+    len,
+    all,
+    any,
+    abs,
+    isinstance,
+    zip,
+    range,
+    sum,
+    sorted,
+    tuple,
+    list,
+    max,
+    min,
+    reversed,
+    enumerate,
+)
 
 NAMES: Final[Mapping[str, Any]] = MappingProxyType(
     {

@@ -26,7 +26,6 @@ from pt2kit.bridge.read.reading import refused
 from pt2kit.bridge.read.treespecs import Specs, TreeSpecs, parse_specs
 from pt2kit.bridge.torch_names import Verifier, find_verifier, has_script_class
 from pt2kit.checks.call_results import MAX_CREATED_BYTES, created_bytes
-from pt2kit.checks.calls import plain_target
 from pt2kit.checks.growth import growing_numbers
 from pt2kit.checks.higher_order import unbalanced
 from pt2kit.checks.safety import format_problem, text_problem
@@ -36,6 +35,7 @@ from pt2kit.errors import GraphError, JsonError, LimitError, OperatorError, Sche
 from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Scope, graphs, is_custom, node_label
 from pt2kit.messages import listed
+from pt2kit.operators.higher_order import plain_target
 from pt2kit.schema import operators
 from pt2kit.schema.names import ATEN_OPS, HIGHER_ORDER_OPS
 from pt2kit.signature.export_signature import ExportGraphSignature, from_schema

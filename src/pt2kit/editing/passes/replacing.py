@@ -19,10 +19,12 @@ from pt2kit.editing.building import full_target
 from pt2kit.editing.editor import Editor
 from pt2kit.editing.graphs import Node, Slot
 from pt2kit.editing.interface import Input
-from pt2kit.editing.metas import cast_meta, device_of, device_text, inferred_metas, scalar_type
+from pt2kit.editing.metas import cast_meta, device_of, inferred_metas, scalar_type
+from pt2kit.editing.weight_edits import check_package
 from pt2kit.errors import GraphError
 from pt2kit.messages import quote
 from pt2kit.operators import schemas
+from pt2kit.operators.pointwise import device_text
 from pt2kit.schema.names import OPS
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import contiguous_strides, parse_device
@@ -170,8 +172,7 @@ def cast_weights(editor: Editor, dtype: Any, names: Collection[str] | None = Non
     target = scalar_type(dtype)
     if DTYPES[target].kind != "float":
         raise GraphError(f"{edit}: expected an element type of floats, got {DTYPES[target].name}")
-    if not editor.has_weights:
-        raise GraphError(f"{edit}: expected a package, got a program alone, which has no weights")
+    check_package(editor, edit)
     targets = {one.target for one in editor.inputs if one.target is not None}
     if names is not None and (odd := [name for name in names if name not in targets]):
         raise GraphError(f"{edit}: expected names of weights of the program, got {odd[0]!r}")
