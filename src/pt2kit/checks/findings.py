@@ -60,6 +60,14 @@ def problem_of(error: Pt2Error, where: str, file: str = "") -> Problem:
     return Problem(where, _rule(error), text.removeprefix(f"{where}: "))
 
 
+def guarded(problems: Iterable[Problem], where: str) -> Iterator[Problem]:
+    """Yield the problems of a rule; an error in the rule is reported as a problem."""
+    try:
+        yield from problems
+    except Pt2Error as error:
+        yield problem_of(error, where)
+
+
 def distinct(problems: Iterable[Problem]) -> Iterator[Problem]:
     """Yield each problem once, and of one rule at most `MAX_PER_RULE`; the number of omitted ones comes last."""
     seen: set[Problem] = set()

@@ -132,6 +132,7 @@ def _find(source: Source, tree: Mapping[Any, Any]) -> Any:
 def _is_never(guard: Guard, found: Mapping[str, Any], limits: Mapping[str, _Ends]) -> bool:
     """Return whether a guard is false for all declared sizes, or for those of the example."""
     try:
+        found = {text: _plain(known) for text, known in found.items()}
         ranges = {text: _interval(known, limits) for text, known in found.items()}
         if symbols.bounds(guard.expr, ranges)[1] <= 0:
             return True
@@ -143,13 +144,16 @@ def _is_never(guard: Guard, found: Mapping[str, Any], limits: Mapping[str, _Ends
         return False
 
 
+def _plain(known: Any) -> Any:
+    """Return a number for a size that is one; anything else as it is."""
+    return known.as_int if isinstance(known, schema.SymInt) and isinstance(known.as_int, int) else known
+
+
 def _interval(known: Any, limits: Mapping[str, _Ends]) -> tuple[Any, Any]:
     """Return the range of a number; unbounded if nothing is known."""
     if isinstance(known, int):
         return int(known), int(known)
     expression = getattr(known, "as_expr", UNSET)
-    if isinstance(known, schema.SymInt) and isinstance(known.as_int, int):
-        return known.as_int, known.as_int
     if not isinstance(expression, schema.SymExpr):
         return None, None
     tree: Expr = symbols.parse(expression.expr_str)
@@ -161,8 +165,6 @@ def _example(known: Any) -> int | float | bool | None:
     """Return the value that a number had in the example; None if the file does not have it."""
     if isinstance(known, int):
         return known
-    if isinstance(known, schema.SymInt) and isinstance(known.as_int, int):
-        return known.as_int
     expression = getattr(known, "as_expr", UNSET)
     if not isinstance(expression, schema.SymExpr) or expression.hint is None:
         return None

@@ -276,8 +276,6 @@ def _name(node: schema.Node) -> str:
     return higher_order_name(node.target) or node.target
 
 
-RULE: Final = "X14"
-ESCAPE_RULE: Final = "G18"
 _CLOSES: Final = {name: function.opens for name, function in FUNCTIONS.items() if function.opens}
 """Closing call of a region -> its opening call."""
 _OPENS: Final = frozenset(_CLOSES.values())
@@ -296,7 +294,7 @@ def region_problems(context: ProgramContext) -> Iterator[Problem]:
     """
     for scope in graphs(context.program, context.graph_place):
         for step, message in unbalanced(scope):
-            yield Problem(step.where, RULE, message, "safety")
+            yield Problem(step.where, "X14", message, "safety")
 
 
 def unbalanced(scope: Scope) -> Iterator[tuple[Step, str]]:
@@ -324,8 +322,8 @@ def unbalanced(scope: Scope) -> Iterator[tuple[Step, str]]:
     for step in opened:
         yield step, f"expected a call in this graph that closes what {step.node.target} opens, got none"
     if gradients and (len(gradients) % 2 or not _turns_on(gradients[-1])):
-        count = len(gradients)
-        got = f"{count} call{'' if count == 1 else 's'}, the last of which turns them {_state(gradients[-1])}"
+        count, state = len(gradients), "on" if _turns_on(gradients[-1]) else "off"
+        got = f"{count} call{'' if count == 1 else 's'}, the last of which turns them {state}"
         yield gradients[-1], f"expected gradients to be turned off and on again in pairs, got {got}"
 
 
@@ -334,11 +332,7 @@ def _is_first_level(named: schema.NamedArgument) -> bool:
 
 
 def _turns_on(step: Step) -> bool:
-    return any(named.arg.as_bool is not UNSET and named.arg.as_bool is True for named in step.node.inputs)
-
-
-def _state(step: Step) -> str:
-    return "on" if _turns_on(step) else "off"
+    return any(named.arg.as_bool is True for named in step.node.inputs)
 
 
 def escape_problems(context: ProgramContext) -> Iterator[Problem]:
@@ -363,7 +357,7 @@ def _escaped_from(scope: Scope) -> Iterator[Problem]:
             for name in arguments(named.arg):
                 regions |= regions_of.get(name, set())
                 if not regions <= {*opened}:
-                    yield Problem(f"{scope.where}.nodes[{number}]", ESCAPE_RULE, _message(name))
+                    yield Problem(f"{scope.where}.nodes[{number}]", "G18", _message(name))
                     return
         if node.target == OPENS:
             opened.append(number)
@@ -378,7 +372,7 @@ def _escaped_from(scope: Scope) -> Iterator[Problem]:
     for position, output in enumerate(scope.graph.outputs):
         for name in arguments(output):
             if name in regions_of:
-                yield Problem(f"{scope.where}.outputs[{position}]", ESCAPE_RULE, _message(name))
+                yield Problem(f"{scope.where}.outputs[{position}]", "G18", _message(name))
 
 
 def _message(name: str) -> str:

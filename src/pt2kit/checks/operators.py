@@ -300,9 +300,7 @@ IsSingle = Callable[[str], bool]
 _NUMBERS: Final = frozenset(("as_int", "as_float", "as_bool", "as_sym_int", "as_sym_float", "as_sym_bool"))
 _INTS: Final = frozenset(("as_int", "as_bool", "as_sym_int", "as_sym_bool"))
 _ENUMS: Final = frozenset(("as_scalar_type", "as_layout", "as_memory_format"))
-_LISTS_OF_NUMBERS: Final = frozenset(
-    ("as_ints", "as_floats", "as_bools", "as_sym_ints", "as_sym_floats", "as_sym_bools", "as_tensors")
-)
+_LISTS_OF_NUMBERS: Final = LISTS | {"as_tensors"}
 _LISTS_OF_INTS: Final = _LISTS_OF_NUMBERS - {"as_floats", "as_sym_floats"}
 _LISTS: Final = _LISTS_OF_NUMBERS | {
     *("as_strings", "as_optional_tensors", "as_nested_tensors", "as_int_lists", "as_float_lists"),

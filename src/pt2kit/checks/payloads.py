@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pt2kit import codec, schema
-from pt2kit.checks.findings import ProgramContext, problem_of
+from pt2kit.checks.findings import ProgramContext, guarded, problem_of
 from pt2kit.checks.stored_inputs import payload_name
 from pt2kit.errors import PayloadError, Problem, Pt2Error
 from pt2kit.jsontext import path_text
@@ -175,7 +175,7 @@ def payload_problems(context: ProgramContext, stored: Stored) -> Iterator[Proble
         table = stored.weights if is_weight else stored.constants
         if table is not None and target in table:
             meta = values.get(_argument_name(spec))
-            yield from _compared(spec, table[target], meta, context.record, place)
+            yield from guarded(_compare(spec, table[target], meta, context.record, place), place)
             yield from _gradient_problems(spec, table[target], meta, context.record, trained)
         elif table is not None and target not in stored.broken:
             expected = f"{_NOUNS[spec.type]} among the {'weights' if is_weight else 'constants'}"
@@ -183,19 +183,10 @@ def payload_problems(context: ProgramContext, stored: Stored) -> Iterator[Proble
             yield Problem(place, "P19", message)
 
 
-def _compared(
-    spec: schema.InputSpec, payload: Payload, meta: schema.TensorMeta | None, record: str, place: str
-) -> Iterator[Problem]:
-    """Compare a payload with the signature and the graph; an error on the way is reported as a problem."""
-    try:
-        yield from _compare(spec, payload, meta, record, place)
-    except Pt2Error as error:
-        yield problem_of(error, place)
-
-
 def _compare(
     spec: schema.InputSpec, payload: Payload, meta: schema.TensorMeta | None, record: str, place: str
 ) -> Iterator[Problem]:
+    """Compare a payload with the signature and the graph."""
     if spec.type == "parameter" and not getattr(payload, "is_param", True):
         yield Problem(place, "P19", f"expected {quote(payload.name)} to be stored as a parameter, got one that is not")
     if spec.type != "custom_obj" and isinstance(payload, OpaquePayload) and payload.kind != "pickle":

@@ -24,7 +24,7 @@ from pt2kit.checks.call_results import (
 )
 from pt2kit.checks.calls import call_problems, target_name_problems, value_name_problems
 from pt2kit.checks.expressions import expression_problems, input_size_problems, size_problem
-from pt2kit.checks.findings import ProgramContext, Report, context_of, distinct, problem_of
+from pt2kit.checks.findings import ProgramContext, Report, context_of, distinct, guarded, problem_of
 from pt2kit.checks.growth import growth_problems
 from pt2kit.checks.growth import number_problems as symbolic_number_problems
 from pt2kit.checks.guards import guard_problems
@@ -179,7 +179,7 @@ def _in_order(
         seen[model] = context, stored
         if context is not None:
             looks = (program_findings(context, stored.tables), uninitialized_problems(context))
-            findings = [finding for look in looks for finding in _guarded(look, context.record)]
+            findings = [finding for look in looks for finding in guarded(look, context.record)]
             safety += findings
             yield from _without_pasted(_program_problems(package, model, context, stored), findings)
             yield from sample_problems(package, model, context)
@@ -225,10 +225,10 @@ def _program_problems(package: Package, model: str, context: ProgramContext, sto
     for rule in RULES_OF_PROGRAMS:
         if rule is result_problems and not is_sound:
             continue  # A broken graph or expression would make every call that uses it wrong.
-        for problem in _guarded(rule(context), context.record):
+        for problem in guarded(rule(context), context.record):
             is_sound &= problem.kind != "error" or (problem.rule != "P6" and problem.rule[0] not in "GE")
             yield problem
-    yield from _guarded(storage_problems(context, stored.tables), context.record)
+    yield from guarded(storage_problems(context, stored.tables), context.record)
     yield from payload_problems(context, stored)
 
 
@@ -237,14 +237,6 @@ def _unknown_keys(package: Package, model: str, context: ProgramContext) -> tupl
         return tuple(f"{context.record}: {key}" for key in package.stored[model].unknown)
     except Pt2Error:
         return ()
-
-
-def _guarded(problems: Iterable[Problem], where: str) -> Iterator[Problem]:
-    """Yield the problems of a rule; an error in the rule is reported as a problem."""
-    try:
-        yield from problems
-    except Pt2Error as error:
-        yield problem_of(error, where)
 
 
 def _without_pasted(problems: Iterable[Problem], findings: list[Problem]) -> Iterator[Problem]:

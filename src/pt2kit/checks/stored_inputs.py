@@ -129,7 +129,7 @@ def sample_problems(package: Package, model: str, context: ProgramContext) -> It
     except Pt2Error:
         return
     values = None if samples is None else _leaves(samples)
-    passed = [spec for spec in signature.input_specs if _is_passed(spec)]
+    passed = [spec for spec in signature.input_specs if spec.type in ("user_input", "constant_input")]
     inputs = [None if spec.user_input is UNSET else spec.user_input.arg for spec in passed]
     if values is None or len(values) != len(inputs):
         return
@@ -147,11 +147,6 @@ def sample_problems(package: Package, model: str, context: ProgramContext) -> It
             shown = ", ".join("?" if size is None else str(size)[:24] for size in declared[:12])
             message = f"expected the sizes of the sample input {quote(name)}, {list(value.shape)[:12]}, got [{shown}]"
             yield Problem(f"{context.graph_place}.tensor_values", "K9", message)
-
-
-def _is_passed(spec: schema.InputSpec) -> bool:
-    """Return whether the caller passes an input: a value, or a constant of the calling convention."""
-    return spec.user_input is not UNSET or spec.constant_input is not UNSET
 
 
 def _leaves(held: Any) -> list[Any] | None:

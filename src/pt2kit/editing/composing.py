@@ -277,7 +277,7 @@ def _shared_weights(a: Editor, b: Editor) -> set[str]:
             f"compose: expected weights of other names than modules, got {quote(name)} in one program "
             f"and {quote(other)} in the other; pass prefixes="
         )
-    both = {one.target for one in a.inputs if one.target} & {one.target for one in b.inputs if one.target}
+    both = {*targets_a} & {*targets_b}
     for name in both:
         mine = a.weights.get(name) or a.constants.get(name)
         theirs = b.weights.get(name) or b.constants.get(name)
@@ -285,10 +285,10 @@ def _shared_weights(a: Editor, b: Editor) -> set[str]:
             continue
         if mine is None or theirs is None or not _equal(mine, theirs):
             raise GraphError(
-                f"compose: expected weights of other names, or equal numbers, got {quote(str(name))} "
+                f"compose: expected weights of other names, or equal numbers, got {quote(name)} "
                 "in both programs; pass prefixes="
             )
-    return {str(name) for name in both}
+    return both
 
 
 def _taken_once(a: Editor, b: Editor) -> list[Input]:

@@ -83,11 +83,10 @@ def drop_assertions(editor: Editor) -> int:
     """Erase what only asserts or constrains, guards among it, and then what was computed for it alone."""
     count = len(editor.guards)
     editor.guards.clear()
-    for graph in list(editor.graph.walk()):
-        for node in list(graph.nodes):
-            if _only_asserts(node) and not any(value.is_used for value in node.outputs):
-                node.erase()
-                count += 1
+    for node in list(editor.nodes):
+        if _only_asserts(node) and not any(value.is_used for value in node.outputs):
+            node.erase()
+            count += 1
     return count + (dce(editor) if count else 0)
 
 
@@ -154,17 +153,16 @@ def fold_shapes(editor: Editor) -> int:
     Sizes become known when a symbol is specialized or an input frozen; metas of what is computed from them follow.
     """
     count = 0
-    for graph in list(editor.graph.walk()):
-        for node in list(graph.nodes):
-            values = node.outputs
-            if len(values) != 1 or values[0].kind != "sym_int" or node.writes:
-                continue
-            number = _known(node)
-            if number is None or values[0].is_output or _in_module_calls(values[0]):
-                continue
-            put_number(editor, values[0], number, "fold_shapes")
-            node.erase()
-            count += 1
+    for node in list(editor.nodes):
+        values = node.outputs
+        if len(values) != 1 or values[0].kind != "sym_int" or node.writes:
+            continue
+        number = _known(node)
+        if number is None or values[0].is_output or _in_module_calls(values[0]):
+            continue
+        put_number(editor, values[0], number, "fold_shapes")
+        node.erase()
+        count += 1
     return count
 
 
@@ -219,11 +217,9 @@ def _same_as(node: Node) -> Value | None:
     if not isinstance(first, Value) or first.kind != "tensor" or not isinstance(first.meta, schema.TensorMeta):
         return None
     old, new = first.meta, node.output.meta
-    if not isinstance(new, schema.TensorMeta) or (old.dtype, old.device, old.layout) != (
-        new.dtype,
-        new.device,
-        new.layout,
-    ):
+    if not isinstance(new, schema.TensorMeta):
+        return None
+    if (old.dtype, old.device, old.layout) != (new.dtype, new.device, new.layout):
         return None
     is_same = arithmetic.all_same(old.sizes, new.sizes) and arithmetic.all_same(old.strides, new.strides)
     numbers = {slot.name: slot.template.value for slot in node.slots[1:] if not slot.values}
