@@ -22,13 +22,11 @@ from pt2kit import schema, treespec
 from pt2kit.checks.findings import ProgramContext
 from pt2kit.checks.stored_inputs import payload_name
 from pt2kit.errors import GraphError, Problem, Pt2Error
-from pt2kit.graph.traversal import tables
 from pt2kit.graph.argument_values import arguments, leaves, references
-from pt2kit.graph.module_attributes import is_reserved
-from pt2kit.graph.traversal import graphs
+from pt2kit.graph.traversal import graphs, tables
 from pt2kit.messages import count_text, quote
 from pt2kit.operators.higher_order import FUNCTIONS, plain_target
-from pt2kit.schema.names import HIGHER_ORDER_OPS, MAX_NAME, is_variable
+from pt2kit.schema.names import HIGHER_ORDER_OPS, MAX_NAME, is_reserved, is_variable
 from pt2kit.signature.convert import argument_spec
 from pt2kit.symbols.functions import TARGETS
 from pt2kit.treespec.containers import MAPPINGS, NAMEDTUPLE, SEQUENCES

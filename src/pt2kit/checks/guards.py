@@ -13,7 +13,7 @@ from msgspec import UNSET
 from pt2kit import schema, symbols, treespec
 from pt2kit.checks.findings import ProgramContext
 from pt2kit.errors import Problem, Pt2Error
-from pt2kit.graph.values import tables
+from pt2kit.graph.traversal import tables
 from pt2kit.messages import quote
 from pt2kit.symbols.expr import Expr
 from pt2kit.symbols.guards import Guard, Source

@@ -18,9 +18,9 @@ from pt2kit.errors import ConversionError, UnsupportedError
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.record_archive import RecordArchive
 from pt2kit.package.open import Package
-from pt2kit.release.containers import free_numbers, plan_other_records
 from pt2kit.package.plan import PlannedRecord, header, of_bytes
 from pt2kit.pickles import writer as torch_save
+from pt2kit.release.containers import free_numbers, plan_other_records
 from pt2kit.release.destinations import find_destination
 from pt2kit.release.models import convert_model, find_model
 from pt2kit.release.programs import operators

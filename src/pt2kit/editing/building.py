@@ -12,12 +12,12 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
-from pt2kit.graph.traversal import is_custom, operator_namespace
 from pt2kit import schema
 from pt2kit.checks.operators import parameter_arms
 from pt2kit.editing.metas import Operand, device_of, entry, scalar_type
 from pt2kit.errors import GraphError, Pt2Error
 from pt2kit.graph.reading import MEMORY_FORMATS
+from pt2kit.graph.traversal import is_custom, operator_namespace
 from pt2kit.messages import count_text, kind_of, quote, suggestion
 from pt2kit.operators import schemas
 from pt2kit.schema import Argument

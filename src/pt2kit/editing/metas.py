@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from pt2kit import schema
 from pt2kit.editing import sizes as arithmetic
 from pt2kit.errors import GraphError, Pt2Error
+from pt2kit.front_door import registered
 from pt2kit.graph.argument_values import ValueKind
 from pt2kit.graph.reading import readable_size
 from pt2kit.graph.traversal import Meta
@@ -23,7 +24,6 @@ from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown
 from pt2kit.operators.metas import Symbols, to_meta, to_size
 from pt2kit.operators.table import find
 from pt2kit.operators.table import infer as infer_facts
-from pt2kit.registry import registered
 from pt2kit.schema import TensorMeta
 from pt2kit.schema.names import OPS
 from pt2kit.symbols.polynomials import Polynomial, Undecided

@@ -23,7 +23,7 @@ from pt2kit.editing.interface import Input, Output
 from pt2kit.editing.sizes import symbols_of
 from pt2kit.editing.weights import read_weights
 from pt2kit.errors import GraphError, Problem, Pt2Error
-from pt2kit.graph.values import tables
+from pt2kit.graph.traversal import tables
 from pt2kit.messages import quote
 from pt2kit.package.layouts.base import PLAIN_MODEL
 from pt2kit.package.open import Package

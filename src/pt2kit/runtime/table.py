@@ -19,8 +19,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from pt2kit.errors import OperatorError
-from pt2kit.operators.variants import bases, copied, in_place, into_out
-from pt2kit.operators.table import bases, without_out
+from pt2kit.operators.table import bases, copied, in_place, into_out
 from pt2kit.schema.operators import Operator, find_operator, nearest
 
 Kernel = Callable[..., Any]
