@@ -50,6 +50,7 @@ CASES = {
     "linear": (lambda w, x: vmap(torch.nn.functional.linear, in_dims=(0, None))(x, w), torch.randn(5, 2, 4)),
     "parts": (lambda w, x: vmap(lambda a: a * 2, chunk_size=2)(x), ROWS),
     "lists": (lambda w, x: vmap(lambda a: a.split(1))(x), ROWS),
+    "inner": (lambda w, x: vmap(lambda a: (a * 2 + 1).t().flatten().sin(), in_dims=1)(x), torch.randn(2, 5, 4)),
     "in turn": (lambda w, x: vmap(lambda a: a.cumsum(0))(vmap(lambda a: a.t())(x)), torch.randn(5, 3, 2)),
 }
 
@@ -66,6 +67,7 @@ def test_sessions_compute_the_same(name):
     function: Any = CASES[name][0]
     inputs: Any = CASES[name][1:]
     program, file = exported(function, *inputs)
+    assert pt2kit.check(file).errors == []
     expected = pytree.tree_leaves(program.module()(*inputs))
     got = output_leaves(pt2kit.Session(file).run_leaves([one.numpy() for one in inputs]))
     assert len(expected) == len(got)

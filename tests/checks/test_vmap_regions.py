@@ -72,3 +72,15 @@ def test_a_file_whose_values_escape(change: Callable[[Any], None], place: str) -
     assert found.loc == f"models/model.json: $.graph_module.{place}"
     assert found.message == "expected a value that is not of a region of vmap which is closed already, got 'add_1'"
     assert found.severity == "error"
+
+
+@pytest.mark.parametrize(("name", "rules"), [("add", []), ("slice_1", ["T8"])], ids=["inside", "outside"])
+def test_strides_of_a_region_may_skip_the_batch(name: str, rules: list[str]) -> None:
+    """Where the dimension that vmap hides is an inner one, strides are larger than the sizes of the others say."""
+
+    def change(tree: Any) -> None:
+        strides = tree["graph_module"]["graph"]["tensor_values"][name]["strides"]
+        strides[0]["as_int"] *= 5
+
+    data = edited(sample("2.13.0", "associative_scan_hop").read_bytes(), change)
+    assert [problem.rule for problem in pt2kit.check(data).errors] == rules

@@ -28,6 +28,7 @@ from pt2kit.graph.traversal import Step, carried, graphs, spanned_bytes
 from pt2kit.jsontext import path_text
 from pt2kit.messages import count_text, cut, quote
 from pt2kit.operators.facts import Mismatch, Subject, Tensor, Unknown, shape_text
+from pt2kit.operators.higher_order import CLOSES, OPENS
 from pt2kit.operators.metas import Symbols
 from pt2kit.operators.pointwise import device_text
 from pt2kit.operators.rows import texts
@@ -66,11 +67,16 @@ def result_problems(context: ProgramContext) -> Iterator[Problem]:
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
-    symbols = Symbols(context.program.range_constraints, [one.graph for one in graphs(context.program)])
+    known = [one.graph for one in graphs(context.program)]
+    outside, in_vmap = (Symbols(context.program.range_constraints, known, knows_strides=it) for it in (True, False))
     calls: dict[Hashable, list[Difference]] = {}
-    cast = _under_autocast(context)
+    batched_calls: dict[Hashable, list[Difference]] = {}
+    cast = _inside(context, "._enter_autocast", "._exit_autocast", ".wrap_with_autocast")
+    # A tensor there has one dimension more than it declares, anywhere among the others, which the strides show.
+    batched = _inside(context, OPENS, CLOSES)
     for step in context.steps():
-        for problem in node_problems(step.node, step.scope.graph, symbols, step.where, calls):
+        symbols, found = (in_vmap, batched_calls) if id(step.node) in batched else (outside, calls)
+        for problem in node_problems(step.node, step.scope.graph, symbols, step.where, found):
             if problem.rule != "T11" or id(step.node) not in cast:
                 yield problem
         yield from _known_number(step)
@@ -178,20 +184,26 @@ def _call_key(node: schema.Node, graph: schema.Graph) -> Hashable | None:
     return key
 
 
-def _under_autocast(context: ProgramContext) -> set[int]:
-    """Return the ids of the nodes whose operands autocast converts when they run: declared dtypes are those before."""
+def _inside(context: ProgramContext, opens: str, closes: str, wrapper: str | None = None) -> set[int]:
+    """Return the ids of the nodes in regions: under autocast, which converts operands when a node runs, or in vmap.
+
+    Args:
+        context: the program.
+        opens, closes: ends of the targets that open and close a region.
+        wrapper: the end of the target of a call whose subgraphs are regions.
+    """
     nodes: set[int] = set()
     graphs_inside: set[int] = set()
     depths: dict[int, int] = {}
-    if not any("autocast" in step.node.target for step in context.steps()):
+    if not any(step.node.target.endswith((opens, wrapper or opens)) for step in context.steps()):
         return nodes
     for step in context.steps():
         graph, target = id(step.scope.graph), step.node.target
-        depths[graph] = depths.get(graph, 0) + target.endswith("._enter_autocast") - target.endswith("._exit_autocast")
+        depths[graph] = depths.get(graph, 0) + target.endswith(opens) - target.endswith(closes)
         is_inside = depths[graph] > 0 or graph in graphs_inside
         if is_inside:
             nodes.add(id(step.node))
-        if is_inside or target.endswith(".wrap_with_autocast"):
+        if is_inside or (wrapper is not None and target.endswith(wrapper)):
             graphs_inside.update(id(scope.graph) for scope in carried(step))
     return nodes
 

@@ -31,6 +31,7 @@ class Symbols:
         ranges: the program's `range_constraints`.
         graphs: the graphs whose tables have the values of the example; none if hints shall not count.
         assumed_least: the least value of symbols without a range.
+        knows_strides: whether declared strides count; those in a region of vmap are among dimensions that it hides.
     """
 
     def __init__(
@@ -39,8 +40,10 @@ class Symbols:
         graphs: Iterable[schema.Graph] = (),
         *,
         assumed_least: End = -math.inf,
+        knows_strides: bool = True,
     ) -> None:
         self._ranges = ranges or {}
+        self._knows_strides = knows_strides
         self._assumed_least = assumed_least
         self._sizes: dict[str, Size] = {}
         self._symbols: dict[Symbol, Size] = {}
@@ -78,7 +81,7 @@ class Symbols:
         strides: tuple[Size, ...] | None = tuple(
             [size.as_int if size.as_int is not UNSET else self.size(size) for size in meta.strides]
         )
-        if len(meta.sizes) != len(meta.strides):  # Rule G6 of `check` reports it.
+        if not self._knows_strides or len(meta.sizes) != len(meta.strides):  # Rule G6 of `check` reports the latter.
             strides = None
         return Tensor(sizes, meta.dtype, strides, meta.device, self.size(meta.storage_offset), meta.layout)
 
