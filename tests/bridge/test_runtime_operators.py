@@ -59,6 +59,14 @@ def test_no_kernel_gives_another_result_for_any_sample(dtype):
     assert total["equal"] > 0.8 * total.total()
 
 
+def test_products_of_bytes_are_sums_of_32_bits():
+    """Products of 8-bit integers do not wrap around at 8 bits. op_db has no sample."""
+    operands = (torch.full((17, 8), -128, dtype=torch.int8), torch.full((8, 8), 127, dtype=torch.int8))
+    call = call_of(torch.ops.aten._int_mm.default, operands, {})
+    assert call is not None
+    assert verdict(call) == ("equal", "")
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize(
     ("left", "right", "ends"),
