@@ -92,6 +92,13 @@ def test_operator_of_another_library_counts_once_it_is_registered():
     assert after.at().total.flops > before.at().total.flops
 
 
+def test_an_operator_with_effects_counts_as_itself():
+    """Printing has no FLOPs, and the call that keeps it in order is none that is not counted."""
+    cost = counted("print_effect__decomp")
+    assert any(node.operator == "higher_order.with_effects" for node in cost.nodes)
+    assert not cost.uncounted
+
+
 def test_roofline_is_the_longer_of_both():
     """Arithmetic bounds a slow device, memory traffic one with a slow memory."""
     cost = counted("dynamic_batch")

@@ -47,6 +47,16 @@ def test_every_sample_computes_in_bfloat16_or_says_why_not(path: object) -> None
         assert set(errors(result)) <= set(errors(package))
 
 
+def test_a_program_with_effects_runs_in_bfloat16() -> None:
+    """Its tokens, which order the effects, have no numbers to be converted."""
+    with pt2kit.open(sample("2.13.0", "print_effect__decomp")) as package:
+        editor = pt2kit.edit(package)
+        passes.compute_in(editor, "bfloat16")
+        session = pt2kit.Session(editor.finish())
+    sizes = [size for size in session.inputs[0].sizes or () if isinstance(size, int)]
+    assert session(np.ones(sizes, session.inputs[0].dtype)).dtype.name == "bfloat16"
+
+
 @settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False))
 def test_random_dimensions_become_dynamic_or_are_refused(dice: Random) -> None:

@@ -184,6 +184,12 @@ def _tied(payloads: Mapping[str, Any]) -> set[str]:
     return tied
 
 
+def _called(node: schema.Node, name: str) -> str:
+    """Return the name of the operator that computes: one that `with_effects` or its like calls, or the node's own."""
+    called = (str(one.arg.value) for one in node.inputs if one.arg.type == "as_operator")
+    return operator_name(next(called, node.target)) if name.startswith(HIGHER_ORDER) else name
+
+
 @dataclass(slots=True)
 class _Counter:
     """One program while it is counted.
@@ -247,7 +253,7 @@ class _Counter:
         name: str,
     ) -> None:
         given = arguments_of(node, lambda value: self.symbols.value(scope.graph, value))
-        flops = self._flops(name, given, facts)
+        flops = self._flops(_called(node, name), given, facts)
         read, written = self._traffic(scope, node, name, made)
         path = join(scope.path, node_label(node, number))
         self.nodes.append(NodeCost(path, name, module, times * flops, times * read, times * written, live))

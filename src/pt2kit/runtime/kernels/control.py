@@ -264,7 +264,8 @@ def out_dtype(op: Callable[..., Any], output_dtype: Any, *args: Any, **named: An
 
 @kernel("higher_order.with_effects")
 def with_effects(token: Any, op: Callable[..., Any], *args: Any, **named: Any) -> Any:
-    result = op(*args, **named)
+    # The token orders calls; it is an empty tensor, of whatever element type the program declares.
+    token, result = np.zeros(0, np.float32), op(*args, **named)
     return (token, *result) if isinstance(result, tuple) else (token, result)
 
 
