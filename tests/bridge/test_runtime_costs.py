@@ -34,6 +34,15 @@ class Products(nn.Module):
         return torch.matmul(a, b[0]) + c + d + torch.addmm(bias, a[0], b[0])
 
 
+class Einsums(nn.Module):
+    """Einsums of which some only multiply, or sum over a dimension of one operand, and a chain of three."""
+
+    def forward(self, a, b, c):
+        """Combine them."""
+        d = torch.einsum("bij,bij->bij", a, a) + torch.einsum("bij,k->bij", a, c)
+        return d + torch.einsum("bij,jk,lk->bil", a, b, b) + torch.einsum("bij,bij->b", a, a)[:, None, None]
+
+
 class Block(nn.Module):
     """A convolutional block with a residual and groups."""
 
@@ -150,6 +159,7 @@ MODELS = {
     "language": (Language, lambda n: (torch.randint(0, 50, (n, 7)),)),
     "vit": (Patches, lambda n: (_sizes(n, 3, 16, 16),)),
     "products": (Products, lambda n: (_sizes(n, 4, 5), _sizes(n, 5, 6), _sizes(4, 6))),
+    "einsums": (Einsums, lambda n: (_sizes(n, 4, 5), _sizes(5, 6), _sizes(6))),
     "lstm cells": (LSTM, lambda n: (_sizes(3, n, 8),)),
     "linear of a sequence": (lambda: nn.Linear(8, 3), lambda n: (_sizes(n, 7, 8),)),
 }

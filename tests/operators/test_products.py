@@ -81,6 +81,24 @@ def test_flops() -> None:
     assert flops("aten.einsum.default", {"equation": "ij,jk,kl->il", "tensors": (t(2, 3), t(3, 4), t(4, 5))}) == 48 + 80
 
 
+@pytest.mark.parametrize(
+    ("equation", "sizes", "path", "count"),
+    [
+        ("ij,ij->ij", [(2, 3), (2, 3)], None, 0),
+        ("ijk,j->ij", [(2, 3, 4), (3,)], None, 0),
+        ("ij,jk->ik", [(2, 1), (4, 5)], None, 0),
+        ("i,ij,ijk->", [(2,), (2, 3), (2, 3, 5)], None, 12),
+        ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 5)], [1, 2, 0, 1], 120 + 60),
+        ("ij,jk,kl,lm->im", [(2, 3), (3, 5), (5, 7), (7, 11)], [2, 3, 0, 2, 0, 1], 770 + 660),
+    ],
+    ids=["no sum", "sum of one", "size of one", "later operand", "path", "outer product"],
+)
+def test_flops_of_equations(equation: str, sizes: list[tuple[int, ...]], path: list[int] | None, count: int) -> None:
+    """Only products with a sum count, in the order of the path; expected are the counts of torch 2.13."""
+    tensors = tuple(t(*each) for each in sizes)
+    assert flops("aten.einsum.default", {"equation": equation, "tensors": tensors, "path": path}) == count
+
+
 def test_terms_of_equations() -> None:
     """Dimensions of an ellipsis are counted from the last one, so that they broadcast."""
     assert einsum_terms("...i,i->...", [3, 1]) == ([["...1", "...0", "i"], ["i"]], ["...1", "...0"])

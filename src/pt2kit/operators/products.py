@@ -1,0 +1,220 @@
+"""Matrix product and contraction rows of the operator table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+from pt2kit.messages import count_text
+from pt2kit.operators.facts import (
+    Mismatch,
+    Sizes,
+    Tensor,
+    agree,
+    broadcast,
+    expect,
+    may_be,
+    new,
+    require_rank,
+    shape_text,
+    unlike_strides,
+)
+from pt2kit.operators.pointwise import common_device, pointwise
+from pt2kit.operators.promotion import integer_sum_type, promote_types
+from pt2kit.operators.vocabulary import if_contiguous, one_dtype
+from pt2kit.schema import ScalarType
+from pt2kit.symbols.polynomials import Size, bounds, product, same
+
+_WORDS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def is_one(size: Any) -> bool:
+    """Return whether a size is the number 1."""
+    return bool(size == 1)
+
+
+def of_operands(sizes: Sizes, dtype: ScalarType | None, *tensors: Tensor | None) -> Tensor:
+    """Return a row-major result of operands that share a dtype and a device."""
+    given = [one for one in tensors if one is not None]
+    shared = one_dtype(*given)
+    return new(sizes, shared if dtype is None else dtype, common_device(given))
+
+
+def require_expands(bias: Tensor, sizes: Sizes) -> None:
+    """Refuse a tensor that does not expand to the sizes of the product that it is added to."""
+    whole = broadcast(bias.sizes, sizes)
+    if not may_be(whole, sizes):
+        raise Mismatch(f"expected self to expand to {shape_text(sizes)}, got {shape_text(bias.sizes)}", "sizes")
+
+
+def with_bias(bias: Tensor | None, sizes: Sizes, dtype: ScalarType | None, *operands: Tensor) -> Tensor:
+    """Return a product and a bias, whose dtype does not count if that of the result is given."""
+    if bias is not None:
+        require_expands(bias, sizes)
+    return of_operands(sizes, dtype, *operands) if dtype else of_operands(sizes, None, bias, *operands)
+
+
+def matrix_product(self: Tensor, other: Tensor) -> Tensor:
+    """Return the product of vectors, matrices, or batches of matrices that broadcast."""
+    if not self.rank or not other.rank:
+        raise Mismatch("expected operands with dimensions, got a scalar tensor", "sizes")
+    left = self.sizes if self.rank > 1 else (1, *self.sizes)
+    right = other.sizes if other.rank > 1 else (*other.sizes, 1)
+    agree(left[-1], right[-2], "expected operands with one inner size")
+    rows = [left[-2]] if self.rank > 1 else []
+    columns = [right[-1]] if other.rank > 1 else []
+    result = of_operands((*broadcast(left[:-2], right[:-2]), *rows, *columns), None, self, other)
+    # A matrix by a batch: the strides depend on whether the matrix requires a gradient.
+    return unlike_strides(result) if self.rank == 2 and other.rank > 2 else result
+
+
+def linear_layer(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return `input @ weight.T + bias`."""
+    require_rank(weight, (1, 2), "weight")
+    agree(input.sizes[-1], weight.sizes[-1], "expected operands with one inner size")
+    return with_bias(bias, (*input.sizes[:-1], *weight.sizes[:-1]), None, input, weight)
+
+
+def expanded(tensor: Tensor, dims: Sequence[int]) -> list[Size]:
+    """Return sizes with new ones of 1 at some dimensions."""
+    sizes = list(tensor.sizes)
+    for dim in sorted(dims):
+        sizes.insert(dim, 1)
+    return sizes
+
+
+def inner_product(self: Tensor, other: Tensor) -> Tensor:
+    """Return products along the last dimensions."""
+    if not self.rank or not other.rank:
+        return pointwise(self, other)
+    agree(self.sizes[-1], other.sizes[-1], "expected operands with one inner size")
+    return of_operands((*self.sizes[:-1], *other.sizes[:-1]), None, self, other)
+
+
+def kron(self: Tensor, other: Tensor) -> Tensor:
+    """Return the Kronecker product."""
+    rank = max(self.rank, other.rank)
+    left, right = ((1,) * (rank - one.rank) + one.sizes for one in (self, other))
+    sizes = [one * two for one, two in zip(left, right, strict=True)]
+    dtype = None if self.dtype is None or other.dtype is None else promote_types(self.dtype, other.dtype)
+    return if_contiguous(new(sizes, dtype, common_device([self, other])), self, other)
+
+
+def chained(matrices: Sequence[Tensor], may_be_vectors: bool) -> Tensor:
+    """Return the product of several matrices; the first and the last may be vectors in `linalg.multi_dot`."""
+    if not matrices or (may_be_vectors and len(matrices) < 2):
+        raise Mismatch(f"expected matrices, got {len(matrices)}", "value")
+    for position, one in enumerate(matrices):
+        is_end = may_be_vectors and position in (0, len(matrices) - 1)
+        require_rank(one, (1, 2) if is_end else (2,), f"matrix {position}")
+    for one, other in pairwise(matrices):
+        agree(one.sizes[-1], other.sizes[0], "expected operands with one inner size")
+    result = of_operands((*matrices[0].sizes[:-1], *matrices[-1].sizes[1:]), None, *matrices)
+    return if_contiguous(result, *matrices)
+
+
+def grouped(self: Tensor, mat2: Tensor, offs: Tensor | None) -> tuple[Size, ...]:
+    """Return the sizes of products of groups of rows, columns or batches; `offs` has the end of each group."""
+    ranks, rows, columns = (self.rank, mat2.rank), self.sizes[-2], mat2.sizes[-1]
+    if ranks == (3, 3):
+        agree(self.sizes[2], mat2.sizes[1], "expected operands with one inner size")
+        return (agree(self.sizes[0], mat2.sizes[0], "expected batches of one size"), rows, columns)
+    if ranks == (2, 2) and offs is not None:
+        return (offs.sizes[0], rows, columns)
+    if ranks not in ((2, 3), (3, 2)):
+        raise Mismatch(f"expected 2 or 3 dimensions, got {ranks[0]} and {ranks[1]}", "sizes")
+    return (rows, columns)
+
+
+def contracted(equation: str, tensors: Sequence[Tensor]) -> Tensor:
+    """Return the sums of products along the dimensions that an equation names."""
+    letters, output = einsum_terms(equation, [one.rank for one in tensors])
+    sizes: dict[str, Size] = {}
+    counts: Counter[str] = Counter()
+    for names, tensor in zip(letters, tensors, strict=True):
+        counts.update({name for name, size in zip(names, tensor.sizes, strict=True) if same(size, 1) is not True})
+        for place, (name, size) in enumerate(zip(names, tensor.sizes, strict=True)):
+            agree(tensor.sizes[names.index(name)], size, f"expected one size of dimension {name!r} at place {place}")
+            known = sizes.get(name, 1)
+            if same(known, 1) is True:
+                sizes[name] = size
+            elif size != 1:
+                sizes[name] = agree(known, size, f"expected one size of dimension {name.strip('.')!r}")
+    known_dtypes = [one for one in tensors if one.rank]
+    result = of_operands([sizes[name] for name in output], None, *(known_dtypes or tensors))
+    dtype = result.dtype
+    is_added = any(counts[name] < 2 for name in sizes if name not in output)
+    if is_added and dtype is not None and integer_sum_type(dtype) is not dtype:
+        dtype = None  # Dimensions of one operand are added by `sum`, which adds ints as int64; others are multiplied.
+    return Tensor(result.sizes, dtype, None, result.device, None)  # It may be a view.
+
+
+def einsum_terms(equation: str, ranks: Sequence[int]) -> tuple[list[list[str]], list[str]]:
+    """Return the name of each dimension of the operands and of the result; "...0" and so on for those of an ellipsis.
+
+    Raises:
+        Mismatch: the equation does not fit the operands.
+    """
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ranks):
+        raise Mismatch(f"equation: expected {count_text(len(ranks), 'operand')}, got {len(terms)} in {equation!r}")
+    operands = [_labels(term, rank, equation) for term, rank in zip(terms, ranks, strict=True)]
+    seen = [name for names in operands for name in names]
+    dots = sorted({name for name in seen if name.startswith("...")}, key=lambda name: -int(name[3:]))
+    if not arrow:
+        return operands, dots + sorted({name for name in seen if seen.count(name) == 1 and name not in dots})
+    before, ellipsis, after = right.partition("...")
+    output = [*before, *(dots if ellipsis else ()), *after]
+    for name in output:
+        expect(name in seen, f"equation: expected {name!r} among the operands, got {equation!r}")
+        expect(output.count(name) == 1, f"equation: expected {name!r} once in the result, got {equation!r}")
+    return operands, output
+
+
+def _labels(term: str, rank: int, equation: str) -> list[str]:
+    """Return the name of each dimension of one operand; those of an ellipsis are counted from the last one."""
+    before, ellipsis, after = term.partition("...")
+    for name in before + after:
+        expect(name in _WORDS, f"equation: expected letters, got {equation!r}")
+    missing = rank - len(before) - len(after)
+    is_fitting = missing >= 0 if ellipsis else missing == 0
+    expect(
+        is_fitting,
+        f"equation: expected {count_text(rank, 'dimension')} in {term!r}, got {len(before) + len(after)}",
+        "sizes",
+    )
+    return [*before, *(f"...{place}" for place in reversed(range(missing))), *after]
+
+
+def einsum_flops(equation: str, tensors: Sequence[Tensor], path: Sequence[int] | None = None) -> Size:
+    """Count the FLOPs of products along dimensions that two operands share and nothing needs later.
+
+    Dimensions of one operand that nothing needs later are summed before, which counts as free, as does a product
+    without a sum.
+
+    Args:
+        equation, tensors: of the call.
+        path: the places of the two operands of each product, the result of which becomes the last operand; by default
+            the first two are multiplied, and the result is the first operand.
+
+    Source: `einsum` and `sumproduct_pair` in aten/src/ATen/native/Linear.cpp, 2.13.
+    """
+    operands, output = einsum_terms(equation, [one.rank for one in tensors])
+    sizes: dict[str, Size] = {}
+    held: list[set[str]] = []
+    for names, tensor in zip(operands, tensors, strict=True):
+        shared = {name: size for name, size in zip(names, tensor.sizes, strict=True) if bounds(size) != (1, 1)}
+        sizes |= shared
+        held.append({*shared})
+    count: Size = 0
+    for step in range(len(held) - 1):
+        low, high = sorted(path[2 * step : 2 * step + 2]) if path else (0, 1)
+        other, one = held.pop(high), held.pop(low)
+        needed = {*output}.union(*held)
+        if summed := (one & other) - needed:
+            count = count + 2 * product([sizes[name] for name in sorted(summed | ((one | other) & needed))])
+        held.insert(len(held) if path else 0, (one | other) & needed)
+    return count
