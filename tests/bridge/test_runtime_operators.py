@@ -59,10 +59,18 @@ def test_no_kernel_gives_another_result_for_any_sample(dtype):
     assert total["equal"] > 0.8 * total.total()
 
 
-def test_products_of_bytes_are_sums_of_32_bits():
-    """Products of 8-bit integers do not wrap around at 8 bits. op_db has no sample."""
-    operands = (torch.full((17, 8), -128, dtype=torch.int8), torch.full((8, 8), 127, dtype=torch.int8))
-    call = call_of(torch.ops.aten._int_mm.default, operands, {})
+BYTE = torch.tensor([255, 200, 128, 3], dtype=torch.uint8)
+BYTES = {
+    "products": ("_int_mm.default", torch.full((17, 8), -128).to(torch.int8), torch.full((8, 8), 127).to(torch.int8)),
+    "shifts out": ("bitwise_right_shift.Tensor", BYTE, torch.tensor([8, 9, 7, 1], dtype=torch.uint8)),
+}
+
+
+@pytest.mark.parametrize("name", BYTES)
+def test_integers_of_eight_bits(name):
+    """Sums of products take 32 bits, and nothing is left of what is shifted out. op_db has no samples."""
+    operator, overload = BYTES[name][0].split(".")
+    call = call_of(getattr(getattr(torch.ops.aten, operator), overload), BYTES[name][1:], {})
     assert call is not None
     assert verdict(call) == ("equal", "")
 
