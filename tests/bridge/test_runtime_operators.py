@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import logging
 import warnings
+from typing import Any
 
 import pytest
 import torch
@@ -60,7 +61,7 @@ def test_no_kernel_gives_another_result_for_any_sample(dtype):
 
 
 BYTE = torch.tensor([255, 200, 128, 3], dtype=torch.uint8)
-BYTES = {
+BYTES: dict[str, Any] = {
     "products": ("_int_mm.default", torch.full((17, 8), -128).to(torch.int8), torch.full((8, 8), 127).to(torch.int8)),
     "shifts out": ("bitwise_right_shift.Tensor", BYTE, torch.tensor([8, 9, 7, 1], dtype=torch.uint8)),
 }
@@ -71,6 +72,26 @@ def test_integers_of_eight_bits(name):
     """Sums of products take 32 bits, and nothing is left of what is shifted out. op_db has no samples."""
     operator, overload = BYTES[name][0].split(".")
     call = call_of(getattr(getattr(torch.ops.aten, operator), overload), BYTES[name][1:], {})
+    assert call is not None
+    assert verdict(call) == ("equal", "")
+
+
+NUMBERS = torch.arange(24.0).reshape(2, 3, 4)
+NEGATIVE: dict[str, Any] = {
+    "cut and wrapped": ("pad.default", NUMBERS, [-1, 1, 0, -1], "circular"),
+    "wrapped and cut": ("pad.default", NUMBERS, [2, -1], "circular"),
+    "last row": (
+        *("embedding_bag.padding_idx", NUMBERS[0], torch.tensor([0, 2, 1, 2]), torch.tensor([0, 2])),
+        *(False, 0, False, None, False, -1),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NEGATIVE)
+def test_negative_amounts_and_places(name):
+    """What is cut off does not come back at the other side, and -1 is the last row. op_db has no samples."""
+    operator, overload = NEGATIVE[name][0].split(".")
+    call = call_of(getattr(getattr(torch.ops.aten, operator), overload), NEGATIVE[name][1:], {})
     assert call is not None
     assert verdict(call) == ("equal", "")
 

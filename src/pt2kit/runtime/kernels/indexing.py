@@ -151,7 +151,7 @@ def embedding(weight: Array, indices: Array, padding_idx: int) -> Any:
     return np.take(weight, chosen, 0)
 
 
-@kernel("aten._embedding_bag.default aten._embedding_bag_forward_only.default aten.embedding_bag.default .padding_idx")
+@kernel("aten._embedding_bag.default aten._embedding_bag_forward_only.default aten.embedding_bag.default")
 def embedding_bag(
     weight: Array, indices: Array, offsets: Array, mode: int = 0, per_sample_weights: Array | None = None,
     include_last_offset: bool = False, padding_idx: int | None = -1,
@@ -202,6 +202,16 @@ def embedding_dense_backward(
     result = np.zeros_like(rows, shape=reserve((num_weights, rows.shape[1]), rows.dtype))
     np.add.at(result, chosen[used], rows[used])
     return result
+
+
+@kernel("aten.embedding_bag.padding_idx")
+def embedding_bag_padding_idx(
+    weight: Array, indices: Array, offsets: Array, mode: int = 0, per_sample_weights: Array | None = None,
+    include_last_offset: bool = False, padding_idx: int | None = None,
+) -> Any:  # fmt: skip
+    if padding_idx is not None and weight.ndim:
+        padding_idx = axis_of(padding_idx, weight.shape[0])  # Here -1 is the last row, and not none.
+    return embedding_bag(weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx)
 
 
 # Searching.

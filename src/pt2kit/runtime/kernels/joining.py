@@ -179,7 +179,8 @@ def _pad_by(self: Array, padding: Sequence[int], count: int, mode: str) -> Any:
         if mode == "replicate":
             index = np.clip(place, 0, size - 1)
         elif mode == "circular":
-            index = place % max(1, size)
+            first, last = max(0, -before), size - max(0, -after)  # Negative amounts cut off.
+            index = first + (place - first) % max(1, last - first)
         else:
             require(before < size and after < size, f"expected padding below the size {size}, got {before} and {after}")
             index = np.abs(place)
