@@ -55,6 +55,16 @@ class Map(torch.nn.Module):
         return map_over(lambda a, b: (a + b).sin(), x, y)
 
 
+class Frames(torch.nn.Module):
+    """Frames that overlap, cut out of the memory of results that NumPy leaves in another order than torch."""
+
+    def forward(self, x):
+        """Choose columns, pad, and cut frames, also out of a view."""
+        padded = torch.nn.functional.pad(x[..., torch.arange(6).clamp(max=3)], (0, 2))
+        frames = padded.as_strided((2, 3, 4), (padded.shape[1] * 8, 2, 1))
+        return frames, padded.transpose(0, 1).as_strided((4,), (3,), 2)
+
+
 class Regions(torch.nn.Module):
     """Regions of autocast and without gradients."""
 
@@ -97,6 +107,7 @@ PROGRAMS = {
     "branch": (Branch(), (ROWS, torch.tensor(0.0))),
     "other branch": (Branch(), (ROWS, torch.tensor(99.0))),
     "map": (Map(), (ROWS, ONE)),
+    "frames": (Frames(), (torch.linspace(0, 1, 24).reshape(2, 3, 4),)),
     "regions": (Regions(), (ROWS, ONE)),
     "writes": (Writes(), (ROWS, torch.linspace(1, 2, 5))),
     "lstm": (torch.nn.LSTM(4, 6, 2, bidirectional=True).eval(), (ROWS,)),

@@ -14,6 +14,7 @@ from pt2kit.operators.higher_order import SHOWS
 from pt2kit.runtime.arrays import ARRAYS, Running, cast, running
 from pt2kit.runtime.kernels.joining import stack
 from pt2kit.runtime.kernels.views import narrow
+from pt2kit.runtime.layouts import in_order
 from pt2kit.runtime.plan import Plan, Result, Step, prepare
 from pt2kit.schema import Graph
 
@@ -193,6 +194,8 @@ def _keep(declared: Result, value: Any, values: list[Any], limit: int) -> None:
             raise LimitError(f"expected a result of at most {limit:,} bytes, got {value.nbytes:,}; pass a larger limit")
         if value.dtype != dtype:
             value = cast(value, dtype)
+        if declared.order is not None and value.ndim == len(declared.order):
+            value = in_order(value, declared.order)
     elif isinstance(value, (ARRAYS, np.generic)):
         value = value.item()
     values[declared.slot] = value

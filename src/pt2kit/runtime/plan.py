@@ -17,6 +17,7 @@ from pt2kit.messages import printable, quote
 from pt2kit.operators.higher_order import CLOSES, HIDES, OPENS
 from pt2kit.operators.schemas import is_random
 from pt2kit.runtime.arrays import ARRAYS, DTYPE, DType, cast, compute_type, kind
+from pt2kit.runtime.layouts import memory_orders
 from pt2kit.runtime.table import Kernel, binding, bound, find_kernel, parameter_name
 from pt2kit.schema import ScalarType
 from pt2kit.schema.names import OPS
@@ -31,10 +32,17 @@ _BY_NAME: Final = (OPS, "torch._higher_order_ops.")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One value that a node defines: where it is kept, and the element type of a tensor."""
+    """One value that a node defines.
+
+    Args:
+        slot: where it is kept.
+        dtype: the element type of a tensor.
+        order: its dimensions as they must be in memory, outermost first; None if no call looks at that.
+    """
 
     slot: int
     dtype: DType | None
+    order: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +161,7 @@ class _Builder:
         self.where = self.place = where
         self.release = release
         self.depth = depth
+        self.orders = memory_orders(graph, release)
         self.slots: dict[str, int] = {}
         self.count = 0
         self.used: dict[int, int] = {}
@@ -265,7 +274,7 @@ class _Builder:
             return Result(slot, None)
         if meta.dtype not in DTYPE:
             raise UnsupportedError(f"{self.place}: expected an element type that NumPy has, got {meta.dtype.name}")
-        return Result(slot, DTYPE[meta.dtype])
+        return Result(slot, DTYPE[meta.dtype], self.orders.get(name))
 
     def _use(self, name: str) -> int:
         slot = self.slots.get(name)
