@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from tests import samples
 from tests.bridge.read import corpus_types as corpus_types
 from tests.bridge.read.same import differences
@@ -91,3 +92,16 @@ def test_the_page_lists_the_same_exceptions() -> None:
     """docs/differences.md and this file know the same ids."""
     listed = set(re.findall(r"^\| (F\d+) \|", PAGE.read_text(), re.MULTILINE))
     assert listed == set(LEFT_OUT.values()) | set(WITHOUT_DATA.values())
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_marks_of_export_are_not_saved(requires_grad) -> None:
+    """`Dim.DYNAMIC` leaves an attribute on the sample inputs of some releases, and a caller may have set others."""
+    x = torch.ones(3, 4, requires_grad=requires_grad)
+    program = torch.export.export(torch.nn.Linear(4, 2), (x,), dynamic_shapes=({0: torch.export.Dim.DYNAMIC},))
+    program.example_inputs[0][0].mark = [1]
+    first = saved(program)
+    read = load(first)
+    assert saved(read) == first
+    [again] = read.example_inputs[0]
+    assert (vars(again), again.requires_grad, torch.equal(again, x)) == ({}, requires_grad, True)

@@ -295,19 +295,23 @@ def write_sample_inputs(inputs: Any, values: Values, protocol: int) -> memoryvie
 
 
 def _pickle_module(values: Values) -> Any:
-    """Return Python's pickle, with torch's form for fake tensors.
+    """Return Python's pickle, with torch's form for fake tensors, and without attributes that others set on tensors.
+
+    `Dim.DYNAMIC` leaves a mark on the caller's tensors. Reading drops it, and a file must not change by being read.
 
     torch puts that form into the process-wide table of `copyreg` while it saves; a pickler of our own lets two threads
     save in parallel.
     """
 
-    def reduce_fake(self: Any, value: Any) -> Any:
+    def reduce_tensor(self: Any, value: Any) -> Any:
+        if type(value) is torch.Tensor and vars(value):
+            return value.detach().requires_grad_(value.requires_grad).__reduce_ex__(self.proto)
         if not isinstance(value, FakeTensor):
             return NotImplemented
         meta = codec.encode(values.tensor_meta(value))
         return _RECONSTRUCT, (meta, isinstance(value, torch.nn.Parameter))
 
-    pickler = type("Pickler", (_PURE_PICKLER,), {"reducer_override": reduce_fake, "save_global": _save_global})
+    pickler = type("Pickler", (_PURE_PICKLER,), {"reducer_override": reduce_tensor, "save_global": _save_global})
     return SimpleNamespace(**{**vars(pickle), "Pickler": pickler})
 
 
