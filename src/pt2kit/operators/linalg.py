@@ -232,17 +232,32 @@ def _labels(term: str, rank: int, equation: str) -> list[str]:
     return [*before, *(f"...{place}" for place in reversed(range(missing))), *after]
 
 
-def einsum_flops(equation: str, tensors: Sequence[Tensor]) -> Size:
-    """Count operands multiplied from left to right; what no later operand needs is summed."""
+def einsum_flops(equation: str, tensors: Sequence[Tensor], path: Sequence[int] | None = None) -> Size:
+    """Count the FLOPs of products along dimensions that two operands share and nothing needs later.
+
+    Dimensions of one operand that nothing needs later are summed before, which counts as free, as does a product
+    without a sum.
+
+    Args:
+        equation, tensors: of the call.
+        path: the places of the two operands of each product, the result of which becomes the last operand; by default
+            the first two are multiplied, and the result is the first operand.
+
+    Source: `einsum` and `sumproduct_pair` in aten/src/ATen/native/Linear.cpp, 2.13.
+    """
     operands, output = einsum_terms(equation, [one.rank for one in tensors])
     sizes: dict[str, Size] = {}
+    held: list[set[str]] = []
     for names, tensor in zip(operands, tensors, strict=True):
-        for name, size in zip(names, tensor.sizes, strict=True):
-            sizes[name] = size if bounds(sizes.get(name, 1)) == (1, 1) else sizes[name]
+        shared = {name: size for name, size in zip(names, tensor.sizes, strict=True) if bounds(size) != (1, 1)}
+        sizes |= shared
+        held.append({*shared})
     count: Size = 0
-    held = set(operands[0]) if operands else set()
-    for position, names in enumerate(operands[1:], 1):
-        held |= set(names)
-        count = count + 2 * product([sizes[name] for name in sorted(held)])
-        held &= set(output).union(*operands[position + 1 :])
+    for step in range(len(held) - 1):
+        low, high = sorted(path[2 * step : 2 * step + 2]) if path else (0, 1)
+        other, one = held.pop(high), held.pop(low)
+        needed = {*output}.union(*held)
+        if summed := (one & other) - needed:
+            count = count + 2 * product([sizes[name] for name in sorted(summed | ((one | other) & needed))])
+        held.insert(len(held) if path else 0, (one | other) & needed)
     return count

@@ -277,8 +277,10 @@ def left_shift(self: Array, other: Array) -> Any:
 def right_shift(self: Array, other: Array) -> Any:
     if kind(self.dtype) == 2:
         return self / np.exp2(other)
-    most = self.dtype.itemsize * 8 - 1
-    return np.right_shift(self, np.where(_in_range(self, other), other, most).astype(self.dtype))
+    is_fitting, most = _in_range(self, other), self.dtype.itemsize * 8 - 1
+    shifted = np.right_shift(self, np.where(is_fitting, other, most).astype(self.dtype))
+    # Nothing is left of a number without a sign, not even its first bit.
+    return shifted if self.dtype.kind == "i" else np.where(is_fitting, shifted, np.zeros_like(shifted))
 
 
 def _in_range(a: Array, b: Array) -> Any:
