@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import samples
 from tests.checks import mutations as m
 
 from pt2kit.checks import check
 
 
-def problems(*guards: str) -> list[tuple[str, str]]:
+def problems(*guards: str, base: Path = m.DYNAMIC) -> list[tuple[str, str]]:
     """Return the problems of a file with these guards."""
 
     def change(tree: Any) -> None:
         tree["guards_code"] = list(guards)
 
-    found = m.program(m.DYNAMIC, change)
+    found = m.program(base, change)
     return [(problem.rule, problem.loc) for problem in check(found.data) if problem.rule in ("E6", "E7")]
 
 
@@ -49,3 +51,10 @@ def test_never(text: str) -> None:
 def test_what_is_no_condition() -> None:
     """It is left to the rule about code (X4)."""
     assert problems("__import__('os')") == []
+
+
+@pytest.mark.parametrize(("text", "holds"), [("L['i'] == 3", True), ("L['i'] == 4", False), ("L['i'] >= 4", False)])
+def test_numbers_among_inputs(text: str, holds: bool) -> None:
+    """An integer that the program was exported with is an input of this value."""
+    expected = [] if holds else [("E7", "models/model.json: $.guards_code[0]")]
+    assert problems(text, base=samples.sample("2.13.0", "scalar_inputs")) == expected

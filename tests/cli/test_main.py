@@ -12,7 +12,7 @@ import pytest
 from tests import samples
 from tests.cli.run import ENVIRONMENT, in_terminal, pt2
 
-from pt2kit.cli.main import COMMANDS
+from pt2kit.cli.main import COMMANDS, Help
 
 MLP = samples.sample("2.13.0", "mlp")
 HEAVY = ("torch", "numpy", "rich", "fsspec", "ml_dtypes", "safetensors", "aiohttp")
@@ -29,6 +29,15 @@ def test_help_lists_the_commands() -> None:
         assert found.code == 0
         assert found.out.count(f"pt2 {name} ") >= 2
         assert "Exit codes:" in found.out
+
+
+@pytest.mark.parametrize(("extra", "lines"), [(0, 1), (1, 2)])
+def test_help_uses_the_whole_width(extra: int, lines: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Examples are broken where the terminal ends, and not before."""
+    monkeypatch.setenv("COLUMNS", "80")
+    text = Help(width=78)
+    text.write(f"pt2 show {'x' * 65} a{'b' * (4 + extra)}\n")
+    assert text.getvalue().count("\n") == lines
 
 
 def test_version() -> None:

@@ -101,6 +101,7 @@ def test_errors_are_those_of_the_less_precise_type():
     assert not error_of(np.array([np.nan, np.inf]), np.array([np.nan, np.inf])).exceeds
     assert error_of(np.array([np.nan]), np.array([1.0])).nonfinite == (1, 0)
     assert worst([error_of(1.0, 1.0), error_of(1.0, 2.0)]).max == 1.0
+    assert worst([error_of(np.nan, 1.0), error_of(np.nan, 1.0), error_of(1.0, np.inf)]).nonfinite == (2, 1)
     assert error_of(None, None).max == 0.0
 
 

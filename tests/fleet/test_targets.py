@@ -112,12 +112,15 @@ def test_links(folder: Path) -> None:
         ("{folder}/nothing.pt2", "No such file or directory"),
         ("{folder}/empty", "expected files that match, got none"),
         ("nosuch://bucket/**", "expected to read it, got: Protocol not known"),
+        ("nosuch://bucket/a.pt2", "are the address, the network and the credentials right?"),
+        ("{folder}/unreachable", "are the address, the network and the credentials right?"),
         ("http://127.0.0.1:9/a.pt2", "are the address, the network and the credentials right?"),
     ],
 )
 def test_refused_at_the_start(folder: Path, target: str, message: str) -> None:
     """A target that matches nothing, is missing, or cannot be listed is an error before any work starts."""
     (folder / "empty").write_text("# nothing\n")
+    (folder / "unreachable").write_text("nosuch://bucket/a.pt2\n")
     with pytest.raises((OSError, ArchiveError, UnsupportedError)) as caught:
         Targets([target.format(folder=folder)]).start()
     assert message in str(caught.value)

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pt2kit.errors import Pt2Error
+from pt2kit.fleet import running
+from pt2kit.fleet.dataset import make_folder
+from pt2kit.fleet.isolation import Limits
 from pt2kit.fleet.listing import Found
+from pt2kit.fleet.reading import Job
 from pt2kit.fleet.running import BATCH_BYTES, MAX_BATCH, Batches
 from pt2kit.fleet.targets import Seen, state_key
 
@@ -100,3 +109,33 @@ def test_seen_is_a_set(pairs: list[tuple[str, int | None, str]]) -> None:
     for name, _, _ in pairs:
         assert len(seen.states(name)) == len([1 for other, _ in known if other == name])
     seen.close()
+
+
+class NoWorkers:
+    """A client of a cluster that has no workers, and takes no work."""
+
+    def nthreads(self) -> dict[str, int]:
+        """Return the threads of no worker."""
+        return {}
+
+    def submit(self, *args: object, **options: object) -> object:
+        """Return a future that is never done."""
+        return object()
+
+
+@pytest.mark.parametrize(
+    ("is_local", "seconds", "ends"), [(True, 10.0, False), (True, 200.0, True), (False, 200.0, False)]
+)
+def test_workers_that_do_not_come_back(
+    is_local: bool, seconds: float, ends: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run on this machine ends when Dask starts no workers for minutes; other clusters may get some later."""
+    now = 1000.0
+    monkeypatch.setattr(running, "time", SimpleNamespace(monotonic=lambda: now))
+    job, state = Job("show", {}, str(tmp_path), {}), running.Progress()
+    batches = Batches(files(8), Seen(), False)
+    run = running._Run(NoWorkers(), job, Limits(60, 0), batches, make_folder(str(tmp_path)), state, None, is_local)
+    run._fill()
+    now += seconds
+    with pytest.raises(Pt2Error, match="got none for minutes") if ends else nullcontext():
+        run._fill()

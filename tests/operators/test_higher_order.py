@@ -56,6 +56,7 @@ def test_inputs(name: str, arguments: list[Any], bound: list[Any]) -> None:
 def test_sliced_dimension() -> None:
     """`scan` of old releases slices along an argument, everything else along dimension 0."""
     assert HIGHER_ORDER["scan"].sliced_dim(["f", ("c",), ("x",), 1, True]) == 1
+    assert HIGHER_ORDER["scan"].sliced_dim(["f", ("c",), ("x",), 1]) == 1
     assert HIGHER_ORDER["scan"].sliced_dim(["f", ("c",), ("x",), ("w",)]) == 0
     assert HIGHER_ORDER["map_impl"].sliced_dim(["f", ("x",), (), 2]) == 0
 

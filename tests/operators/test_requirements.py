@@ -151,3 +151,13 @@ def test_steps_of_dimensions_of_one_element() -> None:
     assert broken("four bits", **given, qScaleAndZeros=Operand((1, 64, 2), (128, 1, 64))) == ["qScaleAndZeros"]
     given["qGroupSize"] = 64
     assert broken("four bits", **given, qScaleAndZeros=Operand((2, 64, 2), (2, 4, 1))) == ["qScaleAndZeros"]
+
+
+@pytest.mark.parametrize("name", ["grads", "exp_avgs", "exp_avg_sqs", "state_sums", "momentum_buffer_list"])
+def test_lists_of_fused_optimizers(name: str) -> None:
+    """Each list that an optimizer has is compared with its parameters, whichever lists other optimizers have."""
+    parameters = [Operand((2, 3), (3, 1)), Operand((4,), (1,))]
+    assert broken("fused", self=parameters, **{name: parameters}) == []
+    assert broken("fused", self=parameters, **{name: parameters[:1]}) == [name]
+    assert broken("fused", self=parameters, **{name: parameters[::-1]}) == [name]
+    assert broken("fused", self=parameters, **{name: []}) == ([] if name == "momentum_buffer_list" else [name])

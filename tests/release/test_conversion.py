@@ -248,6 +248,13 @@ def test_other_records() -> None:
     assert pt2kit.open(converted(data, "torch==2.7", allow=["compiled_code", "other_records"])).programs["model"]
 
 
+@pytest.mark.parametrize("name", ["data/sample_inputs/tensor_0", "data/sample_inputs/other.pt"])
+def test_sample_inputs_without_a_program(name: str) -> None:
+    """Records of sample inputs that no program has are lost as sample inputs, which needs no permission."""
+    report = pt2kit.convert(rewritten(MLP, {name: b"s"}), None, target="torch==2.7")
+    assert {note.name for note in report.lost} == {"sample_inputs"}
+
+
 def test_custom_objects_stay_between_archives() -> None:
     """Payloads that only code can rebuild are copied where the layout stays, and refused by name where it does not."""
     objects = {

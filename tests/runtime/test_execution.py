@@ -237,6 +237,26 @@ def test_the_first_bag_begins_at_the_first_index():
         run(made, np.zeros((4, 3), np.float32), np.arange(3), np.array([1, 2]))
 
 
+@pytest.mark.parametrize(
+    ("target", "inputs", "options"),
+    [
+        ("aten.embedding_bag.default", {"weight": (4, 3), "indices": (2,), "offsets": (1,)}, {"mode": 3}),
+        (
+            "aten.grid_sampler.default",
+            {"input": (1, 1, 2, 2), "grid": (1, 2, 2, 2)},
+            {"interpolation_mode": 3, "padding_mode": 0, "align_corners": False},
+        ),
+    ],
+)
+def test_unknown_modes_are_refused(target, inputs, options):
+    """A mode that the operator does not have is no other mode."""
+    made = graph(list(inputs), [node(target, ["y"], **{name: name for name in inputs}, **options)], ["y"])
+    kinds = [np.int64 if name in ("indices", "offsets") else np.float32 for name in inputs]
+    arrays = [np.zeros(sizes, kind) for sizes, kind in zip(inputs.values(), kinds, strict=True)]
+    with pytest.raises(OperatorError, match="expected the mode 0, 1 or 2, got 3"):
+        run(made, *arrays)
+
+
 def test_places_of_combinations_count():
     """The places that are combined take as much memory as the result."""
     made = graph(["x"], [node("aten.combinations.default", ["y"], self="x", r=8)], ["y"])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from msgspec import structs
+from tests import everything
 from tests.samples import corpus, release_id, sample
 
 import pt2kit
@@ -23,6 +24,12 @@ def test_what_was_printed_parses_to_the_same_program(path: Path) -> None:
         for program in package.programs.values():
             found = pt2kit.text.parse(pt2kit.text.print_program(program))
             assert codec.encode(found) == codec.encode(program)
+
+
+def test_every_kind_of_argument_parses_to_the_same() -> None:
+    """Also those that torch wrote into no sample file, such as dicts of arguments."""
+    program = everything.program()
+    assert codec.encode(pt2kit.text.parse(pt2kit.text.print_program(program))) == codec.encode(program)
 
 
 def test_many_values() -> None:

@@ -54,3 +54,11 @@ def test_a_page_that_stands_alone_holds_no_text_of_the_file(tmp_path: Path) -> N
     assert re.findall(r'<script type="application/octet-stream" data-request="([\w/]+)">[A-Za-z0-9+/=]+</script>', page)
     assert page.index("Content-Security-Policy") < page.index("<script")
     assert "odd_names" not in page
+
+
+def test_statistics_of_tensors_are_in_a_page_if_asked_for() -> None:
+    """They take reading all bytes of the file, so a page has none by default."""
+    answers = Answers(samples.sample("2.13.0", "mlp"), live=False)
+    pages = alone(answers), alone(answers, tensors=False), alone(answers, tensors=True)
+    answers.close()
+    assert ['data-request="tensor/' in page for page in pages] == [False, False, True]

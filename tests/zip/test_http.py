@@ -19,8 +19,8 @@ import pytest
 from pt2kit.errors import ArchiveError, LimitError
 from pt2kit.zip import remote
 from pt2kit.zip.reader import open_archive
-from pt2kit.zip.remote import TAIL_BYTES, HttpFile
 from pt2kit.zip.source import Limits
+from pt2kit.zip.remote import TAIL_BYTES, HttpFile, file_system
 
 
 def content(fill: bytes) -> bytes:
@@ -188,6 +188,24 @@ def test_other_bytes_than_those_asked_for(how: str) -> None:
 
     with serving(answer) as url, pytest.warns(RuntimeWarning, match="read whole"):
         assert read_first(url) == b"a" * 3 * TAIL_BYTES
+
+
+@pytest.mark.parametrize("start", [0, 2 * TAIL_BYTES])
+def test_a_range_is_read_to_its_end(start: int) -> None:
+    """No byte beyond the length of the range is kept, wherever the range begins."""
+
+    def answer(handler: BaseHTTPRequestHandler, wanted: slice | None, number: int) -> None:
+        assert wanted is not None
+        handler.send_response(206)
+        handler.send_header("Connection", "close")
+        handler.end_headers()
+        handler.wfile.write(DATA[wanted] + b"x")
+        handler.close_connection = True
+
+    with serving(answer) as url:
+        fs, path = file_system(url, None)
+        with pytest.raises(ValueError, match="expected 100 bytes of a range, got more"):
+            HttpFile(fs, path, "m.pt2").fetch(start, start + 100, len(DATA))
 
 
 def test_a_server_that_does_not_state_the_size_in_time(monkeypatch: pytest.MonkeyPatch) -> None:

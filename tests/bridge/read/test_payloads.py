@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,15 @@ def test_script_objects(content: bytes) -> None:
     """A record that is not a script object is refused."""
     with pytest.raises(UnsupportedError, match="custom_obj_0"):
         load(with_constant(content, "custom_obj_0"), trust=(THING,))
+
+
+def test_script_objects_without_a_class() -> None:
+    """An archive whose pickles refer to no class is none that may be rebuilt: no name of it can be trusted."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("archive/data.pkl", pickle.dumps(3, 2))
+    with pytest.raises(UnsupportedError, match="no class that can be told; rebuilding it would run code"):
+        load(with_constant(buffer.getvalue(), "custom_obj_0"), trust=(THING,))
 
 
 INPUTS = "data/sample_inputs/model.pt"
