@@ -38,6 +38,15 @@ def test_formulas_are_values_at_sizes():
     assert cost.at({symbol: 5}).peak == max(node.live for node in cost.at({symbol: 5}).nodes)
 
 
+@pytest.mark.parametrize(
+    ("release", "name"),
+    [("2.1.2", "batchnorm_train"), ("2.3.1", "shared_weights"), ("2.4.1", "multi_output"), ("2.5.1", "mlp")],
+)
+def test_programs_of_releases_without_a_number(release, name):
+    """Files of torch up to 2.4 do not state their release: they cost what the newest operators cost."""
+    assert pt2kit.cost(samples.sample(release, name)).at().total.written > 0
+
+
 def test_turns_of_a_loop_are_a_symbol():
     """A loop's body counts as often as its symbol says, which has no value in the file."""
     cost = counted("while_loop_hop")

@@ -28,6 +28,7 @@ from pt2kit.operators.metas import Symbols
 from pt2kit.operators.symbolic import call_rule
 from pt2kit.operators.table import find
 from pt2kit.package.open import Package, open_package
+from pt2kit.schema.operators import nearest
 from pt2kit.signature.export_signature import from_schema
 from pt2kit.signature.specs import InputKind
 from pt2kit.symbols.polynomials import Polynomial, Size, bounds, hint, largest, product, symbol, unknown
@@ -154,7 +155,7 @@ def cost_of_program(program: schema.ExportedProgram, name: str = "", tied: Colle
     scope = root(program)
     counter = _Counter(
         Symbols(program.range_constraints, (one.graph for one in graphs(program))),
-        ".".join(program.torch_version.split(".")[:2]),
+        nearest(".".join(program.torch_version.split(".")[:2])),
     )
     specs = from_schema(program.graph_module).input_specs
     sizes: dict[str, Size] = {}
