@@ -19,8 +19,8 @@ import pytest
 from pt2kit.errors import ArchiveError, LimitError
 from pt2kit.zip import remote
 from pt2kit.zip.reader import open_archive
-from pt2kit.zip.source import Limits
 from pt2kit.zip.remote import TAIL_BYTES, HttpFile, file_system
+from pt2kit.zip.source import Limits
 
 
 def content(fill: bytes) -> bytes:

@@ -377,3 +377,11 @@ def check_indices(indices: Array, size: int, *, negative: bool = False) -> Array
     if least < (-size if negative else 0) or most >= size:
         raise OperatorError(f"expected indices below {size}, got {least} to {most}")
     return np.where(indices < 0, indices + size, indices) if least < 0 else indices
+
+
+def in_order(array: Array, order: tuple[int, ...]) -> Array:
+    """Return an array whose dimensions are in an order in memory, and that is all of its memory: itself or a copy."""
+    turned = np.transpose(array, order)
+    if turned.flags.c_contiguous and getattr(array, "base", None) is None:
+        return array
+    return np.transpose(turned.copy(order="C"), [order.index(axis) for axis in range(len(order))])

@@ -11,10 +11,9 @@ import numpy as np
 from pt2kit.errors import GraphError, LimitError, OperatorError, Pt2Error
 from pt2kit.messages import count_text, printable
 from pt2kit.operators.higher_order import SHOWS
-from pt2kit.runtime.arrays import ARRAYS, Running, cast, running
+from pt2kit.runtime.arrays import ARRAYS, Running, cast, in_order, running
 from pt2kit.runtime.kernels.joining import stack
 from pt2kit.runtime.kernels.views import narrow
-from pt2kit.runtime.layouts import in_order
 from pt2kit.runtime.plan import Plan, Result, Step, prepare
 from pt2kit.schema import Graph
 

@@ -1,4 +1,8 @@
-"""A graph prepared for execution: kernels found, values numbered, constants ready, the last use of each value known."""
+"""A graph prepared for execution: kernels found, values numbered, constants ready, the last use of each value known.
+
+NumPy's functions may leave dimensions in another order in memory than torch's, which the elements do not show. A call
+of `as_strided` or `stride` does: what it looks at gets the order that its declared strides have (`memory_orders`).
+"""
 
 from __future__ import annotations
 
@@ -10,14 +14,14 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from pt2kit import schema
+from pt2kit.dataflow.domain import effects_of
 from pt2kit.errors import GraphError, LimitError, UnsupportedError
-from pt2kit.graph.argument_values import OperatorName, plain
+from pt2kit.graph.argument_values import OperatorName, arguments, plain
 from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, Source, node_label, operator_name, walk
 from pt2kit.messages import printable, quote
 from pt2kit.operators.higher_order import CLOSES, HIDES, OPENS
 from pt2kit.operators.schemas import is_random
 from pt2kit.runtime.arrays import ARRAYS, DTYPE, DType, cast, compute_type, kind
-from pt2kit.runtime.layouts import memory_orders
 from pt2kit.runtime.table import Kernel, binding, bound, find_kernel, parameter_name
 from pt2kit.schema import ScalarType
 from pt2kit.schema.names import OPS
@@ -28,6 +32,10 @@ Read = Callable[[list[Any]], Any]
 
 _BY_NAME: Final = (OPS, "torch._higher_order_ops.")
 """Beginnings of targets whose arguments have the names of a schema; those of Python functions go by their places."""
+_LOOKING: Final = frozenset(
+    ("as_strided", "as_strided_", "as_strided_copy", "as_strided_scatter", "stride", "sym_stride")
+)
+"""Operators of ATen whose results depend on the strides of their first operand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,3 +379,47 @@ def _rounded(value: Any, dtype: DType) -> Any:
     if isinstance(value, ARRAYS) and value.dtype != dtype and kind(value.dtype) == 2:
         return cast(value, dtype)
     return [_rounded(one, dtype) for one in value] if isinstance(value, list) else value
+
+
+def memory_orders(graph: schema.Graph, release: str) -> dict[str, tuple[int, ...]]:
+    """Return the order of dimensions in memory, outermost first, of the results whose memory a call looks at.
+
+    Args:
+        graph: the graph.
+        release: of torch, whose operators it calls.
+    """
+    looked_at = [
+        name
+        for node in graph.nodes
+        if operator_name(node.target).partition(".")[2].partition(".")[0] in _LOOKING
+        for named in node.inputs[:1]
+        for name in arguments(named.arg)
+    ]
+    if not looked_at:
+        return {}
+    made_by = {name: node for node in graph.nodes for output in node.outputs for name in arguments(output)}
+    owners = {_owner(name, made_by, release) for name in looked_at}
+    orders = {name: _order(graph.tensor_values[name]) for name in owners & made_by.keys() & graph.tensor_values.keys()}
+    return {name: order for name, order in orders.items() if order is not None}
+
+
+def _owner(name: str, made_by: dict[str, schema.Node], release: str) -> str:
+    """Return the value whose memory a value is a view of, as far as the graph tells."""
+    for _ in made_by:
+        if (node := made_by.get(name)) is None:
+            break
+        parameters = {parameter for _, parameter in effects_of(node.target, release).aliases}
+        operands = [one for named in node.inputs if named.name in parameters for one in arguments(named.arg)]
+        if len(operands) != 1:
+            break
+        name = operands[0]
+    return name
+
+
+def _order(meta: schema.TensorMeta) -> tuple[int, ...] | None:
+    """Return the order that the strides of the example declare; None if the file does not have them."""
+    values = [one.as_expr.hint if one.as_expr is not UNSET else one for one in meta.strides]
+    strides = [one.as_int for one in values if one is not None and one.as_int is not UNSET]
+    if len(strides) != len(meta.sizes):
+        return None
+    return tuple(sorted(range(len(strides)), key=lambda axis: -strides[axis]))
