@@ -18,7 +18,7 @@ import pytest
 from tests import samples
 from tests.calls import count_calls
 from tests.cli.run import Result, pt2
-from tests.hostile.costly import ATTACKS, build
+from tests.hostile.costly import ATTACKS, build, cond, graph, pack, program_of, relu
 from tests.signing.keys import OPENSSL, make_keys
 
 import pt2kit
@@ -155,3 +155,20 @@ def test_calls_grow_no_faster_than_the_file(attack: str) -> None:
     calls_of_a_check(first)  # Modules are imported, tables made, and the specs of one file read once.
     growth = calls_of_a_check(large) / calls_of_a_check(small)
     assert growth <= 1.25 * max(json_of(large) / json_of(small), 2)
+
+
+def levels(count: int) -> bytes:
+    """Return the file of branches in branches, each with calls of its own besides."""
+    root = graph(["x"], [relu("x", f"a{n}") for n in range(20)], ["a0"], {})
+    for _ in range(count):
+        calls = [relu("x", f"a{n}") for n in range(20)]
+        root = graph(["x"], [*calls, cond("z", [root, graph(["x"], [], ["x"], {})])], ["z"], {})
+    return pack(program_of(root))
+
+
+def test_each_level_of_branches_is_read_once() -> None:
+    """Twice as many levels need about twice as many calls in a comparison."""
+    small, large = levels(8), levels(16)
+    pt2kit.diff(small, small)  # Modules are imported.
+    calls = [count_calls(lambda file=file: pt2kit.diff(file, file)) for file in (small, large)]
+    assert calls[1] <= 2.5 * calls[0]

@@ -33,7 +33,7 @@ _CALLS = (
 _ARGUMENTS = (
     "which arguments and results an operator has, and what shapes they have, is known to its schema in torch alone"
 )
-_SOURCE = "a name is only pasted into source when torch generates some; `pt2 show` and `graph.consistency` report it"
+_SOURCE = "a name is only pasted into source when torch generates some; `pt2 show` and `graph.problems` report it"
 LEFT = {
     "fx_hop_kwarg_name": _SOURCE,
     "fx_subgraph_name": _SOURCE,

@@ -45,7 +45,7 @@ def build(
     """Interpret a whole pickle stream and return its value.
 
     Args:
-        stream: the pickle, nothing behind it; `pickles.scan` has found nothing to refuse in it.
+        stream: the pickle, nothing behind it; `reader.scan` has found nothing to refuse in it.
         budget: the reading.
         storage: key -> the storage's record; raises for a key without one.
         named_tuples: the classes to describe as `NamedTuple`.
