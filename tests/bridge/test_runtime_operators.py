@@ -60,9 +60,24 @@ def test_no_kernel_gives_another_result_for_any_sample(dtype):
     assert total["equal"] > 0.8 * total.total()
 
 
+RENORM = torch.tensor([[3.0, 4.0], [0.1, 0.2], [0.0, 0.0], [-6.0, 8.0]])
+
+
+@pytest.mark.parametrize("norm", [1.0, 2.0, 3.0, float("inf")])
+@pytest.mark.parametrize("overload", ["embedding_renorm", "embedding_renorm_"])
+def test_embedding_renorm(overload, norm):
+    """The rows that indices name are made as short as the largest norm, each once. op_db has no samples."""
+    indices = torch.tensor([[0, 0], [1, 2]])
+    call = call_of(getattr(torch.ops.aten, overload).default, (RENORM.clone(), indices, 1.5, norm), {})
+    assert call is not None
+    assert verdict(call) == ("equal", "")
+
+
 BYTE = torch.tensor([255, 200, 128, 3], dtype=torch.uint8)
 BYTES: dict[str, Any] = {
     "products": ("_int_mm.default", torch.full((17, 8), -128).to(torch.int8), torch.full((8, 8), 127).to(torch.int8)),
+    "powers": ("vander.default", torch.arange(4, dtype=torch.int8), 3, False),
+    "powers in order": ("vander.default", torch.arange(4, dtype=torch.int8), None, True),
     "shifts out": ("bitwise_right_shift.Tensor", BYTE, torch.tensor([8, 9, 7, 1], dtype=torch.uint8)),
 }
 

@@ -151,6 +151,16 @@ def embedding(weight: Array, indices: Array, padding_idx: int) -> Any:
     return np.take(weight, chosen, 0)
 
 
+@kernel("aten.embedding_renorm.default", adapt=computed)
+def embedding_renorm(self: Array, indices: Array, max_norm: float, norm_type: float) -> Any:
+    chosen = np.unique(check_indices(indices.reshape(-1), self.shape[0]))
+    norms = np.linalg.norm(self[chosen], norm_type, 1, keepdims=True)
+    result = self.copy()
+    # Torch adds the small number so that a row of zeros is not divided by zero.
+    result[chosen] *= np.where(norms > max_norm, max_norm / (norms + 1e-7), 1).astype(self.dtype)
+    return result
+
+
 @kernel("aten._embedding_bag.default aten._embedding_bag_forward_only.default aten.embedding_bag.default")
 def embedding_bag(
     weight: Array, indices: Array, offsets: Array, mode: int = 0, per_sample_weights: Array | None = None,

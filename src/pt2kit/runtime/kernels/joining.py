@@ -240,7 +240,7 @@ def diag(self: Array, diagonal: int) -> Any:
     return np.diagonal(self, diagonal).copy()
 
 
-@kernel("aten.linalg_vander.default")
+@kernel("aten.linalg_vander.default aten.vander.default")
 def vander(x: Array, N: int | None, increasing: bool | None = None) -> Any:
     x = np.atleast_1d(x.astype(np.int64) if kind(x.dtype) < 2 else x)
     count = x.shape[-1] if N is None else N
