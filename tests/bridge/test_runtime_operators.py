@@ -104,7 +104,7 @@ NEGATIVE: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", NEGATIVE)
 def test_negative_amounts_and_places(name):
-    """What is cut off does not come back at the other side, and -1 is the last row. op_db has no samples."""
+    """Elements that are cut off do not come back at the other side, and -1 is the last row. op_db has no samples."""
     operator, overload = NEGATIVE[name][0].split(".")
     call = call_of(getattr(getattr(torch.ops.aten, operator), overload), NEGATIVE[name][1:], {})
     assert call is not None

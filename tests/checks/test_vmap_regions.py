@@ -76,7 +76,7 @@ def test_a_file_whose_values_escape(change: Callable[[Any], None], place: str) -
 
 @pytest.mark.parametrize(("name", "rules"), [("add", []), ("slice_1", ["T8"])], ids=["inside", "outside"])
 def test_strides_of_a_region_may_skip_the_batch(name: str, rules: list[str]) -> None:
-    """Where the dimension that vmap hides is an inner one, strides are larger than the sizes of the others say."""
+    """Strides are larger than the sizes of the others say if the dimension that vmap hides is an inner one."""
 
     def change(tree: Any) -> None:
         strides = tree["graph_module"]["graph"]["tensor_values"][name]["strides"]
