@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pt2kit.errors import PayloadError
-from pt2kit.versions.side_files import check_location, read_folder
+from pt2kit.versions.conversion_log import check_location, read_folder
 
 BYTES = bytes(range(12))
 

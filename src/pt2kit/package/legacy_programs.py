@@ -15,9 +15,9 @@ from pt2kit.errors import JsonError, SchemaError
 from pt2kit.package.programs import from_current, is_current_shape, version_error
 from pt2kit.package.stored import Lazy, ReadContext, StoredModel, StoredProgram
 from pt2kit.versions.containers import METHOD, container_of, read_model
+from pt2kit.versions.conversion_log import read_folder
 from pt2kit.versions.identify import TRACES, find_version
 from pt2kit.versions.program import Upgraded, upgrade_program
-from pt2kit.versions.side_files import read_folder
 
 
 def read_older(

@@ -14,7 +14,6 @@ back.
     conversion_log.py  changes and losses of a conversion, places that block it, values stored outside of the tree
     reader_limits.py   what the readers of older releases do not read
     fx_names.py        names of nodes that the readers of 2.3 and 2.4 create
-    side_files.py      files next to a program that was not in an archive
     rewrite.py         a tree -> a new tree, sharing all that did not change
 
 Errors carry the rules M1 to M5 of `pt2kit.rules`, those of operator sets O1 to O3.

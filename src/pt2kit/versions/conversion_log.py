@@ -5,15 +5,19 @@ One `ConversionLog` goes through all steps of one conversion. It is the only thi
 Parts of a tree that the older version cannot express block a downgrade: a field that the older table does not have and
 that says something, an arm of a union, a member of an enum. Each is noted, and replaced by the smallest thing that
 fits, so that the remaining steps can look for more.
+
+Values outside of the tree may be in files next to a program that was not in an archive: `read_folder` reads them, never
+outside the program's folder.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path as FilePath
 from typing import Any, Final, Literal
 
-from pt2kit.errors import ConversionError
+from pt2kit.errors import ConversionError, PayloadError
 from pt2kit.jsontext import Path, path_text
 from pt2kit.pickles.values import PickledStorage, PickledTensor
 from pt2kit.schema.fieldtable import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, frozen_table
@@ -273,3 +277,58 @@ def _smallest_of(name: str, version: str) -> Any:
         arm, field = next(iter(definition.fields.items()))
         return {arm: smallest(field.type, version)}
     return {key: smallest(canonical_type(name, field), version) for key, field in definition.fields.items()}
+
+
+def read_folder(folder: str | FilePath) -> ReadExternal:
+    """Return a reader of files in one folder; it refuses to leave it.
+
+    Args:
+        folder: the program's folder.
+    """
+    root = FilePath(folder)
+
+    def read(location: str, offset: int, length: int) -> bytes:
+        path = path_below(root, location, repr(location))
+        try:
+            with path.open("rb") as file:
+                file.seek(offset)
+                return file.read(length)
+        except OSError as error:
+            raise PayloadError(f"{location!r}: expected a readable file, got {error.strerror}") from None
+
+    return read
+
+
+def path_below(folder: FilePath, location: str, place: str) -> FilePath:
+    """Return the path of a file that a program names.
+
+    Args:
+        folder: the program's folder.
+        location: the path that the program names, with forward slashes.
+        place: the location of the name, for messages.
+
+    Raises:
+        PayloadError: no relative path, or one that leads out of the folder, by dots or by a link.
+    """
+    path = folder / check_location(location, place)
+    try:
+        inside = path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError):  # links that go in a circle
+        inside = False
+    if not inside:
+        raise PayloadError(f"{place}: expected a file below {folder.name!r}, got a link that leads out of it")
+    return path
+
+
+def check_location(text: str, place: str) -> str:
+    """Return a path in the form that a program may name: relative, with forward slashes, never leading upwards.
+
+    Raises:
+        PayloadError: any other.
+    """
+    parts = text.split("/")
+    if not text or "\\" in text or "\0" in text or ":" in parts[0] or any(part in ("", ".", "..") for part in parts):
+        raise PayloadError(
+            f"{place}: location: expected a relative path inside the program's folder, got {text[:80]!r}"
+        )
+    return text

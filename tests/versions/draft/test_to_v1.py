@@ -14,10 +14,9 @@ from pt2kit.errors import ConversionError, SchemaError, UnsupportedError
 from pt2kit.package.layouts.detection import detect
 from pt2kit.pickles.values import PickledTensor
 from pt2kit.versions.check import check_tree
-from pt2kit.versions.conversion_log import HARMLESS, ConversionLog, SideInputs
+from pt2kit.versions.conversion_log import HARMLESS, ConversionLog, SideInputs, read_folder
 from pt2kit.versions.draft.to_v1 import PROGRAM, upgrade
 from pt2kit.versions.program import downgrade_program, upgrade_program
-from pt2kit.versions.side_files import read_folder
 from pt2kit.zip.reader import open_archive
 
 ALLOWED = {*HARMLESS, "persistent", "class_fqn"}

@@ -5,6 +5,10 @@ not matter. A record that is stored, local and aligned can be mapped copy-on-wri
 are touched, and a change remains in this process. Tensors that share a storage in the file share it here.
 
 `Devices` maps the devices of a program as the caller asks: `device="cpu"`, or `device={"cuda:0": "cpu"}`.
+
+The installed torch cannot represent every description: dtypes, layouts, devices, numbers. `pt2kit.load` checks each
+description that it makes a fake tensor of. A program that only runs needs no fake tensors, and its descriptions are
+checked all the same. Expressions and ranges are checked before (`checks.refusals`).
 """
 
 from __future__ import annotations
@@ -28,7 +32,8 @@ from pt2kit.bridge.read.reading import (
     read_storages,
 )
 from pt2kit.bridge.torch_names import QUANTIZERS, negated, renamed_backend
-from pt2kit.errors import PayloadError, UnsupportedError
+from pt2kit.errors import GraphError, PayloadError, UnsupportedError
+from pt2kit.graph.traversal import Scope
 from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView
 from pt2kit.tensors.view import Storage, TensorView
 from pt2kit.zip.reader import Archive
@@ -44,6 +49,13 @@ READ_BYTES: Final = 64 << 20
 """Bytes up to which `load_module` reads the weights of a program into memory; it maps those of larger programs."""
 
 _HERE: Final = torch.device("cpu")
+
+_MAX_NUMBER: Final = (1 << 63) - 1
+"""The largest size, stride or offset that torch counts."""
+
+BLOCKS: Final = frozenset((schema.Layout.SparseBsr, schema.Layout.SparseBsc))
+
+_SPARSE: Final = frozenset((schema.Layout.SparseCoo, schema.Layout.SparseCsr, schema.Layout.SparseCsc, *BLOCKS))
 
 
 class Devices:
@@ -385,3 +397,54 @@ def _finish(tensor: torch.Tensor, view: Any) -> torch.Tensor:
     if view.is_param:
         return torch.nn.Parameter(tensor, requires_grad=view.requires_grad)
     return tensor.requires_grad_() if view.requires_grad else tensor
+
+
+def check_described(scopes: Iterable[Scope], devices: Devices) -> None:
+    """Refuse descriptions of a program's tensors that cannot be.
+
+    Args:
+        scopes: the program's graphs.
+        devices: where its tensors go.
+
+    Raises:
+        Pt2Error: as `check_tensor`; UnsupportedError for a device unknown to torch.
+    """
+    known: set[int] = set()
+    for scope in scopes:
+        for name, meta in scope.graph.tensor_values.items():
+            if id(meta) not in known:  # Values of a large program share their descriptions.
+                known.add(id(meta))
+                where = f"{scope.where}.tensor_values.{name}"
+                check_tensor(meta, where)
+                devices.find(meta.device, where)
+
+
+def check_tensor(meta: schema.TensorMeta, where: str) -> None:
+    """Refuse a description that no tensor has.
+
+    Raises:
+        GraphError: numbers that no tensor has.
+        UnsupportedError: a dtype or layout that torch does not have, or has no fake tensors of.
+    """
+    if meta.dtype not in DTYPES:
+        raise UnsupportedError(f"{where}: dtype: expected a dtype of torch, got {meta.dtype.name}")
+    for size in meta.sizes:
+        check_number(size.as_int, f"{where}: sizes")
+    if meta.layout is not schema.Layout.Strided:
+        if meta.layout not in _SPARSE:
+            raise UnsupportedError(f"{where}: layout: expected one that has a fake form, got {meta.layout.name}")
+        return
+    if len(meta.sizes) != len(meta.strides):
+        raise GraphError(f"{where}: expected as many strides as sizes, got {len(meta.strides)} and {len(meta.sizes)}")
+    dtype = DTYPES[meta.dtype]
+    if meta.requires_grad and not (dtype.is_floating_point or dtype.is_complex):
+        raise GraphError(f"{where}: requires_grad: expected false for {dtype}, got true")
+    for stride in meta.strides:
+        check_number(stride.as_int, f"{where}: strides")
+    check_number(meta.storage_offset.as_int, f"{where}: storage_offset")
+
+
+def check_number(number: Any, where: str) -> None:
+    """Refuse a number that no size, stride or offset can be; symbolic ones pass."""
+    if type(number) is int and not 0 <= number <= _MAX_NUMBER:
+        raise GraphError(f"{where}: expected 0 to 2**63 - 1, got {number}")

@@ -23,7 +23,7 @@ from pt2kit.bridge.operators import Operator
 from pt2kit.bridge.placeholder_types import Placeholder
 from pt2kit.bridge.read.calls import Shared, is_unpacked
 from pt2kit.bridge.read.checked import Checked
-from pt2kit.bridge.read.graph import GraphReader, value_name
+from pt2kit.bridge.read.graph_reader import GraphReader, value_name
 from pt2kit.bridge.read.treespecs import WHERE
 from pt2kit.bridge.run.conditions import Condition, Conditions, Input, guard_condition, read_source
 from pt2kit.bridge.run.inputs import InputTree, OutputTree, map_children

@@ -26,7 +26,7 @@ import torch
 from torch import fx
 
 from pt2kit import schema
-from pt2kit.bridge.read.graph import value_name
+from pt2kit.bridge.read.graph_reader import value_name
 from pt2kit.bridge.read.tensors import Devices
 from pt2kit.bridge.run.steps import Step, Steps, Stopped, Value, explain, values_in
 from pt2kit.bridge.torch_names import append_call

@@ -21,9 +21,8 @@ from pt2kit.bridge.read.module_inputs import guardable
 from pt2kit.bridge.read.names import check_apart
 from pt2kit.bridge.read.pickled_values import Context, Payloads
 from pt2kit.bridge.read.reading import trusted
-from pt2kit.bridge.read.tensors import READ_BYTES, Moves, Tensors
+from pt2kit.bridge.read.tensors import READ_BYTES, Moves, Tensors, check_described
 from pt2kit.bridge.read.treespecs import live_module_calls
-from pt2kit.bridge.read.values import check_described
 from pt2kit.bridge.run.build import Tables, build_steps, convention_of, with_mutations
 from pt2kit.bridge.run.emitters import Fakes, compile_steps, subgraph_module
 from pt2kit.bridge.run.module import LoadedModule, make_module, place_tensors, watched

@@ -14,7 +14,7 @@ from pt2kit.package.layouts.base import PLAIN_MODEL, Layout, Parts
 from pt2kit.package.legacy_programs import list_programs
 from pt2kit.package.payloads import view_all
 from pt2kit.package.programs import read_json
-from pt2kit.versions.side_files import path_below
+from pt2kit.versions.conversion_log import path_below
 from pt2kit.zip import end_record
 from pt2kit.zip.directory import Record
 from pt2kit.zip.reader import Archive

@@ -21,9 +21,8 @@ from typing import Any, Final
 from pt2kit.errors import IntegrityError, PayloadError, UnsupportedError
 from pt2kit.messages import count_text
 from pt2kit.pickles.values import ITEM_SIZES, PickledStorage, PickledTensor, TensorKind
-from pt2kit.versions.conversion_log import ReadExternal
+from pt2kit.versions.conversion_log import ReadExternal, check_location
 from pt2kit.versions.line.constants import decode_bytes
-from pt2kit.versions.side_files import check_location
 
 DTYPES: Final[Mapping[str, str]] = MappingProxyType(
     {
