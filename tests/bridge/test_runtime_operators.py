@@ -60,6 +60,16 @@ def test_no_kernel_gives_another_result_for_any_sample(dtype):
     assert total["equal"] > 0.8 * total.total()
 
 
+@pytest.mark.parametrize("data", [True, False])
+@pytest.mark.parametrize("pivots", [True, False])
+def test_parts_of_lu_that_nobody_asks_for(data, pivots):
+    """A part that is not unpacked is empty. op_db unpacks all."""
+    factors = torch.linalg.lu_factor(torch.arange(24.0).reshape(2, 4, 3) % 7)
+    call = call_of(torch.ops.aten.lu_unpack.default, (*factors, data, pivots), {})
+    assert call is not None
+    assert verdict(call) == ("equal", "")
+
+
 RENORM = torch.tensor([[3.0, 4.0], [0.1, 0.2], [0.0, 0.0], [-6.0, 8.0]])
 
 

@@ -279,7 +279,8 @@ def lu_unpack(LU_data: Array, LU_pivots: Array, unpack_data: bool = True, unpack
             require(1 <= pivot <= rows, f"expected pivots from 1 to {rows}, got {pivot}")
             order[place][[k, pivot - 1]] = order[place][[pivot - 1, k]]
     permutation = np.swapaxes(np.eye(rows, dtype=x.dtype)[order], -1, -2)
-    return permutation, lower, upper
+    empty = np.zeros(0, x.dtype)
+    return (permutation if unpack_pivots else empty, *((lower, upper) if unpack_data else (empty, empty)))
 
 
 @kernel("aten.linalg_lu_solve.default")
