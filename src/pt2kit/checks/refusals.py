@@ -1,7 +1,7 @@
 """Refusals of `load` and `load_module`: the rules of `check` that are marked as refusing, with the same rule and
 location.
 
-Building a program notices most contradictions by itself, for free. `quick_problem` runs the rules that it would not
+Building a program notices most contradictions by itself, for free. `check_quickly` runs the rules that it would not
 notice. If building fails for whatever reason, `explained` asks `check` for the first refusing problem, which becomes
 the error, so that the three entry points give one verdict under one rule.
 """

@@ -42,6 +42,7 @@ from pt2kit.operators.schemas import INPLACE_VIEW, overloads_with
 from pt2kit.schema import Layout, ScalarType
 from pt2kit.schema.names import OPS
 from pt2kit.schema.operators import Operator
+from pt2kit.schema.versions import release_of
 from pt2kit.symbols.polynomials import Size
 
 Find = Callable[[str], Operator | None]
@@ -276,7 +277,7 @@ def may_resize(call: SizedCall, parameter: str) -> bool:
 def _computed(program: schema.ExportedProgram) -> Mapping[int, Sequence[Mapping[str, Any]]]:
     """Return the facts that calls of unchecked kernels get, by node; only what leads to those calls is analyzed."""
     graph = program.graph_module.graph
-    release = ".".join(program.torch_version.split(".")[:2])
+    release = release_of(program.torch_version)
     needed: set[str] = set()
     kept: list[schema.Node] = []
     for node in reversed(graph.nodes):

@@ -29,6 +29,7 @@ from pt2kit.operators.symbolic import call_rule
 from pt2kit.operators.table import find
 from pt2kit.package.open import Package, open_package
 from pt2kit.schema.operators import nearest
+from pt2kit.schema.versions import release_of
 from pt2kit.signature.export_signature import from_schema
 from pt2kit.signature.specs import InputKind
 from pt2kit.symbols.polynomials import Polynomial, Size, bounds, hint, largest, product, symbol, unknown
@@ -155,7 +156,7 @@ def cost_of_program(program: schema.ExportedProgram, name: str = "", tied: Colle
     scope = root(program)
     counter = _Counter(
         Symbols(program.range_constraints, (one.graph for one in graphs(program))),
-        nearest(".".join(program.torch_version.split(".")[:2])),
+        nearest(release_of(program.torch_version)),
     )
     specs = from_schema(program.graph_module).input_specs
     sizes: dict[str, Size] = {}

@@ -24,6 +24,7 @@ from pt2kit.graph.traversal import HIGHER_ORDER, Scope, check_depth, join, opera
 from pt2kit.operators.higher_order import CARRIED, SLICED, Bound, Calls, Runs, Stacked
 from pt2kit.operators.higher_order import HIGHER_ORDER as CONVENTIONS
 from pt2kit.schema import ArgumentKind
+from pt2kit.schema.versions import release_of
 
 F = TypeVar("F")
 Facts = Mapping[str, Mapping[str, F]]
@@ -73,7 +74,7 @@ def run(
     Cost: linear in the nodes, times up to `MAX_TURNS` for nodes in loops.
     """
     if not release and isinstance(source, schema.ExportedProgram):
-        release = ".".join(source.torch_version.split(".")[:2])
+        release = release_of(source.torch_version)
     engine = _Engine(domain, release)
     scope = root(source)
     frame = engine.frame(scope, [])

@@ -30,6 +30,7 @@ from pt2kit.runtime.inputs import Convention, InputSpec, convention_of, random_i
 from pt2kit.runtime.plan import Plan, check_operators
 from pt2kit.runtime.table import write
 from pt2kit.schema import ScalarType
+from pt2kit.schema.versions import release_of
 from pt2kit.signature.export_signature import from_schema
 from pt2kit.signature.specs import InputKind, OutputKind
 from pt2kit.tensors.export import new_file
@@ -321,7 +322,7 @@ class Session:
 
 def _release(program: schema.ExportedProgram) -> str:
     """Return the release of torch that wrote a program, without its patch number."""
-    return ".".join(program.torch_version.split(".")[:2])
+    return release_of(program.torch_version)
 
 
 def _calls_writers(program: schema.ExportedProgram) -> bool:

@@ -62,6 +62,11 @@ CURRENT: Version = LOG[-1]
 MINIMUM: Version = LOG[0]
 
 
+def release_of(torch_version: str) -> str:
+    """Return the release in the torch version of a program: "2.13" of "2.13.0+cpu"; some old files say "<=2.4" alone."""
+    return ".".join(torch_version.split(".")[:2])
+
+
 def release_written(torch_version: str, stored_version: str) -> str:
     """Return the release of torch that exported a program ("2.13"), as far as the file states it, else "".
 

@@ -8,7 +8,7 @@ operators that only run a subgraph in a mode become functions that do so, withou
 its compiler when they are called, which takes seconds, to keep it from looking inside. Where the compiler or another
 export is at work they are called as they are.
 
-An error in an operator also names the node and the model's source line (`Failures`).
+An error in an operator also names the node and the model's source line (`Stopped`).
 
 Source: `WrapWithSetGradEnabled` and `WrapWithAutocast` in torch/_higher_order_ops/wrap.py, 2.13.
 """

@@ -4,7 +4,7 @@ What changed, upwards:
 
 - a user input that is a constant became a `constant_input` with a name; 2.3 wrote no name, so one is made up;
 - an entry of `as_optional_tensors` became a `TensorArgument`, from a bare name;
-- a named tuple in a tree spec is known by its registered name, from class name and fields (see `treespecs`); the fields
+- a named tuple in a tree spec is known by its registered name, from class name and fields (see `texts`); the fields
   go into the log, for schema 8.6;
 - unbacked float symbols are called zuf0, …, from f0, ….
 
