@@ -63,7 +63,7 @@ MINIMUM: Version = LOG[0]
 
 
 def release_of(torch_version: str) -> str:
-    """Return the release in the torch version of a program: "2.13" of "2.13.0+cpu"; some old files say "<=2.4" alone."""
+    """Return the release in the torch version of a program: "2.13" of "2.13.0+cpu". Some old files say "<=2.4"."""
     return ".".join(torch_version.split(".")[:2])
 
 
