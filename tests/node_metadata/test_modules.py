@@ -11,7 +11,13 @@ from tests.node_metadata.texts import names, texts
 
 from pt2kit.errors import Pt2Error, SchemaError
 from pt2kit.node_metadata.frames import lenient
-from pt2kit.node_metadata.modules import ModuleEntry, dump_module_stack, module_stack_style, parse_module_stack
+from pt2kit.node_metadata.modules import (
+    ModuleEntry,
+    dump_module_stack,
+    module_of,
+    module_stack_style,
+    parse_module_stack,
+)
 
 ROOT = ModuleEntry("L__self__", "", "make.M")
 
@@ -106,3 +112,19 @@ def test_texts_that_are_no_stack(text):
     with pytest.raises(SchemaError, match=r"^nodes\[3\]: expected entries key"):
         parse_module_stack(text, "nodes[3]")
     assert lenient(parse_module_stack, text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "module"),
+    [
+        ("a,L['self'].a,m.A;b,L['self'].a.b,m.B", "a.b"),
+        ("a,L['self'].a,m.A;none,_empty_nn_module_stack_from_metadata_hook,", "a"),
+        ("none,_empty_nn_module_stack_from_metadata_hook,", ""),
+        ("no stack", ""),
+        ("", ""),
+    ],
+)
+def test_module_of_a_node(text: str, module: str) -> None:
+    """Entries of nodes that torch made itself name no module; neither does a text that cannot be read."""
+    assert module_of({"nn_module_stack": text}) == module
+    assert module_of({}) == ""

@@ -10,7 +10,8 @@ from tests.packages import edited
 
 import pt2kit
 from pt2kit.graph import walk
-from pt2kit.text.program import module_of, program_lines, target_text
+from pt2kit.node_metadata.modules import module_of
+from pt2kit.text.program import program_lines, target_text
 
 CURRENT = samples.corpus(*samples.CURRENT_LAYOUT)
 
@@ -62,4 +63,4 @@ def test_small_answers() -> None:
     assert target_text("_operator.mul") == "_operator.mul"
     with pt2kit.open(samples.sample("2.13.0", "dynamic_batch")) as package:
         nodes = package.programs["model"].graph_module.graph.nodes
-    assert [module_of(node) for node in nodes] == ["a", "", "b"]
+    assert [module_of(node.metadata) for node in nodes] == ["a", "", "b"]

@@ -46,6 +46,7 @@ from pt2kit.schema import Device, Layout, MemoryFormat, ScalarType
 from pt2kit.schema.names import ATEN_OPS, OPS
 from pt2kit.schema.operators import ValueType, parse_type
 from pt2kit.schema.versions import LOG
+from pt2kit.tensors.bounds import MAX_DEVICE_INDEX, device_text
 from pt2kit.tensors.dtypes import DTYPES as ROWS
 
 Kind = Literal["operator", "symbolic", "higher_order", "function"]
@@ -90,9 +91,6 @@ SCHEMA: Mapping[Any, Any] = MappingProxyType(
 _KINDS: Mapping[type, str] = MappingProxyType(
     {torch.dtype: "dtype", torch.layout: "layout", torch.memory_format: "memory format"}
 )
-
-MAX_DEVICE_INDEX: Final = 127
-"""Largest device index that torch supports. Source: c10/core/Device.h, 2.13."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,7 +368,7 @@ def to_device(device: Device) -> torch.device:
     Raises:
         UnsupportedError: a type unknown to torch, or an index that it has no number for.
     """
-    name = device.type if device.index is None else f"{device.type}:{device.index}"
+    name = device_text(device)
     if device.index is not None and not 0 <= device.index <= MAX_DEVICE_INDEX:  # torch keeps the lowest byte
         raise UnsupportedError(f"expected a device index from 0 to {MAX_DEVICE_INDEX}, got {name[:80]!a}")
     try:

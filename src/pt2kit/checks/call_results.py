@@ -30,7 +30,6 @@ from pt2kit.messages import count_text, cut, quote
 from pt2kit.operators.facts import Mismatch, Subject, Tensor, Unknown, shape_text
 from pt2kit.operators.higher_order import CLOSES, OPENS
 from pt2kit.operators.metas import Symbols
-from pt2kit.operators.pointwise import device_text
 from pt2kit.operators.rows import texts
 from pt2kit.operators.schemas import DATA_DEPENDENT, overloads_with
 from pt2kit.operators.symbolic import OperatorSpec, call_rule
@@ -39,7 +38,7 @@ from pt2kit.schema import Layout
 from pt2kit.schema.names import ATEN_OPS, OPS
 from pt2kit.symbols.expr import Symbol
 from pt2kit.symbols.polynomials import Polynomial, Size, hint, same, text, to_expression
-from pt2kit.tensors.bounds import check_device, parse_device
+from pt2kit.tensors.bounds import check_device, device_text, parse_device
 from pt2kit.tensors.dtypes import DTYPES, short_name
 
 MAX_CREATED_BYTES: Final = 16 << 30

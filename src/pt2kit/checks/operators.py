@@ -11,7 +11,7 @@ operators with every kind of value for every kind of parameter.
 from __future__ import annotations
 
 import keyword
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -105,7 +105,8 @@ def _existence(
         unchecked.setdefault(text, []).append(step)
     else:
         if target not in unknown:
-            unknown[target] = _close(target, context.release) if len(unknown) < _MAX_LISTED else ""
+            known = schemas.operators(context.release).schemas
+            unknown[target] = schemas.similar(target.removeprefix(OPS), known) if len(unknown) < _MAX_LISTED else ""
         whose = f"torch {nearest(context.release)}" if others or not schemas.is_known(context.release) else "torch"
         message = f"expected an operator that {whose} has, got {quote(target)}{unknown[target]}"
         yield Problem(f"{step.where}.target", "T1", message)
@@ -268,19 +269,6 @@ def _of(context: ProgramContext) -> str:
 
 def _short(node: schema.Node) -> str:
     return node.target.removeprefix(OPS)
-
-
-def _close(target: str, release: str) -> str:
-    """Return the existing overloads of an operator, or operators of a similar name."""
-    from difflib import get_close_matches
-
-    name = target.removeprefix(OPS)
-    known = schemas.operators(release).schemas
-    family = name.rpartition(".")[0] + "."
-    alternatives: Sequence[str] = [other for other in known if other.startswith(family)]
-    if not alternatives and len(name) < 100:
-        alternatives = get_close_matches(name, known, n=3, cutoff=0.85)
-    return f"; there is {', '.join(alternatives[:4])}" if alternatives else ""
 
 
 def _singles(graph: schema.Graph) -> Callable[[str], bool]:

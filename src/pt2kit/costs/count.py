@@ -18,8 +18,7 @@ from pt2kit.costs.result import Cost, NodeCost, sum_of
 from pt2kit.dataflow.domain import effects_of
 from pt2kit.graph.argument_values import arguments, arguments_of, plain, results_of
 from pt2kit.graph.traversal import HIGHER_ORDER, Scope, check_depth, graphs, join, node_label, operator_name, root
-from pt2kit.node_metadata.frames import lenient
-from pt2kit.node_metadata.modules import module_fqn, parse_module_stack
+from pt2kit.node_metadata.modules import module_of
 from pt2kit.operators.aliasing import aliases
 from pt2kit.operators.facts import Mismatch, Tensor, Unknown, row_major
 from pt2kit.operators.higher_order import HIGHER_ORDER as CONVENTIONS
@@ -221,7 +220,7 @@ class _Counter:
         peaks: list[Size] = [0]
         for number, node in enumerate(scope.graph.nodes):
             name = operator_name(node.target)
-            owner = module_of(node) or module
+            owner = module_of(node.metadata) or module
             inner = self._subgraphs(scope, node, number, times, around + live.now, owner)
             facts = self._results(scope, node)
             made = self._storages(scope, node, live)
@@ -395,10 +394,3 @@ def nbytes(fact: Tensor) -> Size:
     item = DTYPES[fact.dtype].itemsize if fact.dtype is not None and fact.dtype in DTYPES else 1
     strides = fact.strides if fact.strides is not None else (1,) * fact.rank
     return item * product(size for size, stride in zip(fact.sizes, strides, strict=True) if stride != 0)
-
-
-def module_of(node: schema.Node) -> str:
-    """Return the dotted name of the module that a node was traced in; "" for the root or if the node names none."""
-    text = node.metadata.get("nn_module_stack", "")
-    entries = lenient(parse_module_stack, text) if text else None
-    return module_fqn(entries[-1].path) if entries else ""

@@ -20,8 +20,7 @@ from pt2kit.canonical.expressions import renamed_expression, renamed_words
 from pt2kit.canonical.facts import NO_NODE, NO_VALUE, Facts, collect, rename, slots
 from pt2kit.canonical.form import Keep, subgraph_digest
 from pt2kit.graph.argument_values import graph_arguments
-from pt2kit.node_metadata.frames import lenient
-from pt2kit.node_metadata.modules import module_fqn, parse_module_stack
+from pt2kit.node_metadata.modules import module_of
 
 _CONSTANT: Final = frozenset(
     {
@@ -33,7 +32,6 @@ _CONSTANT: Final = frozenset(
 """The arms that hold constants alone."""
 
 
-_NO_MODULE: Final = "_empty_nn_module_stack_from_metadata_hook"
 """The path that torch gives nodes which it made itself, outside every module."""
 
 _LONE: Final = re.compile(r"(?:Symbol\('(\w+)'[^()]*\))|([A-Za-z_]\w*)")
@@ -169,8 +167,7 @@ class ModuleNames:
         text = node.metadata.get("nn_module_stack", "")
         fqn = self._stacks.get(text)
         if fqn is None:
-            entries = [entry for entry in lenient(parse_module_stack, text) or () if entry.path != _NO_MODULE]
-            fqn = self._stacks[text] = module_fqn(entries[-1].path) if entries else ""
+            fqn = self._stacks[text] = module_of(node.metadata)
         return fqn
 
     def _owner(self, inputs: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ from pt2kit.editing.metas import Operand, device_of, entry, scalar_type
 from pt2kit.errors import GraphError, Pt2Error
 from pt2kit.graph.reading import MEMORY_FORMATS
 from pt2kit.graph.traversal import is_custom, operator_namespace
-from pt2kit.messages import count_text, kind_of, quote, suggestion
+from pt2kit.messages import count_text, kind_of, quote
 from pt2kit.operators import schemas
 from pt2kit.schema import Argument
 from pt2kit.schema.names import HIGHER_ORDER_OPS, OPS
@@ -29,7 +29,6 @@ _PLAIN_NAMES: Final = ("a", "b", "c")
 """Names that export gives to the arguments of functions over numbers."""
 
 _CHOICE_NAMES: Final = ("b", "t", "f")
-_SHOWN: Final = 8
 
 
 def full_target(operator: str, edit: str) -> str:
@@ -50,21 +49,15 @@ def full_target(operator: str, edit: str) -> str:
     if operator_namespace(target) == "higher_order" or is_custom(target):
         return target if len(parts) > 2 or parts[0] == "higher_order" else f"{target}.default"
     known = schemas.operators("").schemas
-    if len(parts) > 2:
-        if name in known or operator_namespace(target) not in COMPLETE:
-            return target
-        there = _overloads(f"{parts[0]}.{parts[1]}.")
-        newest = nearest("")
-        message = f"{edit}: no operator {name} in torch {newest}{_instead(there) or _close(name)}"
-        raise GraphError(message, rule="T1")
-    there = _overloads(f"{name}.")
-    if f"{name}.default" in there:
-        return f"{target}.default"
-    if not there:
-        raise GraphError(f"{edit}: no operator {name} in torch {nearest('')}{_close(name)}", rule="T1")
-    if len(there) != 1:
-        raise GraphError(f"{edit}: expected an operator with its overload, got {name}{_instead(there)}", rule="T1")
-    return f"{OPS}{there[0]}"
+    if len(parts) > 2 and operator_namespace(target) not in COMPLETE:
+        return target
+    there = [one for one in known if one.startswith(f"{name}.")]
+    if len(there) == 1:
+        return f"{OPS}{there[0]}"
+    problem = (
+        f"expected an operator with its overload, got {name}" if there else f"no operator {name} in torch {nearest('')}"
+    )
+    raise GraphError(f"{edit}: {problem}{schemas.similar(name, known)}", rule="T1")
 
 
 @lru_cache(maxsize=1024)
@@ -78,12 +71,6 @@ def _whole_name(operator: str) -> str | None:
     if name in known:
         return f"{OPS}{name}"
     return f"{OPS}{name}.default" if f"{name}.default" in known else None
-
-
-@lru_cache(maxsize=1024)
-def _overloads(family: str) -> tuple[str, ...]:
-    """Return the operators of torch whose names begin with a prefix."""
-    return tuple(name for name in schemas.operators("").schemas if name.startswith(family))
 
 
 def check_call(target: str, names: Sequence[str], results: int, edit: str) -> None:
@@ -186,17 +173,6 @@ def result_metas(meta: Any, found: Operator | None, edit: str) -> list[Any]:
         [entry(one, edit) for one in result] if isinstance(result, list | tuple) else entry(result, edit)
         for result in results
     ]
-
-
-def _instead(there: Sequence[str]) -> str:
-    return f"; there is {', '.join(there[:_SHOWN])}" if there else ""
-
-
-def _close(name: str) -> str:
-    """Return the operators whose names are close to one that does not exist, for messages."""
-    stem = ".".join(name.split(".")[:2])
-    known = {one.rpartition(".")[0] for one in schemas.operators("").schemas}
-    return suggestion(stem, sorted(known), 0.75)
 
 
 def _listed(found: Operator) -> str:

@@ -13,8 +13,7 @@ from pt2kit.editing.interface import OF_INPUTS, USER_INPUTS, USER_OUTPUTS, Input
 from pt2kit.errors import GraphError, UnsupportedError
 from pt2kit.front_door import registered
 from pt2kit.messages import quote
-from pt2kit.node_metadata.frames import lenient
-from pt2kit.node_metadata.modules import module_fqn, parse_module_stack
+from pt2kit.node_metadata.modules import module_fqn, stated_modules
 from pt2kit.package.open import Package
 
 
@@ -295,9 +294,7 @@ def _outputs(editor: Editor, cut: _Cut, ins: Collection[Input]) -> list[Output]:
 
 
 def _modules(node: Node) -> list[str]:
-    text = node.metadata.get("nn_module_stack", "")
-    entries = lenient(parse_module_stack, text) if text else None
-    return [module_fqn(entry.path) for entry in entries] if entries else []
+    return [module_fqn(entry.path) for entry in stated_modules(node.metadata.get("nn_module_stack", ""))]
 
 
 def _is_inside(node: Node, path: str) -> bool:

@@ -24,13 +24,14 @@ from pt2kit.graph.def_use import GraphIndex, index
 from pt2kit.graph.traversal import Scope, Step, carried, check_depth, node_label, operator_name, root
 from pt2kit.messages import count_text, quote, suggestion
 from pt2kit.node_metadata.frames import Frame, lenient, parse_stack_trace
-from pt2kit.node_metadata.modules import NO_MODULE, ModuleEntry, module_fqn, parse_module_stack
+from pt2kit.node_metadata.modules import ModuleEntry, module_fqn, stated_modules
 from pt2kit.package.open import Package
 from pt2kit.package.stored import Named, Payload
 from pt2kit.schema.operators import Parameter, find_operator, nearest
 from pt2kit.schema.versions import release_written
 from pt2kit.symbols.dialects import parse
 from pt2kit.symbols.plain import to_str
+from pt2kit.tensors.bounds import device_text
 from pt2kit.tensors.dtypes import DTYPES
 
 Names: TypeAlias = Mapping[str, "Value"]
@@ -92,7 +93,7 @@ class Value:
     @property
     def device(self) -> str | None:
         """Return the device of a tensor ("cpu", "cuda:0"); None for anything else."""
-        return _device(self.meta.device) if isinstance(self.meta, schema.TensorMeta) else None
+        return device_text(self.meta.device) if isinstance(self.meta, schema.TensorMeta) else None
 
     @property
     def users(self) -> tuple[Node, ...]:
@@ -219,8 +220,7 @@ class Node:
     @property
     def _modules(self) -> tuple[ModuleEntry, ...]:
         if self._stack is None:
-            entries = lenient(parse_module_stack, self.metadata.get("nn_module_stack", "")) or ()
-            self._stack = tuple(entry for entry in entries if entry.path != NO_MODULE)
+            self._stack = stated_modules(self.metadata.get("nn_module_stack", ""))
         return self._stack
 
     @property
@@ -247,7 +247,7 @@ class Node:
             case schema.MemoryFormat():
                 return next((name for name, one in MEMORY_FORMATS.items() if one is value), "unknown")
             case schema.Device():
-                return _device(value)
+                return device_text(value)
         return value
 
     def __repr__(self) -> str:
@@ -431,7 +431,3 @@ def _expression(text: str) -> str:
 
 def _dtype(dtype: schema.ScalarType) -> str:
     return DTYPES[dtype].name if dtype in DTYPES else dtype.name.lower()
-
-
-def _device(device: schema.Device) -> str:
-    return device.type if device.index is None else f"{device.type}:{device.index}"

@@ -25,12 +25,12 @@ the one dotted name for all of them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
-from pt2kit.errors import LimitError, SchemaError
+from pt2kit.errors import LimitError, Pt2Error, SchemaError
 
 _CODES = {",": "2C", ";": "3B", "(": "28", ")": "29", "[": "5B", "]": "5D"}
 _CHARACTERS = {code: character for character, code in _CODES.items()}
@@ -143,6 +143,20 @@ def parse_module_stack(text: str, where: str = "nn_module_stack") -> tuple[Modul
     if style == "escaped":
         return _escaped_entries(text) or _search(text, where)
     return tuple(_plain_entries(text) or _search(text, where))
+
+
+def stated_modules(text: str) -> tuple[ModuleEntry, ...]:
+    """Return the modules that the stack of a node names, outermost first; () if it names none or cannot be read."""
+    try:
+        return tuple(entry for entry in parse_module_stack(text) if entry.path != NO_MODULE) if text else ()
+    except Pt2Error:
+        return ()
+
+
+def module_of(metadata: Mapping[str, str]) -> str:
+    """Return the dotted name of the innermost module of a node; "" for the root, or if its metadata names none."""
+    entries = stated_modules(metadata.get("nn_module_stack", ""))
+    return module_fqn(entries[-1].path) if entries else ""
 
 
 def torch_reads(text: str) -> bool:

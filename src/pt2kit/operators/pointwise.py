@@ -14,6 +14,7 @@ from pt2kit.operators.facts import Mismatch, Tensor, Unknown, broadcast, like, n
 from pt2kit.operators.promotion import result_type
 from pt2kit.schema import Device, Layout, ScalarType
 from pt2kit.symbols.polynomials import Size, Undecided, hint, same
+from pt2kit.tensors.bounds import device_text
 
 
 def pointwise(*operands: Any, dtype: ScalarType | Callable[[ScalarType], ScalarType] | None = None) -> Tensor:
@@ -72,11 +73,6 @@ def common_device(tensors: Sequence[Tensor]) -> Device | None:
                 f"expected tensors on one device, got {device_text(devices[0])} and {device_text(device)}", "value"
             )
     return devices[0]
-
-
-def device_text(device: Device) -> str:
-    """Return a device as torch prints it: "cuda:1"."""
-    return device.type if device.index is None else f"{device.type}:{device.index}"
 
 
 def element_strides(tensors: Sequence[Tensor], sizes: Sequence[Size]) -> tuple[Size, ...] | None:

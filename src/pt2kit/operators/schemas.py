@@ -15,12 +15,13 @@ Tensor Scalar" names overloads of one operator.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 from pt2kit.errors import VersionError
+from pt2kit.messages import listed, suggestion
 from pt2kit.schema.names import OPS
 from pt2kit.schema.operators import (
     Operator,
@@ -33,6 +34,9 @@ from pt2kit.schema.operators import (
     releases_in,
 )
 from pt2kit.versions.operator_calls import FLASH_CPU
+
+_LISTED: Final = 8
+"""Overloads that a message lists."""
 
 RAISED: Final = frozenset((FLASH_CPU.removeprefix(OPS),))
 """Operators that replace others when a program of an older release is upgraded to the current version."""
@@ -72,6 +76,19 @@ def releases_with(target: str) -> tuple[str, ...]:
         if name in (registered := release_operators(release)).schemas
         or (higher_order != name and higher_order in registered.higher_order)
     )
+
+
+def similar(name: str, known: Collection[str]) -> str:
+    """Return what exists in place of an operator that does not, as the end of a message; "" if nothing is close.
+
+    Args:
+        name: "aten.rellu.default"; the overload may be missing.
+        known: the overloads that exist.
+    """
+    stem = ".".join(name.split(".")[:2])
+    if overloads := [one for one in known if one.startswith(f"{stem}.")]:
+        return f"; there is {listed(overloads, _LISTED)}"
+    return suggestion(stem, sorted({one.rpartition(".")[0] for one in known}))
 
 
 @functools.cache

@@ -17,17 +17,16 @@ overloads("2.13")                            all overloads of a release, in orde
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
 from pt2kit.errors import OperatorError, UnsupportedError
-from pt2kit.messages import listed, suggestion
 from pt2kit.operators.aliasing import aliases, is_measured, written
 from pt2kit.operators.facts import Mismatch, Result, Tensor, Unknown, expect, like, may_be
 from pt2kit.operators.rows import texts
-from pt2kit.operators.schemas import tags_of
+from pt2kit.operators.schemas import similar, tags_of
 from pt2kit.operators.symbolic import OperatorSpec, Rule, accepted, call_rule
 from pt2kit.operators.vocabulary import require_fit
 from pt2kit.schema.names import OPS
@@ -122,14 +121,6 @@ def infer(target: str, arguments: Mapping[str, Any], *, is_strict: bool = False)
     return result
 
 
-def _near(name: str, known: Iterable[str]) -> str:
-    """Return the overloads of an operator that was named without one, or operators of a similar name."""
-    overloads = [one for one in known if one.startswith(f"{name}.")]
-    if overloads:
-        return f"; there is {listed(overloads, 4)}"
-    return suggestion(".".join(name.split(".")[:2]), sorted({one.rpartition(".")[0] for one in known}))
-
-
 def describe(name: str, release: str = "") -> dict[str, Any]:
     """Return the facts about one operator overload, as plain data with stable keys.
 
@@ -153,7 +144,7 @@ def describe(name: str, release: str = "") -> dict[str, Any]:
     text = operators_of(release).get(name)
     if text is None:
         there = f"; torch {releases[0]} to {releases[-1]} has it" if releases else ""
-        where = there or _near(name, operators_of(release))
+        where = there or similar(name, operators_of(release))
         raise OperatorError(
             f"{name[:80]}: expected an operator overload of torch {release}, got none of that name{where}"
         )

@@ -30,8 +30,8 @@ from pt2kit.package.stored import Kind, Payload, StoredModel
 from pt2kit.pickles.values import PickledStorage, PickledTensor, SparseTensor, TensorKind
 from pt2kit.release.destinations import Destination
 from pt2kit.release.programs import Converted, Requested, convert_program
-from pt2kit.schema import Device, Layout, ScalarType
-from pt2kit.tensors.bounds import contiguous_strides
+from pt2kit.schema import Layout, ScalarType
+from pt2kit.tensors.bounds import contiguous_strides, device_text
 from pt2kit.tensors.compound import MetaView, SparseView
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.opaque import OpaquePayload
@@ -126,11 +126,6 @@ def plain_tensor(payload: Payload) -> Plain:
         return view
     kind = type(view).__name__.removesuffix("View").lower()
     raise UnsupportedError(f"{view.name!r}: expected a dense or a sparse tensor, got a {kind} one")
-
-
-def device_text(device: Device) -> str:
-    """Return a device as torch prints it: "cpu", "cuda:1"."""
-    return device.type if device.index is None else f"{device.type}:{device.index}"
 
 
 def _kind(is_param: bool) -> TensorKind:

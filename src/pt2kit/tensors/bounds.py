@@ -149,6 +149,11 @@ def parse_device(text: str) -> Device | None:
     return Device(kind, int(index) if colon else None)
 
 
+def device_text(device: Device) -> str:
+    """Return a device as torch prints it: "cpu", "cuda:1"."""
+    return device.type if device.index is None else f"{device.type}:{device.index}"
+
+
 def is_device(device: Device) -> bool:
     """Return whether a device is one that torch could have."""
     return device.type in DEVICE_TYPES and (device.index is None or 0 <= device.index <= MAX_DEVICE_INDEX)

@@ -19,7 +19,7 @@ from pt2kit.graph.argument_values import arguments, graph_arguments
 from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, Scope, Source, graphs, join, node_label, node_outputs
 from pt2kit.messages import printable
 from pt2kit.node_metadata.frames import lenient
-from pt2kit.node_metadata.modules import module_fqn, parse_module_stack
+from pt2kit.node_metadata.modules import module_of, parse_module_stack
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 from pt2kit.schema import Argument, ExportedProgram, Graph, GraphArgument, InputSpec, Node, OutputSpec
@@ -29,7 +29,6 @@ from pt2kit.text.values import ValueTexts, argument_text, constant_text, named_t
 from pt2kit.treespec.callsig import show_name
 
 _INDENT = "  "
-_NO_MODULE = "_empty_nn_module_stack_from_metadata_hook"
 """The path that torch gives nodes which it made itself, outside every module."""
 _KINDS = {
     "parameter": "parameter",
@@ -78,7 +77,7 @@ def node_line(graph: Graph, node: Node, texts: ValueTexts) -> str:
     declared = f": {', '.join(filter(None, types))}" if any(types) else ""
     results = results_text(node)
     call = f"{target_text(node.target)}({', '.join(map(named_text, node.inputs))})"
-    place = module_of(node)
+    place = module_of(node.metadata)
     comment = f"  # {dotted(place)}" if place else ""
     return f"{results}{declared} = {call}{comment}" if results else f"{call}{comment}"
 
@@ -86,13 +85,6 @@ def node_line(graph: Graph, node: Node, texts: ValueTexts) -> str:
 def target_text(target: str) -> str:
     """Return the operator's name without the common prefix: `aten.add.Tensor`, `higher_order.cond`."""
     return printable(target.removeprefix(OPS))
-
-
-def module_of(node: Node) -> str:
-    """Return the dotted name of the innermost module of a node; "" for the root or if the file has none."""
-    text = node.metadata.get("nn_module_stack", "")
-    entries = lenient(parse_module_stack, text) if text else None
-    return module_fqn(entries[-1].path) if entries and entries[-1].path != _NO_MODULE else ""
 
 
 def _node_lines(graph: Graph, texts: ValueTexts, depth: int) -> Iterator[str]:

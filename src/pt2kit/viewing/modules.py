@@ -24,8 +24,7 @@ from pt2kit.diffs.fingerprints import operation
 from pt2kit.errors import Pt2Error
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import Step
-from pt2kit.node_metadata.frames import lenient
-from pt2kit.node_metadata.modules import MAX_MODULE_DEPTH, NO_MODULE, module_fqn, parse_module_stack
+from pt2kit.node_metadata.modules import MAX_MODULE_DEPTH, module_fqn, stated_modules
 from pt2kit.schema import Graph, Node
 from pt2kit.viewing.columns import MODULE, OPERATION, REPEAT, Pairs, Picture, Texts
 
@@ -57,13 +56,13 @@ def module_calls(text: str) -> tuple[ModuleCall, ...] | None:
 
     Containers between two calls (the `layers` of `layers.0`) are calls too, of no known type.
     """
-    entries = lenient(parse_module_stack, text) if text else None
-    if not entries or all(entry.path == NO_MODULE for entry in entries):
+    entries = stated_modules(text)
+    if not entries:
         return None
     calls, before = list[ModuleCall](), ""
     for entry in entries:
         fqn = module_fqn(entry.path)
-        if entry.path == NO_MODULE or fqn in ("", before):
+        if fqn in ("", before):
             continue
         inside = not before or fqn.startswith(f"{before}.")
         *outer, name = fqn.removeprefix(f"{before}.").split(".") if inside else [fqn]
@@ -76,8 +75,7 @@ def module_calls(text: str) -> tuple[ModuleCall, ...] | None:
 
 def root_type(text: str) -> str:
     """Return the class of the root module that a stack names; "" if it names none."""
-    entries = lenient(parse_module_stack, text) or ()
-    return next((entry.type for entry in entries if entry.path != NO_MODULE and not module_fqn(entry.path)), "")
+    return next((entry.type for entry in stated_modules(text) if not module_fqn(entry.path)), "")
 
 
 def named_calls(parts: Sequence[str], before: str = "") -> list[ModuleCall]:

@@ -24,10 +24,9 @@ from pt2kit.editing.weight_edits import check_package
 from pt2kit.errors import GraphError
 from pt2kit.messages import quote
 from pt2kit.operators import schemas
-from pt2kit.operators.pointwise import device_text
 from pt2kit.schema.names import OPS
 from pt2kit.tensors import arrays
-from pt2kit.tensors.bounds import contiguous_strides, parse_device
+from pt2kit.tensors.bounds import contiguous_strides, device_text, parse_device
 from pt2kit.tensors.dtypes import DTYPES, largest_number, numpy_dtype
 from pt2kit.tensors.view import Storage, TensorView
 
