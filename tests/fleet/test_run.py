@@ -9,7 +9,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests import samples
@@ -22,13 +24,68 @@ pytestmark = pytest.mark.slow
 ALL_HOSTILE = [case["path"] for case in samples.hostile()]
 
 
-MANY = 3000
-"""Files that keep two workers busy for longer than it takes until a first part is written."""
+MANY = 240
+SLOW = "0.06"
+"""Files and seconds for each that keep two workers busy for longer than it takes until a first part is written."""
 
 
-def test_every_hostile_file_has_a_row(tmp_path: Path) -> None:
+CLUSTER = """
+if __name__ == "__main__":
+    import sys
+    from distributed import LocalCluster
+    with LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0") as cluster:
+        print(cluster.scheduler_address, flush=True)
+        sys.stdin.read()
+"""
+
+
+def start_cluster(**more: str) -> tuple[subprocess.Popen[bytes], str]:
+    """Start two workers; returns the process that they end with, and the address of their scheduler."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", CLUSTER],
+        stdout=subprocess.PIPE,
+        stdin=subprocess.PIPE,
+        env=fleets.environment(**more),
+    )
+    return process, (process.stdout.readline() if process.stdout else b"").decode().strip()
+
+
+@pytest.fixture(scope="module")
+def scheduler() -> Iterator[str]:
+    """The address of workers that several commands use, as starting them takes longer than the work."""
+    process, address = start_cluster()
+    yield address
+    process.communicate(b"")
+
+
+@pytest.fixture(scope="module")
+def slow_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A list of so many files, which take time where `PT2KIT_SLOW` says so."""
+    folder = tmp_path_factory.mktemp("slow")
+    names = folder / "names.txt"
+    names.write_text("".join(f"slow://{path}\n" for path in fleets.copies(folder / "models", MANY)))
+    return names
+
+
+TABLES = ("files", "problems", "operators")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(slow_files: Path, scheduler: str) -> dict[str, list[dict[str, Any]]]:
+    """The tables of a check of those files that nothing disturbed."""
+    out = slow_files.parent / "out"
+    done = fleets.fleet("check", slow_files, "--out", out, "--scheduler", scheduler)
+    assert done.code == 0, done.err
+    found = {table: fleets.rows(out, table) for table in TABLES}
+    assert len(found["files"]) == MANY
+    return found
+
+
+def test_every_hostile_file_has_a_row(tmp_path: Path, scheduler: str) -> None:
     """The whole hostile set goes through two workers: a row for each file, none of which ended a process."""
-    done = fleets.fleet("check", str(samples.DATA / "hostile" / "*.pt2"), "--out", tmp_path / "out", "--workers", "2")
+    done = fleets.fleet(
+        "check", str(samples.DATA / "hostile" / "*.pt2"), "--out", tmp_path / "out", "--scheduler", scheduler
+    )
     assert (done.code, done.err) == (1, "")
     rows = fleets.by_name(tmp_path / "out")
     assert set(rows) == {path.name for path in ALL_HOSTILE} | {"benign.pt2"}
@@ -37,7 +94,7 @@ def test_every_hostile_file_has_a_row(tmp_path: Path) -> None:
     assert {row["url"] for row in rows.values() if row["outcome"] != "ok"} <= with_rule
 
 
-def test_the_rows_are_what_the_single_commands_say(tmp_path: Path) -> None:
+def test_the_rows_are_what_the_single_commands_say(tmp_path: Path, scheduler: str) -> None:
     """For each work, a row says what the function for one file says."""
     import pt2kit
     from pt2kit.text.summary import summarize
@@ -45,7 +102,10 @@ def test_the_rows_are_what_the_single_commands_say(tmp_path: Path) -> None:
     paths = fleets.copies(tmp_path / "models", 12)
     for work in ("show", "check", "digest"):
         out = tmp_path / work
-        assert fleets.fleet(work, str(tmp_path / "models" / "**" / "*.pt2"), "--out", out, "--workers", "2").err == ""
+        assert (
+            fleets.fleet(work, str(tmp_path / "models" / "**" / "*.pt2"), "--out", out, "--scheduler", scheduler).err
+            == ""
+        )
         rows = fleets.by_name(out)
         assert len(rows) == 12
         for path in paths:
@@ -122,28 +182,26 @@ def test_a_file_that_ends_workers(tmp_path: Path) -> None:
     assert log.read_text().split().count("worker") >= 2
 
 
-def test_killed_workers_cost_nothing(tmp_path: Path) -> None:
+def test_killed_workers_cost_nothing(tmp_path: Path, slow_files: Path, undisturbed: Any) -> None:
     """Workers killed in the middle: their files run elsewhere, and the dataset is that of an undisturbed run."""
-    fleets.copies(tmp_path / "models", MANY)
-    target = str(tmp_path / "models" / "**" / "*.pt2")
-    process = fleets.start("check", target, "--out", tmp_path / "out", "--workers", "2")
+    process = fleets.start("check", slow_files, "--out", tmp_path / "out", "--workers", "2", PT2KIT_SLOW=SLOW)
     fleets.wait_for_parts(tmp_path / "out", process)
     for _ in range(2):
         os.kill(fleets.workers_of(process)[0], signal.SIGKILL)
         time.sleep(1.5)
     done = fleets.finish(process)
     assert done.code == 0, done.err
-    assert_undisturbed(target, tmp_path, MANY)
+    assert {table: fleets.rows(tmp_path / "out", table) for table in TABLES} == undisturbed
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_resume_ends_with_the_same_dataset(tmp_path: Path, how: signal.Signals) -> None:
+def test_resume_ends_with_the_same_dataset(
+    tmp_path: Path, how: signal.Signals, slow_files: Path, undisturbed: Any, scheduler: str
+) -> None:
     """A command that is killed or interrupted leaves a readable dataset and no process; --resume does the rest."""
     import psutil
 
-    fleets.copies(tmp_path / "models", MANY)
-    target = str(tmp_path / "models" / "**" / "*.pt2")
-    process = fleets.start("check", target, "--out", tmp_path / "out", "--workers", "2")
+    process = fleets.start("check", slow_files, "--out", tmp_path / "out", "--workers", "2", PT2KIT_SLOW=SLOW)
     fleets.wait_for_parts(tmp_path / "out", process)
     started = psutil.Process(process.pid).children(recursive=True)
     if how is signal.SIGINT:
@@ -162,25 +220,16 @@ def test_resume_ends_with_the_same_dataset(tmp_path: Path, how: signal.Signals) 
     [first, *_] = sorted((tmp_path / "out" / "files").iterdir())
     (tmp_path / "out" / "problems" / "part-0-orphan.parquet").write_bytes(b"PAR1")
     first.write_bytes(first.read_bytes()[:100])
-    done = fleets.fleet("check", target, "--out", tmp_path / "out", "--workers", "2", "--resume")
+    done = fleets.fleet("check", slow_files, "--out", tmp_path / "out", "--scheduler", scheduler, "--resume")
     assert done.code == 0, done.err
-    assert_undisturbed(target, tmp_path, MANY)
+    assert {table: fleets.rows(tmp_path / "out", table) for table in TABLES} == undisturbed
 
 
-def assert_undisturbed(target: str, tmp_path: Path, count: int) -> None:
-    """The dataset in `out` is that of a run that nothing disturbed."""
-    done = fleets.fleet("check", target, "--out", tmp_path / "undisturbed", "--workers", "2")
-    assert done.code == 0, done.err
-    for table in ("files", "problems", "operators"):
-        assert fleets.rows(tmp_path / "out", table) == fleets.rows(tmp_path / "undisturbed", table)
-    assert len(fleets.rows(tmp_path / "out")) == count
-
-
-def test_resume_does_what_changed_or_is_asked_for(tmp_path: Path) -> None:
+def test_resume_does_what_changed_or_is_asked_for(tmp_path: Path, scheduler: str) -> None:
     """With --resume, a file that changed and one that is new are done; with --again, those of an outcome, too."""
     paths = fleets.copies(tmp_path / "models", 4)
     target = str(tmp_path / "models" / "**" / "*.pt2")
-    args = ("check", target, "--out", tmp_path / "out", "--workers", "1")
+    args = ("check", target, "--out", tmp_path / "out", "--scheduler", scheduler)
     assert fleets.fleet(*args).code == 0
     refused = fleets.fleet(*args)
     assert (refused.code, "go on with --resume" in refused.err) == (2, True)
@@ -197,11 +246,11 @@ def test_resume_does_what_changed_or_is_asked_for(tmp_path: Path) -> None:
     assert figures_of(str(tmp_path / "out")).files == 5
 
 
-def test_failures_of_earlier_runs_are_named(tmp_path: Path) -> None:
+def test_failures_of_earlier_runs_are_named(tmp_path: Path, scheduler: str) -> None:
     """With --resume, the exit code is that of the dataset, and the files that it is due to are in the output."""
     paths = fleets.copies(tmp_path / "models", 3)
     paths[1].write_bytes(b"no archive")
-    args = ("check", str(tmp_path / "models"), "--out", tmp_path / "out", "--workers", "1")
+    args = ("check", str(tmp_path / "models"), "--out", tmp_path / "out", "--scheduler", scheduler)
     assert fleets.fleet(*args).code == 1
     done = fleets.fleet(*args, "--resume")
     assert (done.code, done.out.splitlines()[1]) == (
@@ -213,12 +262,12 @@ def test_failures_of_earlier_runs_are_named(tmp_path: Path) -> None:
     assert fleets.fleet(*args, "--resume").code == 0
 
 
-def test_removed_files_are_marked_as_gone(tmp_path: Path) -> None:
+def test_removed_files_are_marked_as_gone(tmp_path: Path, scheduler: str) -> None:
     """With --resume, a removed file gets one row as gone; a file that comes back is done again."""
     from pt2kit.fleet.figures import figures_of
 
     paths = fleets.copies(tmp_path / "models", 4)
-    args = ("check", str(tmp_path / "models"), "--out", tmp_path / "out", "--workers", "1")
+    args = ("check", str(tmp_path / "models"), "--out", tmp_path / "out", "--scheduler", scheduler)
     assert fleets.fleet(*args).code == 0
     kept = paths[1].with_suffix(".kept")
     paths[1].rename(kept)
@@ -249,7 +298,7 @@ def test_a_worker_that_ends_while_the_cluster_starts(tmp_path: Path) -> None:
     assert line.startswith("error: cluster: expected 2 worker processes to start, got: ")
 
 
-def test_written_files(tmp_path: Path) -> None:
+def test_written_files(tmp_path: Path, scheduler: str) -> None:
     """Converted and sanitized files lie under OUT by their relative path, whole; what is refused is not there."""
     import pt2kit
 
@@ -260,7 +309,7 @@ def test_written_files(tmp_path: Path) -> None:
     target = str(tmp_path / "models" / "**" / "*.pt2")
     for work, more in (("convert", ("--target", "torch==2.13")), ("sanitize", ("--strip", "traces"))):
         out = tmp_path / work
-        done = fleets.fleet(work, target, "--out", out, "--workers", "2", *more)
+        done = fleets.fleet(work, target, "--out", out, "--scheduler", scheduler, *more)
         rows = fleets.rows(out)
         assert len(rows) == 8, done.err
         for row in rows:
@@ -277,16 +326,11 @@ def test_written_files(tmp_path: Path) -> None:
         assert written == {Path(row["output"]) for row in rows if row["output"]} | {out / "fleet.json"}
 
 
-def test_a_scheduler_that_is_there(tmp_path: Path) -> None:
+def test_a_scheduler_that_is_there(tmp_path: Path, slow_files: Path, scheduler: str) -> None:
     """With --scheduler, an existing cluster does the work; if it goes away, the command reports it and can go on."""
-    fleets.copies(tmp_path / "models", MANY)
-    target = str(tmp_path / "models" / "**" / "*.pt2")
-    cluster = subprocess.Popen(
-        [sys.executable, "-c", CLUSTER], stdout=subprocess.PIPE, stdin=subprocess.PIPE, env=fleets.environment()
-    )
+    cluster, address = start_cluster(PT2KIT_SLOW=SLOW)
     try:
-        address = (cluster.stdout.readline() if cluster.stdout else b"").decode().strip()
-        process = fleets.start("show", target, "--out", tmp_path / "out", "--scheduler", address)
+        process = fleets.start("show", slow_files, "--out", tmp_path / "out", "--scheduler", address)
         fleets.wait_for_parts(tmp_path / "out", process)
         cluster.kill()
         done = fleets.finish(process)
@@ -295,22 +339,12 @@ def test_a_scheduler_that_is_there(tmp_path: Path) -> None:
     finally:
         cluster.kill()
         cluster.communicate()
-    done = fleets.fleet("show", target, "--out", tmp_path / "out", "--resume", "--workers", "2")
+    done = fleets.fleet("show", slow_files, "--out", tmp_path / "out", "--resume", "--scheduler", scheduler)
     assert done.code == 0, done.err
     assert len(fleets.rows(tmp_path / "out")) == MANY
-    gone = fleets.fleet("show", target, "--out", tmp_path / "other", "--scheduler", address)
+    gone = fleets.fleet("show", slow_files, "--out", tmp_path / "other", "--scheduler", address)
     assert gone.code == 2
     assert f"scheduler {address}: expected a Dask scheduler that answers" in gone.err
-
-
-CLUSTER = """
-if __name__ == "__main__":
-    import sys
-    from distributed import LocalCluster
-    with LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0") as cluster:
-        print(cluster.scheduler_address, flush=True)
-        sys.stdin.read()
-"""
 
 
 SCRIPT = """

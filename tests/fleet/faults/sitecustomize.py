@@ -1,7 +1,8 @@
-"""Put on the path of processes that read: URLs whose files end, stop or fill the process that opens them.
+"""Put on the path of processes that read: URLs whose files end, stop, fill or delay the process that opens them.
 
 fault://crash/…, fault://worker/… (the Dask worker), fault://sleep/… and fault://memory/…; fault://fault/… raises. Each
-also leaves a line in the file that PT2KIT_FAULTS names, if it is set.
+also leaves a line in the file that PT2KIT_FAULTS names, if it is set. slow:///path is that file, opened after as many
+seconds as PT2KIT_SLOW says.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from typing import BinaryIO
 
 import fsspec
 from fsspec.spec import AbstractFileSystem
@@ -43,4 +45,21 @@ class Faults(AbstractFileSystem):
         raise FileNotFoundError(path)
 
 
+class Slow(AbstractFileSystem):
+    """The files of this machine on a slow disk, which costs time and no work."""
+
+    protocol = "slow"
+    cachable = False
+
+    def info(self, path: str, **kwargs: object) -> dict[str, object]:
+        """Describe a file, after some time."""
+        time.sleep(float(os.environ.get("PT2KIT_SLOW", "0")))
+        found = os.stat(path := self._strip_protocol(path))
+        return {"name": path, "size": found.st_size, "type": "file", "mtime": found.st_mtime_ns}
+
+    def _open(self, path: str, mode: str = "rb", **kwargs: object) -> BinaryIO:
+        return open(path, "rb")
+
+
 fsspec.register_implementation("fault", Faults)
+fsspec.register_implementation("slow", Slow)
