@@ -56,7 +56,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if (mark := item.get_closest_marker("sampled")) is not None:
                 name = item.nodeid.partition("[")[0]
-                if seen[name] % mark.args[0]:
+                step, first = (*mark.args, 0)[:2]
+                if seen[name] % step != first:
                     left_out.add(item.nodeid)
                 seen[name] += 1
     if most := config.getoption("--cases"):

@@ -113,6 +113,7 @@ def meet(folder: Path, command: str) -> Result:
     return done
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("attack", "command"), PAIRS)
 def test_small_files(folder: Path, attack: str, command: str) -> None:
     """A small file of each family, and each command."""
@@ -121,7 +122,7 @@ def test_small_files(folder: Path, attack: str, command: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_largest_files(folder: Path, attack: str) -> None:
     """The largest file of each family, in the commands that are used most."""

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,18 +18,9 @@ ENVIRONMENT = {
     "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
     "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # some plugins take POSIX for granted
 }
-QUICK = (
-    "zip/test_source.py",
-    "zip/test_writer.py",
-    "zip/test_reader.py",
-    "zip/test_target.py",
-    "package/test_external.py",
-)
-WHOLE = ("package", "tensors", "digests", "diffs", "editing", "sanitizing", "text", "cli")
-SUBPACKAGES = [
-    *QUICK,
-    *(pytest.param(subpackage, marks=[pytest.mark.slow, pytest.mark.timeout(1800)]) for subpackage in WHOLE),
-]
+FILES = ("zip/test_source.py", "zip/test_writer.py", "zip/test_reader.py", "zip/test_target.py")
+SUBPACKAGES = ("package", "tensors", "digests", "diffs", "editing", "sanitizing", "text")
+COSTLY = [pytest.mark.slow, pytest.mark.timeout(1800)]
 ABOUT_POSIX = (
     "tests/zip/test_source.py::test_replaced_file_stays_readable",  # replacing what is open, which is refused there
     "tests/zip/test_target.py::test_readers_keep_the_old_file",
@@ -47,23 +39,28 @@ ABOUT_POSIX = (
 SAMPLE = DATA / "corpus" / "2.13.0" / "dynamic_batch.pt2"
 
 
-@pytest.mark.parametrize("subpackage", SUBPACKAGES)
-def test_subpackages_without_posix(subpackage: str) -> None:
-    """The tests of a subpackage pass as they do here, but those that are about POSIX itself."""
+@pytest.mark.parametrize(
+    "subpackages", [FILES, pytest.param(SUBPACKAGES, marks=COSTLY), pytest.param(["cli"], marks=COSTLY)], ids=" ".join
+)
+def test_subpackages_without_posix(subpackages: Sequence[str], request: pytest.FixtureRequest) -> None:
+    """The tests of subpackages pass as they do here, but those that are about POSIX itself."""
     taken_out = ["-p", "tests.project.without_posix"]
     environment = ENVIRONMENT
-    if subpackage == "cli":  # its tests start the command, which is what has no POSIX then
+    if subpackages == ["cli"]:  # its tests start the command, which is what has no POSIX then
         taken_out, environment = [], {**ENVIRONMENT, "PT2KIT_TEST_MODULE": "tests.project.without_posix"}
-    command = [sys.executable, "-m", "pytest", *taken_out, "-p", "pytest_timeout", "-p", "no:cacheprovider"]
+    is_whole = request.config.getoption("--all-samples")
+    plugins = (
+        arg for name in ("pytest_timeout", "_hypothesis_pytestplugin", "no:cacheprovider") for arg in ("-p", name)
+    )
+    command = [sys.executable, "-m", "pytest", *taken_out, *plugins]
     done = subprocess.run(
         [
             *command,
             "-q",
             "-m",
             "not slow",
-            "--cases",
-            "4",
-            f"tests/{subpackage}",
+            *(("--cases=4",) if is_whole else ("--cases=1", "--hypothesis-profile=fast")),
+            *(f"tests/{name}" for name in subpackages),
             *(f"--deselect={name}" for name in ABOUT_POSIX),
         ],
         cwd=ROOT,

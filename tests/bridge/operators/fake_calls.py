@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import sympy
@@ -204,20 +205,25 @@ def overload(name: str) -> Any:
     return found
 
 
+@cache
+def _with_rules() -> tuple[str, ...]:
+    """Return the overloads that have a rule, but those of lists, of which fake ones end the process, and `out` ones."""
+    newest = operators_of(known_releases()[-2]).keys() | {name for name in texts() if not name.startswith("aten.")}
+    return tuple(
+        name for name in newest if "_foreach_" not in name and not without_out(name) and find(name) is not None
+    )
+
+
 def names_in(*files: str) -> list[str]:
     """Return the overloads whose rule is written in files of rows, or follows from one that is; no `out` overloads."""
     written = texts()
-    newest = operators_of(known_releases()[-2]).keys() | {name for name in written if not name.startswith("aten.")}
-    known = [
-        name for name in newest if "_foreach_" not in name and not without_out(name) and find(name) is not None
-    ]  # Fake ones end the process.
 
     def source(name: str) -> str:
         if name in written:
             return written[name].file
         return next((found for base, _ in bases(name) if (found := source(base))), "")
 
-    return sorted(name for name in known if source(name) in files)
+    return sorted(name for name in _with_rules() if source(name) in files)
 
 
 def compare_calls(

@@ -53,6 +53,7 @@ def outcome(work: Callable[..., Any], program: Any, call: Any) -> Any:
         return error
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("program", PROGRAMS, ids=repr)
 def test_passes(program: Program) -> None:
     """A pass that works on the exported program works on the loaded one, with the same outputs."""

@@ -59,6 +59,7 @@ def test_corpus(path: Path) -> None:
     check(path, [examples] if examples else [], few=True)
 
 
+@pytest.mark.sampled(4, 2)
 @pytest.mark.parametrize("program", PROGRAMS, ids=repr)
 def test_zoo(program: Program) -> None:
     """Every program of the zoo, with all its calls."""

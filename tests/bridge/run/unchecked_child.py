@@ -1,4 +1,7 @@
-"""Run every hostile call in one context, in a process that may die: `python -m tests.bridge.run.unchecked_child NAME`.
+"""Run hostile calls in one context, in a process that may die.
+
+    python -m tests.bridge.run.unchecked_child inductor          # all calls
+    python -m tests.bridge.run.unchecked_child inductor 1 4      # every fourth, from the second one on
 
 Writes a line of JSON for each call: its name, and what became of the sound and of the hostile inputs.
 """
@@ -343,13 +346,17 @@ def _outcome(run: Callable[[], Any]) -> str:
         return f"{type(error).__name__}: {error}"[:20_000]
 
 
-def main(context: str, only: str = "") -> None:
-    """Run all calls in a context."""
+def calls_in(context: str, first: int = 0, step: int = 1) -> list[str]:
+    """Return the names of the calls that a context runs."""
+    return [name for name, case in CASES.items() if case.is_fake != (context == "direct")][first::step]
+
+
+def main(context: str, *some: str) -> None:
+    """Run calls in a context."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    for name, case in CASES.items():
-        if (case.is_fake == (context == "direct")) or only not in name:
-            continue
+    for name in calls_in(context, *map(int, some)):
+        case = CASES[name]
         torch._dynamo.reset() if "torch._dynamo" in sys.modules else None
         print(json.dumps({"begun": name}), flush=True)
         try:
