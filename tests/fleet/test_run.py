@@ -60,7 +60,7 @@ def scheduler() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def slow_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A list of so many files, which take time where `PT2KIT_SLOW` says so."""
+    """A list of so many files, which take time where `PT2KIT_SLOW` is set."""
     folder = tmp_path_factory.mktemp("slow")
     names = folder / "names.txt"
     names.write_text("".join(f"slow://{path}\n" for path in fleets.copies(folder / "models", MANY)))

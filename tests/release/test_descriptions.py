@@ -14,9 +14,10 @@ from pt2kit.errors import UnsupportedError
 from pt2kit.pickles import writer as torch_save
 from pt2kit.pickles.reader import read_payload
 from pt2kit.pickles.values import PickledTensor, SparseTensor
-from pt2kit.release.models import Descriptions, device_text, plain_tensor
+from pt2kit.release.models import Descriptions, plain_tensor
 from pt2kit.schema import Device, ScalarType
 from pt2kit.tensors import MetaView, SparseView, TensorView, from_pickled
+from pt2kit.tensors.bounds import device_text
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.view import Storage
 

@@ -13,10 +13,10 @@ from torch.fx import Interpreter, Node
 from pt2kit.bridge.load import load
 from pt2kit.bridge.operators import DTYPES
 from pt2kit.comparing.runs import Error, NodeError, RunComparison, copied, error_of, source_line, worst
-from pt2kit.costs.count import module_of
 from pt2kit.errors import Pt2Error
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import node_label, operator_name
+from pt2kit.node_metadata.modules import module_of
 from pt2kit.package.open import open_package
 from pt2kit.runtime.inputs import random_inputs
 from pt2kit.runtime.session import DEFAULT_RUN_LIMITS, RunLimits, Session, output_leaves
@@ -94,7 +94,9 @@ def compare_with_torch(
         pairs = [(recorder.values[a], b) for a, b in zip(names, values, strict=False) if a in recorder.values]
         if pairs:
             label, error = node_label(node, number), worst(error_of(a, b, scale) for a, b in pairs)
-            nodes.append(NodeError(label, label, operator_name(node.target), module_of(node), source_line(node), error))
+            nodes.append(
+                NodeError(label, label, operator_name(node.target), module_of(node.metadata), source_line(node), error)
+            )
 
     results = output_leaves(session.run_leaves(copied(leaves), observe))
     errors: list[Error] = [error_of(_array(a), b, scale) for a, b in zip(outputs, results, strict=True)]

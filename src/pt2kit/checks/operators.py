@@ -105,8 +105,8 @@ def _existence(
         unchecked.setdefault(text, []).append(step)
     else:
         if target not in unknown:
-            known = schemas.operators(context.release).schemas
-            unknown[target] = schemas.similar(target.removeprefix(OPS), known) if len(unknown) < _MAX_LISTED else ""
+            overloads = schemas.operators(context.release).schemas
+            unknown[target] = schemas.similar(target.removeprefix(OPS), overloads) if len(unknown) < _MAX_LISTED else ""
         whose = f"torch {nearest(context.release)}" if others or not schemas.is_known(context.release) else "torch"
         message = f"expected an operator that {whose} has, got {quote(target)}{unknown[target]}"
         yield Problem(f"{step.where}.target", "T1", message)

@@ -83,9 +83,9 @@ def _nodes(package: Package, model: str) -> Iterable[str]:
 
 def _modules(package: Package, model: str) -> Iterable[str]:
     from pt2kit.graph.traversal import walk
-    from pt2kit.text.program import module_of
+    from pt2kit.node_metadata.modules import module_of
 
-    for fqn in dict.fromkeys(module_of(step.node) for step in walk(package.programs[model])):
+    for fqn in dict.fromkeys(module_of(step.node.metadata) for step in walk(package.programs[model])):
         parts = fqn.split(".")
         yield from (".".join(parts[:count]) for count in range(1, len(parts) + 1))
 

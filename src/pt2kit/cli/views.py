@@ -151,11 +151,11 @@ def module_view(package: Package, models: Sequence[str], fqn: str) -> Result:
         Refusal: none has it.
     """
     from pt2kit.graph.traversal import walk
-    from pt2kit.text.program import module_of
+    from pt2kit.node_metadata.modules import module_of
 
     having = [model for model in models if not fqn or any(_inside(package, model, fqn))]
     if not having:
-        modules = (module_of(step.node) for model in models for step in walk(package.programs[model]))
+        modules = (module_of(step.node.metadata) for model in models for step in walk(package.programs[model]))
         raise Refusal(
             f"{package.name}: {_listed(models)}: expected a module {fqn!r}, got no node or tensor of it"
             + suggestion(fqn, _module_names(modules))
@@ -166,12 +166,12 @@ def module_view(package: Package, models: Sequence[str], fqn: str) -> Result:
 def _inside(package: Package, model: str, fqn: str) -> tuple[list[Any], list[Any]]:
     """Return the tensors and steps of a module and its submodules."""
     from pt2kit.graph.traversal import walk
+    from pt2kit.node_metadata.modules import module_of
     from pt2kit.text.payloads import entries_of
-    from pt2kit.text.program import module_of
 
     inside = re.compile(rf"{re.escape(fqn)}(\..*)?" if fqn else r".*", re.DOTALL)
     tensors = [entry for entry in entries_of(package, model, constants=True) if inside.fullmatch(entry.name)]
-    return tensors, [step for step in walk(package.programs[model]) if inside.fullmatch(module_of(step.node))]
+    return tensors, [step for step in walk(package.programs[model]) if inside.fullmatch(module_of(step.node.metadata))]
 
 
 def _module_view(package: Package, model: str, fqn: str) -> Result:

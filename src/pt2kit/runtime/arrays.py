@@ -44,7 +44,7 @@ ARRAYS: Final[Any] = (np.ndarray, ForeignArray)
 Number: TypeAlias = "bool | int | float | complex"
 
 BOOL, INT64, FLOAT32, FLOAT64 = (np.dtype(name) for name in ("bool", "int64", "float32", "float64"))
-FLOAT16, BFLOAT16 = np.dtype("float16"), np.dtype(ml_dtypes.bfloat16)
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 COMPLEX64, COMPLEX128 = np.dtype("complex64"), np.dtype("complex128")
 
 DTYPE: Final[Mapping[ScalarType, DType]] = MappingProxyType(
