@@ -17,6 +17,7 @@ def files() -> list[Path]:
     return list(usable_files("2.13.0"))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("hundred", range(4))
 def test_edited_programs_load_and_run(files: list[Path], hundred: int) -> None:
     """A hundred scripts: whatever was refused names its edit, what comes out is sound, and torch runs it as stated."""

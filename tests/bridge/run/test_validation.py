@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,32 +42,35 @@ COSTLY = (
     "in_while_loop", "in_scan", "in_map", "in_subgraph", "in_checkpoint",
 )  # fmt: skip
 EVERY = 4
-CONTEXTS = [*FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in COSTLY)]
+GROUPS = [FAST, *(pytest.param(COSTLY[number::EVERY], marks=pytest.mark.slow) for number in range(EVERY))]
+"""Contexts that share a process, as starting one takes longer than most contexts."""
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
-def test_contexts(context: str, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("contexts", GROUPS, ids=",".join)
+def test_contexts(contexts: Sequence[str], request: pytest.FixtureRequest) -> None:
     """Sound inputs give a result; hostile ones an error that names operator and argument; and the process lives.
 
     Without --all-samples, each call meets some of the contexts that cost much.
     """
-    is_whole = context in FAST or request.config.getoption("--all-samples")
-    some = (0, 1) if is_whole else (COSTLY.index(context) % EVERY, EVERY)
-    command = [sys.executable, "-m", "tests.bridge.run.unchecked_child", context, *map(str, some)]
+    is_whole = contexts is FAST or request.config.getoption("--all-samples")
+    some = {name: (0, 1) if is_whole else (COSTLY.index(name) % EVERY, EVERY) for name in contexts}
+    named = (f"{name}:{first}:{step}" for name, (first, step) in some.items())
+    command = [sys.executable, "-m", "tests.bridge.run.unchecked_child", *named]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT))), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900, check=False)
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    begun = [line["begun"] for line in lines if "begun" in line]
+    begun = [(line["context"], line["name"]) for line in lines if len(line) == 2]
     assert done.returncode == 0, f"died in {begun[-1:]}: {done.stderr[-2000:]}"
-    assert begun == calls_in(context, *some)
+    assert begun == [(name, call) for name, part in some.items() for call in calls_in(name, *part)]
     for line in lines:
-        if "begun" in line or line["name"] in LIMITS.get(context, ()):
+        context, name = line["context"], line["name"]
+        if len(line) == 2 or name in LIMITS.get(context, ()):
             continue
         if "built" in line:
             assert any(text in line["built"] for text in NOT_THERE), line
             continue
         assert line["sound"].startswith("result") or any(text in line["sound"] for text in NOT_THERE), line
-        if line["name"] not in BEFORE.get(context, ()):
+        if name not in BEFORE.get(context, ()):
             assert "[X10]" in line["hostile"], line
             assert ": expected " in line["hostile"], line
 

@@ -1,9 +1,9 @@
-"""Run hostile calls in one context, in a process that may die.
+"""Run hostile calls in some contexts, in a process that may die.
 
-    python -m tests.bridge.run.unchecked_child inductor          # all calls
-    python -m tests.bridge.run.unchecked_child inductor 1 4      # every fourth, from the second one on
+    python -m tests.bridge.run.unchecked_child inductor stored          # all calls
+    python -m tests.bridge.run.unchecked_child inductor:1:4             # every fourth, from the second one on
 
-Writes a line of JSON for each call: its name, and what became of the sound and of the hostile inputs.
+Writes lines of JSON for each call: that it begins, and what became of the sound and of the hostile inputs.
 """
 
 from __future__ import annotations
@@ -351,22 +351,28 @@ def calls_in(context: str, first: int = 0, step: int = 1) -> list[str]:
     return [name for name, case in CASES.items() if case.is_fake != (context == "direct")][first::step]
 
 
-def main(context: str, *some: str) -> None:
-    """Run calls in a context."""
+def _say(context: str, name: str, **what: str) -> None:
+    print(json.dumps({"context": context, "name": name, **what}), flush=True)
+
+
+def main(*contexts: str) -> None:
+    """Run calls in contexts."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    for name in calls_in(context, *map(int, some)):
-        case = CASES[name]
-        torch._dynamo.reset() if "torch._dynamo" in sys.modules else None
-        print(json.dumps({"begun": name}), flush=True)
-        try:
-            run = CONTEXTS[context](case)
-        except Exception as error:  # noqa: BLE001
-            print(json.dumps({"name": name, "built": f"{type(error).__name__}: {error}"[:20_000]}), flush=True)
-            continue
-        sound = _outcome(lambda: run(case.sound))  # noqa: B023
-        hostile = _outcome(lambda: run(case.hostile))  # noqa: B023
-        print(json.dumps({"name": name, "sound": sound, "hostile": hostile}), flush=True)
+    for text in contexts:
+        context, *some = text.split(":")
+        for name in calls_in(context, *map(int, some)):
+            case = CASES[name]
+            torch._dynamo.reset() if "torch._dynamo" in sys.modules else None
+            _say(context, name)
+            try:
+                run = CONTEXTS[context](case)
+            except Exception as error:  # noqa: BLE001
+                _say(context, name, built=f"{type(error).__name__}: {error}"[:20_000])
+                continue
+            sound = _outcome(lambda: run(case.sound))  # noqa: B023
+            hostile = _outcome(lambda: run(case.hostile))  # noqa: B023
+            _say(context, name, sound=sound, hostile=hostile)
 
 
 if __name__ == "__main__":

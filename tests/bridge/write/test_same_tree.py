@@ -109,6 +109,7 @@ def test_same_tree(program: Program) -> None:
         _check_records(theirs, ours)
 
 
+@pytest.mark.sampled(4, 1)
 @pytest.mark.parametrize("program", [p for p in ALL if not p.torch_reads], ids=repr)
 def test_torch_reads(program: Program) -> None:
     """torch.export.load reads what pt2kit wrote, and the program gives the same outputs as before."""
