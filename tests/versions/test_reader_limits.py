@@ -32,6 +32,10 @@ def with_ends(version: str, inputs: list[Any], outputs: list[Any]):
         ("5.1", [X], [{"as_int": 3}], "a graph with as_int as an output, which the release does not read", "5.3"),
         ("5.3", [X], [{"as_float": 3.0}], "a graph with as_float as an output, which the release does not read", "8.2"),
         ("8.2", [X], [{"as_bool": True}], "a graph with as_bool as an output, which the release does not read", "8.7"),
+        ("8.2", [X], [{"as_string": "s"}], "a graph with as_string as an output, which the release does not read", ""),
+        ("8.17", [X], [{"as_string": "s"}], "a graph with as_string as an output, which the release does not read", ""),
+        ("8.7", [{"as_sym_bool": {"as_name": "b"}}], [X],
+         "a graph with as_sym_bool as an input, which the release does not read", ""),
     ],
 )  # fmt: skip
 def test_ends_of_graphs_that_are_not_read(version, inputs, outputs, message, since):
@@ -45,7 +49,7 @@ def test_ends_of_graphs_that_are_not_read(version, inputs, outputs, message, sin
     assert "unreadable" not in HARMLESS
 
 
-@pytest.mark.parametrize("version", ["5.3", "7.3", "8.2", "8.20"])
+@pytest.mark.parametrize("version", ["5.3", "7.3", "8.2", "8.17", "8.20"])
 def test_golden_programs_are_read(version):
     """Nothing is noted of tensors, sizes and constants at the places where they are read."""
     log = ConversionLog("x")

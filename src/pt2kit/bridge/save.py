@@ -31,6 +31,7 @@ from pt2kit.package import record_names as names
 from pt2kit.package.plan import PlannedRecord, header, of_bytes, write_records
 from pt2kit.release.conversion import convert
 from pt2kit.release.destinations import find_destination
+from pt2kit.versions.conversion_log import HARMLESS
 from pt2kit.versions.program import downgrade_program
 from pt2kit.zip.writer import ArchiveWriter
 
@@ -220,7 +221,8 @@ def _program_text(program: schema.ExportedProgram, version: str) -> bytes:
     """
     if version == schema.CURRENT.number:
         return codec.encode(program)
-    lowered = downgrade_program(codec.to_tree(program), version, "the program")
+    allow = HARMLESS | {"unreadable"}  # torch saves such a program, too
+    lowered = downgrade_program(codec.to_tree(program), version, "the program", allow=allow)
     return lowered.encode("the program")
 
 

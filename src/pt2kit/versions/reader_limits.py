@@ -1,16 +1,17 @@
 """Limits of older releases' readers: what their schema has but they do not read is noted, or written differently.
 
-    graph inputs     2.1, 2.2: tensors alone; up to 2.6: no symbolic sizes
+    graph inputs     2.1, 2.2: tensors alone; up to 2.6: no symbolic sizes; 2.7 on: these, no other symbolic values
     graph outputs    up to 2.3: tensors and symbolic values (2.2: these from subgraphs alone);
-                     2.4 and 2.5: also None and ints; 2.6: also floats
+                     2.4 and 2.5: also None and ints; 2.6: also floats; 2.7 on: also bools
     arguments        2.1, 2.2: no lists of texts
     signature        2.1: no gradients
     module calls     2.1: none with a signature, which are dropped
     ranges           2.1 to 2.3: a symbol in a size is at least 2
 
-A release may have written what it does not read; such a file is written only by permission ("unreadable").
+A release may have written what it does not read; such a file is written only by permission ("unreadable"). Programs of
+the current version are written without: nothing newer reads more.
 
-Source: `GraphModuleDeserializer` and `_dict_to_dataclass` in torch/_export/serde/serialize.py of 2.1 to 2.7.
+Source: `GraphModuleDeserializer` and `_dict_to_dataclass` in torch/_export/serde/serialize.py of 2.1 to 2.15.
 """
 
 from __future__ import annotations
@@ -25,10 +26,15 @@ from pt2kit.jsontext import Path
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.rewrite import Visitor, rewrite
 
+_LATER: Final = ("8.7", "8.8", "8.14", "8.15", "8.17")
 _TENSORS: Final = frozenset({"as_tensor"})
 _CONSTANTS: Final = frozenset({"as_tensor", "as_custom_obj", "as_int", "as_float", "as_bool", "as_none", "as_string"})
 _INPUTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
-    {**dict.fromkeys(("1", "2"), _TENSORS), **dict.fromkeys(("5.1", "5.3", "7.3", "8.2"), _CONSTANTS)}
+    {
+        **dict.fromkeys(("1", "2"), _TENSORS),
+        **dict.fromkeys(("5.1", "5.3", "7.3", "8.2"), _CONSTANTS),
+        **dict.fromkeys(_LATER, _CONSTANTS | {"as_sym_int"}),
+    }
 )
 _SYMBOLIC: Final = frozenset({"as_tensor", "as_sym_int", "as_sym_bool"})
 _OUTPUTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
@@ -36,9 +42,10 @@ _OUTPUTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
         **dict.fromkeys(("1", "2", "5.1"), _SYMBOLIC),
         **dict.fromkeys(("5.3", "7.3"), _SYMBOLIC | {"as_int", "as_none"}),
         "8.2": _SYMBOLIC | {"as_int", "as_none", "as_float", "as_sym_float"},
+        **dict.fromkeys(_LATER, _SYMBOLIC | {"as_int", "as_none", "as_float", "as_sym_float", "as_bool"}),
     }
 )
-"""Version -> the arms of `Argument` that its readers take at the ends of a graph; others take all."""
+"""Version -> the arms of `Argument` that its readers take at the ends of a graph; the current one has no limits."""
 
 _ROOT: Final = ("graph_module", "graph")
 _SMALLEST: Final = 2
@@ -92,10 +99,10 @@ def _note_graph(graph: dict[str, Any], path: Path, version: str, log: Conversion
 
 
 def _since(arm: str, version: str, key: str) -> str:
-    """Return the first version after another whose readers accept an arm."""
+    """Return the first version after another whose readers accept an arm; "" if none does."""
     table = _INPUTS if key == "inputs" else _OUTPUTS
     later = list(table)[list(table).index(version) + 1 :]
-    return next((name for name in later if arm in table[name]), "8.7")
+    return next((name for name in later if arm in table[name]), "")
 
 
 def _note_texts(argument: dict[str, Any], path: Path, log: ConversionLog) -> dict[str, Any]:
