@@ -38,3 +38,26 @@ def test_what_7_3_cannot_say():
         ("blocked", "the symbolic float 'f2'"),
         ("lost", "forward_arg_names"),
     }
+
+
+def test_calls_get_an_entry_each():
+    """Non-strict export of 2.5 lists the values of all calls of a module in its only entry."""
+    x, y, z, k = ({"as_tensor": {"name": name}} for name in "xyzk")
+    leaf = '{"type": null, "context": null, "children_spec": []}'
+    spec = f'[1, {{"type": "builtins.tuple", "context": "null", "children_spec": [{leaf}, {leaf}]}}]'
+    one = {"inputs": [x, k], "outputs": [y], "in_spec": spec, "out_spec": f"[1, {leaf}]"}
+    both = {**one, "inputs": [x, k, y, k], "outputs": [y, z]}
+    uneven = {**both, "inputs": [x, k, y]}
+    tree = golden("7.3")
+    entries = [
+        {"fqn": name, "signature": signature}
+        for name, signature in (("", both), ("m", both), ("n", one), ("o", uneven), ("p", {**both, "in_spec": "["}))
+    ]
+    module = {**tree["graph_module"], "module_call_graph": entries}
+    log = ConversionLog("x")
+    new = upgrade({**tree, "graph_module": module}, log)["graph_module"]["module_call_graph"]
+    assert [entry["fqn"] for entry in new] == ["", "m", "n", "o", "p", "m@1"]
+    values = [(entry["signature"]["inputs"], entry["signature"]["outputs"]) for entry in new]
+    assert values[1:3] == [([x, k], [y]), ([x, k], [y])]
+    assert values[3:] == [([x, k, y], [y, z]), ([x, k, y, k], [y, z]), ([y, k], [z])]
+    assert [note.message for note in log.notes] == ["2 calls of 'm' got an entry each"]

@@ -4,7 +4,8 @@ What changed, upwards:
 
 - None as an argument is `true`, from an empty list;
 - `expr_str` is srepr, from str(): it states the assumptions of each symbol (see `expressions`);
-- graphs got `sym_float_values`, module call signatures `forward_arg_names`.
+- graphs got `sym_float_values`, module call signatures `forward_arg_names`;
+- each call of a module has an entry: "m", "m@1". Non-strict export of 2.5 listed the values of all calls in one.
 
 Nothing is lost upwards. Lost downwards: assumptions that are not the usual ones, `forward_arg_names`. Blocked
 downwards: symbolic floats, uint16.
@@ -14,12 +15,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from pt2kit.errors import Pt2Error
 from pt2kit.jsontext import Path
+from pt2kit.treespec.spec import leaf_count, parse
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.line.texts import to_plain, to_structural
 from pt2kit.versions.rewrite import rewrite
 
 _SINCE: Final = "8.2"
+_SPECS: Final = {"inputs": "in_spec", "outputs": "out_spec"}
 _WITH_NONE: Final = ("Argument", "OptionalTensorArgument", "ConstantValue")
 
 
@@ -36,7 +40,9 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
         "ModuleCallSignature": lambda value, _: {**value, "forward_arg_names": None},
     }
     new = to_structural(tree, "7.3", log, visitors)
-    return {**new, "schema_version": {"major": 8, "minor": 2}}
+    entries = _separate_calls(new["graph_module"]["module_call_graph"], log)
+    module = {**new["graph_module"], "module_call_graph": entries}
+    return {**new, "graph_module": module, "schema_version": {"major": 8, "minor": 2}}
 
 
 def downgrade(tree: Tree, log: ConversionLog) -> Tree:
@@ -65,6 +71,36 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
     }
     new = rewrite(to_plain(tree, "8.2", log, _SINCE), "8.2", visitors)
     return {**new, "schema_version": {"major": 7, "minor": 3}}
+
+
+def _separate_calls(entries: list[Tree], log: ConversionLog) -> list[Tree]:
+    """Return entries that list the values of one call each; those of further calls come last."""
+    first, further = [], []
+    for number, entry in enumerate(entries):
+        one, *others = _calls(entry)
+        first.append(one)
+        further += others
+        if others:
+            message = f"{len(others) + 1} calls of {entry['fqn']!r} got an entry each"
+            log.changed(message, ("graph_module", "module_call_graph", number))
+    return first + further
+
+
+def _calls(entry: Tree) -> list[Tree]:
+    """Return an entry for each call whose values one entry lists."""
+    signature = entry["signature"]
+    if not entry["fqn"] or not signature or not signature["outputs"]:
+        return [entry]
+    try:
+        sizes = {side: leaf_count(parse(signature[spec], "")) for side, spec in _SPECS.items()}
+    except Pt2Error:  # `check` reports it
+        return [entry]
+    count = len(signature["outputs"]) // max(sizes["outputs"], 1)
+    if count < 2 or any(len(signature[side]) != size * count for side, size in sizes.items()):
+        return [entry]
+    parts = [{side: signature[side][call * size :][:size] for side, size in sizes.items()} for call in range(count)]
+    names = [entry["fqn"], *(f"{entry['fqn']}@{call}" for call in range(1, count))]
+    return [{**entry, "fqn": name, "signature": {**signature, **part}} for name, part in zip(names, parts, strict=True)]
 
 
 def _upgrade_none(value: Any, _: Path) -> Any:
