@@ -16,7 +16,7 @@ X = {"as_tensor": {"name": "x"}}
 def with_ends(version: str, inputs: list[Any], outputs: list[Any]):
     """A program of a version with other ends of its graph."""
     tree = golden(version)
-    graph = {**tree["graph_module"]["graph"], "inputs": inputs, "outputs": outputs, "nodes": []}
+    graph = {**tree["graph_module"]["graph"], "inputs": inputs, "outputs": outputs, "nodes": [], "tensor_values": {}}
     return {**tree, "graph_module": {**tree["graph_module"], "graph": graph}}
 
 
@@ -60,9 +60,9 @@ def test_golden_programs_are_read(version):
 
 def test_lists_of_texts_are_not_read_by_2_2():
     """Empty ones are."""
-    tree = golden("2")
+    tree = with_ends("2", [], [])
     node: Any = {"target": "f", "inputs": [{"name": "s", "arg": {"as_strings": ["a"]}}], "outputs": [], "metadata": {}}
-    tree["graph_module"]["graph"] = {**tree["graph_module"]["graph"], "nodes": [node], "inputs": [], "outputs": []}
+    tree["graph_module"]["graph"]["nodes"] = [node]
     log = ConversionLog("x")
     make_readable(tree, "2", log)
     assert [note.message for note in log.notes] == ["a list of texts as an argument, which the release does not read"]
@@ -116,3 +116,43 @@ def test_sizes_are_at_least_two(before, after):
     new = narrow_ranges(tree, log, "5.3")
     assert new["range_constraints"] == {"s7": after, "s70": before}
     assert [note.name for note in log.notes] == (["small_sizes"] if before != after else [])
+
+
+def with_sizes(**values: list[str | int]):
+    """A program of 2.2 whose tensors have these sizes."""
+    tree = golden("2")
+    metas = {
+        name: {
+            "sizes": [{"as_int": s} if isinstance(s, int) else {"as_expr": {"expr_str": s}} for s in sizes],
+            "strides": [],
+        }
+        for name, sizes in values.items()
+    }
+    graph = {"inputs": [], "outputs": [], "nodes": [], "tensor_values": metas}
+    ranges = {name: {"min_val": 2, "max_val": 9} for name in ("s0", "s1", "2*s0")}
+    return {**tree, "graph_module": {**tree["graph_module"], "graph": graph}, "range_constraints": ranges}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "order"),
+    [
+        ({"a": ["s0"], "b": ["2*s0", 3], "c": ["s1", "s0 + s1"]}, "abc"),
+        ({"a": ["2*s0"], "b": [3], "c": ["s0", "s1 + 1"], "d": ["FloorDiv(s1, 2)", "s1"]}, "bdca"),
+    ],
+)
+def test_symbols_are_sizes_before_they_are_parts(sizes, order):
+    """2.1 and 2.2 learn the range of a symbol from a size that is the symbol, in the order of the tensors."""
+    log = ConversionLog("x")
+    tree = with_sizes(**sizes)
+    new = make_readable(tree, "2", log)
+    assert "".join(new["graph_module"]["graph"]["tensor_values"]) == order
+    assert (new is tree, log.notes) == (order == "abc", ())
+
+
+def test_symbols_that_are_no_size():
+    """2.1 and 2.2 do not read them."""
+    tree = with_sizes(a=["2*s0"], b=["s1"])
+    log = ConversionLog("x")
+    assert make_readable(tree, "2", log) is tree
+    (note,) = log.notes
+    assert (note.name, note.places[0]) == ("unreadable", "$.graph_module.graph.tensor_values.a")

@@ -7,6 +7,7 @@
     signature        2.1: no gradients
     module calls     2.1: none with a signature, which are dropped
     ranges           2.1 to 2.3: a symbol in a size is at least 2
+    sizes            2.1, 2.2: a symbol is the size of a tensor before a size is computed from it
 
 A release may have written what it does not read; such a file is written only by permission ("unreadable"). Programs of
 the current version are written without: nothing newer reads more.
@@ -67,12 +68,38 @@ def make_readable(tree: Tree, version: str, log: ConversionLog) -> Tree:
         visitors["Argument"] = lambda value, path: _note_texts(value, path, log)
     if visitors:
         rewrite(tree, version, visitors)
+    if version in ("1", "2"):
+        tree = _introduced(tree, log)
     if version != "1":
         return tree
     if tree["graph_module"]["signature"]["backward_signature"] is not None:
         path = ("graph_module", "signature", "backward_signature")
         log.lost("unreadable", "a signature with gradients, which torch 2.1 does not read", path, "2")
     return _without_calls(tree, log)
+
+
+def _introduced(tree: Tree, log: ConversionLog) -> Tree:
+    """Return a program whose tensors are in an order in which 2.2 knows the range of each symbol of their sizes."""
+    graph, symbols = tree["graph_module"]["graph"], tree["range_constraints"].keys()
+    waiting, ordered, known = graph["tensor_values"], {}, set()
+    while waiting:
+        later = {}
+        for name, value in waiting.items():
+            meta = value.get("meta", value)
+            sizes = [size["as_expr"]["expr_str"] for size in (*meta["sizes"], *meta["strides"]) if size.get("as_expr")]
+            alone = known.union(sizes)
+            if alone.issuperset(symbols & set(_NAMES.findall(" ".join(sizes)))):
+                ordered[name], known = value, alone
+            else:
+                later[name] = value
+        if len(later) == len(waiting):
+            path = (*_ROOT, "tensor_values", next(iter(later)))
+            log.lost("unreadable", "a size computed from a symbol that is no size itself", path, "5.1")
+            return tree
+        waiting = later
+    if list(ordered) == list(graph["tensor_values"]):
+        return tree
+    return {**tree, "graph_module": {**tree["graph_module"], "graph": {**graph, "tensor_values": ordered}}}
 
 
 def _without_calls(tree: Tree, log: ConversionLog) -> Tree:
