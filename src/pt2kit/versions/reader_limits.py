@@ -81,7 +81,8 @@ def make_readable(tree: Tree, version: str, log: ConversionLog) -> Tree:
 def _introduced(tree: Tree, log: ConversionLog) -> Tree:
     """Return a program whose tensors are in an order in which 2.2 knows the range of each symbol of their sizes."""
     graph, symbols = tree["graph_module"]["graph"], tree["range_constraints"].keys()
-    waiting, ordered, known = graph["tensor_values"], {}, set()
+    waiting, ordered = graph["tensor_values"], {}
+    known: set[str] = set()
     while waiting:
         later = {}
         for name, value in waiting.items():
