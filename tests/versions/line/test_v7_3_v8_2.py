@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.versions.programs import copied, golden
 
 from pt2kit.versions.check import check_tree
@@ -38,6 +39,18 @@ def test_what_7_3_cannot_say():
         ("blocked", "the symbolic float 'f2'"),
         ("lost", "forward_arg_names"),
     }
+
+
+@pytest.mark.parametrize(("before", "after"), [("ATEN", "TRAINING"), ("TRAINING", "TRAINING"), ("EDGE", "EDGE")])
+def test_rrelu_writes_to_its_arguments(before, after):
+    """Torch 2.5 declared it as functional; a later one loads such a program in the dialect TRAINING alone."""
+    tree = golden("7.3")
+    target = "torch.ops.aten.rrelu_with_noise.default"
+    tree["graph_module"]["graph"]["nodes"][0]["target"] = target
+    log = ConversionLog("x")
+    assert upgrade({**tree, "verifiers": [before]}, log)["verifiers"] == [after]
+    expected = f"the dialect ATEN became TRAINING: {target} writes to its arguments"
+    assert [note.message for note in log.notes] == [expected] * (before != after)
 
 
 def test_calls_get_an_entry_each():

@@ -5,6 +5,7 @@ What changed, upwards:
 - None as an argument is `true`, from an empty list;
 - `expr_str` is srepr, from str(): it states the assumptions of each symbol (see `expressions`);
 - graphs got `sym_float_values`, module call signatures `forward_arg_names`;
+- `rrelu_with_noise` is declared to write to its noise, so that a program with it is of the dialect TRAINING;
 - each call of a module has an entry: "m", "m@1". Non-strict export of 2.5 listed the values of all calls in one.
 
 Nothing is lost upwards. Lost downwards: assumptions that are not the usual ones, `forward_arg_names`. Blocked
@@ -24,6 +25,7 @@ from pt2kit.versions.rewrite import rewrite
 
 _SINCE: Final = "8.2"
 _SPECS: Final = {"inputs": "in_spec", "outputs": "out_spec"}
+_WRITES: Final = "torch.ops.aten.rrelu_with_noise.default"
 _WITH_NONE: Final = ("Argument", "OptionalTensorArgument", "ConstantValue")
 
 
@@ -34,12 +36,23 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
         ExpressionError: a text that is no expression.
         LimitError: one that is too large.
     """
+    writing: list[Path] = []
+
+    def node(value: Any, path: Path) -> Any:
+        if value["target"] == _WRITES:
+            writing.append((*path, "target"))
+        return value
+
     visitors = {
         **dict.fromkeys(_WITH_NONE, _upgrade_none),
         "Graph": lambda value, _: {**value, "sym_float_values": {}},
         "ModuleCallSignature": lambda value, _: {**value, "forward_arg_names": None},
+        "Node": node,
     }
     new = to_structural(tree, "7.3", log, visitors)
+    if writing and new["verifiers"] == ["ATEN"]:
+        log.changed(f"the dialect ATEN became TRAINING: {_WRITES} writes to its arguments", writing[0])
+        new = {**new, "verifiers": ["TRAINING"]}
     entries = _separate_calls(new["graph_module"]["module_call_graph"], log)
     module = {**new["graph_module"], "module_call_graph": entries}
     return {**new, "graph_module": module, "schema_version": {"major": 8, "minor": 2}}
