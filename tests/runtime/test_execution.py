@@ -46,6 +46,16 @@ def test_results_have_the_declared_type():
     assert (result.dtype, result.shape, int(result)) == (np.int64, (), 3)
 
 
+@pytest.mark.parametrize("training", [False, True])
+def test_functional_rrelu_returns_its_noise(training):
+    """It has two results, and leaves its argument as it is."""
+    call = node("aten.rrelu_with_noise_functional.default", ["y", "slopes"], self="x", noise="n", training=training)
+    x, noise = np.full(3, -2, np.float32), np.zeros(3, np.float32)
+    y, slopes = run(graph(["x", "n"], [call], ["y", "slopes"]), x, noise)
+    np.testing.assert_allclose(y, x * slopes if training else x * (0.125 + 1 / 3) / 2, rtol=1e-6)
+    assert (noise.tolist(), bool(slopes.any())) == ([0, 0, 0], training)
+
+
 def test_read_only_tensors_are_not_written_to():
     x = np.zeros(3, np.float32)
     x.setflags(write=False)

@@ -393,7 +393,7 @@ def rrelu(self: Array, lower: float = 0.125, upper: float = 1 / 3, training: boo
     return leaky_relu(self, slope)
 
 
-@kernel("aten.rrelu_with_noise.default aten.rrelu_with_noise_functional.default")
+@kernel("aten.rrelu_with_noise.default")
 def rrelu_with_noise(self: Array, noise: Array, lower: float, upper: float = 1 / 3, training: bool = False) -> Any:
     if not training:
         return rrelu(self, lower, upper)
@@ -401,6 +401,14 @@ def rrelu_with_noise(self: Array, noise: Array, lower: float, upper: float = 1 /
     if noise.flags.writeable:
         write(noise, slopes)
     return wide(self) * slopes
+
+
+@kernel("aten.rrelu_with_noise_functional.default")
+def rrelu_with_noise_functional(
+    self: Array, noise: Array, lower: float, upper: float = 1 / 3, training: bool = False
+) -> Any:
+    written = noise.copy()
+    return rrelu_with_noise(self, written, lower, upper, training), written
 
 
 @kernel("aten.logit.default", adapt=in_floats)
