@@ -47,9 +47,9 @@ MAX_CREATED_BYTES: Final = 16 << 30
 Difference: TypeAlias = "tuple[Subject, str, int | None]"
 """The kind of error, the message, and the number of the output; None for errors of arguments."""
 
-_STACKED_STATES: Final = frozenset(("", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "2.8"))
-"""Releases whose files may declare a dimension too many for states of an LSTM with projections: 2.4 to 2.8 write it,
-older ones may have it from a conversion, and "" is one that is not stated."""
+_STACKED_STATES: Final = frozenset(("", *(f"2.{minor}" for minor in range(1, 13))))
+"""Releases whose files may declare a dimension too many for states of an LSTM with projections: 2.4 to 2.10 write it,
+2.13 does not; older ones may have it from a conversion, and "" is one that is not stated."""
 
 RULES_OF_SUBJECTS: Final[Mapping[Subject, str]] = {
     "sizes": "T8",
@@ -88,7 +88,7 @@ def result_problems(context: ProgramContext) -> Iterator[Problem]:
 
 
 def _has_stacked_states(step: Step, release: str) -> bool:
-    """Return whether only the states of an LSTM with projections are wrong, as torch declared them up to 2.8.
+    """Return whether only the states of an LSTM with projections are wrong, as torch declared them before 2.13.
 
     For each layer and direction, it declared a state of three dimensions, and stacked these.
     """
