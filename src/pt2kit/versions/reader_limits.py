@@ -19,7 +19,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Mapping
+from heapq import heappop, heappush
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -81,26 +83,31 @@ def make_readable(tree: Tree, version: str, log: ConversionLog) -> Tree:
 def _introduced(tree: Tree, log: ConversionLog) -> Tree:
     """Return a program whose tensors are in an order in which 2.2 knows the range of each symbol of their sizes."""
     graph, symbols = tree["graph_module"]["graph"], tree["range_constraints"].keys()
-    waiting, ordered = graph["tensor_values"], {}
-    known: set[str] = set()
-    while waiting:
-        later = {}
-        for name, value in waiting.items():
-            meta = value.get("meta", value)
-            sizes = [size["as_expr"]["expr_str"] for size in (*meta["sizes"], *meta["strides"]) if size.get("as_expr")]
-            alone = known.union(sizes)
-            if alone.issuperset(symbols & set(_NAMES.findall(" ".join(sizes)))):
-                ordered[name], known = value, alone
-            else:
-                later[name] = value
-        if len(later) == len(waiting):
-            path = (*_ROOT, "tensor_values", next(iter(later)))
-            log.lost("unreadable", "a size computed from a symbol that is no size itself", path, "5.1")
-            return tree
-        waiting = later
-    if list(ordered) == list(graph["tensor_values"]):
+    names, sizes, missing = list(graph["tensor_values"]), list[set[str]](), list[set[str]]()
+    waiting: defaultdict[str, list[int]] = defaultdict(list)
+    for number, value in enumerate(graph["tensor_values"].values()):
+        meta = value.get("meta", value)
+        texts = {size["as_expr"]["expr_str"] for size in (*meta["sizes"], *meta["strides"]) if size.get("as_expr")}
+        sizes.append(texts)
+        missing.append((symbols & set(_NAMES.findall(" ".join(texts)))) - texts)
+        for symbol in missing[-1]:
+            waiting[symbol].append(number)
+    ready, order = [number for number, needed in enumerate(missing) if not needed], list[int]()
+    while ready:  # a heap: of those that can be next, the first one
+        order.append(heappop(ready))
+        for symbol in sizes[order[-1]]:
+            for number in waiting.pop(symbol, ()):
+                missing[number].discard(symbol)
+                if not missing[number]:
+                    heappush(ready, number)
+    if len(order) < len(names):
+        path = (*_ROOT, "tensor_values", next(name for name, needed in zip(names, missing, strict=True) if needed))
+        log.lost("unreadable", "a size computed from a symbol that is no size itself", path, "5.1")
         return tree
-    return {**tree, "graph_module": {**tree["graph_module"], "graph": {**graph, "tensor_values": ordered}}}
+    if order == sorted(order):
+        return tree
+    values = {names[number]: graph["tensor_values"][names[number]] for number in order}
+    return {**tree, "graph_module": {**tree["graph_module"], "graph": {**graph, "tensor_values": values}}}
 
 
 def _without_calls(tree: Tree, log: ConversionLog) -> Tree:

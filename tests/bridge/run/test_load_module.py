@@ -297,3 +297,32 @@ def test_other_programs() -> None:
         pt2kit.load_module(path, trust=True)  # type: ignore[arg-type]
     module = pt2kit.load_module(path, device="meta", extra_files=extra, verify=True)
     assert {parameter.device.type for parameter in module.parameters()} == {"meta"}
+
+
+class Rows(torch.nn.Module):
+    """Two inputs whose sizes are computed from one symbol that is no size itself."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        """Add rows."""
+        return x.sum(0) + y.sum(0)
+
+
+def test_sizes_that_follow_from_no_size() -> None:
+    """Sizes 2*half and 3*half are refused where torch refuses them."""
+    half = torch.export.Dim("half", min=1, max=50)
+    inputs = torch.ones(4, 3), torch.ones(6, 3)
+    program = torch.export.export(Rows(), inputs, dynamic_shapes={"x": {0: 2 * half}, "y": {0: 3 * half}})
+    data = io.BytesIO()
+    torch.export.save(program, data)
+    ours, theirs = pt2kit.load_module(data.getvalue()), pt2kit.load(data.getvalue()).module()
+
+    def is_taken(module: Any, rows: int, other: int) -> bool:
+        try:
+            module(torch.ones(rows, 3), torch.ones(other, 3))
+        except (AssertionError, RuntimeError, ValueError, pt2kit.errors.Pt2Error):
+            return False
+        return True
+
+    sizes = [(rows, other) for rows in range(1, 9) for other in range(1, 13)] + [(100, 150), (102, 153)]
+    taken = [one for one in sizes if is_taken(ours, *one)]
+    assert taken == [one for one in sizes if is_taken(theirs, *one)] == [(2, 3), (4, 6), (6, 9), (8, 12), (100, 150)]
