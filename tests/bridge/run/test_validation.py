@@ -196,7 +196,6 @@ class Pooled(torch.nn.Module):
 CHILD = """
 import torch, pt2kit
 from tests.bridge.run.test_validation import Pooled, Scaled
-from tests.bridge.run.unchecked_child import calls_in
 from tests.bridge.run.unchecked_calls import saved
 w = torch.randn(6, 3, requires_grad=True)
 i = torch.tensor([0, 5, 2])
