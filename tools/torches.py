@@ -45,10 +45,8 @@ LEFT_OUT = {
     ),
 }  # fmt: skip
 """Why tests of the bridge are left out on other releases -> their files."""
-# Costs, which are measured with the pinned release; a program into whose inputs torch 2.9 puts fake tensors on export;
-# symbolic sizes in a traced validation, where the compiler of torch 2.9 ends with an error of its own.
+# Costs, which are measured with the pinned release; a program into whose inputs torch 2.9 puts fake tensors on export.
 DESELECTED = (
-    "run/test_validation.py::test_dynamic_sizes",
     "read/test_hostile.py::test_costly",
     "read/test_on_demand.py::test_module_is_torchs",  # torch 2.9 does not read files of 2.13
     "run/test_modes.py::test_failures_close_regions[vmap]",  # schema 8.14 has no form for regions of vmap

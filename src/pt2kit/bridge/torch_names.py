@@ -182,6 +182,9 @@ SUBGRAPHS_NEED_METADATA: Final = (
 """True if autograd asks subgraphs for the metadata of their inputs (`cond`, 2.9) or outputs (`while_loop`, up to 2.11),
 False if it uses those that it is called with."""
 
+_COMPILER_REFUSES_FUNCTIONS: Final = torch.__version__ < (2, 11)
+"""True if torch.compile does not trace a call that takes a function with a closure, as `torch._check` does."""
+
 # Operators, and questions to the dispatcher
 
 
@@ -203,7 +206,10 @@ def unwrap_functorch(tensor: torch.Tensor) -> torch.Tensor:
 
 def check_symbolic(holds: Any, text: str) -> None:
     """Require a condition on sizes; a tracer notes it."""
-    torch._check(holds, lambda: text)
+    if _COMPILER_REFUSES_FUNCTIONS and torch.compiler.is_dynamo_compiling():
+        torch._assert(holds, text)
+    else:
+        torch._check(holds, lambda: text)
 
 
 def is_observed(tensor: torch.Tensor) -> bool:

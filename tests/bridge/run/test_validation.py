@@ -31,6 +31,8 @@ NOT_THERE = (
     "Expected primals to contain", "Batching rule not implemented for aten::sym_size", "have same metadata",
 )  # fmt: skip
 """Texts of torch's errors for calls, also sound ones, that it cannot run in a context."""
+NOT_EXPORTED = (*NOT_THERE, "map doesn't work unless it is captured", "Could not extract specialized integer")
+"""The same, of exports; the last two of sizes that follow from numbers, torch 2.9."""
 LIMITS = {"through_views": ("ldl_solve",), "through_writes": ("ldl_solve",)}
 """Context -> calls that cannot be written there."""
 BEFORE = {"in_cond_with_gradients": ("nll_loss backward",), "dual": ("repeat_interleave", "div")}
@@ -67,7 +69,7 @@ def test_contexts(contexts: Sequence[str], request: pytest.FixtureRequest) -> No
         if len(line) == 2 or name in LIMITS.get(context, ()):
             continue
         if "built" in line:
-            assert any(text in line["built"] for text in NOT_THERE), line
+            assert any(text in line["built"] for text in NOT_EXPORTED), line
             continue
         assert line["sound"].startswith("result") or any(text in line["sound"] for text in NOT_THERE), line
         if name not in BEFORE.get(context, ()):

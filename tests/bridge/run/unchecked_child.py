@@ -41,6 +41,7 @@ def plain(case: Case) -> Run:
 
 def compiled(case: Case, backend: str = "aot_eager") -> Run:
     """Compiled."""
+    torch._dynamo.config.capture_dynamic_output_shape_ops = True  # for sizes that follow from numbers, torch 2.9
     module = torch.compile(pt2kit.load_module(saved(Program(case.call), case.sound)), backend=backend, fullgraph=True)
     return lambda inputs: module(*inputs)
 
