@@ -182,7 +182,7 @@ SUBGRAPHS_NEED_METADATA: Final = (
 """True if autograd asks subgraphs for the metadata of their inputs (`cond`, 2.9) or outputs (`while_loop`, up to 2.11),
 False if it uses those that it is called with."""
 
-_COMPILER_REFUSES_FUNCTIONS: Final = torch.__version__ < (2, 11)
+_COMPILER_REFUSES_FUNCTIONS: Final = torch.__version__ < (2, 13)
 """True if torch.compile does not trace a call that takes a function with a closure, as `torch._check` does."""
 
 # Operators, and questions to the dispatcher
