@@ -74,7 +74,7 @@ _TABLE: Final = """
     _C._get_custom_class_python_wrapper | 2.6 | whether a script class is registered
     _C._get_privateuse1_backend_name | 2.6 | what the backend for devices of others is called
     _C._get_max_operator_version | 2.6 | the number of the aten operator set
-    _check | 2.6 | conditions on sizes, for tracers
+    _assert, _check | 2.6 | conditions on sizes, for tracers
     _is_functional_tensor | 2.6 | tensors of functionalization
     _C._pickle_load_obj, _C._pickle_save | 2.6 | script objects <- and -> pickles
     _C._set_grad_enabled | 2.6 | what `no_grad` leaves in a graph
@@ -182,7 +182,7 @@ SUBGRAPHS_NEED_METADATA: Final = (
 """True if autograd asks subgraphs for the metadata of their inputs (`cond`, 2.9) or outputs (`while_loop`, up to 2.11),
 False if it uses those that it is called with."""
 
-_COMPILER_REFUSES_FUNCTIONS: Final = torch.__version__ < (2, 13)
+_COMPILER_REFUSES_FUNCTIONS: Final = torch.torch_version.TorchVersion(torch.__version__) < "2.13"
 """True if torch.compile does not trace a call that takes a function with a closure, as `torch._check` does."""
 
 # Operators, and questions to the dispatcher
