@@ -61,7 +61,75 @@ RESULTS: list[tuple[str, dict[str, Any], Any]] = [
         t(2, 4, 5, 6),
     ),
 ]
+_POOL_ARGUMENTS = {"kernel_size": (2, 2), "stride": (2, 2), "padding": (0, 0), "ceil_mode": False}
 REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
+    (
+        "aten.upsample_bilinear2d_backward.default",
+        {"grad_output": t(1, 2, 5, 6), "output_size": (6, 6), "input_size": (1, 2, 3, 3), "align_corners": False},
+        "sizes",
+        "grad_output: expected sizes [1, 2, 6, 6], got [1, 2, 5, 6]",
+    ),
+    (
+        "aten.upsample_nearest1d_backward.default",
+        {"grad_output": t(1, 2, 6), "output_size": (), "input_size": (1, 2, 3)},
+        "value",
+        "output_size: expected 1 sizes",
+    ),
+    ("aten.upsample_nearest1d.default", {"self": t(1, 2, 0), "output_size": (6,)}, "sizes", "sizes of 1 or more"),
+    (
+        "aten.avg_pool2d_backward.default",
+        {"grad_output": t(1, 2, 3, 4), "self": t(1, 2, 6, 6), **_POOL_ARGUMENTS},
+        "sizes",
+        "grad_output: expected sizes [1, 2, 3, 3]",
+    ),
+    (
+        "aten.max_pool2d_with_indices_backward.default",
+        {"grad_output": t(1, 2, 3, 4), "self": t(1, 2, 6, 6), "dilation": (1, 1), **_POOL_ARGUMENTS},
+        "sizes",
+        "grad_output: expected sizes [1, 2, 3, 3]",
+    ),
+    (
+        "aten.fractional_max_pool2d_backward.default",
+        {"grad_output": t(1, 2, 3, 4), "self": t(1, 2, 6, 6), "kernel_size": (2, 2), "output_size": (3, 3)},
+        "sizes",
+        "grad_output: expected sizes [1, 2, 3, 3]",
+    ),
+    ("aten.adaptive_max_pool2d.default", {"self": t(1, 2, 6, 6), "output_size": (3,)}, "value", "expected 2 sizes"),
+    (
+        "aten.max_unpool3d.default",
+        {
+            "self": t(1, 2, 2, 2, 2),
+            "indices": t(1, 2, 2, 2, 2, dtype=I64),
+            "output_size": (4, 4, 4),
+            "stride": (2, 0, 2),
+        },
+        "value",
+        "stride",
+    ),
+    (
+        "aten.convolution_backward.default",
+        {
+            "grad_output": t(1, 3, 5, 4),
+            "input": t(1, 2, 6, 6),
+            "weight": t(3, 2, 3, 3),
+            "bias_sizes": (3,),
+            "stride": (1, 1),
+            "padding": (0, 0),
+            "dilation": (1, 1),
+            "transposed": False,
+            "output_padding": (0, 0),
+            "groups": 1,
+            "output_mask": (True, True, True),
+        },
+        "sizes",
+        "grad_output: expected sizes [1, 3, 4, 4]",
+    ),
+    (
+        "aten.grid_sampler_2d.default",
+        {"input": t(1, 2, 0, 3), "grid": t(1, 4, 4, 2), "interpolation_mode": 0, "padding_mode": 0},
+        "sizes",
+        "input: expected a window that fits",
+    ),
     (
         "aten.upsample_bilinear2d.default",
         {"self": t(1, 3, 4, 4), "output_size": (0, 4), "align_corners": False},

@@ -24,7 +24,7 @@ from pt2kit.operators.facts import (
 )
 from pt2kit.operators.pointwise import channels_last, is_channels_last, is_contiguous
 from pt2kit.operators.views import unsqueezed, without
-from pt2kit.operators.vocabulary import if_contiguous, one_dtype, with_places
+from pt2kit.operators.vocabulary import if_contiguous, one_dtype, require_sizes, with_places
 from pt2kit.schema import Device, ScalarType
 from pt2kit.symbols.polynomials import Size, Undecided, hint, product, same, unknown
 
@@ -262,6 +262,8 @@ def _in_memory_format(self: Tensor, sizes: Sizes, count: int) -> Tensor:
 def adaptive(self: Tensor, output_size: Any, count: int) -> Tensor:
     """Return the result of a pool that has a size of its own."""
     require_batch(self, count, "self")
+    is_one_each = isinstance(output_size, int) or len(output_size) == count
+    expect(is_one_each, f"output_size: expected {count_text(count, 'size')}, got another number of them")
     return _in_memory_format(self, (*self.sizes[:-count], *per_dimension(output_size, count, "output_size", 0)), count)
 
 
@@ -300,9 +302,21 @@ def upsampled(data: Tensor, output_size: Sizes) -> Tensor:
     """Return a resampled tensor, which has elements."""
     if len(output_size) != data.rank - 2:
         raise Mismatch(f"output_size: expected {data.rank - 2} sizes, got {shape_text(output_size)}")
-    for size in output_size:
-        expect(at_least(size, 1), f"expected sizes of 1 or more, got {shape_text(output_size)}", "sizes")
+    for sizes in (data.sizes[2:], output_size):
+        for size in sizes:
+            expect(at_least(size, 1), f"expected sizes of 1 or more, got {shape_text(sizes)}", "sizes")
     return in_format_of(data, (*data.sizes[:2], *output_size))
+
+
+def upsampled_gradient(grad_output: Tensor, output_size: Sizes, input_size: Sizes) -> Tensor:
+    """Return the gradient of a tensor that was resampled.
+
+    Raises:
+        Mismatch: the gradient has not the sizes of the result.
+    """
+    expect(len(input_size) == grad_output.rank, f"input_size: expected {grad_output.rank} sizes", "sizes")
+    require_sizes(grad_output, upsampled(like(grad_output, input_size), output_size).sizes, "grad_output")
+    return in_format_of(grad_output, input_size)
 
 
 def require_grid(input: Tensor, grid: Tensor, interpolation_mode: Any, padding_mode: Any) -> None:
@@ -311,6 +325,7 @@ def require_grid(input: Tensor, grid: Tensor, interpolation_mode: Any, padding_m
     require_rank(grid, (input.rank,), "grid")
     agree(input.sizes[0], grid.sizes[0], "expected one batch size of input and grid")
     agree(grid.sizes[-1], input.rank - 2, "expected coordinates in the last dimension of grid")
+    require_result(input.sizes[2:], "input")
     for name, mode in (("interpolation_mode", interpolation_mode), ("padding_mode", padding_mode)):
         is_known = mode in (0, 1, 2) or input.rank == 5
         expect(is_known, f"{name}: expected 0, 1 or 2, got {mode}")
