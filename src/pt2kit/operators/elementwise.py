@@ -168,9 +168,15 @@ def slopes(self: Tensor, weight: Tensor) -> Tensor:
 
 
 def gradient_of(kinds: str, *operands: Tensor | None) -> Tensor:
-    """Return a gradient, if all operands have its sizes and dtype; kernels and releases do not agree on others."""
+    """Return a gradient, if all operands have its sizes and dtype; kernels and releases do not agree on others.
+
+    Raises:
+        Mismatch: the operands do not broadcast.
+        Unknown: they have different dtypes or sizes.
+    """
     tensors = [one for one in operands if one is not None]
     first = tensors[0]
+    broadcast(*[one.sizes for one in tensors])
     if any(one.dtype is not first.dtype or not may_be(one.sizes, first.sizes) for one in tensors):
         raise Unknown("the operands of a gradient have different dtypes or sizes")
     result = kept(kinds, *tensors)
