@@ -13,6 +13,7 @@ from pt2kit.operators.facts import (
     at_least,
     axes,
     axis,
+    broadcast,
     expect,
     like,
     new,
@@ -103,7 +104,10 @@ def integrated(y: Tensor, x: Tensor | None, dim: int, is_cumulative: bool) -> Te
     size = y.sizes[place] if y.sizes else 0
     is_summed = at_least(size, 1) is True
     expect(not is_summed or known_dtype(y) is not ScalarType.BOOL, "y: expected numbers, got bool", "dtype")
-    if not y.sizes or (x is not None and x.rank != 1 and x.sizes != y.sizes):
+    if not y.sizes:
+        raise Mismatch("y: expected 1 dimension or more, got a scalar tensor", "sizes")
+    if x is not None and x.rank != 1 and x.sizes != y.sizes:
+        broadcast(x.sizes, y.sizes)
         raise Unknown("tensors that broadcast")
     if x is not None and x.rank == 1:
         agree(x.sizes[0], size, "x: expected the size of y along dim")
