@@ -76,8 +76,10 @@ def _is_vector(matrices: Tensor, right_side: Tensor) -> bool:
     return False not in verdicts
 
 
-def lstsq(self: Tensor, b: Tensor) -> tuple[Tensor, ...]:
+def lstsq(self: Tensor, b: Tensor, driver: Any = None) -> tuple[Tensor, ...]:
     """Return the solution of least squares; what else is returned depends on the driver."""
+    is_driver = not isinstance(driver, str) or driver in ("gels", "gelsy", "gelsd", "gelss")
+    expect(is_driver, f"driver: expected gels, gelsy, gelsd or gelss, got {driver!r:.60}")
     batch, rows, columns = _matrix(self, "self")
     is_vector = b.rank == self.rank - 1 and b.rank >= 1
     agree(b.sizes[-1 if is_vector else -2], rows, "expected a right side that fits the matrices")
