@@ -32,6 +32,43 @@ RESULTS: list[tuple[str, dict[str, Any], Any]] = [
     ),
 ]
 REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
+    (
+        "aten.select_backward.default",
+        {"grad_output": t(3, 5), "input_sizes": (3, 4), "dim": 0, "index": 0},
+        "sizes",
+        "expected",
+    ),
+    (
+        "aten.slice_backward.default",
+        {"grad_output": t(2, 4), "input_sizes": (3, 4), "dim": 0, "start": 0, "end": 3, "step": 1},
+        "sizes",
+        "",
+    ),
+    (
+        "aten.diagonal_backward.default",
+        {"grad_output": t(3), "input_sizes": (3, 4), "offset": 2, "dim1": 0, "dim2": 1},
+        "sizes",
+        "",
+    ),
+    ("aten.index_select.default", {"self": t(), "dim": 0, "index": t(2, dtype=I64)}, "sizes", "index"),
+    (
+        "aten.as_strided_scatter.default",
+        {"self": t(4), "src": t(2), "size": (2,), "stride": (1, 1)},
+        "dimension",
+        "stride",
+    ),
+    (
+        "aten.masked_scatter_backward.default",
+        {"grad_output": t(4), "mask": t(4, dtype=I64), "sizes": (4,)},
+        "dtype",
+        "mask: expected",
+    ),
+    (
+        "aten.repeat_interleave.self_Tensor",
+        {"self": t(2, 3), "repeats": t(2, dtype=I64), "dim": 1},
+        "sizes",
+        "repeats",
+    ),
     ("aten.index.Tensor", {"self": t(2, 3), "indices": (t(2),)}, "dtype", "indices: expected i64 or i32"),
     ("aten.index.Tensor", {"self": t(3), "indices": (INDEX, INDEX)}, "sizes", "at most 1, got 2"),
     ("aten.index.Tensor", {"self": t(3, 4), "indices": (t(2, dtype=BOOL),)}, "sizes", "a mask of the sizes of self"),
