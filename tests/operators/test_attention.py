@@ -34,6 +34,40 @@ RESULTS: list[tuple[str, dict[str, Any], Any]] = [
     ("aten._pack_padded_sequence.default", {"input": t(3, 2, 5), "batch_first": False}, (None, None)),
 ]
 REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
+    (
+        "aten.gru_cell.default",
+        {"input": t(3, 5), "hx": t(3, 4), "w_ih": t(12, 5), "w_hh": t(12, 4), "b_ih": t(11)},
+        "sizes",
+        "",
+    ),
+    (
+        "aten.rnn_tanh_cell.default",
+        {"input": t(3, 5), "hx": t(3, 4), "w_ih": t(4, 5), "w_hh": t(4, 4, dtype=I64)},
+        "dtype",
+        "one dtype",
+    ),
+    (
+        "aten.gru.input",
+        {
+            "input": t(5, 3, 4),
+            "hx": t(2, 3, 4),
+            "params": (t(12, 4), t(12, 4)) * 2,
+            "has_biases": False,
+            "num_layers": 2,
+            "bidirectional": False,
+            "batch_first": False,
+            "train": True,
+            "dropout": 1.5,
+        },
+        "value",
+        "dropout",
+    ),
+    (
+        "aten.scaled_dot_product_attention.default",
+        {"query": t(1, 2, 3, 4), "key": t(1, 2, 3, 4), "value": t(1, 2, 3, 4), "dropout_p": 2.0},
+        "value",
+        "dropout_p",
+    ),
     (SDPA, {"query": Q, "key": t(2, 4, 6, 7), "value": V}, "sizes", "one embedding size, got 8 and 7"),
     (SDPA, {"query": Q, "key": K, "value": t(2, 4, 7, 5)}, "sizes", "as many keys as values"),
     (SDPA, {"query": Q, "key": K, "value": t(2, 4, 6, 5, dtype=F64)}, "dtype", "one dtype"),

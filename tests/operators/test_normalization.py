@@ -45,6 +45,28 @@ RESULTS: list[tuple[str, dict[str, Any], Any]] = [
     ("aten.cosine_similarity.default", {"x1": t(2, 5), "x2": t(1, 5)}, t(2)),
 ]
 REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
+    ("aten.instance_norm.default", {"input": t(2, 3, 4), "running_mean": t(2)}, "sizes", "for each channel"),
+    ("aten.renorm.default", {"self": t(2, 3), "p": 0, "dim": 0, "maxnorm": 1.0}, "value", "p"),
+    ("aten.mse_loss.default", {"self": t(3), "target": t(3), "reduction": 7}, "value", "reduction: expected one of"),
+    ("aten.multi_margin_loss.default", {"self": t(2, 3), "target": t(2, dtype=I64), "p": 3}, "value", "p"),
+    (
+        "aten.multilabel_margin_loss.default",
+        {"self": t(2, 3), "target": t(2, 4, dtype=I64)},
+        "sizes",
+        "target: expected sizes [2, 3]",
+    ),
+    (
+        "aten.nll_loss_backward.default",
+        {"grad_output": t(2), "self": t(3, 4), "target": t(3, dtype=I64), "weight": None, "reduction": 0},
+        "sizes",
+        "grad_output: expected sizes [3], got [2]",
+    ),
+    (
+        "aten.binary_cross_entropy_backward.default",
+        {"grad_output": t(2), "self": t(3), "target": t(3)},
+        "sizes",
+        "broadcast",
+    ),
     ("aten.batch_norm.default", {"input": IMAGE, "weight": t(5)}, "sizes", "an element for each channel"),
     ("aten.layer_norm.default", {"input": t(2, 5), "normalized_shape": (4,)}, "sizes", "how [2, 5] ends, got [4]"),
     ("aten.layer_norm.default", {"input": t(2, 5), "normalized_shape": ()}, "sizes", "normalized_shape"),

@@ -13,7 +13,8 @@ from typing import Any, Final
 from pt2kit.messages import count_text
 from pt2kit.operators.demands import Call, Demand, Operand, Rule, at_least, equal, every, filled, fit
 from pt2kit.operators.facts import Mismatch, Tensor, agree, expect, like, require_rank, unlike_strides
-from pt2kit.operators.vocabulary import free, if_contiguous
+from pt2kit.operators.views import expand
+from pt2kit.operators.vocabulary import free, if_contiguous, one_dtype
 from pt2kit.symbols.polynomials import Size
 
 _GATES: Final = 4
@@ -114,14 +115,25 @@ def packed(
     return (free(data, (data.sizes[0], width * directions)), *map(free, states))
 
 
-def cell_states(gates: int, data: Tensor, states: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor) -> tuple[Tensor, ...]:
+def cell_states(
+    gates: int,
+    data: Tensor,
+    states: Sequence[Tensor],
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> tuple[Tensor, ...]:
     """Return the states of a cell after one step."""
-    for weight, source in ((w_ih, data), (w_hh, states[0])):
+    for weight, source, bias in ((w_ih, data, b_ih), (w_hh, states[0], b_hh)):
+        one_dtype(weight, source, bias)
         require_rank(weight, (2,), "weight")
         if not source.rank:
             raise Mismatch("expected inputs with features, got a scalar tensor", "sizes")
         agree(weight.sizes[1], source.sizes[-1], "expected weights that fit input and state")
         agree(weight.sizes[0], gates * states[0].sizes[-1], f"expected {gates} gates for each element of the state")
+        if bias is not None:
+            expand(bias, (*source.sizes[:-1], weight.sizes[0]))
     return tuple([if_contiguous(like(state), data, *states) for state in states])
 
 
