@@ -33,12 +33,19 @@ Kind = Literal[Severity, "safety"]
 
 
 class Pt2Error(Exception):
-    """Base class of all exceptions that pt2kit raises on purpose."""
+    """Base class of all exceptions that pt2kit raises on purpose.
 
+    Args:
+        message: *where: expected X, got Y*, and what to do.
+        rule: the id of the broken rule, which follows the message in the error's text; "" for none.
+    """
+
+    message: str
     rule: str = ""
 
     def __init__(self, message: str, *, rule: str = "") -> None:
         super().__init__(f"{message} [{rule}]" if rule else message)
+        self.message = message
         self.rule = rule
 
 
@@ -145,9 +152,7 @@ class Problem:
 
 def at(place: str, error: Pt2Error) -> Pt2Error:
     """Return the same error with a place in front; raise it `from` the one that was caught."""
-    placed = type(error)(f"{place}: {error}")
-    placed.rule = error.rule
-    return placed
+    return type(error)(f"{place}: {error.message}", rule=error.rule)
 
 
 @contextmanager

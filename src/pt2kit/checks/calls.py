@@ -109,7 +109,7 @@ def _entry(
         try:
             spec = treespec.parse(text, where)
         except Pt2Error as error:
-            yield Problem(where, "K2", _bare(error, where))
+            yield Problem(where, "K2", error.message.removeprefix(f"{where}: "))
             continue
         for node in treespec.walk(spec):
             if node.type is not None and node.type not in KNOWN_CONTAINERS:
@@ -145,7 +145,7 @@ def _argument_names(signature: schema.ModuleCallSignature, spec: treespec.TreeSp
     try:
         _, keywords = treespec.split_call(spec, where)
     except Pt2Error as error:
-        yield Problem(where, "K3", _bare(error, where))
+        yield Problem(where, "K3", error.message.removeprefix(f"{where}: "))
         return
     for name in keywords:
         if not name.isidentifier():
@@ -162,7 +162,7 @@ def _unknown_values(signature: schema.ModuleCallSignature, place: str, names: se
             try:
                 argument_spec(argument)
             except GraphError as error:
-                yield Problem(f"{place}.{side}[{position}]", "K6", _bare(error, place))
+                yield Problem(f"{place}.{side}[{position}]", "K6", error.message.removeprefix(f"{place}: "))
                 continue
             try:
                 value_names = [reference.name for reference in references(argument)]
@@ -172,11 +172,6 @@ def _unknown_values(signature: schema.ModuleCallSignature, place: str, names: se
                 if name not in names:
                     message = f"expected the name of a value of the graph, got {quote(name)}"
                     yield Problem(f"{place}.{side}[{position}]", "K6", message)
-
-
-def _bare(error: Pt2Error, place: str) -> str:
-    """Return the message of an error without its location and the rule at its end."""
-    return str(error).removesuffix(f" [{error.rule}]").removeprefix(f"{place}: ")
 
 
 def named_operators(node: schema.Node) -> Iterator[str]:

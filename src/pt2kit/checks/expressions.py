@@ -365,7 +365,7 @@ def _example_problems(
         value = symbols.evaluate(tree, example, eager=True)
     except Pt2Error as error:
         if found.hint is None:
-            reason = str(error).removeprefix("expression: ").removesuffix(f" [{error.rule}]")
+            reason = error.message.removeprefix("expression: ")
             yield Problem(found.place, "E4", f"expected a value in the example, where {given}, got none: {reason}")
         return
     if is_size and value < 0:

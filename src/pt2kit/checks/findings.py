@@ -51,9 +51,7 @@ def problem_of(error: Pt2Error, where: str, file: str = "") -> Problem:
         where: the location if the message has none.
         file: the name of the file, which messages begin with; left out of the place.
     """
-    text = str(error).removesuffix(f" [{error.rule}]")
-    if file:
-        text = text.removeprefix(f"{file}: ")
+    text = error.message.removeprefix(f"{file}: ")
     loc, separator, rest = text.partition(_MESSAGE)
     if separator and not text.startswith(_MESSAGE[2:]):
         return Problem(loc, _rule(error), f"{_MESSAGE[2:]}{rest}")

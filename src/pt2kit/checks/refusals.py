@@ -150,7 +150,7 @@ def explained(package: Package, model: str) -> Iterator[None]:
         problem = next((one for one in program_problems(package, model) if _is_about(one, rules)), None)
         if problem is None:
             raise
-        _, found, after = str(error).removesuffix(f" [{error.rule}]").partition(_WAY_OUT)
+        _, found, after = error.message.partition(_WAY_OUT)
         raise error_of(problem, found + after if rules else "") from error
 
 

@@ -26,7 +26,7 @@ from pt2kit.cli.frame import (
     subcommand,
 )
 from pt2kit.cli.output import print_lines
-from pt2kit.errors import Pt2Error
+from pt2kit.errors import Pt2Error, at
 from pt2kit.messages import printable
 
 if TYPE_CHECKING:
@@ -144,9 +144,7 @@ def _replace_program(editor: Editor, where: str) -> None:
     except Pt2Error as error:
         if (place := parsed.place(str(error))) is None:
             raise
-        located = type(error)(f"{place}: {error}")
-        located.rule = error.rule
-        raise located from error
+        raise at(place, error) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,12 +89,7 @@ def _read(specs: Sequence[A], reader: Callable[[A], B], place: str, into: dict[i
         try:
             into[position] = reader(spec)
         except GraphError as error:
-            yield Problem(f"{place}[{position}]", error.rule, _bare(error))
-
-
-def _bare(error: GraphError) -> str:
-    """Return the message of an error without the rule at its end."""
-    return str(error).removesuffix(f" [{error.rule}]")
+            yield Problem(f"{place}[{position}]", error.rule, error.message)
 
 
 def _compare(

@@ -131,7 +131,7 @@ def find_problems(spec: TreeSpec, where: str = "treespec", fields: FieldTable | 
         try:
             child_keys(node, place, fields)
         except Pt2Error as error:
-            yield Problem(place, "", str(error).removeprefix(f"{place}: "))
+            yield Problem(place, "", error.message.removeprefix(f"{place}: "))
 
 
 def walk_places(spec: TreeSpec, where: str) -> Iterator[tuple[str, TreeSpec]]:

@@ -331,12 +331,10 @@ def _live(named: schema.NamedArgument, label: str, scope: Values) -> Any:
     try:
         return READERS[arm](getattr(named.arg, arm), scope)
     except Pt2Error as error:
-        before, place, rest = str(error).partition(f"{scope.place}: ")
+        before, place, rest = error.message.partition(f"{scope.place}: ")
         if before or not place:
             raise
-        placed = type(error)(f"{place}argument {label}: {rest}")
-        placed.rule = error.rule
-        raise placed from error
+        raise type(error)(f"{place}argument {label}: {rest}", rule=error.rule) from error
 
 
 def _untyped(inputs: Sequence[schema.NamedArgument], scope: Values) -> Iterator[Any]:

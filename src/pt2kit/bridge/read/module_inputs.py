@@ -135,8 +135,7 @@ def check_guards(guards: Sequence[str], where: str = "$.guards_code") -> list[st
                     f"{where}: expected at most {MAX_OPEN_POWERS} powers whose exponent is a size, got more"
                 )
         except Pt2Error as error:
-            message = str(error).removesuffix(f" [{error.rule}]")
-            raise refused(type(error), message, RULE) from error
+            raise refused(type(error), error.message, RULE) from error
     return list(guards)
 
 
