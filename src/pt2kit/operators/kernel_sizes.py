@@ -68,6 +68,26 @@ def _dense(*names: str) -> Rule:
     return rule
 
 
+def _contiguous(*names: str) -> Rule:
+    """Return a rule for contiguous tensors, as kernels need them that walk through memory.
+
+    The kernel gets copies: a program that is traced and runs elsewhere may get other strides, which its assertions
+    do not compare.
+    """
+
+    def rule(call: Call) -> Iterator[Demand]:
+        for name in names:
+            call.keep(name)
+            operand = call.get(name)
+            if operand is not None and operand.strides is not None:
+                steps = [product(operand.sizes[place + 1 :]) for place in range(len(operand.sizes))]
+                triples = zip(operand.sizes, operand.strides, steps, strict=True)
+                holds = every(either(equal(size, 1), equal(stride, step)) for size, stride, step in triples)
+                yield Demand(holds, name, "a contiguous tensor")
+
+    return rule
+
+
 def _padded(count: int) -> Rule:
     """Return a rule for padding of the last `count` dimensions, and its backward kernel."""
 
@@ -418,8 +438,10 @@ SIZES: Final[Mapping[str, Rule]] = MappingProxyType(
         "pivots": _pivots,
         "four bits": _four_bits,
         "diagonals": _diagonals,
-        "weight norm": _weight_norm,
-        "weight norm gradient": _weight_norm_gradient,
+        "weight norm": together(_weight_norm, _contiguous("v", "g")),
+        "weight norm gradient": together(
+            _weight_norm_gradient, _contiguous("grad_w", "saved_v", "saved_g", "saved_norms")
+        ),
         "group norm": _dense("weight", "bias"),
         "noise": together(_dense("noise"), alike("self", "noise")),
         "padded 1d": _padded(1),

@@ -107,12 +107,12 @@ def _bags(call: Call) -> Iterator[Demand]:
     yield Demand(within(call.values("indices"), 0, rows), "indices", "rows of the weight")
     bags = grad[0] if grad else None
     expected = "a row of grad for each index"
-    of_bags = call.sizes("offset2bag")
+    of_bags, is_computed = call.sizes("offset2bag"), False
     if of_bags is not None:
         # `_embedding_bag_backward` computes it from the offsets if it is empty.
         is_optional = call.get("offsets") is not None and "bag_size" in call.arguments
-        holds = (is_optional and equal(product(of_bags), 0) is True) or fit(of_bags, indices)
-        yield Demand(holds, "offset2bag", expected)
+        is_computed = is_optional and equal(product(of_bags), 0) is True
+        yield Demand(is_computed or fit(of_bags, indices), "offset2bag", expected)
         yield Demand(within(call.values("offset2bag"), 0, bags), "offset2bag", expected)
     yield Demand(
         fit(call.sizes("bag_size"), None if grad is None else (bags,)), "bag_size", "a size for each row of grad"
@@ -127,6 +127,13 @@ def _bags(call: Call) -> Iterator[Demand]:
     yield from alike("indices", "per_sample_weights")(call)
     if call.get("offsets") is not None and indices is not None and indices[0] is not None:
         yield from _places(call, "offsets", indices[0])
+        starts = call.values("offsets")
+        if is_computed and starts is not None and bags is not None:
+            yield Demand(
+                filled(call.sizes("offsets")) or equal(indices[0], 0), "offsets", "an offset for each row of grad"
+            )
+            yield Demand((starts[:1] == 0).all(), "offsets", "0 first")
+            yield Demand((starts < indices[0]).sum() <= bags, "offsets", "an offset for each row of grad")
 
 
 def _row_wise(call: Call) -> Iterator[Demand]:

@@ -94,6 +94,32 @@ def test_message() -> None:
     assert torch.equal(module(*case.sound), case.call(*case.sound))
 
 
+_DIRECTION = torch.randn(6, 3)
+_LENGTH = torch.ones(6, 1)
+_EXPANDED = torch.ones(1, 1).expand(6, 3)
+STRIDES = {
+    "v": (lambda v, g: A._weight_norm_interface(v, g, 0)[0], (_DIRECTION, _LENGTH), (_EXPANDED, _LENGTH)),
+    "g": (lambda v, g: A._weight_norm_interface(v, g, 0)[0], (_DIRECTION, _LENGTH), (_DIRECTION, _EXPANDED[:, :1])),
+    "grad_w": (
+        lambda w, v, g, n: A._weight_norm_interface_backward(w, v, g, n, 0)[0],
+        (_DIRECTION.clone(), _DIRECTION, _LENGTH.clone(), _LENGTH),
+        (_EXPANDED, _DIRECTION, _LENGTH.clone(), _LENGTH),
+    ),
+}
+"""Argument of a kernel that walks through memory -> the call, sound inputs, and inputs of other strides."""
+
+
+@pytest.mark.parametrize("argument", STRIDES)
+def test_strides(argument: str) -> None:
+    """Tensors that repeat their elements are refused by kernels that walk through memory."""
+    call, sound, hostile = STRIDES[argument]
+    module = pt2kit.load_module(saved(Program(call), sound))
+    assert torch.equal(module(*sound), call(*sound))
+    with pytest.raises(OperatorError, match=rf"{argument}: expected a contiguous tensor") as caught:
+        module(*hostile)
+    assert caught.value.rule == "X10"
+
+
 class Mixture(torch.nn.Module):
     """The inverse of a permutation, as mixtures of experts compute it."""
 

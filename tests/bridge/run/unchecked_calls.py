@@ -125,6 +125,11 @@ CASES: Mapping[str, Case] = {
         lambda g, i, b, s, m: A._embedding_bag_dense_backward(g, i, b, s, m, 6, True, 0, None),
         _BAGS, _with(_BAGS, 2, changed(_BAG_OF)),
     ),
+    "embedding_bag, backward without bags": Case(
+        lambda g, i, o, s, m: A._embedding_bag_backward(g, i, o, i[:0], s, m, 6, False, 0, False, None),
+        (torch.ones(2, 3), _INDICES, _OFFSETS, _BAG_SIZE, _MAX),
+        (torch.ones(2, 3), _INDICES, _OFFSETS + 1, _BAG_SIZE, _MAX),
+    ),
     "embedding_bag, sample weights": Case(
         lambda g, w, i, o, b: A._embedding_bag_per_sample_weights_backward(g, w, i, o, b, 0),
         (torch.ones(2, 3), _WEIGHT, _INDICES, _OFFSETS, _BAG_OF),
