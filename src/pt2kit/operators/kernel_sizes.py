@@ -52,18 +52,30 @@ def _filled(*names: str) -> Rule:
 
 
 def _dense(*names: str) -> Rule:
-    """Return a rule for tensors whose elements each have memory of their own."""
+    """Return a rule for tensors that span as many elements of memory as they have."""
 
     def rule(call: Call) -> Iterator[Demand]:
         for name in names:
             operand = call.get(name)
-            if operand is not None and operand.strides is not None:
-                pairs = zip(operand.sizes, operand.strides, strict=True)
-                holds = every(
-                    either(True if step is None else step != 0, True if size is None else size <= 1)
-                    for size, step in pairs
-                )
-                yield Demand(holds, name, "a tensor without repeated elements")
+            if operand is None or operand.strides is None or None in (*operand.sizes, *operand.strides):
+                continue
+            count = product(operand.sizes)
+            steps = ((size - 1) * stride for size, stride in zip(operand.sizes, operand.strides, strict=True))
+            holds = either(equal(count, 0), count <= 1 + sum(steps))
+            yield Demand(holds, name, "a tensor without repeated elements")
+
+    return rule
+
+
+def _adjacent(*names: str) -> Rule:
+    """Return a rule for tensors whose last dimension has its elements next to each other."""
+
+    def rule(call: Call) -> Iterator[Demand]:
+        for name in names:
+            operand = call.get(name)
+            if operand is not None and operand.strides:
+                holds = either(equal(operand.sizes[-1], 1), equal(operand.strides[-1], 1))
+                yield Demand(holds, name, "adjacent elements along the last dimension")
 
     return rule
 
@@ -416,10 +428,16 @@ _CHANNELS: Final = ("weight", "bias", "running_mean", "running_var", "save_mean"
 
 SIZES: Final[Mapping[str, Rule]] = MappingProxyType(
     {
-        "attention": together(_attention, _filled("query", "key", "value")),
+        "attention": together(_attention, _filled("query", "key", "value"), _adjacent("query", "key", "value")),
         "attention gradient": together(
-            _attention, _filled("query", "key", "value"), alike("query", "out", "grad_out"), _sums
+            _attention,
+            _filled("query", "key", "value"),
+            alike("query", "out", "grad_out"),
+            _sums,
+            _adjacent("query", "key", "value", "out"),
         ),
+        "contiguous bias": _contiguous("bias", "B"),
+        "contiguous scales": _contiguous("scales"),
         "batch norm": together(_per_channel("input", *_CHANNELS), _with_statistics),
         "batch norm gradient": together(
             _per_channel("input", *_CHANNELS), alike("input", "grad_out", "grad_output"), _filled("input")

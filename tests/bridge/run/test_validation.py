@@ -97,6 +97,13 @@ def test_message() -> None:
 _DIRECTION = torch.randn(6, 3)
 _LENGTH = torch.ones(6, 1)
 _EXPANDED = torch.ones(1, 1).expand(6, 3)
+
+
+def _with_last(*inputs: torch.Tensor) -> tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]:
+    """Inputs with a vector, and the same with one that repeats its element."""
+    return (*inputs, torch.ones(64)), (*inputs, torch.ones(1).expand(64))
+
+
 STRIDES = {
     "v": (lambda v, g: A._weight_norm_interface(v, g, 0)[0], (_DIRECTION, _LENGTH), (_EXPANDED, _LENGTH)),
     "g": (lambda v, g: A._weight_norm_interface(v, g, 0)[0], (_DIRECTION, _LENGTH), (_DIRECTION, _EXPANDED[:, :1])),
@@ -104,6 +111,11 @@ STRIDES = {
         lambda w, v, g, n: A._weight_norm_interface_backward(w, v, g, n, 0)[0],
         (_DIRECTION.clone(), _DIRECTION, _LENGTH.clone(), _LENGTH),
         (_EXPANDED, _DIRECTION, _LENGTH.clone(), _LENGTH),
+    ),
+    "scales": (A._weight_int8pack_mm.default, *_with_last(torch.ones(16, 32), torch.ones(64, 32, dtype=torch.int8))),
+    "B": (
+        lambda x, w, b: torch.ops.mkldnn._linear_pointwise(x, w, b, "none", [], ""),
+        *_with_last(torch.ones(4, 16), torch.ones(64, 16)),
     ),
 }
 """Argument of a kernel that walks through memory -> the call, sound inputs, and inputs of other strides."""
@@ -118,6 +130,19 @@ def test_strides(argument: str) -> None:
     with pytest.raises(OperatorError, match=rf"{argument}: expected a contiguous tensor") as caught:
         module(*hostile)
     assert caught.value.rule == "X10"
+
+
+@pytest.mark.parametrize("position", range(3))
+def test_strides_of_attention(position: int) -> None:
+    """Attention on the CPU takes rows whose elements are next to each other."""
+    sound = [torch.randn(1, 2, 8, 4) for _ in range(3)]
+    call = A._scaled_dot_product_flash_attention_for_cpu
+    module = pt2kit.load_module(saved(Program(lambda q, k, v: call(q, k, v)[0]), tuple(sound)))
+    assert torch.equal(module(*sound), call(*sound)[0])
+    for hostile in (torch.ones(1, 1, 1, 1).expand(1, 2, 8, 4), torch.randn(1, 2, 4, 8).transpose(-1, -2)):
+        given = [*sound[:position], hostile, *sound[position + 1 :]]
+        with pytest.raises(OperatorError, match=r"expected adjacent elements along the last dimension.*\[X10\]"):
+            module(*given)
 
 
 class Mixture(torch.nn.Module):

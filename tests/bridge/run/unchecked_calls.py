@@ -130,6 +130,11 @@ CASES: Mapping[str, Case] = {
         (torch.ones(2, 3), _INDICES, _OFFSETS, _BAG_SIZE, _MAX),
         (torch.ones(2, 3), _INDICES, _OFFSETS + 1, _BAG_SIZE, _MAX),
     ),
+    "mkldnn_convolution": Case(
+        lambda x, w, b: A.mkldnn_convolution.default(x, w, b, [0, 0], [1, 1], [1, 1], 1),
+        (torch.ones(1, 3, 8, 8), torch.ones(64, 3, 3, 3), torch.ones(64)),
+        (torch.ones(1, 3, 8, 8), torch.ones(64, 3, 3, 3), torch.ones(1).expand(64)), is_fake=False,
+    ),
     "embedding_bag, sample weights": Case(
         lambda g, w, i, o, b: A._embedding_bag_per_sample_weights_backward(g, w, i, o, b, 0),
         (torch.ones(2, 3), _WEIGHT, _INDICES, _OFFSETS, _BAG_OF),
