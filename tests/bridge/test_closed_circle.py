@@ -316,3 +316,27 @@ def test_refused() -> None:
     assert gradient is not None
     with pytest.raises(UnsupportedError, match=r"node c_lifted_tensor_0: .* a tensor of torch\.func\.grad"):
         saved(gradient)
+
+
+class _Written(torch.nn.Module):
+    """A buffer that trained values are written to, itself or through a view."""
+
+    def __init__(self, is_view: bool) -> None:
+        super().__init__()
+        self.is_view = is_view
+        self.register_buffer("total", torch.ones(3))
+        self.weight = torch.nn.Parameter(torch.ones(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        (self.total[:2] if self.is_view else self.total).add_((self.weight * x)[: 2 if self.is_view else 3])
+        return self.total * 1
+
+
+@pytest.mark.parametrize("is_decomposed", [False, True])
+@pytest.mark.parametrize("is_view", [False, True])
+def test_written_buffers(is_view: bool, is_decomposed: bool) -> None:
+    """torch describes them as requiring a gradient, although they are stored without."""
+    program = torch.export.export(_Written(is_view), (torch.ones(3),), strict=False)
+    file = io.BytesIO()
+    torch.export.save(program.run_decompositions({}) if is_decomposed else program, file)
+    assert not pt2kit.check(file.getvalue(), payloads=True).errors

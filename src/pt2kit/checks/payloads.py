@@ -20,13 +20,15 @@ from pt2kit import codec, schema
 from pt2kit.checks.findings import ProgramContext, guarded, problem_of
 from pt2kit.checks.stored_inputs import payload_name
 from pt2kit.errors import PayloadError, Problem, Pt2Error
+from pt2kit.graph.argument_values import arguments
 from pt2kit.jsontext import path_text
 from pt2kit.messages import cut, quote
+from pt2kit.operators import schemas
 from pt2kit.package import record_names as names
 from pt2kit.package.external_list import RECORD
 from pt2kit.package.open import Package
 from pt2kit.package.stored import Payload
-from pt2kit.schema.names import is_reserved
+from pt2kit.schema.names import OPS, is_reserved
 from pt2kit.signature.consistency import is_target
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import check_copy
@@ -176,7 +178,7 @@ def payload_problems(context: ProgramContext, stored: Stored) -> Iterator[Proble
         if table is not None and target in table:
             meta = values.get(_argument_name(spec))
             yield from guarded(_compare(spec, table[target], meta, context.record, place), place)
-            yield from _gradient_problems(spec, table[target], meta, context.record, trained)
+            yield from _gradient_problems(spec, table[target], meta, context, trained)
         elif table is not None and target not in stored.broken:
             expected = f"{_NOUNS[spec.type]} among the {'weights' if is_weight else 'constants'}"
             message = f"expected {expected} with the name {quote(target)}, got none of that name"
@@ -211,20 +213,43 @@ def _compare(
 
 
 def _gradient_problems(
-    spec: schema.InputSpec, payload: Payload, meta: schema.TensorMeta | None, record: str, trained: Set[str]
+    spec: schema.InputSpec, payload: Payload, meta: schema.TensorMeta | None, context: ProgramContext, trained: Set[str]
 ) -> Iterator[Problem]:
     """Report payloads that require a gradient where the graph does not, or the reverse (P14).
 
     A detached view of a parameter requires one after torch read and wrote the program: torch makes it from the
-    parameter again.
+    parameter again. A buffer that the program writes to is described as it is at the end of the trace.
     """
     if spec.type == "parameter" or meta is None or not isinstance(payload, (TensorView, MetaView)):
         return
     if payload.requires_grad is meta.requires_grad or (payload.requires_grad and payload.record in trained):
         return
+    name = _argument_name(spec)
+    if meta.requires_grad and name in _written(context):
+        return
     message = f"expected {quote(payload.name)} to require a gradient as in the graph, {meta.requires_grad}, got "
-    where = f"{record}: {path_text(('graph_module', 'graph', 'tensor_values', _argument_name(spec)))}"
+    where = f"{context.record}: {path_text(('graph_module', 'graph', 'tensor_values', name))}"
     yield Problem(where, "P14", f"{message}{payload.requires_grad}")
+
+
+def _written(context: ProgramContext) -> Set[str]:
+    """Return the values that a program writes to: by an output, or by a call, also through a view."""
+    module = context.program.graph_module
+    changed = {spec.value.buffer_name for spec in module.signature.output_specs if spec.type == "buffer_mutation"}
+    found = {_argument_name(spec) for spec in module.signature.input_specs if payload_name(spec.value) in changed}
+    origin: dict[str, str] = {}
+    for node in module.graph.nodes:
+        operator = schemas.find(node.target, context.release) if node.target.startswith(OPS) else None
+        for named in node.inputs:
+            parameter = None if operator is None else operator.parameters.get(named.name)
+            if parameter is None or not (parameter.type.is_written or parameter.type.alias):
+                continue
+            values = [origin.get(value, value) for value in arguments(named.arg)]
+            if parameter.type.is_written:
+                found.update(values)
+            for result in (name for output in node.outputs for name in arguments(output)):
+                origin.update((result, value) for value in values)
+    return found
 
 
 def _reserved_names(context: ProgramContext, stored: Stored) -> Iterator[Problem]:
