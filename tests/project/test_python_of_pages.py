@@ -20,14 +20,12 @@ import types
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from tests.project.console import sample_files
 from tests.samples import sample
 from tests.signing.keys import OPENSSL, openssl
 
 import pt2kit
-import pt2kit.runtime
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -178,21 +176,6 @@ def test_walk_and_edit_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     result = doctest.testfile(str(ROOT / "docs" / "walk-and-edit.md"), module_relative=False, encoding="utf-8")
     assert result.attempted > 20
     assert result.failed == 0
-
-
-def test_the_kernel_of_a_custom_operator_runs() -> None:
-    """The recipe for mixture-of-experts models computes what the operator of aten does."""
-    from pt2kit.runtime.table import find_kernel
-
-    exec(block("run-without-pytorch.md", "grouped_mm_fallback"), {})  # noqa: S102  # A page of ours.
-    registered, ours = find_kernel("transformers.grouped_mm_fallback.default"), find_kernel("aten._grouped_mm.default")
-    pt2kit.runtime.unregister("transformers::grouped_mm_fallback")
-    random = np.random.default_rng(0)
-    rows, weight = random.standard_normal((6, 4)), random.standard_normal((3, 4, 5))
-    ends = np.array([2, 2, 6], np.int32)
-    assert registered is not None
-    assert ours is not None
-    np.testing.assert_allclose(registered(rows, weight, ends), ours(rows, weight, ends))
 
 
 def test_the_command_of_the_page_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
