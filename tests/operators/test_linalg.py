@@ -35,6 +35,7 @@ RESULTS: list[tuple[str, dict[str, Any], Any]] = [
     ("aten.fft_rfft.default", {"self": t(4, S)}, t(4, S // 2 + 1, dtype=C64)),
     ("aten.fft_irfft2.default", {"self": t(4, 6, dtype=C64)}, t(4, 10)),
     ("aten.fft_rfftn.default", {"self": t(4, 5, 6), "s": (8, 8)}, t(4, 8, 5, dtype=C64)),
+    ("aten.fft_fftshift.default", {"self": t(4, 5), "dim": (0, 0)}, t(4, 5)),
     (
         "aten.stft.center",
         {"self": t(2, 400), "n_fft": 64, "hop_length": 16, "return_complex": True},

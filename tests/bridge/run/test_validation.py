@@ -117,6 +117,10 @@ STRIDES = {
         lambda x, w, b: torch.ops.mkldnn._linear_pointwise(x, w, b, "none", [], ""),
         *_with_last(torch.ones(4, 16), torch.ones(64, 16)),
     ),
+    "B of convolutions": (
+        lambda x, w, b: torch.ops.mkldnn._convolution_pointwise(x, w, b, [0, 0], [1, 1], [1, 1], 1, "none", [], ""),
+        *_with_last(torch.ones(1, 3, 8, 8), torch.ones(64, 3, 3, 3)),
+    ),
 }
 """Argument of a kernel that walks through memory -> the call, sound inputs, and inputs of other strides."""
 
@@ -127,9 +131,20 @@ def test_strides(argument: str) -> None:
     call, sound, hostile = STRIDES[argument]
     module = pt2kit.load_module(saved(Program(call), sound))
     assert torch.equal(module(*sound), call(*sound))
-    with pytest.raises(OperatorError, match=rf"{argument}: expected a contiguous tensor") as caught:
+    with pytest.raises(OperatorError, match=rf"{argument.split()[0]}: expected a contiguous tensor") as caught:
         module(*hostile)
     assert caught.value.rule == "X10"
+
+
+def test_elements_that_overlap() -> None:
+    """A kernel that takes a tensor for a block of memory gets none whose elements share theirs."""
+    call = A.rrelu_with_noise
+    module = pt2kit.load_module(
+        saved(Program(lambda x, noise: call(x, noise) * 1), (torch.ones(2, 3), torch.ones(2, 3)))
+    )
+    assert torch.equal(module(torch.ones(2, 3), torch.ones(3, 2).T), torch.ones(2, 3))
+    with pytest.raises(OperatorError, match=r"noise: expected a tensor without repeated elements.*\[X10\]"):
+        module(torch.ones(2, 3), torch.ones(4).as_strided((2, 3), (1, 1)))
 
 
 @pytest.mark.parametrize("position", range(3))
@@ -143,6 +158,20 @@ def test_strides_of_attention(position: int) -> None:
         given = [*sound[:position], hostile, *sound[position + 1 :]]
         with pytest.raises(OperatorError, match=r"expected adjacent elements along the last dimension.*\[X10\]"):
             module(*given)
+
+
+def test_strides_of_the_gradient_of_attention() -> None:
+    """It takes the same rows."""
+    query, key, value = (torch.randn(1, 2, 8, 4) for _ in range(3))
+    out, sums = A._scaled_dot_product_flash_attention_for_cpu(query, key, value)
+    sound = (torch.ones_like(out), query, key, value, out, sums)
+    call = A._scaled_dot_product_flash_attention_for_cpu_backward
+    module = pt2kit.load_module(saved(Program(lambda *given: call(*given, 0.0, False)[0]), sound))
+    assert torch.equal(module(*sound), call(*sound, 0.0, False)[0])
+    for position in range(1, 5):
+        hostile = torch.randn(1, 2, 4, 8).transpose(-1, -2)
+        with pytest.raises(OperatorError, match=r"expected adjacent elements along the last dimension.*\[X10\]"):
+            module(*sound[:position], hostile, *sound[position + 1 :])
 
 
 class Mixture(torch.nn.Module):
