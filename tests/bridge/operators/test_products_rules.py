@@ -79,6 +79,7 @@ CASES: list[tuple[str, dict[str, Drawer]]] = [
         "aten.linalg_vecdot.default",
         {"x": tensor("m", "nm", "bnm"), "y": tensor("nm", "bnm", like="x"), "dim": choose(-1, 0, 1)},
     ),
+    ("aten.linalg_vecdot.default", {"x": tensor("m"), "y": tensor("m", like="x"), "dim": choose(0, 7)}),
     (
         "aten._int_mm.default",
         {

@@ -95,7 +95,7 @@ def grouped_mm(self: Array, mat2: Array, offs: Array | None = None, bias: Array 
 @kernel("aten.linalg_vecdot.default", adapt=computed)
 def vecdot(x: Array, y: Array, dim: int) -> Any:
     check_broadcast([x, y])
-    return (np.conjugate(x) * y).sum(dim)
+    return (np.conjugate(x) * y).sum(-1 if x.ndim == y.ndim == 1 else dim)  # torch ignores dim of two vectors
 
 
 @kernel("aten.outer.default")
