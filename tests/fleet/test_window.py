@@ -130,6 +130,7 @@ def test_workers_that_do_not_come_back(
     is_local: bool, seconds: float, ends: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run on this machine ends when Dask starts no workers for minutes; other clusters may get some later."""
+    pytest.importorskip("distributed", reason="pt2kit[fleet] is not installed")
     now = 1000.0
     monkeypatch.setattr(running, "time", SimpleNamespace(monotonic=lambda: now))
     job, state = Job("show", {}, str(tmp_path), {}), running.Progress()
