@@ -19,12 +19,13 @@ from pt2kit.operators.facts import (
     expect,
     like,
     require_rank,
+    require_sizes,
     row_major,
     shape_text,
 )
 from pt2kit.operators.pointwise import channels_last, is_channels_last, is_contiguous
 from pt2kit.operators.views import unsqueezed, without
-from pt2kit.operators.vocabulary import if_contiguous, one_dtype, require_sizes, with_places
+from pt2kit.operators.vocabulary import if_contiguous, one_dtype, with_places
 from pt2kit.schema import Device, ScalarType
 from pt2kit.symbols.polynomials import Size, Undecided, hint, product, same, unknown
 

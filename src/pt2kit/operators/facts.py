@@ -237,6 +237,16 @@ def require_rank(tensor: Tensor, ranks: Sequence[int], name: str) -> None:
         raise Mismatch(f"{name}: expected {expected}, got {shape_text(tensor.sizes)}", "sizes")
 
 
+def require_sizes(tensor: Tensor, sizes: Sequence[Size], name: str) -> None:
+    """Refuse a tensor of other sizes.
+
+    Raises:
+        Mismatch: its sizes are others, whatever their symbols stand for.
+    """
+    text = f"{name}: expected sizes {shape_text(sizes)}, got {shape_text(tensor.sizes)}"
+    expect(may_be(tensor.sizes, sizes), text, "sizes")
+
+
 def shape_text(sizes: Sequence[Size]) -> str:
     """Return sizes as messages show them: "[2, s0]"."""
     return f"[{', '.join(map(text, sizes[:64]))}]"

@@ -25,6 +25,7 @@ from pt2kit.operators.facts import (
     expect,
     like,
     require_rank,
+    require_sizes,
     row_major,
     shape_text,
 )
@@ -260,9 +261,7 @@ def diagonal_of(self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> 
 
 def scattered(self: Tensor, src: Tensor, view: Tensor) -> Tensor:
     """Return a copy of a tensor of which a view is written; the source has the sizes of the view."""
-    require_rank(src, (view.rank,), "src")
-    for one, other in zip(view.sizes, src.sizes, strict=True):
-        agree(one, other, f"src: expected sizes {shape_text(view.sizes)}, got {shape_text(src.sizes)}")
+    require_sizes(src, view.sizes, "src")
     return moved(like_if_contiguous(self))
 
 

@@ -83,6 +83,7 @@ def _adjacent(*names: str) -> Rule:
 def _contiguous(*names: str) -> Rule:
     """Return a rule for contiguous tensors, as kernels need them that walk through memory.
 
+    Steps along a dimension of one element do not matter: they are whatever an earlier operator left.
     The kernel gets copies: a program that is traced and runs elsewhere may get other strides, which its assertions
     do not compare.
     """
@@ -297,11 +298,6 @@ def _four_bits(call: Call) -> Iterator[Demand]:
     groups = data[-1] // group if data and data[-1] is not None and group else None
     expected = "two numbers for each group of each row of mat2"
     yield Demand(every((fit(scales.sizes, (groups, rows, 2)), filled(scales.sizes))), "qScaleAndZeros", expected)
-    if rows is not None:
-        strides = zip(scales.sizes, scales.strides or (), (rows * 2, 2, 1), strict=False)
-        # Steps along a dimension of one element do not matter, and are whatever an earlier operator left.
-        holds = every(either(equal(size, 1), equal(step, row_major)) for size, step, row_major in strides)
-        yield Demand(holds, "qScaleAndZeros", "a contiguous tensor")
 
 
 def _diagonals(call: Call) -> Iterator[Demand]:
@@ -454,7 +450,7 @@ SIZES: Final[Mapping[str, Rule]] = MappingProxyType(
         "like self": alike("self", "target"),
         "grad like self": alike("self", "target", "grad_output"),
         "pivots": _pivots,
-        "four bits": _four_bits,
+        "four bits": together(_four_bits, _contiguous("qScaleAndZeros")),
         "diagonals": _diagonals,
         "weight norm": together(_weight_norm, _contiguous("v", "g")),
         "weight norm gradient": together(

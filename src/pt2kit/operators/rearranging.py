@@ -25,6 +25,7 @@ from pt2kit.operators.facts import (
     like,
     new,
     require_rank,
+    require_sizes,
     row_major,
     shape_text,
 )
@@ -96,9 +97,7 @@ def padded(self: Tensor, padding: Sizes, mode: str, dims: int | None = None) -> 
 
 def unpadded(grad_output: Tensor, self: Tensor, padding: Sizes, mode: str, dims: int) -> Tensor:
     """Return the gradient of a tensor with borders of its own elements."""
-    expected = padded(self, padding, mode, dims).sizes
-    for one, other in zip(expected, grad_output.sizes, strict=True):
-        agree(one, other, f"grad_output: expected sizes {shape_text(expected)}")
+    require_sizes(grad_output, padded(self, padding, mode, dims).sizes, "grad_output")
     return like_if_contiguous(self)
 
 

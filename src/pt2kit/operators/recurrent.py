@@ -14,7 +14,7 @@ from pt2kit.messages import count_text
 from pt2kit.operators.demands import Call, Demand, Operand, Rule, at_least, equal, every, filled, fit
 from pt2kit.operators.facts import Mismatch, Tensor, agree, expect, like, require_rank, unlike_strides
 from pt2kit.operators.views import expand
-from pt2kit.operators.vocabulary import free, if_contiguous, one_dtype
+from pt2kit.operators.vocabulary import free, if_contiguous, is_number, one_dtype
 from pt2kit.symbols.polynomials import Size
 
 _GATES: Final = 4
@@ -135,6 +135,16 @@ def cell_states(
         if bias is not None:
             expand(bias, (*source.sizes[:-1], weight.sizes[0]))
     return tuple([if_contiguous(like(state), data, *states) for state in states])
+
+
+def require_dropout(num_layers: int, train: Any, dropout: Any) -> None:
+    """Refuse a probability out of range; one layer, or a network that is not trained, ignores it.
+
+    Raises:
+        Mismatch: it is less than 0, or more than 1.
+    """
+    if num_layers != 1 and train and is_number(dropout):
+        expect(0 <= dropout <= 1, f"dropout: expected 0 to 1, got {dropout}")
 
 
 def weights_flops(params: Sequence[Tensor], rows: Size) -> Size:

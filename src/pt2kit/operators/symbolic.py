@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from pt2kit.operators.facts import UNKNOWN, Result, Scalar, Symbolic, Tensor, Unknown, expect, may_be, shape_text
+from pt2kit.operators.facts import UNKNOWN, Result, Scalar, Symbolic, Tensor, Unknown, expect, require_sizes, shape_text
 from pt2kit.operators.promotion import BOOL, COMPLEX, INT, category, known_dtype, number_type
 from pt2kit.operators.rows import TextRule
 from pt2kit.schema import Layout, ScalarType
@@ -257,7 +257,7 @@ def assert_tensor_metadata(
         is_held = layout is a.layout or (layout is not Layout.Strided and a.may_be_sparse)
         expect(is_held, f"a: expected layout {layout.name}, got {a.layout.name}", "dtype")
     if size is not None:
-        expect(may_be(size, a.sizes), f"a: expected sizes {shape_text(size)}, got {shape_text(a.sizes)}", "sizes")
+        require_sizes(a, size, "a")
     return ()
 
 

@@ -111,16 +111,6 @@ def replaced(sizes: Sizes, place: int, *by: Any) -> tuple[Any, ...]:
     return (*sizes[:place], *by, *sizes[place + 1 :])
 
 
-def require_sizes(tensor: Tensor, sizes: Sizes, name: str) -> None:
-    """Refuse a tensor of other sizes.
-
-    Raises:
-        Mismatch: its sizes are others, whatever their symbols stand for.
-    """
-    text = f"{name}: expected sizes {shape_text(sizes)}, got {shape_text(tensor.sizes)}"
-    expect(may_be(tensor.sizes, sizes), text, "sizes")
-
-
 def require_fit(result: Tensor, into: Tensor) -> None:
     """Refuse a result that cannot be written to a tensor.
 
