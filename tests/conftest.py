@@ -47,11 +47,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect sample files outside the cover, cases beyond `--cases`; mark what starts processes as slow."""
+    """Deselect what `--all-samples` alone runs, and cases beyond `--cases`; mark what starts processes as slow."""
     left_out: set[str] = set()
     if not config.getoption("--all-samples"):
         cover = set(samples.COVER_LIST.read_text().split())
-        left_out |= {item.nodeid for item in items if not _covered(item, cover)}
+        left_out |= {item.nodeid for item in items if item.get_closest_marker("whole") or not _covered(item, cover)}
         seen: Counter[str] = Counter()
         for item in items:
             if (mark := item.get_closest_marker("sampled")) is not None:

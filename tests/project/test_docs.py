@@ -106,6 +106,7 @@ def test_security_page_names_rules_and_limits_that_exist() -> None:
     assert fields(Limits)
 
 
+@pytest.mark.whole
 def test_demo_runs() -> None:
     """`make demo` shows three files, reads a weight, and ends well."""
     done = subprocess.run(

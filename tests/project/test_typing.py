@@ -31,6 +31,7 @@ def readme_example(folder: Path) -> Path:
     return example
 
 
+@pytest.mark.whole
 def test_strict_type_checker(tmp_path: Path) -> None:
     """`mypy --strict` has nothing to say about the README's example and `typed_use.py`."""
     pytest.importorskip("mypy", reason="mypy is what checks")

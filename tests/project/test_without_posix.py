@@ -20,7 +20,7 @@ ENVIRONMENT = {
 }
 FILES = ("zip/test_source.py", "zip/test_writer.py", "zip/test_reader.py", "zip/test_target.py")
 SUBPACKAGES = ("package", "tensors", "digests", "diffs", "editing", "sanitizing", "text")
-COSTLY = [pytest.mark.slow, pytest.mark.timeout(1800)]
+COSTLY = [pytest.mark.slow, pytest.mark.whole, pytest.mark.timeout(1800)]
 ABOUT_POSIX = (
     "tests/zip/test_source.py::test_replaced_file_stays_readable",  # replacing what is open, which is refused there
     "tests/zip/test_target.py::test_readers_keep_the_old_file",
@@ -42,13 +42,12 @@ SAMPLE = DATA / "corpus" / "2.13.0" / "dynamic_batch.pt2"
 @pytest.mark.parametrize(
     "subpackages", [FILES, pytest.param(SUBPACKAGES, marks=COSTLY), pytest.param(["cli"], marks=COSTLY)], ids=" ".join
 )
-def test_subpackages_without_posix(subpackages: Sequence[str], request: pytest.FixtureRequest) -> None:
+def test_subpackages_without_posix(subpackages: Sequence[str]) -> None:
     """The tests of subpackages pass as they do here, but those that are about POSIX itself."""
     taken_out = ["-p", "tests.project.without_posix"]
     environment = ENVIRONMENT
     if subpackages == ["cli"]:  # its tests start the command, which is what has no POSIX then
         taken_out, environment = [], {**ENVIRONMENT, "PT2KIT_TEST_MODULE": "tests.project.without_posix"}
-    is_whole = request.config.getoption("--all-samples")
     plugins = (
         arg for name in ("pytest_timeout", "_hypothesis_pytestplugin", "no:cacheprovider") for arg in ("-p", name)
     )
@@ -59,7 +58,7 @@ def test_subpackages_without_posix(subpackages: Sequence[str], request: pytest.F
             "-q",
             "-m",
             "not slow",
-            *(("--cases=4",) if is_whole else ("--cases=1", "--hypothesis-profile=fast")),
+            "--cases=4",
             *(f"tests/{name}" for name in subpackages),
             *(f"--deselect={name}" for name in ABOUT_POSIX),
         ],
