@@ -261,7 +261,7 @@ def test_device_of_inputs() -> None:
 def test_an_index_that_lies(caplog: pytest.LogCaptureFixture) -> None:
     """An index that cannot be read costs the sample inputs, not the program."""
     data = sanitized(samples.sample("2.13.0", "mlp"))
-    for content in (b"[", b"{}", b'{"format":"pt2kit sample inputs 1","storages":[],"values":[],"leaves":[1,2,3]}'):
+    for content in (b"[", b"{}", b'{"format":"pt2kit sample inputs 2","leaves":[1,2,3],"config":{}}'):
         broken = rewritten(io.BytesIO(data), {"extra/pt2kit/sample_inputs/model.json": content})
         caplog.clear()
         with caplog.at_level(logging.WARNING):

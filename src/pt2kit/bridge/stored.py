@@ -339,14 +339,11 @@ def read_sample_inputs(
 def _leaves(stored: StoredInputs, live: pytree.TreeSpec) -> Sequence[Any]:
     """Return the leaves of the stored structure, and set the pickled names of placeholder classes in `live`."""
     where, moved = stored.where, stored.moved
-    if moved is not None and moved.is_flat:
+    if moved is not None:
         if len(moved.leaves) != (wanted := treespec.leaf_count(stored.in_spec)):
             raise PayloadError(f"{moved.where}: leaves: expected {wanted}, got {len(moved.leaves)}")
         return moved.leaves
-    if moved is not None:
-        described = moved.leaves[0]
-    else:
-        described = read_payload(stored.payload, where, trust=frozenset(globals_in(stored.payload, where)))
+    described = read_payload(stored.payload, where, trust=frozenset(globals_in(stored.payload, where)))
     expand = _Expand(stored.in_spec, where, stored.fields)
     leaves = treespec.flatten(_plain_keys(described), stored.in_spec, where, fields=stored.fields, expand=expand)
     nodes = (node for node in treespec.walk(stored.in_spec) if node.type == NAMEDTUPLE)

@@ -12,7 +12,7 @@ zip -> layout -> codec -> versions -> objects of the current schema. No layer ab
     external.py            payloads in files next to the archive
     external_list.py       the list of those files
     samples.py             the stored sample inputs -> plain containers with views in them
-    pickle_free_inputs.py  sample inputs without a pickle: an index and raw records <-> the values of a pickle
+    pickle_free_inputs.py  sample inputs without a pickle: leaves in an index, tensors in raw records with a config
     plan.py                records of a new archive as data
     write.py               a package, with some programs replaced -> a new file; weights next to it
 """

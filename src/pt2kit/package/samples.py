@@ -55,28 +55,25 @@ def read_sample_inputs(data: memoryview, where: str, program: Callable[[], schem
 
 
 def view_pickle_free_inputs(moved: PickleFreeInputs, program: Callable[[], schema.ExportedProgram]) -> Call:
-    """Return sample inputs that were moved out of their pickle, as `read_sample_inputs` returned them before.
+    """Return sample inputs that were moved out of their pickle.
 
     Args:
         moved: the result of `read_pickle_free_inputs`.
         program: returns the program they belong to.
 
     Returns:
-        as `read_sample_inputs`; containers of registered classes are `treespec.Node` descriptions.
+        as `read_sample_inputs`; containers are new, and those of registered classes `treespec.Node` descriptions.
 
     Raises:
         UnsupportedError: fake tensors, which have no numbers.
         PayloadError: other leaves than the program's tree spec has.
         Pt2Error: the program cannot be read, where it is needed.
     """
-    if _holds(moved.leaves, Opaque):
+    if any(isinstance(leaf, Opaque) for leaf in moved.leaves):
         raise UnsupportedError(f"{moved.where}: expected tensors with numbers, got fake ones; pt2kit.load gives those")
-    if not moved.is_flat:
-        return _as_call(moved.leaves[0], moved.where, program)
     spec, fields = in_spec(program(), moved.where)
-    convert = _Converter(moved.where)
     try:
-        built: Any = treespec.unflatten([convert(leaf) for leaf in moved.leaves], spec, moved.where, fields=fields)
+        built: Any = treespec.unflatten(moved.leaves, spec, moved.where, fields=fields)
     except GraphError as error:
         raise PayloadError(str(error)) from error
     return check_call(built, moved.where)

@@ -17,10 +17,11 @@ from pt2kit.errors import ArchiveError, Problem, Pt2Error, UnsupportedError
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.base import Parts
 from pt2kit.package.open import Package
+from pt2kit.package.pickle_free_inputs import input_tensors, write_index
 from pt2kit.package.plan import Numbering, PlannedRecord, copied, header, of_bytes, of_storage
 from pt2kit.package.stored import StoredProgram
 from pt2kit.pickles.reader import read_payload
-from pt2kit.pickles.values import PickledStorage, PickledTensor
+from pt2kit.pickles.values import PickledTensor
 from pt2kit.sanitizing.options import Options, not_text
 from pt2kit.sanitizing.programs import Samples, find_code, find_container, find_unknown, read_samples, rewrite_metadata
 from pt2kit.schema import PayloadConfig, PayloadMeta
@@ -161,7 +162,6 @@ class _Planner:
         self._problems: list[Problem] = []
         self._dropped: list[str] = []
         self._used: set[str] = set()
-        self._storages = 0
 
     def plan(self) -> Plan:
         """Return the plan; raise as `make_plan`."""
@@ -239,11 +239,9 @@ class _Planner:
             self._dropped.append(f"sample inputs of {model}")
             return
         self._samples[model] = samples
-        first = self._storages
-        self._storages += len(samples.storages)
-        for number, storage in enumerate(samples.storages):
-            yield _storage(names.samples_storage(first + number), storage)
-        yield of_bytes(names.samples_index(model), samples.index(first), deflate=True)
+        config = self._payloads.config(input_tensors(samples.leaves, samples.where), "samples", package)
+        index = write_index(samples.leaves, config, samples.where)
+        yield of_bytes(names.samples_index(model), index, deflate=True)
 
 
 def _unmoved(model: str, error: Pt2Error) -> Problem:
@@ -263,13 +261,14 @@ def _raised(stored: StoredProgram) -> Iterator[str]:
         yield f"a method of the container {show_name(stored.model.name[:100])} became a program of its own"
 
 
-def _storage(name: str, storage: PickledStorage) -> PlannedRecord:
-    return PlannedRecord(name, storage.nbytes, lambda: storage.data)
-
-
 KINDS = ("weights", "constants")
 _WHAT = {"weights": "weight", "constants": "constant"}
-_FOLDERS: Mapping[str, Callable[[int], str]] = {"weights": names.weight, "constants": names.tensor_constant}
+_RECORDS: Mapping[str, Callable[[int], str]] = {
+    "weights": names.weight,
+    "constants": names.tensor_constant,
+    "samples": names.samples_storage,
+}
+"""Kind of tensors -> the name of a record, by its number."""
 
 
 @dataclass(slots=True)
@@ -302,15 +301,15 @@ class PayloadPlan:
         """
         configs, views = self.configs.setdefault(model, {}), self.views.setdefault(model, {})
         for kind, payloads in (("weights", package.weights(model)), ("constants", package.constants(model))):
-            rows: dict[str, PayloadMeta] = {}
+            dense = {}
             views[kind] = {}
             for name, payload in payloads.items():
                 self.used |= _records(payload)
                 view = self._dense(payload, f"{model}: {_WHAT[kind]} {name[:200]!r}", package)
                 views[kind][name] = view if view is not None else payload
                 if view is not None:
-                    rows[name] = self._meta(view, kind, package)
-            configs[kind] = PayloadConfig(rows)
+                    dense[name] = view
+            configs[kind] = self.config(dense, kind, package)
         self._check_whole(package, model)
 
     def _check_whole(self, package: Package, model: str) -> None:
@@ -363,8 +362,14 @@ class PayloadPlan:
     def _refuse(self, what: str, rule: str, message: str) -> None:
         self.problems.append(Problem(what, rule, message, "safety"))
 
-    def _meta(self, view: TensorView | MetaView, kind: str, package: Package) -> PayloadMeta:
-        return PayloadMeta(self._path_name(view, kind, package), view.is_param, False, view.meta())
+    def config(self, tensors: Mapping[str, TensorView | MetaView], kind: str, package: Package) -> PayloadConfig:
+        """Return the config of some tensors, and add their records."""
+        return PayloadConfig(
+            {
+                name: PayloadMeta(self._path_name(view, kind, package), view.is_param, False, view.meta())
+                for name, view in tensors.items()
+            }
+        )
 
     def _path_name(self, view: TensorView | MetaView, kind: str, package: Package) -> str:
         """Return the record of a tensor's storage, by the last part of its name. A record has elements of one type."""
@@ -373,7 +378,7 @@ class PayloadPlan:
         shared = storage.record if storage.record in package.records else id(storage)
         key = (kind, shared, view.dtype)
         if key not in self._names:
-            record = self._numbering.take(_FOLDERS[kind])
+            record = self._numbering.take(_RECORDS[kind])
             self._names[key] = record.rpartition("/")[2]
             self.records.append(of_storage(record, storage, DTYPES[view.dtype].itemsize))
         return self._names[key]

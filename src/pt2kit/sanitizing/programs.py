@@ -1,6 +1,6 @@
 """Sanitizing of one program: everything that is more than data, removal of metadata and machine paths, sample inputs.
 
-Sample inputs become JSON values and storages, or there is a reason why they are more than data.
+Sample inputs become leaves with views of raw tensors, or there is a reason why they are more than data.
 """
 
 from __future__ import annotations
@@ -19,21 +19,17 @@ from pt2kit.messages import count_text
 from pt2kit.node_metadata.redaction import hide_paths, strip_metadata
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
-from pt2kit.package.pickle_free_inputs import (
-    FAKE_TENSOR,
-    InputValues,
-    PickleFreeInputs,
-    encode_values,
-    read_pickle_free_inputs,
-    write_index,
-)
+from pt2kit.package.pickle_free_inputs import FAKE_TENSOR, input_tensors, read_pickle_free_inputs
 from pt2kit.package.samples import check_call, in_spec
 from pt2kit.package.stored import StoredProgram
 from pt2kit.pickles.builtin_reducers import FACTORIES
 from pt2kit.pickles.reader import globals_in, is_plain, read_payload
-from pt2kit.pickles.values import NamedTuple, Opaque, PickledStorage, size_items
+from pt2kit.pickles.values import NamedTuple, Opaque, PickledStorage, TensorLike, size_items
 from pt2kit.sanitizing.options import Options
 from pt2kit.schema import CURRENT, ExportedProgram, Graph, SymExpr
+from pt2kit.tensors.compound import MetaView
+from pt2kit.tensors.pickled import from_pickled
+from pt2kit.tensors.view import Storage, TensorView
 from pt2kit.treespec.containers import DEFAULTDICT, NAMEDTUPLE, defaultdict_parts
 from pt2kit.versions.rewrite import rewrite
 from pt2kit.zip.chosen_names import show_name
@@ -246,23 +242,14 @@ class Samples:
     """The sample inputs of one program, ready to be written.
 
     Args:
-        moved: the values and their storages.
-        is_flat: whether they are the leaves of the program's tree spec, in its order.
+        where: the record that they were read from, for messages.
+        leaves: the leaves of the program's tree spec, in its order; views for tensors.
         records: names of the records that they were read from, where those were an index and raw records.
     """
 
-    moved: InputValues
-    is_flat: bool
+    where: str
+    leaves: tuple[Any, ...]
     records: tuple[str, ...] = ()
-
-    @property
-    def storages(self) -> tuple[PickledStorage, ...]:
-        """Return the storages of the tensors, in the order of their records."""
-        return self.moved.storages
-
-    def index(self, first: int) -> bytes:
-        """Return the index, if the first storage has the number `first`."""
-        return write_index(self.moved, is_flat=self.is_flat, first=first)
 
 
 def read_samples(package: Package, model: str, record: str | None) -> Samples | None:
@@ -278,49 +265,64 @@ def read_samples(package: Package, model: str, record: str | None) -> Samples | 
         Pt2Error: they cannot be read.
     """
     data = package.archive.read(record) if record is not None else memoryview(b"")
-    if not data:
-        moved = read_pickle_free_inputs(package.layout, model)
-        return _again(moved, package, model) if moved else None
-    where = package.relative(record or "")
-    global_paths = globals_in(data, where)
-    if all(path == FAKE_TENSOR or is_plain(path) for path in global_paths):
-        value = read_payload(data, where, trust=frozenset((FAKE_TENSOR,)))
-        return Samples(encode_values([check_call(value, where)], where), False)
-    try:
-        return Samples(encode_values([check_call(read_payload(data, where), where)], where), False)
-    except UnsupportedError as error:
-        leaves = _leaves(data, where, package.programs[model], frozenset(global_paths))
-        if leaves is None:
-            raise error from None
-        return Samples(encode_values(leaves, where), True)
-
-
-def _again(moved: PickleFreeInputs, package: Package, model: str) -> Samples:
-    """Return sample inputs that an earlier sanitizing has moved."""
-    if not moved.is_flat:
-        check_call(moved.leaves[0], moved.where)
-    else:
-        spec, _ = in_spec(package.programs[model], moved.where)
-        if len(moved.leaves) != (wanted := treespec.leaf_count(spec)):
-            raise PayloadError(
-                f"{moved.where}: expected {count_text(wanted, 'leaf', 'leaves')}, got {len(moved.leaves)}"
-            )
-    return Samples(encode_values(moved.leaves, moved.where), moved.is_flat, moved.records)
-
-
-def _leaves(data: memoryview, where: str, program: ExportedProgram, trust: frozenset[str]) -> list[Any] | None:
-    """Return the leaves of inputs whose containers are objects of classes that the program's tree spec has; None if not
-    so.
-
-    Such objects are not written: the tree spec, which is part of the program, describes them.
-    """
-    try:
-        spec, fields = in_spec(program, where)
-        opened = _Opened(spec, where, fields)
-        value = read_payload(data, where, trust=trust)
-        return treespec.flatten(value, spec, where, fields=fields, expand=opened)
-    except Pt2Error:
+    if data:
+        where = package.relative(record or "")
+        return Samples(where, tuple(_views(_leaves(data, where, package.programs[model]), where)))
+    moved = read_pickle_free_inputs(package.layout, model)
+    if moved is None:
         return None
+    spec, _ = in_spec(package.programs[model], moved.where)
+    if len(moved.leaves) != (wanted := treespec.leaf_count(spec)):
+        raise PayloadError(f"{moved.where}: expected {count_text(wanted, 'leaf', 'leaves')}, got {len(moved.leaves)}")
+    return Samples(moved.where, moved.leaves, moved.records)
+
+
+def _leaves(data: memoryview, where: str, program: ExportedProgram) -> list[Any]:
+    """Return the leaves of pickled inputs.
+
+    Containers may be objects of classes that the program's tree spec has. Such objects are not written: the tree spec,
+    which is part of the program, describes them.
+    """
+    global_paths = frozenset(globals_in(data, where))
+    is_data = all(path == FAKE_TENSOR or is_plain(path) for path in global_paths)
+    try:
+        value = read_payload(data, where, trust=frozenset((FAKE_TENSOR,)) if is_data else frozenset())
+    except UnsupportedError as error:
+        if is_data:
+            raise
+        try:
+            return _flat(read_payload(data, where, trust=global_paths), where, program)
+        except Pt2Error:
+            raise error from None
+    return _flat(value, where, program)
+
+
+def _flat(value: Any, where: str, program: ExportedProgram) -> list[Any]:
+    """Return the leaves of inputs in the order of the program's tree spec; each is one that an index can hold."""
+    check_call(value, where)
+    spec, fields = in_spec(program, where)
+    leaves = treespec.flatten(value, spec, where, fields=fields, expand=_Opened(spec, where, fields))
+    input_tensors([leaf for leaf in leaves if not isinstance(leaf, TensorLike)], where)
+    return leaves
+
+
+def _views(leaves: Sequence[Any], where: str) -> Iterator[Any]:
+    """Yield leaves with views in place of tensors; the same tensor is the same view again."""
+    storages: dict[PickledStorage, Storage] = {}
+    views: dict[int, TensorView | MetaView] = {}
+    for leaf in leaves:
+        if isinstance(leaf, TensorLike) and id(leaf) not in views:
+            view = from_pickled(leaf, name=f"sample input {len(views)}", where=where, storages=storages)
+            if not isinstance(view, TensorView | MetaView):
+                raise UnsupportedError(
+                    f"{where}: expected dense tensors, as raw records are, got {view.describe()[:200]}"
+                )
+            if isinstance(view, TensorView) and (view.conj or view.neg):
+                raise UnsupportedError(
+                    f"{where}: expected the numbers as they are, got a tensor marked as conjugate or negative"
+                )
+            views[id(leaf)] = view
+        yield views.get(id(leaf), leaf)
 
 
 class _Opened:

@@ -43,8 +43,10 @@ from pt2kit.pickles.allowed_globals import name_global
 from pt2kit.pickles.reader import globals_in, is_plain
 from pt2kit.pickles.tensor_subclasses import OPTIONS, SUBCLASSES
 from pt2kit.pickles.values import ITEM_SIZES, DType, Opaque, SubclassTensor
+from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.pickled import from_pickled
+from pt2kit.tensors.view import TensorView
 
 
 class FakeTensors(Protocol):
@@ -142,6 +144,8 @@ class PickledValues:
             )
         if isinstance(value, data.SubclassTensor):
             return live_subclass(value, lambda item: self.live(item, depth + 1), self._where)
+        if isinstance(value, TensorView | MetaView):
+            return self._tensors.any(value)
         if isinstance(value, _TENSORS):
             view = from_pickled(value, name="value", where=self._where, storages=self._storages)
             return self._tensors.any(view)
