@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import sys
 
@@ -45,6 +46,42 @@ def test_kernels_have_the_parameters_of_their_schemas(name):
         inspect.signature(kernel).bind(*given, **named)
     assert [*given, *named.values()] == [*dict.fromkeys([*given, *named.values()])]
     assert {*schema.parameters} - {*given, *named.values()} <= WITHOUT_EFFECT
+
+
+SAME = {
+    "contiguous.default memory_format",  # a number of torch, of the only format that a dense array has
+    "linalg_norm.ord_str dim",  # of a matrix, whose dimensions these are
+    "linalg_vector_norm.default ord",
+    "vander.default increasing",
+    *(f"{name} unbiased" for name in ("var.default", "var.dim", "std_mean.default", "std_mean.dim")),
+    *(f"{name} unbiased" for name in ("var_mean.default", "var_mean.dim")),
+}
+"""Defaults that say the same in another form."""
+
+
+def normal(default):
+    """A default in the form in which defaults are compared: numbers and lists of one alike, empty lists as None."""
+    values = [*default] if isinstance(default, list | tuple) else [default]
+    return None if not values else tuple(values) if len(values) > 1 else values[0]
+
+
+def test_own_defaults_are_those_of_the_schema():
+    """An argument that a call leaves out has the schema's default, also where the kernel has a default of its own."""
+    compared = 0
+    for name in supported():
+        schema = newest_schema(name)
+        parameters = {} if schema is None else {parameter_name(key): one for key, one in schema.parameters.items()}
+        kernel = find_kernel(name)
+        assert kernel is not None
+        for key, own in inspect.signature(kernel).parameters.items():
+            is_number = key == "dtype"  # in the numbers of torch, and the caller casts the result
+            if own.default is own.empty or key not in parameters or parameters[key].is_required or is_number:
+                continue
+            compared += 1
+            if f"{name.partition('.')[2]} {key}" not in SAME:
+                stated = ast.literal_eval(parameters[key].default)
+                assert normal(own.default) == pytest.approx(normal(stated)), f"{name}: {key}"
+    assert compared > 300
 
 
 def test_defaults_come_from_the_schema():

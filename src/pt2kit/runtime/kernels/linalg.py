@@ -129,7 +129,7 @@ def qr(A: Array, mode: str = "reduced") -> Any:
 
 
 @kernel("aten.linalg_svd.default aten._linalg_svd.default")
-def svd(A: Array, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+def svd(A: Array, full_matrices: bool, compute_uv: bool = True) -> Any:
     if not compute_uv:
         return np.zeros(0, A.dtype), svdvals(A), np.zeros(0, A.dtype)
     if full_matrices:

@@ -172,7 +172,7 @@ def kron(self: Array, other: Array) -> Any:
 
 
 @kernel("aten.cross.default aten.linalg_cross.default")
-def cross(self: Array, other: Array, dim: int | None = -1) -> Any:
+def cross(self: Array, other: Array, dim: int | None) -> Any:
     a, b = np.broadcast_arrays(wide(self), wide(other))
     if dim is None:
         dim = next((i for i, size in enumerate(a.shape) if size == 3), -1)
