@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import numpy as np
 from tests import samples
 from tests.cli.run import pt2
+
+from pt2kit.cli.run import limited
 
 FILE = samples.sample("2.13.0", "dynamic_batch")
 
@@ -52,3 +55,25 @@ def test_wrong_inputs_are_refused(tmp_path):
     assert (done.code, "expected a NumPy file" in done.err) == (2, True)
     done = pt2("run", FILE, "--random", "--max-memory", "lots")
     assert (done.code, "expected a size such as 500M or 4G" in done.err) == (2, True)
+
+
+def test_the_timer_is_later_than_the_timeout(monkeypatch):
+    """The process is ended only after the program has had all of its time."""
+    waits = []
+
+    class Timer:
+        daemon = False
+
+        def __init__(self, seconds, stop):
+            waits.append(seconds)
+
+        def start(self):
+            pass
+
+        def cancel(self):
+            pass
+
+    monkeypatch.setattr(threading, "Timer", Timer)
+    with limited(3, 1 << 40):
+        pass
+    assert 3 < waits[0] < 6

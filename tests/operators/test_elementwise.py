@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pt2kit.operators.facts import Mismatch, Tensor, Unknown, new
+from pt2kit.operators.promotion import known_dtype
 from pt2kit.operators.table import infer
 from pt2kit.schema import Device, Layout, MemoryFormat, ScalarType
 from pt2kit.symbols.polynomials import symbol
@@ -132,3 +133,9 @@ def test_impossible_arguments(subject: str, name: str, operands: Any, named: Any
     with pytest.raises(Mismatch) as caught:
         call(name, *operands, **named)
     assert caught.value.subject == subject
+
+
+def test_an_unknown_dtype_stays_unknown() -> None:
+    """A rule that needs the dtype of a tensor says unknown where there is none."""
+    with pytest.raises(Unknown, match="a dtype is not known"):
+        known_dtype(Tensor((2,), None, (1,), CPU))

@@ -124,6 +124,13 @@ def test_unknown_sizes_fit() -> None:
     assert broken("pool 2d", self=tensor, grad_output=tensor) == []
 
 
+def test_rows_of_bags_hold_scales() -> None:
+    """A quantized row has room for a scale, an offset and a number."""
+    bags = {"indices": Operand((3,)), "offsets": Operand((2,))}
+    assert broken("row-wise bags", weight=Operand((8, 4)), **bags) == ["weight"]
+    assert broken("row-wise bags", weight=Operand((8, 5)), **bags) == []
+
+
 def test_demands_name_the_argument() -> None:
     """A demand that does not hold names what is wrong."""
     four, three = Operand((2, 4, 8, 8), (256, 64, 8, 1)), Operand((3,), (1,))

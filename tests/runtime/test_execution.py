@@ -13,6 +13,7 @@ from pt2kit import schema
 from pt2kit.errors import GraphError, LimitError, OperatorError, Pt2Error, UnsupportedError
 from pt2kit.runtime.arrays import RUNNING, Running
 from pt2kit.runtime.execution import executable
+from pt2kit.runtime.table import find_kernel
 
 
 def run(made, *inputs, **limits):
@@ -299,3 +300,21 @@ def test_a_result_is_stored_in_a_given_tensor():
 def dtype_of(name):
     """Return an argument that is an element type."""
     return schema.Argument(as_scalar_type=schema.ScalarType[name])
+
+
+def test_gradients_of_layer_norm():
+    """The gradient is that of finite differences, over dimensions of different sizes."""
+    random = np.random.default_rng(0)
+    x, weight, upstream = (random.normal(size=shape) for shape in ((2, 3, 4), (3, 4), (2, 3, 4)))
+    names = ("native_layer_norm", "native_layer_norm_backward")
+    forward, backward = (find_kernel(f"aten.{name}.default") for name in names)
+    assert forward is not None
+    assert backward is not None
+    _, mean, inverse = forward(x, [3, 4], weight, None, 1e-5)
+    found = backward(upstream, x, [3, 4], mean, inverse, weight, None, [True, True, True])[0]
+    step = 1e-6 * np.eye(x.size).reshape(-1, *x.shape)
+    ahead, behind = (
+        np.array([(forward(x + sign * one, [3, 4], weight, None, 1e-5)[0] * upstream).sum() for one in step])
+        for sign in (1, -1)
+    )
+    np.testing.assert_allclose(found, ((ahead - behind) / 2e-6).reshape(x.shape), rtol=1e-5, atol=1e-7)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import pt2kit
 from pt2kit.package import record_names as names
 from pt2kit.text.payloads import Amount
 from pt2kit.text.report import MAX_MODULES, model_lines, module_lines, summary_lines
+from pt2kit.text.sizes import find_sizes, size_lines
 from pt2kit.text.summary import ModuleSummary, summarize, summarize_model
 
 MLP = samples.sample("2.13.0", "mlp")
@@ -135,3 +137,24 @@ def test_wide_trees_are_cut() -> None:
     lines = list(module_lines(_module("", *(_module(f"m{number}") for number in range(100)), kind="m.Net")))
     assert len(lines) == MAX_MODULES + 1
     assert lines[-1] == f"… {101 - MAX_MODULES} lines more: pt2 show --module NAME"
+
+
+def test_modules_fit_the_terminal() -> None:
+    """A line of the table of modules is as wide as the terminal at most, also with a long name."""
+    long = _module(
+        "", _module("a_name_of_a_module_that_is_longer_than_most_terminals_are_wide", elements=6), kind="m.Net"
+    )
+    with pt2kit.open(MLP) as package:
+        summary = replace(summarize_model(package, "model"), modules=long)
+    [shown] = [line for line in model_lines(summary, columns=60) if "a_name" in line]
+    assert len(shown) <= 60
+    assert shown.endswith("6  24 B")
+
+
+def test_sizes_say_how_many_tensors_they_list() -> None:
+    """A list of all tensors is called that; a shorter one names how many there are."""
+    with pt2kit.open(MLP) as package:
+        whole, short = (find_sizes(package, ["model"], top=top) for top in (99, 2))
+    assert whole.tensor_count > 2
+    assert "tensors" in list(size_lines(whole))
+    assert f"largest tensors (2 of {whole.tensor_count})" in list(size_lines(short))
