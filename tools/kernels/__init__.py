@@ -5,6 +5,7 @@
 
     samples.py    valid calls: what torch's own test databases call, forward and backward, and calls made from schemas
     by_hand.py    valid calls of what neither reaches
+    packed.py     the same, on quantized, sparse, nested and packed tensors
     hostile.py    a valid call -> calls with one argument that lies
     runner.py     calls in forked processes, one process after the other, whose deaths are evidence
     guard.c       memory of tensors between pages that may not be touched; compiled and preloaded when the tool starts

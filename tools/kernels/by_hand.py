@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import torch
+from tools.kernels import packed
 
 Args = tuple[Any, ...] | dict[str, Any]
 """Arguments by place, or by name."""
@@ -425,7 +426,7 @@ CALLS: Final[dict[str, Callable[[], Args]]] = {
 
 def calls() -> Iterator[tuple[str, tuple[tuple[Any, ...], dict[str, Any]]]]:
     """Iterate operators ("aten.lstm.input"), each with a valid call, as far as this release has them."""
-    for schema, make in CALLS.items():
+    for schema, make in (*CALLS.items(), *packed.CALLS.items()):
         base, _, overload = schema.partition(".")
         with contextlib.suppress(AttributeError, RuntimeError):
             args = make()

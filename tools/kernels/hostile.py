@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import torch
+from tools.kernels import packed
 from tools.kernels.samples import Call, copy, copy_tensor
 
 T = TypeVar("T")
@@ -22,6 +23,13 @@ DTYPES: Final = (
     *(torch.float64, torch.int64, torch.int32, torch.bool, torch.uint8, torch.complex64, torch.bfloat16, torch.float16),
 )
 DTYPE_NUMBERS: Final = (0, 3, 4, 6, 7, 9, 11, 12, 15, 24, 28, 44)
+BYTES: Final = {torch.quint8: torch.uint8, torch.qint8: torch.int8, torch.qint32: torch.int32}
+QUANTIZED: Final = tuple(BYTES)
+QUANTIZERS: Final = (
+    *((0.1, 2**31 - 1), (0.1, -(2**31)), (0.1, 2**40), (0.1, -7), (0.1, 1000), (0.0, 0), (float("nan"), 0)),
+    *((float("inf"), 3), (-1.0, 0), (1e-38, 255), (1e38, 0)),
+)
+"""Scales and zero points of quantized tensors."""
 SETTINGS: Final = ("flag", "text", "number", "missing")
 SMALL: Final = ("-1", "0", "1", "7", "all 0", "all 1", "all -1")
 """Numbers that are tried together with each hostile tensor: modes, counts, reductions."""
@@ -128,6 +136,8 @@ def _lies(value: Any, kind: str) -> Iterator[Lie]:
         yield "flag", str(not value), lambda: not value
     elif base == "str":
         yield from (("text", word[:8], partial(_same, word)) for word in WORDS)
+    elif "torch.classes" in base:
+        yield from (("object", name, partial(_same, other)) for name, other in packed.objects(base).items())
     elif base == "Device":
         yield "device", "meta", lambda: torch.device("meta")
 
@@ -186,7 +196,16 @@ def _tensor_lies(value: Any) -> Iterator[Lie]:
         yield "shape", "a tensor where none was", lambda: torch.ones(3)
         yield "values", "a tensor of large numbers where none was", lambda: torch.full((2, 2), 2**40)
         return
-    if value.layout is not torch.strided or value.is_quantized or value.is_nested or value.device.type != "cpu":
+    if value.is_quantized:
+        yield from _quantized_lies(value)
+        return
+    if value.layout is torch.sparse_coo:
+        yield from _coordinate_lies(value)
+        return
+    if value.is_nested:
+        yield from _nested_lies()
+        return
+    if value.layout is not torch.strided or value.device.type != "cpu":
         return
     yield from _value_lies(value)
     yield from _shape_lies(value)
@@ -202,6 +221,89 @@ def _tensor_lies(value: Any) -> Iterator[Lie]:
         yield "layout", "mkldnn", lambda: value.detach().to_mkldnn()
         yield "layout", "quantized", lambda: torch.quantize_per_tensor(value.detach(), 0.1, 0, torch.quint8)
         yield "layout", "nested", lambda: torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(3, 3)])
+
+
+def _quantized_lies(value: torch.Tensor) -> Iterator[Lie]:
+    """Yield quantized tensors of other sizes, types, schemes, scales and zero points."""
+    plain = value.detach().dequantize()
+    dtype = value.dtype if value.dtype in QUANTIZED else torch.quint8
+    for kind, detail, lie in (*_shape_lies(plain), *_stride_lies(plain)):
+        if not detail.startswith("2**40"):
+            yield kind, detail, partial(_quantized, lie, dtype)
+    for other in QUANTIZED:
+        yield "dtype", f"{other}"[6:], partial(_quantized, lambda: plain, other)
+    for scale, zero in QUANTIZERS:
+        yield "values", f"scale {scale}, zero {_shown(zero)}", partial(_quantized, lambda: plain, dtype, scale, zero)
+    for axis, size in enumerate(value.shape):
+        zeros = torch.zeros(size, dtype=torch.int64)
+        scales = torch.ones(size)
+        yield (
+            "layout",
+            f"per channel {axis}",
+            partial(torch.quantize_per_channel, plain, scales, zeros, axis, torch.qint8),
+        )
+        yield (
+            "layout",
+            f"per channel {axis}, float",
+            partial(torch.quantize_per_channel, plain, scales, zeros * 1.0, axis, torch.quint8),
+        )
+    yield "layout", "float", lambda: plain
+    yield "layout", "whole", lambda: plain.to(torch.int8)
+
+
+def _quantized(lie: Callable[[], Any], dtype: torch.dtype, scale: float = 0.1, zero: int = 0) -> Any:
+    numbers = torch.empty(0, dtype=BYTES[dtype])
+    return torch._make_per_tensor_quantized_tensor(lie().to(numbers.dtype), scale, zero)
+
+
+def _coordinate_lies(value: torch.Tensor) -> Iterator[Lie]:
+    """Yield sparse tensors of other sizes, types, layouts and dense dimensions, coalesced or not."""
+    sizes, numbers = tuple(value.shape), torch.ones(2, dtype=value.dtype)
+    for name, shape in (
+        ("empty", sizes),
+        ("smaller", tuple(max(size - 1, 0) for size in sizes)),
+        ("larger", tuple(size * 40 for size in sizes)),
+        ("one dimension less", sizes[1:]),
+        ("one dimension more", (2, *sizes)),
+        ("huge", (2**40, *sizes[1:])),
+    ):
+        places = torch.tensor([[max(size - 1, 0)] * 2 for size in shape], dtype=torch.int64).reshape(len(shape), 2)
+        places = places[:, :0] if name == "empty" or 0 in shape else places
+        yield "shape", name, partial(torch.sparse_coo_tensor, places, numbers[: places.shape[1]], shape)
+    places = torch.zeros(len(sizes), 2, dtype=torch.int64)
+    yield "values", "uncoalesced", partial(torch.sparse_coo_tensor, places, numbers, sizes)
+    yield (
+        "values",
+        "uncoalesced, said to be coalesced",
+        lambda: torch.sparse_coo_tensor(places.clone() + 1, numbers, sizes)._coalesced_(True),
+    )
+    dense = torch.ones(2, *sizes[1:], dtype=value.dtype)
+    yield "shape", "hybrid", partial(torch.sparse_coo_tensor, torch.tensor([[0, 1]]), dense, sizes)
+    for dtype in DTYPES:
+        yield "dtype", str(dtype)[6:], partial(value.detach().to, dtype)
+    yield "layout", "strided", lambda: value.detach().to_dense()
+    if value.dim() == 2:
+        yield "layout", "sparse_csr", lambda: value.detach().to_sparse_csr()
+
+
+def _nested(sizes: Sequence[tuple[int, ...]]) -> torch.Tensor:
+    return torch.nested.nested_tensor([torch.ones(size) for size in sizes])
+
+
+def _nested_lies() -> Iterator[Lie]:
+    """Yield nested tensors of other sizes."""
+    for detail, parts in (
+        ("none", []),
+        ("one", [(2, 4)]),
+        ("longer", [(2, 4), (30, 4)]),
+        ("empty", [(0, 4), (0, 4)]),
+        ("other", [(2, 3), (3, 5)]),
+        ("one dimension", [(4,), (3,)]),
+        ("scalars", [(), ()]),
+        ("three dimensions", [(2, 4, 3), (3, 4, 3)]),
+    ):
+        yield "shape", detail, partial(_nested, parts)
+    yield "layout", "strided", lambda: torch.ones(2, 3, 4)
 
 
 def _value_lies(value: torch.Tensor) -> Iterator[Lie]:

@@ -390,7 +390,9 @@ def _bytes(value: Any) -> list[Any]:
 def _elements(value: torch.Tensor) -> Any:
     if value.layout is torch.sparse_coo:
         return [_elements(value._indices()), _elements(value._values())]
-    if value.layout is not torch.strided or value.device.type != "cpu" or value.is_quantized or value.is_nested:
+    if value.is_quantized:
+        return _elements(value.int_repr())
+    if value.layout is not torch.strided or value.device.type != "cpu" or value.is_nested:
         return None
     if value.numel() > MAX_COMPARED:
         return None
