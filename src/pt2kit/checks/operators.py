@@ -306,7 +306,7 @@ _ONE: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
         "str": frozenset(("as_string",)),
         "Device": frozenset(("as_device", "as_string")),
         "ScalarType": frozenset(("as_scalar_type", "as_int")),
-        "Layout": frozenset(("as_layout", "as_int")),
+        "Layout": frozenset(("as_layout",)),
         "MemoryFormat": frozenset(("as_memory_format", "as_int")),
         "Generator": frozenset[str](),
     }
@@ -330,7 +330,7 @@ _MANY: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 )
 """Type of a list -> the arms that it comes in, besides empty lists of any arm."""
 
-_OF_ONE_ELEMENT: Final = frozenset(("int", "SymInt", "float", "bool", "complex", "ScalarType", "Layout"))
+_OF_ONE_ELEMENT: Final = frozenset(("int", "SymInt", "float", "bool", "complex", "ScalarType"))
 """Types whose value may be taken out of a tensor of one element."""
 
 _SIZED: Final = frozenset(("int", "float", "bool"))

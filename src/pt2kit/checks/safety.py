@@ -31,7 +31,7 @@ from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Step, graphs
 from pt2kit.messages import cut, listed, printable
 from pt2kit.operators.higher_order import plain_target
-from pt2kit.operators.requirements import refusal
+from pt2kit.operators.requirements import layout_problem, refusal
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.base import Parts
 from pt2kit.package.open import Package
@@ -131,6 +131,8 @@ def program_findings(context: ProgramContext, tables: Tables) -> Iterator[Proble
     yield from _pasted_names(context)
     for step in context.steps():
         yield from _targets(step)
+        if (problem := layout_problem(step.node)) is not None:
+            yield Problem(step.where, "X10", problem, "safety")
         yield from _printed(step)
     yield from _trusting(context, tables)
     yield from _tree_specs(context)

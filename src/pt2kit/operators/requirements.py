@@ -20,6 +20,7 @@ from pt2kit.operators.higher_order import plain_target
 from pt2kit.operators.kernel_sizes import SIZES
 from pt2kit.operators.kernel_values import VALUES
 from pt2kit.operators.recurrent import RECURRENT
+from pt2kit.schema import Layout, Node
 from pt2kit.schema.names import OPS
 
 RULES: Final[Mapping[str, Rule]] = MappingProxyType({**SIZES, **RECURRENT, **VALUES})
@@ -112,6 +113,15 @@ def refusal(target: str) -> str | None:
     if parts[2] == "higher_order" and parts[3] not in HIGHER_ORDER:
         return "it is not one of the higher-order operators that a file may call"
     return REFUSED_NAMESPACES.get(parts[2])
+
+
+def layout_problem(node: Node) -> str | None:
+    """Return why a file should not ask for the layout of a tensor; None if it may."""
+    for named in node.inputs:
+        layout = (named.arg.as_string_to_argument or {named.name: named.arg}).get("layout")
+        if layout is not None and layout.as_layout is Layout._mkldnn:
+            return "expected no tensor in MKL-DNN's layout, which kernels mistake for strided memory"
+    return None
 
 
 def find_row(target: str) -> Row | None:

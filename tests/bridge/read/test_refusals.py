@@ -51,6 +51,13 @@ def before(target: str, inputs: list[tuple[str, Any]], *, gives: bool = True) ->
     return change
 
 
+def opaque(tree: Any) -> None:
+    """A change: one more call, for a tensor in MKL-DNN's layout."""
+    sizes = ("size", {"as_ints": [2, 3]})
+    before("torch.ops.aten.zeros.default", [sizes, ("layout", {"as_layout": 6})])(tree)
+    tree["graph_module"]["graph"]["nodes"][0]["inputs"][1]["kind"] = 2
+
+
 def guards(text: str) -> Callable[[Any], None]:
     """A change: one guard."""
     return lambda tree: tree.update(guards_code=[text])
@@ -62,6 +69,7 @@ CASES: dict[str, tuple[str, Callable[[Any], None]]] = {
     "operator": ("X10", before("torch.ops.aten.set_.source_Tensor", [SELF, SOURCE])),
     "namespace": ("X10", before("torch.ops.inductor.accumulate_grad_.default", [], gives=False)),
     "higher-order": ("X10", before("torch.ops.higher_order.trace_wrapped", [])),
+    "layout": ("X10", opaque),
     "spelled by its module": ("X10", before("torch._higher_order_ops.triton_kernel_wrap.trace_wrapped", [])),
     "function": ("X7", before("math.sqrt", [("", {"as_int": 4})])),
     "format": ("X12", before("torch.ops.higher_order.print", [("", {"as_string": "{x.y}"})], gives=False)),

@@ -36,6 +36,7 @@ from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Scope, graphs, is_custom, node_label
 from pt2kit.messages import listed
 from pt2kit.operators.higher_order import plain_target
+from pt2kit.operators.requirements import layout_problem
 from pt2kit.schema import operators
 from pt2kit.schema.names import ATEN_OPS, HIGHER_ORDER_OPS
 from pt2kit.signature.export_signature import ExportGraphSignature, from_schema
@@ -116,6 +117,8 @@ def check_program(
     raise_missing(missing, specs.missing(parsed), missing_classes(scopes))
     _check_dialect(program.verifiers, operators)
     for scope in scopes:
+        if "X10" not in trust:
+            check_layouts(scope)
         if "X12" not in trust:
             check_printing(scope)
         if "X14" not in trust:
@@ -293,6 +296,17 @@ def _advice(operators: Mapping[str, str], types: list[str], classes: list[str]) 
     if any(not text.startswith((_CONTAINER, _ENUM)) for text in types):
         advice.append("Factories of a defaultdict can be containers and numbers of Python only.")
     return " ".join([*advice, _modules(types)]).strip()
+
+
+def check_layouts(scope: Scope) -> None:
+    """Refuse a graph with tensors in a layout that kernels do not expect.
+
+    Raises:
+        OperatorError: the first node that asks for one (X10).
+    """
+    for number, node in enumerate(scope.graph.nodes):
+        if (problem := layout_problem(node)) is not None:
+            raise refused(OperatorError, f"{_place(scope, number)}: {problem}", "X10")
 
 
 def check_printing(scope: Scope) -> None:
