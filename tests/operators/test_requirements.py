@@ -19,6 +19,7 @@ from pt2kit.operators.requirements import (
     find_row,
     refusal,
 )
+from pt2kit.schema import ScalarType
 
 RELEASE = "2.13"
 """The release with which the table of kernels was made."""
@@ -137,6 +138,14 @@ def test_demands_name_the_argument() -> None:
     assert broken("batch norm", input=four, weight=three, running_mean=three) == ["weight", "running_mean"]
     assert broken("half", self=four, dim=[3], last_dim_size=99) == ["last_dim_size"]
     assert broken("half", self=four, dim=[3], last_dim_size=14) == []
+    assert broken("batch norm gradient", input=four, train=True, save_mean=None) == ["save_mean"]
+    assert broken("grouped heads", enable_gqa=True, key=Operand((2, 0, 8, 4))) == ["key"]
+    assert broken("grouped heads", enable_gqa=False, key=Operand((2, 0, 8, 4))) == []
+    assert broken("strided", size=[2], stride=[1], storage_offset=1 << 62) == ["stride"]
+    assert broken("strided", size=[2, 0], stride=[1 << 62, 1]) == broken("strided", size=[2], stride=[4]) == []
+    assert broken("int8 product", self=Operand((2, 8), (8, 1), dtype=ScalarType.BFLOAT16)) == ["self"]
+    assert broken("int8 product", self=Operand((2, 8), (8, 1), dtype=ScalarType.FLOAT)) == []
+    assert broken("observed", self=four, per_row_fake_quant=True, ch_axis=-1) == ["ch_axis"]
     first = next(RULES["heads"](Call({"num_head": 0, "embed_dim": 4})))
     assert (first.holds, first.argument) == (False, "num_head")
 

@@ -189,7 +189,8 @@ def _described(declared: Any, computed: Any, numbers: Any = None) -> Any:
             sizes = tuple(
                 [own if isinstance(own, int) else size for own, size in zip(sizes, declared.sizes, strict=True)]
             )
-        return Operand(_whole(sizes), None if strides is None else _whole(strides), numbers, _LEAST.get(declared.dtype))
+        known = None if strides is None else _whole(strides)
+        return Operand(_whole(sizes), known, numbers, _LEAST.get(declared.dtype), declared.dtype)
     if isinstance(declared, tuple):
         is_computed = isinstance(computed, (list, tuple)) and len(computed) == len(declared)
         return [_described(*pair) for pair in zip(declared, computed if is_computed else declared, strict=True)]

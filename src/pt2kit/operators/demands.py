@@ -39,15 +39,22 @@ class Operand:
         strides: in elements; None if unknown.
         values: its elements as an array; None if unknown.
         least: the smallest number of its type, if that is one of whole numbers; None for others.
+        dtype: its type; None if unknown.
     """
 
     def __init__(
-        self, sizes: Sequence[Any], strides: Sequence[Any] | None = None, values: Any = None, least: int | None = None
+        self,
+        sizes: Sequence[Any],
+        strides: Sequence[Any] | None = None,
+        values: Any = None,
+        least: int | None = None,
+        dtype: Any = None,
     ) -> None:
         self.sizes = sizes
         self.strides = strides
         self.values = values
         self.least = least
+        self.dtype = dtype
 
 
 class Arrays(Protocol):

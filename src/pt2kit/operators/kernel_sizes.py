@@ -418,6 +418,62 @@ def _heads(call: Call) -> Iterator[Demand]:
             yield Demand(heads > 0, name, "at least 1")
             if features is not None:
                 yield Demand(features > 0 and features % heads == 0, name, "a divisor of embed_dim")
+    data, bias = call.get("query") or call.get("src"), call.get("qkv_bias")
+    if data is not None and bias is not None:
+        yield Demand(equal(data.dtype, bias.dtype), "qkv_bias", "the type of the first argument")
+
+
+def _observed(call: Call) -> Iterator[Demand]:
+    """Require a minimum and a maximum for each channel, or for all together, in fused observers."""
+    sizes, is_per_row, axis = call.sizes("self"), call.get("per_row_fake_quant"), call.get("ch_axis")
+    if sizes is None or is_per_row is None or axis is None:
+        return
+    yield Demand(not is_per_row or 0 <= axis < len(sizes), "ch_axis", "a dimension of self, counted from the front")
+    least, most = call.sizes("running_min"), call.sizes("running_max")
+    if least is None or most is None:
+        return
+    channels = sizes[axis] if is_per_row else 1
+    counts = product(least), product(most)
+    # The kernel resizes both if the first is empty.
+    is_new = equal(counts[0], 0) if is_per_row and counts[0] is not None else False
+    for name, count in zip(("running_min", "running_max"), counts, strict=True):
+        yield Demand(either(is_new, equal(count, channels)), name, "an element for each channel")
+
+
+def _grouped(call: Call) -> Iterator[Demand]:
+    """Require heads of keys and values, by whose number those of the queries are divided."""
+    for name in ("key", "value") if call.get("enable_gqa") else ():
+        sizes = call.sizes(name)
+        if sizes is not None and len(sizes) >= 3:
+            yield Demand(at_least(sizes[-3], 1), name, "at least one head, for enable_gqa")
+
+
+def _strided(call: Call) -> Iterator[Demand]:
+    """Require a last element that memory may have: the kernel computes its address in 64 bits."""
+    sizes, strides, start = call.get("size"), call.get("stride"), call.get("storage_offset") or 0
+    if sizes is None or strides is None or None in (*sizes, *strides):
+        return
+    last = start + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=False))
+    yield Demand(either(equal(product(sizes), 0), last < MAX_PADDING), "stride", f"elements before {MAX_PADDING:,}")
+
+
+def _bytes_of_rows(call: Call) -> Iterator[Demand]:
+    """Require whole vectors of 16 numbers as rows of bfloat16, whose memory is aligned in a copy."""
+    call.keep("self")
+    data = call.get("self")
+    if data is not None and data.sizes and str(getattr(data.dtype, "name", data.dtype)).lower().endswith("bfloat16"):
+        yield Demand(
+            data.sizes[-1] is None or equal(data.sizes[-1] % 16, 0), "self", "a multiple of 16 in the last dimension"
+        )
+
+
+def _masked_softmax(call: Call) -> Iterator[Demand]:
+    """Require elements in the dimension of a softmax with a mask."""
+    sizes, axis = call.sizes("self"), call.get("dim")
+    if sizes:
+        axis = len(sizes) - 1 if axis is None else axis
+        holds = -len(sizes) <= axis < len(sizes) and at_least(sizes[axis], 1)
+        yield Demand(holds, "dim", "a dimension of self with elements")
 
 
 _CHANNELS: Final = ("weight", "bias", "running_mean", "running_var", "save_mean", "save_invstd", "save_var")
@@ -433,10 +489,16 @@ SIZES: Final[Mapping[str, Rule]] = MappingProxyType(
             _adjacent("query", "key", "value", "out"),
         ),
         "contiguous bias": _contiguous("bias", "B"),
-        "contiguous scales": _contiguous("scales"),
+        "contiguous input": _contiguous("input"),
+        "int8 product": together(_contiguous("scales"), _bytes_of_rows),
+        "grouped heads": _grouped,
+        "strided": _strided,
         "batch norm": together(_per_channel("input", *_CHANNELS), _with_statistics),
         "batch norm gradient": together(
-            _per_channel("input", *_CHANNELS), alike("input", "grad_out", "grad_output"), _filled("input")
+            _per_channel("input", *_CHANNELS),
+            _with_statistics,
+            alike("input", "grad_out", "grad_output"),
+            _filled("input"),
         ),
         "dimensions": _dimensions,
         "half": together(_dimensions, _half),
@@ -446,6 +508,8 @@ SIZES: Final[Mapping[str, Rule]] = MappingProxyType(
         "few": _few,
         "fused": _fused,
         "heads": _heads,
+        "masked softmax": _masked_softmax,
+        "observed": together(_observed, _contiguous("running_min", "running_max")),
         "layer norm": _layer_norm,
         "like self": alike("self", "target"),
         "grad like self": alike("self", "target", "grad_output"),

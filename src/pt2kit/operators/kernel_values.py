@@ -90,8 +90,8 @@ def _offsets(call: Call) -> Iterator[Demand]:
     if offsets is None:
         return
     yield Demand(len(offsets) == 1, "offsets", "1 dimension")
-    if call.get("include_last_offset"):
-        yield Demand(filled(offsets), "offsets", "at least one offset, for include_last_offset")
+    is_empty = indices is not None and equal(indices[0], 0) is True and not call.get("include_last_offset")
+    yield Demand(is_empty or filled(offsets), "offsets", "at least one offset")
     yield from _places(call, "offsets", None if indices is None else indices[0])
     yield from alike("indices", "per_sample_weights")(call)
 
@@ -492,6 +492,6 @@ def _is_recorded(arguments: Mapping[str, Any]) -> bool:
 
 
 NEEDED: Final[Mapping[str, Callable[[Mapping[str, Any]], bool]]] = MappingProxyType(
-    {"quotient": _is_trunc, "embedding": _is_recorded}
+    {"quotient": _is_trunc, "embedding": _is_recorded, "grouped heads": lambda given: bool(given.get("enable_gqa"))}
 )
 """Name of a rule -> whether calls with these arguments need it at all, as far as the arguments are constants."""

@@ -174,6 +174,27 @@ def test_strides_of_the_gradient_of_attention() -> None:
             module(*sound[:position], hostile, *sound[position + 1 :])
 
 
+@pytest.mark.parametrize("is_per_row", [True, False])
+def test_observers(is_per_row: bool) -> None:
+    """Fused observers take statistics of the size of the channels, or empty ones before the first call."""
+    target = A.fused_moving_avg_obs_fake_quant.default
+    operator = resolve(f"torch.ops.{target}")
+    assert operator is not None
+    run = validated(operator, (), {}, "node", frozenset())
+    on, x = torch.ones(1, dtype=torch.int64), torch.randn(3, 4)
+
+    def given(low: int, high: int) -> tuple[Any, ...]:
+        scales = torch.ones(3 if is_per_row else 1)
+        numbers = (0.1, 0, 255, 0 if is_per_row else -1, is_per_row)
+        return x, on, on, torch.zeros(low), torch.ones(high), scales, scales.int(), *numbers
+
+    for sizes in ((0, 0), (3, 3)) if is_per_row else ((1, 1),):
+        assert torch.equal(run(*given(*sizes)), target(*given(*sizes)))
+    for sizes in ((2, 2), (3, 0), (1, 0)):
+        with pytest.raises(OperatorError, match=r"running_m..: expected an element for each channel.*\[X10\]"):
+            run(*given(*sizes))
+
+
 class Mixture(torch.nn.Module):
     """The inverse of a permutation, as mixtures of experts compute it."""
 

@@ -92,6 +92,7 @@ _SEGMENTS = A.segment_reduce(_DATA, "sum", lengths=torch.tensor([2, 4]))
 _COUNTS = torch.tensor([2, 2, 1])
 _LSTM = (torch.randn(5, 3), _COUNTS, torch.zeros(1, 2, 4), torch.zeros(1, 2, 4), torch.randn(16, 3), torch.randn(16, 4))
 _LEAST = torch.tensor([-(2**63), 5])
+_ON = (torch.tensor([1]), torch.tensor([1]))
 _PLACES = torch.tensor([[0, 2], [1, 0]])
 
 CASES: Mapping[str, Case] = {
@@ -120,6 +121,15 @@ CASES: Mapping[str, Case] = {
     "embedding_bag": Case(
         lambda w, i, o: A._embedding_bag(w, i, o)[0],
         (_WEIGHT, _INDICES, _OFFSETS), (_WEIGHT, _INDICES, changed(_OFFSETS, -HUGE)),
+    ),
+    "embedding_bag, no offsets": Case(
+        lambda w, i, o: A._embedding_bag.default(w, i, o, False, 0, False, None, False, 0)[0],
+        (_WEIGHT, _INDICES, _OFFSETS), (_WEIGHT, _INDICES, _OFFSETS[:0]), is_fake=False,
+    ),
+    "int8 product": Case(
+        lambda x, w: A._weight_int8pack_mm.default(x, w, torch.ones(4, dtype=torch.bfloat16)),
+        (torch.ones(33).bfloat16()[1:].view(2, 16), torch.ones(4, 16, dtype=torch.int8)),
+        (torch.ones(2, 8).bfloat16(), torch.ones(4, 8, dtype=torch.int8)), is_fake=False,
     ),
     "embedding_bag, dense backward": Case(
         lambda g, i, b, s, m: A._embedding_bag_dense_backward(g, i, b, s, m, 6, True, 0, None),
@@ -181,6 +191,27 @@ CASES: Mapping[str, Case] = {
     "lstm.data": Case(
         lambda d, b, h, c, w, v: A.lstm.data(d, b, [h, c], [w, v], False, 1, 0.0, False, False)[0],
         _LSTM, _with(_LSTM, 1, torch.tensor([2, 2, HUGE])), is_fake=False,
+    ),
+    "fused_moving_avg": Case(
+        lambda x, low, high: A._fused_moving_avg_obs_fq_helper_functional.default(
+            x, *_ON, low, high, torch.ones(3), torch.zeros(3, dtype=torch.int32), 0.1, 0, 255, 0, True
+        )[0],
+        (torch.ones(3, 4), torch.zeros(3), torch.ones(3)), (torch.ones(3, 4), torch.zeros(3), torch.ones(1).expand(3)),
+        is_fake=False,
+    ),
+    "masked_softmax": Case(
+        lambda x: A._masked_softmax.default(x, torch.ones_like(x, dtype=torch.bool), 3, 2),
+        (torch.randn(1, 2, 3, 4),), (torch.randn(1, 2, 3, 0),), is_fake=False,
+    ),
+    "multi_head_attention": Case(
+        lambda x, b: A._native_multi_head_attention.default(
+            x, x, x, 8, 2, torch.ones(24, 8), b, torch.ones(8, 8), torch.ones(8)
+        )[0],
+        (torch.randn(2, 3, 8), torch.ones(24)), (torch.randn(2, 3, 8), torch.ones(24, dtype=torch.bool)), is_fake=False,
+    ),
+    "choose_qparams": Case(
+        lambda x: A.choose_qparams_optimized.default(x, 64, 200, 0.16, 8)[0],
+        (torch.randn(64),), (torch.ones(1).expand(64),), is_fake=False,
     ),
     "div": Case(
         lambda a, b: A.div.Tensor_mode(a, b, rounding_mode="trunc"),

@@ -168,6 +168,10 @@ class _Live(Operand):
         return self.tensor if self.is_written else self.copy()
 
     @property
+    def dtype(self) -> torch.dtype:
+        return self.tensor.dtype
+
+    @property
     def least(self) -> int | None:  # type: ignore[override]
         return _LEAST.get(self.tensor.dtype)
 
