@@ -30,6 +30,9 @@ MAX_REPEATED: Final = 1 << 36
 MAX_PADDING: Final = 1 << 40
 """Elements that are put before or behind a dimension."""
 
+MAX_STRIDE: Final = 1 << 15
+"""Step of a convolution of bfloat16."""
+
 
 def alike(first: str, *others: str) -> Rule:
     """Return a rule for tensors of one shape."""
@@ -457,11 +460,27 @@ def _strided(call: Call) -> Iterator[Demand]:
     yield Demand(either(equal(product(sizes), 0), last < MAX_PADDING), "stride", f"elements before {MAX_PADDING:,}")
 
 
+def _is_bfloat16(operand: Any) -> bool:
+    """Return whether a tensor has this type, as torch or as the schema names it."""
+    dtype = getattr(operand, "dtype", None)
+    return str(getattr(dtype, "name", dtype)).lower().endswith("bfloat16")
+
+
+def _steps(call: Call) -> Iterator[Demand]:
+    """Require strides of convolutions of bfloat16 that 16 bits hold, as transposed ones and gradients do."""
+    if not _is_bfloat16(call.get("weight")):
+        return
+    stride = call.get("stride")
+    steps = stride if isinstance(stride, (list, tuple)) else [stride]
+    holds = every(True if step is None else step < MAX_STRIDE for step in steps)
+    yield Demand(holds, "stride", f"steps below {MAX_STRIDE:,}, for bfloat16")
+
+
 def _bytes_of_rows(call: Call) -> Iterator[Demand]:
     """Require whole vectors of 16 numbers as rows of bfloat16, whose memory is aligned in a copy."""
     call.keep("self")
     data = call.get("self")
-    if data is not None and data.sizes and str(getattr(data.dtype, "name", data.dtype)).lower().endswith("bfloat16"):
+    if data is not None and data.sizes and _is_bfloat16(data):
         yield Demand(
             data.sizes[-1] is None or equal(data.sizes[-1] % 16, 0), "self", "a multiple of 16 in the last dimension"
         )
@@ -488,7 +507,8 @@ SIZES: Final[Mapping[str, Rule]] = MappingProxyType(
             _sums,
             _adjacent("query", "key", "value", "out"),
         ),
-        "contiguous bias": _contiguous("bias", "B"),
+        "contiguous bias": together(_contiguous("bias", "B"), _steps),
+        "steps": _steps,
         "contiguous input": _contiguous("input"),
         "int8 product": together(_contiguous("scales"), _bytes_of_rows),
         "grouped heads": _grouped,

@@ -24,7 +24,7 @@ from pt2kit.operators.demands import (
     together,
     within,
 )
-from pt2kit.operators.kernel_sizes import alike, grid, pool_gradient
+from pt2kit.operators.kernel_sizes import MAX_STRIDE, alike, grid, pool_gradient
 from pt2kit.operators.recurrent import sequences
 
 MAX_REPEATS: Final = 1 << 40
@@ -491,7 +491,18 @@ def _is_recorded(arguments: Mapping[str, Any]) -> bool:
     return any(arguments.get(name) not in (None, False) for name in ("scale_grad_by_freq", "sparse"))
 
 
+def _is_wide(arguments: Mapping[str, Any]) -> bool:
+    stride = arguments.get("stride", 1)
+    steps = stride if isinstance(stride, (list, tuple)) else [stride]
+    return any(not isinstance(step, int) or step >= MAX_STRIDE for step in steps)
+
+
 NEEDED: Final[Mapping[str, Callable[[Mapping[str, Any]], bool]]] = MappingProxyType(
-    {"quotient": _is_trunc, "embedding": _is_recorded, "grouped heads": lambda given: bool(given.get("enable_gqa"))}
+    {
+        "quotient": _is_trunc,
+        "embedding": _is_recorded,
+        "grouped heads": lambda given: bool(given.get("enable_gqa")),
+        "steps": _is_wide,
+    }
 )
 """Name of a rule -> whether calls with these arguments need it at all, as far as the arguments are constants."""

@@ -174,6 +174,18 @@ def test_strides_of_the_gradient_of_attention() -> None:
             module(*sound[:position], hostile, *sound[position + 1 :])
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_steps_of_convolutions(dtype: torch.dtype) -> None:
+    """Long steps of bfloat16 end in an error, as the kernel counts them in 16 bits; others run."""
+    x, weight = torch.ones(1, 2, 1, dtype=dtype), torch.ones(2, 4, 1, dtype=dtype)
+    data = saved(Program(lambda *given: A.conv_transpose1d(*given, None, [1 << 16])), (x, weight))
+    if dtype is torch.float32:
+        assert torch.equal(pt2kit.load_module(data)(x, weight), torch.full((1, 4, 1), 2.0))
+        return
+    with pytest.raises(OperatorError, match=r"stride: expected steps below 32,768, for bfloat16.*\[X10\]"):
+        pt2kit.load_module(data)
+
+
 @pytest.mark.parametrize("is_per_row", [True, False])
 def test_observers(is_per_row: bool) -> None:
     """Fused observers take statistics of the size of the channels, or empty ones before the first call."""
