@@ -169,7 +169,9 @@ class _Live(Operand):
 
     @property
     def dtype(self) -> torch.dtype:
-        return self.tensor.dtype
+        # Autocast converts operands after they were validated.
+        is_cast = self.tensor.is_floating_point() and self.tensor.device.type == "cpu"
+        return torch.get_autocast_dtype("cpu") if is_cast and torch.is_autocast_enabled("cpu") else self.tensor.dtype
 
     @property
     def least(self) -> int | None:  # type: ignore[override]
