@@ -172,3 +172,36 @@ def test_decomposed_solvers_are_run():
     got = pt2kit.run(buffer.getvalue(), array_of(a), array_of(b))
     for one, tensor in zip(got, program.module()(a, b), strict=True):
         assert not error_of(array_of(tensor), one).exceeds
+
+
+ASKED = {
+    "cumsum": lambda x: x.cumsum(1, dtype=torch.float16),
+    "cumprod": lambda x: x.cumprod(1, dtype=torch.float32),
+    "softmax": lambda x: x.softmax(1, dtype=torch.float16),
+    "sum": lambda x: x.sum(1, dtype=torch.int8),
+    "mean": lambda x: x.mean(1, dtype=torch.float64),
+    "norm": lambda x: torch.linalg.vector_norm(x, dtype=torch.float64),
+    "svd": lambda x: torch.linalg.svd(x.T, full_matrices=False)[0].square().sum(),
+    "cross": lambda x: torch.ops.aten.cross.default(x[:3, :4], x[:3, 4:8]),
+}
+"""Calls with another type than that of the operand, or without an argument that another overload has a default for."""
+
+
+@pytest.mark.filterwarnings("ignore:Using torch.cross without specifying the dim")
+@pytest.mark.parametrize("is_decomposed", [False, True])
+@pytest.mark.parametrize("name", ASKED)
+def test_types_and_defaults_are_those_of_the_overload(name, is_decomposed):
+    """The operand is converted first, and an argument that is left out has the default of the overload."""
+
+    class Call(torch.nn.Module):
+        def forward(self, x):
+            return ASKED[name](x)
+
+    x = 60 * torch.sin(torch.arange(200.0)).reshape(5, 40)
+    program = torch.export.export(Call(), (x,), strict=False)
+    program = program.run_decompositions() if is_decomposed else program
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer)
+    expected, got = program.module()(x), pt2kit.run(buffer.getvalue(), array_of(x))
+    assert expected.shape == got.shape
+    assert not error_of(array_of(expected), got).exceeds

@@ -11,6 +11,9 @@ import numpy as np
 from pt2kit.errors import OperatorError
 from pt2kit.runtime.arrays import (
     BOOL,
+    COMPLEX64,
+    COMPLEX128,
+    FLOAT32,
     FLOAT64,
     INT64,
     Array,
@@ -37,13 +40,12 @@ Convert = Callable[[Array, Any], Array]
 
 
 def _for_sums(self: Array, dtype: DType | None) -> Array:
-    if dtype is None:
-        dtype = INT64 if kind(self.dtype) < 2 else self.dtype
-    return cast(self, compute_type(dtype))
+    return _for_means(self, dtype or (INT64 if kind(self.dtype) < 2 else None))
 
 
 def _for_means(self: Array, dtype: DType | None) -> Array:
-    return cast(self, compute_type(dtype or self.dtype))
+    x = self if dtype is None else cast(self, dtype)  # first, as torch does: narrower types round the operand
+    return cast(x, compute_type(x.dtype))
 
 
 def _reduction(function: Callable[..., Any], convert: Convert) -> Callable[..., Any]:
@@ -152,7 +154,7 @@ def _with_mean(function: Callable[..., Any]) -> Callable[..., Any]:
 @kernel("aten.linalg_vector_norm.default aten.norm.Scalar .ScalarOpt_dim .ScalarOpt_dtype .ScalarOpt_dim_dtype")
 def vector_norm(self: Array, ord: Any = None, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
     order = 2.0 if ord is None else float(ord)
-    x = cast(self, compute_type(float_type(dtype or self.dtype)))
+    x = _for_means(self, dtype or float_type(self.dtype))
     axes = axes_of(dim, x.ndim)
     size = np.abs(x)
     if order == math.inf:
@@ -248,10 +250,15 @@ def log_softmax_backward_data(grad_output: Array, output: Array, dim: int) -> An
 # Cumulative operators.
 
 
+_ACCUMULATED: Final = {FLOAT32: FLOAT64, COMPLEX64: COMPLEX128}
+"""Type -> the type in which torch adds or multiplies numbers of it, one after another, on the CPU."""
+
+
 def _accumulated(function: Callable[..., Any]) -> Callable[..., Any]:
     def run(self: Array, dim: int, dtype: Any = None) -> Any:
         axis = axis_of(dim, self.ndim)
-        return function(np.atleast_1d(_for_sums(self, dtype)), axis).reshape(self.shape)
+        x = np.atleast_1d(_for_sums(self, dtype))
+        return function(x, axis, dtype=_ACCUMULATED.get(x.dtype)).reshape(self.shape)
 
     return run
 
