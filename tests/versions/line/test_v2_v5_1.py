@@ -79,3 +79,18 @@ def test_what_schema_2_cannot_say():
         ("blocked", "a symbolic storage_offset"),
         ("blocked", "a tuple of other things than tensors from a higher-order operator"),
     } <= noted
+
+
+def test_signatures_of_values_that_are_gone_are_dropped():
+    """2.2 left old names in kept signatures when it decomposed a program; which values they mean is not in the file."""
+    tree = golden("2")
+    calls = tree["graph_module"]["module_call_graph"]
+    root = calls[0]["signature"]
+    for fqn, name in (("kept", "x"), ("stale", "nobody")):
+        signature = {**root, "inputs": [{"as_tensor": {"name": name}}], "outputs": []}
+        calls.append({"fqn": fqn, "signature": signature})
+    new, log = up(tree)
+    entries = {entry["fqn"]: entry["signature"] for entry in new["graph_module"]["module_call_graph"]}
+    assert entries["kept"]["inputs"] == [{"as_tensor": {"name": "x"}}]
+    assert entries["stale"] is None
+    assert any("the graph has no value 'nobody'" in str(note) for note in log.notes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.versions.programs import copied, golden
+from tests.versions.programs import copied, golden, node
 
 from pt2kit.versions.check import check_tree
 from pt2kit.versions.conversion_log import ConversionLog
@@ -79,3 +79,46 @@ def test_a_signature_that_does_not_fit_the_graph_is_no_crash():
     tree["graph_module"]["graph"]["inputs"] = []
     new, _ = up(tree)
     assert "constant_input" in new["graph_module"]["signature"]["input_specs"][-1]
+
+
+def test_unbacked_symbols_get_ranges():
+    """2.3 wrote no range for the symbols of an export that is not strict; a size is at least 0."""
+    tree = golden("5.1")
+    graph = tree["graph_module"]["graph"]
+    meta = graph["tensor_values"]["x"]
+    graph["tensor_values"]["x"] = {**meta, "sizes": [{"as_expr": {"expr_str": "u7", "hint": None}}]}
+    offset = {"as_expr": {"expr_str": "2*u8", "hint": None}}
+    graph["tensor_values"]["y"] = {**meta, "sizes": [offset], "strides": [{"as_int": 1}]}
+    new, log = up(tree)
+    known = tree["range_constraints"]
+    added = {"u7": {"min_val": 0, "max_val": None}, "u8": {"min_val": None, "max_val": None}}
+    assert new["range_constraints"] == {**known, **added}
+    assert sum("got a range" in str(note) for note in log.notes) == 2
+
+
+def _while_loop(*more):
+    graph: dict[str, object] = {
+        "inputs": [],
+        "outputs": [],
+        "nodes": [],
+        "tensor_values": {},
+        "sym_int_values": {},
+        "sym_bool_values": {},
+    }
+    body = {"as_graph": {"name": "body", "graph": {**graph, "custom_obj_values": {}, "is_single_tensor_return": False}}}
+    arguments = [("", body), ("", body), ("", {"as_tensors": [{"name": "x"}]}), *(("", one) for one in more)]
+    return node("torch.ops.higher_order.while_loop", arguments, [{"as_tensor": {"name": "x"}}])
+
+
+def test_loops_take_additional_inputs():
+    """`while_loop` of 2.3 has none; it cannot take those of 2.4."""
+    tree = golden("5.1")
+    tree["graph_module"]["graph"]["nodes"].append(_while_loop())
+    new, log = up(tree)
+    loop = new["graph_module"]["graph"]["nodes"][-1]
+    assert [next(iter(one["arg"])) for one in loop["inputs"]] == ["as_graph", "as_graph", "as_tensors", "as_tensors"]
+    assert loop["inputs"][3]["arg"] == {"as_tensors": []}
+    assert len(downgrade(new, log)["graph_module"]["graph"]["nodes"][-1]["inputs"]) == 3
+    loop["inputs"][3]["arg"] = {"as_tensors": [{"name": "x"}]}
+    downgrade(new, log)
+    assert any("additional inputs of while_loop" in str(note) for note in log.notes if note.kind == "blocked")

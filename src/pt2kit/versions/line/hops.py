@@ -132,6 +132,28 @@ def wrap_outputs(node: Node, path: Path, log: ConversionLog, since: str) -> Node
     return node
 
 
+def add_inputs(node: Node, path: Path, log: ConversionLog) -> Node:
+    """Return `while_loop(condition, body, carried)` of 2.3 with the list of additional inputs that 2.4 added."""
+    if not _is_while_loop(node) or len(node["inputs"]) != 3:
+        return node
+    log.changed("while_loop takes a list of additional inputs since 2.4", path)
+    return {**node, "inputs": [*node["inputs"], {**node["inputs"][-1], "arg": {"as_tensors": []}}]}
+
+
+def remove_inputs(node: Node, path: Path, log: ConversionLog, since: str) -> Node:
+    """Return `while_loop` of 2.4 without additional inputs, which 2.3 does not have."""
+    if not _is_while_loop(node) or len(node["inputs"]) != 4:
+        return node
+    *inputs, more = node["inputs"]
+    if any(value != [] for value in more["arg"].values()):
+        log.blocked("additional inputs of while_loop", (*path, "inputs", 3), since)
+    return {**node, "inputs": inputs}
+
+
+def _is_while_loop(node: Node) -> bool:
+    return bool(node["target"].startswith((HIGHER_ORDER_OPS, _MODULES)) and node["target"].endswith(".while_loop"))
+
+
 def regroup_map(node: Node, path: Path, log: ConversionLog) -> Node:
     """Return `map_impl(body, count, *values)` of 2.1 and 2.2 as `map_impl(body, mapped, others)`."""
     if node["target"] != f"{HIGHER_ORDER_OPS}map_impl":

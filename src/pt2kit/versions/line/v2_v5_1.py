@@ -8,11 +8,13 @@ What changed, upwards:
 - a buffer says whether it is persistent: True, as 2.2 kept every buffer in the state dict;
 - the results of a higher-order operator are spread (see `hops`), `map_impl` takes lists of values;
 - flash attention on the CPU is an operator of its own (see `attention`);
-- unbacked symbols are called u0, u1, … and not i0, i1, ….
+- unbacked symbols are called u0, u1, … and not i0, i1, …;
+- a kept call signature names values of the graph: decomposing a program in 2.2 left old names there, which 2.3 on
+  refuses. Such a signature is dropped, as which values it means is nowhere in the file.
 
-Nothing is lost upwards. Lost downwards: that a buffer is not persistent (2.2 keeps it in the state dict), class names
-of custom objects. Blocked downwards: a symbolic storage offset, tuples of anything but tensors from a higher-order
-operator, operators as arguments, mutated user inputs.
+Nothing else is lost upwards. Lost downwards: that a buffer is not persistent (2.2 keeps it in the state dict), class
+names of custom objects. Blocked downwards: a symbolic storage offset, tuples of anything but tensors from a
+higher-order operator, operators as arguments, mutated user inputs.
 """
 
 from __future__ import annotations
@@ -50,8 +52,30 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
         "TensorMeta": lambda value, _: {**value, "storage_offset": {"as_int": value["storage_offset"]}},
     }
     new = rename_symbols(tree, "2", "i", "u", visitors)
-    module = _lift_objects(new["graph_module"], list(used), log)
+    module = _drop_signatures(_lift_objects(new["graph_module"], list(used), log), log)
     return {**new, "graph_module": module, "schema_version": {"major": 5, "minor": 1}}
+
+
+def _drop_signatures(module: Tree, log: ConversionLog) -> Tree:
+    """Drop the signatures of kept calls that name values which the graph does not have."""
+    graph = module["graph"]
+    known = {*graph["tensor_values"], *graph["sym_int_values"], *graph["sym_bool_values"], *graph["custom_obj_values"]}
+
+    def checked(entry: Any, place: int) -> Any:
+        signature = entry["signature"]
+        if entry["fqn"] == "" or signature is None:
+            return entry
+        named = [value for side in ("inputs", "outputs") for one in signature[side] for value in one.values()]
+        used = (one.get("name") or one.get("as_name") for one in named if isinstance(one, dict))
+        missing = [name for name in used if name is not None and name not in known]
+        if not missing:
+            return entry
+        path = ("graph_module", "module_call_graph", place, "signature")
+        log.changed(f"the signature of a kept call is dropped: the graph has no value {missing[0]!r}", path)
+        return {**entry, "signature": None}
+
+    calls = [checked(entry, place) for place, entry in enumerate(module["module_call_graph"])]
+    return {**module, "module_call_graph": calls}
 
 
 def downgrade(tree: Tree, log: ConversionLog) -> Tree:

@@ -6,23 +6,29 @@ What changed, upwards:
 - an entry of `as_optional_tensors` became a `TensorArgument`, from a bare name;
 - a named tuple in a tree spec is known by its registered name, from class name and fields (see `texts`); the fields
   go into the log, for schema 8.6;
-- unbacked float symbols are called zuf0, …, from f0, ….
+- unbacked float symbols are called zuf0, …, from f0, …;
+- an unbacked symbol has a range: 2.3 wrote none for those of an export that is not strict;
+- `while_loop` takes a list of additional inputs (see `hops`).
 
 Lost upwards: nothing. Lost downwards: names of constant inputs, values of symbols below 2 (see `reader_limits`); values
 are renamed as 2.3 calls them (see `fx_names`). Blocked downwards: effect tokens, named tuples whose
-fields are not known.
+fields are not known, additional inputs of `while_loop`.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from pt2kit.jsontext import Path
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.fx_names import name_as_fx
+from pt2kit.versions.line import hops as hops
 from pt2kit.versions.line.texts import describe_tuples, map_specs, name_tuples, rename_symbols
 from pt2kit.versions.reader_limits import narrow_ranges
+from pt2kit.versions.rewrite import rewrite
 
+_UNBACKED: Final = re.compile(r"(?<![\w.'])u\d+(?!\w)")
 _SINCE: Final = "5.3"
 CONSTANTS: Final = frozenset({"as_none", "as_int", "as_float", "as_string", "as_bool"})
 """Arms of an argument that are a constant input."""
@@ -35,7 +41,7 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
         SchemaError, JsonError, LimitError: a tree spec that is none.
     """
     signature = name_constants(upgrade_values(tree, "5.1", log), log)
-    return {**signature, "schema_version": {"major": 5, "minor": 3}}
+    return {**bound_symbols(signature, log), "schema_version": {"major": 5, "minor": 3}}
 
 
 def downgrade(tree: Tree, log: ConversionLog) -> Tree:
@@ -55,7 +61,11 @@ def upgrade_values(tree: Tree, version: str, log: ConversionLog) -> Tree:
     def signature(value: Any, path: Path) -> Any:
         return map_specs(value, path, lambda text, place: name_tuples(text, place, log))
 
-    visitors = {"OptionalTensorArgument": _upgrade_optional, "ModuleCallSignature": signature}
+    visitors = {
+        "OptionalTensorArgument": _upgrade_optional,
+        "ModuleCallSignature": signature,
+        "Node": lambda value, path: hops.add_inputs(value, path, log),
+    }
     return rename_symbols(tree, version, "f", "zuf", visitors)
 
 
@@ -65,8 +75,33 @@ def downgrade_values(tree: Tree, version: str, log: ConversionLog) -> Tree:
     def signature(value: Any, path: Path) -> Any:
         return map_specs(value, path, lambda text, place: describe_tuples(text, place, log, _SINCE))
 
-    visitors = {"OptionalTensorArgument": _downgrade_optional, "ModuleCallSignature": signature}
+    visitors = {
+        "OptionalTensorArgument": _downgrade_optional,
+        "ModuleCallSignature": signature,
+        "Node": lambda value, path: hops.remove_inputs(value, path, log, _SINCE),
+    }
     return rename_symbols(tree, version, "zuf", "f", visitors)
+
+
+def bound_symbols(tree: Tree, log: ConversionLog) -> Tree:
+    """Give unbacked symbols without a range the widest one; one that is a size is at least 0."""
+    sizes: set[str] = set()
+    used: dict[str, None] = {}
+
+    def tensor(value: Any, _: Path) -> Any:
+        sizes.update(size["as_expr"]["expr_str"] for size in value["sizes"] if "as_expr" in size)
+        return value
+
+    def expression(value: Any, _: Path) -> Any:
+        used.update(dict.fromkeys(_UNBACKED.findall(value["expr_str"])))
+        return value
+
+    rewrite(tree, "5.3", {"TensorMeta": tensor, "SymExpr": expression})
+    known = tree["range_constraints"]
+    found = {name: {"min_val": 0 if name in sizes else None, "max_val": None} for name in used if name not in known}
+    for name in found:
+        log.changed(f"the unbacked symbol {name!r} got a range", ("range_constraints", name))
+    return {**tree, "range_constraints": {**known, **found}} if found else tree
 
 
 def name_constants(tree: Tree, log: ConversionLog) -> Tree:
