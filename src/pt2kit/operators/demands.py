@@ -39,7 +39,7 @@ class Operand:
         strides: in elements; None if unknown.
         values: its elements as an array; None if unknown.
         least: the smallest number of its type, if that is one of whole numbers; None for others.
-        dtype: its type; None if unknown.
+        dtype: its type in the schema; None if unknown.
     """
 
     def __init__(

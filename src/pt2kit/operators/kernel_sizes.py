@@ -24,6 +24,7 @@ from pt2kit.operators.demands import (
     product,
     together,
 )
+from pt2kit.schema import ScalarType
 
 MAX_REPEATED: Final = 1 << 36
 """Elements of one tensor, counted as often as it repeats them."""
@@ -461,9 +462,7 @@ def _strided(call: Call) -> Iterator[Demand]:
 
 
 def _is_bfloat16(operand: Any) -> bool:
-    """Return whether a tensor has this type, as torch or as the schema names it."""
-    dtype = getattr(operand, "dtype", None)
-    return str(getattr(dtype, "name", dtype)).lower().endswith("bfloat16")
+    return getattr(operand, "dtype", None) is ScalarType.BFLOAT16
 
 
 def _steps(call: Call) -> Iterator[Demand]:

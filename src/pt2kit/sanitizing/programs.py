@@ -19,7 +19,7 @@ from pt2kit.messages import count_text
 from pt2kit.node_metadata.redaction import hide_paths, strip_metadata
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
-from pt2kit.package.pickle_free_inputs import FAKE_TENSOR, input_tensors, read_pickle_free_inputs
+from pt2kit.package.pickle_free_inputs import FAKE_TENSOR, leaf_tree, read_pickle_free_inputs
 from pt2kit.package.samples import check_call, in_spec
 from pt2kit.package.stored import StoredProgram
 from pt2kit.pickles.builtin_reducers import FACTORIES
@@ -302,7 +302,9 @@ def _flat(value: Any, where: str, program: ExportedProgram) -> list[Any]:
     check_call(value, where)
     spec, fields = in_spec(program, where)
     leaves = treespec.flatten(value, spec, where, fields=fields, expand=_Opened(spec, where, fields))
-    input_tensors([leaf for leaf in leaves if not isinstance(leaf, TensorLike)], where)
+    for leaf in leaves:
+        if not isinstance(leaf, TensorLike):
+            leaf_tree(leaf, where)
     return leaves
 
 

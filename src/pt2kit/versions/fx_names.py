@@ -43,7 +43,7 @@ def name_as_fx(tree: Tree, log: ConversionLog, *, keeps_inputs: bool) -> Tree:
     module = tree["graph_module"]
     graph = module["graph"]
     called = dict(_node_names(graph, keeps_inputs=keeps_inputs))
-    names = _needed(called, [_name(argument) for argument in (*graph["inputs"], *graph["outputs"])])
+    names = _needed(called, [value_name(argument) for argument in (*graph["inputs"], *graph["outputs"])])
     if not names:
         return tree
     for old, new in names.items():
@@ -65,6 +65,11 @@ def name_as_fx(tree: Tree, log: ConversionLog, *, keeps_inputs: bool) -> Tree:
     calls = [_renamed_call(entry, names) for entry in module["module_call_graph"]]
     new_module = {**module, "graph": {**graph, **tables, **ends, "nodes": nodes}, "module_call_graph": calls}
     return {**tree, "graph_module": {**new_module, "signature": {**module["signature"], **specs}}}
+
+
+def value_names(graph: Mapping[str, Any]) -> set[str]:
+    """Return the names of all values of a graph."""
+    return {name for table in _TABLES for name in graph[table]}
 
 
 def _needed(called: Mapping[str, str], ends: list[str | None]) -> dict[str, str]:
@@ -108,7 +113,7 @@ def _node_names(graph: dict[str, Any], *, keeps_inputs: bool) -> Iterator[tuple[
     """Yield each value that is the result of one node, with the name of that node."""
     space = _Namespace()
     for index, argument in enumerate(graph["inputs"]):
-        name = _name(argument)
+        name = value_name(argument)
         made = space.create(name or f"arg{index}")
         if name is not None:
             yield name, name if keeps_inputs else made
@@ -122,7 +127,7 @@ def _node_names(graph: dict[str, Any], *, keeps_inputs: bool) -> Iterator[tuple[
 def _results(node: dict[str, Any], space: _Namespace) -> Iterator[tuple[str, str]]:
     outputs = node["outputs"]
     has_schema = node["target"].startswith(OPS) and not is_higher_order(node["target"])
-    single = _name(outputs[0]) if len(outputs) == 1 else None
+    single = value_name(outputs[0]) if len(outputs) == 1 else None
     if single is not None and ("as_tensor" in outputs[0] or not has_schema):
         yield single, space.create(single)
         return
@@ -131,7 +136,7 @@ def _results(node: dict[str, Any], space: _Namespace) -> Iterator[tuple[str, str
         yield single, made
         return
     for output in outputs:
-        name = _name(output)
+        name = value_name(output)
         if name is not None:
             yield name, space.create(name)
         elif len(outputs) > 1:
@@ -147,7 +152,7 @@ def _called(target: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", called).lower()
 
 
-def _name(argument: dict[str, Any]) -> str | None:
+def value_name(argument: dict[str, Any]) -> str | None:
     """Return the value that an argument names; None for a constant, or for several."""
     match argument:
         case {"as_tensor": {"name": str(name)}} | {"as_custom_obj": {"name": str(name)}}:

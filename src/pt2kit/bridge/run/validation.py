@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import torch
 
-from pt2kit.bridge.operators import Operator
+from pt2kit.bridge.operators import DTYPES, Operator
 from pt2kit.bridge.read.reading import operator_entry, trusts_operator
 from pt2kit.bridge.torch_names import check_symbolic, is_batched, is_functorch_tensor, is_observed, unwrap_functorch
 from pt2kit.errors import OperatorError, UnsupportedError
@@ -32,6 +32,7 @@ _LEAST: Final[Mapping[torch.dtype, int]] = MappingProxyType(
         for dtype in (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
     }
 )
+_SCALAR_TYPES: Final = MappingProxyType({dtype: name for name, dtype in DTYPES.items()})
 _PLAIN: Final = (
     *(bool, int, float, complex, str, type(None), torch.SymInt, torch.SymFloat, torch.SymBool, torch.dtype),
     *(torch.device, torch.layout, torch.memory_format, torch.Generator),
@@ -168,10 +169,11 @@ class _Live(Operand):
         return self.tensor if self.is_written else self.copy()
 
     @property
-    def dtype(self) -> torch.dtype:
+    def dtype(self) -> Any:
         # Autocast converts operands after they were validated.
         is_cast = self.tensor.is_floating_point() and self.tensor.device.type == "cpu"
-        return torch.get_autocast_dtype("cpu") if is_cast and torch.is_autocast_enabled("cpu") else self.tensor.dtype
+        is_cast = is_cast and torch.is_autocast_enabled("cpu")
+        return _SCALAR_TYPES.get(torch.get_autocast_dtype("cpu") if is_cast else self.tensor.dtype)
 
     @property
     def least(self) -> int | None:  # type: ignore[override]

@@ -151,7 +151,7 @@ def remove_inputs(node: Node, path: Path, log: ConversionLog, since: str) -> Nod
 
 
 def _is_while_loop(node: Node) -> bool:
-    return bool(node["target"].startswith((HIGHER_ORDER_OPS, _MODULES)) and node["target"].endswith(".while_loop"))
+    return from_2_4(node["target"]) == f"{HIGHER_ORDER_OPS}while_loop"
 
 
 def regroup_map(node: Node, path: Path, log: ConversionLog) -> Node:

@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from pt2kit.jsontext import Path
 from pt2kit.versions.conversion_log import ConversionLog, Tree
+from pt2kit.versions.fx_names import value_name, value_names
 from pt2kit.versions.line import hops as hops
 from pt2kit.versions.line.texts import list_dataclasses, map_specs, rename_symbols, text_dataclasses
 from pt2kit.versions.operator_calls import from_cpu_operator, to_cpu_operator
@@ -58,15 +59,13 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
 
 def _drop_signatures(module: Tree, log: ConversionLog) -> Tree:
     """Drop the signatures of kept calls that name values which the graph does not have."""
-    graph = module["graph"]
-    known = {*graph["tensor_values"], *graph["sym_int_values"], *graph["sym_bool_values"], *graph["custom_obj_values"]}
+    known = value_names(module["graph"])
 
     def checked(entry: Any, place: int) -> Any:
         signature = entry["signature"]
         if entry["fqn"] == "" or signature is None:
             return entry
-        named = [value for side in ("inputs", "outputs") for one in signature[side] for value in one.values()]
-        used = (one.get("name") or one.get("as_name") for one in named if isinstance(one, dict))
+        used = map(value_name, (*signature["inputs"], *signature["outputs"]))
         missing = [name for name in used if name is not None and name not in known]
         if not missing:
             return entry

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from pt2kit.jsontext import Path
 from pt2kit.versions.conversion_log import ConversionLog, Tree
-from pt2kit.versions.fx_names import name_as_fx
+from pt2kit.versions.fx_names import name_as_fx, value_names
 from pt2kit.versions.line import hops as hops
 from pt2kit.versions.line.texts import describe_tuples, map_specs, name_tuples, rename_symbols
 from pt2kit.versions.reader_limits import narrow_ranges
@@ -148,7 +148,7 @@ def input_names(module: Tree) -> list[str]:
     Source: `deserialize_graph` in torch/_export/serde/serialize.py (2.13).
     """
     graph = module["graph"]
-    taken = {*graph["tensor_values"], *graph["sym_int_values"], *graph["sym_bool_values"], *graph["custom_obj_values"]}
+    taken = value_names(graph)
     names = []
     for index, argument in enumerate(graph["inputs"]):
         if not CONSTANTS & argument.keys():
