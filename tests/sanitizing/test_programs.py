@@ -65,6 +65,18 @@ def spec_with(context: Any, kind: str = "collections.defaultdict") -> Any:
     return change
 
 
+def spec_text(text: str) -> Any:
+    """Changes the structure of the outputs to a text."""
+
+    def change(tree: Any) -> None:
+        tree["graph_module"]["module_call_graph"][0]["signature"]["out_spec"] = text
+
+    return change
+
+
+ENUM = '{"__enum__": true, "fqn": "this:E", "name": "A"}'
+
+
 def factory(module: str, name: str, keys: Any = ("a",)) -> Any:
     return {"default_factory_module": module, "default_factory_name": name, "dict_context": list(keys)}
 
@@ -87,8 +99,14 @@ def test_defaultdicts_of_plain_types(module: str, name: str) -> None:
         spec_with(factory("builtins", "list", [{"__enum__": True, "fqn": "this:E", "name": "A"}])),
         spec_with(json.dumps([{"__enum__": True, "fqn": "this:E", "name": "A"}]), "builtins.dict"),
         spec_with({"fqn": "this:E"}, "shop.Item"),
+        spec_with(ENUM.replace("__enum__", r"\u005f_enum__").replace("fqn", r"\u0066qn"), "builtins.dict"),
+        spec_with(f"[{ENUM}, ", "builtins.dict"),
+        spec_with(f'{{"a": [{ENUM}], "a": 1}}', "builtins.dict"),
+        spec_with("[" * 40 + ENUM + "]" * 40, "builtins.dict"),
+        spec_text(f'[1, {{"type": "builtins.dict", "context": {json.dumps(ENUM)}}}]'),
+        spec_text(f'[1.0, {{"type": "builtins.dict", "context": {json.dumps(ENUM)}, "children_spec": []}}]'),
     ],
-    ids=range(6),
+    ids=range(12),
 )
 def test_tree_specs_that_import(change: Any) -> None:
     """A tree spec that has torch import anything else is refused."""

@@ -49,7 +49,7 @@ def test_refused_files_leave_the_target(tmp_path: Path) -> None:
     target = tmp_path / "clean.pt2"
     target.write_bytes(b"before")
     bad = rewritten(MLP, {"data/aotinductor/m/m.so": b"\x7fELF"})
-    with pytest.raises(UnsupportedError, match="expected data alone, got 1 other things"):
+    with pytest.raises(UnsupportedError, match="expected data alone, got 1 other thing"):
         pt2kit.sanitize(bad, target)
     assert target.read_bytes() == b"before"
     assert os.listdir(tmp_path) == ["clean.pt2"]

@@ -15,7 +15,7 @@ import re
 import string
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 from msgspec import UNSET
 
@@ -29,6 +29,7 @@ from pt2kit.checks.unchecked import is_concerned, kernel_findings, text_of
 from pt2kit.errors import Kind, Problem, Pt2Error
 from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Step, graphs
+from pt2kit.jsontext import load_json
 from pt2kit.messages import cut, listed, printable
 from pt2kit.operators.higher_order import plain_target
 from pt2kit.operators.requirements import layout_problem, refusal
@@ -39,6 +40,7 @@ from pt2kit.pickles.reader import globals_in, is_plain
 from pt2kit.schema import InputSpec, OutputSpec
 from pt2kit.schema.names import HIGHER_ORDER_OPS
 from pt2kit.tensors.opaque import OpaquePayload
+from pt2kit.treespec.spec import MAX_LEVELS
 
 MAX_TEXT: Final = 10_000
 """Characters of one text."""
@@ -50,7 +52,9 @@ _FIELD: Final = re.compile(r"[A-Za-z_]\w*|\d*", re.ASCII)
 _SPEC: Final = re.compile(r"[^{}\d]?[<>=^]?[ +\-]?#?(\d{0,3})[,_]?(?:\.(\d{1,3}))?[A-Za-z%]?", re.ASCII)
 
 _PATH: Final = re.compile(r"[^\"'\\\x00-\x1f\x7f]*")
-_IMPORTING_CONTEXT: Final = re.compile(r'\\?"(?:__enum__|fqn|default_factory_module)\\?"')
+_IMPORTING: Final = frozenset(("__enum__", "fqn", "default_factory_module"))
+"""Keys of objects in the context of a tree spec whose values torch imports."""
+
 _PRINT: Final = "torch.ops.aten._print.default"
 _FORMAT: Final = f"{HIGHER_ORDER_OPS}print"
 _SHOWN: Final = 80
@@ -322,11 +326,36 @@ def _tree_specs(context: ProgramContext) -> Iterator[Problem]:
             try:
                 spec = treespec.parse(text, place)
             except Pt2Error:
+                if names_imports(text):  # Torch imports as it reads, up to where the text is wrong.
+                    named = f"a tree spec names that is not well formed: {cut(text, _SHOWN)!r}"
+                    yield Problem(place, "X9", f"torch may import what {named}", "safety")
                 continue
             for node in treespec.walk(spec):
-                if node.context and _IMPORTING_CONTEXT.search(node.context):
+                if names_imports(node.context):
                     named = f"the context of {cut(str(node.type), _SHOWN)} names: {cut(node.context, _SHOWN)!r}"
                     yield Problem(place, "X9", f"torch imports what {named}", "safety")
+
+
+def names_imports(text: str) -> bool:
+    """Return whether torch may import what a text names, while it reads the text as a tree spec or a context of one.
+
+    Strings in it may be JSON again. What cannot be read counts: objects are imported before the rest is read.
+    """
+    held: list[Any] = [text]
+    while held:
+        value = held.pop()
+        if isinstance(value, str) and "{" in value:
+            try:
+                held.append(load_json(value, "tree spec", MAX_LEVELS))
+            except Pt2Error:
+                return True
+        elif isinstance(value, dict):
+            if not _IMPORTING.isdisjoint(value):
+                return True
+            held += value.values()
+        elif isinstance(value, list):
+            held += value
+    return False
 
 
 def _compiled_code(package: Package) -> Iterator[Problem]:

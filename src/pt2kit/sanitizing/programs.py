@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pt2kit import codec, symbols, treespec
-from pt2kit.checks.safety import is_condition, safety_findings
+from pt2kit.checks.safety import is_condition, names_imports, safety_findings
 from pt2kit.errors import PayloadError, Problem, Pt2Error, UnsupportedError
 from pt2kit.graph.traversal import graphs
 from pt2kit.jsontext import Path, path_text
@@ -123,17 +123,13 @@ def _is_plain_spec(text: str) -> bool:
         for node in treespec.walk(treespec.parse(text)):
             if node.type == DEFAULTDICT:
                 factory, keys = defaultdict_parts(node)
-                if factory not in FACTORIES or _names_a_class(json.dumps(keys)):
+                if factory not in FACTORIES or names_imports(json.dumps(keys)):
                     return False
-            elif _names_a_class(node.context or ""):
+            elif names_imports(node.context):
                 return False
     except Pt2Error:
         return False
     return True
-
-
-def _names_a_class(context: str) -> bool:
-    return any(word in context for word in ("__enum__", "fqn", "default_factory_module"))
 
 
 def find_unknown(package: Package, model: str) -> Iterator[Problem]:

@@ -17,6 +17,7 @@ from pt2kit.digests.payloads import Hasher, digest_payloads
 from pt2kit.digests.result import PARTS, PREFIX, hash_value, text
 from pt2kit.errors import Problem, UnsupportedError
 from pt2kit.front_door import registered
+from pt2kit.messages import count_text
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.pickle_free_inputs import leaf_tree
@@ -235,9 +236,8 @@ def refusal(package: Package, plan: Plan) -> UnsupportedError:
     """Return the error that lists the obstacles."""
     shown = "".join(f"\n  {problem}" for problem in plan.problems[:_SHOWN])
     more = f"\n  … and {len(plan.problems) - _SHOWN:,} more" if len(plan.problems) > _SHOWN else ""
-    return UnsupportedError(
-        f"{package.name}: expected data alone, got {len(plan.problems):,} other things:{shown}{more}"
-    )
+    others = count_text(len(plan.problems), "other thing")
+    return UnsupportedError(f"{package.name}: expected data alone, got {others}:{shown}{more}")
 
 
 def execute(

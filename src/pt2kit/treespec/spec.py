@@ -26,6 +26,7 @@ from pt2kit.messages import count_text, kind_of, quote
 PROTOCOL = 1
 MAX_DEPTH = 200  # containers inside containers; torch's own recursive writer gives up at about this depth
 _MAX_CONTEXT_DEPTH = 32  # JSON levels a context may have of its own; torch's contexts have at most two
+MAX_LEVELS = 2 * MAX_DEPTH + 1 + _MAX_CONTEXT_DEPTH  # JSON levels of a whole text
 _NODE_KEYS = ("type", "context", "children_spec")
 
 T = TypeVar("T")
@@ -87,7 +88,7 @@ def _kept(text: str) -> TreeSpec:
 
 
 def _read(text: str, where: str) -> TreeSpec:
-    value = load_json(text, where, 2 * MAX_DEPTH + 1 + _MAX_CONTEXT_DEPTH)
+    value = load_json(text, where, MAX_LEVELS)
     if not isinstance(value, list) or len(value) != 2:
         raise SchemaError(f"{where}: expected a list [protocol, node], got {kind_of(value)}")
     protocol, root = value
