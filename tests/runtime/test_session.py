@@ -10,7 +10,7 @@ from tests.checks.mutations import call, tensor
 from tests.packages import edited
 
 import pt2kit
-from pt2kit.errors import ArchiveError, InputError, LimitError, Pt2Error, UnsupportedError
+from pt2kit.errors import ArchiveError, GraphError, InputError, LimitError, Pt2Error, UnsupportedError
 from pt2kit.runtime.arrays import promote_dtypes, result_type
 from pt2kit.runtime.inputs import random_inputs
 from pt2kit.runtime.session import RunLimits
@@ -190,6 +190,21 @@ def test_promotion_is_torchs():
     assert result_type(np.zeros(2, byte), 300) == byte
     assert result_type(np.zeros(2, byte), 0.5) == single
     assert result_type(np.zeros(2, np.float64), 1j) == np.complex128
+
+
+@pytest.mark.parametrize("number", [{}, {"as_sym_int": {"as_name": "n"}}], ids=["tensor", "number"])
+def test_inputs_without_a_description(number):
+    """An input that no value table has ends in one error."""
+
+    def change(tree):
+        module = tree["graph_module"]
+        module["graph"]["tensor_values"].clear()
+        if number:
+            module["graph"]["inputs"][-1] = number
+            module["signature"]["input_specs"][-1] = {"user_input": {"arg": number}}
+
+    with pytest.raises(GraphError, match=f"in {'sym_int' if number else 'tensor'}_values, got none"):
+        pt2kit.Session(edited(samples.sample("2.13.0", "mlp"), change))
 
 
 @pytest.mark.parametrize("case", samples.hostile(), ids=lambda case: case["file"])

@@ -21,7 +21,7 @@ from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.errors import ExpressionError, GraphError, InputError, LimitError, Pt2Error
-from pt2kit.messages import count_text, kind_of, printable
+from pt2kit.messages import count_text, kind_of, printable, quote
 from pt2kit.runtime.arrays import DTYPE, Array, DType, cast, kind, reserve
 from pt2kit.symbols.dialects import parse_size
 from pt2kit.symbols.evaluation import evaluate
@@ -261,13 +261,21 @@ def _input(path: tuple[Any, ...], argument: schema.Argument, graph: schema.Graph
         f".{step[0]}" if isinstance(step, tuple) and len(step) == 1 else f"[{step!r}]" for step in path[1:]
     )
     if argument.as_tensor is not UNSET:
-        meta = graph.tensor_values[argument.as_tensor.name]
+        meta = _entry(graph.tensor_values, argument.as_tensor.name, "tensor_values")
         sizes, hints = zip(*map(_size, meta.sizes), strict=True) if meta.sizes else ((), ())
         return InputSpec(name, path, argument, DTYPE.get(meta.dtype), sizes, None, hints)
     if argument.as_sym_int is not UNSET and argument.as_sym_int.as_name is not UNSET:
-        number, hint = _size(graph.sym_int_values[argument.as_sym_int.as_name])
+        number, hint = _size(_entry(graph.sym_int_values, argument.as_sym_int.as_name, "sym_int_values"))
         return InputSpec(name, path, argument, None, (), number, (hint,))
     return InputSpec(name, path, argument)
+
+
+def _entry(table: Mapping[str, Any], name: str, what: str) -> Any:
+    if name not in table:
+        raise GraphError(
+            f"$.graph_module.graph.inputs: expected an entry for {quote(name)} in {what}, got none", rule="G3"
+        )
+    return table[name]
 
 
 def _size(size: schema.SymInt) -> tuple[int | Expr, int | None]:
