@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -116,7 +115,8 @@ def cholesky(self: Array, upper: bool = False) -> Any:
 
 def _of_factor(factor: Array, upper: bool) -> Array:
     """Return the matrices that have a Cholesky factor."""
-    return _adjoint(factor) @ factor if upper else factor @ _adjoint(factor)
+    triangle = np.triu(factor) if upper else np.tril(factor)
+    return _adjoint(triangle) @ triangle if upper else triangle @ _adjoint(triangle)
 
 
 @kernel("aten.linalg_qr.default")
@@ -207,18 +207,16 @@ def matrix_exp(self: Array) -> Any:
     x = square(self)
     if not x.size:
         return x
-    norm = float(np.abs(x).sum(-2).max())
-    if not math.isfinite(norm):
-        return np.full_like(x, np.nan)
-    halvings = max(0, math.ceil(math.log2(norm)) + 1) if norm > 0 else 0
-    scaled = (x / 2.0**halvings).astype(np.complex128 if is_complex(x) else np.float64)
+    norm = np.abs(x).sum(-2, np.float64).max(-1)[..., None, None]
+    halvings = np.ceil(np.log2(np.where(np.isfinite(norm), np.maximum(norm, 0.5), 0.5))) + 1
+    scaled = (x / np.exp2(halvings)).astype(np.complex128 if is_complex(x) else np.float64)
     term = total = np.broadcast_to(np.eye(x.shape[-1], dtype=scaled.dtype), x.shape)
     for k in range(1, 20):
         term = term @ scaled / k
         total = total + term
-    for _ in range(halvings):
-        total = total @ total
-    return total
+    for k in range(int(halvings.max())):
+        total = np.where(k < halvings, total @ total, total)
+    return np.where(np.isfinite(norm), total, np.nan)
 
 
 @kernel("aten.linalg_norm.ord_str aten.linalg_matrix_norm.default .str_ord", adapt=computed)

@@ -28,6 +28,7 @@ from pt2kit.runtime.arrays import (
     float_type,
     in_floats,
     is_complex,
+    joined_type,
     kind,
     require,
     reserve,
@@ -293,7 +294,7 @@ def diff(self: Array, n: int, dim: int, prepend: Array | None, append: Array | N
     if n == 0:
         return self.copy()
     parts = [part for part in (prepend, self, append) if part is not None]
-    x = np.concatenate([cast(part, self.dtype) for part in parts], axis)
+    x = np.concatenate([cast(part, joined_type(parts)) for part in parts], axis)
     return np.diff(wide(x) if x.dtype != BOOL else x, min(n, x.shape[axis]), axis)
 
 

@@ -78,7 +78,10 @@ def unflatten(self: Array, dim: int, sizes: Sequence[int]) -> Any:
     return reshape(self, (*self.shape[:axis], *inner, *self.shape[axis + 1 :]))
 
 
-@kernel("aten.transpose.int aten.transpose_.default aten.swapaxes.default aten.swapdims.default")
+@kernel(
+    "aten.transpose.int aten.transpose_.default aten.swapaxes.default aten.swapaxes_.default aten.swapdims.default "
+    "aten.swapdims_.default"
+)
 def transpose(self: Array, dim0: int, dim1: int) -> Any:
     return self if not self.ndim else self.swapaxes(axis_of(dim0, self.ndim), axis_of(dim1, self.ndim))
 
@@ -118,7 +121,7 @@ def broadcast_tensors(tensors: Sequence[Array]) -> Any:
     return [_writeable_broadcast(tensor, shape) for tensor in tensors]
 
 
-@kernel("aten.squeeze.default .dim .dims aten.squeeze_.dim .dims")
+@kernel("aten.squeeze.default .dim .dims aten.squeeze_.default .dim .dims")
 def squeeze(self: Array, dim: Any = None) -> Any:
     if dim is None:
         axes = set(range(self.ndim))
