@@ -79,6 +79,7 @@ def test_embedding_renorm(overload, norm):
 BYTE = torch.tensor([255, 200, 128, 3], dtype=torch.uint8)
 NUMBERS = torch.arange(24.0).reshape(2, 3, 4)
 MATRICES = torch.tensor([[[1.0, 2.0], [0.5, -1.0]], [[30.0, 1.0], [2.0, torch.inf]], [[0.0, 0.0], [1e-9, 0.0]]])
+SCALES = {"beta": 0.5, "alpha": 1.5}
 CALLS: dict[str, Any] = {
     # Sums of products take 32 bits, and nothing is left of what is shifted out.
     "products of bytes": (
@@ -106,6 +107,15 @@ CALLS: dict[str, Any] = {
     # One triangle is read, whatever stands in the other.
     "upper factor": ("cholesky_solve.default", NUMBERS[0, :, :1], NUMBERS[0, :, :3] + torch.eye(3), True),
     "lower factor": ("cholesky_inverse.default", NUMBERS[0, :, :3] + torch.eye(3), False),
+    "row-major or not": ("as_strided_scatter.default", NUMBERS[0, :, :3].T, torch.ones(2, 2), [2, 2], [1, 2], 1),
+    # The product is of the type of the result, and steps are not of the type of what is summed.
+    "scaled product of integers": ("addr.default", torch.ones(3, 2), torch.arange(3), torch.arange(2), SCALES),
+    "scaled product of flags": ("addr.default", torch.ones(2, 2).bool(), BYTE[:2] > 0, torch.ones(2), SCALES),
+    "areas of integers": ("trapezoid.x", torch.arange(3), torch.tensor([0.0, 0.5, 2.0])),
+    "areas of bytes": ("cumulative_trapezoid.dx", BYTE, {"dx": 1.5}),
+    "areas of complex steps": ("trapz.x", torch.ones(3), torch.tensor([1j, 2, 3])),
+    "runs of one dimension": ("unique_consecutive.default", torch.tensor([1, 1, 2]), False, False, 0),
+    "factor of a batch": ("triangular_solve.default", torch.ones(2, 3, 1), NUMBERS[0, :, :3] + torch.eye(3)),
     "differences of joined": ("diff.default", NUMBERS, 2, 1, torch.full((2, 1, 4), 1j)),
 }
 
@@ -113,8 +123,9 @@ CALLS: dict[str, Any] = {
 @pytest.mark.parametrize("name", CALLS)
 def test_calls_without_samples(name):
     """Calls of which op_db has no samples."""
-    operator, overload = CALLS[name][0].split(".")
-    call = call_of(getattr(getattr(torch.ops.aten, operator), overload), CALLS[name][1:], {})
+    overload, *args = CALLS[name]
+    kwargs = args.pop() if isinstance(args[-1], dict) else {}
+    call = call_of(getattr(getattr(torch.ops.aten, overload.split(".")[0]), overload.split(".")[1]), args, kwargs)
     assert call is not None
     assert verdict(call) == ("equal", "")
 

@@ -153,7 +153,7 @@ def _truth(value: Any) -> bool:
 
 def _fresh(values: Sequence[Any]) -> list[Any]:
     """Return values whose memory no later step of a loop writes to."""
-    return [value.copy() if isinstance(value, ARRAYS) else value for value in values]
+    return [value.copy(order="K") if isinstance(value, ARRAYS) else value for value in values]
 
 
 @kernel("higher_order.cond")
@@ -274,14 +274,16 @@ def with_effects(token: Any, op: Callable[..., Any], *args: Any, **named: Any) -
 
 @kernel("higher_order.auto_functionalized")
 def auto_functionalized(_mutable_op: Any, /, **named: Any) -> Any:
-    written = {name: named[name].copy() for name in mutated_by(_mutable_op) if isinstance(named.get(name), ARRAYS)}
+    written = {
+        name: named[name].copy(order="K") for name in mutated_by(_mutable_op) if isinstance(named.get(name), ARRAYS)
+    }
     result = _mutable_op(**(named | written))
     return (*_several(result), *written.values())
 
 
 @kernel("higher_order.auto_functionalized_v2")
 def auto_functionalized_v2(_mutable_op: Any, /, _all_bases: Sequence[Any] = (), **named: Any) -> Any:
-    bases = [one.copy() if isinstance(one, ARRAYS) else one for one in _all_bases]
+    bases = [one.copy(order="K") if isinstance(one, ARRAYS) else one for one in _all_bases]
     options = {key: value for key, value in named.items() if key.startswith("_")}
     arguments = {key: value for key, value in named.items() if key not in options}
     for key, index in options.items():

@@ -435,7 +435,7 @@ def _scattered(view: Callable[..., Array]) -> Callable[..., Any]:
     """Return the kernel of a function that writes values into a view of a copy."""
 
     def run(self: Array, src: Array, *place: Any, **named: Any) -> Any:
-        result = self.copy()
+        result = self.copy(order="K")
         view(result, *place, **named)[...] = cast(src, self.dtype)
         return result
 

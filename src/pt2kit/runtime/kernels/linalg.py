@@ -103,7 +103,8 @@ def solve_triangular(self: Array, B: Array, upper: bool, left: bool = True, unit
 @kernel("aten.triangular_solve.default")
 def triangular_solve(self: Array, A: Array, upper: bool, transpose: bool, unitriangular: bool) -> Any:
     matrix, is_upper = (_turned(A), not upper) if transpose else (A, upper)
-    return solve_triangular(matrix, self, is_upper, True, unitriangular), A.copy()
+    result = solve_triangular(matrix, self, is_upper, True, unitriangular)
+    return result, np.broadcast_to(A, (*result.shape[:-2], *A.shape[-2:])).copy()
 
 
 @kernel("aten.linalg_cholesky.default aten.cholesky.default")

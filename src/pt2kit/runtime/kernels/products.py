@@ -43,6 +43,11 @@ def _mixed(self: Array, product: Array, beta: Any, alpha: Any) -> Any:
     return scaled + _scaled(wide(self), beta)
 
 
+def addr(self: Array, vec1: Array, vec2: Array, beta: Any, alpha: Any) -> Any:
+    dtype = joined_type([self, vec1, vec2])  # unlike in other sums, the product is of the type of the result
+    return _mixed(cast(self, dtype), outer(cast(vec1, dtype), cast(vec2, dtype)), beta, alpha)
+
+
 @kernel("aten.matmul.default", adapt=computed)
 def matmul(self: Array, other: Array) -> Any:
     if not (self.ndim and other.ndim):
@@ -228,7 +233,7 @@ KERNELS: Final = {
     "aten.bmm.default .dtype": bmm,
     "aten.addmm.default": lambda self, mat1, mat2, beta, alpha: _mixed(self, mm(mat1, mat2), beta, alpha),
     "aten.addmv.default": lambda self, mat, vec, beta, alpha: _mixed(self, wide(mat) @ wide(vec), beta, alpha),
-    "aten.addr.default": lambda self, vec1, vec2, beta, alpha: _mixed(self, outer(vec1, vec2), beta, alpha),
+    "aten.addr.default": addr,
     "aten.baddbmm.default": (lambda self, batch1, batch2, beta, alpha: _mixed(self, bmm(batch1, batch2), beta, alpha)),
     "aten.addbmm.default": (
         lambda self, batch1, batch2, beta, alpha: _mixed(self, bmm(batch1, batch2).sum(0), beta, alpha)

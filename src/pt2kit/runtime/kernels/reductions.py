@@ -301,10 +301,14 @@ def diff(self: Array, n: int, dim: int, prepend: Array | None, append: Array | N
 def _spaced(y: Array, x: Array | None, dx: Any, dim: int) -> Any:
     axis = axis_of(dim, y.ndim)
     values = np.moveaxis(wide(y), axis, -1)  # integers wrap, as in torch, before they are divided
-    steps = asarray(dx) if x is None else np.diff(wide(x), axis=-1 if x.ndim == 1 else axis_of(dim, x.ndim))
-    if x is not None and x.ndim > 1:
+    sums = values[..., 1:] + values[..., :-1]
+    if x is None:
+        return sums * float(dx) / 2, axis
+    steps = np.diff(wide(x), axis=-1 if x.ndim == 1 else axis_of(dim, x.ndim))
+    if x.ndim > 1:
         steps = np.moveaxis(steps, axis_of(dim, x.ndim), -1)
-    return (values[..., 1:] + values[..., :-1]) * cast(steps, values.dtype) / 2, axis
+    dtype = joined_type((sums, steps))
+    return cast(sums, dtype) * cast(steps, dtype) / 2, axis
 
 
 @kernel("aten.trapezoid.x .dx aten.trapz.x .dx")
@@ -427,12 +431,13 @@ def unique2(self: Array, return_inverse: bool, return_counts: bool) -> Any:
 
 @kernel("aten.unique_consecutive.default")
 def unique_consecutive(self: Array, return_inverse: bool, return_counts: bool, dim: int | None) -> Any:
-    rows = self.reshape(-1) if dim is None else np.moveaxis(self, axis_of(dim, self.ndim), 0)
+    is_flat = dim is None or (dim == 0 and self.ndim == 1)
+    rows = self.reshape(-1) if is_flat else np.moveaxis(self, axis_of(dim, self.ndim), 0)
     changed = rows[1:] != rows[:-1]
     starts = np.concatenate([[True][: len(rows)], changed.reshape(len(changed), -1).any(1)]).astype(bool)
     inverse = np.cumsum(starts) - 1
     counts = np.diff(np.append(np.nonzero(starts)[0], len(rows)))
-    if dim is not None:  # torch returns all three here
+    if not is_flat:  # torch returns all three here
         return np.moveaxis(rows[starts], 0, axis_of(dim, self.ndim)), inverse, counts
     return _shown(rows[starts], inverse.reshape(self.shape), counts, return_inverse, return_counts)
 
