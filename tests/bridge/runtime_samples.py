@@ -353,7 +353,7 @@ def _tolerance(dtype: torch.dtype) -> dict[str, float]:
 
 
 def calls_of(op: Any, dtype: torch.dtype, count: int, seed: int = 0) -> Iterator[Call]:
-    """Calls of the overloads of one entry of op_db, and of the operators that it is made of."""
+    """Calls of the overloads of one entry of op_db, and of the operators that it and its gradient are made of."""
     torch.manual_seed(seed)
     samples = list(itertools.islice(op.sample_inputs("cpu", dtype, requires_grad=False), 60))
     chosen = random.Random(seed).sample(samples, min(count, len(samples)))
@@ -364,17 +364,26 @@ def calls_of(op: Any, dtype: torch.dtype, count: int, seed: int = 0) -> Iterator
             if call is not None:
                 yield call
         recorder = Recorder()
-        _attempt(_recorded, recorder, op, _copied(args), _copied(sample.kwargs))
+        trained = op.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
+        _attempt(_recorded, recorder, op, _copied(args, trained), _copied(sample.kwargs))
         yield from recorder.calls
 
 
 def _recorded(recorder: Recorder, op: Any, args: Any, kwargs: Any) -> None:
     with recorder:
-        op.op(*args, **kwargs)
+        results = [one for one in pytree.tree_leaves(op.op(*args, **kwargs)) if isinstance(one, torch.Tensor)]
+        wanted = [one.abs() if one.is_complex() else one for one in results if one.requires_grad]
+        if wanted:
+            torch.autograd.backward(wanted, [torch.full_like(one, 1.5) for one in wanted])
 
 
-def _copied(tree: Any) -> Any:
-    return pytree.tree_map(lambda one: one.detach().clone() if isinstance(one, torch.Tensor) else one, tree)
+def _copied(tree: Any, trained: bool = False) -> Any:
+    def copied(one: Any) -> Any:
+        if not isinstance(one, torch.Tensor):
+            return one
+        return one.detach().clone().requires_grad_(trained and (one.is_floating_point() or one.is_complex()))
+
+    return pytree.tree_map(copied, tree)
 
 
 def _attempt(function: Callable[..., Any], *args: Any) -> Any:

@@ -99,6 +99,8 @@ CALLS: dict[str, Any] = {
     ),
     # torch gathers nothing by an empty index, whatever its rank is.
     "empty index": ("gather.default", torch.rand(5), 0, torch.zeros(2, 0, dtype=torch.int64)),
+    # Without dimensions of its own, the weight of the target is returned even if nothing is reduced.
+    "loss of one row": ("nll_loss_forward.default", torch.rand(3), torch.tensor(1), torch.rand(3), 0, -100),
     "squeezed in place": ("squeeze_.default", NUMBERS[:1, :, :1].clone()),
     "axes swapped in place": ("swapaxes_.default", NUMBERS.clone(), 0, 2),
     "dims swapped in place": ("swapdims_.default", NUMBERS.clone(), 0, 1),

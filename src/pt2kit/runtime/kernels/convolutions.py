@@ -216,14 +216,18 @@ def convolution_backward(
 ) -> Any:  # fmt: skip
     n = weight.ndim - 2
     steps, around, gaps = spread(stride, n), spread(padding, n), spread(dilation, n)
-    require(not transposed, "expected a convolution, got the gradient of a transposed one")
     of_input = of_weight = None
-    if output_mask[0]:
+    # Where the convolution is transposed, the gradient of its input is a plain one: the two exchange places.
+    x, grad = (grad_output, input) if transposed else (input, grad_output)
+    padded = pad_around(x, around, around)
+    if output_mask[0] and transposed:
+        of_input = correlate(padded, weight, steps, gaps, groups)[last(map(slice, input.shape[2:]))]
+    elif output_mask[0]:
         sizes = zip(input.shape[2:], around, weight.shape[2:], gaps, steps, strict=True)
         extra = [(size + 2 * p - (k - 1) * d - 1) % s for size, p, k, d, s in sizes]
         of_input = spread_back(grad_output, weight, steps, around, gaps, extra, groups)
     if output_mask[1]:
-        of_weight = _weight_gradient(grad_output, pad_around(input, around, around), weight, steps, gaps, groups)
+        of_weight = _weight_gradient(grad, padded, weight, steps, gaps, groups)
     return masked((of_input, of_weight, grad_output.sum((0, *range(2, grad_output.ndim)))), output_mask)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -429,6 +430,31 @@ def masked_scatter(self: Array, mask: Array, source: Array) -> Any:
     require(source.size >= count, f"expected at least {count_text(count, 'value')}, got {source.size}")
     result[chosen] = cast(source.reshape(-1)[:count], self.dtype)
     return result
+
+
+def summed_at(values: Array, places: Array, shape: Sequence[int], n: int) -> Array:
+    """Return values summed at places in an array of zeros.
+
+    Args:
+        values: values; all dimensions but the last `n` are those of the result.
+        places: where they belong in the last `n` dimensions of the result, as if these were one; as many, or the same
+            ones for all others.
+        shape: sizes of the result.
+        n: how many dimensions.
+    """
+    lead = shape[:-n]
+    zeros = np.zeros_like(wide(values), shape=(*lead, math.prod(shape[-n:])))
+    flat = values.reshape(*lead, math.prod(values.shape[-n:]))
+    where = np.broadcast_to(places.reshape(*places.shape[:-n], flat.shape[-1]), flat.shape)
+    return scatter_add(zeros, -1, where, flat).reshape(shape)
+
+
+@kernel("aten.masked_scatter_backward.default")
+def masked_scatter_backward(grad_output: Array, mask: Array, sizes: Sequence[int]) -> Any:
+    taken = grad_output[np.broadcast_to(mask, grad_output.shape)]
+    result = np.zeros_like(taken, shape=reserve((math.prod(sizes),), taken.dtype))
+    result[: len(taken)] = taken
+    return result.reshape(sizes)
 
 
 def _scattered(view: Callable[..., Array]) -> Callable[..., Any]:

@@ -24,6 +24,7 @@ from pt2kit.runtime.arrays import (
     reserve,
     wide,
 )
+from pt2kit.runtime.kernels.indexing import summed_at
 from pt2kit.runtime.kernels.views import diagonal
 from pt2kit.runtime.table import kernel
 
@@ -191,6 +192,13 @@ def _pad_by(self: Array, padding: Sequence[int], count: int, mode: str) -> Any:
     return result
 
 
+def _pad_back(grad_output: Array, self: Array, padding: Sequence[int], count: int, mode: str) -> Any:
+    """Return the gradient of `_pad_by`: each element gets those of its copies."""
+    sizes = self.shape[-count:]
+    places = _pad_by(np.arange(math.prod(sizes)).reshape(sizes), padding, count, mode)
+    return summed_at(grad_output, places, self.shape, count)
+
+
 @kernel("aten.pad.default")
 def pad_(self: Array, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Any:
     if mode == "constant":
@@ -255,6 +263,11 @@ KERNELS: Final = {
     "aten.repeat_interleave.Tensor": lambda repeats: repeat_interleave(np.arange(repeats.size), repeats),
     **{f"aten.reflection_pad{n}d.default": partial(_pad_by, count=n, mode="reflect") for n in (1, 2, 3)},
     **{f"aten.replication_pad{n}d.default": partial(_pad_by, count=n, mode="replicate") for n in (1, 2, 3)},
+    **{
+        f"aten.{name}{n}d_backward.default": partial(_pad_back, count=n, mode=mode)
+        for name, mode in (("reflection_pad", "reflect"), ("replication_pad", "replicate"))
+        for n in (1, 2, 3)
+    },
     "aten.vstack.default": lambda tensors: cat([np.atleast_2d(one) for one in tensors], 0),
     "aten.dstack.default": lambda tensors: cat([np.atleast_3d(one) for one in tensors], 2),
     "aten.tile.default": lambda self, dims: repeat(self, [1] * (self.ndim - len(dims)) + list(dims)),

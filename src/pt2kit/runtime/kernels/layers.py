@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import BOOL, Array, computed, require, reserve, running, wide
+from pt2kit.runtime.arrays import BOOL, Array, computed, double, require, reserve, running, wide
 from pt2kit.runtime.kernels.convolutions import masked
 from pt2kit.runtime.kernels.elementwise import gelu, relu, sigmoid
 from pt2kit.runtime.kernels.products import linear
@@ -197,6 +197,19 @@ def attend(
 def flash_attention_for_cpu(query: Array, key: Array, value: Array, **options: Any) -> Any:
     grouped = query.ndim > 2 and query.shape[-3] != key.shape[-3]
     return attend(query, key, value, enable_gqa=grouped, **options)[:2]
+
+
+@kernel("aten._scaled_dot_product_flash_attention_for_cpu_backward.default")
+def flash_attention_for_cpu_backward(
+    grad_out: Array, query: Array, key: Array, value: Array, out: Array, logsumexp: Array, dropout_p: float,
+    is_causal: bool, attn_mask: Any = None, scale: float | None = None,
+) -> Any:  # fmt: skip
+    grad, q, k, v = map(double, (grad_out, query, key, value))
+    require(q.shape[:-2] == k.shape[:-2], "expected as many heads of keys and values as of queries")
+    weights = attend(q, k, v, attn_mask, 0.0, is_causal, scale)[2]
+    of_scores = weights * (grad @ v.swapaxes(-1, -2) - (grad * double(out)).sum(-1, keepdims=True))
+    of_scores *= 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    return of_scores @ k, of_scores.swapaxes(-1, -2) @ q, weights.swapaxes(-1, -2) @ grad
 
 
 @kernel("aten._scaled_dot_product_efficient_attention.default")

@@ -10,10 +10,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from pt2kit.runtime.arrays import INT64, Array, check_indices, computed, kind, last, require, reserve, wide
+from pt2kit.runtime.arrays import INT64, Array, check_indices, kind, last, require, reserve, wide
 from pt2kit.runtime.kernels.convolutions import check_window, offsets, pad_around, spread
-from pt2kit.runtime.kernels.indexing import scatter_add
-from pt2kit.runtime.table import kernel
+from pt2kit.runtime.kernels.indexing import summed_at
 
 
 def _counts(
@@ -201,35 +200,30 @@ def _starts(sample: Any, size: int, count: int, taps: int) -> list[int]:
 # Gradients.
 
 
-@kernel("aten.max_pool2d_with_indices_backward.default")
-def max_pool2d_backward(grad_output: Array, self: Array, indices: Array, **options: Any) -> Any:
-    lead, size = self.shape[:-2], math.prod(self.shape[-2:])
-    zeros = np.zeros_like(wide(self), shape=(*lead, size))
-    result = scatter_add(zeros, -1, indices.reshape(*lead, -1), grad_output.reshape(*lead, -1))
-    return result.reshape(self.shape)
+def max_pool_backward(n: int, grad_output: Array, self: Array, indices: Array, **options: Any) -> Any:
+    return summed_at(grad_output, indices, self.shape, n)
 
 
-@kernel("aten.avg_pool2d_backward.default")
-def avg_pool2d_backward(
-    grad_output: Array, self: Array, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
+def avg_pool_backward(
+    n: int, grad_output: Array, self: Array, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
     count_include_pad: bool, divisor_override: int | None,
 ) -> Any:  # fmt: skip
     x, padded, counts, (taps, steps, around, gaps) = _windows(
-        2, self, kernel_size, stride, padding, 1, ceil_mode, lambda _: 0
+        n, self, kernel_size, stride, padding, 1, ceil_mode, lambda _: 0
     )
     part = wide(grad_output) / (divisor_override or _elements(counts, taps, steps, around, x, count_include_pad))
     result = np.zeros_like(padded)
     for _, cut in offsets(counts, taps, steps, gaps):
         result[last(cut)] += part
-    return result[last((slice(p, p + size) for p, size in zip(around, x.shape[-2:], strict=True)))]
+    return result[last((slice(p, p + size) for p, size in zip(around, x.shape[-n:], strict=True)))]
 
 
-@kernel("aten._adaptive_avg_pool2d_backward.default", adapt=computed)
-def adaptive_avg_pool2d_backward(grad_output: Array, self: Array) -> Any:
-    result = np.zeros_like(grad_output, shape=self.shape)
-    for place, cut in parts(self.shape[-2:], grad_output.shape[-2:]):
+def adaptive_avg_pool_backward(n: int, grad_output: Array, self: Array) -> Any:
+    grad = wide(grad_output)
+    result = np.zeros_like(grad, shape=self.shape)
+    for place, cut in parts(self.shape[-n:], grad.shape[-n:]):
         area = math.prod(part.stop - part.start for part in cut)
-        result[last(cut)] += (grad_output[last(place)] / area)[..., None, None]
+        result[last(cut)] += (grad[last(place)] / area).reshape(*grad.shape[:-n], *(1,) * n)
     return result
 
 
@@ -242,4 +236,8 @@ KERNELS: Final = {
     **{f"aten.adaptive_max_pool{n}d.default": partial(adaptive_max_pool, n) for n in (1, 2, 3)},
     **{f"aten._adaptive_avg_pool{n}d.default": partial(adaptive_avg_pool, n) for n in (2, 3)},
     **{f"aten.max_unpool{n}d.default": partial(max_unpool, n) for n in (2, 3)},
+    **{f"aten.max_pool{n}d_with_indices_backward.default": partial(max_pool_backward, n) for n in (2, 3)},
+    **{f"aten.adaptive_max_pool{n}d_backward.default": partial(max_pool_backward, n) for n in (2, 3)},
+    **{f"aten.avg_pool{n}d_backward.default": partial(avg_pool_backward, n) for n in (2, 3)},
+    **{f"aten._adaptive_avg_pool{n}d_backward.default": partial(adaptive_avg_pool_backward, n) for n in (2, 3)},
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -186,6 +187,17 @@ def cross(self: Array, other: Array, dim: int | None) -> Any:
     x, y, z = (np.take(a, i, axis) for i in range(3))
     u, v, w = (np.take(b, i, axis) for i in range(3))
     return np.stack((y * w - z * v, z * u - x * w, x * v - y * u), axis)
+
+
+@kernel("aten._cdist_backward.default", adapt=computed)
+def cdist_backward(grad: Array, x1: Array, x2: Array, p: float, cdist: Array) -> Any:
+    reserve((*cdist.shape, x1.shape[-1]), x1.dtype)
+    apart, far = x1[..., :, None, :] - x2[..., None, :, :], cdist[..., None]
+    if p == math.inf:
+        slope = np.where(np.abs(apart) == far, np.sign(apart), 0)
+    else:
+        slope = np.sign(apart) * np.divide(np.abs(apart), far, out=np.zeros_like(apart), where=far != 0) ** (p - 1)
+    return (grad[..., None] * np.where((far == 0) | (apart == 0) | (p == 0), 0, slope)).sum(-2)
 
 
 @kernel("aten.cdist.default aten._cdist_forward.default", adapt=computed)
