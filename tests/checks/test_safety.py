@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from typing import Any
 
 import pytest
@@ -99,6 +100,45 @@ def test_what_cannot_be_read_is_passed_over() -> None:
     found = _findings(rewritten(MLP, broken))
     assert [problem.rule for problem in found] == ["X1", "X8"]
     assert "cannot be read as data" in found[0].message
+
+
+@pytest.mark.parametrize(
+    "before",
+    [b"X\x03\0\0\0\xed\xa0\x80", b"V\\ud800\n", b"I0x10\n", b"L 12 L\n", b"N0" * 1_000_000 + b"N"],
+    ids=["surrogate", "line of a surrogate", "hexadecimal", "spaces", "many"],
+)
+def test_calls_behind_what_cannot_be_read(before: bytes) -> None:
+    """Python's unpickler reads more than data may hold; a call may follow."""
+    from tests.pickles import pickle_forge as forge
+
+    stream = b"\x80\x02" + before + b"0cbuiltins\nexec\nX\x01\0\0\x001\x85R."
+    pickle.loads(stream)
+    file = rewritten(MLP, {names.sample_inputs("model"): forge.payload(stream)})
+    [found] = _findings(file)
+    assert (found.rule, found.kind) == ("X1", "safety")
+    assert not pt2kit.check(file).ok
+
+
+@pytest.mark.parametrize(
+    ("called", "kind"),
+    [
+        ("commands.getoutput", "safety"),
+        ("distutils.spawn.spawn", "safety"),
+        ("setuptools._distutils.spawn.spawn", "safety"),
+        ("jinja2.Template", "safety"),
+        ("library.evaluate", "safety"),
+        ("library.Config", "warning"),
+    ],
+)
+def test_calls_of_packages(called: str, kind: str) -> None:
+    """Functions are called to do something, and packages that torch brings are nearly everywhere; Python 2 called
+    subprocess `commands`, and unpickling translates that. Classes of other packages are what some inputs are of."""
+    from tests.pickles import pickle_forge as forge
+
+    file = rewritten(MLP, {names.sample_inputs("model"): forge.payload(forge.stream(forge.Call(called, ("true",))))})
+    [found] = _findings(file)
+    assert (found.rule, found.kind) == ("X1", kind)
+    assert called in found.message
 
 
 def test_every_model_is_looked_at() -> None:

@@ -2,8 +2,8 @@
 
 Each finding is a `Problem` of kind "safety"; of kind "note" if the data that would be run is plain (real files have
 some of those, because sample inputs are always a pickle); of kind "warning" if a pickle needs classes of packages that
-torch does not bring, or cannot be read. Nothing is run here, and the signatures of operators are read only for programs
-that call unchecked kernels (`unchecked.py`).
+torch does not bring, and calls none of their functions. A pickle that cannot be read may run anything. Nothing is run
+here, and the signatures of operators are read only for programs that call unchecked kernels (`unchecked.py`).
 
 The called targets of nodes are their own, and operators passed to higher-order operators; each is checked once. Formats
 that a program prints are checked for reading attributes of values, and for printing too much.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import string
 import sys
+from _compat_pickle import IMPORT_MAPPING
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
@@ -36,7 +37,7 @@ from pt2kit.operators.requirements import layout_problem, refusal
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.base import Parts
 from pt2kit.package.open import Package
-from pt2kit.pickles.reader import globals_in, is_plain
+from pt2kit.pickles.reader import is_plain, uses_in
 from pt2kit.schema import InputSpec, OutputSpec
 from pt2kit.schema.names import HIGHER_ORDER_OPS
 from pt2kit.tensors.opaque import OpaquePayload
@@ -61,8 +62,15 @@ _SHOWN: Final = 80
 _SHOWN_GLOBALS: Final = 20
 _GLOBAL: Final = 115
 """Characters of the name of a class: the longest ones of libraries, which `trust=` needs whole."""
-_INSTALLED: Final = frozenset((*sys.stdlib_module_names, "torch", "numpy", "sympy", "_codecs", ""))
-"""Modules of every process that loads a program: a pickle that calls more of them than data needs is meant to run."""
+_INSTALLED: Final = frozenset(
+    (
+        *("", "distutils", *sys.stdlib_module_names, *(name.partition(".")[0] for name in IMPORT_MAPPING)),
+        *("filelock", "fsspec", "jinja2", "markupsafe", "mpmath", "networkx", "numpy", "sympy", "typing_extensions"),
+        *("_distutils_hack", "pip", "pkg_resources", "setuptools", "wheel", "functorch", "torch", "torchgen"),
+    )
+)
+"""Packages of nearly every process that loads a program, also by names of Python 2, which the unpickler translates: a
+pickle that refers to more of them than data needs is meant to run."""
 
 
 def text_problem(text: str) -> str | None:
@@ -163,15 +171,20 @@ def _pickle(package: Package, record: str, rule: str, what: str) -> Problem:
 def _verdict(package: Package, record: str) -> tuple[Kind, str]:
     """Return what unpickling a record would do, and how severe that is."""
     try:
-        global_names = globals_in(package.archive.read(record), record)
-    except Pt2Error as error:
-        return "warning", f"cannot be read as data ({error})"
-    odd = [name for name in global_names if not is_plain(name)]
+        uses = uses_in(package.archive.read(record), record)
+    except Pt2Error as error:  # The unpickler, which is less strict, may go on to calls that were not seen here.
+        return "safety", f"cannot be read as data ({error})"
+    odd = sorted(name for name in uses.seen if not is_plain(name))
     if not odd:
         return "note", "plain data"
-    installed = any(name.partition(".")[0] in _INSTALLED for name in odd)
     text = f"calls {listed([cut(name, _GLOBAL) for name in odd], _SHOWN_GLOBALS)}"
-    return "safety" if installed else "warning", text
+    return "safety" if any(_runs(name, name in uses.called) for name in odd) else "warning", text
+
+
+def _runs(path: str, is_called: bool) -> bool:
+    """Return whether a global is a function, by its name, or one that is there to be run in nearly every process."""
+    name = path.rpartition(".")[2]
+    return path.partition(".")[0] in _INSTALLED or (is_called and not name[:1].isupper())
 
 
 def _pickled_payloads(package: Package, model: str) -> Iterator[Problem]:

@@ -44,7 +44,7 @@ _TAR_MAGIC = b"ustar"
 _TAR_MAGIC_AT = 257
 _STREAM = "data.pkl"
 
-__all__ = ["DEFAULT_PICKLE_LIMITS", "PickleLimits", "globals_in", "is_plain", "read_payload"]
+__all__ = ["DEFAULT_PICKLE_LIMITS", "PickleLimits", "globals_in", "is_plain", "read_payload", "uses_in"]
 
 
 def is_zip(data: memoryview) -> bool:
@@ -221,7 +221,13 @@ def read_payload(
 def globals_in(
     data: bytes | memoryview, where: str, *, limits: PickleLimits = DEFAULT_PICKLE_LIMITS
 ) -> tuple[str, ...]:
-    """List every global that unpickling a payload would look up, sorted; nothing is made of them.
+    """List every global that unpickling a payload would look up, sorted; arguments and errors are those of
+    `uses_in`."""
+    return tuple(sorted(uses_in(data, where, limits=limits).seen))
+
+
+def uses_in(data: bytes | memoryview, where: str, *, limits: PickleLimits = DEFAULT_PICKLE_LIMITS) -> Uses:
+    """Return how unpickling a payload would use globals; nothing is made of them.
 
     Bare pickles and the files of torch before 1.6 are scanned too, as torch would unpickle them. Of a stream
     that breaks off after a global outside the allow-list, the globals up to there are listed: unpickling would have
@@ -247,7 +253,7 @@ def globals_in(
         _, broken = scan_other(view, where, limits, uses)
     if broken is not None and all(map(is_plain, uses.seen)):
         raise broken
-    return tuple(sorted(uses.seen))
+    return uses
 
 
 _SHOWN = 20
@@ -261,11 +267,13 @@ class Uses:
         seen: every global referred to.
         shaped: those that some NEWOBJ makes from a tuple of values, as named tuples are made.
         changed: those that are called in any other way, or whose objects get a state or items.
+        called: those that are called as functions may be, not only classes.
     """
 
     seen: set[str] = field(default_factory=set)
     shaped: set[str] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
+    called: set[str] = field(default_factory=set)
 
     def named_tuples(self) -> frozenset[str]:
         """Return the classes outside the allow-list that are only ever made as named tuples are.
@@ -306,6 +314,8 @@ class _Scanner(Hooks):
         if not isinstance(callee, Global):
             return _Made()
         (self.uses.shaped if opcode == "NEWOBJ" and args else self.uses.changed).add(callee.path)
+        if not opcode.startswith("NEWOBJ"):
+            self.uses.called.add(callee.path)
         return _Made(callee.path)
 
     def build(self, target: Any, state: Any) -> None:
