@@ -217,7 +217,7 @@ def convolution_backward(
     n = weight.ndim - 2
     steps, around, gaps = spread(stride, n), spread(padding, n), spread(dilation, n)
     of_input = of_weight = None
-    # Where the convolution is transposed, the gradient of its input is a plain one: the two exchange places.
+    # The gradient of the input of a transposed convolution is a convolution: input and gradient exchange places.
     x, grad = (grad_output, input) if transposed else (input, grad_output)
     padded = pad_around(x, around, around)
     if output_mask[0] and transposed:
