@@ -132,6 +132,12 @@ _PARSED_KINDS: Final[tuple[tuple[Callable[[str], str | None], Kind], ...]] = (
 )
 
 
+def looked_up(model: str) -> tuple[str, ...]:
+    """Return the records that torch reads by their names in an archive: its header, and those of a program."""
+    own = (sample_inputs, weights_config, constants_config, weights_payload, constants_payload)
+    return (*_HEADERS, *(build(model) for build in own))
+
+
 def payload_folder(kind: str) -> str:
     """Return the folder of a program's "weights" or "constants"."""
     return WEIGHTS if kind == "weights" else CONSTANTS

@@ -13,7 +13,7 @@ from pt2kit.package import record_names as names
 from pt2kit.package.layouts.base import PLAIN_MODEL, Layout
 from pt2kit.package.layouts.record_archive import MixedArchive, RecordArchive
 from pt2kit.package.programs import read_json
-from pt2kit.zip.chosen_names import show_name
+from pt2kit.zip.chosen_names import collision_key, show_name
 
 if TYPE_CHECKING:
     from pt2kit.zip.reader import Archive
@@ -55,7 +55,8 @@ def detect(archive: Archive) -> Layout:
 
     Raises:
         ArchiveError: no known layout (A19), two together (A26), records missing that name it (A20, A21), something that
-            is not a program in their place (A24); wrong content of archive_format (A20) or byteorder (A23).
+            is not a program in their place (A24), a name in other case (A7); wrong content of archive_format (A20) or
+            byteorder (A23).
         VersionError: archive_version (A21), .data/version (A22) or byteorder (A23) is one that this build cannot read.
     """
     where, found = archive.source.name, tuple(archive.records)
@@ -67,6 +68,7 @@ def detect(archive: Archive) -> Layout:
             relative = [name[len(root) :] for name in found]
             _check_marks(where, root, relative)
             models = _find_models(where, root, relative)
+            _check_case(where, root, relative, models)
             layout = RecordArchive(archive, root, models, _RECORDS)
     except ArchiveError as error:
         from pt2kit.zip.foreign import identify_archive
@@ -204,6 +206,18 @@ def _find_models(where: str, root: str, relative: list[str]) -> tuple[str, ...]:
             rule="A24",
         )
     return tuple(models)
+
+
+def _check_case(where: str, root: str, relative: list[str], models: tuple[str, ...]) -> None:
+    """Refuse a record with the name of one that torch looks up, but for case, which torch's reader ignores."""
+    looked_up = {collision_key(name): name for model in models for name in names.looked_up(model)}
+    for name in relative:
+        if (meant := looked_up.get(collision_key(name), name)) != name:
+            raise ArchiveError(
+                f"{where}: expected {show_name(root + meant)}, got {show_name(root + name)}: torch's reader, which "
+                "ignores case, takes one for the other",
+                rule="A7",
+            )
 
 
 def _content(archive: Archive, name: str, rule: str) -> bytes:
