@@ -69,6 +69,17 @@ def test_other_programs_read_the_file(apart: Path) -> None:
         assert {name for name in found if not name.endswith(".storage")} <= set(package.weights())
 
 
+def test_offsets_are_those_in_the_files(apart: Path) -> None:
+    """Where a record's bytes are, in the file of weights and in the archive."""
+    with pt2kit.open(apart) as package:
+        for name in package.records:
+            where = apart.parent / NAME if package.relative(name) in package.external else apart
+            begin = package.archive.data_offset(name)
+            content = bytes(package.archive.read(name))
+            if package.records[name].is_stored:
+                assert where.read_bytes()[begin : begin + len(content)] == content, name
+
+
 def test_shards_have_an_index(tmp_path: Path) -> None:
     """Shards are named as Hugging Face names them; the index says where each tensor is, and can be read by itself."""
     with pt2kit.open(sample("2.13.0", "mlp")) as package:
