@@ -114,6 +114,13 @@ def test_tree_specs_that_import(change: Any) -> None:
         sanitized(edited(MLP, change))
 
 
+@pytest.mark.parametrize("key", ["{a}", '{"fqn": 1}', "__enum__", "fqn"])
+def test_keys_that_name_nothing(key: str) -> None:
+    """Keys of a dict are texts, whatever they look like."""
+    _, done = sanitized(edited(MLP, spec_with(json.dumps([key]), "builtins.dict")))
+    assert done.kept == ()
+
+
 def test_stripping_traces() -> None:
     """Traces go and the rest stays; the meaning is the same, and the report has both digests of the metadata."""
     clean, done = sanitized(edited(MLP, with_trace), strip=["traces"])

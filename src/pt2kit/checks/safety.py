@@ -352,22 +352,23 @@ def _tree_specs(context: ProgramContext) -> Iterator[Problem]:
 def names_imports(text: str) -> bool:
     """Return whether torch may import what a text names, while it reads the text as a tree spec or a context of one.
 
-    Strings in it may be JSON again. What cannot be read counts: objects are imported before the rest is read.
+    A context may be a string that is JSON again. What cannot be read counts: objects are imported before the rest is
+    read.
     """
-    held: list[Any] = [text]
+    held: list[tuple[Any, bool]] = [(text, True)]
     while held:
-        value = held.pop()
-        if isinstance(value, str) and "{" in value:
+        value, is_json = held.pop()
+        if isinstance(value, str) and is_json and "{" in value:
             try:
-                held.append(load_json(value, "tree spec", MAX_LEVELS))
+                held.append((load_json(value, "tree spec", MAX_LEVELS), True))
             except Pt2Error:
                 return True
         elif isinstance(value, dict):
             if not _IMPORTING.isdisjoint(value):
                 return True
-            held += value.values()
+            held += [(item, key == "context") for key, item in value.items()]
         elif isinstance(value, list):
-            held += value
+            held += [(item, False) for item in value]
     return False
 
 
