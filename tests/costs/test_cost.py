@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -18,7 +19,7 @@ from pt2kit.operators.facts import Tensor
 from pt2kit.operators.symbolic import call_rule
 from pt2kit.operators.table import find
 from pt2kit.schema import ScalarType
-from pt2kit.symbols.polynomials import bounds, same, symbol
+from pt2kit.symbols.polynomials import bounds, same, symbol, unknown
 
 RELEASE = "2.13.0"
 
@@ -159,6 +160,12 @@ def test_the_greatest_of_many_sizes() -> None:
     assert same(frontier([s0 * 3, s0 * 2, s0 + 1, 6]), s0 * 3)
     peak = frontier([s0 * number + s1 * (1000 - number) for number in range(1000)])
     assert bounds(peak) == (2000, 10_000)
+
+
+def test_a_peak_without_a_formula_is_computed_from_the_nodes() -> None:
+    """The counts at given sizes do not need the formula of the peak."""
+    cost = counted("dynamic_batch")
+    assert replace(cost, peak=unknown()).at(s77=5) == cost.at(s77=5)
 
 
 @pytest.mark.parametrize(

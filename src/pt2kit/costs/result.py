@@ -139,7 +139,9 @@ class Cost:
             for node in self.nodes
         )
         parameters = {name: compute(size) for name, size in self.parameters.items()}
-        peak, weights, inputs = compute(self.peak), compute(self.weights), compute(self.inputs)
+        # A peak among too many sizes is no formula; those of the nodes are.
+        peak = max((node.live for node in nodes), default=0) if plain(self.peak) == "?" else compute(self.peak)
+        weights, inputs = compute(self.weights), compute(self.inputs)
         return replace(self, nodes=nodes, parameters=parameters, peak=peak, weights=weights, inputs=inputs)
 
     def by_module(self, depth: int | None = None, *, folded: bool = False) -> dict[str, Sum]:
