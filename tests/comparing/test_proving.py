@@ -126,6 +126,18 @@ def test_what_cannot_be_run_is_named():
         pt2kit.convert(path("dropout_train"), io.BytesIO(), target="torch==2.12", prove=True)
 
 
+def test_inputs_that_a_program_refuses_are_skipped():
+    """A program with dropout that asserts positive inputs, which the first random ones are not."""
+    with pt2kit.edit(path("dropout_train")) as editor:
+        editor.drop_output(1)
+        dropout = next(iter(editor.graph.nodes))
+        dropout.set_argument("train", False)
+        positive = dropout.insert_before("aten.gt.Scalar", dropout.inputs[0], 0)
+        every = dropout.insert_before("aten.all.default", positive.output)
+        dropout.insert_before("aten._assert_async.msg", every.output, "expected positive numbers")
+    pt2kit.sanitize(editor.result, io.BytesIO(), prove=True)
+
+
 def test_other_outputs_are_refused():
     """A program with an output more cannot be compared, and is not written."""
     with pt2kit.edit(path("dynamic_batch")) as editor:
