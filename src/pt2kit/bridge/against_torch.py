@@ -17,6 +17,7 @@ from pt2kit.errors import Pt2Error
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import node_label, operator_name
 from pt2kit.node_metadata.modules import module_of
+from pt2kit.operators.requirements import UNINITIALIZED, name_of
 from pt2kit.package.open import open_package
 from pt2kit.runtime.inputs import random_inputs
 from pt2kit.runtime.session import DEFAULT_RUN_LIMITS, RunLimits, Session, output_leaves
@@ -35,8 +36,13 @@ class _Recorder(Interpreter):  # type: ignore[misc]
         self.values: dict[str, Any] = {}
 
     def run_node(self, n: Node) -> Any:
-        """Run a node and keep its result; operators with several results have a node for each of them, too."""
+        """Run a node and keep its result; operators with several results have a node for each of them, too.
+
+        Uninitialized memory is zero, as in a session.
+        """
         result = super().run_node(n)
+        if name_of(str(n.target)) in UNINITIALIZED:
+            result.zero_()
         if isinstance(result, torch.Tensor | bool | int | float):
             self.values[n.name] = _array(result)
         return result
