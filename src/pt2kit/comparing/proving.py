@@ -258,7 +258,7 @@ def _session(package: Package, model: str) -> Session:
 def _depends_on_chance(package: Package, model: str) -> bool:
     """Return whether equal inputs have other results with other seeds; many operators draw only if they train.
 
-    Inputs that the program refuses are skipped; if it refuses all, the comparison says so.
+    Inputs that the program refuses are skipped; if it refuses all, the comparison reports that.
     """
     for attempt in range(ATTEMPTS):
         sessions = [Session(package, model=model, seed=seed, limits=LIMITS) for seed in range(2)]
