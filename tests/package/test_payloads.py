@@ -131,6 +131,18 @@ def test_a_layout_that_the_payload_has_not() -> None:
     assert str(caught.value).endswith("got SparseCoo [P5]")
 
 
+def test_a_pickled_payload_hides_no_other() -> None:
+    """What stands behind a payload that is not compared is compared all the same."""
+
+    def change(tree: Any) -> None:
+        graph = tree["graph_module"]["graph"]
+        graph["tensor_values"][graph["inputs"][3]["as_tensor"]["name"]]["sizes"] = [{"as_int": 5}]
+
+    file = edited(edited(MLP, lambda tree: _first(tree).update(use_pickle=True), WEIGHTS), change)
+    with pt2kit.open(file) as package, pytest.raises(PayloadError, match="P14"):
+        package.weights()
+
+
 def test_missing_configs() -> None:
     """A program without a config has no weights to ask for; the program itself is fine."""
     with pt2kit.open(rewritten(MLP, {WEIGHTS: None})) as package:
