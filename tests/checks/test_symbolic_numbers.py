@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.checks.mutations import OPERATORS, graph, program
+from tests.checks.mutations import OPERATORS, graph, nodes, program
 
 from pt2kit import schema
 from pt2kit.checks import check
@@ -71,8 +72,8 @@ def _node(target: str, result: str, *operands: str | float) -> schema.Node:
 )
 def test_growth_through_functions(between: tuple[Any, ...], is_refused: bool) -> None:
     """A choice is as large as what it chooses from; a cosine is a float and a comparison one bit, whatever it gets."""
-    nodes = [_node("_operator.pow", "p", "n", "n"), _node(*between), _node("_operator.pow", "q", "c", "n")]
-    found = list(growing_numbers(schema.Graph([], [], nodes, {}, {}, {})))
+    calls = [_node("_operator.pow", "p", "n", "n"), _node(*between), _node("_operator.pow", "q", "c", "n")]
+    found = list(growing_numbers(schema.Graph([], [], calls, {}, {}, {})))
     assert [number for number, _ in found] == ([2] if is_refused else [])
 
 
@@ -92,3 +93,27 @@ def test_bools_that_torch_learned() -> None:
     assert any(number.as_bool is True for number in numbers.values())
     assert not check(buffer.getvalue()).errors
     assert run(buffer.getvalue(), np.ones(3, np.float32)).tolist() == [2.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize("removed", ["", "torch.ops.aten._assert_scalar.default"])
+def test_numbers_that_torch_learned(removed: str, tmp_path: Path) -> None:
+    """`torch._check` makes a number known, which is sound if the program asserts its limits."""
+    torch = pytest.importorskip("torch")
+
+    class Checked(torch.nn.Module):  # type: ignore[name-defined]
+        def forward(self, x: Any, n: Any) -> Any:
+            number = n.item()
+            torch._check(number == 3)
+            return x[number] + 1
+
+    path = tmp_path / "known.pt2"
+    torch.export.save(torch.export.export(Checked(), (torch.ones(5), torch.tensor(3))), path)
+    numbers = open_package(path).programs["model"].graph_module.graph.sym_int_values
+    assert any(number.as_int == 3 for number in numbers.values())
+
+    def remove(calls: Any) -> None:
+        calls[:] = [node for node in calls if node["target"] != removed]
+
+    found = [problem.message for problem in check(nodes(path, remove).data) if problem.rule == "T13"]
+    message = "expected an expression for a number that only running determines, got 3"
+    assert found == ([message] if removed else [])

@@ -24,7 +24,7 @@ from pt2kit import schema
 from pt2kit.checks.findings import ProgramContext, problem_of
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.argument_values import FUNCTION_MODULES, arguments_of, plain, results_of
-from pt2kit.graph.traversal import Step, carried, graphs, spanned_bytes
+from pt2kit.graph.traversal import Step, carried, graphs, node_outputs, spanned_bytes
 from pt2kit.jsontext import path_text
 from pt2kit.messages import count_text, cut, quote
 from pt2kit.operators.facts import Mismatch, Subject, Tensor, Unknown, shape_text
@@ -77,6 +77,7 @@ def result_problems(context: ProgramContext) -> Iterator[Problem]:
     cast = _inside(context, "._enter_autocast", "._exit_autocast", ".wrap_with_autocast")
     # A tensor there has one dimension more than it declares, anywhere among the others, which the strides show.
     batched = _inside(context, OPENS, CLOSES)
+    asserted: dict[int, set[str]] = {}
     for step in context.steps():
         symbols, found = (in_vmap, batched_calls) if id(step.node) in batched else (outside, calls)
         for problem in node_problems(step.node, step.scope.graph, symbols, step.where, found):
@@ -84,7 +85,7 @@ def result_problems(context: ProgramContext) -> Iterator[Problem]:
                 continue
             if problem.rule != "T11" or id(step.node) not in cast:
                 yield problem
-        yield from _known_number(step)
+        yield from _known_number(step, asserted)
 
 
 def _has_stacked_states(step: Step, release: str) -> bool:
@@ -226,10 +227,14 @@ def _inside(context: ProgramContext, opens: str, closes: str, wrapper: str | Non
     return nodes
 
 
-def _known_number(step: Step) -> Iterator[Problem]:
+def _known_number(step: Step, asserted: dict[int, set[str]]) -> Iterator[Problem]:
     """Report a number that is read out of a tensor, which only running the program tells, and is declared as known.
 
-    torch declares bools as known that `torch._check` made so.
+    torch declares bools as known that `torch._check` made so, and numbers whose value the program asserts.
+
+    Args:
+        step: the call.
+        asserted: what each graph asserts, by its id; grows.
     """
     graph = step.scope.graph
     tables: Any = (graph.sym_int_values, graph.sym_float_values)
@@ -239,8 +244,26 @@ def _known_number(step: Step) -> Iterator[Problem]:
         if number is None or number.as_expr is not UNSET:
             continue
         if step.node.target.removeprefix(OPS) in overloads_with(DATA_DEPENDENT):
+            if id(graph) not in asserted:
+                asserted[id(graph)] = _asserted(graph)
+            if {f"_operator.{bound}{(name, number.value)}" for bound in ("ge", "le")} <= asserted[id(graph)]:
+                continue
             message = f"expected an expression for a number that only running determines, got {number.value!r:.40}"
             yield Problem(f"{step.where}.outputs[0]", "T13", message)
+
+
+def _asserted(graph: schema.Graph) -> set[str]:
+    """Return the calls of functions over numbers whose results a graph asserts, as text: `_operator.ge('item', 3)`."""
+    calls: dict[str, str] = {}
+    asserted: set[str] = set()
+    for node in graph.nodes:
+        if node.target.startswith("_operator."):
+            text = f"{node.target}{tuple(arguments_of(node, str).values())}"
+            calls.update(dict.fromkeys(node_outputs(node), text))
+        elif node.target == f"{ATEN_OPS}_assert_scalar.default":
+            names = map(str, arguments_of(node, str).values())
+            asserted.update(calls[name] for name in names if name in calls)
+    return asserted
 
 
 def call_differences(
