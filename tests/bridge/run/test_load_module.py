@@ -99,6 +99,25 @@ def test_refused_arguments(two: bytes, args: Any, kwargs: Any, said: str) -> Non
         pt2kit.load_module(two)(*args, **kwargs)
 
 
+class Factor(nn.Module):
+    """A number among the inputs."""
+
+    def forward(self, x: torch.Tensor, factor: float) -> torch.Tensor:
+        return x * factor
+
+
+@pytest.mark.parametrize("release", ["2.3", "2.13"])
+@pytest.mark.parametrize("number", [0.5, 1e-5, 1e30, float("inf"), float("nan")])
+def test_constant_numbers(number: float, release: str) -> None:
+    """A number is accepted however its file spells it, with sample inputs and without, as in files of torch 2.3."""
+    older = io.BytesIO()
+    pt2kit.convert(saved(Factor(), (torch.ones(2), number)), older, target=f"torch=={release}")
+    module = pt2kit.load_module(older.getvalue())
+    torch.testing.assert_close(module(torch.ones(2), number), torch.full((2,), number), equal_nan=True)
+    with pytest.raises(InputError, match=r"expected .*as it was exported|expected nan"):
+        module(torch.ones(2), 3.0)
+
+
 def test_state(two: bytes) -> None:
     """Tensors are attributes under their names; calls take what is there, and write buffers."""
     module = pt2kit.load_module(two)

@@ -134,7 +134,7 @@ class Conditions:
 
     def _constant(self, index: int, name: str, value: Any) -> None:
         read = _value_of(index)
-        kind = type(value)
+        kind = float if isinstance(value, float) else type(value)
         if not self._is_guarded:
             self._add(name, kind.__name__, lambda leaves: type(read(leaves)) is kind, _type_of(index))
         if isinstance(value, float) and math.isnan(value):
