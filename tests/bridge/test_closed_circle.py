@@ -340,3 +340,19 @@ def test_written_buffers(is_view: bool, is_decomposed: bool) -> None:
     file = io.BytesIO()
     torch.export.save(program.run_decompositions({}) if is_decomposed else program, file)
     assert not pt2kit.check(file.getvalue(), payloads=True).errors
+
+
+class _WrittenInRegion(_Written):
+    """The same in a region, whose nodes are in a subgraph."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return super().forward(x)
+
+
+@pytest.mark.parametrize("is_view", [False, True])
+def test_buffers_written_in_regions(is_view: bool) -> None:
+    """Buffers that a subgraph writes to are described likewise."""
+    file = io.BytesIO()
+    torch.export.save(torch.export.export(_WrittenInRegion(is_view), (torch.ones(3),), strict=False), file)
+    assert not pt2kit.check(file.getvalue(), payloads=True).errors

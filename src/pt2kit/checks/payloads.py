@@ -21,6 +21,7 @@ from pt2kit.checks.findings import ProgramContext, guarded, problem_of
 from pt2kit.checks.stored_inputs import payload_name
 from pt2kit.errors import PayloadError, Problem, Pt2Error
 from pt2kit.graph.argument_values import arguments
+from pt2kit.graph.traversal import carried
 from pt2kit.jsontext import path_text
 from pt2kit.messages import cut, quote
 from pt2kit.operators import schemas
@@ -233,22 +234,28 @@ def _gradient_problems(
 
 
 def _written(context: ProgramContext) -> Set[str]:
-    """Return the values that a program writes to: by an output, or by a call, also through a view."""
+    """Return the values that a program writes to: by an output, or by a call, also through a view or in a subgraph."""
     module = context.program.graph_module
     changed = {spec.value.buffer_name for spec in module.signature.output_specs if spec.type == "buffer_mutation"}
     found = {_argument_name(spec) for spec in module.signature.input_specs if payload_name(spec.value) in changed}
-    origin: dict[str, str] = {}
-    for node in module.graph.nodes:
+    origin: dict[tuple[int, str], str] = {}
+    for step in context.steps():
+        node, graph = step.node, id(step.scope.graph)
         operator = schemas.find(node.target, context.release) if node.target.startswith(OPS) else None
+        passed: list[str] = []
         for named in node.inputs:
+            values = [origin.get((graph, name), name) for name in arguments(named.arg)]
+            passed += values
             parameter = None if operator is None else operator.parameters.get(named.name)
             if parameter is None or not (parameter.type.is_written or parameter.type.alias):
                 continue
-            values = [origin.get(value, value) for value in arguments(named.arg)]
             if parameter.type.is_written:
                 found.update(values)
             for result in (name for output in node.outputs for name in arguments(output)):
-                origin.update((result, value) for value in values)
+                origin.update(((graph, result), value) for value in values)
+        for inner in carried(step):
+            inputs = [(id(inner.graph), name) for one in inner.graph.inputs for name in arguments(one)]
+            origin.update(zip(inputs[::-1], passed[::-1], strict=False))
     return found
 
 
