@@ -13,8 +13,10 @@ import torch
 from tests import samples
 from tests.bridge import recorded
 from tests.bridge.read import corpus_types as corpus_types
+from tests.packages import rewritten
 
 import pt2kit
+from pt2kit.errors import ConversionError
 
 OLD = [path for path in samples.corpus() if path.parent.name not in samples.CURRENT_LAYOUT]
 NAMEDTUPLES = {"NT": "corpus.NT"}
@@ -97,3 +99,25 @@ def test_pt2kit_loads_every_version() -> None:
     path = samples.sample("2.9.1", "dynamic_batch")
     for target in TARGETS:
         assert recorded.difference(pt2kit.load(converted(path, target)), path) == "", target
+
+
+def test_weights_without_data() -> None:
+    """Weights on the meta device, for which torch 2.9 and later have a form, keep it in a conversion to these."""
+    path = samples.sample("2.7.1", "shared_weights")
+    record = "serialized_state_dict.pt"
+    with pt2kit.open(path) as package:
+        state = torch.load(io.BytesIO(package.archive.read(record)))
+    moved = {key: value.to("meta") for key, value in state.items()}
+    moved = {key: torch.nn.Parameter(one) if state[key].requires_grad else one for key, one in moved.items()}
+    buffer = io.BytesIO()
+    torch.save(moved, buffer)
+    source = rewritten(path, {record: buffer.getvalue()})
+    data = converted(source, INSTALLED)
+    assert list(pt2kit.open(data).weights()) == list(moved)
+    assert pt2kit.digest(data) == pt2kit.digest(source)
+    again = torch.export.load(io.BytesIO(data)).state_dict
+    assert {key: (one.device.type, one.shape) for key, one in again.items()} == {
+        key: ("meta", one.shape) for key, one in moved.items()
+    }
+    with pytest.raises(ConversionError, match="a tensor without data, for which files of torch"):
+        converted(data, "torch==2.7")

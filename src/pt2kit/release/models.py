@@ -41,6 +41,8 @@ from pt2kit.versions.conversion_log import Note, SideInputs
 Described: TypeAlias = PickledTensor | SparseTensor
 Plain: TypeAlias = TensorView | SparseView
 """The tensors that can be written in every layout."""
+Raw: TypeAlias = TensorView | MetaView
+"""The tensors that can be written as raw records."""
 
 _LAYOUTS = {
     Layout.SparseCoo: "sparse_coo",
@@ -145,7 +147,9 @@ class Packed:
     config: schema.PayloadConfig
 
 
-def pack(payloads: Mapping[str, Plain], metas: Metas, numbering: Numbering, name_of: Callable[[int], str]) -> Packed:
+def pack(
+    payloads: Mapping[str, Plain | MetaView], metas: Metas, numbering: Numbering, name_of: Callable[[int], str]
+) -> Packed:
     """Arrange payloads as raw records.
 
     Args:
@@ -156,9 +160,9 @@ def pack(payloads: Mapping[str, Plain], metas: Metas, numbering: Numbering, name
     """
     records: list[Planned] = []
     config: dict[str, schema.PayloadMeta] = {}
-    groups: dict[object, list[tuple[str, TensorView]]] = {}
+    groups: dict[object, list[tuple[str, Raw]]] = {}
     for name, payload in payloads.items():
-        if isinstance(payload, TensorView):
+        if isinstance(payload, Raw):
             groups.setdefault(_group(payload), []).append((name, payload))
             continue
         known = Descriptions()
@@ -180,23 +184,27 @@ def listed_in(package: Package, config: str) -> Iterable[str]:
     return dict.fromkeys(f"{folder}/{meta.path_name}" for meta in listed.config.values())
 
 
-def _group(view: TensorView) -> object:
+def _group(view: Raw) -> object:
     """Return the key that tensors of one record share."""
+    if isinstance(view, MetaView):
+        return None, view.dtype
     if view.conj or view.neg:
         return id(view)
     return (view.storage, view.dtype) if view.storage.nbytes else (None, view.dtype)
 
 
-def _raw(record: str, view: TensorView) -> PlannedRecord:
+def _raw(record: str, view: Raw) -> Planned:
     """Return the storage of a tensor; its elements if it has a lazy conjugate or negative bit."""
+    if isinstance(view, MetaView):
+        return of_bytes(record, b"")
     if view.conj or view.neg:
         return PlannedRecord(record, view.nbytes, view.contiguous_bytes)
     return of_storage(record, view.storage, view.itemsize)
 
 
-def _meta(view: TensorView) -> schema.TensorMeta:
+def _meta(view: Raw) -> schema.TensorMeta:
     meta = view.meta()
-    if not (view.conj or view.neg):
+    if isinstance(view, MetaView) or not (view.conj or view.neg):
         return meta
     strides = [schema.SymInt(as_int=stride) for stride in contiguous_strides(view.sizes)]
     return replace(meta, strides=strides, storage_offset=schema.SymInt(as_int=0))
@@ -389,7 +397,9 @@ def _as_records(model: Model, numbering: Numbering, found: Outcome) -> None:
         if model.parts.configs:
             found.records += _listed(model, kind)
             continue
-        packed = pack(dict(fitting(model, kind, found.notes)), stated, numbering, name_of)
+        without_data = {name: one for name, one in model.payloads(kind).items() if isinstance(one, MetaView)}
+        plain = dict(fitting(model, kind, found.notes, is_left_out=lambda one: isinstance(one, MetaView)))
+        packed = pack({**plain, **without_data}, stated, numbering, name_of)
         found.records += packed.records
         found.records.append(of_bytes(config, codec.encode(packed.config), deflate=True))
         if packed.records:
