@@ -40,7 +40,7 @@ def names(called) -> list[str]:
         ("2.2", "torch._higher_order_ops.effects.with_effects", "the operator torch.ops.higher_order.with_effects",
          "5.3"),
         ("2.6", "torch.ops.higher_order.of_tomorrow", "the operator torch.ops.higher_order.of_tomorrow", "8.7"),
-        ("2.11", "torch._functorch.predispatch._add_batch_dim",
+        ("2.12", "torch._functorch.predispatch._add_batch_dim",
          "the operator torch._functorch.predispatch._add_batch_dim", "8.20"),
         ("2.2", "torch.sym_ite", "the operator torch.sym_ite", "5.1"),
         ("2.6", "_operator.and_", "the operator _operator.and_", "8.7"),

@@ -127,7 +127,9 @@ def _missing(target: str, release: str) -> str | None:
         first = _version(having[0]) if having else _UNLISTED
     else:
         having = _having(lambda known: known.functions, target)
-        first = _version(having[0]) if having else targets.since(target) or ""
+        if (since := targets.since(target)) is not None:
+            having = list(known_releases()[known_releases().index(since) :])
+        first = _version(having[0]) if having else ""
     if release in having or not first:
         return None
     return first if having or parse_version(_version(release)) < parse_version(first) else None

@@ -37,8 +37,8 @@ _IN_MODULES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
-FUNCTIONS_SINCE: Final[Mapping[str, str]] = MappingProxyType({"torch._functorch.predispatch.": "8.20"})
-"""Beginnings of targets that are Python functions, and the schema of the first release that writes them."""
+FUNCTIONS_SINCE: Final[Mapping[str, str]] = MappingProxyType({"torch._functorch.predispatch.": "2.13"})
+"""Beginnings of targets that are Python functions, and the first release that writes and reads them."""
 
 
 def is_higher_order(target: str) -> bool:
@@ -47,8 +47,8 @@ def is_higher_order(target: str) -> bool:
 
 
 def since(target: str) -> str | None:
-    """Return the schema version of the first release that writes a Python function; None for one without a history."""
-    return next((version for start, version in FUNCTIONS_SINCE.items() if target.startswith(start)), None)
+    """Return the first release that writes and reads a Python function; None for one without a history."""
+    return next((release for start, release in FUNCTIONS_SINCE.items() if target.startswith(start)), None)
 
 
 def from_2_1(target: str) -> str:
