@@ -4,6 +4,7 @@
     graph outputs    up to 2.3: tensors and symbolic values (2.2: these from subgraphs alone);
                      2.4 and 2.5: also None and ints; 2.6: also floats; 2.7 on: also bools
     arguments        2.1, 2.2: no lists of texts
+    expressions      2.1 to 2.4: functions of sympy alone, none of torch's own, such as ToFloat
     signature        2.1: no gradients
     module calls     2.1: none with a signature, which are dropped
     ranges           2.1 to 2.3: a symbol in a size is at least 2
@@ -26,6 +27,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit.jsontext import Path
+from pt2kit.symbols.functions import PLAIN
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.rewrite import Visitor, rewrite
 
@@ -53,6 +55,11 @@ _OUTPUTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 _ROOT: Final = ("graph_module", "graph")
 _SMALLEST: Final = 2
 _NAMES: Final = re.compile(r"[A-Za-z_]\w*")
+_CALLED: Final = re.compile(r"([A-Za-z_]\w*)\(")
+_SYMPY: Final = frozenset(
+    (*PLAIN, "log", "sqrt", "floor", "ceiling", "Abs", "Max", "Min", "Mod", "Piecewise", "Eq", "Ne", "Xor", "ITE")
+)
+"""Functions that expressions of 2.1 to 2.4 call."""
 
 
 def make_readable(tree: Tree, version: str, log: ConversionLog) -> Tree:
@@ -66,6 +73,8 @@ def make_readable(tree: Tree, version: str, log: ConversionLog) -> Tree:
     visitors: dict[str, Visitor] = {}
     if version in _INPUTS:
         visitors["Graph"] = lambda value, path: _note_graph(value, path, version, log)
+    if version in ("1", "2", "5.1", "5.3"):
+        visitors["SymExpr"] = lambda value, path: _note_functions(value, path, log)
     if version in ("1", "2"):
         visitors["Argument"] = lambda value, path: _note_texts(value, path, log)
     if visitors:
@@ -144,6 +153,12 @@ def _note_texts(argument: dict[str, Any], path: Path, log: ConversionLog) -> dic
     if argument.get("as_strings"):
         log.lost("unreadable", "a list of texts as an argument, which the release does not read", path, "5.1")
     return argument
+
+
+def _note_functions(value: dict[str, Any], path: Path, log: ConversionLog) -> dict[str, Any]:
+    for name in sorted({*_CALLED.findall(value["expr_str"])} - _SYMPY):
+        log.lost("unreadable", f"an expression with {name}, which the release does not read", path, "7.3")
+    return value
 
 
 def narrow_ranges(tree: Tree, log: ConversionLog, since: str) -> Tree:
