@@ -74,3 +74,15 @@ def test_calls_get_an_entry_each():
     assert values[1:3] == [([x, k], [y]), ([x, k], [y])]
     assert values[3:] == [([x, k, y], [y, z]), ([x, k, y, k], [y, z]), ([y, k], [z])]
     assert [note.message for note in log.notes] == ["2 calls of 'm' got an entry each"]
+
+
+def test_sizes_are_tuples():
+    """Torch 2.5 has no name for torch.Size in a tree spec, which later releases rebuild as a tuple."""
+    tree = golden("8.2")
+    signature = tree["graph_module"]["module_call_graph"][0]["signature"]
+    leaf = '{"type": null, "context": null, "children_spec": []}'
+    text = f'[1, {{"type": "torch.Size", "context": "null", "children_spec": [{leaf}, {leaf}]}}]'
+    signature["out_spec"] = text
+    new = downgrade(tree, ConversionLog("x"))["graph_module"]["module_call_graph"][0]["signature"]
+    assert new["out_spec"] == text.replace("torch.Size", "builtins.tuple")
+    assert new["in_spec"] == signature["in_spec"]

@@ -8,6 +8,8 @@ What changed, upwards:
 - `rrelu_with_noise` is declared to write to its noise, so that a program with it is of the dialect TRAINING;
 - each call of a module has an entry: "m", "m@1". Non-strict export of 2.5 listed the values of all calls in one.
 
+Downwards, a torch.Size in a tree spec, which 2.5 does not register, becomes the tuple that torch rebuilds it as.
+
 Nothing is lost upwards. Lost downwards: assumptions that are not the usual ones, `forward_arg_names`. Blocked
 downwards: symbolic floats, uint16.
 """
@@ -75,7 +77,8 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
         if value["forward_arg_names"]:
             message = f"the argument names {', '.join(value['forward_arg_names'])}"
             log.lost("forward_arg_names", message, (*path, "forward_arg_names"), _SINCE)
-        return {key: field for key, field in value.items() if key != "forward_arg_names"}
+        specs = {key: value[key].replace('"torch.Size"', '"builtins.tuple"') for key in _SPECS.values()}
+        return {key: field for key, field in {**value, **specs}.items() if key != "forward_arg_names"}
 
     visitors = {
         **dict.fromkeys(_WITH_NONE, _downgrade_none),
