@@ -42,6 +42,7 @@ def names(called) -> list[str]:
         ("2.6", "torch.ops.higher_order.of_tomorrow", "the operator torch.ops.higher_order.of_tomorrow", "8.7"),
         ("2.12", "torch._functorch.predispatch._add_batch_dim",
          "the operator torch._functorch.predispatch._add_batch_dim", "8.20"),
+        ("2.7", "math.trunc", "the operator math.trunc", "8.8"),
         ("2.2", "torch.sym_ite", "the operator torch.sym_ite", "5.1"),
         ("2.6", "_operator.and_", "the operator _operator.and_", "8.7"),
         ("2.2", "torch.ops.aten._assert_scalar.default", "the operator torch.ops.aten._assert_scalar.default", "5.1"),

@@ -54,13 +54,15 @@ _CALLED_OTHERWISE: Final[Mapping[str, str]] = MappingProxyType(
         "auto_functionalized": "2.3",
         "flex_attention": "2.5",
         "flex_attention_backward": "2.5",
+        "math.trunc": "2.8",
         "triton_kernel_wrapper_functional": "2.6",
         "triton_kernel_wrapper_mutation": "2.6",
         "while_loop": "2.4",
         "with_effects": "2.4",
     }
 )
-"""Higher-order operators -> the first release that calls them as the next ones do; the one before registers them too.
+"""Operators without a schema -> the first release that calls them as the next ones do, and reads its calls; the one
+before has them too.
 
 Source: the parameters of `__call__` in torch/_higher_order_ops, 2.1 to 2.8.
 """
@@ -120,19 +122,13 @@ def _fitted(node: dict[str, Any], path: Path, release: str, log: ConversionLog) 
 
 def _missing(target: str, release: str) -> str | None:
     """Return the version that introduced a target without schema, if the release lacks it; None if it has it."""
-    if target.startswith(HIGHER_ORDER_OPS):
-        name = target.removeprefix(HIGHER_ORDER_OPS)
-        having = _having(lambda known: known.higher_order, name)
-        having = having[having.index(_CALLED_OTHERWISE[name]) :] if name in _CALLED_OTHERWISE else having
-        first = _version(having[0]) if having else _UNLISTED
-    else:
-        having = _having(lambda known: known.functions, target)
-        if (since := targets.since(target)) is not None:
-            having = list(known_releases()[known_releases().index(since) :])
-        first = _version(having[0]) if having else ""
-    if release in having or not first:
-        return None
-    return first if having or parse_version(_version(release)) < parse_version(first) else None
+    name = target.removeprefix(HIGHER_ORDER_OPS)
+    is_function = name == target
+    having = _having(lambda known: known.functions if is_function else known.higher_order, name) or targets.having(name)
+    having = having[having.index(_CALLED_OTHERWISE[name]) :] if name in _CALLED_OTHERWISE else having
+    first = _version(having[0]) if having else "" if is_function else _UNLISTED
+    is_older = bool(first) and parse_version(_version(release)) < parse_version(first)
+    return first if release not in having and (having or is_older) else None
 
 
 def _having(names: Callable[[ReleaseOperators], frozenset[str]], name: str) -> list[str]:

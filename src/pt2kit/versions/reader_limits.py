@@ -27,7 +27,6 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit.jsontext import Path
-from pt2kit.symbols.functions import PLAIN
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.rewrite import Visitor, rewrite
 
@@ -55,11 +54,8 @@ _OUTPUTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 _ROOT: Final = ("graph_module", "graph")
 _SMALLEST: Final = 2
 _NAMES: Final = re.compile(r"[A-Za-z_]\w*")
-_CALLED: Final = re.compile(r"([A-Za-z_]\w*)\(")
-_SYMPY: Final = frozenset(
-    (*PLAIN, "log", "sqrt", "floor", "ceiling", "Abs", "Max", "Min", "Mod", "Piecewise", "Eq", "Ne", "Xor", "ITE")
-)
-"""Functions that expressions of 2.1 to 2.4 call."""
+_OWN: Final = re.compile(r"\b(?!(?:Abs|Eq|ITE|Max|Min|Mod|Ne|Piecewise|Xor)\()([A-Z]\w*)\(")
+"""A call of a function in an expression that is none of sympy's."""
 
 
 def make_readable(tree: Tree, version: str, log: ConversionLog) -> Tree:
@@ -77,10 +73,9 @@ def make_readable(tree: Tree, version: str, log: ConversionLog) -> Tree:
         visitors["SymExpr"] = lambda value, path: _note_functions(value, path, log)
     if version in ("1", "2"):
         visitors["Argument"] = lambda value, path: _note_texts(value, path, log)
+        tree = _introduced(tree, log)
     if visitors:
         rewrite(tree, version, visitors)
-    if version in ("1", "2"):
-        tree = _introduced(tree, log)
     if version != "1":
         return tree
     if tree["graph_module"]["signature"]["backward_signature"] is not None:
@@ -156,7 +151,7 @@ def _note_texts(argument: dict[str, Any], path: Path, log: ConversionLog) -> dic
 
 
 def _note_functions(value: dict[str, Any], path: Path, log: ConversionLog) -> dict[str, Any]:
-    for name in sorted({*_CALLED.findall(value["expr_str"])} - _SYMPY):
+    for name in _OWN.findall(value["expr_str"]):
         log.lost("unreadable", f"an expression with {name}, which the release does not read", path, "7.3")
     return value
 

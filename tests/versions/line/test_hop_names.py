@@ -50,6 +50,6 @@ def test_other_modules_go_up_only():
 def test_first_releases():
     """Python functions whose history no table of operators has; of all others nothing is claimed."""
     assert set(targets.FUNCTIONS_SINCE.values()) <= set(known_releases())
-    assert targets.since("torch._functorch.predispatch._add_batch_dim") == "2.13"
-    assert targets.since("torch.ops.aten.add.Tensor") is None
+    assert targets.having("torch._functorch.predispatch._add_batch_dim")[0] == "2.13"
+    assert targets.having("torch.ops.aten.add.Tensor") == []
     assert not targets.is_higher_order("torch.ops.aten.cond.default")

@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from pt2kit.jsontext import Path
 from pt2kit.schema.names import HIGHER_ORDER_OPS
+from pt2kit.schema.operators import known_releases
 from pt2kit.versions.conversion_log import ConversionLog
 
 _MODULES: Final = "torch._higher_order_ops."
@@ -46,9 +47,10 @@ def is_higher_order(target: str) -> bool:
     return target.startswith((HIGHER_ORDER_OPS, _MODULES)) or target in _FIRST
 
 
-def since(target: str) -> str | None:
-    """Return the first release that writes and reads a Python function; None for one without a history."""
-    return next((release for start, release in FUNCTIONS_SINCE.items() if target.startswith(start)), None)
+def having(target: str) -> list[str]:
+    """Return the releases that write and read a Python function; none for one without a history here."""
+    first = next((release for start, release in FUNCTIONS_SINCE.items() if target.startswith(start)), None)
+    return [] if first is None else list(known_releases()[known_releases().index(first) :])
 
 
 def from_2_1(target: str) -> str:
