@@ -70,7 +70,7 @@ def test_other_programs_read_the_file(apart: Path) -> None:
 
 
 def test_offsets_are_those_in_the_files(apart: Path) -> None:
-    """Where a record's bytes are, in the file of weights and in the archive."""
+    """The offset of a record is one in the file that holds its bytes."""
     with pt2kit.open(apart) as package:
         for name in package.records:
             where = apart.parent / NAME if package.relative(name) in package.external else apart

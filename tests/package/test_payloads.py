@@ -132,7 +132,7 @@ def test_a_layout_that_the_payload_has_not() -> None:
 
 
 def test_a_pickled_payload_hides_no_other() -> None:
-    """What stands behind a payload that is not compared is compared all the same."""
+    """Payloads are compared with the graph, also those behind one that cannot be."""
 
     def change(tree: Any) -> None:
         graph = tree["graph_module"]["graph"]
