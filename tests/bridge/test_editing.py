@@ -80,6 +80,40 @@ def test_extracted_and_composed_programs_run() -> None:
     assert torch.equal(load(second).module()(load(first).module()(x)), whole(x))
 
 
+class Cast(torch.nn.Module):
+    """Views rows that a cast has moved together."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the first columns of a row each, in another type."""
+        return x.double()[:, :3].to(torch.float32).view(-1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_cast_that_changes_no_type_still_copies(dtype: str) -> None:
+    """The cast copies as it did before, because the view behind it needs adjacent elements."""
+    buffer = io.BytesIO()
+    x = torch.randn(4, 5)
+    torch.export.save(torch.export.export(Cast(), (x,)), buffer)
+    with pt2kit.edit(buffer.getvalue()) as editor:
+        passes.compute_in(editor, dtype)
+    given = x.to(getattr(torch, dtype))
+    assert torch.equal(load(editor.result).module()(given), given[:, :3].reshape(-1))
+
+
+def test_arguments_behind_defaults_are_named() -> None:
+    """An argument is passed by name where one before it is left to its default."""
+    with pt2kit.edit(sample("2.13.0", "dynamic_batch")) as editor:
+        relu = editor.value("relu")
+        copied = editor.graph.append("aten.to.dtype", relu, "f64", copy=True)
+        editor.add_output(copied.outputs[0])
+        summed = editor.graph.append("aten.sum.dim_IntList", relu, [0])
+        summed.set_argument("dtype", "f32")
+        editor.add_output(summed.outputs[0])
+    x = torch.randn(5, 8)
+    _, twice, total = load(editor.result).module()(x)
+    assert (twice.dtype, total.dtype) == (torch.float64, torch.float32)
+
+
 CALLS: list[tuple[str, list[Any]]] = [
     ("aten.fft_fftshift", []),
     ("aten.fft_ifftshift", []),

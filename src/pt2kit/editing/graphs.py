@@ -269,6 +269,7 @@ class Node(Link["Node"]):
         self.graph.check_defined(edit, new.values, self)
         place = self._place(name)
         if place is None:
+            new.kind = schema.ArgumentKind.KEYWORD  # Parameters before it may be left to their defaults.
             self.slots.append(new)
         self.replace_slot(-1 if place is None else place, new, edit)
 
@@ -698,6 +699,9 @@ class Graph:
         signature = building.signature_of(target)
         if signature is not None:
             building.check_call(target, [slot.name for slot in node.slots], len(signature.results), edit)
+            for slot, parameter in zip(node.slots, signature.parameters, strict=False):
+                if slot.name != parameter:  # One before it is left to its default.
+                    slot.kind = schema.ArgumentKind.KEYWORD
         if meta is None:
             meta = infer_meta(target, node.plain_arguments, infer, edit)
         results = building.result_metas(meta, signature, edit)

@@ -24,7 +24,7 @@ from pt2kit.editing.weight_edits import check_package
 from pt2kit.errors import GraphError
 from pt2kit.messages import quote
 from pt2kit.operators import schemas
-from pt2kit.schema.names import OPS
+from pt2kit.schema.names import ATEN_OPS, OPS
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import contiguous_strides, device_text, parse_device
 from pt2kit.tensors.dtypes import DTYPES, largest_number, numpy_dtype
@@ -232,6 +232,8 @@ def compute_in(editor: Editor, dtype: Any) -> int:
         for node in graph.nodes:
             _retype_arguments(node, target)
             for value, meta in zip(node.outputs, inferred_metas(node), strict=False):
+                if isinstance(meta, schema.TensorMeta) and meta.strides != value.meta.strides and _is_cast(node):
+                    node.set_argument("copy", True)  # It changes no type now, and would return its operand as it lies.
                 if isinstance(meta, schema.TensorMeta) and meta.dtype != value.dtype:
                     if _is_new(node) and meta.dtype in _COMPUTED:
                         node.set_argument("dtype", target)
@@ -251,6 +253,11 @@ def _is_new(node: Node) -> bool:
         and node.argument("dtype") in (None, schema.Argument(as_none=True))
         and all(value.kind != "tensor" for value in node.inputs)
     )
+
+
+def _is_cast(node: Node) -> bool:
+    """Return whether a node copies its operand only where it changes its type or device."""
+    return node.target.startswith(f"{ATEN_OPS}to.")
 
 
 def _retype_arguments(node: Node, target: schema.ScalarType) -> None:
