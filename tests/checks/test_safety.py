@@ -128,11 +128,13 @@ def test_calls_behind_what_cannot_be_read(before: bytes) -> None:
         ("jinja2.Template", "safety"),
         ("library.evaluate", "safety"),
         ("library.Config", "warning"),
+        ("tensordict._reductions._make_td", "warning"),
     ],
 )
 def test_calls_of_packages(called: str, kind: str) -> None:
     """Functions are called to do something, and packages that torch brings are nearly everywhere; Python 2 called
-    subprocess `commands`, and unpickling translates that. Classes of other packages are what some inputs are of."""
+    subprocess `commands`, and unpickling translates that. Classes of other packages are what some inputs are of, and
+    private functions rebuild some."""
     from tests.pickles import pickle_forge as forge
 
     file = rewritten(MLP, {names.sample_inputs("model"): forge.payload(forge.stream(forge.Call(called, ("true",))))})

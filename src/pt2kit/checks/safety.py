@@ -65,8 +65,8 @@ _GLOBAL: Final = 115
 _INSTALLED: Final = frozenset(
     (
         *("", "distutils", *sys.stdlib_module_names, *(name.partition(".")[0] for name in IMPORT_MAPPING)),
-        *("filelock", "fsspec", "jinja2", "markupsafe", "mpmath", "networkx", "numpy", "sympy", "typing_extensions"),
-        *("_distutils_hack", "pip", "pkg_resources", "setuptools", "wheel", "functorch", "torch", "torchgen"),
+        *("_distutils_hack", "pip", "pkg_resources", "setuptools", "wheel"),
+        *("fsspec", "functorch", "jinja2", "numpy", "sympy", "torch", "torchgen"),
     )
 )
 """Packages of nearly every process that loads a program, also by names of Python 2, which the unpickler translates: a
@@ -182,9 +182,11 @@ def _verdict(package: Package, record: str) -> tuple[Kind, str]:
 
 
 def _runs(path: str, is_called: bool) -> bool:
-    """Return whether a global is a function, by its name, or one that is there to be run in nearly every process."""
-    name = path.rpartition(".")[2]
-    return path.partition(".")[0] in _INSTALLED or (is_called and not name[:1].isupper())
+    """Return whether a global is one that is there to be run in nearly every process, or a public function by its name.
+
+    Libraries rebuild their objects by private functions, such as `_make_td`.
+    """
+    return path.partition(".")[0] in _INSTALLED or (is_called and path.rpartition(".")[2][:1].islower())
 
 
 def _pickled_payloads(package: Package, model: str) -> Iterator[Problem]:
