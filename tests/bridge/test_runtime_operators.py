@@ -106,6 +106,10 @@ CALLS: dict[str, Any] = {
     "dims swapped in place": ("swapdims_.default", NUMBERS.clone(), 0, 1),
     # An infinity is of one matrix alone.
     "exponentials": ("matrix_exp.default", MATRICES),
+    # Numbers are cut before they are counted, but only to the widest integers.
+    "whole numbers up to a fraction": ("arange.default", 2.5, {"dtype": torch.int64}),
+    "whole numbers between fractions": ("arange.start_step", -0.5, 5.9, 1.5, {"dtype": torch.int64}),
+    "narrow numbers between fractions": ("arange.start", 0.5, 3.9, {"dtype": torch.int32}),
     # One triangle is read, whatever stands in the other.
     "upper factor": ("cholesky_solve.default", NUMBERS[0, :, :1], NUMBERS[0, :, :3] + torch.eye(3), True),
     "lower factor": ("cholesky_inverse.default", NUMBERS[0, :, :3] + torch.eye(3), False),
