@@ -110,6 +110,11 @@ CALLS: dict[str, Any] = {
     "whole numbers up to a fraction": ("arange.default", 2.5, {"dtype": torch.int64}),
     "whole numbers between fractions": ("arange.start_step", -0.5, 5.9, 1.5, {"dtype": torch.int64}),
     "narrow numbers between fractions": ("arange.start", 0.5, 3.9, {"dtype": torch.int32}),
+    "poles of zeta": (
+        "special_zeta.default",
+        torch.tensor([2.5, 3, 0.5, 1, 2.5]),
+        torch.tensor([-2, -2, -2, -2, -2.5]),
+    ),
     # One triangle is read, whatever stands in the other.
     "upper factor": ("cholesky_solve.default", NUMBERS[0, :, :1], NUMBERS[0, :, :3] + torch.eye(3), True),
     "lower factor": ("cholesky_inverse.default", NUMBERS[0, :, :3] + torch.eye(3), False),

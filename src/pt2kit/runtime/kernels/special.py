@@ -177,8 +177,8 @@ def zeta(self: Array, other: Array) -> Any:
         total = total + bernoulli * factor * power
         factor, power = factor * (s + 2 * k + 1) * (s + 2 * k + 2), power / (y * y)
     integer = (q <= 0) & (q == np.floor(q))
-    odd = (q < 0) & (s != np.floor(s))
-    return np.where(s == 1, np.inf, np.where((s < 1) | odd, np.nan, np.where(integer, np.inf, total)))
+    undefined = (s < 1) | ((q < 0) & ~integer & (s != np.floor(s)))
+    return np.where(s == 1, np.inf, np.where(undefined, np.nan, np.where(integer, np.inf, total)))
 
 
 @kernel("aten.polygamma.default")
