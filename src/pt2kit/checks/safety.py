@@ -2,8 +2,8 @@
 
 Each finding is a `Problem` of kind "safety"; of kind "note" if the data that would be run is plain (real files have
 some of those, because sample inputs are always a pickle); of kind "warning" if a pickle needs classes of packages that
-torch does not bring, and calls none of their functions. A pickle that cannot be read may run anything. Nothing is run
-here, and the signatures of operators are read only for programs that call unchecked kernels (`unchecked.py`).
+torch does not bring, and calls none of their public functions. A pickle that cannot be read may run anything. Nothing
+is run here, and the signatures of operators are read only for programs that call unchecked kernels (`unchecked.py`).
 
 The called targets of nodes are their own, and operators passed to higher-order operators; each is checked once. Formats
 that a program prints are checked for reading attributes of values, and for printing too much.
@@ -169,7 +169,7 @@ def _pickle(package: Package, record: str, rule: str, what: str) -> Problem:
 
 
 def _verdict(package: Package, record: str) -> tuple[Kind, str]:
-    """Return what unpickling a record would do, and how severe that is."""
+    """Return how severe it is to unpickle a record, and what that would do."""
     try:
         uses = uses_in(package.archive.read(record), record)
     except Pt2Error as error:  # The unpickler, which is less strict, may go on to calls that were not seen here.

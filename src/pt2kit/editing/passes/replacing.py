@@ -233,7 +233,7 @@ def compute_in(editor: Editor, dtype: Any) -> int:
             _retype_arguments(node, target)
             for value, meta in zip(node.outputs, inferred_metas(node), strict=False):
                 if isinstance(meta, schema.TensorMeta) and meta.strides != value.meta.strides and _is_cast(node):
-                    node.set_argument("copy", True)  # It changes no type now, and would return its operand as it lies.
+                    node.set_argument("copy", True)  # It changes no type now; without this, it returns its operand.
                 if isinstance(meta, schema.TensorMeta) and meta.dtype != value.dtype:
                     if _is_new(node) and meta.dtype in _COMPUTED:
                         node.set_argument("dtype", target)
