@@ -33,7 +33,7 @@ def argument(value: Any) -> schema.Argument:
     return schema.Argument(as_int=value) if isinstance(value, int) else schema.Argument(as_float=value)
 
 
-def node(target: str, outputs: list[str], *args: Any, **named: Any) -> schema.Node:
+def node(target: str, outputs: list[str], /, *args: Any, **named: Any) -> schema.Node:
     """A call."""
     inputs = [schema.NamedArgument("", argument(one)) for one in args]
     inputs += [schema.NamedArgument(name, argument(one)) for name, one in named.items()]

@@ -114,6 +114,50 @@ def test_writes_through_views_reach_all_that_share_memory(nodes):
     assert not np.array_equal(with_jax[-1], x)  # the caller's array is written, as by NumPy
 
 
+@pytest.mark.parametrize(
+    ("operator", "outputs", "arguments"),
+    [
+        ("nll_loss.default", 1, {"target": "t", "weight": None, "reduction": 1, "ignore_index": 2}),
+        ("multi_margin_loss.default", 1, {"target": "t", "weight": "w"}),
+        ("median.dim", 2, {"dim": 1}),
+        ("nanmedian.default", 1, {}),
+        ("kthvalue.default", 2, {"k": 2, "dim": 0}),
+        ("lgamma.default", 1, {}),
+        ("mvlgamma.default", 1, {"p": 2}),
+        ("adaptive_max_pool1d.default", 2, {"output_size": [4]}),
+        ("im2col.default", 1, {"kernel_size": [2, 2], "dilation": [1, 1], "padding": [1, 0], "stride": [2, 1]}),
+        ("masked_scatter.default", 1, {"mask": "m", "source": "w"}),
+        ("nonzero_static.default", 1, {"size": 3, "fill_value": 5}),
+        ("nonzero_static.default", 1, {"size": 40, "fill_value": -1}),
+        ("stft.default", 1, {"n_fft": 4, "hop_length": 2, "window": "u", "onesided": True, "return_complex": False}),
+    ],
+)
+def test_sizes_that_do_not_depend_on_numbers(operator, outputs, arguments):
+    """Operators whose results depend on the numbers of a tensor, but not their sizes, run, with what NumPy gives."""
+    names = [f"y{number}" for number in range(outputs)]
+    x = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
+    x = np.abs(x) + 2 if "gamma" in operator else np.where(x > 1, np.nan, x) if "median" in operator else x
+    more = {
+        "t": np.array([1, 2, 5, 0]), "w": np.arange(6, dtype=np.float32), "m": (x > 0.9) & (x < 1.5),
+        "u": np.array([0.5, 1, 2, 1], np.float32),
+    }  # fmt: skip
+    x = x[None] if "im2col" in operator else x
+    used = [name for name in arguments.values() if isinstance(name, str)]
+    one = graph(["x", *used], [node(f"aten.{operator}", names, self="x", **arguments)], names)
+    with_numpy, with_jax = both(one, x, *(more[name] for name in used))
+    for expected, got in zip(with_numpy, with_jax, strict=True):
+        assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+        assert np.allclose(got, expected, 1e-5, 1e-6, equal_nan=True)
+    assert len(with_numpy[0].shape) < 2 or with_numpy[0].any()
+
+
+def test_a_mask_of_more_than_there_is_is_an_error_after_the_call():
+    one = graph(["x", "m", "s"], [node("aten.masked_scatter.default", ["y"], self="x", mask="m", source="s")], ["y"])
+    x, source = np.zeros(5, np.float32), np.ones(2, np.float32)
+    with pytest.raises(OperatorError, match="expected a mask of at most 2 elements, got more"):
+        compiled(one)(x, np.ones(5, bool), source)
+
+
 def test_two_inputs_that_are_one_array_share_writes():
     one = graph(["x", "y"], [node("aten.add_.Scalar", ["w"], self="x", other=1)], ["y"])
     x = np.zeros(3, np.float32)

@@ -198,7 +198,7 @@ class JaxArray(NDArrayOperatorsMixin, ForeignArray):
     def __getitem__(self, key: Any) -> Any:
         keys = key if isinstance(key, tuple) else (key,)
         if any(isinstance(one, ForeignArray | np.ndarray | list) for one in keys):
-            return _wrapped(_called(operator.getitem, operator.getitem, (self, key), {}))
+            return _wrapped(_called(operator.getitem, lambda array, at: jnp.asarray(array)[at], (self, key), {}))
         found = self._layout[key]
         value = self.value[key]
         return _shared(found, value, [self]) if isinstance(found, np.ndarray) else _wrapped(value)
@@ -253,6 +253,10 @@ class JaxArray(NDArrayOperatorsMixin, ForeignArray):
     def copy(self, order: str = "C") -> Any:
         """Return a copy, laid out in the same order if the order is "K"."""
         return _wrapped(self.value, self if order == "K" else None)
+
+    def lgamma(self) -> Any:
+        """Return the logarithms of the absolute values of the gamma function, as jax computes them."""
+        return _wrapped(jax.scipy.special.gammaln(self.value), self)
 
     def correlate(self, weight: Any, stride: Any, padding: Any, spread: Any, dilation: Any, groups: int) -> Any:
         """Return the correlation of a batch [n, channels, ...] with a weight, as jax computes it.
@@ -362,14 +366,10 @@ def _assigned(out: Any, value: Any) -> Any:
 
 def _like(function: Any, array: Any, *args: Any, dtype: Any = None, shape: Any = None, **options: Any) -> Any:
     """Return an array of one number, of the element type and sizes of another."""
-    if args and function.__name__ != "full_like":
-        dtype = args[0]
-    made = np.empty(array.shape if shape is None else shape, dtype or array.dtype)
-    if function.__name__ != "full_like":
-        made.fill(function.__name__ == "ones_like")
-        return JaxArray(made)
-    found = JaxArray(made)
-    found.assign(_values(args[0]))
+    number, *rest = args if function.__name__ == "full_like" else (function.__name__ == "ones_like", *args)
+    dtype = rest[0] if rest else dtype
+    found = JaxArray(np.empty(array.shape if shape is None else shape, dtype or array.dtype))
+    found.assign(_values(number))
     return found
 
 

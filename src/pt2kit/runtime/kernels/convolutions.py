@@ -12,7 +12,7 @@ import numpy as np
 
 from pt2kit.errors import OperatorError
 from pt2kit.messages import count_text
-from pt2kit.runtime.arrays import Array, ForeignArray, computed, last, require, reserve, wide
+from pt2kit.runtime.arrays import Array, ForeignArray, computed, last, require, reserve, strided, wide
 from pt2kit.runtime.table import kernel
 
 
@@ -57,7 +57,7 @@ def windows(x: Array, kernel_size: Sequence[int], stride: Sequence[int], dilatio
         *(step * s for step, s in zip(steps, stride, strict=True)),
         *(step * d for step, d in zip(steps, dilation, strict=True)),
     )
-    return np.lib.stride_tricks.as_strided(x, (*lead, *counts, *kernel_size), strides, writeable=False)
+    return strided(x, (*lead, *counts, *kernel_size), strides)
 
 
 def check_window(kernel_size: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> None:

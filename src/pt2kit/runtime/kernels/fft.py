@@ -9,6 +9,7 @@ import numpy as np
 
 from pt2kit.errors import OperatorError
 from pt2kit.runtime.arrays import Array, axes_of, axis_of, complex_type, floating, in_floats, reserve
+from pt2kit.runtime.kernels.convolutions import windows
 from pt2kit.runtime.kernels.joining import pad_
 from pt2kit.runtime.table import kernel
 
@@ -74,9 +75,10 @@ def fft_c2r(self: Array, dim: Sequence[int], normalization: int, last_dim_size: 
 
 def _window(window: Any, n_fft: int, width: int) -> Array:
     """Return a window of a transform, with zeros on both sides; of ones for None."""
-    shape = np.zeros(n_fft, np.complex128 if window is not None and window.dtype.kind == "c" else np.float64)
+    given = np.ones(width) if window is None else window
+    shape = np.zeros_like(given, np.complex128 if given.dtype.kind == "c" else np.float64, shape=n_fft)
     start = (n_fft - width) // 2
-    shape[start : start + width] = 1 if window is None else window
+    shape[start : start + width] = given
     return shape
 
 
@@ -94,7 +96,7 @@ def stft(
         raise OperatorError(f"expected a window within {x.shape[-1]} elements, got {n_fft}, hop {hop}, width {width}")
     count = 1 + (x.shape[-1] - n_fft) // hop
     reserve((len(x), n_fft, count), np.complex128)
-    frames = np.lib.stride_tricks.sliding_window_view(x, n_fft, -1)[:, ::hop][:, :count] * _window(window, n_fft, width)
+    frames = windows(x, [n_fft], [hop], [1]) * _window(window, n_fft, width)
     is_half = frames.dtype.kind != "c" if onesided is None else onesided
     found = np.fft.rfft(frames) if is_half else np.fft.fft(frames)
     found = np.swapaxes(found, 1, 2) / (n_fft**0.5 if normalized else 1)

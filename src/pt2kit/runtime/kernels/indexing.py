@@ -126,9 +126,12 @@ def nonzero(self: Array) -> Any:
 
 @kernel("aten.nonzero_static.default")
 def nonzero_static(self: Array, size: int, fill_value: int) -> Any:
-    found = nonzero(self)
-    result = np.full(reserve((size, self.ndim), INT64), fill_value, INT64)
-    result[: len(found)] = found[:size]
+    is_set = cast(self, BOOL).reshape(-1)
+    result = np.full_like(is_set, fill_value, INT64, shape=reserve((size, self.ndim), INT64))
+    order = np.argsort(~is_set, kind="stable")[:size]
+    if self.ndim:
+        found = np.stack(np.unravel_index(order, self.shape), 1)
+        result[: len(order)] = np.where(np.arange(len(order))[:, None] < is_set.sum(), found, fill_value)
     return result
 
 
@@ -425,11 +428,14 @@ def put(self: Array, index: Array, source: Array, accumulate: bool) -> Any:
 def masked_scatter(self: Array, mask: Array, source: Array) -> Any:
     shape = np.broadcast_shapes(self.shape, mask.shape)
     chosen = np.broadcast_to(cast(mask, BOOL), shape)
-    result = np.broadcast_to(self, shape).copy()
-    count = int(np.count_nonzero(chosen))
-    require(source.size >= count, f"expected at least {count_text(count, 'value')}, got {source.size}")
-    result[chosen] = cast(source.reshape(-1)[:count], self.dtype)
-    return result
+    count = chosen.sum()
+    got = int(count) if is_known(count) else "more"
+    require(count <= source.size, f"expected a mask of at most {count_text(source.size, 'element')}, got {got}")
+    if not source.size:
+        return np.broadcast_to(self, shape).copy()
+    places = np.clip(np.cumsum(chosen.reshape(-1), dtype=INT64) - 1, 0, source.size - 1)
+    values = np.take_along_axis(cast(source.reshape(-1), self.dtype), places, 0).reshape(shape)
+    return np.where(chosen, values, self)
 
 
 def summed_at(values: Array, places: Array, shape: Sequence[int], n: int) -> Array:

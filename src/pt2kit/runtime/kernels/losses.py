@@ -7,7 +7,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from pt2kit.runtime.arrays import INT64, Array, check_indices, computed, kind, operands, require, reserve, wide
+from pt2kit.runtime.arrays import (
+    INT64,
+    Array,
+    check_indices,
+    computed,
+    floating,
+    kind,
+    operands,
+    require,
+    reserve,
+    wide,
+)
 from pt2kit.runtime.kernels.elementwise import log_sigmoid
 from pt2kit.runtime.kernels.products import pairwise_distance
 from pt2kit.runtime.kernels.reductions import log_softmax
@@ -72,7 +83,7 @@ def nll_loss_forward(self: Array, target: Array, weight: Any, reduction: int, ig
     scores, classes = (x[None], target.reshape(1)) if x.ndim == 1 else (x, target)
     used = classes != ignore_index
     chosen = check_indices(np.where(used, classes, 0), scores.shape[1])
-    factor = np.ones(scores.shape[1], x.dtype) if weight is None else wide(weight)
+    factor = np.ones_like(x, shape=scores.shape[1]) if weight is None else wide(weight)
     factors = np.where(used, factor[chosen], 0).astype(x.dtype)
     loss = -np.take_along_axis(scores, chosen[:, None], 1)[:, 0] * factors
     total = factors.sum()
@@ -189,9 +200,10 @@ def triplet_margin_loss(
 
 @kernel("aten.poisson_nll_loss.default", adapt=_reducing)
 def poisson_nll_loss(input: Array, target: Array, log_input: bool, full: bool, eps: float) -> Any:
-    loss = np.exp(input) - target * input if log_input else input - target * np.log(input + eps)
+    x, t = floating(input), floating(target)
+    loss = np.exp(x) - target * input if log_input else input - target * np.log(x + eps)
     if full:
-        stirling = target * np.log(target) - target + 0.5 * np.log(2 * np.pi * target)
+        stirling = t * np.log(t) - t + 0.5 * np.log(2 * np.pi * t)
         loss = loss + np.where(target <= 1, 0, stirling)
     return loss
 

@@ -157,9 +157,9 @@ def adaptive_max_pool(n: int, self: Array, output_size: Any) -> Any:
     flat = np.arange(math.prod(sizes)).reshape(sizes)
     for at, cut in parts(sizes, counts):
         block = x[last(cut)].reshape(*x.shape[:-n], -1)
-        best = block.argmax(-1)
-        result[last(at)] = np.take_along_axis(block, best[..., None], -1)[..., 0]
-        where[last(at)] = flat[cut].reshape(-1)[best]
+        best = block.argmax(-1)[..., None]
+        for found, values in ((result, block), (where, np.broadcast_to(flat[cut].reshape(-1), block.shape))):
+            found[last(at)] = np.take_along_axis(values, best, -1)[..., 0]
     return result, where
 
 

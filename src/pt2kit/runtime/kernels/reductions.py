@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -360,19 +361,18 @@ def topk(self: Array, k: int, dim: int, largest: bool) -> Any:
     return (found, order) if self.ndim or k == 0 else (found.reshape(()), order.reshape(()))
 
 
-def _at_rank(rank: Callable[[int, int], int]) -> Callable[..., Any]:
+def _at_rank(rank: Callable[[int, Array], Any]) -> Callable[..., Any]:
     """Return the kernel of the element of a rank in the order of a dimension, and its place.
 
     Args:
-        rank: computes it from the size of the dimension, and how many of its elements are nan.
+        rank: computes the ranks from the size of the dimension, and how many of its elements are nan in each row.
     """
 
     def run(self: Array, axis: int) -> Any:
         order, size = _order(self, axis, False), self.shape[axis]
         is_nan = np.isnan(wide(self)) if kind(self.dtype) == 2 else np.zeros(self.shape, BOOL)
-        ranks = np.vectorize(lambda nans: rank(size, int(nans)), otypes=[np.int64])(is_nan.sum(axis, keepdims=True))
-        if ranks.size and not 0 <= ranks.min() <= ranks.max() < size:
-            raise OperatorError(f"expected a rank from 1 to {size}, got {int(ranks.max()) + 1}")
+        ranks = rank(size, is_nan.sum(axis, dtype=INT64, keepdims=True))
+        require(size or not ranks.size, "expected elements to choose from, got none")
         where = np.take_along_axis(order, ranks, axis)
         return np.take_along_axis(self, where, axis), where  # of equal nans the first, as in torch
 
@@ -383,8 +383,13 @@ def _of_all(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self: function(self.reshape(-1), 0)[0] if self.size else np.full((), np.nan)
 
 
-median = _at_rank(lambda size, nans: size - 1 if nans else (size - 1) // 2)
-nanmedian = _at_rank(lambda size, nans: max(0, size - nans - 1) // 2)
+def _kth(k: int, size: int, nans: Array) -> Any:
+    require(0 < k <= size, f"expected k from 1 to {size}, got {k}")
+    return np.full_like(nans, k - 1)
+
+
+median = _at_rank(lambda size, nans: np.where(nans > 0, size - 1, (size - 1) // 2))
+nanmedian = _at_rank(lambda size, nans: np.maximum(0, size - nans - 1) // 2)
 
 
 @kernel("aten.mode.default", adapt=along)
@@ -489,7 +494,7 @@ KERNELS: Final = {
     "aten.cumprod.default": _accumulated(np.cumprod),
     "aten.cummax.default": _running(np.maximum),
     "aten.cummin.default": _running(np.minimum),
-    "aten.kthvalue.default": lambda self, k, dim, keepdim: _at_rank(lambda size, nans: k - 1)(self, dim, keepdim),
+    "aten.kthvalue.default": lambda self, k, dim, keepdim: _at_rank(functools.partial(_kth, k))(self, dim, keepdim),
     "aten.median.dim": median,
     "aten.nanmedian.dim": nanmedian,
     "aten.median.default": _of_all(median),

@@ -13,6 +13,7 @@ from pt2kit.errors import UnsupportedError
 from pt2kit.runtime.arrays import (
     Array,
     ForeignArray,
+    asarray,
     double,
     floating,
     in_doubles,
@@ -131,6 +132,9 @@ def erfinv(self: Array) -> Any:
 
 @kernel("aten.lgamma.default", adapt=in_doubles)
 def lgamma(self: Array) -> Any:
+    if isinstance(self, ForeignArray):
+        return self.lgamma()
+
     def one(value: float) -> float:
         if math.isnan(value):
             return value
@@ -143,7 +147,7 @@ def lgamma(self: Array) -> Any:
 
 @kernel("aten.mvlgamma.default", adapt=in_floats)
 def mvlgamma(self: Array, p: int) -> Any:
-    terms = [lgamma(np.asarray(self - i / 2)) for i in range(p)]
+    terms = [lgamma(asarray(self - i / 2)) for i in range(p)]
     return sum(terms) + p * (p - 1) / 4 * math.log(math.pi)
 
 
