@@ -302,6 +302,18 @@ def test_methods_of_a_container() -> None:
         assert package.programs["model.step"].graph_module.graph.nodes
 
 
+def test_the_only_method_is_the_program_by_whatever_name() -> None:
+    """A method that is not called forward stands for its model if it is the only one, in JSON without an archive, too."""
+    methods = {"step": program_of("2.6.0", "mlp")}
+    with pt2kit.open(samples.sample("2.6.0", "mlp")) as plain:
+        expected = plain.programs["model"]
+    for data in (packed(container(program={"methods": methods})), json.dumps({"methods": methods}).encode()):
+        with pt2kit.open(data) as package:
+            [name] = package.programs
+            assert package.programs[name] == expected
+            assert present(package.stored[name].model).method == "step"
+
+
 def test_payloads_of_a_container_as_torch_save_files() -> None:
     """A named record may also be a torch.save file of one tensor."""
     model = container()

@@ -110,6 +110,8 @@ def test_attributes_of_an_ordered_dict_cannot_hide_its_methods() -> None:
     assert list(ours.items()) == []
     assert type(ours) is pv.PickledDict
     assert read(Build(Call(ORDERED), (None, {"a": 1}))).attributes == {"a": 1}
+    assert read(Build(Call(ORDERED), ({"a": 1, "b": 1}, {"b": 2}))).attributes == {"a": 1, "b": 2}
+    assert read(Build(Call(ORDERED), None)).attributes == {}
 
 
 REFUSED: dict[str, tuple[Any, type[Pt2Error], str]] = {
@@ -117,6 +119,21 @@ REFUSED: dict[str, tuple[Any, type[Pt2Error], str]] = {
     "OrderedDict of texts": (Call(ORDERED, (["ab"],)), PayloadError, "pairs of key and value, got the string 'ab'"),
     "OrderedDict with a list as key": (Call(ORDERED, ([[[], 1]],)), PayloadError, "a plain hashable value"),
     "OrderedDict of two": (Call(ORDERED, ([], [])), PayloadError, "expected 0 or 1 arguments, got 2"),
+    "OrderedDict with a state that is no dict": (
+        Build(Call(ORDERED), [1]),
+        PayloadError,
+        "attributes by name, got a list",
+    ),
+    "OrderedDict with three states": (
+        Build(Call(ORDERED), ({}, {}, {})),
+        PayloadError,
+        "attributes by name, got a tuple",
+    ),
+    "OrderedDict with a numbered attribute": (
+        Build(Call(ORDERED), {1: 2}),
+        PayloadError,
+        "attributes by name, got a dict",
+    ),
     "Counter of a list": (Call("collections.Counter", ([],)), PayloadError, "a dict of counts, got a list of 0"),
     "factory that is a call": (
         Call("collections.defaultdict", (Ref("collections.deque"),)),
