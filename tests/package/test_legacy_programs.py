@@ -303,7 +303,7 @@ def test_methods_of_a_container() -> None:
 
 
 def test_the_only_method_is_the_program_by_whatever_name() -> None:
-    """A method that is not called forward stands for its model if it is the only one, in JSON without an archive, too."""
+    """A method that is not called forward stands for its model if it is the only one, also in bare JSON."""
     methods = {"step": program_of("2.6.0", "mlp")}
     with pt2kit.open(samples.sample("2.6.0", "mlp")) as plain:
         expected = plain.programs["model"]

@@ -8,11 +8,18 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "pt2kit"
-TREES = {path.relative_to(SRC).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in SRC.rglob("*.py")}
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    """Return the syntax trees of all files of `src/pt2kit`."""
+    return {path.relative_to(SRC).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in SRC.rglob("*.py")}
+
 
 OWN_ERRORS = {
     "editing/structures.py": "a mapping that is also a sequence",
@@ -49,7 +56,7 @@ TUPLES = {
 
 def parameters() -> Iterator[tuple[str, ast.arg, ast.expr | None]]:
     """Yield place, parameter and default of each function; None for a parameter without a default."""
-    for name, tree in TREES.items():
+    for name, tree in trees().items():
         for node in ast.walk(tree):
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
@@ -64,7 +71,7 @@ def parameters() -> Iterator[tuple[str, ast.arg, ast.expr | None]]:
 
 def classes() -> Iterator[tuple[str, ast.ClassDef]]:
     """Yield the file of each class, and the class."""
-    for name, tree in TREES.items():
+    for name, tree in trees().items():
         yield from ((name, node) for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
 
 
@@ -83,7 +90,7 @@ def test_only_a_package_chooses_a_program() -> None:
     """No other function falls back to the only program, so that all accept the same names, with one message."""
     found = [
         f"{name}:{node.lineno}"
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and "expected a program, one of" in node.value
     ]
@@ -110,7 +117,7 @@ def test_arguments_are_refused_by_errors_of_the_family() -> None:
     """KeyError, IndexError and ValueError come from mappings and from functions whose caller converts them."""
     found = {
         name
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Raise)
         and isinstance(node.exc, ast.Call)
@@ -122,7 +129,7 @@ def test_arguments_are_refused_by_errors_of_the_family() -> None:
 def test_private_attributes_are_written_by_their_class() -> None:
     """`other._name = …` is written only in a class that has `_name` itself; torch's names have files of their own."""
     wrong = []
-    for name, tree in TREES.items():
+    for name, tree in trees().items():
         if name in ("bridge/torch_names.py", "bridge/torch_export_names.py"):
             continue
         inside = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -76,9 +77,15 @@ def module(path: Path) -> str:
     return ".".join(("pt2kit", *path.relative_to(SRC).with_suffix("").parts)).removesuffix(".__init__")
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """Return the syntax tree of a file."""
+    return ast.parse(path.read_text())
+
+
 def imports(path: Path, *, top_level: bool = False):
     """Yield the absolute names that a file imports; only those outside functions if `top_level`."""
-    tree = ast.parse(path.read_text())
+    tree = parsed(path)
     for node in tree.body if top_level else ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -121,7 +128,7 @@ def test_names_of_modules_in_strings_go_down_only():
     bad = []
     for path in FILES:
         here = subpackage(path)
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 there = re.fullmatch(r"pt2kit\.(\w+)[\w.:]*", node.value)
                 if there and there[1] != here and LAYER.get(there[1], -1) >= LAYER[here]:
@@ -134,7 +141,7 @@ def test_modules_do_not_import_each_other_in_circles():
     graph: dict[str, set[str]] = {}
     for name, path in MODULES.items():
         graph[name] = set()
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ImportFrom) and node.module:
                 full = (f"{node.module}.{alias.name}" for alias in node.names)
                 graph[name].update(there if there in MODULES else node.module for there in full)
@@ -162,7 +169,7 @@ def test_names_come_from_the_modules_that_define_them():
     subpackages = {path.parent.relative_to(SRC).as_posix().replace("/", ".") for path in SRC.rglob("__init__.py")}
     bad = []
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             if not isinstance(node, ast.ImportFrom):
                 continue
             module = node.module or ""

@@ -228,12 +228,21 @@ def without_out(name: str) -> tuple[str, ...]:
     wanted = _parameters(operators.get(name, ""))
     if wanted.pop("out", None) is None:
         return ()
-    plain = {one: _parameters(operators[one]) for one in operators if one.startswith(f"{base}.")}
+    plain = {one: _parameters(operators[one]) for one in _overloads()[base]}
     return tuple(
         one
         for one, found in plain.items()
         if wanted.items() <= found.items() and found.keys() - wanted.keys() <= _OF_RESULTS
     )
+
+
+@cache
+def _overloads() -> Mapping[str, list[str]]:
+    """Return the overloads of each operator of the newest release, by its name without them."""
+    found: dict[str, list[str]] = {}
+    for name in operators_of(nearest("")):
+        found.setdefault(name.rpartition(".")[0], []).append(name)
+    return found
 
 
 def _parameters(schema: str) -> dict[str, ValueType]:
