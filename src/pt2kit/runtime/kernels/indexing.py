@@ -210,12 +210,33 @@ def embedding_dense_backward(
     chosen = check_indices(indices.reshape(-1), num_weights)
     rows = grad_output.reshape(chosen.size, -1)
     if scale_grad_by_freq:
-        counts = np.bincount(chosen, minlength=num_weights)
+        counts = np.zeros_like(chosen, INT64, shape=num_weights)
+        np.add.at(counts, chosen, 1)
         rows = rows / counts[chosen][:, None].astype(rows.dtype)
-    used = chosen != padding_idx
     result = np.zeros_like(rows, shape=reserve((num_weights, rows.shape[1]), rows.dtype))
-    np.add.at(result, chosen[used], rows[used])
+    np.add.at(result, chosen, np.where((chosen != padding_idx)[:, None], rows, 0))
     return result
+
+
+@kernel("aten._embedding_bag_backward.default", adapt=computed)
+def embedding_bag_backward(
+    grad: Array, indices: Array, offsets: Array, offset2bag: Array, bag_size: Array, maximum_indices: Array,
+    num_weights: int, scale_grad_by_freq: bool, mode: int, sparse: bool, per_sample_weights: Array | None,
+    padding_idx: int,
+) -> Any:  # fmt: skip
+    require(not sparse, "expected a dense gradient, got a sparse one")
+    if mode == 2:
+        is_used = (bag_size > 0)[:, None]
+        chosen = check_indices(np.where(is_used, maximum_indices, 0), num_weights)
+        result = np.zeros_like(grad, shape=reserve((num_weights, grad.shape[1]), grad.dtype))
+        np.add.at(result, (chosen, np.arange(grad.shape[1])), np.where(is_used, grad, 0))
+        return result
+    if offset2bag.size != indices.size:
+        offset2bag = np.searchsorted(offsets, np.arange(indices.size), "right") - 1
+    bag = check_indices(offset2bag, len(grad))
+    rows = grad[bag] if mode == 0 else grad[bag] / np.maximum(bag_size, 1)[bag][:, None].astype(grad.dtype)
+    rows = rows if per_sample_weights is None else rows * per_sample_weights[:, None]
+    return embedding_dense_backward(rows, indices, num_weights, padding_idx, scale_grad_by_freq)
 
 
 @kernel("aten.embedding_bag.padding_idx")
