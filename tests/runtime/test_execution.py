@@ -98,6 +98,8 @@ def test_errors_name_the_node():
         ("aten.tensor_split.sections", {"self": "x", "sections": 1 << 40}),
         ("aten.linspace.default", {"start": 0, "end": 1, "steps": 1 << 40}),
         ("aten.bincount.default", {"self": "i"}),
+        ("aten.nonzero_static.default", {"self": "x", "size": 1 << 40, "fill_value": 0}),
+        ("aten.masked_scatter.default", {"self": "r", "mask": "l", "source": "x"}),
         ("aten.expand.default", {"self": "s", "size": [1 << 40, 1]}),
     ],
 )  # fmt: skip
@@ -109,6 +111,8 @@ def test_no_kernel_allocates_beyond_the_limit(target, named):
         "b": np.zeros((1, 1, 4), np.float32),
         "c": np.zeros((4000, 8), np.float32),
         "s": np.zeros((1, 1), np.float32),
+        "r": np.zeros((1, 5000), np.float32),
+        "l": np.zeros((5000, 1), bool),
     }
     made = graph(list(values), [node(target, ["y"], **named)], ["y"])
     with pytest.raises((LimitError, OperatorError), match="expected"):

@@ -447,7 +447,7 @@ def put(self: Array, index: Array, source: Array, accumulate: bool) -> Any:
 
 @kernel("aten.masked_scatter.default")
 def masked_scatter(self: Array, mask: Array, source: Array) -> Any:
-    shape = np.broadcast_shapes(self.shape, mask.shape)
+    shape = reserve(np.broadcast_shapes(self.shape, mask.shape), INT64)
     chosen = np.broadcast_to(cast(mask, BOOL), shape)
     count = chosen.sum()
     got = int(count) if is_known(count) else "more"
