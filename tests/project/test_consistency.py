@@ -8,18 +8,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-SRC = ROOT / "src" / "pt2kit"
-
-
-@cache
-def trees() -> dict[str, ast.Module]:
-    """Return the syntax trees of all files of `src/pt2kit`."""
-    return {path.relative_to(SRC).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in SRC.rglob("*.py")}
-
+from tests.project.sources import trees
 
 OWN_ERRORS = {
     "editing/structures.py": "a mapping that is also a sequence",

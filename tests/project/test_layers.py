@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-SRC = ROOT / "src" / "pt2kit"
+from tests.project.sources import FILES, ROOT, SRC, parsed
+
 LAYERS = [
     {"collector", "messages", "version"},
     {"front_door"},
@@ -77,12 +76,6 @@ def module(path: Path) -> str:
     return ".".join(("pt2kit", *path.relative_to(SRC).with_suffix("").parts)).removesuffix(".__init__")
 
 
-@cache
-def parsed(path: Path) -> ast.Module:
-    """Return the syntax tree of a file."""
-    return ast.parse(path.read_text())
-
-
 def imports(path: Path, *, top_level: bool = False):
     """Yield the absolute names that a file imports; only those outside functions if `top_level`."""
     tree = parsed(path)
@@ -97,7 +90,6 @@ def imports(path: Path, *, top_level: bool = False):
                 yield node.module or ""
 
 
-FILES = sorted(SRC.rglob("*.py"))
 MODULES = {module(path): path for path in FILES}
 
 

@@ -138,7 +138,7 @@ def test_writes_through_views_reach_all_that_share_memory(nodes):
     ],
 )
 def test_sizes_that_do_not_depend_on_numbers(operator, outputs, arguments):
-    """Operators whose results depend on the numbers of a tensor, but not their sizes, run, with what NumPy gives."""
+    """An operator of known sizes runs, whatever numbers it reads, and gives what NumPy gives."""
     names = [f"y{number}" for number in range(outputs)]
     x = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
     x = np.abs(x) + 2 if "gamma" in operator else np.where(x > 1, np.nan, x) if "median" in operator else x
@@ -156,7 +156,7 @@ def test_sizes_that_do_not_depend_on_numbers(operator, outputs, arguments):
     assert len(with_numpy[0].shape) < 2 or with_numpy[0].any()
 
 
-def test_a_mask_of_more_than_there_is_is_an_error_after_the_call():
+def test_a_mask_of_too_many_elements_is_an_error_after_the_call():
     one = graph(["x", "m", "s"], [node("aten.masked_scatter.default", ["y"], self="x", mask="m", source="s")], ["y"])
     x, source = np.zeros(5, np.float32), np.ones(2, np.float32)
     with pytest.raises(OperatorError, match="expected a mask of at most 2 elements, got more"):

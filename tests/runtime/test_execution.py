@@ -111,8 +111,8 @@ def test_no_kernel_allocates_beyond_the_limit(target, named):
         "b": np.zeros((1, 1, 4), np.float32),
         "c": np.zeros((4000, 8), np.float32),
         "s": np.zeros((1, 1), np.float32),
-        "r": np.zeros((1, 5000), np.float32),
-        "l": np.zeros((5000, 1), bool),
+        "r": np.zeros((1, 3500), np.float32),  # A result within the limit, whose places are beyond it.
+        "l": np.zeros((3500, 1), bool),
     }
     made = graph(list(values), [node(target, ["y"], **named)], ["y"])
     with pytest.raises((LimitError, OperatorError), match="expected"):

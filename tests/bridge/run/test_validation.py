@@ -44,7 +44,7 @@ COSTLY = (
     "in_while_loop", "in_scan", "in_map", "in_subgraph", "in_checkpoint",
 )  # fmt: skip
 EVERY = 4
-GROUPS = [FAST, *(pytest.param(COSTLY[number::2], marks=pytest.mark.slow) for number in range(2))]
+GROUPS = [FAST, *(pytest.param(part, marks=pytest.mark.slow) for part in (COSTLY[::2], COSTLY[1::2]))]
 """Contexts that share a process, as starting one takes longer than most contexts."""
 
 

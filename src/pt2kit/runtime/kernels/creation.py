@@ -73,9 +73,10 @@ def empty_strided(size: Sequence[int], stride: Sequence[int], dtype: Any = None)
 def arange(end: Any, start: Any = 0, step: Any = 1, dtype: Any = None) -> Any:
     integer = all(isinstance(number, int) for number in (start, end, step))
     made = dtype or (INT64 if integer else FLOAT32)
-    if made == INT64 and all(math.isfinite(number) for number in (start, end, step)):
+    is_finite = all(math.isfinite(number) for number in (start, end, step))
+    if made == INT64 and is_finite:
         integer, start, end, step = True, int(start), int(end), int(step)  # torch counts in the type of the result
-    if step == 0 or (end - start) / step < 0 or not all(math.isfinite(number) for number in (start, end, step)):
+    if not is_finite or step == 0 or (end - start) / step < 0:
         raise OperatorError(f"expected a step that leads from {start} to {end}, got {step}")
     count = -((end - start) // -step) if integer else math.ceil((end - start) / step)
     (count,) = reserve((count,), made)

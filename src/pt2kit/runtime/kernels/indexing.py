@@ -231,7 +231,7 @@ def embedding_bag_backward(
         result = np.zeros_like(grad, shape=reserve((num_weights, grad.shape[1]), grad.dtype))
         np.add.at(result, (chosen, np.arange(grad.shape[1])), np.where(is_used, grad, 0))
         return result
-    if offset2bag.size != indices.size:
+    if offset2bag.size != indices.size:  # Forward leaves it empty where it has no need of it.
         offset2bag = np.searchsorted(offsets, np.arange(indices.size), "right") - 1
     bag = check_indices(offset2bag, len(grad))
     rows = grad[bag] if mode == 0 else grad[bag] / np.maximum(bag_size, 1)[bag][:, None].astype(grad.dtype)
