@@ -6,8 +6,23 @@ from contextlib import nullcontext
 from typing import Any
 
 import pytest
+from tests.bridge.quicker_torch import keep_results
+from tests.bridge.zoo.program import Program
+
+keep_results()
 
 ONE_VERDICT = ("test_one_verdict.py", "test_hostile_verdicts.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the tests of a program of the zoo one after the other: one process then exports it, and does so once."""
+    programs: dict[Program, list[pytest.Item]] = {}
+    others = []
+    for item in items:
+        call = getattr(item, "callspec", None)
+        program = call.params.get("program") if call is not None else None
+        (programs.setdefault(program, []) if isinstance(program, Program) else others).append(item)
+    items[:] = [item for same in programs.values() for item in same] + others
 
 
 @pytest.fixture(autouse=True)

@@ -43,8 +43,8 @@ BOMBS = {
     "texts": lambda data: data.rstrip()[:-1] + b',"later":["a"' + b',"b"' * 1_200_000 + b"]}",
     "another type": before(b'"inputs": [', b"[]," * 900_000),
     "arguments": before(b'"inputs": [', b'{"as_ints":[0' + b",0" * 1_200_000 + b"]},"),
-    "escaped keys": before(b'"nodes": [', NODE.replace(b"target", b"\\u0074arget") * 150_000),
-    "nodes": before(b'"nodes": [', NODE * 150_000),
+    "escaped keys": before(b'"nodes": [', NODE.replace(b"target", b"\\u0074arget") * 30_000),
+    "nodes": before(b'"nodes": [', NODE * 30_000),
 }
 
 
