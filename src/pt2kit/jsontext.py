@@ -21,7 +21,7 @@ _OUTSIDE_STRINGS = b"[]{}:"
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*")
 _NOT_STRUCTURE = bytes(set(range(256)) - set(_OUTSIDE_STRINGS + b'"'))
 _STEPS = bytes(1 if char in b"[{" else 0xFF if char in b"]}" else 0 for char in range(256))
-"""What each character adds to the level of nesting, as a signed byte."""
+"""The change of the level of nesting by each character, as a signed byte."""
 
 
 def load_json(text: str, where: str, max_depth: int) -> object:

@@ -1,9 +1,9 @@
-"""Every rule that a file must keep, by id: what must hold, how much a breach weighs, and what to do about it.
+"""Every rule of `check`, by id: the requirement on a file, its severity, and what to do if a file breaks it.
 
 `rules.txt` has a line for each; severity, hint, order, `docs/format/rules.md` and what `load` refuses follow from it.
 
 The ids are those that errors and problems carry as `rule`, and that the documentation lists. An id keeps its meaning
-for ever; a rule that is dropped leaves a hole in the numbering.
+for ever; that of a rule that is dropped is not used again.
 """
 
 from __future__ import annotations

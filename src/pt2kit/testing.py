@@ -31,7 +31,7 @@ def assert_same_program(
     Args:
         actual, expected: open packages, files (a path, bytes, a file object, a URL), or live programs
             (`torch.export.ExportedProgram`), which are serialized for it.
-        tensors: compare the numbers of weights and constants, exactly; their types and shapes are in any case.
+        tensors: compare the values of weights and constants, exactly; their types and shapes are in any case.
         metadata: compare stack traces and the like.
         names: compare the names of nodes, values and symbols.
         order: compare the order of nodes.

@@ -60,7 +60,7 @@ def pt2(
         env: variables on top of this process's.
         cwd: its folder.
         fresh: use a fresh process. So do commands that start others, and variables that Python itself reads.
-        limits: of `resource.setrlimit`, by their numbers.
+        limits: of `resource.setrlimit`, by their numbers; memory is what the command takes on top of its process.
     """
     words = list(map(str, args))
     serves = words[:1] == ["view"] and "--html" not in words
@@ -81,7 +81,7 @@ def pt2(
             warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks of processes with threads
             child = os.fork()
         if child == 0:
-            _limit(limits or {})
+            _limit({kind: most + _in_use(kind) for kind, most in (limits or {}).items()})
             _become(words, variables, cwd, (given.fileno(), out.fileno(), err.fileno()))
         _, status = os.waitpid(child, 0)
         code = os.waitstatus_to_exitcode(status)
@@ -98,6 +98,16 @@ def _limit(limits: Mapping[int, int]) -> None:
 
     for kind, most in limits.items():
         resource.setrlimit(kind, (most, most))
+
+
+def _in_use(kind: int) -> int:
+    """Return how much of a limit this process, a copy of the test's, has used before the command starts."""
+    import resource
+
+    if kind != resource.RLIMIT_DATA:
+        return 0
+    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[5]  # data and stack
+    return int(pages) * resource.getpagesize()
 
 
 def _become(

@@ -1,6 +1,6 @@
 """No file of up to 1 MB costs more than 10 s of processor time or 1 GiB in a command that does not run its program.
 
-Each command of `COMMANDS` meets attacks of `costly.py`, in a fresh process that the operating system limits: to more
+Each command of `COMMANDS` meets attacks of `costly.py`, in a process that the operating system limits: to more
 time than is promised, as the machine may be busy, and to a bit more memory, as libraries reserve some. A small file of
 each attack meets a few of the commands; files of full size are slow. Whether cost grows faster than files is counted in
 calls, which no other process changes.
@@ -94,8 +94,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def meet(folder: Path, command: str) -> Result:
-    """Run a command on `a.pt2`; it ends by itself, within the limits, with an exit code of ours."""
+def meet(folder: Path, command: str, *, fresh: bool) -> Result:
+    """Run a command on `a.pt2`; it ends by itself, within the limits, with an exit code of ours.
+
+    A fresh process shows the cost of imports, too; a copy of this one costs the test less.
+    """
     if command in ("sign", "sign bytes", "verify"):
         pytest.importorskip("model_signing", reason="pip install 'pt2kit[sign]' brings it")
         if not OPENSSL:
@@ -106,7 +109,7 @@ def meet(folder: Path, command: str) -> Result:
         done = pt2(*before.split(), cwd=folder)
         (folder / "a.txt").write_text(done.out)
     limits = {resource.RLIMIT_CPU: SECONDS, resource.RLIMIT_DATA: BYTES}
-    done = pt2(*COMMANDS[command].split(), cwd=folder, fresh=True, limits={} if command == "fleet" else limits)
+    done = pt2(*COMMANDS[command].split(), cwd=folder, fresh=fresh, limits={} if command == "fleet" else limits)
     assert done.code in (0, 1, 2), (done.code, done.err[-500:])
     assert "Traceback" not in done.err
     assert "more memory than there is" not in done.err
@@ -118,7 +121,7 @@ def meet(folder: Path, command: str) -> Result:
 def test_small_files(folder: Path, attack: str, command: str) -> None:
     """A small file of each family, and each command."""
     (folder / "a.pt2").write_bytes(build(attack, max(1, ATTACKS[attack].full // SMALL)))
-    meet(folder, command)
+    meet(folder, command, fresh=False)
 
 
 @pytest.mark.slow
@@ -130,7 +133,7 @@ def test_largest_files(folder: Path, attack: str) -> None:
     assert len(data) < 2**20
     (folder / "a.pt2").write_bytes(data)
     for command in ("check", "show", "digest"):
-        meet(folder, command)
+        meet(folder, command, fresh=True)
 
 
 def calls_of_a_check(data: bytes) -> int:
