@@ -17,7 +17,7 @@ ONE_VERDICT = ("test_one_verdict.py", "test_hostile_verdicts.py")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the tests of a program of the zoo one after the other: one process then exports it, and does so once."""
     programs: dict[Program, list[pytest.Item]] = {}
-    others = []
+    others: list[pytest.Item] = []
     for item in items:
         call = getattr(item, "callspec", None)
         program = call.params.get("program") if call is not None else None
