@@ -154,7 +154,7 @@ def test_modules(info: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.sampled(5)
-@pytest.mark.parametrize("program", ZOO, ids=repr)
+@pytest.mark.parametrize("program", zoo.cases(ZOO), ids=repr)
 def test_zoo(program: Any) -> None:
     """The zoo."""
     assert broken(zoo.exported(program), program.name) == []

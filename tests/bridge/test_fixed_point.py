@@ -52,7 +52,7 @@ def saved(program: Any) -> bytes:
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("program", [p for p in ALL if p.name not in WITHOUT_DATA], ids=repr)
+@pytest.mark.parametrize("program", zoo.cases([p for p in ALL if p.name not in WITHOUT_DATA]), ids=repr)
 def test_zoo(program: Program) -> None:
     """The first file, and what is saved after loading it, are the same bytes."""
     first = saved(zoo.exported(program))

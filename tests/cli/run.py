@@ -49,7 +49,7 @@ def pt2(
     stdin: bytes | None = None,
     env: dict[str, str] | None = None,
     cwd: str | Path | None = None,
-    fresh: bool = False,
+    fresh: bool | None = None,
     limits: Mapping[int, int] | None = None,
 ) -> Result:
     """Run `pt2` with arguments; its output goes to files.
@@ -59,7 +59,7 @@ def pt2(
         stdin: what it reads; nothing by default.
         env: variables on top of this process's.
         cwd: its folder.
-        fresh: use a fresh process. So do commands that start others, and variables that Python itself reads.
+        fresh: use a fresh process; by default, if the command may start others, or Python itself reads a variable.
         limits: of `resource.setrlimit`, by their numbers; memory is what the command takes on top of its process.
     """
     words = list(map(str, args))
@@ -67,7 +67,9 @@ def pt2(
     starts_others = serves or words[:1] == ["fleet"] or any(word.startswith(("--jobs", "-j")) for word in words)
     read_by_python = any(name.startswith("PYTHON") for name in env or ())
     variables = {**ENVIRONMENT, **(env or {})}
-    if fresh or starts_others or read_by_python or MODULE != "pt2kit" or not hasattr(os, "fork"):
+    if fresh is None:
+        fresh = starts_others or read_by_python
+    if fresh or MODULE != "pt2kit" or not hasattr(os, "fork"):
         done = subprocess.run(
             [sys.executable, "-m", MODULE, *words],
             input=stdin, capture_output=True, timeout=120, env=variables, cwd=cwd,

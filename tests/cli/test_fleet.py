@@ -42,7 +42,7 @@ def test_bad_input(tmp_path: Path, args: list[str], message: str) -> None:
     """Each has its error and the exit code 2, and no dataset is begun that work was done for."""
     (tmp_path / "a.txt").write_text("x")
     out = tmp_path / "out"
-    done = pt2("fleet", *(arg.format(here=tmp_path) for arg in args), "--out", out)
+    done = pt2("fleet", *(arg.format(here=tmp_path) for arg in args), "--out", out, fresh=False)
     assert done.code == 2
     assert message in done.err
     assert not list(out.glob("*/*.parquet"))

@@ -94,10 +94,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def meet(folder: Path, command: str, *, fresh: bool) -> Result:
+def meet(folder: Path, command: str, *, fresh: bool | None) -> Result:
     """Run a command on `a.pt2`; it ends by itself, within the limits, with an exit code of ours.
 
-    A fresh process shows the cost of imports, too; a copy of this one costs the test less.
+    A fresh process shows the cost of imports, too; a copy of the test's costs less.
     """
     if command in ("sign", "sign bytes", "verify"):
         pytest.importorskip("model_signing", reason="pip install 'pt2kit[sign]' brings it")
@@ -121,7 +121,7 @@ def meet(folder: Path, command: str, *, fresh: bool) -> Result:
 def test_small_files(folder: Path, attack: str, command: str) -> None:
     """A small file of each family, and each command."""
     (folder / "a.pt2").write_bytes(build(attack, max(1, ATTACKS[attack].full // SMALL)))
-    meet(folder, command, fresh=False)
+    meet(folder, command, fresh=None)
 
 
 @pytest.mark.slow

@@ -54,7 +54,7 @@ def outcome(work: Callable[..., Any], program: Any, call: Any) -> Any:
 
 
 @pytest.mark.sampled(4)
-@pytest.mark.parametrize("program", PROGRAMS, ids=repr)
+@pytest.mark.parametrize("program", zoo.cases(PROGRAMS), ids=repr)
 def test_passes(program: Program) -> None:
     """A pass that works on the exported program works on the loaded one, with the same outputs."""
     buffer = io.BytesIO()

@@ -60,7 +60,7 @@ def test_corpus(path: Path) -> None:
 
 
 @pytest.mark.sampled(4, 2)
-@pytest.mark.parametrize("program", PROGRAMS, ids=repr)
+@pytest.mark.parametrize("program", zoo.cases(PROGRAMS), ids=repr)
 def test_zoo(program: Program) -> None:
     """Every program of the zoo, with all its calls."""
     try:

@@ -85,7 +85,7 @@ def _quiet() -> Any:
     logging.disable(logging.NOTSET)
 
 
-@pytest.mark.parametrize("program", ALL, ids=repr)
+@pytest.mark.parametrize("program", zoo.cases(ALL), ids=repr)
 def test_same_tree(program: Program) -> None:
     """The three JSON records are equal, except for what docs/differences.md lists, and so are the bytes of weights."""
     live = zoo.exported(program)
@@ -110,7 +110,7 @@ def test_same_tree(program: Program) -> None:
 
 
 @pytest.mark.sampled(4, 1)
-@pytest.mark.parametrize("program", [p for p in ALL if not p.torch_reads], ids=repr)
+@pytest.mark.parametrize("program", zoo.cases([p for p in ALL if not p.torch_reads]), ids=repr)
 def test_torch_reads(program: Program) -> None:
     """torch.export.load reads what pt2kit wrote, and the program gives the same outputs as before."""
     live = zoo.exported(program)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
+from typing import Any
 
+import pytest
 from tests.bridge.zoo import (
     programs_architectures,
     programs_calling,
@@ -19,7 +22,7 @@ from tests.bridge.zoo import (
 )
 from tests.bridge.zoo.program import Program, exported
 
-__all__ = ["Program", "exported", "programs"]
+__all__ = ["Program", "cases", "exported", "programs"]
 
 OPAQUE = importlib.util.find_spec("torch._opaque_base") is not None
 """True if torch has opaque objects."""
@@ -49,3 +52,13 @@ def programs(*, slow: bool = True) -> list[Program]:
     if twice := {name for name in names if names.count(name) > 1}:
         raise ValueError(f"expected distinct names, got {sorted(twice)} more than once")
     return found
+
+
+def cases(of: Sequence[Program]) -> list[Any]:
+    """Parameters of a test of each program; of the variants of models, only every third runs without `--all-samples`.
+
+    All tests leave out the same ones: a variant costs more to export than to test.
+    """
+    variants = [program.name for program in programs() if "__" in program.name]
+    left_out = {name for index, name in enumerate(variants) if index % 3}
+    return [pytest.param(one, marks=pytest.mark.whole) if one.name in left_out else one for one in of]
