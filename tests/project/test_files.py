@@ -6,8 +6,6 @@ import ast
 import re
 from pathlib import Path
 
-from tests.project.sources import parsed
-
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 CODE = sorted(
@@ -31,7 +29,7 @@ def test_modules_say_what_they_are() -> None:
     """Every module begins with a docstring; those of the package end their first sentence."""
     bad = []
     for path in CODE:
-        docstring = ast.get_docstring(parsed(path)) or ""
+        docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
         sentence = re.search(r"[.:]$|[.:]\s", docstring.split("\n\n")[0])
         bad += [relative(path)] if not docstring or (path in SOURCES and not sentence) else []
     assert not bad, f"expected a docstring that begins with a sentence: {', '.join(bad)}"

@@ -80,7 +80,7 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
         if token.type == tokenize.COMMENT:
             yield token.start[0], _without_code(token.string.lstrip("# "))
     are_messages = path.is_relative_to(ROOT / "src")  # elsewhere, other literals than docstrings are data
-    for node in ast.walk(parsed(path)):
+    for node in ast.walk(parsed(path) if are_messages else ast.parse(text)):
         literal = node if are_messages else getattr(node, "value", None) if isinstance(node, ast.Expr) else None
         if isinstance(literal, ast.Constant) and isinstance(literal.value, str) and " " in literal.value:
             yield literal.lineno, _without_code(literal.value)
