@@ -106,7 +106,7 @@ def _in_use(kind: int) -> int:
     """Return how much of a limit this process, a copy of the test's, has used before the command starts."""
     import resource
 
-    if kind != resource.RLIMIT_DATA:
+    if kind != resource.RLIMIT_DATA or not sys.platform.startswith("linux"):
         return 0
     pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[5]  # data and stack
     return int(pages) * resource.getpagesize()
