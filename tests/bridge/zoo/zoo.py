@@ -55,10 +55,11 @@ def programs(*, slow: bool = True) -> list[Program]:
 
 
 def cases(of: Sequence[Program]) -> list[Any]:
-    """Parameters of a test of each program; of the variants of models, only every third runs without `--all-samples`.
+    """Parameters of a test of each program; of the variants of plain models, every third runs without `--all-samples`.
 
     All tests leave out the same ones: a variant costs more to export than to test.
     """
-    variants = [program.name for program in programs() if "__" in program.name]
+    names = [program.name for program in programs()]
+    variants = [name for name in names if "__" in name and name.rpartition("__")[0] in names]
     left_out = {name for index, name in enumerate(variants) if index % 3}
     return [pytest.param(one, marks=pytest.mark.whole) if one.name in left_out else one for one in of]
