@@ -1,7 +1,4 @@
-"""The same torch in less time: what it computes anew for every file, export and sample is kept.
-
-The results are those of torch itself; together they are a tenth of the processor time of the tests.
-"""
+"""Keep results that torch computes anew for every file, export and sample of operators; they stay those of torch."""
 
 from __future__ import annotations
 
