@@ -80,6 +80,43 @@ def test_extracted_and_composed_programs_run() -> None:
     assert torch.equal(load(second).module()(load(first).module()(x)), whole(x))
 
 
+class Branches(torch.nn.Module):
+    """Results of one call that go different ways, writes to results of calls, and names that get numbers."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute with thirds of each row."""
+        first, second, third = x.chunk(3, dim=-1)
+        y = (first + 1).relu_()
+        y.mul_(second.to(torch.float64).to(torch.float32))
+        values, places = (third + 1).topk(2)
+        return y.sum(-1) + values.sum(-1) + places.to(torch.float32).to(torch.float64).sum(-1)
+
+
+def test_programs_cut_at_any_value_run() -> None:
+    """The first part returns the value as it was there; the parts joined compute what the whole does."""
+    x = torch.randn(4, 9)
+    program = torch.export.export(Branches(), (x,))
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer)
+    values: dict[str, torch.Tensor] = {}
+
+    class Recorded(torch.fx.Interpreter):
+        def run_node(self, n: torch.fx.Node) -> Any:
+            result = super().run_node(n)
+            if n.op == "call_function" and isinstance(result, torch.Tensor):
+                values[n.name] = result.clone()
+            return result
+
+    (whole,) = Recorded(program.graph_module).run(x)
+    assert {"getitem", "getitem_3", "relu_", "mul_", "to_1"} <= values.keys()
+    for name, value in values.items():
+        first = pt2kit.extract(buffer.getvalue(), outputs=[name])
+        second = pt2kit.extract(buffer.getvalue(), inputs=[name, "x"])
+        assert torch.equal(load(first).module()(x), value), name
+        joined = load(pt2kit.compose(first, second, {name: name})).module()
+        assert torch.equal(joined(x, x), whole), name
+
+
 class Cast(torch.nn.Module):
     """Views rows that a cast has moved together."""
 

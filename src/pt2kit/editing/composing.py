@@ -58,7 +58,7 @@ def compose(
         prove: run the two and the new program on random inputs, and return nothing if results differ.
 
     Returns:
-        A program where two programs were given, else a package.
+        A program where two programs were given, else a package, for `pt2kit.write`.
 
     Raises:
         ProofError: with `prove`, results differ. UnsupportedError: arguments that do not go together, or, with
@@ -236,12 +236,16 @@ def _avoid_clashes(a: Editor, b: Editor, gone: list[Input]) -> None:
     """Rename values, nodes and subgraphs of the second program whose names the first one has."""
     mine = {*a.graph.values, *(node.name for node in a.graph.nodes if node.name)}
     targets = {one.value for one in gone}
+
+    def is_taken(name: str) -> bool:
+        return name in mine or b.graph.names.unique(name) != name
+
     for value in list(b.graph.values.values()):
         if value not in targets and value.name in mine:
-            _rename(b, value, free_name(value.name, lambda name: name in mine or name in b.graph.values))
+            _rename(b, value, free_name(value.name, is_taken))
     for node in b.graph.nodes:
         if node.name in mine:
-            node.name = free_name(node.name or "", lambda name: name in mine or b.graph.names.unique(name) != name)
+            node.name = free_name(node.name or "", is_taken)
             b.graph.names.nodes.add(node.name)
     _rename_subgraphs(a.graph, b.graph)
 

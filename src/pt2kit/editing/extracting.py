@@ -54,8 +54,8 @@ def extract(
 ) -> Any:
     """Cut a part out of a program: a module by its path, or the nodes between values.
 
-    Weights keep their names; only those that are used go along. Calls that write to
-    needed values are included; dead code (for example, of an unrolled scan) and sample inputs are not.
+    Weights keep their names; only those that are used go along. Calls that write to needed values are included, up to
+    the last of the named outputs; dead code (for example, of an unrolled scan) and sample inputs are not.
 
     Args:
         source: as `edit` takes it.
@@ -67,7 +67,7 @@ def extract(
         prove: run the whole program and the part on random inputs, and return nothing if values differ.
 
     Returns:
-        A program where a program was given, else a package with this one program.
+        A program where a program was given, else a package with this one program, for `pt2kit.write`.
 
     Raises:
         ProofError: with `prove`, values differ. UnsupportedError: arguments that do not go together, or, with
@@ -108,7 +108,7 @@ def _values_cut(editor: Editor, inputs: Sequence[str] | None, outputs: Sequence[
     end = max((one.producer.order for one in outs if one.producer), default=0) if outputs is not None else None
     goals += _written(editor, set(ins), users, begin, end)
     acting = _acting(editor, set(ins), users, begin, end)
-    kept = _needed(editor, goals, set(ins), acting)
+    kept = _needed(editor, goals, set(ins), end, acting)
     used = {value for node in kept for value in node.inputs} | set(outs)
     made = {value for node in kept for value in node.outputs}
     missing = [value for value in users if value in used and value not in made and value not in ins]
@@ -135,7 +135,7 @@ def _written(editor: Editor, ins: set[Value], users: Iterable[Value], begin: int
     for node in editor.graph.nodes:
         is_between = node.order >= begin and (end is None or node.order <= end)
         if is_between and node.writes and input_values & set(node.inputs) and node.outputs:
-            kept = _needed(editor, node.outputs, ins)
+            kept = _needed(editor, node.outputs, ins, end)
             if not outside & {value for one in kept for value in one.inputs}:
                 goals += node.outputs
     return goals
@@ -153,8 +153,13 @@ def _acting(editor: Editor, ins: set[Value], users: Iterable[Value], begin: int,
     return acting_nodes
 
 
-def _needed(editor: Editor, goals: Iterable[Value], stops: set[Value], nodes: Iterable[Node] = ()) -> list[Node]:
-    """Return the nodes that some values depend on, back to the given ones, and the nodes that write to any of them."""
+def _needed(
+    editor: Editor, goals: Iterable[Value], stops: set[Value], end: int | None, nodes: Iterable[Node] = ()
+) -> list[Node]:
+    """Return the nodes that some values depend on, back to the given ones, and the nodes that write to any of them.
+
+    Nodes behind `end` do not write to what the part returns: a value is what it is where the part ends.
+    """
     wanted = set(nodes)
     seen: set[Value] = set()
     stack = [*goals, *(value for node in wanted for value in node.inputs)]
@@ -173,6 +178,7 @@ def _needed(editor: Editor, goals: Iterable[Value], stops: set[Value], nodes: It
             for node in editor.graph.nodes
             if node not in wanted
             and node.writes
+            and (end is None or node.order <= end)
             and any(one in seen for one in node.inputs)
             and not any(one in stops for one in node.outputs)
             for value in _also(node, wanted)
@@ -252,7 +258,11 @@ def _apply(editor: Editor, cut: _Cut) -> None:
     for one in outputs:
         one.slot.attach()
     editor.inputs[:], editor.outputs[:] = [*cut.weights, *call], outputs
-    editor.graph.keep(set(cut.nodes))
+    kept = set(cut.nodes)
+    for value in cut.ins:
+        if value.producer in kept:  # for its other results
+            editor.graph.release(value)
+    editor.graph.keep(kept)
     for value, (tensor, dim) in reversed(cut.sizes.items()):
         size = editor.graph.prepend("aten.sym_size.int", tensor, dim, meta=value.meta, name=value.name, metadata={})
         for slot, position in list(value.uses):

@@ -25,6 +25,7 @@ from pt2kit.errors import GraphError
 from pt2kit.graph.traversal import join, operator_name
 from pt2kit.messages import quote
 from pt2kit.operators.facts import Mismatch, Tensor, Unknown
+from pt2kit.operators.facts import row_major as dense_strides
 from pt2kit.operators.metas import to_size
 from pt2kit.operators.rows import texts
 from pt2kit.operators.table import infer
@@ -179,9 +180,7 @@ class _Followed(Sizes):
                 for number in self._numbers:
                     self._check_at(call, results, number)
             listed = results if isinstance(results, tuple) else (results,)
-            return [
-                fact if fact is not None else self._declared(call, position) for position, fact in enumerate(listed)
-            ]
+            return [_completed(fact, self._declared(call, position)) for position, fact in enumerate(listed)]
         except (Unknown, Mismatch, Undecided) as error:
             if depends and call.node.outputs:
                 raise _Unproven(call, str(error)) from error
@@ -205,6 +204,22 @@ class _Followed(Sizes):
             return [self._symbols.value(call.scope.graph, one.name) for one in held]
         name = getattr(held, "name", None) or getattr(held, "as_name", None)
         return self._symbols.value(call.scope.graph, name) if isinstance(name, str) else None
+
+
+def _completed(fact: Any, declared: Any) -> Any:
+    """Return a result with what its rule leaves open: what the program declares, strides in the declared order."""
+    if fact is None:
+        return declared
+    if isinstance(fact, list) and isinstance(declared, list):
+        return [_completed(one, other) for one, other in zip(fact, declared, strict=True)]
+    if not (isinstance(fact, Tensor) and isinstance(declared, Tensor) and fact.strides is None and declared.strides):
+        return fact
+    strides = declared.strides
+    if fact.sizes != declared.sizes:
+        order = sorted(range(declared.rank), key=lambda dim: -(hint(strides[dim]) or 0))
+        dense = dense_strides([fact.sizes[dim] for dim in order])
+        strides = tuple(dense[order.index(dim)] for dim in range(declared.rank))
+    return msgspec.structs.replace(fact, strides=strides)
 
 
 def mentions(fact: Any, symbol: str) -> bool:
@@ -357,16 +372,12 @@ def _paths(graph: Graph) -> Iterator[tuple[str, Graph]]:
 
 
 def _restate(value: Value, fact: Any, edit: str) -> None:
-    """Set the sizes and strides that were computed; unknown strides keep the order of the declared ones."""
+    """Set the sizes and strides that were computed."""
     meta = value.meta
     try:
         if isinstance(fact, Tensor) and isinstance(meta, schema.TensorMeta):
-            sizes, strides = [to_size(size) for size in fact.sizes], meta.strides
-            if fact.strides is not None:
-                strides = [to_size(stride) for stride in fact.strides]
-            elif sizes != meta.sizes:
-                strides = _ordered_strides(meta, sizes)
-            new: Any = msgspec.structs.replace(meta, sizes=sizes, strides=strides)
+            strides = meta.strides if fact.strides is None else [to_size(stride) for stride in fact.strides]
+            new: Any = msgspec.structs.replace(meta, sizes=[to_size(size) for size in fact.sizes], strides=strides)
         elif isinstance(fact, (int, Polynomial)) and isinstance(meta, schema.SymInt):
             new = to_size(fact)
         else:
@@ -377,10 +388,3 @@ def _restate(value: Value, fact: Any, edit: str) -> None:
         ) from error
     if new != meta:
         value.meta = new
-
-
-def _ordered_strides(meta: schema.TensorMeta, sizes: Sequence[schema.SymInt]) -> list[schema.SymInt]:
-    """Return dense strides in the order of those that were declared."""
-    order = sorted(range(len(sizes)), key=lambda dim: -(arithmetic.hint(meta.strides[dim]) or 0))
-    dense = row_major([sizes[dim] for dim in order])
-    return [dense[order.index(dim)] for dim in range(len(sizes))]
