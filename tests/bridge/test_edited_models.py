@@ -115,11 +115,29 @@ class Recurrent(nn.Module):
         return self.rnn(x)[0][:, -1]
 
 
+class Views(nn.Module):
+    """Views with the batch in their sizes: of a result whose strides depend on the kernel, and in a region of autocast."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 1)
+        self.positions = nn.Parameter(torch.randn(1, 16, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the sums of heads."""
+        first, second = self.conv(x.transpose(2, 3)).chunk(2, dim=1)
+        y = (first + second.flip(3)).permute(0, 2, 3, 1).reshape(x.shape[0], -1, 4) + self.positions
+        with torch.autocast("cpu", torch.bfloat16, enabled=False):
+            y = y.reshape(x.shape[0] * 2, 8, 4).cumsum(1)
+        return y.reshape(x.shape[0], 2, 8, 4).sum(2)
+
+
 MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[[int], torch.Tensor]]] = {
     "cnn": (Cnn, lambda n: torch.randn(n, 3, 16, 16)),
     "vit": (Vit, lambda n: torch.randn(n, 3, 16, 16)),
     "decoder": (Decoder, lambda n: torch.randint(0, 50, (n, 7))),
     "lstm": (Recurrent, lambda n: torch.randn(n, 5, 8)),
+    "views": (Views, lambda n: torch.randn(n, 3, 4, 4)),
 }
 
 

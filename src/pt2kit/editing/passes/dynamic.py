@@ -8,7 +8,7 @@ What cannot be proven is refused with the node that needs the old size.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -125,7 +125,7 @@ def _prove(editor: Editor, source: Value, dim: int, symbol: str, old: int, edit:
                 is_last = True
                 continue
         except _Unproven as failed:
-            if not _repaired(editor, failed, source, dim, symbol, old):
+            if not _repaired(editor, failed, domain.arguments, source, dim, symbol, old):
                 raise GraphError(
                     f"{edit}: expected calls that fit every size, got node {quote(failed.name)} "
                     f"({failed.call.target.removeprefix('torch.ops.')}), which does not: {failed.why}",
@@ -164,6 +164,7 @@ class _Followed(Sizes):
             range_constraints=ranges,
         )
         super().__init__(self.program)
+        self.arguments: dict[int, Mapping[str, Any]] = {}  # of each call outside of subgraphs, by its number
         self._symbol = symbol
         low, high = editor.ranges[symbol]
         low, top = low or 0, old + 13 if high is None else high
@@ -173,6 +174,8 @@ class _Followed(Sizes):
 
     def call(self, call: Call) -> Sequence[Any]:
         """Return what the rule computes; what the program declares if the call does not depend on the symbol."""
+        if not call.scope.path:
+            self.arguments[call.number] = call.arguments
         depends = any(mentions(fact, self._symbol) for fact in call.arguments.values())
         try:
             results = infer(call.target, call.arguments)
@@ -252,26 +255,47 @@ def _sizes(fact: Any) -> Any:
     return [_sizes(one) for one in fact] if isinstance(fact, (list, tuple)) else fact
 
 
-def _repaired(editor: Editor, failed: _Unproven, source: Value, dim: int, symbol: str, old: int) -> bool:
+def _repaired(
+    editor: Editor,
+    failed: _Unproven,
+    arguments: Mapping[int, Mapping[str, Any]],
+    source: Value,
+    dim: int,
+    symbol: str,
+    old: int,
+) -> bool:
     """Replace one size that is written into a call which failed, or into one that its operands come from."""
-    graphs = dict(_paths(editor.graph))
-    graph = graphs.get(failed.call.scope.path)
-    if graph is None or graph is not editor.graph:
+    graph = dict(_paths(editor.graph)).get(failed.call.scope.path)
+    if graph is None:
         return False
     node = graph.nodes[failed.call.number]
     if name := _deduced(node):
         return _reshaped(editor, node, name, failed.call.arguments, symbol)
+    if graph is not editor.graph:
+        return False
+    numbers = {node: number for number, node in enumerate(graph.nodes)}
     for maker in _made(node, old):
-        for slot in maker.slots:
-            plain = maker.argument(slot.name) if _is_size(maker, slot.name) else None
-            if not isinstance(plain, schema.Argument) or plain.type not in ("as_int", "as_ints"):
-                continue
-            numbers: Any = plain.as_ints if plain.type == "as_ints" else [plain.as_int]
-            if old in numbers:
-                size = _size_node(graph, source, dim)
-                new = [size if one == old and place == numbers.index(old) else one for place, one in enumerate(numbers)]
-                maker.set_argument(slot.name, new if plain.type == "as_ints" else new[0])
+        if name := _deduced(maker):
+            # -1 took the symbol, where the number should have: `view(x, [2, -1])`.
+            if maker in numbers and _reshaped(editor, maker, name, arguments.get(numbers[maker], {}), symbol):
                 return True
+        elif _sized(editor, maker, source, dim, old):
+            return True
+    return False
+
+
+def _sized(editor: Editor, node: Node, source: Value, dim: int, old: int) -> bool:
+    """Replace the first number among the sizes of a call that is the old size."""
+    for slot in node.slots:
+        argument = node.argument(slot.name) if _is_size(node, slot.name) else None
+        if not isinstance(argument, schema.Argument) or argument.type not in ("as_int", "as_ints"):
+            continue
+        numbers: Any = argument.as_ints if argument.type == "as_ints" else [argument.as_int]
+        if old in numbers:
+            new = [*numbers]
+            new[numbers.index(old)] = _size_node(editor.graph, source, dim)
+            node.set_argument(slot.name, new if argument.type == "as_ints" else new[0])
+            return True
     return False
 
 
@@ -279,8 +303,7 @@ def _is_size(node: Node, name: str) -> bool:
     """Return whether an argument of a call is a size of its result, or an end of the range that it returns."""
     signature = signature_of(node.target)
     parameter = signature.parameters.get(name) if signature is not None and name in _WRITTEN else None
-    is_symbolic = parameter is not None and (parameter.type.base == "SymInt" or ".arange." in node.target)
-    return is_symbolic and not _deduced(node)
+    return parameter is not None and (parameter.type.base == "SymInt" or ".arange." in node.target)
 
 
 def _deduced(node: Node) -> str:
@@ -332,16 +355,16 @@ def _reshaped(editor: Editor, node: Node, name: str, arguments: Any, symbol: str
     new: list[Any] = [-1 if place == fitting[0] else one for place, one in enumerate(written)]
     for place, one in enumerate(written):
         if one == -1 and place != fitting[0]:
-            new[place] = known[place] if isinstance(known[place], int) else _value_of(editor, meta.sizes[place])
+            new[place] = known[place] if isinstance(known[place], int) else _value_of(editor, node, meta.sizes[place])
     if None in new or new == written:
         return False
     node.set_argument(slot.name, new)
     return True
 
 
-def _value_of(editor: Editor, size: schema.SymInt) -> Value | None:
-    """Return a value that is a size: that of a dimension of an input; None if no input has it."""
-    for one in editor.user_inputs:
+def _value_of(editor: Editor, node: Node, size: schema.SymInt) -> Value | None:
+    """Return a value that is a size: that of a dimension of an input; None if no input has it, or in a subgraph."""
+    for one in editor.user_inputs if node.graph is editor.graph else ():
         for dim, other in enumerate(one.value.meta.sizes if one.value is not None and one.value.dtype else ()):
             if one.value is not None and arithmetic.same(size, other):
                 return _size_node(editor.graph, one.value, dim)
