@@ -116,7 +116,7 @@ class Recurrent(nn.Module):
 
 
 class Views(nn.Module):
-    """Views with the batch in their sizes: of a result whose strides depend on the kernel, and in a region of autocast."""
+    """Views with the batch in their sizes: of what has strides of the kernel's choice, and in a region of autocast."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -177,6 +177,8 @@ class _Followed(Sizes):
         if not call.scope.path:
             self.arguments[call.number] = call.arguments
         depends = any(mentions(fact, self._symbol) for fact in call.arguments.values())
+        if depends and self._is_misplaced(call):
+            raise _Unproven(call, "-1 stands for another size than the one that changes")
         try:
             results = infer(call.target, call.arguments)
             if depends:
@@ -188,6 +190,18 @@ class _Followed(Sizes):
             if depends and call.node.outputs:
                 raise _Unproven(call, str(error)) from error
             return [self._declared(call, position) for position in range(len(call.node.outputs))]
+
+    def _is_misplaced(self, call: Call) -> bool:
+        """Return whether a view has a number where the symbol is in memory, and -1 elsewhere: [2, -1, 8]."""
+        name = deduced(call.target)
+        written = call.arguments.get(name) if name else None
+        if not isinstance(written, list | tuple) or -1 not in written:
+            return False
+        tensor, declared = call.arguments.get("self"), self._declared(call, 0)
+        if not (isinstance(tensor, Tensor) and isinstance(declared, Tensor)):
+            return False
+        place = _place(tensor, declared.sizes, self._symbol)
+        return place is not None and place < len(written) and written[place] != -1
 
     def _check_at(self, call: Call, results: Any, number: int) -> None:
         """Infer a call again with a number instead of the symbol, which decides what rules leave open.
@@ -269,13 +283,13 @@ def _repaired(
     if graph is None:
         return False
     node = graph.nodes[failed.call.number]
-    if name := _deduced(node):
+    if name := deduced(node.target):
         return _reshaped(editor, node, name, failed.call.arguments, symbol)
     if graph is not editor.graph:
         return False
     numbers = {node: number for number, node in enumerate(graph.nodes)}
     for maker in _made(node, old):
-        if name := _deduced(maker):
+        if name := deduced(maker.target):
             # -1 took the symbol, where the number should have: `view(x, [2, -1])`.
             if maker in numbers and _reshaped(editor, maker, name, arguments.get(numbers[maker], {}), symbol):
                 return True
@@ -306,9 +320,9 @@ def _is_size(node: Node, name: str) -> bool:
     return parameter is not None and (parameter.type.base == "SymInt" or ".arange." in node.target)
 
 
-def _deduced(node: Node) -> str:
+def deduced(target: str) -> str:
     """Return the name of the sizes in which -1 stands for the rest of the elements; "" if the operator has none."""
-    row = texts().get(operator_name(node.target))
+    row = texts().get(operator_name(target))
     return row.value("deduced") if row is not None else ""
 
 
@@ -332,9 +346,24 @@ def _reshaped(editor: Editor, node: Node, name: str, arguments: Any, symbol: str
         return False
     written = list(slot.plain)
     known: list[Size] = [from_expression(arithmetic.expression(size), polynomial_symbol) for size in meta.sizes]
+    rest = _place(tensor, known, symbol)
+    if rest is None or len(written) != len(known):
+        return False
+    new: list[Any] = [-1 if place == rest else one for place, one in enumerate(written)]
+    for place, one in enumerate(written):
+        if one == -1 and place != rest:
+            new[place] = known[place] if isinstance(known[place], int) else _value_of(editor, node, meta.sizes[place])
+    if None in new or new == written:
+        return False
+    node.set_argument(slot.name, new)
+    return True
+
+
+def _place(tensor: Tensor, known: Sequence[Size], symbol: str) -> int | None:
+    """Return the dimension of a view that depends on the symbol, by the sizes that it had; None if several may."""
     fitting = []
     for place, size in enumerate(known):
-        others = product(known[:place] + known[place + 1 :])
+        others = product([*known[:place], *known[place + 1 :]])
         if (
             others != 0
             and (quotient := tensor.numel // others) * others == tensor.numel
@@ -350,16 +379,7 @@ def _reshaped(editor: Editor, node: Node, name: str, arguments: Any, symbol: str
             around = product(tensor.sizes[:at] if is_before else tensor.sizes[at + 1 :])
             near = [place for place in fitting if product(known[:place] if is_before else known[place + 1 :]) == around]
             fitting = near if len(near) == 1 else fitting
-    if len(fitting) != 1 or len(written) != len(known):
-        return False
-    new: list[Any] = [-1 if place == fitting[0] else one for place, one in enumerate(written)]
-    for place, one in enumerate(written):
-        if one == -1 and place != fitting[0]:
-            new[place] = known[place] if isinstance(known[place], int) else _value_of(editor, node, meta.sizes[place])
-    if None in new or new == written:
-        return False
-    node.set_argument(slot.name, new)
-    return True
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def _value_of(editor: Editor, node: Node, size: schema.SymInt) -> Value | None:
