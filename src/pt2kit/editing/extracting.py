@@ -261,12 +261,26 @@ def _apply(editor: Editor, cut: _Cut) -> None:
     kept = set(cut.nodes)
     for value in cut.ins:
         if value.producer in kept:  # for its other results
-            editor.graph.release(value)
+            _release(editor, value, value.producer)
     editor.graph.keep(kept)
     for value, (tensor, dim) in reversed(cut.sizes.items()):
         size = editor.graph.prepend("aten.sym_size.int", tensor, dim, meta=value.meta, name=value.name, metadata={})
         for slot, position in list(value.uses):
             slot.put(position, size.output)
+
+
+def _release(editor: Editor, value: Value, node: Node) -> None:
+    """Let a node define a value that nothing uses instead of one of its results, which becomes an input."""
+    names = editor.graph.names
+    unused = names.unique(f"{node.name or value.name}_unused_{node.outputs.index(value)}")  # as torch names them
+    other = editor.graph.define(unused, value.kind, value.meta, node)
+    for slot in node.outputs_:
+        slot.values = [other if one is value else one for one in slot.values]
+    if node.name == value.name:
+        names.nodes.discard(value.name)
+        names.nodes.add(unused)
+        node.name = unused
+    value.producer = None
 
 
 def _is_whole_call(editor: Editor, cut: _Cut) -> bool:

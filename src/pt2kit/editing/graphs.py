@@ -608,22 +608,6 @@ class Graph:
             elif value.producer is not None and value.producer not in nodes:
                 value.producer = None
 
-    def release(self, value: Value) -> None:
-        """Let the producer of a value define another one in its place, which nothing uses; nothing defines the value
-        then."""
-        node = value.producer
-        if node is None:
-            return
-        name = f"{node.name or value.name}_unused_{node.outputs.index(value)}"  # as torch's writer names results
-        unused = self.define(self.names.unique(name), value.kind, value.meta, node)
-        for slot in node.outputs_:
-            slot.values = [unused if one is value else one for one in slot.values]
-        if node.name == value.name:
-            self.names.nodes.discard(value.name)
-            node.name = unused.name
-            self.names.nodes.add(node.name)
-        value.producer = None
-
     def absorb(self, other: Graph) -> None:
         """Append the nodes and values of another graph, which the caller must have given names of their own."""
         for value in other._values.values():

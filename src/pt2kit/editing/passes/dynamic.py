@@ -2,13 +2,14 @@
 range.
 
 The dimension becomes a symbol, and sizes are computed again from the inputs, subgraphs included. Sizes that export
-wrote into calls as numbers (`view(x, [2, -1])`, `expand`, `arange`) are replaced where a call would otherwise not fit.
+wrote into calls as numbers (`expand`, `arange`) are replaced where a call would otherwise not fit. A view keeps the
+symbol where it is in memory: `view(x, [2, -1])` of a batch of 2 becomes `view(x, [-1, 8])`, although any batch fits.
 What cannot be proven is refused with the node that needs the old size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, Final
 
 import msgspec
@@ -41,8 +42,8 @@ _REPAIRS: Final = 10_000
 _ALL: Final = 16
 """Sizes of a range that are all tried; of a larger one its ends and some between."""
 
-_WRITTEN: Final = frozenset(("size", "start", "end", "N", "C", "HxW"))
-"""Parameters whose numbers, if they may be symbols, are sizes that the result has."""
+_WRITTEN: Final = frozenset(("size", "repeats", "start", "end", "N", "C", "HxW"))
+"""Parameters whose numbers, if they may be symbols, are sizes that the result has, or parts of them."""
 
 
 def make_dynamic(
@@ -288,26 +289,38 @@ def _repaired(
     if graph is not editor.graph:
         return False
     numbers = {node: number for number, node in enumerate(graph.nodes)}
-    for maker in _made(node, old):
-        if name := deduced(maker.target):
-            # -1 took the symbol, where the number should have: `view(x, [2, -1])`.
-            if maker in numbers and _reshaped(editor, maker, name, arguments.get(numbers[maker], {}), symbol):
+    for factor in (1, *_factors(failed.call.arguments.values(), symbol, old)):
+        for maker in _made(node, {old, factor * old}):
+            if name := deduced(maker.target):
+                # -1 took the symbol, where the number should have: `view(x, [2, -1])`.
+                if maker in numbers and _reshaped(editor, maker, name, arguments.get(numbers[maker], {}), symbol):
+                    return True
+            elif any(_sized(editor, maker, source, dim, old, one) for one in (factor, 1)):
                 return True
-        elif _sized(editor, maker, source, dim, old):
-            return True
     return False
 
 
-def _sized(editor: Editor, node: Node, source: Value, dim: int, old: int) -> bool:
-    """Replace the first number among the sizes of a call that is the old size."""
+def _factors(facts: Iterable[Any], symbol: str, old: int) -> Iterator[int]:
+    """Yield how often sizes of operands have the symbol: 4 for 4 * s0."""
+    for fact in facts:
+        if isinstance(fact, list | tuple):
+            yield from _factors(fact, symbol, old)
+        for size in fact.sizes if isinstance(fact, Tensor) else ():
+            factor = _at(size, symbol, 1)
+            if mentions(size, symbol) and isinstance(factor, int) and _at(size, symbol, old + 1) == factor * (old + 1):
+                yield factor
+
+
+def _sized(editor: Editor, node: Node, source: Value, dim: int, old: int, factor: int) -> bool:
+    """Replace the first number among the sizes of a call that is the old size, or a multiple of it."""
     for slot in node.slots:
         argument = node.argument(slot.name) if _is_size(node, slot.name) else None
         if not isinstance(argument, schema.Argument) or argument.type not in ("as_int", "as_ints"):
             continue
         numbers: Any = argument.as_ints if argument.type == "as_ints" else [argument.as_int]
-        if old in numbers:
+        if factor * old in numbers:
             new = [*numbers]
-            new[numbers.index(old)] = _size_node(editor.graph, source, dim)
+            new[numbers.index(factor * old)] = _size_node(editor.graph, source, dim, factor)
             node.set_argument(slot.name, new if argument.type == "as_ints" else new[0])
             return True
     return False
@@ -326,14 +339,14 @@ def deduced(target: str) -> str:
     return row.value("deduced") if row is not None else ""
 
 
-def _made(node: Node, old: int) -> Iterator[Node]:
-    """Yield the calls with written sizes among a node and what its operands come from, the nearest first."""
+def _made(node: Node, sizes: Set[int]) -> Iterator[Node]:
+    """Yield the calls that have one of some sizes among a node and what its operands come from, the nearest first."""
     seen, queue = {node}, [node]
     for one in queue:
-        if one is node or any(old in (value.shape or ()) for value in one.outputs):
+        if one is node or any(sizes & {*(value.shape or ())} for value in one.outputs):
             yield one
         for value in one.inputs:
-            if value.producer is not None and value.producer not in seen and old in (value.shape or (old,)):
+            if value.producer is not None and value.producer not in seen and sizes & {*(value.shape or sizes)}:
                 seen.add(value.producer)
                 queue.append(value.producer)
 
@@ -373,10 +386,10 @@ def _place(tensor: Tensor, known: Sequence[Size], symbol: str) -> int | None:
     carrying = [place for place, size in enumerate(tensor.sizes) if mentions(size, symbol)]
     if len(fitting) > 1 and len(carrying) == 1:
         # The symbol keeps its position in memory: the sizes before it, and those after it, have as many elements as
-        # before.
+        # before. Of a dimension that was merged from several it is the first: batch * heads.
         [at] = carrying
-        for is_before in (True, False):
-            around = product(tensor.sizes[:at] if is_before else tensor.sizes[at + 1 :])
+        before, after = product(tensor.sizes[:at]), product(tensor.sizes[at + 1 :])
+        for around, is_before in ((before, True), (after, False), (after * _at(tensor.sizes[at], symbol, 1), False)):
             near = [place for place in fitting if product(known[:place] if is_before else known[place + 1 :]) == around]
             fitting = near if len(near) == 1 else fitting
     return fitting[0] if len(fitting) == 1 else None
@@ -391,16 +404,29 @@ def _value_of(editor: Editor, node: Node, size: schema.SymInt) -> Value | None:
     return None
 
 
-def _size_node(graph: Graph, source: Value, dim: int) -> Value:
-    """Return the value of the dimension: the node that asks for it, made at the beginning if there is none."""
+def _size_node(graph: Graph, source: Value, dim: int, factor: int = 1) -> Value:
+    """Return the value of the dimension, or of a multiple: of the node that computes it, made if there is none."""
+    size = _asked(graph, "aten.sym_size.int", "dim", dim, source)
+    if size is None:
+        name = f"sym_size_{source.name}"
+        size = graph.prepend("aten.sym_size.int", source, dim, meta=source.meta.sizes[dim], name=name).output
+    if factor == 1:
+        return size
+    multiple = _asked(graph, "_operator.mul", "1", factor, size)
+    if multiple is None and size.producer is not None:
+        meta = arithmetic.product((size.meta, arithmetic.number(factor)))
+        multiple = graph.insert_after(size.producer, "_operator.mul", size, factor, meta=meta, name="mul").output
+    return size if multiple is None else multiple
+
+
+def _asked(graph: Graph, target: str, parameter: str, number: int, operand: Value) -> Value | None:
+    """Return the result of a call with a value and a number; None if the graph has no such call."""
     for node in graph.nodes:
-        if node.target == "torch.ops.aten.sym_size.int" and node.inputs == (source,):
-            argument = node.argument("dim")
-            if isinstance(argument, schema.Argument) and argument.as_int == dim:
+        if operator_name(node.target) == target and node.inputs == (operand,):
+            argument = node.argument(parameter)
+            if isinstance(argument, schema.Argument) and argument.type == "as_int" and argument.as_int == number:
                 return node.output
-    return graph.prepend(
-        "aten.sym_size.int", source, dim, meta=source.meta.sizes[dim], name=f"sym_size_{source.name}"
-    ).output
+    return None
 
 
 def _paths(graph: Graph) -> Iterator[tuple[str, Graph]]:
