@@ -306,6 +306,27 @@ def test_two_inputs_of_one_size() -> None:
         module(x, y[:5])
 
 
+class Divided(nn.Module):
+    """A region of autocast that divides integers, which gives float32 whatever the program computes in."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return a quotient, and the input times it."""
+        with torch.autocast("cpu", torch.bfloat16, enabled=False):
+            quotient = torch.arange(4) / 3
+        return quotient, x * quotient.mean().to(x.dtype)
+
+
+def test_what_a_region_gives_has_the_type_that_it_has_there() -> None:
+    """Results of subgraphs that stay float32 are float32 outside."""
+    x = torch.randn(2, 4)
+    with pt2kit.edit(saved(Divided(), x)) as editor:
+        passes.compute_in(editor, "bfloat16")
+    got, expected = loaded(editor.result)(x.bfloat16()), Divided()(x.bfloat16())
+    assert [one.dtype for one in got] == [torch.float32, torch.bfloat16]
+    for one, other in zip(got, expected, strict=True):
+        assert torch.equal(one, other)
+
+
 class Regional(nn.Module):
     """A region that autocast leaves alone, which names an element type without the name of a parameter."""
 

@@ -17,14 +17,15 @@ from pt2kit import schema
 from pt2kit.editing import sample_inputs
 from pt2kit.editing.building import full_target
 from pt2kit.editing.editor import Editor
-from pt2kit.editing.graphs import Node, Slot
+from pt2kit.editing.graphs import Node, Slot, Value
 from pt2kit.editing.interface import Input
 from pt2kit.editing.metas import cast_meta, device_of, inferred_metas, scalar_type
 from pt2kit.editing.weight_edits import check_package
 from pt2kit.errors import GraphError
 from pt2kit.messages import quote
 from pt2kit.operators import schemas
-from pt2kit.schema.names import ATEN_OPS, OPS
+from pt2kit.operators.higher_order import HIGHER_ORDER, plain_target
+from pt2kit.schema.names import ATEN_OPS, HIGHER_ORDER_OPS, OPS
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import contiguous_strides, device_text, parse_device
 from pt2kit.tensors.dtypes import DTYPES, largest_number, numpy_dtype
@@ -239,9 +240,22 @@ def compute_in(editor: Editor, dtype: Any) -> int:
                         node.set_argument("dtype", target)
                     else:
                         value.meta = msgspec.structs.replace(value.meta, dtype=meta.dtype)
+            for value, given in zip(node.outputs, _given(node), strict=False):
+                if given.dtype is not None and given.dtype != value.dtype:
+                    value.meta = msgspec.structs.replace(value.meta, dtype=given.dtype)
             if any(value.dtype == target for value in node.outputs):
                 _clamp_numbers(node, limit)
     return sum(value.dtype != old for value, old in before.items())
+
+
+def _given(node: Node) -> list[Value]:
+    """Return the values that the subgraph of a call gives, if they are the call's results."""
+    convention = HIGHER_ORDER.get(plain_target(node.target).removeprefix(HIGHER_ORDER_OPS))
+    if convention is None or convention.results is None:
+        return []
+    place = convention.graphs[convention.results]
+    graphs = node.slots[place].graphs if place < len(node.slots) else ()
+    return [value for graph in graphs for slot in graph.output_slots for value in slot.values]
 
 
 def _is_new(node: Node) -> bool:
