@@ -117,6 +117,45 @@ def test_programs_cut_at_any_value_run() -> None:
         assert torch.equal(joined(x, x), whole), name
 
 
+class Written(torch.nn.Module):
+    """Writes to a result, once through a view of it."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return a sine and a sum."""
+        y = x * 2
+        y[0].add_(1)
+        z = y.sin()
+        y[1:].mul_(3)
+        return z, y + z
+
+
+def test_parts_write_what_they_read() -> None:
+    """Writes through views are part of what is cut out where the memory is read later, and happen once."""
+    x = torch.randn(4)
+    buffer = io.BytesIO()
+    torch.export.save(torch.export.export(Written(), (x,)), buffer)
+    file, whole = buffer.getvalue(), Written()(x)
+    for one, other in zip(load(pt2kit.extract(file)).module()(x), whole, strict=True):
+        assert torch.equal(one, other)
+    assert torch.equal(load(pt2kit.extract(file, outputs=["mul"])).module()(x), x * 2)
+    first, second = pt2kit.extract(file, outputs=["mul", "sin"]), pt2kit.extract(file, inputs=["mul", "sin"])
+    y, z = load(first).module()(x)
+    assert torch.equal(y[1:], 2 * x[1:])
+    assert torch.equal(z, whole[0])
+    assert torch.equal(load(second).module()(y, z)[1], whole[1])
+    joined = load(pt2kit.compose(first, second, {0: "mul", 1: "sin"})).module()(x)
+    assert torch.equal(joined[-1], whole[1])
+
+
+def test_a_write_that_was_made_and_is_needed_is_refused() -> None:
+    """The result of the write is what the second part needs, not the value that was written to."""
+    program = torch.export.export(Branches(), (torch.randn(4, 9),))
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer)
+    with pytest.raises(GraphError, match=r"got 'add', which node 'relu_' writes to; name its result"):
+        pt2kit.extract(buffer.getvalue(), inputs=["add", "to_1", "x"])
+
+
 class Cast(torch.nn.Module):
     """Views rows that a cast has moved together."""
 

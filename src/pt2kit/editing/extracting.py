@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import math
+from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 from pt2kit import schema
+from pt2kit.dataflow.domain import effects_of
 from pt2kit.editing.editor import Editor, Source, edit, package_alone
-from pt2kit.editing.graphs import Node, Slot, Value
+from pt2kit.editing.graphs import Graph, Node, Slot, Value
 from pt2kit.editing.interface import OF_INPUTS, USER_INPUTS, USER_OUTPUTS, Input, Output, tuple_of
 from pt2kit.errors import GraphError, UnsupportedError
 from pt2kit.front_door import registered
@@ -54,8 +56,9 @@ def extract(
 ) -> Any:
     """Cut a part out of a program: a module by its path, or the nodes between values.
 
-    Weights keep their names; only those that are used go along. Calls that write to needed values are included, up to
-    the last of the named outputs; dead code (for example, of an unrolled scan) and sample inputs are not.
+    Weights keep their names; only those that are used go along. Calls that write to memory which is read later are
+    included. A value is what it is where the last of the named inputs, or of the named outputs, is computed. Dead code
+    (for example, of an unrolled scan) and sample inputs are left out.
 
     Args:
         source: as `edit` takes it.
@@ -104,11 +107,18 @@ def _values_cut(editor: Editor, inputs: Sequence[str] | None, outputs: Sequence[
     goals = list(outs)
     if outputs is None:
         goals += [one.value for one in editor.outputs if one.value is not None]
-    begin = min((one.producer.order for one in ins if one.producer), default=0) if inputs is not None else 0
+    orders = [one.producer.order for one in ins if one.producer] if inputs is not None else []
+    begin = min(orders, default=0)
     end = max((one.producer.order for one in outs if one.producer), default=0) if outputs is not None else None
-    goals += _written(editor, set(ins), users, begin, end)
-    acting = _acting(editor, set(ins), users, begin, end)
-    kept = _needed(editor, goals, set(ins), end, acting)
+    memory = _Memory(editor.graph, set(ins), max(orders, default=0), end)
+    goals += _written(editor, memory, users, begin)
+    kept = _needed(memory, goals, _acting(editor, set(ins), users, begin, end))
+    for node in kept:
+        if once := memory.written_before(node):
+            raise GraphError(
+                f"extract: expected inputs that nothing writes to before the last of them, got {_listed(once)}, which "
+                f"{node.label} writes to; name its result"
+            )
     used = {value for node in kept for value in node.inputs} | set(outs)
     made = {value for node in kept for value in node.outputs}
     missing = [value for value in users if value in used and value not in made and value not in ins]
@@ -123,19 +133,58 @@ def _values_cut(editor: Editor, inputs: Sequence[str] | None, outputs: Sequence[
     return cut
 
 
-def _written(editor: Editor, ins: set[Value], users: Iterable[Value], begin: int, end: int | None) -> list[Value]:
+class _Memory:
+    """Which values of a graph may share memory, seen from a part of it.
+
+    Args:
+        graph: the graph.
+        stops: values that the caller passes: each has memory of its own.
+        begin: the order of the last node that computes one of these, which have been written to then.
+        end: the order of the last node of the part; None for that of the graph.
+
+    Attributes:
+        writers: the nodes that may write, with the values in whose memory.
+    """
+
+    def __init__(self, graph: Graph, stops: Set[Value], begin: int, end: int | None) -> None:
+        self.graph, self.stops, self.begin, self.end = graph, stops, begin, end
+        self._owners: dict[Value, Set[Value]] = {}
+        for node in graph.nodes:
+            parameters = {parameter for _, parameter in effects_of(node.target, "").aliases}
+            shared = [value for slot in node.slots if slot.name in parameters for value in slot.values]
+            owners = {owner for value in shared for owner in self.owners(value)}
+            if owners:
+                self._owners.update((value, owners) for value in node.outputs if value not in stops)
+        self.writers = {node: self._written(node) for node in graph.nodes if node.writes}
+
+    def owners(self, value: Value) -> Set[Value]:
+        """Return the values in whose memory a value may be: itself, if it is no view."""
+        return self._owners.get(value, {value})
+
+    def _written(self, node: Node) -> set[Value]:
+        parameters = effects_of(node.target, "").written
+        values = [value for slot in node.slots if slot.name in parameters for value in slot.values] or node.inputs
+        return {owner for value in values for owner in self.owners(value)}
+
+    def written_before(self, node: Node) -> list[Value]:
+        """Return the values that the caller passes after the node has written to them."""
+        written = self.writers.get(node, ()) if node.order < self.begin else ()
+        return [one for one in written if one in self.stops and one.producer is not None]
+
+
+def _written(editor: Editor, memory: _Memory, users: Iterable[Value], begin: int) -> list[Value]:
     """Return results of nodes that write to inputs of the program; the signature may not list them (training IR).
 
     They are part of what is cut out where they stand between its first input and its last output, unless they take
     more than it is given.
     """
     input_values = {one.value for one in editor.inputs if one.value is not None}
-    outside = set(users) - ins
+    outside = set(users) - memory.stops
     goals: list[Value] = []
-    for node in editor.graph.nodes:
-        is_between = node.order >= begin and (end is None or node.order <= end)
-        if is_between and node.writes and input_values & set(node.inputs) and node.outputs:
-            kept = _needed(editor, node.outputs, ins, end)
+    for node in memory.writers:
+        is_between = node.order >= begin and (memory.end is None or node.order <= memory.end)
+        if is_between and input_values & set(node.inputs) and node.outputs:
+            kept = _needed(memory, node.outputs)
             if not outside & {value for one in kept for value in one.inputs}:
                 goals += node.outputs
     return goals
@@ -153,43 +202,34 @@ def _acting(editor: Editor, ins: set[Value], users: Iterable[Value], begin: int,
     return acting_nodes
 
 
-def _needed(
-    editor: Editor, goals: Iterable[Value], stops: set[Value], end: int | None, nodes: Iterable[Node] = ()
-) -> list[Node]:
-    """Return the nodes that some values depend on, back to the given ones, and the nodes that write to any of them.
+def _needed(memory: _Memory, goals: Iterable[Value], nodes: Iterable[Node] = ()) -> list[Node]:
+    """Return the nodes that some values depend on, back to the given ones.
 
-    Nodes behind `end` do not write to what the part returns: a value is what it is where the part ends.
+    Nodes that write are needed where something reads the memory later; a result is read where the part ends.
     """
+    end = math.inf if memory.end is None else memory.end
     wanted = set(nodes)
-    seen: set[Value] = set()
-    stack = [*goals, *(value for node in wanted for value in node.inputs)]
-    while True:
-        while stack:
-            value = stack.pop()
-            if value in seen:
-                continue
-            seen.add(value)
-            node = value.producer
-            if node is not None and value not in stops and node not in wanted:
-                wanted.add(node)
-                stack += node.inputs
-        stack = [
-            value
-            for node in editor.graph.nodes
-            if node not in wanted
-            and node.writes
-            and (end is None or node.order <= end)
-            and any(one in seen for one in node.inputs)
-            and not any(one in stops for one in node.outputs)
-            for value in _also(node, wanted)
-        ]
-        if not stack:
-            return [node for node in editor.graph.nodes if node in wanted]
-
-
-def _also(node: Node, wanted: set[Node]) -> Iterable[Value]:
-    wanted.add(node)
-    return node.inputs
+    read: dict[Value, float] = {owner: end for goal in goals for owner in memory.owners(goal)}
+    stack = [*goals]
+    new = list(wanted)
+    while stack or new:
+        for node in new:
+            stack += node.inputs
+            for owner in (owner for value in node.inputs for owner in memory.owners(value)):
+                read[owner] = max(read.get(owner, 0), node.order)
+        makers = {value.producer for value in stack if value not in memory.stops}
+        stack, new = [], [node for node in makers if node is not None and node not in wanted]
+        if not new:
+            new = [
+                node
+                for node, written in memory.writers.items()
+                if node not in wanted
+                and node.order <= end
+                and any(read.get(owner, 0) > node.order for owner in written)
+                and not memory.written_before(node)
+            ]
+        wanted.update(new)
+    return [node for node in memory.graph.nodes if node in wanted]
 
 
 def _module_cut(editor: Editor, path: str) -> _Cut:
