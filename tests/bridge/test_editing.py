@@ -147,6 +147,33 @@ def test_parts_write_what_they_read() -> None:
     assert torch.equal(joined[-1], whole[1])
 
 
+class Cached(torch.nn.Module):
+    """Stores what it gets in a buffer, through a view, and reads it in the next call alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("cache", torch.zeros(2, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the sine of what was stored before, and the input."""
+        stored = x.relu()
+        y = self.cache[1] + stored
+        self.cache[1].copy_(stored)
+        return y.sin()
+
+
+@pytest.mark.parametrize("inputs", [None, ["relu"]])
+def test_parts_write_to_buffers_through_views(inputs: list[str] | None) -> None:
+    """Writes to memory that outlives the call are part of what is cut out, although no result depends on them."""
+    x = torch.ones(4)
+    buffer = io.BytesIO()
+    torch.export.save(torch.export.export(Cached(), (x,)), buffer)
+    module = load(pt2kit.extract(buffer.getvalue(), inputs=inputs)).module()
+    results = [module(x) for _ in range(2)]
+    assert torch.equal(results[0], x.sin())
+    assert torch.equal(results[1], (x + x).sin())
+
+
 def test_a_write_that_was_made_and_is_needed_is_refused() -> None:
     """The result of the write is what the second part needs, not the value that was written to."""
     program = torch.export.export(Branches(), (torch.randn(4, 9),))

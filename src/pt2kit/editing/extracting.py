@@ -181,9 +181,9 @@ def _written(editor: Editor, memory: _Memory, users: Iterable[Value], begin: int
     input_values = {one.value for one in editor.inputs if one.value is not None}
     outside = set(users) - memory.stops
     goals: list[Value] = []
-    for node in memory.writers:
+    for node, written in memory.writers.items():
         is_between = node.order >= begin and (memory.end is None or node.order <= memory.end)
-        if is_between and input_values & set(node.inputs) and node.outputs:
+        if is_between and input_values & written and node.outputs:
             kept = _needed(memory, node.outputs)
             if not outside & {value for one in kept for value in one.inputs}:
                 goals += node.outputs
