@@ -174,6 +174,37 @@ def test_parts_write_to_buffers_through_views(inputs: list[str] | None) -> None:
     assert torch.equal(results[1], (x + x).sin())
 
 
+class Counted(torch.nn.Module):
+    """Counts its calls, and reads the count later."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the sine times the number of calls."""
+        self.count.add_(1)
+        y = x.sin()
+        return y * self.count[None]
+
+
+def test_a_buffer_that_both_parts_write_to_is_refused() -> None:
+    """The second part counts alone, as the first one does; joined they share no buffer."""
+    x = torch.ones(4)
+    buffer = io.BytesIO()
+    torch.export.save(torch.export.export(Counted(), (x,)), buffer)
+    first, second = (
+        pt2kit.extract(buffer.getvalue(), outputs=["sin"]),
+        pt2kit.extract(buffer.getvalue(), inputs=["sin"]),
+    )
+    module = load(second).module()
+    assert [module(x)[0].item() for _ in range(2)] == [1, 2]
+    with pytest.raises(GraphError, match=r"got 'count', to which both do; pass prefixes="):
+        pt2kit.compose(first, second, {0: "sin"})
+    joined = load(pt2kit.compose(first, second, {0: "sin"}, prefixes=("a", "b"))).module()
+    assert torch.equal(joined(x), x.sin())
+
+
 def test_a_write_that_was_made_and_is_needed_is_refused() -> None:
     """The result of the write is what the second part needs, not the value that was written to."""
     program = torch.export.export(Branches(), (torch.randn(4, 9),))

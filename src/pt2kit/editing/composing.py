@@ -9,6 +9,7 @@ from pt2kit import schema, symbols
 from pt2kit.editing import sizes as arithmetic
 from pt2kit.editing.assembly import Parts, folder_of
 from pt2kit.editing.editor import Editor, Source, edit, package_alone
+from pt2kit.editing.extracting import written_weights
 from pt2kit.editing.graphs import Graph, Value
 from pt2kit.editing.interface import (
     INPUT_GROUPS,
@@ -270,7 +271,7 @@ def _rename_subgraphs(a: Graph, b: Graph) -> None:
 
 
 def _shared_weights(a: Editor, b: Editor) -> set[str]:
-    """Return the names of weights that both programs have; their values must be equal.
+    """Return the names of weights that both programs have; their values must be equal, and not written to by both.
 
     Raises:
         GraphError: they are not, or the name of a weight of one is below that of the other.
@@ -292,6 +293,11 @@ def _shared_weights(a: Editor, b: Editor) -> set[str]:
                 f"compose: expected weights of other names, or equal numbers, got {quote(name)} "
                 "in both programs; pass prefixes="
             )
+    if twice := both & written_weights(a) & written_weights(b):
+        raise GraphError(
+            f"compose: expected weights that one of the programs writes to, got {quote(min(twice))}, to which both "
+            "do; pass prefixes="
+        )
     return both
 
 

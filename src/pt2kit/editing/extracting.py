@@ -110,7 +110,7 @@ def _values_cut(editor: Editor, inputs: Sequence[str] | None, outputs: Sequence[
     orders = [one.producer.order for one in ins if one.producer] if inputs is not None else []
     begin = min(orders, default=0)
     end = max((one.producer.order for one in outs if one.producer), default=0) if outputs is not None else None
-    memory = _Memory(editor.graph, set(ins), max(orders, default=0), end)
+    memory = Memory(editor.graph, set(ins), max(orders, default=0), end)
     goals += _written(editor, memory, users, begin)
     kept = _needed(memory, goals, _acting(editor, set(ins), users, begin, end))
     for node in kept:
@@ -133,7 +133,7 @@ def _values_cut(editor: Editor, inputs: Sequence[str] | None, outputs: Sequence[
     return cut
 
 
-class _Memory:
+class Memory:
     """Which values of a graph may share memory, seen from a part of it.
 
     Args:
@@ -172,7 +172,7 @@ class _Memory:
         return [one for one in written if one in self.stops and one.producer is not None]
 
 
-def _written(editor: Editor, memory: _Memory, users: Iterable[Value], begin: int) -> list[Value]:
+def _written(editor: Editor, memory: Memory, users: Iterable[Value], begin: int) -> list[Value]:
     """Return results of nodes that write to inputs of the program; the signature may not list them (training IR).
 
     They are part of what is cut out where they stand between its first input and its last output, unless they take
@@ -190,6 +190,14 @@ def _written(editor: Editor, memory: _Memory, users: Iterable[Value], begin: int
     return goals
 
 
+def written_weights(editor: Editor) -> set[str]:
+    """Return the names of weights that a program writes to: in its graph, or by its outputs."""
+    memory = Memory(editor.graph, set(), 0, None)
+    values = {owner for written in memory.writers.values() for owner in written}
+    mutated = {one.target for one in editor.outputs if one.kind.endswith("mutation") and one.target}
+    return mutated | {one.target for one in editor.inputs if one.target and one.value in values}
+
+
 def _acting(editor: Editor, ins: set[Value], users: Iterable[Value], begin: int, end: int | None) -> list[Node]:
     """Return nodes without results (assertions, prints) whose operands are available in the extracted part."""
     outside = set(users) - ins
@@ -202,7 +210,7 @@ def _acting(editor: Editor, ins: set[Value], users: Iterable[Value], begin: int,
     return acting_nodes
 
 
-def _needed(memory: _Memory, goals: Iterable[Value], nodes: Iterable[Node] = ()) -> list[Node]:
+def _needed(memory: Memory, goals: Iterable[Value], nodes: Iterable[Node] = ()) -> list[Node]:
     """Return the nodes that some values depend on, back to the given ones.
 
     Nodes that write are needed where something reads the memory later; a result is read where the part ends.
