@@ -324,7 +324,8 @@ def add_output(editor: EditState, value: str | Value, *, key: str | None = None,
     """Add an output to the result.
 
     Args:
-        value: of the program's graph.
+        value: of the program's graph. If a call overwrites it later (`relu_`), the caller gets what is there in the
+            end; insert a call of `aten.clone` after its producer to return it as it is there.
         key: where the program returns a dict.
         position: among the items of the tuple, list or dict that the program returns; at the end where it is None.
             A program that returns one value returns a tuple then.
