@@ -272,7 +272,7 @@ def _symbol_problems(
         if first is symbol and symbol.name not in ranges:
             message = f"expected a range for the symbol {quote(symbol.name)} in range_constraints, got none"
             yield Problem(place, "E2", message, "warning" if symbol.name in example else "error")
-        if first != symbol:
+        if dict(first.assumptions) != dict(symbol.assumptions):  # sympy writes them as its first caller did
             message = (
                 f"expected one meaning of {quote(symbol.name)}, got {_assumptions(symbol)} here and "
                 f"{_assumptions(first)} before"

@@ -31,7 +31,7 @@ from pt2kit.operators.metas import to_size
 from pt2kit.operators.rows import texts
 from pt2kit.operators.table import infer
 from pt2kit.schema.names import free_name
-from pt2kit.symbols.expr import Symbol, free_symbols, substitute
+from pt2kit.symbols.expr import Symbol, default_assumptions, free_symbols, substitute
 from pt2kit.symbols.polynomials import Polynomial, Size, Undecided, from_expression, hint, product, to_expression
 from pt2kit.symbols.polynomials import symbol as polynomial_symbol
 from pt2kit.symbols.srepr import to_srepr
@@ -81,7 +81,7 @@ def make_dynamic(
     symbol = free_name("s", editor.ranges.__contains__, 0, separator="")
     before, ranges = [(value, value.meta) for value, _ in places], dict(editor.ranges)
     editor.ranges[symbol] = (low, high)
-    expr = Symbol(symbol, (("integer", True), ("positive", True)))
+    expr = Symbol(symbol, default_assumptions(symbol))
     size = schema.SymInt(as_expr=schema.SymExpr(to_srepr(expr), schema.SymExprHint(as_int=old)))
     try:
         for value, number in places:
