@@ -168,3 +168,15 @@ def test_numbers_of_many_digits() -> None:
 def test_is_code(text: str, expected: bool) -> None:
     """Calls of what is no function of expressions, attributes and items are code; misspelt expressions are not."""
     assert is_code(text) == expected
+
+
+def test_the_order_of_assumptions_has_no_meaning() -> None:
+    """Processes write the assumptions of a symbol in the order in which sympy first got them."""
+
+    def mixed(tree: dict[str, Any]) -> None:
+        sizes = tree["graph_module"]["graph"]["tensor_values"]["linear_1"]["sizes"]
+        written = sizes[0]["as_expr"]["expr_str"]
+        sizes[0]["as_expr"]["expr_str"] = written.replace("positive=True, integer=True", "integer=True, positive=True")
+        assert sizes[0]["as_expr"]["expr_str"] != written
+
+    assert [one for one in check(edited(samples.sample("2.13.0", "dynamic_batch"), mixed)) if one.kind == "error"] == []

@@ -16,7 +16,6 @@ from tests.canonical.programs import A, B, node, program, rewritten, tensor_grap
 from tests.digests.packing import packed, records, renumbered, shuffled_keys, with_json, without_traces
 from tests.graph.build import arg
 from tests.narrow import records as records_of
-from tests.packages import rewritten as other_records
 from tests.samples import CURRENT_LAYOUT, DATA, corpus, release_id, sample
 
 import pt2kit
@@ -339,16 +338,3 @@ def test_digests_of_the_second_definition_are_verified(file: str) -> None:
             assert verify(package, {"format": "pt2kit digest 2", "program": stated["metadata"]}, model) != []
             if "from_node" in str(package.programs[model]):
                 assert verify(package, {"format": "pt2kit digest 3", **stated}, model) != []
-
-
-def test_the_order_of_assumptions_has_no_meaning() -> None:
-    """Processes write the assumptions of a symbol in the order in which sympy first got them."""
-    path = sample("2.13.0", "dynamic_batch")
-    with zipfile.ZipFile(path) as archive:
-        [name] = [name for name in archive.namelist() if name.endswith("models/model.json")]
-        text = archive.read(name).decode()
-    place = text.rindex("positive=True, integer=True")
-    mixed = text[:place] + text[place:].replace("positive=True, integer=True", "integer=True, positive=True")
-    changed = other_records(path, {"models/model.json": mixed.encode()})
-    assert [problem for problem in pt2kit.check(changed) if problem.kind == "error"] == []
-    assert digest(changed).program == digest(path).program

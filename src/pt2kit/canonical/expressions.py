@@ -120,7 +120,7 @@ class Normalizer:
         if isinstance(leaf, Symbol) and symbol_kind(leaf) == "int":
             assumed = dict(leaf.assumptions)
             return self._atom(
-                to_srepr(_ordered(leaf)), 1 if assumed.get("positive") else 0 if assumed.get("nonnegative") else None
+                to_srepr(leaf), 1 if assumed.get("positive") else 0 if assumed.get("nonnegative") else None
             )
         return to_srepr(leaf)
 
@@ -374,12 +374,6 @@ def renamed_tables(graph: schema.Graph, names: Mapping[str, str]) -> schema.Grap
     )
 
 
-def _ordered(symbol: Symbol) -> Symbol:
-    """Return a symbol with its assumptions as torch writes them, "positive" first: sympy writes them in the order in
-    which a process first used the symbol."""
-    return Symbol(symbol.name, tuple(sorted(symbol.assumptions, reverse=True)))
-
-
 def renamed_expression(text: str, names: Mapping[str, str]) -> str:
     """Return an expression under other names, its unordered arguments sorted; one without names is returned
     unchanged."""
@@ -390,7 +384,7 @@ def renamed_expression(text: str, names: Mapping[str, str]) -> str:
 
         def leaf(held: Any) -> Any:
             is_renamed = isinstance(held, Symbol) and held.name in names
-            return _ordered(Symbol(names[held.name], held.assumptions)) if is_renamed else held
+            return Symbol(names[held.name], held.assumptions) if is_renamed else held
 
         def call(held: Call, arguments: list[Any]) -> Any:
             ordered = sorted(arguments, key=to_srepr) if held.function in UNORDERED else arguments
