@@ -272,6 +272,16 @@ def test_unknown_modes_are_refused(target, inputs, options):
         run(made, *arrays)
 
 
+def test_sparse_gradients_of_bags_are_refused():
+    """The gradient would be dense, which is another result than torch's."""
+    kernel = find_kernel("aten._embedding_bag_backward.default")
+    index = np.zeros(1, np.int64)
+    arguments = (np.ones((1, 2), np.float32), *[index] * 5, 3, False, 0)
+    assert kernel(*arguments, False, None, -1).shape == (3, 2)
+    with pytest.raises(OperatorError, match="expected a dense gradient, got a sparse one"):
+        kernel(*arguments, True, None, -1)
+
+
 def test_places_of_combinations_count():
     """The places that are combined take as much memory as the result."""
     made = graph(["x"], [node("aten.combinations.default", ["y"], self="x", r=8)], ["y"])
