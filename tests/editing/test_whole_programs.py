@@ -156,6 +156,14 @@ def test_new_nodes_belong_to_their_neighbors_module() -> None:
     assert [value.name for value in part.graph().inputs if value.role == "user_input"] == ["relu"]
 
 
+def test_weights_that_have_the_type_are_not_cast() -> None:
+    """Casts count weights that changed: another float type, not the one that they have."""
+    with pt2kit.edit(MLP) as editor:
+        assert passes.cast_weights(editor, "float32") == 0
+        assert passes.cast_weights(editor, "bf16") == 4
+        assert passes.cast_weights(editor, "bf16") == 0
+
+
 def test_untie_says_what_nothing_uses() -> None:
     """A name that no input takes any more after `untie` is in the notes."""
     with pt2kit.open(sample("2.13.0", "shared_weights__strict")) as package:

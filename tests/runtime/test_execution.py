@@ -275,6 +275,7 @@ def test_unknown_modes_are_refused(target, inputs, options):
 def test_sparse_gradients_of_bags_are_refused():
     """The gradient would be dense, which is another result than torch's."""
     kernel = find_kernel("aten._embedding_bag_backward.default")
+    assert kernel is not None
     index = np.zeros(1, np.int64)
     arguments = (np.ones((1, 2), np.float32), *[index] * 5, 3, False, 0)
     assert kernel(*arguments, False, None, -1).shape == (3, 2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ import pt2kit
 from pt2kit.errors import ArchiveError, GraphError, InputError, LimitError, Pt2Error, UnsupportedError
 from pt2kit.runtime.arrays import promote_dtypes, result_type
 from pt2kit.runtime.inputs import random_inputs
-from pt2kit.runtime.session import RunLimits
+from pt2kit.runtime.session import RunLimits, read_outputs
 from pt2kit.runtime.table import find_kernel
 
 
@@ -217,3 +219,15 @@ def test_hostile_files_end_in_an_error_of_ours(case):
                 one.run_leaves(drawn(one))
     except (Pt2Error, OSError):
         pass
+
+
+@pytest.mark.parametrize("names", [["output_1"], ["output_0", "output_2"], ["result"], []])
+def test_recorded_outputs_are_numbered_from_0(tmp_path, names):
+    """A file with other names is refused; the message has them."""
+    path = tmp_path / "outputs.npz"
+    arrays: dict[str, Any] = {name: np.zeros(2) for name in names}
+    np.savez(path, **arrays)
+    with pytest.raises(InputError, match=f"expected output_0, output_1, …, got {', '.join(names) or 'none'}"):
+        read_outputs(str(path))
+    np.savez(path, output_1=np.ones(2), output_0=np.zeros(2))
+    assert [array.sum() for array in read_outputs(str(path))] == [0, 2]
