@@ -162,6 +162,14 @@ class Cached(torch.nn.Module):
         return y.sin()
 
 
+def test_a_view_of_what_the_part_computes_is_refused() -> None:
+    """Writes through the view would not be seen in the memory that the part has of its own."""
+    buffer = io.BytesIO()
+    torch.export.save(torch.export.export(Written(), (torch.randn(4),)), buffer)
+    with pytest.raises(GraphError, match=r"got 'select', which shares what node 'add_' writes with 'mul'; name"):
+        pt2kit.extract(buffer.getvalue(), inputs=["select", "x"])
+
+
 @pytest.mark.parametrize("inputs", [None, ["relu"]])
 def test_parts_write_to_buffers_through_views(inputs: list[str] | None) -> None:
     """Writes to memory that outlives the call are part of what is cut out, although no result depends on them."""

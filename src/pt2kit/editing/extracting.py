@@ -119,6 +119,7 @@ def _values_cut(editor: Editor, inputs: Sequence[str] | None, outputs: Sequence[
                 f"extract: expected inputs that nothing writes to before the last of them, got {_listed(once)}, which "
                 f"{node.label} writes to; name its result"
             )
+    _check_shared(graph, memory, ins, kept)
     used = {value for node in kept for value in node.inputs} | set(outs)
     made = {value for node in kept for value in node.outputs}
     missing = [value for value in users if value in used and value not in made and value not in ins]
@@ -170,6 +171,28 @@ class Memory:
         """Return the values that the caller passes after the node has written to them."""
         written = self.writers.get(node, ()) if node.order < self.begin else ()
         return [one for one in written if one in self.stops and one.producer is not None]
+
+
+def _check_shared(graph: Graph, memory: Memory, ins: Iterable[Value], kept: Sequence[Node]) -> None:
+    """Refuse inputs that share memory with what the part computes itself, if one is read after a write to the other.
+
+    Raises:
+        GraphError: there is such an input.
+    """
+    whole = Memory(graph, set(), 0, None)
+    for value in ins:
+        if value.producer is None or (owners := whole.owners(value)) == {value}:
+            continue
+        for writer, written in whole.writers.items():
+            if writer.order <= value.producer.order or not written & owners:
+                continue
+            is_through = value in memory.writers[writer]
+            for one in (one for node in kept if node.order > writer.order for one in node.inputs):
+                if whole.owners(one) & owners and (value in memory.owners(one)) != is_through:
+                    raise GraphError(
+                        f"extract: expected inputs with memory of their own, got {quote(value.name)}, which shares "
+                        f"what {writer.label} writes with {quote(one.name)}; name that"
+                    )
 
 
 def _written(editor: Editor, memory: Memory, users: Iterable[Value], begin: int) -> list[Value]:
