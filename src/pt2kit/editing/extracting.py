@@ -140,7 +140,7 @@ class Memory:
     Args:
         graph: the graph.
         stops: values that the caller passes: each has memory of its own.
-        begin: the order of the last node that computes one of these, which have been written to then.
+        begin: the order of the last node that computes one of these: what writes to them in front of it has done so.
         end: the order of the last node of the part; None for that of the graph.
 
     Attributes:

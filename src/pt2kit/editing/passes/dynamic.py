@@ -194,7 +194,7 @@ class _Followed(Sizes):
 
     def _is_misplaced(self, call: Call) -> bool:
         """Return whether a view has a number where the symbol is in memory, and -1 elsewhere: [2, -1, 8]."""
-        name = deduced(call.target)
+        name = _deduced(call.target)
         written = call.arguments.get(name) if name else None
         if not isinstance(written, list | tuple) or -1 not in written:
             return False
@@ -284,14 +284,14 @@ def _repaired(
     if graph is None:
         return False
     node = graph.nodes[failed.call.number]
-    if name := deduced(node.target):
+    if name := _deduced(node.target):
         return _reshaped(editor, node, name, failed.call.arguments, symbol)
     if graph is not editor.graph:
         return False
     numbers = {node: number for number, node in enumerate(graph.nodes)}
     for factor in (1, *_factors(failed.call.arguments.values(), symbol, old)):
         for maker in _made(node, {old, factor * old}):
-            if name := deduced(maker.target):
+            if name := _deduced(maker.target):
                 # -1 took the symbol, where the number should have: `view(x, [2, -1])`.
                 if maker in numbers and _reshaped(editor, maker, name, arguments.get(numbers[maker], {}), symbol):
                     return True
@@ -333,7 +333,7 @@ def _is_size(node: Node, name: str) -> bool:
     return parameter is not None and (parameter.type.base == "SymInt" or ".arange." in node.target)
 
 
-def deduced(target: str) -> str:
+def _deduced(target: str) -> str:
     """Return the name of the sizes in which -1 stands for the rest of the elements; "" if the operator has none."""
     row = texts().get(operator_name(target))
     return row.value("deduced") if row is not None else ""
