@@ -213,6 +213,31 @@ def test_a_buffer_that_both_parts_write_to_is_refused() -> None:
     assert torch.equal(joined(x), x.sin())
 
 
+class Stepped(torch.nn.Module):
+    """Reads a counter, counts, and reads it again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("count", torch.ones(()))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the products with the counter before and after the step."""
+        y = x * self.count
+        self.count.add_(1)
+        return y, x - self.count
+
+
+def test_a_read_in_front_of_a_write_that_was_made_is_refused() -> None:
+    """The counter has been written to where the second part begins; it would multiply by another number."""
+    buffer = io.BytesIO()
+    torch.export.save(torch.export.export(Stepped(), (torch.ones(4),)), buffer)
+    with pytest.raises(GraphError, match=r"before node 'add_' writes to 'b_count', which node 'mul' reads as it was"):
+        pt2kit.extract(buffer.getvalue(), inputs=["sub", "x"])
+    second = load(pt2kit.extract(buffer.getvalue(), inputs=["mul", "sub"])).module()
+    for one, other in zip(second(torch.ones(4), torch.zeros(4)), (torch.ones(4), torch.zeros(4)), strict=True):
+        assert torch.equal(one, other)
+
+
 def test_a_write_that_was_made_and_is_needed_is_refused() -> None:
     """The result of the write is what the second part needs, not the value that was written to."""
     program = torch.export.export(Branches(), (torch.randn(4, 9),))

@@ -128,6 +128,7 @@ def _values_cut(editor: Editor, inputs: Sequence[str] | None, outputs: Sequence[
         ins = [value for value in ins if value in used or outputs is None]
     elif missing:
         raise GraphError(f"extract: expected all that is needed among the inputs, got none of {_listed(missing)}")
+    _check_overwritten(memory, kept, {one.value for one in editor.inputs if one.value is not None} | memory.stops)
     cut = _Cut(kept, ins, outs, _weights(editor, used, set(ins)))
     if inputs is not None:
         cut.call = [constants[name] if name in constants else Input.of(graph.value(name)) for name in inputs]
@@ -171,6 +172,28 @@ class Memory:
         """Return the values that the caller passes after the node has written to them."""
         written = self.writers.get(node, ()) if node.order < self.begin else ()
         return [one for one in written if one in self.stops and one.producer is not None]
+
+
+def _check_overwritten(memory: Memory, kept: Sequence[Node], given: Set[Value]) -> None:
+    """Refuse nodes that read what is given before something writes to it that the part does not repeat.
+
+    Raises:
+        GraphError: there is such a node.
+    """
+    done = [
+        (node, written & given)
+        for node, written in memory.writers.items()
+        if node.order <= memory.begin and effects_of(node.target, "").written  # unknown operators may write nothing
+    ]
+    chosen = set(kept)
+    for node in kept:
+        read = {owner for value in node.inputs for owner in memory.owners(value)}
+        for writer, written in done:
+            if node.order < writer.order and writer not in chosen and (lost := read & written):
+                raise GraphError(
+                    f"extract: expected inputs that are computed before {writer.label} writes to {_listed([*lost])}, "
+                    f"which {node.label} reads as it was; name its result"
+                )
 
 
 def _check_shared(graph: Graph, memory: Memory, ins: Iterable[Value], kept: Sequence[Node]) -> None:
