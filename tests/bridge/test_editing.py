@@ -213,6 +213,37 @@ def test_a_buffer_that_both_parts_write_to_is_refused() -> None:
     assert torch.equal(joined(x), x.sin())
 
 
+class Mixed(torch.nn.Module):
+    """Multiplies under autocast, which converts operands when it runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(8, 8))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the sine of a product, and a product of that with the input."""
+        with torch.autocast("cpu", torch.bfloat16):
+            y = x @ self.weight
+            z = y @ x.mT
+        return y.float().sin(), z
+
+
+def test_sizes_change_under_autocast() -> None:
+    """Results keep the type that is declared of them, and operands may differ in theirs."""
+    model = Mixed()
+    for shapes, edit in [
+        (None, lambda editor: passes.make_dynamic(editor, "x", 0)),
+        (({0: torch.export.Dim.DYNAMIC},), lambda editor: editor.specialize(next(iter(editor.ranges)), 3)),
+    ]:
+        buffer = io.BytesIO()
+        torch.export.save(torch.export.export(model, (torch.randn(2, 8),), dynamic_shapes=shapes), buffer)
+        editor = pt2kit.edit(buffer.getvalue())
+        edit(editor)
+        x = torch.randn(3, 8)
+        for one, other in zip(load(editor.finish()).module()(x), model(x), strict=True):
+            torch.testing.assert_close(one, other)
+
+
 class Stepped(torch.nn.Module):
     """Reads a counter, counts, and reads it again."""
 

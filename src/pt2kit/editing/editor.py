@@ -21,7 +21,7 @@ from msgspec import structs
 from pt2kit import codec, schema
 from pt2kit.editing import interface_edits, sample_inputs, weight_edits
 from pt2kit.editing.assembly import is_current, parts_of
-from pt2kit.editing.graphs import Value
+from pt2kit.editing.graphs import Graph, Value
 from pt2kit.editing.metas import misstated_type
 from pt2kit.editing.state import EditState, check_program, needed_ranges
 from pt2kit.editing.weights import write_weights
@@ -294,7 +294,7 @@ def _weights_changed(editor: EditState) -> bool:
 def _written(editor: EditState) -> schema.ExportedProgram:
     """Return the program with all edits; the one that was opened if nothing changed."""
     _check_interface(editor)
-    _check_types(editor)
+    _check_types(editor.graph)
     idle = _idle_tokens(editor)
     inputs = [one for one in editor.inputs if one.value not in idle]
     outputs = [one for one in editor.outputs if one.value not in idle]
@@ -354,12 +354,21 @@ def _check_interface(editor: EditState) -> None:
             raise GraphError(f"{node.edit}: {node.label}: expected a tensor with numbers, got a token", rule="S13")
 
 
-def _check_types(editor: EditState) -> None:
-    """Refuse nodes that edits let give another element type than is stated of what they give."""
-    for graph in editor.graph.walk():
-        for node in graph.nodes:
-            if node.edit and (said := misstated_type(node)) is not None:
-                raise GraphError(f"{node.edit}: {node.label}: {said}", rule="T11")
+def _check_types(graph: Graph, is_cast: bool = False) -> None:
+    """Refuse nodes that edits let give another element type than is stated of what they give.
+
+    Args:
+        graph: the graph.
+        is_cast: whether it runs under autocast, which converts operands, so that results have another type.
+    """
+    opened = 0
+    for node in graph.nodes:
+        opened += node.target.endswith("._enter_autocast") - node.target.endswith("._exit_autocast")
+        is_inside = is_cast or opened > 0
+        if node.edit and not is_inside and (said := misstated_type(node)) is not None:
+            raise GraphError(f"{node.edit}: {node.label}: {said}", rule="T11")
+        for inner in node.subgraphs.values():
+            _check_types(inner, is_inside or node.target.endswith(".wrap_with_autocast"))
 
 
 def _idle_tokens(editor: EditState) -> set[Value]:

@@ -181,7 +181,7 @@ class _Followed(Sizes):
         if depends and self._is_misplaced(call):
             raise _Unproven(call, "-1 stands for another size than the one that changes")
         try:
-            results = infer(call.target, call.arguments)
+            results = _inferred(call.target, call.arguments)
             if depends:
                 for number in self._numbers:
                     self._check_at(call, results, number)
@@ -210,7 +210,7 @@ class _Followed(Sizes):
         Raises:
             Mismatch, Unknown: the call does not fit the number, or its result is another one.
         """
-        got = infer(call.target, {name: _at(fact, self._symbol, number) for name, fact in call.arguments.items()})
+        got = _inferred(call.target, {name: _at(fact, self._symbol, number) for name, fact in call.arguments.items()})
         if _sizes(got) != _sizes(_at(results, self._symbol, number)):
             raise Unknown(f"its result is not the same formula for {self._symbol} = {number}")
 
@@ -224,13 +224,33 @@ class _Followed(Sizes):
         return self._symbols.value(call.scope.graph, name) if isinstance(name, str) else None
 
 
+def _inferred(target: str, arguments: Mapping[str, Any]) -> Any:
+    """Infer the results of a call; under autocast, where operands need not be of one type, those of untyped ones."""
+    try:
+        return infer(target, arguments)
+    except Mismatch as error:
+        if error.subject != "dtype":
+            raise
+        return infer(target, {name: _untyped(fact) for name, fact in arguments.items()})
+
+
+def _untyped(fact: Any) -> Any:
+    if isinstance(fact, (list, tuple)):
+        return type(fact)(map(_untyped, fact))
+    return msgspec.structs.replace(fact, dtype=None) if isinstance(fact, Tensor) else fact
+
+
 def _completed(fact: Any, declared: Any) -> Any:
-    """Return a result with what its rule leaves open: what the program declares, strides in the declared order."""
+    """Return a result with the declared type, and what its rule leaves open: strides in the declared order."""
     if fact is None:
         return declared
     if isinstance(fact, list) and isinstance(declared, list):
         return [_completed(one, other) for one, other in zip(fact, declared, strict=True)]
-    if not (isinstance(fact, Tensor) and isinstance(declared, Tensor) and fact.strides is None and declared.strides):
+    if not (isinstance(fact, Tensor) and isinstance(declared, Tensor)):
+        return fact
+    if fact.dtype is not declared.dtype:
+        fact = msgspec.structs.replace(fact, dtype=declared.dtype)
+    if fact.strides is not None or not declared.strides:
         return fact
     strides = declared.strides
     if fact.sizes != declared.sizes:
