@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 import torch
+import torch.ao.quantization.fx._decomposed
+from tests.bridge.operators.fake_calls import overload as find_overload
 from tests.bridge.runtime_samples import DTYPES, call_of, calls_of, entries, verdict
 
 ENTRIES = entries()
@@ -80,6 +82,10 @@ BYTE = torch.tensor([255, 200, 128, 3], dtype=torch.uint8)
 NUMBERS = torch.arange(24.0).reshape(2, 3, 4)
 MATRICES = torch.tensor([[[1.0, 2.0], [0.5, -1.0]], [[30.0, 1.0], [2.0, torch.inf]], [[0.0, 0.0], [1e-9, 0.0]]])
 SCALES = {"beta": 0.5, "alpha": 1.5}
+DECOMPOSED = "quantized_decomposed"
+FAKED = torch.tensor([0.3, -0.26, 1.0]), torch.tensor([0.1]), torch.tensor([3])
+OFF = torch.tensor([0])
+LIMIT = torch.tensor([5])
 CALLS: dict[str, Any] = {
     # Sums of products take 32 bits, and nothing is left of what is shifted out.
     "products of bytes": (
@@ -88,6 +94,7 @@ CALLS: dict[str, Any] = {
         torch.full((8, 8), 127).to(torch.int8),
     ),
     "powers of bytes": ("vander.default", torch.arange(4, dtype=torch.int8), 3, False),
+    "powers, the greatest first": ("vander.default", torch.tensor([2.0, 0.5])),
     "powers in order": ("vander.default", torch.arange(4, dtype=torch.int8), None, True),
     "shifts out": ("bitwise_right_shift.Tensor", BYTE, torch.tensor([8, 9, 7, 1], dtype=torch.uint8)),
     # Elements that are cut off do not come back at the other side, and -1 is the last row.
@@ -127,6 +134,35 @@ CALLS: dict[str, Any] = {
     "areas of complex steps": ("trapz.x", torch.ones(3), torch.tensor([1j, 2, 3])),
     "runs of one dimension": ("unique_consecutive.default", torch.tensor([1, 1, 2]), False, False, 0),
     "factor of a batch": ("triangular_solve.default", torch.ones(2, 3, 1), NUMBERS[0, :, :3] + torch.eye(3)),
+    "fake quantization that is off": (
+        "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default",
+        *FAKED,
+        OFF,
+        0,
+        9,
+    ),
+    "fake quantization that is on": (
+        "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default",
+        *FAKED,
+        ~OFF,
+        0,
+        9,
+    ),
+    "range of a tensor": (f"{DECOMPOSED}.choose_qparams.tensor", NUMBERS, -128, 127, 1e-5, torch.int8),
+    "even range of a tensor": (f"{DECOMPOSED}.choose_qparams_symmetric.tensor", NUMBERS, -128, 127, 1e-5, torch.int8),
+    "limits in tensors": (f"{DECOMPOSED}.quantize_per_tensor.tensor2", *FAKED, LIMIT - 9, LIMIT, torch.int8),
+    "limits and a number": (
+        f"{DECOMPOSED}.quantize_per_tensor.tensor2",
+        FAKED[0][0],
+        *FAKED[1:],
+        LIMIT,
+        LIMIT,
+        torch.int8,
+    ),
+    "slope of a number": ("_prelu_kernel.default", torch.tensor(-2.0), torch.tensor([0.5])),
+    "distances of integers": ("pairwise_distance.default", BYTE.long(), BYTE.long() // 2, 1.0, 0.5),
+    "no elements of each": ("combinations.default", BYTE, 0),
+    "conjugate of a number": ("mH.default", torch.tensor(1 + 2j)),
     "differences of joined": ("diff.default", NUMBERS, 2, 1, torch.full((2, 1, 4), 1j)),
 }
 
@@ -136,7 +172,8 @@ def test_calls_without_samples(name):
     """Calls of which op_db has no samples."""
     overload, *args = CALLS[name]
     kwargs = args.pop() if isinstance(args[-1], dict) else {}
-    call = call_of(getattr(getattr(torch.ops.aten, overload.split(".")[0]), overload.split(".")[1]), args, kwargs)
+    operator = find_overload(overload if overload.count(".") == 2 else f"aten.{overload}")
+    call = call_of(operator, args, kwargs)
     assert call is not None
     assert verdict(call) == ("equal", "")
 

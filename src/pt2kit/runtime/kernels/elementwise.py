@@ -377,7 +377,7 @@ def glu(self: Array, dim: int) -> Any:
     return a * sigmoid(b)
 
 
-@kernel("aten.prelu.default aten._prelu_kernel.default", adapt=computed)
+@kernel("aten.prelu.default", adapt=computed)
 def prelu(self: Array, weight: Array) -> Any:
     slope = weight
     if slope.ndim == 1 and slope.size > 1 and self.ndim > 1:
@@ -439,6 +439,7 @@ def entropy(self: Array) -> Any:
 
 
 KERNELS: Final = {
+    "aten._prelu_kernel.default": lambda self, weight: leaky_relu(self, weight),
     "aten.deg2rad.default": in_floats(np.deg2rad),
     "aten.rad2deg.default": in_floats(np.rad2deg),
     "aten.remainder.Tensor .Scalar .Scalar_Tensor": promoted(_divided(np.remainder)),

@@ -89,7 +89,8 @@ def combinations(self: Array, r: int, with_replacement: bool) -> Any:
     count = math.comb(n, r) if n >= r else 0
     reserve((2, count, r), np.int64)  # The places as well as the result.
     places = itertools.chain.from_iterable(choose(range(self.size), r))
-    return self[np.fromiter(places, np.int64, count * r).reshape(count, r)]
+    chosen = self[np.fromiter(places, np.int64, count * r).reshape(count, r)]
+    return chosen if r else chosen.reshape(0)
 
 
 # Repeating.
@@ -248,17 +249,18 @@ def diag(self: Array, diagonal: int) -> Any:
     return np.diagonal(self, diagonal).copy()
 
 
-@kernel("aten.linalg_vander.default aten.vander.default")
-def vander(x: Array, N: int | None, increasing: bool | None = None) -> Any:
+@kernel("aten.vander.default")
+def vander(x: Array, N: int | None, increasing: bool) -> Any:
     x = np.atleast_1d(x.astype(np.int64) if kind(x.dtype) < 2 else x)
     count = x.shape[-1] if N is None else N
     powers = np.arange(count)
     reserve((*x.shape, count), np.float64)
     result = wide(x)[..., None] ** powers.astype(wide(x).dtype)
-    return result if increasing is None or increasing else result[..., ::-1]
+    return result if increasing else result[..., ::-1]
 
 
 KERNELS: Final = {
+    "aten.linalg_vander.default": lambda x, N: vander(x, N, increasing=True),
     "aten.flip.default": lambda self, dims: np.flip(self, axes_of(list(dims), self.ndim) if len(dims) else ()).copy(),
     "aten.repeat_interleave.Tensor": lambda repeats: repeat_interleave(np.arange(repeats.size), repeats),
     **{f"aten.reflection_pad{n}d.default": partial(_pad_by, count=n, mode="reflect") for n in (1, 2, 3)},

@@ -21,6 +21,7 @@ from pt2kit.runtime.arrays import (
     check_indices,
     compute_type,
     computed,
+    floating,
     joined_type,
     kind,
     require,
@@ -217,7 +218,8 @@ def pdist(self: Array, p: float) -> Any:
 @kernel("aten.pairwise_distance.default", adapt=computed)
 def pairwise_distance(x1: Array, x2: Array, p: float, eps: float, keepdim: bool) -> Any:
     check_broadcast([x1, x2])
-    return vector_norm(x1 - x2 + x1.dtype.type(eps), p, -1, keepdim)
+    difference = floating(x1 - x2)
+    return vector_norm(difference + difference.dtype.type(eps), p, -1, keepdim)
 
 
 @kernel("aten.cosine_similarity.default", adapt=computed)

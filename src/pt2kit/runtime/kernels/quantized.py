@@ -21,11 +21,12 @@ def _quantized(
     # As torch: multiplied by the inverse of the scale in float32, rounded to even.
     moved = wide(x) * (1.0 / scale).astype(FLOAT32)
     moved = np.round(moved) + zero if whole else np.round(moved + zero)
-    return cast(np.clip(moved, float(np.asarray(quant_min)), float(np.asarray(quant_max))), dtype)
+    return cast(np.clip(moved, _one(quant_min), _one(quant_max)), dtype)
 
 
-def _of_tensor(value: Any) -> Any:
-    return asarray(value).astype(FLOAT32)
+def _one(value: Any) -> Any:
+    """Return the number in a tensor that holds one."""
+    return asarray(value).astype(FLOAT32).reshape(())
 
 
 def _of_channels(values: Any, x: Array, axis: int) -> Any:
@@ -48,22 +49,22 @@ def quantize_per_channel(input: Array, scales: Array, zero_points: Array, axis: 
 @kernel(f"{_Q}.choose_qparams.tensor")
 def choose_qparams(input: Array, quant_min: int, quant_max: int, eps: float, dtype: Any) -> Any:
     low, high = _range(input)
-    scale = max((high - low) / float(quant_max - quant_min), float(eps))
-    zero = quant_min - round(low / scale)
-    return np.float64(scale), np.int64(min(max(zero, quant_min), quant_max))
+    scale = max((high - low) / (quant_max - quant_min), low.dtype.type(eps))
+    zero = quant_min - int(np.round(low / scale))
+    return np.array([scale]), np.array([min(max(zero, quant_min), quant_max)])
 
 
-def _range(input: Array) -> tuple[float, float]:
-    """Return the least and the greatest number of a tensor and 0."""
+def _range(input: Array) -> Any:
+    """Return the least and the greatest number of a tensor and 0, in the type that torch computes with."""
     x = wide(input)
-    return min(float(x.min()), 0.0), max(float(x.max()), 0.0)
+    return np.minimum(x.min(), 0), np.maximum(x.max(), 0)
 
 
 @kernel(f"{_Q}.choose_qparams_symmetric.tensor")
 def choose_qparams_symmetric(input: Array, quant_min: int, quant_max: int, eps: float, dtype: Any) -> Any:
     low, high = _range(input)
-    scale = max(max(-low, high) / (float(quant_max - quant_min) / 2), float(eps))
-    return np.float64(scale), np.int64(128 if dtype == np.uint8 else 0)
+    scale = max(max(-low, high) / ((quant_max - quant_min) / 2), low.dtype.type(eps))
+    return np.array([scale]), np.array([128 if dtype == np.uint8 else 0])
 
 
 @kernel(f"{_Q}.choose_qparams_per_token.default")
@@ -112,7 +113,12 @@ def _in_groups(function: Callable[..., Any]) -> Callable[..., Any]:
 def fake_quantize_cachemask(
     self: Array, scale: Any, zero_point: Any, quant_min: int, quant_max: int, fake_quant_enabled: Any = None
 ) -> Any:
-    return _faked(wide(self), np.asarray(scale, FLOAT32), np.asarray(zero_point, FLOAT32), quant_min, quant_max)
+    x = wide(self)
+    result, mask = _faked(x, np.asarray(scale, FLOAT32), np.asarray(zero_point, FLOAT32), quant_min, quant_max)
+    if fake_quant_enabled is None:
+        return result, mask
+    is_off = asarray(fake_quant_enabled).reshape(()) == 0
+    return np.where(is_off, x, result), mask | is_off
 
 
 def _faked(x: Array, scale: Any, zero: Any, quant_min: int, quant_max: int) -> tuple[Any, Any]:
@@ -133,10 +139,10 @@ def fake_quantize_per_channel_cachemask(
 
 KERNELS: Final = {
     f"{_Q}.quantize_per_tensor.default .tensor .tensor2": lambda input, scale, zero_point, **options: _quantized(
-        input, asarray(scale), _of_tensor(zero_point), **options
+        input, asarray(scale).reshape(()), _one(zero_point), **options
     ),
     f"{_Q}.dequantize_per_tensor.default .tensor .tensor2": lambda input, scale, zero_point, **options: _dequantized(
-        input, _of_tensor(scale), _of_tensor(zero_point)
+        input, _one(scale), _one(zero_point)
     ),
     f"{_Q}.dequantize_per_channel.default": lambda input, scales, zero_points, axis, **options: _dequantized(
         input, _of_channels(scales, input, axis), _of_channels(zero_points, input, axis)

@@ -88,7 +88,8 @@ def transpose(self: Array, dim0: int, dim1: int) -> Any:
 
 @kernel("aten.mH.default aten.adjoint.default aten.matrix_H.default")
 def mh(self: Array) -> Any:
-    return self if self.ndim < 2 else np.conjugate(self.swapaxes(-1, -2)) if is_complex(self) else self.swapaxes(-1, -2)
+    result = self if self.ndim < 2 else self.swapaxes(-1, -2)
+    return np.conjugate(result) if is_complex(self) else result
 
 
 @kernel("aten.movedim.int .intlist")
