@@ -269,6 +269,27 @@ def test_a_read_in_front_of_a_write_that_was_made_is_refused() -> None:
         assert torch.equal(one, other)
 
 
+class Asserted(torch.nn.Module):
+    """Asserts the type of a table that an input is written to."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        """Return sums of both, and of the table."""
+        z = y.cos()
+        table = torch.zeros(4)
+        table[1:].copy_(x[1:])
+        torch.ops.aten._assert_tensor_metadata.default(table, dtype=torch.float32)
+        return z + (x + table)
+
+
+def test_assertions_of_memory_that_other_inputs_are_written_to_are_left_out() -> None:
+    """The table is made without the input, but not what it holds."""
+    x, y = torch.ones(4), torch.ones(4)
+    buffer = io.BytesIO()
+    torch.export.save(torch.export.export(Asserted(), (x, y)), buffer)
+    part = pt2kit.extract(buffer.getvalue(), inputs=["cos", "add"])
+    assert torch.equal(load(part).module()(x, y), x + y)
+
+
 def test_a_write_that_was_made_and_is_needed_is_refused() -> None:
     """The result of the write is what the second part needs, not the value that was written to."""
     program = torch.export.export(Branches(), (torch.randn(4, 9),))

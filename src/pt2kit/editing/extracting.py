@@ -112,7 +112,7 @@ def _values_cut(editor: Editor, inputs: Sequence[str] | None, outputs: Sequence[
     end = max((one.producer.order for one in outs if one.producer), default=0) if outputs is not None else None
     memory = Memory(editor.graph, set(ins), max(orders, default=0), end)
     goals += _written(editor, memory, users, begin)
-    kept = _needed(memory, goals, _acting(editor, set(ins), users, begin, end))
+    kept = _needed(memory, goals, _acting(memory, users, begin))
     for node in kept:
         if once := memory.written_before(node):
             raise GraphError(
@@ -244,14 +244,20 @@ def written_weights(editor: Editor) -> set[str]:
     return mutated | {one.target for one in editor.inputs if one.target and one.value in values}
 
 
-def _acting(editor: Editor, ins: set[Value], users: Iterable[Value], begin: int, end: int | None) -> list[Node]:
-    """Return nodes without results (assertions, prints) whose operands are available in the extracted part."""
-    outside = set(users) - ins
+def _acting(memory: Memory, users: Iterable[Value], begin: int) -> list[Node]:
+    """Return nodes without results (assertions, prints) whose operands are available in the extracted part.
+
+    What is computed from other inputs of the program is not, nor is memory that something computed from them is written
+    to.
+    """
+    outside = set(users) - memory.stops
     acting_nodes = []
-    for node in editor.graph.nodes:
-        if not outside.isdisjoint(node.inputs):
-            outside.update(value for value in node.outputs if value not in ins)
-        elif not node.outputs and node.order >= begin and (end is None or node.order <= end):
+    for node in memory.graph.nodes:
+        read = {owner for value in node.inputs for owner in memory.owners(value)}
+        if not outside.isdisjoint((*node.inputs, *read)):
+            outside.update(value for value in node.outputs if value not in memory.stops)
+            outside |= memory.writers.get(node, set())
+        elif not node.outputs and node.order >= begin and (memory.end is None or node.order <= memory.end):
             acting_nodes.append(node)
     return acting_nodes
 
