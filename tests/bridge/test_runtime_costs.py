@@ -225,6 +225,34 @@ def test_recurrent_layer_counts_its_products():
     assert pt2kit.cost(file.getvalue()).total.flops == counted(decomposed, inputs())
 
 
+class Mapped(nn.Module):
+    """Products of vectors of a batch with weights, of weights alone, and of each vector with all others."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(8, 8))
+
+    def forward(self, x):
+        """Map the products over the batch, twice."""
+
+        def product(v, w):
+            return (self.weight @ v) * (w @ self.weight @ v).sum() + (self.weight @ self.weight).sum()
+
+        return torch.vmap(lambda v: torch.vmap(product, in_dims=(None, 0))(v, x))(x)
+
+
+def test_products_in_vmap_count_for_each_entry():
+    """Sizes of values in a region of vmap do not show its batch; what does not depend on the entry counts once."""
+    program = torch.export.export(Mapped(), (_sizes(3, 8),), dynamic_shapes=({0: torch.export.Dim.DYNAMIC},))
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    cost = pt2kit.cost(file.getvalue())
+    [symbol] = cost.symbols
+    for size in (2, 5):
+        assert cost.at({symbol: size}).total.flops == counted(program, (_sizes(size, 8),))
+    assert cost.at({symbol: 4}).peak >= 4 * 4 * 8 * 4  # the sum of all pairs is the largest
+
+
 def measured(data, args):
     """The most bytes of results that a session has allocated at one time."""
     session = pt2kit.Session(data)

@@ -21,8 +21,8 @@ from pt2kit.graph.traversal import HIGHER_ORDER, Scope, check_depth, graphs, joi
 from pt2kit.node_metadata.modules import module_of
 from pt2kit.operators.aliasing import aliases
 from pt2kit.operators.facts import Mismatch, Tensor, Unknown, row_major
+from pt2kit.operators.higher_order import HIDES, SHOWS, SLICED, Calls, Runs
 from pt2kit.operators.higher_order import HIGHER_ORDER as CONVENTIONS
-from pt2kit.operators.higher_order import SLICED, Calls, Runs
 from pt2kit.operators.metas import Symbols
 from pt2kit.operators.symbolic import call_rule
 from pt2kit.operators.table import find
@@ -200,12 +200,15 @@ class _Counter:
         release: of torch, whose operators it calls.
         nodes: the rows so far.
         uncounted: operators whose FLOPs are not known.
+        batches: graph and value -> the batches that it has in regions of vmap, by their level; its declared sizes do
+            not show them.
     """
 
     symbols: Symbols
     release: str
     nodes: list[NodeCost] = field(default_factory=list)
     uncounted: Counter[str] = field(default_factory=Counter)
+    batches: dict[tuple[int, str], dict[int, Size]] = field(default_factory=dict)
 
     def graph(self, scope: Scope, times: Size = 1, around: Size = 0, module: str = "") -> Size:
         """Count the nodes of a graph, and return the most bytes that its own values take at one time.
@@ -221,13 +224,14 @@ class _Counter:
         for number, node in enumerate(scope.graph.nodes):
             name = operator_name(node.target)
             owner = module_of(node.metadata) or module
-            inner = self._subgraphs(scope, node, number, times, around + live.now, owner)
+            entries = self._entries(scope, node, name)
+            inner = self._subgraphs(scope, node, number, times * entries, around + live.now, owner)
             facts = self._results(scope, node)
             made = self._storages(scope, node, live)
             live.define(number, made)
             now = live.now
             if inner is not None:
-                runs, peak = inner
+                runs, peak = inner[0], entries * inner[1]
                 # The result is that of the last run, unless runs are stacked or carried.
                 results = sum_of(size for _, _, size in made)
                 now = (
@@ -237,7 +241,7 @@ class _Counter:
                 )
             peaks.append(now)
             if inner is None and any(isinstance(fact, Tensor) for fact in facts):
-                self._row(scope, node, number, facts, made, times, around + now, owner, name)
+                self._row(scope, node, number, facts, made, times, entries, around + now, owner, name)
             live.release(number)
         return frontier(peaks)
 
@@ -249,6 +253,7 @@ class _Counter:
         facts: Sequence[Any],
         made: Sequence[tuple[str, str | None, Size]],
         times: Size,
+        entries: Size,
         live: Size,
         module: str,
         name: str,
@@ -257,7 +262,26 @@ class _Counter:
         flops = self._flops(_called(node, name), given, facts)
         read, written = self._traffic(scope, node, name, made)
         path = join(scope.path, node_label(node, number))
-        self.nodes.append(NodeCost(path, name, module, times * flops, times * read, times * written, live))
+        self.nodes.append(NodeCost(path, name, module, times * entries * flops, times * read, times * written, live))
+
+    def _entries(self, scope: Scope, node: schema.Node, name: str) -> Size:
+        """Return for how many entries of batches a node computes, and keep the batches of its results."""
+        graph = id(scope.graph)
+        operands = [value for named in node.inputs for value in arguments(named.arg)]
+        found = {level: size for value in operands for level, size in self.batches.get((graph, value), {}).items()}
+        matched = node.inputs if name in (HIDES, SHOWS) else []
+        match [plain(named.arg, lambda value: self.symbols.value(scope.graph, value)) for named in matched]:
+            case [Tensor() as tensor, int(dim), int(level)] if name == HIDES and -tensor.rank <= dim < tensor.rank:
+                found[level] = tensor.sizes[dim]
+            case [_, int(level), *_] if name == SHOWS:
+                found.pop(level, None)
+        if found:
+            self.batches.update(((graph, value), found) for output in node.outputs for value in arguments(output))
+        return product(found.values())
+
+    def _nbytes(self, scope: Scope, name: str, fact: Tensor) -> Size:
+        """Return the bytes of a value, with the batches that its declared sizes do not show."""
+        return product(self.batches.get((id(scope.graph), name), {}).values()) * nbytes(fact)
 
     def _flops(self, name: str, given: dict[str, Any], facts: Sequence[Any]) -> Size:
         row = find(name)
@@ -273,10 +297,8 @@ class _Counter:
         return count
 
     def _results(self, scope: Scope, node: schema.Node) -> list[Any]:
-        found = []
-        for held in results_of(node, lambda value: self.symbols.value(scope.graph, value)):
-            found += held if isinstance(held, list) else [held]
-        return found
+        results = results_of(node, lambda value: self.symbols.value(scope.graph, value))
+        return [one for held in results for one in (held if isinstance(held, list) else [held])]
 
     # Memory.
 
@@ -290,13 +312,14 @@ class _Counter:
                 fact = self.symbols.value(scope.graph, name)
                 if not isinstance(fact, Tensor):
                     continue
-                source = None
+                views = node.inputs[:1] if node.target in (HIDES, SHOWS) else []
+                source = next((value for named in views for value in arguments(named.arg)), None)
                 for index, parameter in shared:
                     held = list(arguments(by_name[parameter])) if index == position and parameter in by_name else []
                     base = self.symbols.value(scope.graph, held[0]) if len(held) == 1 else None
                     if isinstance(base, Tensor) and self._is_alias(node, position, parameter, base, fact):
                         source = held[0]
-                made.append((name, source, 0 if source is not None else nbytes(fact)))
+                made.append((name, source, 0 if source is not None else self._nbytes(scope, name, fact)))
         return made
 
     def _is_alias(self, node: schema.Node, position: int, parameter: str, base: Tensor, fact: Tensor) -> bool:
@@ -332,7 +355,7 @@ class _Counter:
                 if not isinstance(fact, Tensor) or value in seen:
                     continue
                 seen.add(value)
-                whole = nbytes(fact)
+                whole = self._nbytes(scope, value, fact)
                 is_table = row is not None and row.looks_up == named.name
                 read = read + (results if is_table else whole)
                 if named.name in changed:
