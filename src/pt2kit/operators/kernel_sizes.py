@@ -5,7 +5,7 @@ Recurrent networks are in `recurrent.py`, values of tensors in `kernel_values.py
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -263,29 +263,21 @@ def _pivots(call: Call) -> Iterator[Demand]:
     yield Demand(fit(pivots, (*data[:-2], min(data[-2:]))), "LU_pivots", expected)
 
 
-def _weight_norm(call: Call) -> Iterator[Demand]:
-    """Require one length for each entry of one dimension, for weights stored as direction and length."""
-    direction, length, dim = call.sizes("v"), call.sizes("g"), call.get("dim")
-    if direction is None or length is None:
-        return
-    yield Demand(bool(direction) and filled(direction), "v", "a tensor with dimensions and elements")
-    yield Demand(fit(length, _lengths(direction, dim)), "g", "an element for each entry of one dimension of v")
+def _weight_norm(direction: str, *lengths: str) -> Rule:
+    """Return a rule for weights stored as direction and length: one length for each entry of one dimension."""
 
+    def rule(call: Call) -> Iterator[Demand]:
+        sizes = call.sizes(direction)
+        if sizes is None:
+            return
+        yield Demand(bool(sizes) and filled(sizes), direction, "a tensor with dimensions and elements")
+        axis = (call.get("dim") or 0) % max(len(sizes), 1)
+        expected = [size if number == axis else 1 for number, size in enumerate(sizes)]
+        for name in lengths:
+            holds = fit(call.sizes(name), expected)
+            yield Demand(holds, name, f"an element for each entry of one dimension of {direction}")
 
-def _lengths(direction: Sequence[Any], dim: int | None) -> tuple[Any, ...]:
-    axis = (dim or 0) % max(len(direction), 1)
-    return tuple(size if number == axis else 1 for number, size in enumerate(direction))
-
-
-def _weight_norm_gradient(call: Call) -> Iterator[Demand]:
-    direction, dim = call.sizes("saved_v"), call.get("dim")
-    if direction is None:
-        return
-    yield Demand(bool(direction) and filled(direction), "saved_v", "a tensor with dimensions and elements")
-    yield Demand(fit(call.sizes("grad_w"), direction), "grad_w", "the shape of saved_v")
-    for name in ("saved_g", "saved_norms"):
-        expected = "an element for each entry of one dimension of saved_v"
-        yield Demand(fit(call.sizes(name), _lengths(direction, dim)), name, expected)
+    return rule
 
 
 def _four_bits(call: Call) -> Iterator[Demand]:
@@ -535,9 +527,11 @@ SIZES: Final[Mapping[str, Rule]] = MappingProxyType(
         "pivots": _pivots,
         "four bits": together(_four_bits, _contiguous("qScaleAndZeros")),
         "diagonals": _diagonals,
-        "weight norm": together(_weight_norm, _contiguous("v", "g")),
+        "weight norm": together(_weight_norm("v", "g"), _contiguous("v", "g")),
         "weight norm gradient": together(
-            _weight_norm_gradient, _contiguous("grad_w", "saved_v", "saved_g", "saved_norms")
+            _weight_norm("saved_v", "saved_g", "saved_norms"),
+            alike("saved_v", "grad_w"),
+            _contiguous("grad_w", "saved_v", "saved_g", "saved_norms"),
         ),
         "group norm": _dense("weight", "bias"),
         "noise": together(_dense("noise"), alike("self", "noise")),
