@@ -18,17 +18,16 @@ from pt2kit.operators.pointwise import (
     preserved_strides,
     strides_in_order,
 )
-from pt2kit.operators.promotion import COMPLEX, FLOAT, INT, category, complex_of, number_type
 from pt2kit.schema import Device, Layout, MemoryFormat, ScalarType
 from pt2kit.symbols.polynomials import Polynomial, Size, Undecided, text
 
-_CPU: Final = Device("cpu", None)
+CPU: Final = Device("cpu", None)
 _LONGEST: Final = 1 << 62
 _RANKS: Final = {MemoryFormat.ChannelsLast: 4, MemoryFormat.ChannelsLast3d: 5}
 _KEPT: Final = (None, MemoryFormat.PreserveFormat)
 
 
-def placed(device: Device | None, default: Device | None = _CPU) -> Device | None:
+def placed(device: Device | None, default: Device | None = CPU) -> Device | None:
     """Return the device of a new tensor.
 
     Args:
@@ -48,7 +47,7 @@ def created(
     dtype: ScalarType | None,
     device: Device | None = None,
     layout: Layout | None = None,
-    default: Device | None = _CPU,
+    default: Device | None = CPU,
 ) -> Tensor:
     """Return a new row-major tensor.
 
@@ -84,14 +83,6 @@ def permuted(tensor: Tensor, order: Sequence[int]) -> Tensor:
     return new_like(tensor, tensor.dtype, strides_in_order(tensor.sizes, list(reversed(order))))
 
 
-def range_dtype(start: Any, end: Any, step: Any, dtype: ScalarType | None) -> ScalarType:
-    """Return the dtype of a range: int64 if all are integers, otherwise float32."""
-    is_float = any(category(number_type(number)) >= FLOAT for number in (start, end, step))
-    if is_float and dtype is not None and category(dtype) <= INT:
-        raise Unknown("fractions are made integers, in another order by each release")
-    return dtype or (ScalarType.FLOAT if is_float else ScalarType.LONG)
-
-
 def range_length(start: Any, end: Any, step: Any) -> Size:
     """Return how many numbers a range has."""
     if any(isinstance(number, Symbolic) for number in (start, end, step)):
@@ -112,25 +103,6 @@ def range_length(start: Any, end: Any, step: Any) -> Size:
     count: Size = (length + step - 1) // step
     expect(at_least(count, 0), f"step: expected one towards the end, got {step} from {text(start)} to {text(end)}")
     return count
-
-
-def spaced(
-    start: Any,
-    end: Any,
-    steps: Size,
-    dtype: ScalarType | None = None,
-    layout: Layout | None = None,
-    device: Device | None = None,
-) -> Tensor:
-    """Return evenly spaced numbers; both ends are numbers or tensors without dimensions."""
-    ends = [one for one in (start, end) if isinstance(one, Tensor)]
-    for one in ends:
-        expect(not one.sizes, f"expected ends without dimensions, got {one.rank}", "sizes")
-    expect(at_least(steps, 0), f"steps: expected 0 or more, got {text(steps)}")
-    types = [one.dtype if isinstance(one, Tensor) else number_type(one) for one in (start, end)]
-    is_complex = any(one is not None and category(one) == COMPLEX for one in types)
-    plain = complex_of(ScalarType.FLOAT) if is_complex else ScalarType.FLOAT
-    return new((steps,), dtype or (None if None in types or ends else plain), placed(device, None if ends else _CPU))
 
 
 def triangle(row: int, col: int, offset: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pt2kit.messages import count_text
@@ -27,7 +27,7 @@ COMPLEX_RESULT, HALVED, DOUBLED = range(3)
 """Result of the last transformed dimension: complex numbers; the first half of them; real numbers of a half."""
 
 
-def _dtype(tensor: Tensor, *, is_complex: bool) -> ScalarType | None:
+def dtype_of(tensor: Tensor, is_complex: bool) -> ScalarType | None:
     """Return the dtype of a transform; None if torch has none."""
     if tensor.dtype is None:
         return None
@@ -59,7 +59,7 @@ def transformed(self: Tensor, lengths: Sequence[Size | None], dims: Sequence[int
         expect(at_least(sizes[dim], 1), f"expected 1 element or more along dimension {dim}, got {sizes[dim]}", "sizes")
     if kind == HALVED and dims:
         sizes[dims[-1]] = sizes[dims[-1]] // 2 + 1
-    return unlike_strides(new(sizes, _dtype(self, is_complex=kind != DOUBLED), self.device))
+    return unlike_strides(new(sizes, dtype_of(self, kind != DOUBLED), self.device))
 
 
 def one_dimension(self: Tensor, n: Size | None, dim: int, norm: Any, kind: int) -> Tensor:
@@ -79,41 +79,24 @@ def dimensions(self: Tensor, s: Sizes | None, dim: Any, norm: Any, kind: int) ->
     return transformed(self, [None] * len(dims) if s is None else list(s), dims, norm, kind)
 
 
-def _stft(is_centered: bool) -> Callable[..., Tensor]:
-    """Return the rule of transforms of overlapping windows of signals, which are padded in the overload "center"."""
-
-    def stft(
-        self: Tensor,
-        n_fft: int,
-        hop_length: int | None = None,
-        win_length: int | None = None,
-        window: Tensor | None = None,
-        center: bool = is_centered,
-        onesided: bool | None = None,
-        return_complex: bool | None = None,
-        align_to_window: bool | None = None,
-    ) -> Tensor:
-        require_rank(self, (1, 2), "self")
-        length = self.sizes[-1] + 2 * (n_fft // 2) if center else self.sizes[-1]
-        hop = _window(n_fft, hop_length, win_length, window)
-        expect(at_least(length - n_fft, 0), f"n_fft: expected at most {length}, got {n_fft}", "sizes")
-        dtypes = [one.dtype for one in (self, window) if one is not None and one.dtype is not None]
-        is_complex = any(category(dtype) == COMPLEX for dtype in dtypes)
-        if align_to_window or self.dtype is None or (return_complex is None and not is_complex):
-            raise Unknown("its dtype or its windows are not certain")
-        bins = n_fft // 2 + 1 if (not is_complex if onesided is None else onesided) else n_fft
-        sizes = (*self.sizes[:-1], bins, 1 + (length - n_fft) // hop)
-        is_pair = return_complex is False
-        dtype = _dtype(self, is_complex=not is_pair)
-        return unlike_strides(new((*sizes, 2) if is_pair else sizes, dtype, self.device))
-
-    return stft
+def windows_transformed(
+    self: Tensor, n_fft: int, hop: int, window: Tensor | None, center: bool, onesided: Any, return_complex: Any
+) -> Tensor:
+    """Return the transforms of overlapping windows of signals, which are padded if the windows are centered."""
+    require_rank(self, (1, 2), "self")
+    length = self.sizes[-1] + 2 * (n_fft // 2) if center else self.sizes[-1]
+    expect(at_least(length - n_fft, 0), f"n_fft: expected at most {length}, got {n_fft}", "sizes")
+    dtypes = [one.dtype for one in (self, window) if one is not None and one.dtype is not None]
+    is_complex = any(category(dtype) == COMPLEX for dtype in dtypes)
+    if self.dtype is None or (return_complex is None and not is_complex):
+        raise Unknown("its dtype is not certain")
+    bins = n_fft // 2 + 1 if (not is_complex if onesided is None else onesided) else n_fft
+    sizes = (*self.sizes[:-1], bins, 1 + (length - n_fft) // hop)
+    is_pair = return_complex is False
+    return unlike_strides(new((*sizes, 2) if is_pair else sizes, dtype_of(self, not is_pair), self.device))
 
 
-stft, stft_center = _stft(False), _stft(True)
-
-
-def _window(n_fft: int, hop_length: int | None, win_length: int | None, window: Tensor | None) -> int:
+def step_of_windows(n_fft: int, hop_length: int | None, win_length: int | None, window: Tensor | None) -> int:
     """Return the step of a window."""
     expect(n_fft > 0, f"n_fft: expected 1 or more, got {n_fft}")
     hop = n_fft // 4 if hop_length is None else hop_length
@@ -124,23 +107,3 @@ def _window(n_fft: int, hop_length: int | None, win_length: int | None, window: 
         require_rank(window, (1,), "window")
         agree(window.sizes[0], width, "window: expected win_length elements")
     return hop
-
-
-def istft(
-    self: Tensor,
-    n_fft: int,
-    hop_length: int | None = None,
-    win_length: int | None = None,
-    window: Tensor | None = None,
-    center: bool = True,
-    length: Size | None = None,
-    return_complex: bool = False,
-) -> Tensor:
-    """Return the signals of which `stft` has the transforms."""
-    require_rank(self, (2, 3), "self")
-    if self.dtype is not None:
-        expect(category(self.dtype) == COMPLEX, f"self: expected complex numbers, got {self.dtype.name}", "dtype")
-    hop = _window(n_fft, hop_length, win_length, window)
-    whole = n_fft + hop * (self.sizes[-1] - 1) - (2 * (n_fft // 2) if center else 0)
-    sizes = (*self.sizes[:-2], whole if length is None else length)
-    return new(sizes, _dtype(self, is_complex=return_complex), self.device)

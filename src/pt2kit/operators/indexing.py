@@ -23,14 +23,13 @@ from pt2kit.operators.facts import (
     axis,
     broadcast,
     expect,
-    like,
     require_rank,
     require_sizes,
     row_major,
     shape_text,
 )
 from pt2kit.operators.pointwise import compare, like_if_contiguous
-from pt2kit.operators.promotion import known_dtype, require_dtype, require_kind
+from pt2kit.operators.promotion import require_dtype
 from pt2kit.operators.views import as_real as as_real
 from pt2kit.operators.views import expand as expand
 from pt2kit.operators.views import place_of, require_rank_of_one, without
@@ -215,15 +214,6 @@ def equal_sections(self: Tensor, sections: int, place: int) -> list[Tensor]:
     return sections_of(self, sections, place)
 
 
-def unbound(self: Tensor, dim: int = 0) -> list[Tensor]:
-    """Return a view of each index along a dimension."""
-    place = place_of(self, dim)
-    size = self.sizes[place]
-    if not isinstance(size, int) or size > MAX_RESULTS:
-        raise Unknown("symbols decide how many tensors there are")
-    return [selected(self, place, index) for index in range(size)]
-
-
 def windows(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Return a view of windows along a dimension, in a new last one."""
     place = axis(dimension, self.rank, "dimension")
@@ -376,47 +366,7 @@ def require_index(self: Tensor, dim: int, index: Tensor, other: Tensor | None = 
                 raise Mismatch(f"index: expected at most {text(size)} of dimension {at}, got {text(length)}", "sizes")
 
 
-def taken_along(self: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """Return the elements that indices choose along a dimension."""
-    require_dtype(indices, _INTEGERS, "indices")
-    if dim is None:
-        return like(self, (indices.numel,))
-    if self.rank != indices.rank:
-        raise Mismatch(
-            f"indices: expected {count_text(self.rank, 'dimension')}, got {shape_text(indices.sizes)}", "sizes"
-        )
-    place = axis(dim, self.rank)
-    sizes = list(broadcast(*[(*one.sizes[:place], 1, *one.sizes[place + 1 :]) for one in (self, indices)]))
-    sizes[place : place + 1] = indices.sizes[place : place + 1]
-    return like(self, sizes)
-
-
 def places(self: Tensor) -> list[Tensor]:
     """Return one tensor for each dimension; their strides are those of columns or not, depending on the release."""
     one = Tensor((some_of(self),), ScalarType.LONG, None, self.device, None)
     return [one] * max(self.rank, 1)
-
-
-def bags(
-    weight: Tensor,
-    indices: Tensor,
-    offsets: Tensor,
-    mode: int = 0,
-    per_sample_weights: Tensor | None = None,
-    include_last_offset: bool = False,
-) -> tuple[Tensor, ...]:
-    """Return one row for each bag, and three tensors for the backward, whose sizes depend on device and release."""
-    require_rank(weight, (2,), "weight")
-    require_kind(known_dtype(weight), "f", "weight")
-    for name, one in (("indices", indices), ("offsets", offsets)):
-        require_rank(one, (1,), name)
-        require_dtype(one, _INTEGERS, name)
-    expect(mode in (0, 1, 2), f"mode: expected 0 (sum), 1 (mean) or 2 (max), got {mode}")
-    if per_sample_weights is not None:
-        expect(mode == 0, f"mode: expected 0 (sum) with per_sample_weights, got {mode}")
-        agree(per_sample_weights.numel, indices.numel, "per_sample_weights: expected as many as indices")
-    bags = offsets.sizes[0] - (1 if include_last_offset else 0)
-    expect(at_least(bags, 0), "offsets: expected one or more with include_last_offset, got none", "sizes")
-    sizes = (bags, weight.sizes[1])
-    largest = like(offsets, sizes if mode == 2 else (unknown(),))
-    return like(weight, sizes), like(offsets, (unknown(),)), like(offsets, (unknown(),)), largest

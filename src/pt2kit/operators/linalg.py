@@ -24,8 +24,8 @@ from pt2kit.operators.facts import (
     unlike_strides,
 )
 from pt2kit.operators.pointwise import common_device
-from pt2kit.operators.promotion import integer_sum_type, promote_types, require_kind
-from pt2kit.operators.vocabulary import free, if_contiguous, one_dtype
+from pt2kit.operators.promotion import integer_sum_type, require_kind
+from pt2kit.operators.vocabulary import if_contiguous, one_dtype
 from pt2kit.schema import ScalarType
 from pt2kit.symbols.polynomials import Size, bounds, product, same
 
@@ -74,17 +74,6 @@ def _is_vector(matrices: Tensor, right_side: Tensor) -> bool:
     if None in verdicts and False not in verdicts:
         raise Unknown("vectors or matrices on the right side")
     return False not in verdicts
-
-
-def lstsq(self: Tensor, b: Tensor, driver: Any = None) -> tuple[Tensor, ...]:
-    """Return the solution of least squares; what else is returned depends on the driver."""
-    is_driver = not isinstance(driver, str) or driver in ("gels", "gelsy", "gelsd", "gelss")
-    expect(is_driver, f"driver: expected gels, gelsy, gelsd or gelss, got {driver!r:.60}")
-    batch, rows, columns = _matrix(self, "self")
-    is_vector = b.rank == self.rank - 1 and b.rank >= 1
-    agree(b.sizes[-1 if is_vector else -2], rows, "expected a right side that fits the matrices")
-    whole = broadcast(batch, b.sizes[: -1 if is_vector else -2])
-    return (free(self, (*whole, columns) if is_vector else (*whole, columns, b.sizes[-1])),)
 
 
 _WORDS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -136,15 +125,6 @@ def expanded(tensor: Tensor, dims: Sequence[int]) -> list[Size]:
     for dim in sorted(dims):
         sizes.insert(dim, 1)
     return sizes
-
-
-def kron(self: Tensor, other: Tensor) -> Tensor:
-    """Return the Kronecker product."""
-    rank = max(self.rank, other.rank)
-    left, right = ((1,) * (rank - one.rank) + one.sizes for one in (self, other))
-    sizes = [one * two for one, two in zip(left, right, strict=True)]
-    dtype = None if self.dtype is None or other.dtype is None else promote_types(self.dtype, other.dtype)
-    return if_contiguous(new(sizes, dtype, common_device([self, other])), self, other)
 
 
 def chained(matrices: Sequence[Tensor], may_be_vectors: bool) -> Tensor:

@@ -106,7 +106,7 @@ def result_type(*operands: Any) -> ScalarType:
             groups[2].append(number_type(operand))
     best: ScalarType | None = None
     for dtypes in filter(None, groups):
-        dtype = _common(dtypes)
+        dtype = common_dtype(dtypes)
         if best is None:
             best = dtype
         elif category(dtype) > category(best):
@@ -116,7 +116,12 @@ def result_type(*operands: Any) -> ScalarType:
     return best
 
 
-def _common(dtypes: Iterable[ScalarType]) -> ScalarType:
+def common_dtype(dtypes: Iterable[ScalarType]) -> ScalarType:
+    """Return the dtype of one or more tensors of equal priority.
+
+    Raises:
+        Unknown: torch has no promotion of two of them, or it is not in the table.
+    """
     first, *others = dtypes
     for other in others:
         first = promote_types(first, other)

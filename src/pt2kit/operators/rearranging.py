@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from math import comb
 from typing import Any
 
@@ -20,10 +19,8 @@ from pt2kit.operators.facts import (
     at_least,
     axes,
     axis,
-    broadcast,
     expect,
     like,
-    new,
     require_rank,
     require_sizes,
     row_major,
@@ -38,7 +35,7 @@ from pt2kit.operators.pointwise import (
     like_if_contiguous,
     preserved_strides,
 )
-from pt2kit.operators.promotion import integer_sum_type, known_dtype, promote_types, result_type
+from pt2kit.operators.promotion import result_type
 from pt2kit.operators.views import at_least_1d, expand, require_rank_of_one, unsqueezed
 from pt2kit.operators.views import at_least_2d as at_least_2d
 from pt2kit.operators.views import at_least_3d as at_least_3d
@@ -46,7 +43,7 @@ from pt2kit.operators.views import resized as resized
 from pt2kit.operators.views import swapped as swapped
 from pt2kit.operators.vocabulary import replaced
 from pt2kit.schema import MemoryFormat, ScalarType
-from pt2kit.symbols.polynomials import Size, Undecided, ceil_divide, largest, product, same, text, unknown
+from pt2kit.symbols.polynomials import Size, Undecided, same, text, unknown
 
 
 def padded_sizes(self: Tensor, pad: Sizes, name: str = "pad") -> tuple[Size, ...]:
@@ -131,15 +128,6 @@ def embedded(self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
     return like(self, sizes)
 
 
-def summed_to(self: Tensor, size: Sizes) -> Tensor:
-    """Return a tensor summed to smaller sizes, as the gradient of `expand` is."""
-    if broadcast(self.sizes, size) != self.sizes:
-        raise Unknown("symbols decide whether it broadcasts")
-    if tuple(size) == self.sizes and self.sizes:
-        return self
-    return Tensor(tuple(size), integer_sum_type(known_dtype(self)), row_major(size), self.device)
-
-
 def grown(self: Tensor, size: Sizes, memory_format: MemoryFormat | None = None) -> Tensor:
     """Return the tensor with other sizes: unchanged if they are the same, else row-major."""
     for one in size:
@@ -176,6 +164,21 @@ def promoted(tensors: Sequence[Tensor]) -> ScalarType | None:
         return None
 
 
+def agreed(tensors: Sequence[Tensor], name: str, but: int | None = None) -> list[Size]:
+    """Return the sizes of tensors that have the same ones, but for one dimension.
+
+    Raises:
+        Mismatch: they have others.
+    """
+    sizes = list(tensors[0].sizes)
+    for one in tensors[1:]:
+        require_rank(one, (len(sizes),), name)
+        for at, size in enumerate(one.sizes):
+            if at != but:
+                sizes[at] = agree(sizes[at], size, f"{name}: expected one size of dimension {at}")
+    return sizes
+
+
 def joined(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Return tensors one behind the other along a dimension; empty ones of one dimension do not count."""
     expect(bool(tensors), "tensors: expected at least one, got none")
@@ -190,68 +193,10 @@ def joined(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
             )
     parts = parts or [example]
     place = axis(dim, example.rank)
-    sizes = list(parts[0].sizes)
-    for one in parts[1:]:
-        for at, size in enumerate(one.sizes):
-            what = f"tensors: expected one size of dimension {at}"
-            sizes[at] = sizes[at] + size if at == place else agree(sizes[at], size, what)
+    sizes = agreed(parts, "tensors", place)
+    sizes[place] = sum(one.sizes[place] for one in parts)
     strides = format_strides(tensors, sizes)
     return Tensor(tuple(sizes), promoted(tensors), strides, common_device(tensors))
-
-
-def stacked(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    """Return tensors of one size along a new dimension."""
-    expect(bool(tensors), "tensors: expected at least one, got none")
-    sizes = list(tensors[0].sizes)
-    place = axis(dim, len(sizes) + 1)
-    for one in tensors[1:]:
-        if one.rank != len(sizes):
-            raise Mismatch(f"tensors: expected one size, got {shape_text(sizes)}, {shape_text(one.sizes)}", "sizes")
-        for at, size in enumerate(one.sizes):
-            sizes[at] = agree(sizes[at], size, f"tensors: expected one size of dimension {at}")
-    sizes.insert(place, len(tensors))
-    is_sure = len(sizes) not in (4, 5) or all(map(is_contiguous, tensors))
-    strides = row_major(sizes) if is_sure else None
-    return Tensor(tuple(sizes), promoted(tensors), strides, common_device(tensors))
-
-
-def sequences_padded(sequences: Sequence[Tensor], batch_first: bool = False) -> Tensor:
-    """Return sequences padded to the longest one."""
-    expect(bool(sequences), "sequences: expected at least one, got none")
-    first = sequences[0]
-    for one in sequences:
-        require_rank_of_one(one, "sequences")
-        require_rank(one, (first.rank,), "sequences")
-        for at in range(1, first.rank):
-            agree(one.sizes[at], first.sizes[at], f"sequences: expected one size of dimension {at}")
-    length, count = largest(*[one.sizes[0] for one in sequences]), len(sequences)
-    return like(first, (*((count, length) if batch_first else (length, count)), *first.sizes[1:]))
-
-
-def chunks_joined(tensors: Sequence[Tensor], dim: int, num_chunks: int) -> Tensor:
-    """Pad a dimension to equal chunks, flatten each chunk, and join those of all tensors."""
-    expect(bool(tensors), "tensors: expected at least one, got none")
-    expect(num_chunks >= 1, f"num_chunks: expected 1 or more, got {num_chunks}")
-    place = axis(dim, tensors[0].rank)
-    width: Size = 0
-    for one in tensors:
-        width = width + ceil_divide(one.sizes[place], num_chunks) * product(one.sizes[place + 1 :])
-    return like(tensors[0], (*tensors[0].sizes[:place], num_chunks, width))
-
-
-def blocks(tensors: Sequence[Tensor]) -> Tensor:
-    """Return a matrix of blocks on its diagonal."""
-    for one in tensors:
-        require_rank(one, (0, 1, 2), "tensors")
-    rows: Size = 0
-    columns: Size = 0
-    for one in tensors:
-        rows = rows + (one.sizes[0] if one.rank == 2 else 1)
-        columns = columns + (one.sizes[-1] if one.sizes else 1)
-    if not tensors:
-        return Tensor((1, 0), None)
-    dtype = reduce(promote_types, map(known_dtype, tensors))
-    return new((rows, columns), dtype, common_device(tensors))
 
 
 def combination_count(size: Size, r: int, with_replacement: bool) -> Size:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from pt2kit.operators.facts import (
     Mismatch,
@@ -26,8 +26,6 @@ from pt2kit.operators.vocabulary import replaced, typed, with_places
 from pt2kit.schema import ScalarType
 from pt2kit.symbols.polynomials import Size, same, unknown
 from pt2kit.tensors.dtypes import short_name
-
-INT_TYPE: Final = int
 
 
 def is_empty(dim: Any) -> bool:

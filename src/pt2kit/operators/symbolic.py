@@ -17,13 +17,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from pt2kit.operators.facts import UNKNOWN, Result, Scalar, Symbolic, Tensor, Unknown, expect, require_sizes, shape_text
+from pt2kit.operators.facts import UNKNOWN, Result, Scalar, Symbolic, Tensor, Unknown, expect, shape_text
 from pt2kit.operators.promotion import BOOL, COMPLEX, INT, category, known_dtype, number_type
 from pt2kit.operators.rows import TextRule
 from pt2kit.schema import Layout, ScalarType
 from pt2kit.symbols.polynomials import Size, Undecided, largest, same, smallest, unknown
 from pt2kit.tensors.bounds import parse_device
-from pt2kit.tensors.dtypes import short_name
 
 Rule = Callable[..., Result]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -244,21 +243,10 @@ def sym_ite(condition: Any, then: Scalar, otherwise: Scalar) -> Any:
     return Symbolic(bool if kinds == {ScalarType.BOOL} else float)
 
 
-def assert_tensor_metadata(
-    a: Tensor,
-    size: Sequence[Size] | None = None,
-    dtype: ScalarType | None = None,
-    layout: Layout | None = None,
-) -> Result:
-    """Assert dtype, layout and sizes."""
-    if dtype is not None and a.dtype is not None:
-        expect(dtype is a.dtype, f"a: expected dtype {short_name(dtype)}, got {short_name(a.dtype)}", "dtype")
-    if layout is not None:
-        is_held = layout is a.layout or (layout is not Layout.Strided and a.may_be_sparse)
-        expect(is_held, f"a: expected layout {layout.name}, got {a.layout.name}", "dtype")
-    if size is not None:
-        require_sizes(a, size, "a")
-    return ()
+def require_layout(a: Tensor, layout: Layout) -> None:
+    """Refuse a tensor of another layout; one that may be sparse may have any sparse layout."""
+    is_held = layout is a.layout or (layout is not Layout.Strided and a.may_be_sparse)
+    expect(is_held, f"a: expected layout {layout.name}, got {a.layout.name}", "dtype")
 
 
 def strides_of(tensor: Tensor) -> tuple[Size, ...]:
