@@ -55,7 +55,7 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
         "aten.as_strided_scatter.default",
         {"self": t(4), "src": t(2), "size": (2,), "stride": (1, 1)},
         "dimension",
-        "stride",
+        "stride: expected 1 entry, got [1, 1]",
     ),
     (
         "aten.masked_scatter_backward.default",

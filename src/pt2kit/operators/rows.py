@@ -217,7 +217,9 @@ class RowText:
         compiled = _compiled(rest, names, self.family)
         if word == "check":
             return compiled
-        return _doubt(rest, compiled) if word == "unknown" else _requirement(rest, word, compiled, sorted(names))
+        if word == "unknown":
+            return _doubt(rest, compiled)
+        return _requirement(rest, word, compiled, sorted(names), self.family)
 
 
 def _parameters(signature: str) -> Iterator[Parameter]:
@@ -257,29 +259,41 @@ _WORDS: Final[Mapping[type, str]] = {
 }
 
 
-def _requirement(source: str, subject: Any, condition: Compiled, names: Sequence[str]) -> Callable[[Env], None]:
-    used = [name for name in names if re.search(rf"\b{name}\b", source)]
-    expected, named = _expected(source)
-
+def _requirement(
+    source: str, subject: Any, condition: Compiled, names: Sequence[str], family: str
+) -> Callable[[Env], None]:
     def require(env: Env) -> None:
         try:
             holds = condition(env)
         except Undecided:
             return
         if holds is not None and not holds:
-            got = ", ".join(f"{name} = {_shown(env[name])}" for name in used if name in env and name != named)
+            limit = _limit(source)
+            shown = _shown(_compiled(limit, set(names), family)(env)) if limit else ""
+            expected, named = _expected(source, shown)
+            rest = source.removesuffix(limit) if named else source
+            used = [name for name in names if name != named and re.search(rf"\b{name}\b", rest)]
+            got = ", ".join(f"{name} = {_shown(env[name])}" for name in used if name in env)
             got = ", ".join(filter(None, (_shown(env[named]) if named else "", got)))
             raise Mismatch(f"{expected}, got {got}", subject)
 
     return require
 
 
-def _expected(source: str) -> tuple[str, str]:
+def _limit(source: str) -> str:
+    """Return what a requirement compares with, if calls decide it: "n" of "k <= n", "" of "k <= 3"."""
+    node = ast.parse(source, mode="eval").body
+    limit = node.comparators[0] if isinstance(node, ast.Compare) and len(node.ops) == 1 else ast.Constant(0)
+    is_open = any(isinstance(one, ast.Name) for one in ast.walk(limit))
+    return (is_open and ast.get_source_segment(source, limit)) or ""
+
+
+def _expected(source: str, limit: str) -> tuple[str, str]:
     """Return the text of a requirement, and the argument that it is about: "" if it is about several."""
     node = ast.parse(source, mode="eval").body
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         left, words = node.left, _WORDS.get(type(node.ops[0]), "")
-        right = ast.unparse(node.comparators[0]).strip("()")
+        right = limit or ast.unparse(node.comparators[0]).strip("()")
         if isinstance(left, ast.Attribute) and left.attr == "rank" and isinstance(left.value, ast.Name) and words:
             return f"{left.value.id}: expected {_amount(words, right, 'dimension', 'dimensions')}", left.value.id
         if (
