@@ -131,12 +131,6 @@ def in_format(tensor: Tensor, memory_format: MemoryFormat | None = None) -> tupl
     return row_major(tensor.sizes)
 
 
-def cloned(self: Tensor, memory_format: MemoryFormat | None = None) -> Tensor:
-    """Return a copy of a tensor."""
-    require_strided(self.layout)
-    return new_like(self, self.dtype, in_format(self, memory_format))
-
-
 def contiguous(self: Tensor, memory_format: MemoryFormat | None = MemoryFormat.ContiguousFormat) -> Tensor:
     """Return the tensor if it is in a memory format, otherwise a copy in it."""
     require_strided(self.layout)

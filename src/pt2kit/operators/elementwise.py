@@ -138,13 +138,6 @@ def where_elements(condition: Tensor, self: Any, other: Any) -> Tensor:
     return pointwise(condition, self, other, dtype=dtype)
 
 
-def overwritten(self: Tensor, src: Tensor) -> Tensor:
-    """Return a copy of a tensor with the elements of another one, which are broadcast and converted."""
-    require_fit(Tensor(broadcast(self.sizes, src.sizes), None), self)
-    strides = self.strides if pointwise(self).strides == self.strides else None
-    return Tensor(self.sizes, self.dtype, strides, self.device, None)
-
-
 def alike(*operands: Any) -> Tensor:
     """Return an element-wise result of tensors of one dtype, and of one shape unless they have no dimensions."""
     tensors = [one for one in operands if isinstance(one, Tensor)]

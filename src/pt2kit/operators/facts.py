@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from pt2kit.messages import count_text
 from pt2kit.schema import Device, Layout, ScalarType
-from pt2kit.symbols.polynomials import Polynomial, Size, Undecided, bounds, largest, same, text, unknown
+from pt2kit.symbols.polynomials import Polynomial, Size, Undecided, bounds, largest, product, same, text, unknown
 
 Subject: TypeAlias = Literal["sizes", "dtype", "dimension", "value"]
 """Kinds of errors in the arguments of a call: `check` names a rule for each (T8, T11, T12, T15)."""
@@ -90,10 +90,7 @@ class Tensor(Struct, frozen=True, gc=False):
     @property
     def numel(self) -> Size:
         """Return the number of elements (numel)."""
-        count: Size = 1
-        for size in self.sizes:
-            count = count * size
-        return count
+        return product(self.sizes)
 
 
 class Symbolic(Struct, frozen=True, gc=False):

@@ -24,16 +24,15 @@ from pt2kit.operators.facts import (
     broadcast,
     expect,
     require_rank,
-    require_sizes,
     row_major,
     shape_text,
 )
 from pt2kit.operators.pointwise import compare, like_if_contiguous
 from pt2kit.operators.promotion import require_dtype
-from pt2kit.operators.views import as_real as as_real
 from pt2kit.operators.views import expand as expand
 from pt2kit.operators.views import place_of, require_rank_of_one, without
-from pt2kit.operators.vocabulary import moved
+from pt2kit.operators.views import resized as resized
+from pt2kit.operators.vocabulary import some_of
 from pt2kit.schema import ScalarType
 from pt2kit.symbols.polynomials import Size, Undecided, hint, same, smallest, text, unknown
 
@@ -214,22 +213,6 @@ def equal_sections(self: Tensor, sections: int, place: int) -> list[Tensor]:
     return sections_of(self, sections, place)
 
 
-def windows(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """Return a view of windows along a dimension, in a new last one."""
-    place = axis(dimension, self.rank, "dimension")
-    length = self.sizes[place] if self.sizes else 1
-    expect(step >= 1, f"step: expected 1 or more, got {step}")
-    expect(size >= 0, f"size: expected 0 or more, got {size}", "sizes")
-    expect(at_least(length - size, 0), f"size: expected at most {text(length)}, got {size}", "sizes")
-    if not self.sizes:
-        return replace(self, sizes=(size,), strides=(1,))
-    places = cut(self, place, (length - size) // step + 1, step)
-    strides = None
-    if self.strides is not None and places.strides is not None:
-        strides = (*places.strides, self.strides[place])
-    return replace(places, sizes=(*places.sizes, size), strides=strides)
-
-
 def diagonal_of(self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Return a view of a diagonal of two dimensions, as the last dimension."""
     require_rank_of_one(self)
@@ -249,12 +232,6 @@ def diagonal_of(self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> 
     return replace(self, sizes=(*rest.sizes, length), strides=strides, offset=start)
 
 
-def scattered(self: Tensor, src: Tensor, view: Tensor) -> Tensor:
-    """Return a copy of a tensor of which a view is written; the source has the sizes of the view."""
-    require_sizes(src, view.sizes, "src")
-    return moved(like_if_contiguous(self))
-
-
 _INTEGERS: Final = (ScalarType.LONG, ScalarType.INT)
 _MASKS: Final = (ScalarType.BOOL, ScalarType.BYTE)
 
@@ -268,12 +245,6 @@ def require_dtype_of(self: Tensor, other: Tensor, name: str) -> None:
     """Refuse a tensor of another dtype."""
     if self.dtype is not None:
         require_dtype(other, (self.dtype,), name)
-
-
-def some_of(self: Tensor) -> Size:
-    """Return an unknown number of elements of a tensor."""
-    count = self.numel
-    return unknown(0, count) if isinstance(count, int) else unknown()
 
 
 def indexed_sizes(self: Tensor, indices: Sequence[Tensor | None]) -> tuple[tuple[Size, ...], tuple[int, ...]]:

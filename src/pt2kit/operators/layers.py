@@ -22,7 +22,7 @@ from pt2kit.operators.facts import (
 )
 from pt2kit.operators.pointwise import common_device, new_like, preserved_strides
 from pt2kit.operators.promotion import category, integer_sum_type
-from pt2kit.operators.vocabulary import if_contiguous, is_number, one_dtype, require_one_dtype, typed
+from pt2kit.operators.vocabulary import if_contiguous, one_dtype, require_one_dtype, typed
 from pt2kit.schema import ScalarType
 from pt2kit.symbols.polynomials import Size, same
 
@@ -187,18 +187,10 @@ def likelihood(self: Tensor, target: Tensor, weight: Tensor | None, reduction: i
     return reduced(if_contiguous(like(self, _losses(self, target, weight)), self, target), reduction)
 
 
-def cross_entropy(
-    self: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = 1, label_smoothing: Any = 0
-) -> Tensor:
-    """Return the cross entropy of scores, by numbers of classes or by probabilities of classes."""
-    is_valid = not is_number(label_smoothing) or 0 <= label_smoothing <= 1
-    expect(is_valid, f"label_smoothing: expected a number from 0 to 1, got {label_smoothing}")
-    if target.rank != self.rank:
-        return likelihood(self, target, weight, reduction)
+def of_probabilities(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int) -> Tensor:
+    """Return the cross entropy of scores, by probabilities of classes."""
     _check_classes(self, weight)
     for one, other in zip(self.sizes, target.sizes, strict=True):
         agree(one, other, "expected a probability for each score")
     losses = if_contiguous(like(self, _rest(self)), self, target)
-    if target.dtype is not self.dtype:
-        losses = Tensor(losses.sizes, None, None, losses.device)
-    return reduced(losses, reduction)
+    return reduced(losses if target.dtype is self.dtype else typed(unlike_strides(losses), None), reduction)

@@ -117,17 +117,6 @@ def rolled(self: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
     return like_if_contiguous(self)
 
 
-def embedded(self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Return a tensor whose diagonals are the last dimension of another one."""
-    expect(self.rank >= 1, "self: expected 1 dimension or more, got a scalar tensor", "sizes")
-    one, other = sorted(axes((dim1, dim2), self.rank + 1, "dim1, dim2"))
-    size = self.sizes[-1] + abs(offset)
-    sizes = list(self.sizes[:-1])
-    sizes.insert(one, size)
-    sizes.insert(other, size)
-    return like(self, sizes)
-
-
 def grown(self: Tensor, size: Sizes, memory_format: MemoryFormat | None = None) -> Tensor:
     """Return the tensor with other sizes: unchanged if they are the same, else row-major."""
     for one in size:
@@ -224,18 +213,6 @@ def grids(tensors: Sequence[Tensor], indexing: str = "ij") -> list[Tensor]:
             grid = grid if at == place else unsqueezed(grid, at)
         grids.append(expand(grid, sizes))
     return [grids[1], grids[0], *grids[2:]] if is_swapped else grids
-
-
-def repeated(self: Tensor, repeats: Sizes) -> Tensor:
-    """Return the tensor repeated along each dimension, and along new ones in front."""
-    missing = len(repeats) - self.rank
-    expect(
-        missing >= 0, f"repeats: expected {count_text(self.rank, 'number')} or more, got {shape_text(repeats)}", "sizes"
-    )
-    for count in repeats:
-        expect(at_least(count, 0), f"repeats: expected 0 or more, got {text(count)}", "sizes")
-    old = (1,) * missing + self.sizes
-    return like(self, [size * count for size, count in zip(old, repeats, strict=True)])
 
 
 def interleaved(self: Tensor, repeats: Size | None, output_size: Size | None, dim: int | None) -> Tensor:

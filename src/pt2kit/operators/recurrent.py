@@ -149,11 +149,7 @@ def require_dropout(num_layers: int, train: Any, dropout: Any) -> None:
 
 def weights_flops(params: Sequence[Tensor], rows: Size) -> Size:
     """Count two operations for each weight and row of the input; biases and gates are not counted."""
-    flops: Size = 0
-    for weight in params:
-        if weight.rank == 2:
-            flops = flops + 2 * rows * weight.numel
-    return flops
+    return sum(2 * rows * weight.numel for weight in params if weight.rank == 2)
 
 
 def _layer(call: Call) -> Iterator[Demand]:

@@ -20,9 +20,9 @@ from pt2kit.operators.facts import (
     require_rank,
     shape_text,
 )
-from pt2kit.operators.pointwise import like_if_contiguous, new_like, preserved_strides
+from pt2kit.operators.pointwise import like_if_contiguous
 from pt2kit.operators.promotion import COMPLEX, FLOAT, category, float_type, known_dtype, real_of, result_type
-from pt2kit.operators.vocabulary import replaced, typed, with_places
+from pt2kit.operators.vocabulary import replaced, typed
 from pt2kit.schema import ScalarType
 from pt2kit.symbols.polynomials import Size, same, unknown
 from pt2kit.tensors.dtypes import short_name
@@ -133,34 +133,6 @@ def diff(
     # Joined tensors are new ones: row-major, if not all of them are channels_last, which 4 or 5 dimensions may be.
     is_joined = (prepend is not None or append is not None) and self.rank < 4
     return like(self, sizes, dtype) if is_joined else like_if_contiguous(self, sizes, dtype)
-
-
-def sorted_values(self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """Return sorted values and where they were, in the memory order of the operand."""
-    axis(dim, self.rank)
-    require_real(self)
-    return with_places(new_like(self, self.dtype, preserved_strides(self)))
-
-
-def distinct(self: Tensor, return_inverse: bool, return_counts: bool) -> tuple[Tensor, ...]:
-    """Return distinct values, where each element is among them, and how often they occur."""
-    elements = self.numel
-    count = unknown(0, elements) if isinstance(elements, int) else unknown()
-    counts = like(self, (count,) if return_counts else (0,), ScalarType.LONG)
-    return like(self, (count,)), like(self, self.sizes if return_inverse else (0,), ScalarType.LONG), counts
-
-
-def distinct_along(self: Tensor, dim: int, return_inverse: bool, return_counts: bool) -> tuple[Tensor, ...]:
-    """Return the distinct slices along a dimension, the index of each slice among them, and their counts."""
-    place = axis(dim, self.rank)
-    if not self.sizes or dim < 0:
-        raise Unknown("a scalar tensor, or a dimension by a negative number, which fake tensors keep")
-    size = self.sizes[place]
-    count = unknown(0, size if isinstance(size, int) else 1 << 62)
-    values = Tensor(replaced(self.sizes, place, count), self.dtype, None, self.device)
-    # Fake tensors return the inverse and the counts of older kernels, whether they are asked for or not.
-    inverse = like(self, (size,) if return_inverse else (unknown(),), ScalarType.LONG)
-    return values, inverse, like(self, (count,) if return_counts else (unknown(),), ScalarType.LONG)
 
 
 def searched(sorted_sequence: Tensor, self: Any, dtype: ScalarType) -> Tensor:

@@ -12,14 +12,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from pt2kit.messages import count_text
-from pt2kit.operators.creation import is_surely_dense
+from pt2kit.operators.creation import is_surely_dense as is_surely_dense
 from pt2kit.operators.facts import (
     Dims,
     Mismatch,
     Sizes,
     Tensor,
     Unknown,
-    agree,
     at_least,
     axes,
     axis,
@@ -28,7 +27,7 @@ from pt2kit.operators.facts import (
     shape_text,
 )
 from pt2kit.operators.pointwise import compare, is_contiguous
-from pt2kit.operators.promotion import COMPLEX, category, complex_of, known_dtype, real_of
+from pt2kit.operators.promotion import known_dtype
 from pt2kit.schema import ScalarType
 from pt2kit.symbols.polynomials import Size, Undecided, product, same, text
 from pt2kit.tensors.dtypes import DTYPES
@@ -101,11 +100,6 @@ def _is_equal(one: Size, other: Size) -> bool:
     return answer
 
 
-def viewed(self: Tensor, sizes: Sizes) -> Tensor:
-    """Return a view with other sizes, whose strides may not be known."""
-    return replace(self, sizes=tuple(sizes), strides=view_strides(self, sizes))
-
-
 def reshaped(self: Tensor, sizes: Sizes) -> Tensor:
     """Return a view if the strides allow it, else a row-major copy."""
     strides = view_strides(self, sizes)
@@ -165,16 +159,6 @@ def swapped(self: Tensor, dim0: int, dim1: int) -> Tensor:
     return in_order(self, order)
 
 
-def movedim(self: Tensor, source: Any, destination: Any) -> Tensor:
-    """Return a view with some dimensions moved to other places, the others in their order."""
-    sources, targets = axes(source, self.rank, "source"), axes(destination, self.rank, "destination")
-    if len(sources) != len(targets):
-        raise Mismatch(f"expected as many dimensions in source as in destination, got {source} and {destination}")
-    by_target = dict(zip(targets, sources, strict=True))
-    rest = iter([dim for dim in range(self.rank) if dim not in sources])
-    return in_order(self, [by_target[dim] if dim in by_target else next(rest) for dim in range(self.rank)])
-
-
 def expand(self: Tensor, size: Sizes) -> Tensor:
     """Return a view with dimensions of size 1 repeated, and new ones in front."""
     missing = len(size) - self.rank
@@ -194,18 +178,6 @@ def expand(self: Tensor, size: Sizes) -> Tensor:
         for own, one, stride in zip(self.sizes, sizes[missing:], self.strides, strict=True)
     ]
     return replace(self, sizes=tuple(sizes), strides=tuple(strides))
-
-
-def broadcast_in_dim(a: Tensor, shape: Sizes, broadcast_dimensions: Dims) -> Tensor:
-    """Return a view whose dimensions are at some places of a larger shape."""
-    if len(broadcast_dimensions) != a.rank:
-        raise Mismatch(f"expected {a.rank} broadcast_dimensions, got {list(broadcast_dimensions)}", "dimension")
-    placed = dict(zip(axes(broadcast_dimensions, len(shape), "broadcast_dimensions"), range(a.rank), strict=True))
-    sizes = [a.sizes[placed[dim]] if dim in placed else 1 for dim in range(len(shape))]
-    strides = a.strides and tuple([a.strides[placed[dim]] if dim in placed else 0 for dim in range(len(shape))])
-    if a.strides is not None and not a.strides:
-        strides = (0,) * len(shape)
-    return expand(replace(a, sizes=tuple(sizes), strides=strides), shape)
 
 
 def unsqueezed(self: Tensor, dim: int) -> Tensor:
@@ -248,39 +220,11 @@ def strided(self: Tensor, size: Sizes, stride: Sizes, offset: Size | None) -> Te
     return resized(self, size, stride, offset)
 
 
-def resolved(self: Tensor) -> Tensor:
-    """Return the tensor itself, or a copy if its conjugation or negation is pending."""
-    if category(known_dtype(self)) != COMPLEX and self.offset is not None:
-        return self
-    return resized(self, self.sizes, self.strides if is_surely_dense(self) else None)
-
-
-def as_real(self: Tensor) -> Tensor:
-    """Return a view with the parts of complex numbers as a last dimension of size 2."""
-    dtype = known_dtype(self)
-    expect(category(dtype) == COMPLEX, "self: expected a complex dtype", "dtype")
-    strides = self.strides and tuple([stride * 2 for stride in self.strides])
-    offset = None if self.offset is None else self.offset * 2
-    return Tensor((*self.sizes, 2), real_of(dtype), None if strides is None else (*strides, 1), self.device, offset)
-
-
-def _require_adjacent(self: Tensor) -> None:
+def require_adjacent(self: Tensor) -> None:
+    """Refuse a tensor whose last dimension does not have its elements next to each other."""
     if self.strides is not None:
         stride = self.strides[-1]
         expect(same(stride, 1), f"self: expected a stride of 1 of the last dimension, got {text(stride)}", "sizes")
-
-
-def as_complex(self: Tensor) -> Tensor:
-    """Return a view of pairs of numbers as complex ones."""
-    require_rank_of_one(self)
-    agree(self.sizes[-1], 2, "self: expected a last dimension of size 2")
-    dtype = known_dtype(self)
-    if dtype not in (ScalarType.HALF, ScalarType.FLOAT, ScalarType.DOUBLE):
-        raise Mismatch("self: expected float16, float32 or float64", "dtype")
-    _require_adjacent(self)
-    strides = None if self.strides is None else tuple([stride // 2 for stride in self.strides[:-1]])
-    offset = None if self.offset is None else self.offset // 2
-    return Tensor(self.sizes[:-1], complex_of(dtype), strides, self.device, offset)
 
 
 def viewed_as(self: Tensor, dtype: ScalarType) -> Tensor:
@@ -289,7 +233,7 @@ def viewed_as(self: Tensor, dtype: ScalarType) -> Tensor:
     if old == wide:
         return replace(self, dtype=dtype)
     require_rank_of_one(self)
-    _require_adjacent(self)
+    require_adjacent(self)
     if old > wide:
         return _scaled(self, dtype, lambda size: size * (old // wide))
     ratio = wide // old

@@ -14,6 +14,7 @@ from pt2kit.schema import Layout as Layout
 from pt2kit.schema import MemoryFormat as MemoryFormat
 from pt2kit.schema import ScalarType
 from pt2kit.symbols import polynomials
+from pt2kit.symbols.polynomials import Size, unknown
 from pt2kit.tensors.dtypes import short_name
 
 DTYPE_NAMES: Final = MappingProxyType(
@@ -51,6 +52,12 @@ def moved(tensor: Tensor, offset: Any = None) -> Tensor:
     return Tensor(tensor.sizes, tensor.dtype, tensor.strides, tensor.device, offset, tensor.layout)
 
 
+def some_of(self: Tensor) -> Size:
+    """Return an unknown number of elements of a tensor."""
+    count = self.numel
+    return unknown(0, count) if isinstance(count, int) else unknown()
+
+
 def one_dtype(*tensors: Tensor | None) -> ScalarType | None:
     """Return the dtype that tensors share; None if one is unknown.
 
@@ -73,12 +80,6 @@ def require_one_dtype(*tensors: Tensor | None) -> None:
     """
     if len({one.dtype for one in tensors if one is not None}) > 1:
         raise Unknown("operands of several dtypes")
-
-
-def require_float(tensor: Tensor, name: str = "self") -> None:
-    """Refuse a tensor of integers or bools; leave one of unknown dtype open."""
-    promotion.known_dtype(tensor)
-    promotion.require_kind(tensor.dtype, "fc", name)
 
 
 def if_contiguous(result: Tensor, *operands: Tensor | None) -> Tensor:
