@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from msgspec import UNSET
 from pt2kit import schema
 from pt2kit.checks.calls import higher_order_name, is_usual, named_operators
 from pt2kit.checks.findings import ProgramContext
-from pt2kit.errors import Kind, Problem
+from pt2kit.errors import Problem
 from pt2kit.graph.traversal import HIGHER_ORDER, Step, is_custom, operator_namespace
 from pt2kit.messages import count_text, kind_of, quote
 from pt2kit.operators import schemas
@@ -118,9 +119,9 @@ def _call(context: ProgramContext, step: Step) -> Iterator[Problem]:
         is_higher_order = higher_order_name(node.target) is not None
         operator = None if is_higher_order else schemas.find(node.target, context.release)
         if operator is not None and not operator.is_open:
-            yield from _arguments(context, step, operator)
-            yield from _binding(context, step, operator)
-            yield from _results(context, step, operator)
+            found = argument_problems(node, step.where, operator, _singles(step.scope.graph))
+            for problem in (*found, *result_problems(node, step.where, operator, context.release)):
+                yield _of_release(context, problem)
             yield from _dialect(context, step, operator)
         elif operator is None and not is_higher_order:
             yield from _ints(step)
@@ -161,37 +162,46 @@ def _numbers(node: schema.Node, where: str, function: Target) -> Iterator[Proble
         yield Problem(f"{where}.outputs", "T6", message)
 
 
-def _arguments(context: ProgramContext, step: Step, found: Operator) -> Iterator[Problem]:
-    node, parameters = step.node, found.parameters
+def argument_problems(node: schema.Node, where: str, found: Operator, is_single: IsSingle) -> Iterator[Problem]:
+    """Yield arguments that an operator does not have or lacks, or that do not fit (T3, T4, T5, T10).
+
+    Args:
+        node: the call.
+        where: its place.
+        found: the schema of the operator.
+        is_single: of a value, whether it is one number or one element.
+    """
+    parameters = found.parameters
     as_tensors = takes_numbers_as_tensors(_short(node))
     names: set[str] = set()
     for position, named in enumerate(node.inputs):
-        place, name = f"{step.where}.inputs[{position}]", named.name
+        place, name = f"{where}.inputs[{position}]", named.name
         parameter = parameters.get(name)
         if parameter is None:
             known = ", ".join(list(parameters)[:_MAX_LISTED]) or "none"
             message = f"expected an argument of {_short(node)} ({known}), got {quote(name)}"
-            yield _problem(context, f"{place}.name", "T3", message)
+            yield Problem(f"{place}.name", "T3", message)
             continue
         if name in names:
-            yield _problem(context, f"{place}.name", "T3", f"expected {quote(name)} once, got it twice")
+            yield Problem(f"{place}.name", "T3", f"expected {quote(name)} once, got it twice")
         names.add(name)
-        got = misfit(named.arg, parameter.type, _singles(step.scope.graph), numbers_as_tensors=as_tensors)
+        got = misfit(named.arg, parameter.type, is_single, numbers_as_tensors=as_tensors)
         if got is not None:
             message = f"expected {parameter.type} as the argument {name} of {_short(node)}, got {got}"
-            yield _problem(context, f"{place}.arg", "T5", message)
+            yield Problem(f"{place}.arg", "T5", message)
     for parameter in parameters.values():
         if parameter.is_required and parameter.name not in names:
             message = f"expected the argument {parameter.name} of {_short(node)}, got none of that name"
-            yield _problem(context, f"{step.where}.inputs", "T4", message)
+            yield Problem(f"{where}.inputs", "T4", message)
+    yield from _binding(node, where, found)
 
 
-def _binding(context: ProgramContext, step: Step, found: Operator) -> Iterator[Problem]:
+def _binding(node: schema.Node, where: str, found: Operator) -> Iterator[Problem]:
     """Check for positional arguments that bind to another parameter, or to none (T10).
 
     torch passes those without a kind by place if they have no default and may stand by place.
     """
-    kinds = {named.name: named.kind for named in step.node.inputs}
+    kinds = {named.name: named.kind for named in node.inputs}
     if any(parameter.is_required and name not in kinds for name, parameter in found.parameters.items()):
         return  # T4 reports it; later arguments are shifted because of it.
     by_place = [
@@ -201,10 +211,10 @@ def _binding(context: ProgramContext, step: Step, found: Operator) -> Iterator[P
     ]
     for parameter, own in zip(by_place, found.parameters.values(), strict=False):
         if parameter.is_keyword_only or parameter.name != own.name:
-            place = next(n for n, named in enumerate(step.node.inputs) if named.name == parameter.name)
+            place = next(n for n, named in enumerate(node.inputs) if named.name == parameter.name)
             taken = "which takes it by name only" if parameter.is_keyword_only else f"where it would be {own.name}"
-            message = f"expected the argument {parameter.name} of {_short(step.node)} by name, got it by place, {taken}"
-            yield _problem(context, f"{step.where}.inputs[{place}].kind", "T10", message)
+            message = f"expected the argument {parameter.name} of {_short(node)} by name, got it by place, {taken}"
+            yield Problem(f"{where}.inputs[{place}].kind", "T10", message)
             return
 
 
@@ -216,22 +226,22 @@ def _is_by_place(parameter: Parameter, kind: ArgumentKind | None) -> bool:
     return (parameter.is_required and not parameter.is_keyword_only) or keyword.iskeyword(parameter.name)
 
 
-def _results(context: ProgramContext, step: Step, found: Operator) -> Iterator[Problem]:
-    node = step.node
+def result_problems(node: schema.Node, where: str, found: Operator, release: str = "") -> Iterator[Problem]:
+    """Yield results that an operator of a release does not have (T6)."""
     returns = found.results
-    if context.release in _TENSORS_ONLY and len(node.outputs) != len(returns):
+    if release in _TENSORS_ONLY and len(node.outputs) != len(returns):
         returns = tuple(kind for kind in returns if kind.base == "Tensor")
     if len(node.outputs) != len(returns):
         message = (
             f"expected {count_text(len(returns), 'output')}, as many as {_short(node)} has, got {len(node.outputs)}"
         )
-        yield _problem(context, f"{step.where}.outputs", "T6", message)
+        yield Problem(f"{where}.outputs", "T6", message)
         return
     for position, (output, kind) in enumerate(zip(node.outputs, returns, strict=True)):
         arms = result_arms(kind)
         if arms is not None and (arm := output.type) not in arms:
             message = f"expected {kind} as result {position} of {_short(node)}, got {arm}"
-            yield _problem(context, f"{step.where}.outputs[{position}]", "T6", message)
+            yield Problem(f"{where}.outputs[{position}]", "T6", message)
 
 
 def _dialect(context: ProgramContext, step: Step, found: Operator) -> Iterator[Problem]:
@@ -255,12 +265,12 @@ def _ints(step: Step) -> Iterator[Problem]:
             yield Problem(f"{step.where}.inputs[{position}].arg", "T5", message)
 
 
-def _problem(context: ProgramContext, place: str, rule: str, message: str) -> Problem:
+def _of_release(context: ProgramContext, problem: Problem) -> Problem:
     """Return an error for a program of a known release, and a warning that names both releases for other programs."""
     if schemas.is_known(context.release):
-        return Problem(place, rule, message)
-    kind: Kind = "warning"
-    return Problem(place, rule, f"{message} (as torch {nearest(context.release)} has it; {_of(context)})", kind)
+        return problem
+    message = f"{problem.message} (as torch {nearest(context.release)} has it; {_of(context)})"
+    return replace(problem, message=message, kind="warning")
 
 
 def _of(context: ProgramContext) -> str:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit import schema
-from pt2kit.checks.operators import parameter_arms
+from pt2kit.checks.operators import argument_problems, function_problems, parameter_arms, result_problems
 from pt2kit.editing.metas import Operand, device_of, entry, scalar_type
 from pt2kit.errors import GraphError, Pt2Error
 from pt2kit.graph.reading import MEMORY_FORMATS
@@ -73,31 +74,24 @@ def _whole_name(operator: str) -> str | None:
     return f"{OPS}{name}.default" if f"{name}.default" in known else None
 
 
-def check_call(target: str, names: Sequence[str], results: int, edit: str) -> None:
-    """Refuse an operator that lacks parameters of those names, or has another number of results.
+def check_call(node: schema.Node, edit: str, *, has_results: bool) -> None:
+    """Refuse a call that the rules of `checks` refuse; one of an operator without a signature is not checked.
+
+    Args:
+        node: the call.
+        edit: what messages call the edit.
+        has_results: whether its results are defined already.
 
     Raises:
-        GraphError: it does not (T3, T4, T6); an operator without a signature is not checked.
+        GraphError: an argument, or a result, that the operator does not have (T3 to T6, T10).
     """
-    function = TARGETS.get(target)
-    if function is not None and not function.least <= len(names) <= function.most:
-        raise GraphError(
-            f"{edit}: expected {function.least} to {count_text(function.most, 'argument')}, got {len(names)}", rule="T4"
-        )
-    signature = signature_of(target)
-    if signature is None or signature.is_open:
-        return
-    for name in names:
-        find_parameter(target, name, edit)
-    for parameter in signature.parameters.values():
-        if parameter.is_required and parameter.name not in names:
-            raise GraphError(f"{edit}: expected the argument {parameter.name} of {_short(target)}, got none", rule="T4")
-    if len(signature.results) != results:
-        raise GraphError(
-            f"{edit}: expected an operator with {count_text(results, 'result')}, got {_short(target)} with "
-            f"{len(signature.results)}",
-            rule="T6",
-        )
+    signature = signature_of(node.target)
+    problems = function_problems(node, edit)
+    if signature is not None and not signature.is_open:
+        results = result_problems(node, edit, signature) if has_results else ()
+        problems = chain(argument_problems(node, edit, signature, lambda name: True), results)
+    for problem in problems:
+        raise GraphError(f"{edit}: {problem.message}", rule=problem.rule)
 
 
 def find_parameter(target: str, name: str, edit: str) -> Parameter | None:

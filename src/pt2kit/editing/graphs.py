@@ -300,7 +300,7 @@ class Node(Link["Node"]):
         edit = f"retarget({self.label}, {quote(operator)})"
         self.graph.check_own(edit, self)
         target = building.full_target(operator, edit)
-        building.check_call(target, [slot.name for slot in self.slots], len(self.outputs_), edit)
+        building.check_call(replace(self.written(), target=target), edit, has_results=True)
         self.origin = replace(self.origin, target=target, is_hop_single_tensor_return=None)
         self.edit = edit
 
@@ -698,10 +698,10 @@ class Graph:
         self.check_defined(edit, node.inputs, before)
         signature = building.signature_of(target)
         if signature is not None:
-            building.check_call(target, [slot.name for slot in node.slots], len(signature.results), edit)
             for slot, parameter in zip(node.slots, signature.parameters, strict=False):
                 if slot.name != parameter:  # One before it is left to its default.
                     slot.kind = schema.ArgumentKind.KEYWORD
+            building.check_call(node.written(), edit, has_results=False)
         if meta is None:
             meta = infer_meta(target, node.plain_arguments, infer, edit)
         results = building.result_metas(meta, signature, edit)
