@@ -128,25 +128,16 @@ def convolve(
     _check(input, weight, bias, groups, weight.sizes[0])
     agree(input.sizes[-count - 1], weight.sizes[1] * groups, "expected groups times weight channels as input channels")
     expect(same(weight.sizes[0] % groups, 0), f"groups: expected a divisor of {weight.sizes[0]}, got {groups}")
-    spatial = input.sizes[-count:]
-    if isinstance(padding, str):
-        moved = _padded(spatial, weight.sizes[2:], steps, padding, apart)
-    else:
-        borders = per_dimension(padding, count, "padding", 0)
-        moved = tuple(map(window_count, spatial, weight.sizes[2:], steps, borders, apart))
-        require_result(moved, "convolution")
-    return _result(input, weight, weight.sizes[0], moved)
-
-
-def _padded(spatial: Sizes, kernel: Sizes, steps: Sizes, padding: str, apart: Sizes) -> tuple[Size, ...]:
-    """Return the sizes behind the channels if the padding is given by name."""
+    moved = input.sizes[-count:]
     if padding == "same":
         expect(all(step == 1 for step in steps), "padding 'same': expected strides of 1, got others")
-        return tuple(spatial)
-    expect(padding == "valid", f"padding: expected 'same' or 'valid', got {padding!r}")
-    moved = tuple([window_count(*each[:3], 0, each[3]) for each in zip(spatial, kernel, steps, apart, strict=True)])
-    require_result(moved, "convolution")
-    return moved
+    else:
+        is_named = isinstance(padding, str)
+        expect(not is_named or padding == "valid", f"padding: expected 'same' or 'valid', got {padding!r}")
+        borders = per_dimension(0 if is_named else padding, count, "padding", 0)
+        moved = tuple(map(window_count, moved, weight.sizes[2:], steps, borders, apart))
+        require_result(moved, "convolution")
+    return _result(input, weight, weight.sizes[0], moved)
 
 
 def transpose(

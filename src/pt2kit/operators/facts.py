@@ -215,6 +215,17 @@ def may_be(sizes: Sequence[Size], others: Sequence[Size]) -> bool:
     return len(sizes) == len(others) and all(same(*pair) is not False for pair in zip(sizes, others, strict=True))
 
 
+def is_equal(one: Size, other: Size) -> bool:
+    """Return whether two sizes are equal.
+
+    Raises:
+        Undecided: their symbols decide.
+    """
+    if (answer := same(one, other)) is None:
+        raise Undecided(f"whether {text(one)} is {text(other)}")
+    return answer
+
+
 def at_least(size: Size, least: int) -> bool | None:
     """Return whether a size is `least` or more; None if its symbols decide."""
     try:

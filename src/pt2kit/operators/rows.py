@@ -40,8 +40,18 @@ from types import CodeType, FunctionType
 from typing import Any, Final
 
 from pt2kit.messages import count_text
-from pt2kit.operators.facts import Mismatch, Tensor, Unknown, agree, broadcast, expect, require_rank, shape_text
-from pt2kit.symbols.polynomials import Polynomial, Undecided, same, text
+from pt2kit.operators.facts import (
+    Mismatch,
+    Tensor,
+    Unknown,
+    agree,
+    broadcast,
+    expect,
+    is_equal,
+    require_rank,
+    shape_text,
+)
+from pt2kit.symbols.polynomials import Polynomial, Undecided, text
 
 Env = dict[str, Any]
 Compiled = Callable[[Env], Any]
@@ -337,10 +347,7 @@ def _doubt(source: str, condition: Compiled) -> Callable[[Env], None]:
 
 def _is_equal(one: Any, other: Any) -> bool:
     if isinstance(one, (int, Polynomial)) and isinstance(other, (int, Polynomial)):
-        answer = same(one, other)
-        if answer is None:
-            raise Undecided(f"whether {text(one)} is {text(other)}")
-        return answer
+        return is_equal(one, other)
     return bool(one == other)
 
 

@@ -23,6 +23,7 @@ from pt2kit.operators.facts import (
     axes,
     axis,
     expect,
+    is_equal,
     row_major,
     shape_text,
 )
@@ -80,24 +81,18 @@ def _strides_by_blocks(old: Sizes, strides: Sizes, sizes: Sizes) -> tuple[Size, 
     base = strides[-1] if strides else 1
     for dim in reversed(range(len(old))):
         available = available * old[dim]
-        if dim and (old[dim - 1] == 1 or _is_equal(strides[dim - 1], available * base)):
+        if dim and (old[dim - 1] == 1 or is_equal(strides[dim - 1], available * base)):
             continue
         taken: Size = 1
         while remaining and (remaining[-1] == 1 or compare(taken, available) < 0):
             result.append(taken * base)
             taken = taken * remaining.pop()
-        if not _is_equal(taken, available):
+        if not is_equal(taken, available):
             return None
         available = 1
         base = strides[dim - 1]
     result += [base] * len(remaining)
     return tuple(reversed(result)) if all(size == 1 for size in remaining) else None
-
-
-def _is_equal(one: Size, other: Size) -> bool:
-    if (answer := same(one, other)) is None:
-        raise Undecided(f"whether {text(one)} is {text(other)}")
-    return answer
 
 
 def reshaped(self: Tensor, sizes: Sizes) -> Tensor:
