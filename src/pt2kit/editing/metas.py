@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -28,7 +28,7 @@ from pt2kit.schema import TensorMeta
 from pt2kit.schema.names import OPS
 from pt2kit.symbols.polynomials import Polynomial, Undecided
 from pt2kit.tensors.bounds import parse_device
-from pt2kit.tensors.dtypes import DTYPES, scalar_type_named, scalar_type_of, short_name
+from pt2kit.tensors.dtypes import DTYPES, scalar_type_named, scalar_type_of
 
 CPU: Final = schema.Device("cpu")
 ZERO: Final = schema.SymInt(as_int=0)
@@ -220,26 +220,6 @@ def are_entries(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
     return len(new) == len(old) and all(a == b and new[a] is old[b] for a, b in zip(new, old, strict=True))
 
 
-class Call(Protocol):
-    """A call as inference sees it: `graphs.Node`."""
-
-    @property
-    def target(self) -> str:
-        """Return the operator."""
-
-    @property
-    def label(self) -> str:
-        """Return its label in messages."""
-
-    @property
-    def outputs(self) -> Sequence[Operand]:
-        """Return the values it defines."""
-
-    @property
-    def plain_arguments(self) -> Mapping[str, Any]:
-        """Return its arguments as plain Python, by parameter."""
-
-
 def infer_meta(target: str, arguments: Mapping[str, Any], infer: str | None, edit: str) -> Any:
     """Return the metas of the results of a call.
 
@@ -257,7 +237,7 @@ def infer_meta(target: str, arguments: Mapping[str, Any], infer: str | None, edi
     """
     name = target.removeprefix(OPS)
     try:
-        return _inferred(name, arguments)
+        return inferred(name, arguments)
     except (Unknown, Mismatch) as error:
         why = str(error)
     if infer == "torch":
@@ -271,41 +251,7 @@ def infer_meta(target: str, arguments: Mapping[str, Any], infer: str | None, edi
     )
 
 
-def misstated_type(node: Call) -> str | None:
-    """Return the problem of the dtypes of a node's operands or results; None if there is none."""
-    output = node.outputs[0] if len(node.outputs) == 1 else None
-    if output is None or not isinstance(output.meta, TensorMeta):
-        return None
-    try:
-        meta = _inferred(node.target.removeprefix(OPS), node.plain_arguments)
-    except Mismatch as error:
-        return str(error) if error.subject in ("dtype", "value") else None
-    except Unknown:
-        return None
-    if not isinstance(meta, TensorMeta) or meta.dtype is output.meta.dtype:
-        return None
-    wanted, stated = short_name(meta.dtype), short_name(output.meta.dtype)
-    return f"expected {quote(output.name)} to be declared as {wanted}, which it is, got {stated}; set its meta"
-
-
-def inferred_metas(node: Call) -> list[Any]:
-    """Return the metas of a node's results, one for each value, from what is known of its arguments now; [] if unknown.
-
-    Raises:
-        GraphError: torch refuses the arguments.
-    """
-    try:
-        metas = _inferred(node.target.removeprefix(OPS), node.plain_arguments)
-    except Mismatch as error:
-        raise GraphError(f"{node.label}: {error}", rule="T11") from error
-    except Unknown:
-        return []
-    listed = metas if isinstance(metas, list | tuple) else [metas]
-    flat = [one for meta in listed for one in (meta if isinstance(meta, list) else [meta])]
-    return flat if len(flat) == len(node.outputs) else []
-
-
-def _inferred(name: str, arguments: Mapping[str, Any]) -> Any:
+def inferred(name: str, arguments: Mapping[str, Any]) -> Any:
     """Return the metas of the results of a call.
 
     Raises:

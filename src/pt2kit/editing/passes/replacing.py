@@ -19,11 +19,12 @@ from pt2kit.editing.building import full_target
 from pt2kit.editing.editor import Editor
 from pt2kit.editing.graphs import Node, Slot, Value
 from pt2kit.editing.interface import Input
-from pt2kit.editing.metas import cast_meta, device_of, inferred_metas, scalar_type
+from pt2kit.editing.metas import cast_meta, device_of, inferred, scalar_type
 from pt2kit.editing.weight_edits import check_package
 from pt2kit.errors import GraphError
 from pt2kit.messages import quote
 from pt2kit.operators import schemas
+from pt2kit.operators.facts import Mismatch, Unknown
 from pt2kit.operators.higher_order import HIGHER_ORDER, plain_target
 from pt2kit.schema.names import ATEN_OPS, HIGHER_ORDER_OPS, OPS
 from pt2kit.tensors import arrays
@@ -232,7 +233,7 @@ def compute_in(editor: Editor, dtype: Any) -> int:
     for graph in reversed(graphs):
         for node in graph.nodes:
             _retype_arguments(node, target)
-            for value, meta in zip(node.outputs, inferred_metas(node), strict=False):
+            for value, meta in zip(node.outputs, _inferred_metas(node), strict=False):
                 if isinstance(meta, schema.TensorMeta) and meta.strides != value.meta.strides and _is_cast(node):
                     node.set_argument("copy", True)  # It changes no type now; without this, it returns its operand.
                 if isinstance(meta, schema.TensorMeta) and meta.dtype != value.dtype:
@@ -246,6 +247,23 @@ def compute_in(editor: Editor, dtype: Any) -> int:
             if any(value.dtype == target for value in node.outputs):
                 _clamp_numbers(node, limit)
     return sum(value.dtype != old for value, old in before.items())
+
+
+def _inferred_metas(node: Node) -> list[Any]:
+    """Return the metas of a node's results, one for each value, from what is known of its arguments now; [] if unknown.
+
+    Raises:
+        GraphError: torch refuses the arguments.
+    """
+    try:
+        metas = inferred(node.op, node.plain_arguments)
+    except Mismatch as error:
+        raise GraphError(f"{node.label}: {error}", rule="T11") from error
+    except Unknown:
+        return []
+    listed = metas if isinstance(metas, list | tuple) else [metas]
+    flat = [one for meta in listed for one in (meta if isinstance(meta, list) else [meta])]
+    return flat if len(flat) == len(node.outputs) else []
 
 
 def _given(node: Node) -> list[Value]:
