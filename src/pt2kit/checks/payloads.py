@@ -51,9 +51,9 @@ _SHOWN: Final = 5
 _OF_FILES: Final = frozenset(("B2", "B3", "B4"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Stored:
-    """The payloads of one program, as far as they can be read.
+    """The payloads of one program, as far as they can be read; `read_stored` fills it.
 
     Args:
         places: the records that list weights and constants.
@@ -61,29 +61,22 @@ class Stored:
         broken: names of entries that are there but cannot be read.
         records: full names of the records that entries name.
         unknown: places of keys that the schema of configs does not have.
+        problems: why others cannot be read.
+        storages: record -> its bytes, which entries share.
     """
 
     places: tuple[str, str]
-    weights: Mapping[str, Payload] | None
-    constants: Mapping[str, Payload] | None
-    broken: frozenset[str] = frozenset()
-    records: frozenset[str] = frozenset()
-    unknown: tuple[str, ...] = ()
+    weights: Mapping[str, Payload] | None = None
+    constants: Mapping[str, Payload] | None = None
+    broken: set[str] = field(default_factory=set)
+    records: set[str] = field(default_factory=set)
+    unknown: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    storages: dict[str, Storage] = field(default_factory=dict)
 
     def tables(self) -> tuple[Mapping[str, Payload] | None, Mapping[str, Payload] | None]:
         """Return the weights and the constants."""
         return self.weights, self.constants
-
-
-@dataclass(slots=True)
-class _Reading:
-    """Results of reading the payloads of one program so far."""
-
-    problems: list[Problem] = field(default_factory=list)
-    broken: set[str] = field(default_factory=set)
-    records: set[str] = field(default_factory=set)
-    unknown: list[str] = field(default_factory=list)
-    storages: dict[str, Storage] = field(default_factory=dict)
 
 
 def read_stored(package: Package, model: str) -> tuple[Stored, list[Problem]]:
@@ -93,23 +86,22 @@ def read_stored(package: Package, model: str) -> tuple[Stored, list[Problem]]:
         package: the file.
         model: the name of the program.
     """
-    reading = _Reading()
-    places = _places(package, model, reading)
-    weights = _read(package, package.weights, model, places[0], names.WEIGHTS, reading)
-    constants = _read(package, package.constants, model, places[1], names.CONSTANTS, reading)
-    records = frozenset(reading.records)
-    stored = Stored(places, weights, constants, frozenset(reading.broken), records, tuple(reading.unknown))
-    return stored, list(dict.fromkeys(reading.problems))
+    problems: list[Problem] = []
+    places = _places(package, model, problems)
+    stored = Stored(places, problems=problems)
+    stored.weights = _read(package, package.weights, model, places[0], names.WEIGHTS, stored)
+    stored.constants = _read(package, package.constants, model, places[1], names.CONSTANTS, stored)
+    return stored, list(dict.fromkeys(problems))
 
 
-def _places(package: Package, model: str, reading: _Reading) -> tuple[str, str]:
+def _places(package: Package, model: str, problems: list[Problem]) -> tuple[str, str]:
     """Return the records that list a model's weights and constants, below the root folder."""
     weights, constants = names.weights_config(model), names.constants_config(model)
     try:
         model_parts = package.layout.parts(model)
     except Pt2Error as error:
         if package.layout.record(weights) in package.records:
-            reading.problems.append(problem_of(error, weights, package.name))
+            problems.append(problem_of(error, weights, package.name))
         return weights, constants
     return package.relative(model_parts.weights or weights), package.relative(model_parts.constants or constants)
 
@@ -120,7 +112,7 @@ def _read(
     model: str,
     listing: str,
     folder: str,
-    reading: _Reading,
+    stored: Stored,
 ) -> Mapping[str, Payload] | None:
     """Return weights or constants: entry by entry if a config lists them, else as the package has them."""
     full = package.layout.record(listing)
@@ -129,30 +121,30 @@ def _read(
             return access(model)
         decoded = codec.decode(package.archive.read(full), schema.PayloadConfig, listing)
     except Pt2Error as error:
-        reading.problems.append(problem_of(error, listing, package.name))
+        stored.problems.append(problem_of(error, listing, package.name))
         return None
-    reading.unknown += [f"{listing}: {key}" for key in decoded.unknown]
-    return _entries(package, decoded.value, package.layout.record(folder), listing, reading)
+    stored.unknown += [f"{listing}: {key}" for key in decoded.unknown]
+    return _entries(package, decoded.value, package.layout.record(folder), listing, stored)
 
 
 def _entries(
-    package: Package, config: schema.PayloadConfig, folder: str, where: str, reading: _Reading
+    package: Package, config: schema.PayloadConfig, folder: str, where: str, stored: Stored
 ) -> dict[str, Payload]:
     """Read the entries of one config, each by itself."""
     views: dict[str, Payload] = {}
     for name, meta in config.config.items():
-        reading.records.add(folder + meta.path_name)
+        stored.records.add(folder + meta.path_name)
         try:
             one = schema.PayloadConfig({name: meta})
-            views |= views_from_config(one, package.archive, folder=folder, where=where, storages=reading.storages)
+            views |= views_from_config(one, package.archive, folder=folder, where=where, storages=stored.storages)
         except Pt2Error as error:
-            reading.broken.add(name)
-            reading.problems.append(problem_of(error, where, package.name))
+            stored.broken.add(name)
+            stored.problems.append(problem_of(error, where, package.name))
     good = schema.PayloadConfig({name: meta for name, meta in config.config.items() if name in views})
     try:
         views_from_config(good, package.archive, folder=folder, where=where)
     except Pt2Error as error:  # Two entries that contradict one another (P11).
-        reading.problems.append(problem_of(error, where, package.name))
+        stored.problems.append(problem_of(error, where, package.name))
     return views
 
 
