@@ -25,15 +25,6 @@ from pt2kit.symbols.expr import (
 from pt2kit.symbols.order import by_key
 
 
-class OpenSum:
-    """A sum whose end has not been read; only the reader that made it holds it."""
-
-    __slots__ = ("terms",)
-
-    def __init__(self, first: Expr) -> None:
-        self.terms = [first]
-
-
 class OpenProduct:
     """A product whose end has not been read: an exact number p/q in front, and factors; only its reader holds it."""
 
@@ -47,7 +38,7 @@ class OpenProduct:
 
 
 class OpenChain:
-    """`a & b & c` whose end has not been read; only its reader holds it."""
+    """`a + b + c` or `a & b & c` whose end has not been read; only its reader holds it."""
 
     __slots__ = ("args", "function")
 
@@ -56,15 +47,13 @@ class OpenChain:
         self.args = [first]
 
 
-Operand = Expr | OpenSum | OpenProduct | OpenChain
+Operand = Expr | OpenProduct | OpenChain
 
 
 def close(operand: Operand) -> Expr:
     """Return the finished expression of an operand."""
     if isinstance(operand, OpenProduct):
         return _close_product(operand)
-    if isinstance(operand, OpenSum):
-        return Call("Add", tuple(operand.terms))
     if isinstance(operand, OpenChain):
         return Call(operand.function, tuple(operand.args))
     return operand
@@ -72,15 +61,12 @@ def close(operand: Operand) -> Expr:
 
 def add(left: Operand, right: Operand, where: str, limits: Limits) -> Operand:
     """Return left + right; extends `left` in place if it is an open sum."""
-    if not isinstance(left, OpenSum):
-        left = OpenSum(close(left))
-    left.terms.append(close(right))
-    return left
+    return chain("Add", left, right)
 
 
 def subtract(left: Operand, right: Operand, where: str, limits: Limits) -> Operand:
     """Return left - right; extends `left` in place if it is an open sum."""
-    return add(left, negate(close(right)), where, limits)
+    return chain("Add", left, negate(close(right)))
 
 
 def chain(function: str, left: Operand, right: Operand) -> Operand:
