@@ -38,7 +38,7 @@ from pt2kit.symbols.arithmetic import (
     true_divide,
     whole,
 )
-from pt2kit.symbols.expr import Boolean, Call, Expr, Float, Infinity, Integer, Leaf, Rational, Symbol, fold, quote
+from pt2kit.symbols.expr import Boolean, Call, Expr, Float, Infinity, Integer, Leaf, Rational, Symbol, fail, fold, quote
 from pt2kit.symbols.functions import OPAQUE, PLAIN, by_name
 from pt2kit.symbols.plain import to_str
 from pt2kit.symbols.polynomials import Polynomial, Size, size_of_call, symbol, unknown
@@ -188,13 +188,13 @@ def check_constants(expr: Expr, *, where: str = "") -> Expr:
     def call(node: Call, args: list[_Result | None]) -> _Result | None:
         for place in _divisors(node):
             if args[place] == 0 or (args[place] is None and _cancels_out(node.args[place])):
-                raise ExpressionError(f"{where or 'expression'}: division by zero (in {quote(to_str(node))})")
+                fail(where, f"division by zero (in {quote(to_str(node))})")
         known = [arg for arg in args if arg is not None]
         if len(known) < len(args):
             return None
         result = _call_as_sympy(node, known)
         if isinstance(result, _Error):
-            raise type(result)(f"{where or 'expression'}: {result}")
+            fail(where, str(result), type(result))
         return result
 
     fold(expr, lambda leaf: None if isinstance(leaf, Symbol) else _constant(leaf), call)

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from pt2kit.errors import ExpressionError, LimitError
 from pt2kit.symbols.evaluation import NUMERIC
-from pt2kit.symbols.expr import Call, Expr, Float, Infinity, Integer, Leaf, Rational, fold, quote
+from pt2kit.symbols.expr import Call, Expr, Float, Infinity, Integer, Leaf, Rational, fail, fold, quote
 from pt2kit.symbols.functions import FUNCTIONS
 from pt2kit.symbols.plain import to_str
 
@@ -109,18 +109,14 @@ def check_growth(expr: Expr, *, where: str = "") -> int:
         nonlocal opened
         found = grown(node.function, args)
         if isinstance(found, str):
-            raise LimitError(
-                f"{where or 'expression'}: expected {found}, got {quote(to_str(node))}, which may take minutes to "
-                "compute"
-            )
+            message = f"expected {found}, got {quote(to_str(node))}, which may take minutes to compute"
+            fail(where, message, LimitError)
         opened += found.is_open
         return found
 
     fold(expr, _leaf, call)
     if opened > MAX_OPEN_POWERS:
-        raise LimitError(
-            f"{where or 'expression'}: expected at most {MAX_OPEN_POWERS} powers whose exponent is a size, got {opened}"
-        )
+        fail(where, f"expected at most {MAX_OPEN_POWERS} powers whose exponent is a size, got {opened}", LimitError)
     return opened
 
 
@@ -150,9 +146,7 @@ def check_terms(expr: Expr, *, where: str = "") -> int:
             times = abs(exponent.value)
             terms = max(times, 1) if args[0] == 1 else args[0] ** min(times, MAX_TERMS.bit_length())
         if terms > MAX_TERMS:
-            raise LimitError(
-                f"{where or 'expression'}: expected at most {MAX_TERMS} terms, got more in {quote(to_str(node))}"
-            )
+            fail(where, f"expected at most {MAX_TERMS} terms, got more in {quote(to_str(node))}", LimitError)
         most = max(most, terms)
         return terms
 
@@ -174,10 +168,8 @@ def compared(expr: Expr, *, where: str = "") -> dict[Call, int]:
         if node.function not in _CHOICES:
             return 1
         if (calls := sum(args)) > MAX_COMPARED:
-            raise LimitError(
-                f"{where or 'expression'}: expected at most {MAX_COMPARED} calls in a maximum or minimum, got more in "
-                f"{quote(to_str(node))}"
-            )
+            expected = f"expected at most {MAX_COMPARED} calls in a maximum or minimum"
+            fail(where, f"{expected}, got more in {quote(to_str(node))}", LimitError)
         if calls > 1:
             found[node] = calls
         return calls
