@@ -16,7 +16,6 @@ from pt2kit.messages import count_text
 from pt2kit.symbols.expr import Call, Expr, fail, quote
 
 T = TypeVar("T")
-Takes = Literal["number", "int", "bool", "same", "any", "pairs", "pair", "where", "ite"]
 Gives = Literal["number", "int", "float", "bool", "power", "first", "joined", "bits", "pair"]
 
 
@@ -26,8 +25,8 @@ class Function:
 
     Args:
         least, most: how many arguments; `most` None is any number.
-        takes: "number", "int" or "bool" each argument; "same" two numbers or two truth values; "any" no rule;
-            "pairs" of value and condition; "pair" one such; "where" condition, value, value; "ite" three truth values.
+        takes: what each argument is, the last word for all that follow: a "number", "int", "bool", any "value", or a
+            "pair" of value and condition; "same" two numbers or two truth values.
         gives: the kind of the result; "number" is the widest kind of the arguments, "first" that of the first one,
             "power" depends on the exponent, "joined" is the widest kind of the values, "bits" is a truth value if all
             arguments are, else an int.
@@ -35,7 +34,7 @@ class Function:
 
     least: int
     most: int | None
-    takes: Takes
+    takes: str
     gives: Gives
 
 
@@ -66,15 +65,15 @@ FUNCTIONS: Mapping[str, Function] = by_name(
         ", ".join(f"OpaqueUnaryFn_{name}" for name in OPAQUE): Function(1, 1, "number", "float"),
         ", ".join(PLAIN): Function(1, 1, "number", "float"),
         "log": Function(1, 2, "number", "float"),
-        "BitwiseFn_bitwise_and, BitwiseFn_bitwise_or, BitwiseFn_bitwise_xor": Function(2, 2, "any", "bits"),
+        "BitwiseFn_bitwise_and, BitwiseFn_bitwise_or, BitwiseFn_bitwise_xor": Function(2, 2, "value", "bits"),
         "Equality, Unequality": Function(2, 2, "same", "bool"),
         "GreaterThan, LessThan, StrictGreaterThan, StrictLessThan": Function(2, 2, "number", "bool"),
         "And, Or, Xor": Function(1, None, "bool", "bool"),
         "Not": Function(1, 1, "bool", "bool"),
-        "ITE": Function(3, 3, "ite", "bool"),
-        "Where": Function(3, 3, "where", "joined"),
-        "Piecewise": Function(1, None, "pairs", "joined"),
-        "ExprCondPair": Function(2, 2, "pair", "pair"),
+        "ITE": Function(3, 3, "bool", "bool"),
+        "Where": Function(3, 3, "bool value", "joined"),
+        "Piecewise": Function(1, None, "pair", "joined"),
+        "ExprCondPair": Function(2, 2, "value bool", "pair"),
     }
 )
 
@@ -171,7 +170,7 @@ def make_call(name: str, args: Sequence[Expr], where: str = "") -> Call:
     check_arity(name, function, len(args), where)
     if name == "IsNonOverlappingAndDenseIndicator" and len(args) % 2:
         fail(where, f"expected as many strides as sizes in {name}, got {count_text(len(args), 'argument')} in all")
-    if function.takes == "pairs":
+    if function.takes == "pair":
         for arg in args:
             if not (isinstance(arg, Call) and arg.function == "ExprCondPair"):
                 fail(where, f"expected pairs of a value and a condition in {name}, got something else")

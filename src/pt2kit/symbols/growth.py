@@ -201,7 +201,7 @@ def _is_real(function: str, args: Sequence[Part]) -> bool:
     if function in _MIXED or function in _POWERS:
         return any(part.is_real for part in args)
     gives = FUNCTIONS[function].gives
-    if FUNCTIONS[function].takes == "where":
+    if function == "Where":
         args = args[1:]
     return gives == "float" or (gives not in ("int", "bool", "bits") and all(part.is_real for part in args))
 

@@ -24,7 +24,7 @@ from pt2kit.symbols.expr import (
     fail,
     fold,
 )
-from pt2kit.symbols.functions import FUNCTIONS, Function, Takes, check_arity
+from pt2kit.symbols.functions import FUNCTIONS, Function, check_arity
 
 Kind = Literal["int", "float", "bool", "any"]
 
@@ -139,28 +139,14 @@ def facts_of_call(node: Call, args: Sequence[Facts], where: str) -> Facts:
 
 
 def _check_args(name: str, function: Function, kinds: Sequence[str], where: str) -> None:
-    takes = function.takes
-    if takes == "any":
-        return
-    if takes == "same":
-        takes = "bool" if "bool" in kinds else "number"
+    takes = function.takes.split()
+    if takes == ["same"]:
+        takes = ["bool"] if "bool" in kinds else ["number"]
     for place, got in enumerate(kinds):
-        expected = _expected(takes, place)
+        expected = takes[min(place, len(takes) - 1)]
         if not _fits(got, expected):
             got = "pair" if got.startswith("pair") else got
             fail(where, f"expected {_NAMES[expected]} as argument {place + 1} of {name}, got {_NAMES[got]}")
-
-
-def _expected(takes: Takes, place: int) -> str:
-    if takes == "pairs":
-        return "pair"
-    if takes == "ite":
-        return "bool"
-    if takes == "pair":
-        return "bool" if place == 1 else "value"
-    if takes == "where":
-        return "bool" if place == 0 else "value"
-    return takes
 
 
 def _fits(got: str, expected: str) -> bool:
@@ -180,7 +166,7 @@ def _result(name: str, function: Function, kinds: Sequence[str], where: str) -> 
         case "first":
             return kinds[0]
         case "joined":
-            values = [kind.removeprefix("pair ") for kind in (kinds if function.takes == "pairs" else kinds[1:])]
+            values = [kind.removeprefix("pair ") for kind in (kinds if function.takes == "pair" else kinds[1:])]
             if "bool" not in values:
                 return _widest(values)
             if not {"bool", "any"}.issuperset(values):
