@@ -24,7 +24,6 @@ from pt2kit.symbols.arithmetic import (
     ceil_divide,
     checked,
     floor_divide,
-    fraction,
     integers,
     modular_indexing,
     modulo,
@@ -38,7 +37,7 @@ from pt2kit.symbols.arithmetic import (
     true_divide,
     whole,
 )
-from pt2kit.symbols.expr import Boolean, Call, Expr, Float, Infinity, Integer, Leaf, Rational, Symbol, fail, fold, quote
+from pt2kit.symbols.expr import Call, Expr, Integer, Leaf, Symbol, constant_value, fail, fold, quote
 from pt2kit.symbols.functions import OPAQUE, PLAIN, by_name
 from pt2kit.symbols.plain import to_str
 from pt2kit.symbols.polynomials import Polynomial, Size, size_of_call, symbol, unknown
@@ -164,7 +163,7 @@ def evaluate(
 
     def leaf(node: Leaf) -> _Result:
         if not isinstance(node, Symbol):
-            return _constant(node)
+            return constant_value(node)
         try:
             return _given(node, values[node.name])
         except KeyError:
@@ -197,7 +196,7 @@ def check_constants(expr: Expr, *, where: str = "") -> Expr:
             fail(where, str(result), type(result))
         return result
 
-    fold(expr, lambda leaf: None if isinstance(leaf, Symbol) else _constant(leaf), call)
+    fold(expr, lambda leaf: None if isinstance(leaf, Symbol) else constant_value(leaf), call)
     return expr
 
 
@@ -214,7 +213,7 @@ def _cancels_out(expr: Expr) -> bool:
     def leaf(node: Leaf) -> _Result | Size:
         if isinstance(node, Symbol):
             return symbol(node, 1 if ("positive", True) in node.assumptions else -math.inf)
-        return _constant(node)
+        return constant_value(node)
 
     def call(node: Call, args: list[_Result | Size]) -> _Result | Size:
         numbers = [arg for arg in args if not isinstance(arg, Polynomial)]
@@ -223,18 +222,6 @@ def _cancels_out(expr: Expr) -> bool:
         return size_of_call(node, [arg if isinstance(arg, int | Polynomial) else unknown(-math.inf) for arg in args])
 
     return isinstance(expr, Call) and fold(expr, leaf, call) == 0
-
-
-def _constant(leaf: Integer | Rational | Float | Boolean | Infinity) -> _Result:
-    match leaf:
-        case Rational(p, q):
-            return fraction(p, q)
-        case Float(text, _):
-            return float(text)
-        case Infinity(negative, _):
-            return float("-inf") if negative else float("inf")
-        case Integer(value) | Boolean(value):
-            return value
 
 
 def _given(symbol: Symbol, value: object) -> _Result:

@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from pt2kit.errors import ExpressionError, LimitError, Pt2Error
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 T = TypeVar("T")
 
@@ -124,7 +127,8 @@ class Call:
         return Call, (self.function, self.args)
 
 
-Leaf = Symbol | Integer | Rational | Float | Boolean | Infinity
+Constant = Integer | Rational | Float | Boolean | Infinity
+Leaf = Symbol | Constant
 Expr = Leaf | Call
 
 ONE = Integer(1)
@@ -160,6 +164,21 @@ def fold(expr: Expr, leaf: Callable[[Leaf], T], call: Callable[[Call, list[T]], 
         else:
             values.append(leaf(node))
     return values[0]
+
+
+def constant_value(leaf: Constant) -> int | float | Fraction:
+    """Return the value of a leaf that is no symbol; both kinds of infinity are floats."""
+    match leaf:
+        case Integer(value) | Boolean(value):
+            return value
+        case Rational(p, q):
+            from fractions import Fraction  # costs 2 ms to import, and few expressions hold a fraction
+
+            return Fraction(p, q)
+        case Float(text, _):
+            return float(text)
+        case Infinity(negative, _):
+            return float("-inf") if negative else float("inf")
 
 
 def free_symbols(expr: Expr) -> tuple[Symbol, ...]:

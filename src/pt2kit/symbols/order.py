@@ -16,7 +16,21 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from pt2kit.symbols.expr import Boolean, Call, Expr, Float, Infinity, Integer, Leaf, Rational, Symbol, fail, fold, quote
+from pt2kit.symbols.expr import (
+    Boolean,
+    Call,
+    Expr,
+    Float,
+    Infinity,
+    Integer,
+    Leaf,
+    Rational,
+    Symbol,
+    constant_value,
+    fail,
+    fold,
+    quote,
+)
 
 # Sorting costs keys that are linear in the nodes; larger arguments keep the order in which they are written.
 MAX_SORTED_NODES = 128
@@ -89,22 +103,8 @@ def _leaf_key(leaf: Leaf) -> Keys:
             base = [5, 0, "BooleanTrue" if value else "BooleanFalse", 0]
             return [*base, *_ONE, 1], base
         case _:
-            value = _value(leaf)
-            return [*_NUMBER, 0, value], [*_NUMBER, 1, str(value)]
-
-
-def _value(leaf: Integer | Rational | Float | Infinity) -> Any:
-    match leaf:
-        case Integer(value):
-            return value
-        case Rational(p, q):
-            from fractions import Fraction  # costs 2 ms to import, and few expressions hold a fraction
-
-            return Fraction(p, q)
-        case Float(text, _):
-            return float(text)
-        case Infinity(negative, _):
-            return float("-inf") if negative else float("inf")
+            number = constant_value(leaf)
+            return [*_NUMBER, 0, number], [*_NUMBER, 1, str(number)]
 
 
 def _call_key(node: Call, keys: list[Keys]) -> Keys:
