@@ -164,7 +164,7 @@ class Polynomial:
         if not isinstance(other, Polynomial):
             return NotImplemented
         if len(self.terms) * len(other.terms) > MAX_TERMS or self._degree + other._degree > MAX_DEGREE:
-            return unknown(*_product_of([self.bounds, other.bounds]), hint=_both(self, other, int.__mul__))
+            return unknown(*_product_of([self.bounds, other.bounds]), hint=_computed("Mul", (self, other)))
         terms: Terms = {}
         for left, m in self.terms.items():
             for right, n in other.terms.items():
@@ -273,9 +273,9 @@ def floor_divide(size: Size, by: Size) -> Size:
         whole = _size({factors: count // by for factors, count in _terms(size).items()})
         rest = _size({factors: count % by for factors, count in _terms(size).items()})
         return whole if isinstance(rest, int) else whole + _function("FloorDiv", (rest, by), ranges.floor_divide)
-    if (exact := _exact_quotient(_terms(size), by.terms)) is not None:
-        return exact
     above, below = _cancelled(_terms(size), by.terms)
+    if (exact := _exact_quotient(above, below)) is not None:
+        return exact
     if isinstance(below, int):
         return floor_divide(above, below)
     return _function("FloorDiv", (above, below), ranges.floor_divide)
@@ -306,7 +306,7 @@ def modulo(size: Size, by: Size) -> Size:
         size = _size({factors: count % by for factors, count in _terms(size).items()})
         if isinstance(size, int):
             return size % by
-    elif _exact_quotient(_terms(size), by.terms) is not None:
+    elif _exact_quotient(*_cancelled(_terms(size), by.terms)) is not None:
         return 0
     return _function("Mod", (size, by), ranges.modulo)
 
@@ -469,12 +469,8 @@ def _computed(name: str, args: tuple[Size, ...]) -> int | None:
 
 
 _COMPUTED: Final[Mapping[str, Callable[..., int]]] = MappingProxyType(
-    {"FloorDiv": operator.floordiv, "Mod": operator.mod, "Max": max, "Min": min}
+    {"FloorDiv": operator.floordiv, "Mod": operator.mod, "Mul": operator.mul, "Max": max, "Min": min}
 )
-
-
-def _both(one: Polynomial, other: Polynomial, compute: Callable[[int, int], int]) -> int | None:
-    return None if one.hint is None or other.hint is None else compute(one.hint, other.hint)
 
 
 def _extreme(name: str, sizes: Iterable[Size], sign: int) -> Size:
@@ -504,24 +500,6 @@ def _product_of(args: Sequence[Interval]) -> Interval:
     return ranges.product([(1, 1), *args], _LARGEST)
 
 
-def _exact_quotient(above: Mapping[Monomial, int], below: Mapping[Monomial, int]) -> Size | None:
-    """Return the quotient by a polynomial of one term, or by the same one times a number; None if there is none."""
-    if len(below) != 1:
-        return _multiple(above, below)
-    [(divisor, number)] = below.items()
-    terms: Terms = {}
-    for factors, count in above.items():
-        rest = list(factors)
-        for factor in divisor:
-            if factor not in rest:
-                return None
-            rest.remove(factor)
-        if count % number:
-            return None
-        terms[tuple(rest)] = count // number
-    return _size(terms)
-
-
 def _cancelled(above: Mapping[Monomial, int], below: Mapping[Monomial, int]) -> tuple[Size, Size]:
     """Return a quotient's two sizes without the factors that all their terms have."""
     number = math.gcd(*above.values(), *below.values())
@@ -537,10 +515,14 @@ def _cancelled(above: Mapping[Monomial, int], below: Mapping[Monomial, int]) -> 
     return rest(above), rest(below)
 
 
-def _multiple(above: Mapping[Monomial, int], below: Mapping[Monomial, int]) -> int | None:
-    if above.keys() != below.keys():
+def _exact_quotient(above: Size, below: Size) -> Size | None:
+    """Return the quotient of two sizes without common factors, if the second one is 1 or -1 or divides by a number."""
+    if isinstance(below, int):
+        return above * below if below in (1, -1) else None
+    terms = _terms(above)
+    if terms.keys() != below.terms.keys():
         return None
-    factors = {divmod(count, below[key]) for key, count in above.items()}
+    factors = {divmod(count, below.terms[key]) for key, count in terms.items()}
     [(quotient, rest)] = factors if len(factors) == 1 else [(0, 1)]
     return quotient if rest == 0 else None
 
