@@ -211,4 +211,4 @@ _BINARY: Mapping[str, tuple[int, int, Binary]] = MappingProxyType(
     }
 )
 _UNARY: Mapping[str, tuple[int, Unary]] = MappingProxyType({**SIGNS, "not": (6, not_operator)})
-_GRAMMAR = Grammar(_TOKEN, _BINARY, _UNARY, _name, _call, "", conditional=True)
+_GRAMMAR = Grammar(_TOKEN, _BINARY, _UNARY, _name, _call, conditional=True)

@@ -32,7 +32,6 @@ class Grammar:
         unary: operator -> (precedence, what it builds).
         name: what a name that no bracket follows stands for.
         call: what a name and its bracketed arguments build.
-        pairs_in: the function whose arguments are bracketed pairs, or "".
         conditional: whether `a if c else b` exists.
     """
 
@@ -41,7 +40,6 @@ class Grammar:
     unary: Mapping[str, tuple[int, Unary]]
     name: Callable[[str, str], Expr]
     call: Callable[[str, Sequence[Expr], str, Limits], Operand]
-    pairs_in: str
     conditional: bool
 
 
@@ -187,7 +185,7 @@ class _Reader:
             self.operands.append(self.grammar.call(frame.text, args, self.where, self.limits))
         elif len(args) == 1:
             self.operands.append(args[0])
-        elif len(args) == 2 and outer is not None and outer.kind == "call" and outer.text == self.grammar.pairs_in:
+        elif len(args) == 2 and outer is not None and outer.kind == "call" and outer.text == "Piecewise":
             self.operands.append(Call("ExprCondPair", args))
         else:
             self._refuse("one value in brackets", self.at - 1)

@@ -101,7 +101,8 @@ def parse_str(
         ExpressionError: no such expression, an unknown function, a wrong number of arguments.
         LimitError: longer, larger or deeper than `limits` allow.
     """
-    return parse_infix(text, _grammar(assumptions), where, limits)
+    grammar = Grammar(_TOKEN, _BINARY, _UNARY, _name(assumptions), _call, conditional=False)
+    return parse_infix(text, grammar, where, limits)
 
 
 def call_operator(function: str) -> Binary:
@@ -185,10 +186,6 @@ _BINARY: Mapping[str, tuple[int, int, Binary]] = MappingProxyType(
     }
 )
 _UNARY: Mapping[str, tuple[int, Unary]] = MappingProxyType({**SIGNS, "~": (60, not_operator)})
-
-
-def _grammar(assumptions: Assumptions) -> Grammar:
-    return Grammar(_TOKEN, _BINARY, _UNARY, _name(assumptions), _call, "Piecewise", conditional=False)
 
 
 class _Text(NamedTuple):
