@@ -10,7 +10,7 @@ repeat between graphs, so there may be several.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,7 +25,7 @@ from pt2kit.package.open import Package
 from pt2kit.schema import Argument, ExportedProgram, Graph, GraphArgument, InputSpec, Node, OutputSpec
 from pt2kit.schema.names import OPS
 from pt2kit.text.format import dotted, value_name
-from pt2kit.text.values import ValueTexts, argument_text, constant_text, named_text
+from pt2kit.text.values import ValueTexts, argument_text, constant_text, named_text, target_name
 from pt2kit.treespec.callsig import show_name
 
 _INDENT = "  "
@@ -73,8 +73,8 @@ def program_lines(program: ExportedProgram) -> Iterator[str]:
 
 def node_line(graph: Graph, node: Node, texts: ValueTexts) -> str:
     """Return one node as a line: `%y: f32[4] = aten.relu.default(self=%x) # block.act`."""
-    types = [texts.named(graph, name) for output in node.outputs for name in arguments(output)]
-    declared = f": {', '.join(filter(None, types))}" if any(types) else ""
+    types = _types(graph, node.outputs, texts)
+    declared = f": {types}" if types else ""
     results = results_text(node)
     call = f"{target_text(node.target)}({', '.join(map(named_text, node.inputs))})"
     place = module_of(node.metadata)
@@ -107,8 +107,14 @@ def _subgraph_lines(subgraph: GraphArgument, texts: ValueTexts, depth: int) -> I
 
 
 def _typed(graph: Graph, argument: Argument, texts: ValueTexts) -> str:
-    types = ", ".join(text for name in arguments(argument) if (text := texts.named(graph, name)))
+    types = _types(graph, [argument], texts)
     return f"{argument_text(argument)}: {types}" if types else argument_text(argument)
+
+
+def _types(graph: Graph, defining: Iterable[Argument], texts: ValueTexts) -> str:
+    """Return the known types of the values that some arguments name."""
+    names = (name for argument in defining for name in arguments(argument))
+    return ", ".join(text for name in names if (text := texts.named(graph, name)))
 
 
 def _subgraphs(node: Node) -> Iterator[GraphArgument]:
@@ -126,12 +132,9 @@ def _role(spec: InputSpec | OutputSpec | None) -> str:
     """Return the role of an input or output: "parameter fc1.weight"."""
     if spec is None:
         return "(no spec)"
-    value = spec.value
-    targets = ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name", "user_input_name")
-    target = next((dotted(getattr(value, name)) for name in targets if hasattr(value, name)), "")
-    if spec.type == "buffer" and not value.persistent:
-        target += " (not persistent)"
-    return f"{_KINDS[spec.type]} {target}".rstrip()
+    target = target_name(spec)
+    fleeting = " (not persistent)" if spec.type == "buffer" and not spec.value.persistent else ""
+    return f"{_KINDS[spec.type]}{'' if target is None else f' {dotted(target)}'}{fleeting}"
 
 
 def results_text(node: Node) -> str:
@@ -294,14 +297,13 @@ def _graph_text(scope: Scope) -> str:
 
 
 def _argument_lines(graph: Graph, node: Node, texts: ValueTexts) -> Iterator[str]:
-    yield "inputs"
-    for named in node.inputs:
-        types = ", ".join(text for name in arguments(named.arg) if (text := texts.named(graph, name)))
-        yield f"  {named_text(named)}{f'  : {types}' if types else ''}"
-    yield "outputs"
-    for output in node.outputs:
-        types = ", ".join(text for name in arguments(output) if (text := texts.named(graph, name)))
-        yield f"  {argument_text(output)}{f'  : {types}' if types else ''}"
+    inputs = [(named_text(named), named.arg) for named in node.inputs]
+    outputs = [(argument_text(output), output) for output in node.outputs]
+    for title, rows in (("inputs", inputs), ("outputs", outputs)):
+        yield title
+        for text, argument in rows:
+            types = _types(graph, [argument], texts)
+            yield f"  {text}{f'  : {types}' if types else ''}"
 
 
 def _metadata_lines(key: str, text: str) -> list[str]:

@@ -21,13 +21,13 @@ from pt2kit.node_metadata.frames import lenient
 from pt2kit.node_metadata.modules import ModuleEntry, ModuleNode, module_tree, parse_module_stack
 from pt2kit.package.open import Package
 from pt2kit.package.stored import Payload
-from pt2kit.schema import ExportedProgram, InputSpec, OutputSpec
+from pt2kit.schema import ExportedProgram
 from pt2kit.schema.names import OPS
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.text.format import dotted
 from pt2kit.text.payloads import NOTHING, Amount, TensorGroup, amount_of, group_of, stored_bytes, sum_of
-from pt2kit.text.values import CallSummary, ValueTexts, summarize_call
+from pt2kit.text.values import CallSummary, ValueTexts, summarize_call, target_name
 
 _MUTATIONS = {"buffer_mutation": "buffer", "parameter_mutation": "parameter", "user_input_mutation": "input"}
 _GRADIENTS = {"gradient_to_parameter": "parameter", "gradient_to_user_input": "input"}
@@ -337,12 +337,7 @@ def _in_place(operators: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
 def _targets(program: ExportedProgram, kinds: Mapping[str, str]) -> Iterator[str]:
     for spec in program.graph_module.signature.output_specs:
         if (kind := kinds.get(spec.type)) is not None:
-            yield f"{kind} {dotted(_target(spec))}"
-
-
-def _target(spec: InputSpec | OutputSpec) -> str:
-    keys = ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name", "user_input_name")
-    return str(next(getattr(spec.value, key) for key in keys if hasattr(spec.value, key)))
+            yield f"{kind} {dotted(str(target_name(spec)))}"
 
 
 def _lifted(program: ExportedProgram, texts: ValueTexts, constants: Mapping[str, Payload]) -> Iterator[str]:
@@ -351,7 +346,8 @@ def _lifted(program: ExportedProgram, texts: ValueTexts, constants: Mapping[str,
         fleeting = spec.type == "buffer" and not spec.value.persistent
         if not fleeting and spec.type not in ("tensor_constant", "custom_obj"):
             continue
-        payload = constants.get(_target(spec))
+        name = str(target_name(spec))
+        payload = constants.get(name)
         known = payload.describe() if isinstance(payload, OpaquePayload) else "object"
         kind = texts.named(graph, spec.value.arg.name) or known
-        yield f"{dotted(_target(spec))}: {kind}{' (buffer, not persistent)' if fleeting else ''}"
+        yield f"{dotted(name)}: {kind}{' (buffer, not persistent)' if fleeting else ''}"

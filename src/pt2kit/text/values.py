@@ -31,6 +31,7 @@ from pt2kit.schema import (
     ScalarType,
     SymBool,
     SymBoolArgument,
+    SymExpr,
     SymFloat,
     SymFloatArgument,
     SymInt,
@@ -70,11 +71,7 @@ class ValueTexts:
 
     def size(self, value: SymInt) -> str:
         """Return one size, stride or offset."""
-        match value:
-            case SymInt(as_int=int(number)):
-                return str(number)
-            case _:
-                return self.expression(value.value.expr_str)
+        return self._number(value.value)
 
     def meta(self, meta: TensorMeta) -> str:
         """Return the type of a tensor: dtype and sizes, and anything unusual (device, layout)."""
@@ -85,9 +82,10 @@ class ValueTexts:
 
     def symbolic(self, value: SymInt | SymFloat | SymBool) -> str:
         """Return a symbolic number and its expression: `SymInt(2*s77)`."""
-        inner = value.value
-        known = str(inner) if isinstance(inner, int | float) else self.expression(inner.expr_str)
-        return f"{type(value).__name__}({known})"
+        return f"{type(value).__name__}({self._number(value.value)})"
+
+    def _number(self, content: bool | int | float | SymExpr) -> str:
+        return self.expression(content.expr_str) if isinstance(content, SymExpr) else str(content)
 
     def named(self, graph: Graph, name: str) -> str:
         """Return the type of a value of a graph, by its name; "" if the graph has none."""
@@ -152,6 +150,12 @@ def constant_text(constant: Argument | ConstantValue) -> str:
     """Return a constant of the calling convention with its type: `int = 3`."""
     text = argument_text(constant)
     return text if constant.type == "as_none" else f"{_PLAIN.get(constant.type, constant.type)} = {text}"
+
+
+def target_name(spec: InputSpec | OutputSpec) -> str | None:
+    """Return the name of the weight, constant or input that a spec is about; None if it names nothing."""
+    keys = ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name", "user_input_name")
+    return next((getattr(spec.value, key) for key in keys if hasattr(spec.value, key)), None)
 
 
 def _quoted(text: str) -> str:
