@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, get_args, get_type_hints
 
 from msgspec import UNSET
 
@@ -38,30 +38,14 @@ KIND_MARKS: Final[Mapping[schema.ArgumentKind | None, str]] = MappingProxyType(
 )
 """How an argument is passed -> the prefix of its text."""
 
-INPUT_SPECS: Final[Mapping[str, type[Any]]] = MappingProxyType(
-    {
-        "user_input": schema.UserInputSpec,
-        "parameter": schema.InputToParameterSpec,
-        "buffer": schema.InputToBufferSpec,
-        "tensor_constant": schema.InputToTensorConstantSpec,
-        "custom_obj": schema.InputToCustomObjSpec,
-        "token": schema.InputTokenSpec,
-        "constant_input": schema.InputToConstantInputSpec,
-    }
-)
+
+def _classes_of(union: type[Any]) -> Mapping[str, type[Any]]:
+    return MappingProxyType({name: get_args(hint)[0] for name, hint in get_type_hints(union).items()})
+
+
+INPUT_SPECS: Final = _classes_of(schema.InputSpec)
 """Field of `schema.InputSpec` -> the class of its value."""
-OUTPUT_SPECS: Final[Mapping[str, type[Any]]] = MappingProxyType(
-    {
-        "user_output": schema.UserOutputSpec,
-        "loss_output": schema.LossOutputSpec,
-        "buffer_mutation": schema.BufferMutationSpec,
-        "parameter_mutation": schema.ParameterMutationSpec,
-        "gradient_to_parameter": schema.GradientToParameterSpec,
-        "gradient_to_user_input": schema.GradientToUserInputSpec,
-        "user_input_mutation": schema.UserInputMutationSpec,
-        "token": schema.OutputTokenSpec,
-    }
-)
+OUTPUT_SPECS: Final = _classes_of(schema.OutputSpec)
 """Field of `schema.OutputSpec` -> the class of its value."""
 SPEC_WORDS: Final[Mapping[str, str]] = MappingProxyType({"tensor_constant": "constant", "custom_obj": "object"})
 """Words of specs that differ from the names of the fields."""
