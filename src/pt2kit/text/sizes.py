@@ -6,7 +6,6 @@ Text of the cost of a program: totals, and tables of modules and operators, as n
 from __future__ import annotations
 
 import zlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -117,7 +116,7 @@ def find_sizes(package: Package, models: Sequence[str], *, top: int) -> Sizes:
         bytes=package.archive.source.size,
         parts=_parts(package),
         modules=_modules([(name, size) for name, _, size in weights], top),
-        dtypes=_summed((dtype, size) for _, dtype, size, _ in owned),
+        dtypes=_summed((dtype, size, size) for _, dtype, size, _ in owned),
         tensors=tuple(Share(name, 1, size, size) for name, _, size, _ in sorted(owned, key=lambda row: -row[2])[:top]),
         tensor_count=len(owned),
         metadata=kept.get("", 0) - kept.get("metadata", 0),
@@ -158,18 +157,13 @@ def _table(title: str, shares: Sequence[Share], total: int, noun: str, width: in
 
 
 def _parts(package: Package) -> tuple[Share, ...]:
-    counts: Counter[str] = Counter()
-    sizes: Counter[str] = Counter()
-    stored: Counter[str] = Counter()
-    for record in package.records.values():
-        title = TITLES.get(names.kind(package.relative(record.name)), "other records")
-        counts[title] += 1
-        sizes[title] += record.size
-        stored[title] += record.compressed_size
-    parts = [Share(title, counts[title], sizes[title], stored[title]) for title in counts]
-    if rest := package.archive.source.size - stored.total():
-        parts.append(Share("zip", 1, rest, rest))
-    return tuple(sorted(parts, key=lambda share: -share.stored))
+    rows = [
+        (TITLES.get(names.kind(package.relative(record.name)), "other records"), record.size, record.compressed_size)
+        for record in package.records.values()
+    ]
+    if rest := package.archive.source.size - sum(stored for _, _, stored in rows):
+        rows.append(("zip", rest, rest))
+    return _summed(rows)
 
 
 def _owned(package: Package, models: Sequence[str]) -> Iterator[tuple[str, str, int, bool]]:
@@ -210,17 +204,16 @@ def _modules(weights: Sequence[tuple[str, int]], top: int) -> tuple[Share, ...]:
 
 
 def _at_depth(weights: Sequence[tuple[str, int]], depth: int) -> tuple[Share, ...]:
-    return _summed((".".join(name.split(".")[:-1][:depth]) or "(root)", size) for name, size in weights)
+    return _summed((".".join(name.split(".")[:-1][:depth]) or "(root)", size, size) for name, size in weights)
 
 
-def _summed(rows: Iterable[tuple[str, int]]) -> tuple[Share, ...]:
-    counts: Counter[str] = Counter()
-    sizes: Counter[str] = Counter()
-    for name, size in rows:
-        counts[name] += 1
-        sizes[name] += size
-    shares = [Share(name, counts[name], sizes[name], sizes[name]) for name in counts]
-    return tuple(sorted(shares, key=lambda share: (-share.bytes, share.name)))
+def _summed(rows: Iterable[tuple[str, int, int]]) -> tuple[Share, ...]:
+    """Return rows of name, bytes and stored bytes as one share for each name, those with most stored bytes first."""
+    shares: dict[str, Share] = {}
+    for name, size, stored in rows:
+        share = shares.get(name, Share(name, 0, 0, 0))
+        shares[name] = Share(name, share.count + 1, share.bytes + size, share.stored + stored)
+    return tuple(sorted(shares.values(), key=lambda share: (-share.stored, share.name)))
 
 
 def _stripped(package: Package, models: Sequence[str]) -> tuple[dict[str, int], dict[str, int]]:
