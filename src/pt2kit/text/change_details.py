@@ -66,7 +66,7 @@ def change_lines(change: Change, texts: Texts, *, full: bool = True) -> Iterator
     is_brief = change.area == "node" and not full
     for detail in change.details:
         if isinstance(detail.new, ValueDifference):
-            yield f"{printable(detail.what)}: {value_difference_text(detail.new)}"
+            yield f"{printable(detail.what)}: {value_differences_text([detail.new])}"
         elif not (is_brief and _is_metadata(detail)):
             old, new = differences_text(detail, texts)
             yield f"{printable(detail.what)}: {old} -> {new}"
@@ -115,11 +115,6 @@ def _names_things(detail: Detail) -> bool:
             for value in values
         )
     )
-
-
-def value_difference_text(found: ValueDifference) -> str:
-    """Return how far the values of two tensors are apart."""
-    return value_differences_text([found])
 
 
 def value_differences_text(found: Sequence[ValueDifference]) -> str:

@@ -32,6 +32,7 @@ from pt2kit.text.change_details import (
     NAMED,
     SHOWN,
     Line,
+    Texts,
     change_lines,
     differences_text,
     kind_of,
@@ -51,8 +52,6 @@ AREAS: Final = (
 
 MARKS: Final = {"added": "+", "removed": "-", "modified": "~"}  # Read only.
 _DIGITS: Final = re.compile(r"\d+")
-
-Texts = tuple[ValueTexts, ValueTexts] | None
 
 CLASSES: Final = {"+": "added", "-": "removed", "~": "modified", "@": "place", "": "around"}
 OPEN: Final = 400

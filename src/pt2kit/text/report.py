@@ -133,19 +133,22 @@ def _cut(label: str, width: int) -> str:
 def _modules(root: ModuleSummary | None, columns: int | None) -> Iterator[str]:
     if root is not None and root.children:
         room = None if columns is None else columns - LABEL - 2
-        for number, line in enumerate(module_lines(root, room=room)):
-            yield f"  {'modules' if number == 0 else '':<{LABEL}}{line}"
+        yield from _labeled("modules", module_lines(root, room=room))
 
 
 def _entry(label: str, text: str, width: int) -> Iterator[str]:
     if text:
-        for number, line in enumerate(wrap(text, width - LABEL - 2)):
-            yield f"  {label if number == 0 else '':<{LABEL}}{line}"
+        yield from _labeled(label, wrap(text, width - LABEL - 2))
 
 
 def _list(label: str, items: Sequence[str]) -> Iterator[str]:
-    for number, item in enumerate(_first(items)):
-        yield f"  {label if number == 0 else '':<{LABEL}}{printable(item, MAX_CHARACTERS)}"
+    yield from _labeled(label, (printable(item, MAX_CHARACTERS) for item in _first(items)))
+
+
+def _labeled(label: str, lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines with a label before the first one."""
+    for number, line in enumerate(lines):
+        yield f"  {label if number == 0 else '':<{LABEL}}{line}"
 
 
 def _first(items: Sequence[str], limit: int = MAX_LISTED) -> list[str]:

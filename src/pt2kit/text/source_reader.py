@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pt2kit import codec, schema
 from pt2kit.collector import no_collection
@@ -33,6 +33,8 @@ from pt2kit.text.source import (
     spec_value,
 )
 from pt2kit.text.source_tokens import CONSTANTS, STRING, Tokens
+
+T = TypeVar("T")
 
 _PART: Final = re.compile(rf"(\w+)\[((?:{STRING}|[^\]])*)\]")
 _MARKS: Final = {mark: kind for kind, mark in KIND_MARKS.items() if mark}
@@ -343,7 +345,7 @@ class Reader(Tokens):
                 single = tokens[self.at + 1] == "true"
                 self.at += 2
             elif token == "{":
-                metadata = dict(self.listed("{", "}", self._pair))
+                metadata = dict(self.listed("{", "}", lambda: self.pair(self.string)))
             else:
                 return schema.Node(target, inputs, outputs, metadata, single, name)
 
@@ -351,10 +353,11 @@ class Reader(Tokens):
         """Return whether a word with brackets is an operator, and not a result such as `sym_int(%x)`."""
         return self.kinds[self.at] == "string" or self.tokens[self.at] not in _WORDS
 
-    def _pair(self) -> tuple[str, str]:
+    def pair(self, value: Callable[[], T]) -> tuple[str, T]:
+        """Parse a text and a value, with a colon between them."""
         key = self.string()
         self.sign(":")
-        return key, self.string()
+        return key, value()
 
     def _defined(self, defining: list[Argument], held: dict[str, dict[str, Any]]) -> None:
         """Read the types of the values that some arguments define, and enter them into the tables."""
@@ -564,15 +567,10 @@ def _graph(reader: Reader) -> schema.GraphArgument:
 
 
 def _dict(reader: Reader) -> Argument:
-    def one() -> tuple[str, Argument]:
-        key = reader.string()
-        reader.sign(":")
-        return key, reader.argument()
-
     reader.depth += 1
     if reader.depth > MAX_SUBGRAPH_DEPTH:
         reader.fail("dicts nested less deeply")
-    entries = dict(reader.listed("(", ")", one))
+    entries = dict(reader.listed("(", ")", lambda: reader.pair(reader.argument)))
     reader.depth -= 1
     return Argument(as_string_to_argument=entries)
 

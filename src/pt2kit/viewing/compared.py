@@ -14,7 +14,7 @@ from pt2kit.diffs.tensors import ValueDifference
 from pt2kit.errors import Pt2Error
 from pt2kit.messages import printable
 from pt2kit.text.change_details import Texts as OldAndNew
-from pt2kit.text.change_details import differences_text, value_difference_text
+from pt2kit.text.change_details import differences_text, value_differences_text
 from pt2kit.text.values import ValueTexts
 from pt2kit.viewing.columns import ADDED, INPUT, MAX_TEXT, MODIFIED, MODULE, OPERATION, OUTPUT, REMOVED, Picture, Texts
 from pt2kit.viewing.draw import Drawing
@@ -178,7 +178,7 @@ class _Merge:
 def _line(detail: Detail, texts: OldAndNew) -> tuple[str, str | None, str]:
     try:
         if isinstance(detail.new, ValueDifference):
-            return detail.what, None, value_difference_text(detail.new)
+            return detail.what, None, value_differences_text([detail.new])
         return detail.what, *differences_text(detail, texts)
     except Pt2Error as error:
         return detail.what, None, str(error)
