@@ -266,8 +266,8 @@ def _described(view: TensorView) -> MetaView:
         view.dtype,
         view.sizes,
         view.strides,
-        view.requires_grad,
-        view.is_param,
+        requires_grad=view.requires_grad,
+        is_param=view.is_param,
         storage_offset=view.storage_offset,
         tie=view.storage.record if view.storage.nbytes else "",
     )

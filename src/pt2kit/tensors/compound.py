@@ -6,8 +6,9 @@ before anything is addressed by them.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pt2kit.errors import LimitError, PayloadError, UnsupportedError
@@ -65,7 +66,58 @@ def computed(
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SparseView:
+class _View(ABC):
+    """Common part of the descriptions.
+
+    Args:
+        name: the name it has in its state dict.
+        requires_grad, is_param: as in `TensorView`.
+    """
+
+    name: str
+    requires_grad: bool = field(default=False, kw_only=True)
+    is_param: bool = field(default=False, kw_only=True)
+
+    @property
+    @abstractmethod
+    def record(self) -> str:
+        """Return the name of the storage, for messages."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return type, shape and kind in words."""
+
+    def __repr__(self) -> str:
+        record = f", {self.record!r}" if self.record else ""
+        return f"{type(self).__name__}({self.name!r}, {self.describe()}{record})"
+
+    def dense(self) -> TensorView:
+        """Return the tensor as one array of numbers.
+
+        Raises:
+            UnsupportedError: there is none (P18).
+        """
+        raise not_one_array(self.name, self.describe())
+
+    def numpy(self, *, upcast: bool = False) -> Array:
+        """Return the array of `dense`, with its errors."""
+        return self.dense().numpy(upcast=upcast)
+
+
+class _OneShape:
+    """A description of one tensor, not of several."""
+
+    __slots__ = ()
+    sizes: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return `sizes`."""
+        return self.sizes
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SparseView(_OneShape, _View):
     """A sparse tensor by its parts.
 
     Args:
@@ -78,24 +130,16 @@ class SparseView:
         requires_grad, is_param: as in `TensorView`.
     """
 
-    name: str
     layout: Layout
     indices: tuple[TensorView, ...]
     values: TensorView
     sizes: tuple[int, ...]
     is_coalesced: bool | None = None
-    requires_grad: bool = False
-    is_param: bool = False
 
     @property
     def dtype(self) -> ScalarType:
         """Return the element type of the values."""
         return self.values.dtype
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Return `sizes`."""
-        return self.sizes
 
     @property
     def record(self) -> str:
@@ -112,9 +156,6 @@ class SparseView:
         last = self.indices[-1].sizes[-1:] if self.indices else ()
         count = last[0] if last else 0
         return f"{short_name(self.dtype)}{list(self.sizes)} {self.layout.name}, {count_text(count, 'nonzero')}"
-
-    def __repr__(self) -> str:
-        return f"SparseView({self.name!r}, {self.describe()}, {self.record!r})"
 
     def dense(self) -> TensorView:
         """Return the same tensor with its zeros, computed when it is read.
@@ -133,10 +174,6 @@ class SparseView:
             requires_grad=self.requires_grad,
             is_param=self.is_param,
         )
-
-    def numpy(self, *, upcast: bool = False) -> Array:
-        """Return the dense array; see `dense`."""
-        return self.dense().numpy(upcast=upcast)
 
     def check_indices(self) -> None:
         """Check that the parts fit together; reads them.
@@ -159,7 +196,7 @@ class SparseView:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class QuantizedView:
+class QuantizedView(_OneShape, _View):
     """A quantized tensor: integers, and their meaning.
 
     Args:
@@ -175,7 +212,6 @@ class QuantizedView:
         requires_grad, is_param: as in `TensorView`.
     """
 
-    name: str
     dtype_name: str
     values: TensorView
     sizes: tuple[int, ...]
@@ -184,13 +220,6 @@ class QuantizedView:
     zero_point: int | TensorView | tuple[float, ...]
     axis: int | None = None
     bits: int | None = None
-    requires_grad: bool = False
-    is_param: bool = False
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Return `sizes`."""
-        return self.sizes
 
     @property
     def record(self) -> str:
@@ -205,9 +234,6 @@ class QuantizedView:
     def describe(self) -> str:
         """Return type, shape and scheme: `quint8[3, 4] per_tensor_affine`."""
         return f"{self.dtype_name}{list(self.sizes)} {self.qscheme}"
-
-    def __repr__(self) -> str:
-        return f"QuantizedView({self.name!r}, {self.describe()}, {self.record!r})"
 
     def integers(self) -> Array:
         """Return the stored integers, read-only; packed ones unpacked into bytes."""
@@ -234,10 +260,6 @@ class QuantizedView:
             is_param=self.is_param,
         )
 
-    def numpy(self, *, upcast: bool = False) -> Array:
-        """Return the float32 array that it represents: `(integer - zero_point) * scale`."""
-        return self.dense().numpy(upcast=upcast)
-
     def _dequantize(self) -> Array:
         scale = self._parameter("scale", self.scale)
         zero = self._parameter("zero_point", self.zero_point)
@@ -261,7 +283,7 @@ class QuantizedView:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class NestedView:
+class NestedView(_View):
     """A nested tensor: tensors of different sizes in one buffer.
 
     Args:
@@ -272,13 +294,10 @@ class NestedView:
         requires_grad, is_param: as in `TensorView`.
     """
 
-    name: str
     buffer: TensorView
     sizes: TensorView
     strides: TensorView
     storage_offsets: TensorView | tuple[int, ...]
-    requires_grad: bool = False
-    is_param: bool = False
 
     @property
     def dtype(self) -> ScalarType:
@@ -299,21 +318,6 @@ class NestedView:
         """Return type and number of tensors: `f32 nested, 3 tensors of 2 dimensions`."""
         count, ndim = self.sizes.sizes if len(self.sizes.sizes) == 2 else (0, 0)
         return f"{short_name(self.dtype)} nested, {count_text(count, 'tensor')} of {ndim} dimensions"
-
-    def __repr__(self) -> str:
-        return f"NestedView({self.name!r}, {self.describe()}, {self.record!r})"
-
-    def dense(self) -> TensorView:
-        """Raise an error: there is no one array of numbers.
-
-        Raises:
-            UnsupportedError: always (P18).
-        """
-        raise not_one_array(self.name, self.describe())
-
-    def numpy(self, *, upcast: bool = False) -> Array:
-        """Raise the error of `dense`."""
-        return self.dense().numpy(upcast=upcast)
 
     def tensors(self) -> tuple[TensorView, ...]:
         """Return the tensors inside, over the storage of the buffer. Reads sizes, strides and offsets, not the buffer.
@@ -373,7 +377,7 @@ class NestedView:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class MetaView:
+class MetaView(_OneShape, _View):
     """A tensor without data: a type and a shape.
 
     Args:
@@ -387,12 +391,9 @@ class MetaView:
         tie: a key shared by tensors of the same memory; "" if the file does not state it.
     """
 
-    name: str
     dtype: ScalarType
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
-    requires_grad: bool = False
-    is_param: bool = False
     device: Device = META
     record: str = ""
     storage_offset: int = 0
@@ -401,11 +402,6 @@ class MetaView:
     def __post_init__(self) -> None:
         row = dtype_of(self.dtype, repr(self.name))
         check_shape(repr(self.name), self.sizes, self.strides, self.storage_offset, row.itemsize)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Return `sizes`."""
-        return self.sizes
 
     @property
     def nbytes(self) -> int:
@@ -420,24 +416,9 @@ class MetaView:
         """Return type and shape: `f32[3, 4] meta`."""
         return f"{short_name(self.dtype)}{list(self.sizes)} meta"
 
-    def __repr__(self) -> str:
-        return f"MetaView({self.name!r}, {self.describe()})"
-
-    def dense(self) -> TensorView:
-        """Raise an error: there is no one array of numbers.
-
-        Raises:
-            UnsupportedError: always (P18).
-        """
-        raise not_one_array(self.name, self.describe())
-
-    def numpy(self, *, upcast: bool = False) -> Array:
-        """Raise the error of `dense`."""
-        return self.dense().numpy(upcast=upcast)
-
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SubclassView:
+class SubclassView(_OneShape, _View):
     """A tensor of a class of torchao, by its inner tensors.
 
     Args:
@@ -450,19 +431,11 @@ class SubclassView:
         requires_grad, is_param: as in `TensorView`.
     """
 
-    name: str
     class_name: str
     dtype: ScalarType
     sizes: tuple[int, ...]
     parts: Mapping[str, TensorView]
     options: Mapping[str, Any]
-    requires_grad: bool = False
-    is_param: bool = False
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Return `sizes`."""
-        return self.sizes
 
     @property
     def record(self) -> str:
@@ -480,9 +453,6 @@ class SubclassView:
         own = f"{short_name(self.dtype)}{list(self.sizes)} {self.class_name.rpartition('.')[2]}"
         return ", ".join((own, *parts))
 
-    def __repr__(self) -> str:
-        return f"SubclassView({self.name!r}, {self.describe()}, {self.record!r})"
-
     def dense(self) -> TensorView:
         """Return the float32 tensor that it represents, computed when it is read: `(qdata - zero_point) * scale`.
 
@@ -497,10 +467,6 @@ class SubclassView:
         flags = {"requires_grad": self.requires_grad, "is_param": self.is_param}
         record = f"{self.record} (dequantized)"
         return computed(self.name, record, ScalarType.FLOAT, self.sizes, held, self._dequantize, **flags)
-
-    def numpy(self, *, upcast: bool = False) -> Array:
-        """Return the float32 array that it represents; see `dense`."""
-        return self.dense().numpy(upcast=upcast)
 
     def _dequantize(self) -> Array:
         values = self.parts["qdata"].numpy(upcast=True).astype("float32")

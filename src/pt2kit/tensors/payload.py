@@ -213,11 +213,11 @@ def _without_data(name: str, meta: PayloadMeta, tensor: TensorMeta, storage: Sto
         tensor.dtype,
         _known(tensor.sizes, where, name, "sizes"),
         _known(tensor.strides, where, name, "strides"),
-        tensor.requires_grad,
-        meta.is_param,
         tensor.device,
         storage.record,
         _known([tensor.storage_offset], where, name, "storage_offset")[0],
+        requires_grad=tensor.requires_grad,
+        is_param=meta.is_param,
     )
 
 

@@ -84,8 +84,8 @@ def from_pickled(tensor: TensorLike, *, name: str, where: str, storages: Storage
             place = f"{where}: {name!r}"
             scalar_type = scalar_type_named(tensor.dtype_name, place)
             check_shape(place, tensor.sizes, tensor.strides, 0, DTYPES[scalar_type].itemsize)
-            is_param = tensor.kind == "parameter"
-            return MetaView(name, scalar_type, tensor.sizes, tensor.strides, tensor.requires_grad, is_param)
+            needs, is_param = tensor.requires_grad, tensor.kind == "parameter"
+            return MetaView(name, scalar_type, tensor.sizes, tensor.strides, requires_grad=needs, is_param=is_param)
         case DeviceTensor():
             return at.moved(tensor, name)
         case SubclassTensor():
@@ -166,8 +166,8 @@ class _Place:
             self.dense(tensor.values, f"{name}.values"),
             tensor.sizes,
             tensor.is_coalesced,
-            tensor.requires_grad,
-            tensor.kind == "parameter",
+            requires_grad=tensor.requires_grad,
+            is_param=tensor.kind == "parameter",
         )
 
     def quantized(self, tensor: QuantizedTensor, name: str) -> QuantizedView:
@@ -182,8 +182,8 @@ class _Place:
             self.dense(zero, f"{name}.zero_point") if isinstance(zero, PickledTensor) else zero,
             tensor.axis,
             _INTEGERS[tensor.values.dtype_name][1],
-            tensor.requires_grad,
-            tensor.kind == "parameter",
+            requires_grad=tensor.requires_grad,
+            is_param=tensor.kind == "parameter",
         )
 
     def integers(self, tensor: PickledTensor, name: str) -> TensorView:
@@ -215,8 +215,8 @@ class _Place:
             self.dense(tensor.sizes, f"{name}.sizes"),
             self.dense(tensor.strides, f"{name}.strides"),
             self.dense(offsets, f"{name}.storage_offsets") if isinstance(offsets, PickledTensor) else offsets,
-            tensor.requires_grad,
-            tensor.kind == "parameter",
+            requires_grad=tensor.requires_grad,
+            is_param=tensor.kind == "parameter",
         )
 
     def subclass(self, tensor: SubclassTensor, name: str) -> SubclassView:
@@ -232,8 +232,8 @@ class _Place:
             tensor.sizes,
             {part: self.dense(inner, f"{name}.{part}") for part, inner in tensor.parts.items()},
             {option: plain_option(value) for option, value in tensor.options.items()},
-            tensor.requires_grad,
-            tensor.kind == "parameter",
+            requires_grad=tensor.requires_grad,
+            is_param=tensor.kind == "parameter",
         )
 
     def moved(self, tensor: DeviceTensor, name: str) -> TensorView:
