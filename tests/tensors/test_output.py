@@ -11,7 +11,7 @@ from tests.tensors.helpers import storage, view
 from pt2kit.errors import UnsupportedError
 from pt2kit.schema import ScalarType
 from pt2kit.tensors import MetaView, OpaquePayload, Storage
-from pt2kit.tensors.export import Reader, dense_view, new_file
+from pt2kit.tensors.export import Reader, new_file
 
 
 def test_file_appears_at_the_end(tmp_path: Path) -> None:
@@ -94,6 +94,6 @@ def test_each_storage_is_read_once_and_let_go() -> None:
 def test_what_is_not_one_array() -> None:
     """Meta tensors and objects have nothing to write."""
     with pytest.raises(UnsupportedError, match=r"'m': expected a tensor that is one array, got f32\[2\] meta \[P18\]"):
-        dense_view(MetaView("m", ScalarType.FLOAT, (2,), (1,)))
+        MetaView("m", ScalarType.FLOAT, (2,), (1,)).dense()
     with pytest.raises(UnsupportedError, match="would run code"):
-        dense_view(OpaquePayload("k", storage(b"\x80\x02N."), "opaque"))
+        OpaquePayload("k", storage(b"\x80\x02N."), "opaque").dense()

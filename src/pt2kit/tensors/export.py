@@ -17,12 +17,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Final, TypeAlias
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.tensors import arrays
-from pt2kit.tensors.bounds import check_copy, numel
+from pt2kit.tensors.bounds import numel
 from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView, SubclassView
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.opaque import OpaquePayload
-from pt2kit.tensors.view import Storage, TensorView
+from pt2kit.tensors.view import Storage, TensorView, pieces_of
 from pt2kit.zip.chosen_names import encode_name
 from pt2kit.zip.listing import is_url
 from pt2kit.zip.source import Progress, no_progress
@@ -64,15 +63,6 @@ def check_is_file(path: str | os.PathLike[str]) -> None:
         raise UnsupportedError(f"{os.fspath(path)}: expected a file to write, got a folder or a device", rule="P18")
 
 
-def dense_view(view: AnyView) -> TensorView:
-    """Return a tensor as one array of numbers: sparse ones with their zeros, quantized ones as floats.
-
-    Raises:
-        UnsupportedError: a nested tensor, one without data, or a payload that would take code to rebuild (P15, P18).
-    """
-    return view.dense()
-
-
 class Reader:
     """Reads the storages of some views: each once, and held only until the last view of it is taken.
 
@@ -112,13 +102,13 @@ def to_npy(
         UnsupportedError: something that is not one array of numbers (P15, P18); a type that NumPy has no name for.
         Pt2Error: the tensor cannot be read.
     """
-    tensor = dense_view(view)
+    tensor = view.dense()
     _check_types({tensor.name: tensor}, widen, os.fspath(path))
     total = _bytes(tensor)
     with new_file(path) as file:
         _header(file, tensor)
         done = 0
-        for piece in _pieces(tensor, tensor.storage.read(keep=False)):
+        for piece in pieces_of(tensor, tensor.storage.read(keep=False), wide=True):
             file.write(piece)
             done += piece.nbytes
             progress(done, total)
@@ -149,7 +139,7 @@ def to_npz(
     import zipfile
 
     where = os.fspath(path)
-    tensors = {name: dense_view(view) for name, view in views.items()}
+    tensors = {name: view.dense() for name, view in views.items()}
     _check_types(tensors, widen, where)
     for name in tensors:
         encode_name(f"{name}.npy", where)
@@ -161,7 +151,7 @@ def to_npz(
             entry.external_attr = _MODE
             with archive.open(entry, "w", force_zip64=_bytes(tensor) >= zipfile.ZIP64_LIMIT >> 1) as file:
                 _header(file, tensor)
-                for piece in _pieces(tensor, reader.take(tensor)):
+                for piece in pieces_of(tensor, reader.take(tensor), wide=True):
                     file.write(piece)
                     done += piece.nbytes
                     progress(done, total)
@@ -191,10 +181,3 @@ def _header(file: IO[bytes], tensor: TensorView) -> None:
 
     form = {"descr": DTYPES[tensor.dtype].wide, "fortran_order": False, "shape": tensor.sizes}
     npy.write_array_header_1_0(file, form)
-
-
-def _pieces(tensor: TensorView, data: memoryview) -> Iterator[memoryview]:
-    check_copy(tensor.where, tensor.nbytes, tensor.storage.nbytes)
-    array = arrays.strided(data, tensor.dtype, tensor.sizes, tensor.strides, tensor.storage_offset, tensor.where)
-    for block in arrays.blocks(array):
-        yield arrays.raw_bytes(arrays.values(block, tensor.dtype, conj=tensor.conj, neg=tensor.neg, wide=True))

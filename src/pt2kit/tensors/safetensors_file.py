@@ -24,9 +24,9 @@ from pt2kit.messages import quote
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import check_copy
 from pt2kit.tensors.dtypes import DTYPES
-from pt2kit.tensors.export import AnyView, Reader, check_is_file, dense_view
+from pt2kit.tensors.export import AnyView, Reader, check_is_file
 from pt2kit.tensors.safetensors_header import METADATA, Row, read_header, view_of
-from pt2kit.tensors.view import TensorView
+from pt2kit.tensors.view import TensorView, stored_array
 from pt2kit.zip.chosen_names import show_name
 from pt2kit.zip.directory import Record
 from pt2kit.zip.end_record import STORED
@@ -68,7 +68,7 @@ def to_safetensors(
     from tempfile import TemporaryFile  # Costs more to import than all the rest here.
 
     library = _library()
-    tensors = {name: dense_view(view) for name, view in views.items()}
+    tensors = {name: view.dense() for name, view in views.items()}
     notes = {"format": "pt", **(metadata or {})}
     if tied == "once":
         notes.update(_drop_tied(tensors))
@@ -165,9 +165,8 @@ def _gather(
     done = 0
     for name, tensor in tensors.items():
         data = reader.take(tensor)
-        array = arrays.strided(data, tensor.dtype, tensor.sizes, tensor.strides, tensor.storage_offset, tensor.where)
         if tensor.storage.in_place and tensor.is_contiguous and not (tensor.conj or tensor.neg):
-            buffers[name] = arrays.raw_bytes(array)
+            buffers[name] = arrays.raw_bytes(stored_array(tensor, data))
         elif tensor.nbytes:
             spooled[name] = spool.tell()
             for piece in tensor.iter_bytes(data):

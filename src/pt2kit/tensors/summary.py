@@ -10,7 +10,7 @@ from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import check_copy
 from pt2kit.tensors.compound import QuantizedView, SparseView
 from pt2kit.tensors.dtypes import DTYPES
-from pt2kit.tensors.view import TensorView
+from pt2kit.tensors.view import TensorView, stored_array
 
 if TYPE_CHECKING:
     from pt2kit.tensors.arrays import Array
@@ -95,10 +95,7 @@ def statistics(view: TensorView | SparseView | QuantizedView) -> Statistics:
     import numpy as np
 
     tensor = view if isinstance(view, TensorView) else view.dense()
-    plain = arrays.strided(
-        tensor.storage.read(keep=False), tensor.dtype, tensor.sizes, tensor.strides, tensor.storage_offset, tensor.where
-    )
-    array = arrays.without_repeats(plain)
+    array = arrays.without_repeats(stored_array(tensor, tensor.storage.read(keep=False)))
     check_copy(tensor.where, array.nbytes, tensor.storage.nbytes)
     running = _Running()
     with np.errstate(over="ignore", invalid="ignore"):

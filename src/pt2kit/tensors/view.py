@@ -217,7 +217,7 @@ class TensorView:
             data: all bytes of the storage.
             upcast: as in `numpy`.
         """
-        array = arrays.strided(data, self.dtype, self.sizes, self.strides, self.storage_offset, self.where)
+        array = stored_array(self, data)
         wide = upcast and not DTYPES[self.dtype].is_native
         if self.conj or self.neg or wide:
             check_copy(self.where, self.nbytes, self.storage.nbytes)
@@ -264,17 +264,28 @@ class TensorView:
         Raises:
             Pt2Error: as `contiguous_bytes`.
         """
-        check_copy(self.where, self.nbytes, self.storage.nbytes)
-        array = arrays.strided(
-            self.storage.read() if data is None else data,
-            self.dtype,
-            self.sizes,
-            self.strides,
-            self.storage_offset,
-            self.where,
-        )
-        for block in arrays.blocks(array):
-            yield arrays.raw_bytes(arrays.values(block, self.dtype, conj=self.conj, neg=self.neg))
+        yield from pieces_of(self, self.storage.read() if data is None else data)
+
+
+def stored_array(view: TensorView, data: memoryview) -> Array:
+    """Return the stored values of a tensor as an array over all bytes of its storage, without a copy; see `strided`."""
+    return arrays.strided(data, view.dtype, view.sizes, view.strides, view.storage_offset, view.where)
+
+
+def pieces_of(view: TensorView, data: memoryview, *, wide: bool = False) -> Iterator[memoryview]:
+    """Yield the elements of a tensor in row-major order, little-endian, in pieces of at most 16 MiB.
+
+    Args:
+        view: the tensor.
+        data: all bytes of its storage.
+        wide: as in `arrays.values`.
+
+    Raises:
+        Pt2Error: as `TensorView.contiguous_bytes`.
+    """
+    check_copy(view.where, view.nbytes, view.storage.nbytes)
+    for block in arrays.blocks(stored_array(view, data)):
+        yield arrays.raw_bytes(arrays.values(block, view.dtype, conj=view.conj, neg=view.neg, wide=wide))
 
 
 class _Strided(Protocol):

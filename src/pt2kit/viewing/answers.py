@@ -40,7 +40,7 @@ from pt2kit.tensors import arrays
 from pt2kit.tensors.compound import QuantizedView, SparseView
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.summary import Statistics, statistics
-from pt2kit.tensors.view import TensorView
+from pt2kit.tensors.view import TensorView, stored_array
 from pt2kit.viewing.columns import Picture
 from pt2kit.viewing.compared import ChangeRow, mark_changes
 from pt2kit.viewing.details import CHUNK, findings, node_details, program_facts
@@ -385,9 +385,7 @@ def sample(view: AnyView, index: Sequence[int] = ()) -> TensorSample:
         raise UnsupportedError(f"expected a tensor, got {view.describe()}, whose numbers cannot be looked at")
     numbers = statistics(view)
     tensor = view if isinstance(view, TensorView) else view.dense()
-    array = arrays.strided(
-        tensor.storage.read(keep=False), tensor.dtype, tensor.sizes, tensor.strides, tensor.storage_offset, tensor.where
-    )
+    array = stored_array(tensor, tensor.storage.read(keep=False))
     counts, counted = _histogram(array, tensor, numbers)
     heat = _heat(array, tensor, index) if tensor.numel else None
     return TensorSample(
