@@ -188,7 +188,8 @@ def test_nested() -> None:
 
 
 def test_meta_and_devices() -> None:
-    assert read(Call(f"{UTILS}_meta_tensor_no_storage", META)) == pv.MetaTensor("float16", (2, 3), (3, 1), True)
+    described = pv.MetaTensor("float16", (2, 3), (3, 1), requires_grad=True)
+    assert read(Call(f"{UTILS}_meta_tensor_no_storage", META)) == described
     ours = read(Call(f"{UTILS}_device_tensor_from_cpu_tensor", (tensor(), Ref("torch.float16"), "xla:0", False)))
     assert (ours.data.dtype_name, ours.dtype_name, ours.device) == ("float32", "float16", "xla:0")
     device = Call("torch.device", ("mtia", 1))

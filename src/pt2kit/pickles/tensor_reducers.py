@@ -451,7 +451,8 @@ def rebuild_meta_tensor(
     strides = check_dims(budget, f"{path}: strides", stride)
     if len(sizes) != len(strides):
         raise budget.error(path, f"{count_text(len(sizes), 'stride')}, one per size", str(len(strides)))
-    return MetaTensor(dtype.name, sizes, strides, check_bool(budget, f"{path}: requires_grad", requires_grad))
+    needs = check_bool(budget, f"{path}: requires_grad", requires_grad)
+    return MetaTensor(dtype.name, sizes, strides, requires_grad=needs)
 
 
 def rebuild_device_tensor(
@@ -466,4 +467,5 @@ def rebuild_device_tensor(
         device = device.text
     if not isinstance(device, str):
         raise budget.error(f"{path}: device", "a device", describe(device))
-    return DeviceTensor(data, dtype.name, device, check_bool(budget, f"{path}: requires_grad", requires_grad))
+    needs = check_bool(budget, f"{path}: requires_grad", requires_grad)
+    return DeviceTensor(data, dtype.name, device, requires_grad=needs)

@@ -135,7 +135,8 @@ def rebuild_subclass(budget: Budget, path: str, cls: Global, args: tuple[Any, ..
     is_param = check_bool(budget, f"{subject}: _is_param", state.get("_is_param", False))
     needs = check_bool(budget, f"{subject}: requires_grad", requires_grad)
     kind: TensorKind = "parameter" if is_param else "tensor"
-    return SubclassTensor(cls.path, dtype.name, sizes, strides, offset, device.text, parts, options, needs, kind)
+    whole = (sizes, strides, offset, device.text)
+    return SubclassTensor(cls.path, dtype.name, *whole, parts, options, requires_grad=needs, kind=kind)
 
 
 _FLAGS: Final = ("_is_param",)

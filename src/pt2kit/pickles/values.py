@@ -236,7 +236,21 @@ class PickledStorage(Struct, frozen=True, eq=False):
         return self.read()[: self.nbytes].toreadonly()
 
 
-class PickledTensor(Struct, frozen=True):
+class TensorLike(Struct, frozen=True, kw_only=True):
+    """Common part of the descriptions of tensors.
+
+    Args:
+        requires_grad: whether autograd follows it.
+        kind: "parameter" or "buffer" if it was saved as one.
+        attributes: Python attributes pickled with the tensor (dynamic-shape marks, say); data only.
+    """
+
+    requires_grad: bool = False
+    kind: TensorKind = "tensor"
+    attributes: Mapping[str, Any] = NO_ATTRIBUTES
+
+
+class PickledTensor(TensorLike, frozen=True):
     """A dense tensor over a storage, its extent checked to be inside the storage.
 
     Args:
@@ -257,14 +271,11 @@ class PickledTensor(Struct, frozen=True):
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     storage_offset: int
-    requires_grad: bool = False
-    kind: TensorKind = "tensor"
     conj: bool = False
     neg: bool = False
-    attributes: Mapping[str, Any] = NO_ATTRIBUTES
 
 
-class SparseTensor(Struct, frozen=True):
+class SparseTensor(TensorLike, frozen=True):
     """A sparse tensor, by its parts. Shapes of the parts are checked; the index values are not.
 
     Args:
@@ -281,12 +292,9 @@ class SparseTensor(Struct, frozen=True):
     values: PickledTensor
     sizes: tuple[int, ...]
     is_coalesced: bool | None = None
-    requires_grad: bool = False
-    kind: TensorKind = "tensor"
-    attributes: Mapping[str, Any] = NO_ATTRIBUTES
 
 
-class QuantizedTensor(Struct, frozen=True):
+class QuantizedTensor(TensorLike, frozen=True):
     """A quantized tensor: the integers and their meaning.
 
     Args:
@@ -303,12 +311,9 @@ class QuantizedTensor(Struct, frozen=True):
     scale: float | PickledTensor | tuple[float, ...]
     zero_point: int | PickledTensor | tuple[float, ...]
     axis: int | None = None
-    requires_grad: bool = False
-    kind: TensorKind = "tensor"
-    attributes: Mapping[str, Any] = NO_ATTRIBUTES
 
 
-class NestedTensor(Struct, frozen=True):
+class NestedTensor(TensorLike, frozen=True):
     """A nested (strided) tensor: `n` tensors of different sizes in one buffer.
 
     Args:
@@ -323,20 +328,14 @@ class NestedTensor(Struct, frozen=True):
     sizes: PickledTensor
     strides: PickledTensor
     storage_offsets: PickledTensor | tuple[int, ...]
-    requires_grad: bool = False
-    kind: TensorKind = "tensor"
-    attributes: Mapping[str, Any] = NO_ATTRIBUTES
 
 
-class MetaTensor(Struct, frozen=True):
+class MetaTensor(TensorLike, frozen=True):
     """A tensor of the meta device: shape and dtype, no bytes. Fields as in `PickledTensor`."""
 
     dtype_name: str
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
-    requires_grad: bool = False
-    kind: TensorKind = "tensor"
-    attributes: Mapping[str, Any] = NO_ATTRIBUTES
 
 
 class NumpyDType(Struct, frozen=True):
@@ -368,7 +367,7 @@ class NumpyScalar(Struct, frozen=True):
     data: bytes
 
 
-class DeviceTensor(Struct, frozen=True):
+class DeviceTensor(TensorLike, frozen=True):
     """A tensor of a device without storages, saved as an array or a CPU tensor to be copied there.
 
     Args:
@@ -381,12 +380,9 @@ class DeviceTensor(Struct, frozen=True):
     data: NumpyArray | PickledTensor
     dtype_name: str
     device: str
-    requires_grad: bool = False
-    kind: TensorKind = "tensor"
-    attributes: Mapping[str, Any] = NO_ATTRIBUTES
 
 
-class SubclassTensor(Struct, frozen=True):
+class SubclassTensor(TensorLike, frozen=True):
     """A tensor of a class of torchao, by its inner tensors; see `tensor_subclasses`.
 
     Args:
@@ -407,12 +403,3 @@ class SubclassTensor(Struct, frozen=True):
     device: str
     parts: Mapping[str, PickledTensor]
     options: Mapping[str, Any]
-    requires_grad: bool = False
-    kind: TensorKind = "tensor"
-    attributes: Mapping[str, Any] = NO_ATTRIBUTES
-
-
-TensorLike: TypeAlias = (
-    PickledTensor | SparseTensor | QuantizedTensor | NestedTensor | MetaTensor | DeviceTensor | SubclassTensor
-)
-"""Every description of a tensor; all have `requires_grad`, `kind` and `attributes`. Works with `isinstance`."""

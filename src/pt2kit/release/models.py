@@ -84,8 +84,8 @@ class Descriptions:
             self._dense(view.values),
             view.sizes,
             view.is_coalesced,
-            view.requires_grad,
-            _kind(view.is_param),
+            requires_grad=view.requires_grad,
+            kind=_kind(view.is_param),
         )
 
     def _dense(self, view: TensorView) -> PickledTensor:
@@ -95,10 +95,10 @@ class Descriptions:
             view.sizes,
             view.strides,
             view.storage_offset,
-            view.requires_grad,
-            _kind(view.is_param),
             view.conj,
             view.neg,
+            requires_grad=view.requires_grad,
+            kind=_kind(view.is_param),
         )
 
     def _storage(self, view: TensorView) -> PickledStorage:
