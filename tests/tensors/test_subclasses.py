@@ -117,6 +117,15 @@ def test_one_that_is_fine() -> None:
     assert (list(made.parts), made.kind, made.options["block_size"]) == (["qdata", "scale"], "parameter", [1, 8])
 
 
+def test_options_that_repeat_options() -> None:
+    """Lists of one list, which has one list again and again, are refused before they are traversed as a tree."""
+    value: list[Any] = [1] * 100
+    for _ in range(4):
+        value = [value] * 100
+    with pytest.raises(LimitError, match="expected calls that copy at most"):
+        rebuilt({**GOOD, "block_size": value})
+
+
 def test_int4_for_cpus() -> None:
     """The form of torchao 0.14 for CPUs, which holds scales and zeros in one tensor."""
     state = {"qdata": QDATA, "scale_and_zero": SCALE, "block_size": [1, 8], "shape": data.Size((4, 16))}

@@ -32,6 +32,7 @@ from pt2kit.pickles.values import (
     QuantizedTensor,
     Size,
     SparseTensor,
+    SubclassTensor,
     TensorLike,
 )
 
@@ -277,6 +278,8 @@ def _tensor_parts(value: TensorLike) -> Iterator[Any] | None:
         return chain((value.buffer, value.sizes, value.strides, value.storage_offsets), attributes)
     if isinstance(value, DeviceTensor):
         return chain((value.data,), attributes)
+    if isinstance(value, SubclassTensor):
+        return chain(value.parts.values(), value.options.values(), attributes)
     return iter(attributes) if attributes else None
 
 

@@ -156,6 +156,8 @@ def _option(budget: Budget, subject: str, value: Any, depth: int = 0) -> Any:
             inner = [*value.args, *fields.values()]
     if inner is None or depth > _MAX_DEPTH:
         raise budget.error(subject, "plain options", describe(value))
+    # Lists that repeat lists are small until they are traversed, as here and by everybody who reads them.
+    budget.spend(_OPTION_BYTES * len(inner))
     for item in inner:
         _option(budget, subject, item, depth + 1)
     return value
@@ -163,3 +165,5 @@ def _option(budget: Budget, subject: str, value: Any, depth: int = 0) -> Any:
 
 _MAX_DEPTH: Final = 4
 """Options inside options; torchao nests two."""
+_OPTION_BYTES: Final = 1024
+"""Memory that an option inside another one counts as, so that a reading has some hundred thousand at most."""
