@@ -122,17 +122,17 @@ REFUSED: dict[str, tuple[Any, type[Pt2Error], str]] = {
     "OrderedDict with a state that is no dict": (
         Build(Call(ORDERED), [1]),
         PayloadError,
-        "attributes by name, got a list",
+        "a dict of attributes, got a list",
     ),
     "OrderedDict with three states": (
         Build(Call(ORDERED), ({}, {}, {})),
         PayloadError,
-        "attributes by name, got a tuple",
+        "a dict of attributes, got a tuple",
     ),
     "OrderedDict with a numbered attribute": (
         Build(Call(ORDERED), {1: 2}),
         PayloadError,
-        "attributes by name, got a dict",
+        "attribute names, got the integer 1",
     ),
     "Counter of a list": (Call("collections.Counter", ([],)), PayloadError, "a dict of counts, got a list of 0"),
     "factory that is a call": (

@@ -185,8 +185,8 @@ REFUSED: dict[str, tuple[bytes, type[Pt2Error], str]] = {
     "GLOBAL with a long name": (b"c" + b"a" * 2000 + b"\nb\n.", LimitError, "name of at most 1024, got 2000"),
     "GLOBAL cut off": (b"cos\nsyst", PayloadError, "a line ending in a newline, got 4 bytes"),
     "BUILD on a list": (b"]}b.", PayloadError, "BUILD: expected an object that takes a state, got a list"),
-    "BUILD with a list": (b"ccollections\nOrderedDict\n)R](Neb.", PayloadError, "attributes by name"),
-    "BUILD with numbers": (b"ccollections\nOrderedDict\n)R}K\x01Nsb.", PayloadError, "attributes by name"),
+    "BUILD with a list": (b"ccollections\nOrderedDict\n)R](Neb.", PayloadError, "a dict of attributes"),
+    "BUILD with numbers": (b"ccollections\nOrderedDict\n)R}K\x01Nsb.", PayloadError, "attribute names"),
 }
 
 

@@ -12,7 +12,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from types import UnionType
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from pt2kit.errors import LimitError, PayloadError
 from pt2kit.messages import kind_of, printable
@@ -38,6 +39,8 @@ from pt2kit.pickles.values import (
 
 if TYPE_CHECKING:
     from types import FunctionType
+
+T = TypeVar("T")
 
 MAX_NAME = 1_024
 """Characters of a module or of a global's name; the longest real ones have about 100."""
@@ -304,6 +307,29 @@ def call_handler(handler: Handler, budget: Budget, path: str, args: tuple[Any, .
     return handler(budget, path, *args)
 
 
+def attributes_of(budget: Budget, path: str, state: Any) -> dict[str, Any]:
+    """Return the attributes that the state of an object sets.
+
+    Args:
+        budget: the reading.
+        path: the object, for messages.
+        state: None, a dict, or a pair of such for attributes in a dict and in slots.
+
+    Raises:
+        PayloadError: a state of another form, or an attribute name that is no string.
+    """
+    attributes: dict[str, Any] = {}
+    for part in state if isinstance(state, tuple) and len(state) == 2 else (state,):
+        if part is None:
+            continue
+        check_type(budget, f"{path}: state", part, dict, "a dict of attributes")
+        budget.spend(100 * len(part))
+        attributes.update(part)
+    for name in attributes:
+        check_type(budget, f"{path}: state", name, str, "attribute names")
+    return attributes
+
+
 def check_arity(budget: Budget, path: str, args: tuple[Any, ...], *allowed: int) -> None:
     """Check the number of arguments.
 
@@ -314,6 +340,17 @@ def check_arity(budget: Budget, path: str, args: tuple[Any, ...], *allowed: int)
         raise budget.error(
             path, f"{' or '.join(map(str, allowed))} argument{'' if list(allowed) == [1] else 's'}", str(len(args))
         )
+
+
+def check_type(budget: Budget, subject: str, value: Any, kind: type[T] | UnionType, expected: str) -> T:
+    """Check that `value` is of a type.
+
+    Raises:
+        PayloadError: it is not.
+    """
+    if not isinstance(value, kind):
+        raise budget.error(subject, expected, describe(value))
+    return value
 
 
 def check_dims(budget: Budget, subject: str, value: Any) -> tuple[int, ...]:
@@ -361,8 +398,7 @@ def check_tensor(budget: Budget, subject: str, value: Any, *dtypes: str) -> Pick
     Raises:
         PayloadError: it is not.
     """
-    if not isinstance(value, PickledTensor):
-        raise budget.error(subject, "a dense tensor", describe(value))
-    if dtypes and value.dtype_name not in dtypes:
-        raise budget.error(subject, f"a tensor of {' or '.join(dtypes)}", f"one of {value.dtype_name}")
-    return value
+    tensor = check_type(budget, subject, value, PickledTensor, "a dense tensor")
+    if dtypes and tensor.dtype_name not in dtypes:
+        raise budget.error(subject, f"a tensor of {' or '.join(dtypes)}", f"one of {tensor.dtype_name}")
+    return tensor

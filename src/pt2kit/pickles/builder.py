@@ -13,7 +13,7 @@ from pt2kit.messages import count_text, printable
 from pt2kit.pickles import builtin_reducers
 from pt2kit.pickles import values as pickle_values
 from pt2kit.pickles.allowed_globals import CALLS, CONSTANTS, INERT, name_global
-from pt2kit.pickles.budget import Budget, call_handler, check_count, describe
+from pt2kit.pickles.budget import Budget, attributes_of, call_handler, check_count, check_type, describe
 from pt2kit.pickles.machine import Hooks
 from pt2kit.pickles.opcodes import run
 from pt2kit.pickles.values import (
@@ -86,8 +86,7 @@ class _Builder(Hooks):
         return CONSTANTS.get(reference.path, reference)
 
     def call(self, callee: Any, args: tuple[Any, ...], kwargs: dict[Any, Any], opcode: str) -> Any:
-        if not isinstance(callee, Global):
-            raise self.budget.error(opcode, "a class or function to call", describe(callee))
+        check_type(self.budget, opcode, callee, Global, "a class or function to call")
         path = callee.path
         if path in CALLS:
             if kwargs:
@@ -105,7 +104,7 @@ class _Builder(Hooks):
         elif isinstance(target, NumpyArray):
             builtin_reducers.build_array(self.budget, target, state)
         elif isinstance(target, PickledDict):
-            target.attributes = self._attributes(state)
+            target.attributes = attributes_of(self.budget, "collections.OrderedDict", state)
         elif isinstance(target, Opaque):
             if target.built:
                 raise self.budget.error(printable(target.cls.path), "one state", "a second one")
@@ -114,17 +113,6 @@ class _Builder(Hooks):
             force_setattr(target, "built", True)
         else:
             raise self.budget.error("BUILD", "an object that takes a state", describe(target))
-
-    def _attributes(self, state: Any) -> dict[str, Any]:
-        attributes: dict[str, Any] = {}
-        for part in state if isinstance(state, tuple) and len(state) == 2 else (state,):
-            if part is None:
-                continue
-            if not isinstance(part, dict) or not all(isinstance(name, str) for name in part):
-                raise self.budget.error("collections.OrderedDict: state", "attributes by name", describe(part))
-            self.budget.spend(100 * len(part))
-            attributes.update(part)
-        return attributes
 
     def persistent(self, persistent_id: Any) -> PickledStorage:
         where = self.budget.where

@@ -23,7 +23,7 @@ from msgspec.structs import force_setattr
 
 from pt2kit.errors import UnsupportedError
 from pt2kit.messages import count_text, printable
-from pt2kit.pickles.budget import Budget, check_count, check_dims, describe
+from pt2kit.pickles.budget import Budget, check_count, check_dims, check_type, describe
 from pt2kit.pickles.values import (
     LAYOUTS,
     Device,
@@ -82,8 +82,7 @@ def ordered_dict(budget: Budget, path: str, items: Any = ()) -> PickledDict:
 
 def counter(budget: Budget, path: str, counts: Any = _EMPTY) -> Counter[Any]:
     """Handle `Counter()` or `Counter({value: count, …})`."""
-    if not isinstance(counts, dict):
-        raise budget.error(path, "a dict of counts", describe(counts))
+    check_type(budget, path, counts, dict, "a dict of counts")
     budget.spend(_CONTAINER + _ITEM * len(counts))
     made: Counter[Any] = Counter()
     # dict.update and not Counter's own, which adds counts and so would compute with values of the file.
@@ -121,10 +120,9 @@ def make_frozenset(budget: Budget, path: str, items: Any = ()) -> frozenset[Any]
 
 
 def _items(budget: Budget, path: str, items: Any) -> list[Any] | tuple[Any, ...]:
-    if not isinstance(items, list | tuple):
-        raise budget.error(path, "a list or tuple of items", describe(items))
-    budget.spend(_CONTAINER + _ITEM * len(items))
-    return items
+    checked: list[Any] | tuple[Any, ...] = check_type(budget, path, items, list | tuple, "a list or tuple of items")
+    budget.spend(_CONTAINER + _ITEM * len(checked))
+    return checked
 
 
 def encode(budget: Budget, path: str, text: Any, codec: Any) -> bytes:
@@ -147,8 +145,7 @@ def make_bytearray(budget: Budget, path: str, data: Any = b"", encoding: Any = _
     """Handle `bytearray()`, `bytearray(bytes)` or `bytearray(text, "latin-1")`."""
     if encoding is not _ABSENT:
         return bytearray(encode(budget, path, data, encoding))
-    if not isinstance(data, bytes):
-        raise budget.error(path, "a byte string", describe(data))
+    check_type(budget, path, data, bytes, "a byte string")
     budget.spend(len(data))
     return bytearray(data)
 
@@ -156,8 +153,7 @@ def make_bytearray(budget: Budget, path: str, data: Any = b"", encoding: Any = _
 def make_complex(budget: Budget, path: str, real: Any, imag: Any) -> complex:
     """Handle `complex(real, imag)`."""
     for part in (real, imag):
-        if not isinstance(part, float):
-            raise budget.error(path, "two floats", describe(part))
+        check_type(budget, path, part, float, "two floats")
     return complex(real, imag)
 
 
@@ -172,8 +168,7 @@ def make_slice(budget: Budget, path: str, start: Any, stop: Any, step: Any) -> s
 def make_range(budget: Budget, path: str, start: Any, stop: Any, step: Any) -> range:
     """Handle `range(start, stop, step)`."""
     for part in (start, stop, step):
-        if not isinstance(part, int):
-            raise budget.error(path, "integers", describe(part))
+        check_type(budget, path, part, int, "integers")
     if step == 0:
         raise budget.error(path, "a step that is not 0", "0")
     return range(start, stop, step)
@@ -181,8 +176,7 @@ def make_range(budget: Budget, path: str, start: Any, stop: Any, step: Any) -> r
 
 def make_size(budget: Budget, path: str, sizes: Any) -> Size:
     """Handle `torch.Size((2, 3))`."""
-    if not isinstance(sizes, tuple | list):
-        raise budget.error(path, "a tuple of integers", describe(sizes))
+    check_type(budget, path, sizes, tuple | list, "a tuple of integers")
     for size in sizes:
         if not isinstance(size, int) or isinstance(size, bool):
             raise budget.error(path, "integers", describe(size))
@@ -225,8 +219,7 @@ def item_size(dtype: str) -> int:
 
 def make_dtype(budget: Budget, path: str, code: Any, align: Any = False, copy: Any = False) -> NumpyDType:
     """Handle `numpy.dtype("f4", align, copy)`; little-endian until its state changes it."""
-    if not isinstance(code, str):
-        raise budget.error(path, "a type code such as 'f4'", describe(code))
+    check_type(budget, path, code, str, "a type code such as 'f4'")
     if not _CODE.fullmatch(code):
         shown = printable(code, 40)
         raise UnsupportedError(f"{budget.where}: {path}: expected plain numbers, strings or bytes, got type '{shown}'")
@@ -283,10 +276,8 @@ def from_buffer(budget: Budget, path: str, data: Any, dtype: Any, shape: Any, or
 
 
 def _array(budget: Budget, path: str, data: Any, dtype: Any, shape: Any, fortran_order: bool) -> NumpyArray:
-    if not isinstance(dtype, NumpyDType):
-        raise budget.error(path, "a dtype", describe(dtype))
-    if not isinstance(data, bytes | bytearray):
-        raise budget.error(path, "the elements as bytes", describe(data))
+    check_type(budget, path, dtype, NumpyDType, "a dtype")
+    check_type(budget, path, data, bytes | bytearray, "the elements as bytes")
     dims = check_dims(budget, f"{path}: shape", shape)
     needed = math.prod(dims) * item_size(dtype.name)
     if len(data) != needed:

@@ -24,12 +24,14 @@ from pt2kit.pickles.budget import (
     INT64,
     Budget,
     Handler,
+    attributes_of,
     call_handler,
     check_arity,
     check_bool,
     check_count,
     check_dims,
     check_tensor,
+    check_type,
     describe,
 )
 from pt2kit.pickles.tensor_subclasses import WRAPPER, rebuild_subclass
@@ -98,8 +100,7 @@ def dense(
     Raises:
         PayloadError: metadata of the wrong type, or an extent beyond the storage.
     """
-    if not isinstance(storage, PickledStorage):
-        raise budget.error(path, "a storage", describe(storage))
+    check_type(budget, path, storage, PickledStorage, "a storage")
     subject = f"{path}: storage '{printable(storage.key)}'"
     sizes = check_dims(budget, f"{subject}: sizes", size)
     strides = check_dims(budget, f"{subject}: strides", stride)
@@ -137,8 +138,7 @@ def check_no_hooks(budget: Budget, path: str, hooks: Any) -> None:
     """
     if hooks is None:
         return
-    if not isinstance(hooks, dict):
-        raise budget.error(path, "an empty table of backward hooks", describe(hooks))
+    check_type(budget, path, hooks, dict, "an empty table of backward hooks")
     if hooks:
         raise UnsupportedError(f"{budget.where}: {path}: expected no backward hooks, got {len(hooks)}; they are code")
 
@@ -188,8 +188,7 @@ def rebuild_tensor_v3(
     metadata: Any = None,
 ) -> PickledTensor:
     """Handle `_rebuild_tensor_v3`: as v2, with `dtype` before `metadata`, for element types without a storage class."""
-    if not isinstance(dtype, DType):
-        raise budget.error(path, "a dtype", describe(dtype))
+    check_type(budget, path, dtype, DType, "a dtype")
     tensor = dense(budget, path, storage, offset, size, stride, dtype.name)
     return _finished(budget, path, tensor, requires_grad, hooks, metadata)
 
@@ -207,8 +206,7 @@ def _finished(
 def _flags(budget: Budget, path: str, metadata: Any) -> tuple[bool, bool]:
     if metadata is None:
         return False, False
-    if not isinstance(metadata, dict):
-        raise budget.error(f"{path}: metadata", "a dict", describe(metadata))
+    check_type(budget, f"{path}: metadata", metadata, dict, "a dict")
     for key, value in metadata.items():
         if key not in ("conj", "neg"):
             raise UnsupportedError(f"{budget.where}: {path}: expected the metadata conj and neg, got {describe(key)}")
@@ -220,7 +218,7 @@ def rebuild_parameter(budget: Budget, path: str, data: Any, requires_grad: Any, 
     """Handle `_rebuild_parameter(data, requires_grad, backward_hooks)`."""
     check_no_hooks(budget, path, hooks)
     needs = check_bool(budget, f"{path}: requires_grad", requires_grad)
-    return replace(_tensor_like(budget, path, data), requires_grad=needs, kind="parameter")
+    return replace(check_type(budget, path, data, TensorLike, "a tensor"), requires_grad=needs, kind="parameter")
 
 
 def rebuild_parameter_with_state(
@@ -228,12 +226,6 @@ def rebuild_parameter_with_state(
 ) -> TensorLike:
     """Handle `_rebuild_parameter_with_state(data, requires_grad, backward_hooks, state)`; the state is kept as data."""
     return with_state(budget, path, rebuild_parameter(budget, path, data, requires_grad, hooks), state)
-
-
-def _tensor_like(budget: Budget, path: str, value: Any) -> TensorLike:
-    if not isinstance(value, TensorLike):
-        raise budget.error(path, "a tensor", describe(value))
-    return value
 
 
 def with_state(budget: Budget, path: str, tensor: TensorLike, state: Any) -> TensorLike:
@@ -248,18 +240,7 @@ def with_state(budget: Budget, path: str, tensor: TensorLike, state: Any) -> Ten
     Raises:
         PayloadError: a state of another form, or an attribute name that is no string.
     """
-    parts = state if isinstance(state, tuple) and len(state) == 2 else (state,)
-    attributes: dict[str, Any] = {}
-    for part in parts:
-        if part is None:
-            continue
-        if not isinstance(part, dict):
-            raise budget.error(f"{path}: state", "a dict of attributes", describe(part))
-        budget.spend(100 * len(part))
-        attributes.update(part)
-    for name in attributes:
-        if not isinstance(name, str):
-            raise budget.error(f"{path}: state", "attribute names", describe(name))
+    attributes = attributes_of(budget, path, state)
     kind = tensor.kind
     if attributes.get("_is_buffer") is True:
         kind = "buffer"
@@ -277,16 +258,15 @@ def rebuild_from_type(inner: Mapping[str, Handler]) -> Handler:
 
     def handler(budget: Budget, path: str, function: Any, cls: Any, arguments: Any, state: Any) -> TensorLike:
         if isinstance(function, Global) and function.path == WRAPPER and isinstance(cls, Global):
-            if not isinstance(arguments, tuple):
-                raise budget.error(path, "a tuple of arguments", describe(arguments))
+            check_type(budget, path, arguments, tuple, "a tuple of arguments")
             return rebuild_subclass(budget, path, cls, arguments, state)
         if not isinstance(function, Global) or function.path not in inner:
             raise budget.error(path, "a function of torch that rebuilds a tensor", describe(function))
         if not isinstance(cls, Global) or cls.path not in _KINDS:
             raise UnsupportedError(f"{budget.where}: {path}: expected a plain tensor class, got {describe(cls)}")
-        if not isinstance(arguments, tuple):
-            raise budget.error(path, "a tuple of arguments", describe(arguments))
-        tensor = _tensor_like(budget, path, call_handler(inner[function.path], budget, function.path, arguments))
+        check_type(budget, path, arguments, tuple, "a tuple of arguments")
+        value = call_handler(inner[function.path], budget, function.path, arguments)
+        tensor = check_type(budget, path, value, TensorLike, "a tensor")
         kind = _KINDS[cls.path]
         return with_state(budget, path, replace(tensor, kind=kind) if kind else tensor, state)
 
@@ -298,8 +278,7 @@ def rebuild_sparse_tensor(budget: Budget, path: str, layout: Any, parts: Any) ->
     if not isinstance(layout, Layout) or layout.name not in SPARSE_LAYOUTS:
         got = layout.name if isinstance(layout, Layout) else describe(layout)
         raise budget.error(path, f"a layout of {', '.join(SPARSE_LAYOUTS)}", got)
-    if not isinstance(parts, tuple):
-        raise budget.error(path, "a tuple of parts", describe(parts))
+    check_type(budget, path, parts, tuple, "a tuple of parts")
     if layout.name == "sparse_coo":
         return _coo(budget, path, parts)
     return _compressed(budget, path, layout.name, parts)
@@ -445,8 +424,7 @@ def rebuild_meta_tensor(
     budget: Budget, path: str, dtype: Any, size: Any, stride: Any, requires_grad: Any
 ) -> MetaTensor:
     """Handle `_rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad)`."""
-    if not isinstance(dtype, DType):
-        raise budget.error(path, "a dtype", describe(dtype))
+    check_type(budget, path, dtype, DType, "a dtype")
     sizes = check_dims(budget, f"{path}: sizes", size)
     strides = check_dims(budget, f"{path}: strides", stride)
     if len(sizes) != len(strides):
@@ -459,13 +437,10 @@ def rebuild_device_tensor(
     budget: Budget, path: str, data: Any, dtype: Any, device: Any, requires_grad: Any
 ) -> DeviceTensor:
     """Handle `_rebuild_device_tensor_from_numpy` and `…_from_cpu_tensor(data, dtype, device, requires_grad)`."""
-    if not isinstance(data, NumpyArray | PickledTensor):
-        raise budget.error(path, "an array or a tensor", describe(data))
-    if not isinstance(dtype, DType):
-        raise budget.error(path, "a dtype", describe(dtype))
+    check_type(budget, path, data, NumpyArray | PickledTensor, "an array or a tensor")
+    check_type(budget, path, dtype, DType, "a dtype")
     if isinstance(device, Device):
         device = device.text
-    if not isinstance(device, str):
-        raise budget.error(f"{path}: device", "a device", describe(device))
+    check_type(budget, f"{path}: device", device, str, "a device")
     needs = check_bool(budget, f"{path}: requires_grad", requires_grad)
     return DeviceTensor(data, dtype.name, device, requires_grad=needs)

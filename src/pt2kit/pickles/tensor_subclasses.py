@@ -17,7 +17,16 @@ from typing import Any, Final
 
 from pt2kit.errors import UnsupportedError
 from pt2kit.messages import printable
-from pt2kit.pickles.budget import Budget, check_arity, check_bool, check_count, check_dims, check_tensor, describe
+from pt2kit.pickles.budget import (
+    Budget,
+    check_arity,
+    check_bool,
+    check_count,
+    check_dims,
+    check_tensor,
+    check_type,
+    describe,
+)
 from pt2kit.pickles.values import Device, DType, Global, Layout, Opaque, Size, SubclassTensor, TensorKind
 
 WRAPPER: Final = "torch._utils._rebuild_wrapper_subclass"
@@ -113,8 +122,7 @@ def rebuild_subclass(budget: Budget, path: str, cls: Global, args: tuple[Any, ..
     if again != cls or not is_described or len(sizes) != len(strides):
         raise budget.error(subject, "the class, a dtype, sizes and as many strides, strided, a device", describe(args))
     check_count(budget, f"{subject}: storage_offset", offset)
-    if not isinstance(state, dict):
-        raise budget.error(f"{subject}: state", "a dict of attributes", describe(state))
+    check_type(budget, f"{subject}: state", state, dict, "a dict of attributes")
     budget.spend(100 * len(state))
     known = {*subclass.tensors, *subclass.optional, *subclass.options, *_FLAGS}
     if odd := [name for name in state if name not in known]:
