@@ -26,6 +26,7 @@ from typing import Any, Final
 
 import msgspec
 
+from pt2kit.digests.result import PARTS
 from pt2kit.errors import Pt2Error, UnsupportedError
 from pt2kit.fleet.listing import is_gone
 from pt2kit.fleet.reading import Work, installed
@@ -57,13 +58,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
                 "errors": "int64",
                 "warnings": "int64",
                 "notes": "int64",
-                "digest_program": "string",
-                "digest_graph": "string",
-                "digest_signature": "string",
-                "digest_constraints": "string",
-                "digest_weights": "string",
-                "digest_constants": "string",
-                "digest_metadata": "string",
+                **{f"digest_{part}": "string" for part in PARTS},
                 "oldest_version": "string",
                 "output": "string",
                 "seconds": "double",
