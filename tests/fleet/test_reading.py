@@ -38,7 +38,6 @@ def test_every_sample_has_its_row(work: str) -> None:
     """Files of every release are read, and have release, version, nodes and operators."""
     for release in samples.RELEASES:
         rows = read_file(job(work), item(samples.corpus(release)[0]))
-        assert rows.files is not None
         assert rows.files["outcome"] in ("ok", "problems")
         assert rows.files["release"].startswith("torch ")
         assert rows.files["nodes"] == sum(row["count"] for row in rows.operators)
@@ -49,12 +48,9 @@ def test_a_file_of_several_programs(tmp_path: Path) -> None:
     path = tmp_path / "two.pt2"
     pt2kit.write(pt2kit.pack({"a": MLP, "b": samples.sample("2.13.0", "dynamic_batch")}), path)
     rows = read_file(job("show"), item(path))
-    assert rows.files is not None
     assert rows.files["programs"] == 2
     assert {row["program"] for row in rows.operators} == {"a", "b"}
     none, one = read_file(job("digest"), item(path)), read_file(job("digest", model="b"), item(path))
-    assert none.files is not None
-    assert one.files is not None
     assert none.files["outcome"] == "unreadable"
     assert none.files["error"].startswith("expected a program, one of 'a', 'b', got none")
     assert one.files["digest_program"] == pt2kit.digest(path, "b").program
@@ -63,24 +59,22 @@ def test_a_file_of_several_programs(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there() -> None:
     """A file that cannot be opened has a row with the reason, which is read back."""
     rows = read_file(job("check"), item("/nowhere/a.pt2"))
-    assert rows.files is not None
     assert (rows.files["outcome"], rows.files["size"]) == ("unreadable", None)
     assert rows.files["error"] == "FileNotFoundError: No such file or directory"
-    assert read_file(job("check"), item("/nowhere/a.pt2", known=(state_key(None, ""),))).files is None
+    assert read_file(job("check"), item("/nowhere/a.pt2", known=(state_key(None, ""),))).files == {}
 
 
 def test_a_state_that_is_known() -> None:
     """A file whose state has a row is not read again; in another state it is."""
     known = state_key(MLP.stat().st_size, local_state(MLP.stat()))
-    assert read_file(job("check"), item(MLP, known=(known,))).files is None
-    assert read_file(job("check"), item(MLP, known=(state_key(1, "2"),))).files is not None
+    assert read_file(job("check"), item(MLP, known=(known,))).files == {}
+    assert read_file(job("check"), item(MLP, known=(state_key(1, "2"),))).files
 
 
 def test_what_cannot_be_done_is_refused_and_not_written(tmp_path: Path) -> None:
     """A conversion that would lose something is a row with what stands in the way."""
     path = samples.sample("2.13.0", "dynamic_batch")
     rows = read_file(job("convert", str(tmp_path), target="torch==2.1"), item(path, output="a/b.pt2"))
-    assert rows.files is not None
     if rows.files["outcome"] == "refused":
         assert rows.files["rule"] == "M3"
         assert rows.problems
@@ -88,7 +82,6 @@ def test_what_cannot_be_done_is_refused_and_not_written(tmp_path: Path) -> None:
     else:
         assert (tmp_path / "a" / "b.pt2").exists()
     outside = read_file(job("convert", str(tmp_path), target="torch==2.13"), item(path, output=""))
-    assert outside.files is not None
     assert "expected a path below the folder for results" in outside.files["error"]
 
 
@@ -118,7 +111,6 @@ def test_a_process_is_kept_from_file_to_file() -> None:
         for path in samples.corpus("2.13.0")[:3]:
             here, there = read_file(job("check"), item(path)), processes.read(item(path))
             assert (there.problems, there.operators) == (here.problems, here.operators)
-            assert there.files is not None
             assert there.files["outcome"] in OUTCOMES
         assert processes._idle.qsize() == 1
     finally:
@@ -140,11 +132,9 @@ def test_what_ends_a_process_is_a_row(kind: str, outcome: str, message: str) -> 
     processes = Processes(job("check"), Limits(3, 300_000_000))
     try:
         rows = processes.read(item(f"fault://{kind}/x.pt2"))
-        assert rows.files is not None
         assert rows.files["outcome"] == outcome
         assert rows.files["error"].startswith(message)
         after = processes.read(item(MLP))
-        assert after.files is not None
         assert after.files["outcome"] == "ok"
     finally:
         processes.end()
@@ -176,7 +166,6 @@ def test_a_pipe_is_given_up(tmp_path: Path) -> None:
         rows = processes.read(item(tmp_path / "pipe.pt2"))
     finally:
         processes.end()
-    assert rows.files is not None
     assert rows.files["outcome"] == "timeout"
     assert time.monotonic() - started < 60
 

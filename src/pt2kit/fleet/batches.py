@@ -6,12 +6,12 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from distributed import WorkerPlugin, get_worker
 
-from pt2kit.fleet.dataset import TABLES, make_table, to_stream
+from pt2kit.fleet.dataset import make_table, to_stream
 from pt2kit.fleet.isolation import Limits, Processes
 from pt2kit.fleet.reading import Item, Job
 
@@ -35,12 +35,6 @@ class Done:
     bytes: int
     skipped: int
     seconds: float
-
-
-@dataclass(slots=True)
-class _Gathered:
-    rows: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {table: [] for table in TABLES})
-    skipped: int = 0
 
 
 class Reading(WorkerPlugin):  # type: ignore[misc]
@@ -88,20 +82,15 @@ def read_batch(plugin: str, items: Sequence[Item]) -> Done:
         LimitError: no process can be started.
     """
     processes: Processes = get_worker().plugins[plugin].processes
-    gathered = _Gathered()
-    for item in items:
-        file_rows = processes.read(item)
-        if file_rows.files is None:
-            gathered.skipped += 1
-            continue
-        gathered.rows["files"].append(file_rows.files)
-        gathered.rows["problems"] += file_rows.problems
-        gathered.rows["operators"] += file_rows.operators
-    files = gathered.rows["files"]
+    read = [processes.read(item) for item in items]
+    files = [one.files for one in read if one.files]
+    problems = [row for one in read for row in one.problems]
+    operators = [row for one in read for row in one.operators]
+    tables = {"files": files, "problems": problems, "operators": operators}
     return Done(
-        {table: to_stream(make_table(table, rows)) for table, rows in gathered.rows.items()},
+        {table: to_stream(make_table(table, rows)) for table, rows in tables.items()},
         dict(Counter(row["outcome"] for row in files)),
         sum(row["size"] or 0 for row in files),
-        gathered.skipped,
+        len(read) - len(files),
         sum(row["seconds"] for row in files),
     )

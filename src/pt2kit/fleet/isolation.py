@@ -138,7 +138,7 @@ class Process:
             Ended: the process is no more.
         """
         rows = msgspec.msgpack.decode(self._ask(msgspec.msgpack.encode(item), limits), type=Rows)
-        if rows.files is not None and "url" not in rows.files:
+        if rows.files and "url" not in rows.files:
             raise Ended("memory", "expected enough memory, got none")
         return rows
 

@@ -153,9 +153,9 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Rows(msgspec.Struct):
-    """The rows of one file in each table. No row in `files` if it has one already."""
+    """The rows of one file in each table. The row in `files` is empty if the file has one already."""
 
-    files: dict[str, Any] | None
+    files: dict[str, Any]
     problems: list[dict[str, Any]] = []
     operators: list[dict[str, Any]] = []
 
@@ -176,11 +176,11 @@ def plain(text: str, limit: int = MAX_MESSAGE) -> str:
     return cut(text, limit).encode("utf-8", "backslashreplace").decode()
 
 
-def failure(item: Item, outcome: str, error: str, seconds: float = 0.0, *, rule: str = "", place: str = "") -> Rows:
+def failure(item: Item, outcome: str, error: str, seconds: float = 0.0) -> Rows:
     """Return the row of a file whose only result is an error."""
     row = _row(shown_name(os.fsdecode(item.url)), item.size, item.state)
     _end(row, outcome, seconds)
-    row |= {"error": plain(error), "rule": rule, "place": plain(place)}
+    row |= {"error": plain(error), "rule": "", "place": ""}
     return Rows(row)
 
 
@@ -194,21 +194,21 @@ def read_file(job: Job, item: Item) -> Rows:
     url = os.fsdecode(item.url)
     name = shown_name(url)
     if item.error:
-        return Rows(None) if _key(item.size, item.state) in item.known else failure(item, "unreadable", item.error)
+        return Rows({}) if state_key(item.size, item.state) in item.known else failure(item, "unreadable", item.error)
     rows = Rows(_row(name, item.size, item.state))
-    row: dict[str, Any] = rows.files or {}
+    row = rows.files
     try:
         source = _open(job, url, row)
-        if _key(row["size"], row["etag"]) in item.known:
+        if state_key(row["size"], row["etag"]) in item.known:
             source.close()
-            return Rows(None)
+            return Rows({})
         with open_package(source, namedtuples=job.options.get("namedtuples")) as package:
             outcome = _WORKS[job.work](job, item, package, rows)
     except MemoryError:
         raise
     except (Pt2Error, OSError) as error:
-        if row["size"] is None and _key(None, "") in item.known:
-            return Rows(None)
+        if row["size"] is None and state_key(None, "") in item.known:
+            return Rows({})
         outcome = "unreadable"
         _add_error(rows, error, public_url(url) if is_url(url) else url)
     except Exception as error:  # noqa: BLE001 - a fault of this package must not cost the other files their rows
@@ -237,10 +237,6 @@ def _end(row: dict[str, Any], outcome: str, seconds: float) -> None:
     row |= {"outcome": outcome, "seconds": round(seconds, 6), "ended": int(time.time() * 1e6)}
 
 
-def _key(size: int | None, state: str) -> bytes:
-    return state_key(size, state)
-
-
 def _show(job: Job, item: Item, package: Package, rows: Rows) -> str:
     from pt2kit.text.summary import summarize, summarize_model
 
@@ -253,7 +249,7 @@ def _show(job: Job, item: Item, package: Package, rows: Rows) -> str:
         summary = summarize(package, oldest=oldest)
         models = summary.models
         _add_problems(rows, summary.safety)
-    if oldest and rows.files is not None:
+    if oldest:
         rows.files["oldest_version"] = ", ".join(dict.fromkeys(one.oldest_version for one in models))
     for one in models:
         _add_problems(rows, [_problem_of_text(text) for text in one.problems])
@@ -343,14 +339,12 @@ def _write(job: Job, item: Item, rows: Rows, write: Callable[[Any], Any]) -> Any
     else:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         done = write(target)
-    if rows.files is not None:
-        rows.files["output"] = plain(public_url(target) if is_url(target) else target)
+    rows.files["output"] = plain(public_url(target) if is_url(target) else target)
     return done
 
 
 def _refuse(rows: Rows, rule: str, message: str, place: str = "") -> None:
-    if rows.files is not None:
-        rows.files |= {"rule": rule, "place": plain(place), "error": plain(message)}
+    rows.files |= {"rule": rule, "place": plain(place), "error": plain(message)}
 
 
 def _add_facts(package: Package, rows: Rows) -> None:
@@ -359,7 +353,7 @@ def _add_facts(package: Package, rows: Rows) -> None:
     Raises:
         Pt2Error: a program cannot be read.
     """
-    row: dict[str, Any] = rows.files or {}
+    row = rows.files
     models = package.layout.models
     row |= {"programs": len(models), "release": plain(package.producer)}
     if not models:
@@ -385,43 +379,35 @@ def _add_facts(package: Package, rows: Rows) -> None:
 
 
 def _add_digests(rows: Rows, digests: Mapping[str, Any]) -> None:
-    if rows.files is not None:
-        rows.files |= {f"digest_{part}": text for part, text in digests.items() if isinstance(text, str)}
+    rows.files |= {f"digest_{part}": text for part, text in digests.items() if isinstance(text, str)}
 
 
 def _add_problems(rows: Rows, problems: Any) -> None:
     for problem in problems:
-        _add_problem(rows, problem)
+        rows.problems.append(
+            {
+                "url": rows.files["url"],
+                "etag": rows.files["etag"],
+                "rule": problem.rule,
+                "severity": problem.severity,
+                "kind": problem.kind,
+                "place": plain(problem.loc),
+                "message": plain(problem.message),
+            }
+        )
     counts = Counter(one["severity"] for one in rows.problems)
-    if rows.files is not None:
-        rows.files |= {"errors": counts["error"], "warnings": counts["warning"], "notes": counts["note"]}
+    rows.files |= {"errors": counts["error"], "warnings": counts["warning"], "notes": counts["note"]}
 
 
 def _add_error(rows: Rows, error: Exception, file: str) -> None:
     """Add the error of an unreadable file to its row, and as a problem unless that is there already."""
     if not isinstance(error, Pt2Error):
-        row: dict[str, Any] = rows.files or {}
-        row["error"] = plain(f"{type(error).__name__}: {getattr(error, 'strerror', None) or error}")
+        rows.files["error"] = plain(f"{type(error).__name__}: {getattr(error, 'strerror', None) or error}")
         return
     problem = problem_of(error, "", file)
     _refuse(rows, problem.rule, problem.message, problem.loc)
     if not any((one["rule"], one["place"]) == (problem.rule, plain(problem.loc)) for one in rows.problems):
         _add_problems(rows, [problem])
-
-
-def _add_problem(rows: Rows, problem: Problem) -> None:
-    row: dict[str, Any] = rows.files or {}
-    rows.problems.append(
-        {
-            "url": row["url"],
-            "etag": row["etag"],
-            "rule": problem.rule,
-            "severity": problem.severity,
-            "kind": problem.kind,
-            "place": plain(problem.loc),
-            "message": plain(problem.message),
-        }
-    )
 
 
 def _problem_of_text(text: str) -> Problem:

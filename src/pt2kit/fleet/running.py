@@ -402,16 +402,13 @@ class _Run:
                 self.suspects.extend(items)
                 return
             rows = failure(items[0], "crashed", f"{type(error).__name__}: {error}")
-            self._keep("files", [rows.files or {}])
+            self.rows["files"].append(dataset.make_table("files", [rows.files]))
             self._add({"crashed": 1}, items[0].size or 0, 0)
             return
         self.batches.learn(len(items), done.seconds)
         for table, stream in done.tables.items():
             self.rows[table].append(dataset.of_stream(stream))
         self._add(done.outcomes, done.bytes, done.skipped)
-
-    def _keep(self, table: str, rows: list[dict[str, Any]]) -> None:
-        self.rows[table].append(dataset.make_table(table, rows))
 
     def _add(self, outcomes: Mapping[str, int], size: int, skipped: int) -> None:
         count = sum(outcomes.values())
