@@ -21,7 +21,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from uuid import uuid4
 
 from pt2kit.errors import ArchiveError, LimitError, Pt2Error
-from pt2kit.zip.source import DEFAULT_LIMITS, KIB, MIB, Source, check_range, open_bytes, open_path, read_stream
+from pt2kit.zip.source import DEFAULT_LIMITS, KIB, MIB, CopiedSource, Source, open_bytes, open_path, read_stream
 
 ANSWER_SECONDS: Final = 60.0
 """Limit of seconds until an answer of a server begins."""
@@ -212,7 +212,7 @@ class HttpFile:
             self._scheme = answer.url.scheme
 
 
-class RemoteSource:
+class RemoteSource(CopiedSource):
     """A remote file, read one byte range per request.
 
     Args:
@@ -222,34 +222,20 @@ class RemoteSource:
         state: a text of the server that changes with the file (`state_of`).
     """
 
-    is_local = False
-
     def __init__(self, name: str, size: int, fetch: Fetch, state: str = "") -> None:
-        self.name = name
+        super().__init__(name)
         self.size = size
         self.state = state
         self._fetch = fetch
-        self._closed = False
         self._tail_offset = max(0, size - TAIL_BYTES)
         self._tail = self._request(self._tail_offset, size - self._tail_offset)
 
-    def read(self, offset: int, length: int) -> memoryview:
+    def _copy(self, offset: int, length: int) -> memoryview:
         """Fetch `length` bytes from `offset` on in one request; in none if the end that is kept has them."""
-        check_range(self, offset, length)
-        if self._closed:
-            raise ArchiveError(f"{self.name}: expected an open archive, got one that is closed", rule="A27")
         if offset >= self._tail_offset:
             start = offset - self._tail_offset
             return self._tail[start : start + length]
         return self._request(offset, length)
-
-    def peek(self, offset: int, length: int) -> bytes:
-        """Return bytes as `read` does."""
-        return bytes(self.read(offset, length))
-
-    def close(self) -> None:
-        """Stop reading; connections belong to fsspec, which shares them."""
-        self._closed = True
 
     def _request(self, offset: int, length: int) -> memoryview:
         if length == 0:

@@ -162,47 +162,64 @@ class MemorySource:
                 mapping.close()
 
 
-class FileSource:
-    """Seekable file object, from its position on: each read seeks, reads, and restores the position."""
+class CopiedSource:
+    """Source whose ranges are copied out of a file, by `_copy`.
+
+    Args:
+        name: what messages call it.
+    """
 
     is_local = False  # The cost of a read is unknown: it may be a remote file.
+    size: int
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._closed = False
+
+    def read(self, offset: int, length: int) -> memoryview:
+        """Copy `length` bytes from `offset` on."""
+        check_range(self, offset, length)
+        if self._closed:
+            raise ArchiveError(f"{self.name}: expected an open archive, got one that is closed", rule="A27")
+        return self._copy(offset, length)
+
+    def peek(self, offset: int, length: int) -> bytes:
+        """Return bytes as `read` does."""
+        return bytes(self.read(offset, length))
+
+    def close(self) -> None:
+        """Stop reading; the file, or the connection to it, belongs to others and remains open."""
+        self._closed = True
+
+    def _copy(self, offset: int, length: int) -> memoryview:
+        raise NotImplementedError
+
+
+class FileSource(CopiedSource):
+    """Seekable file object, from its position on: each read seeks, reads, and restores the position."""
 
     def __init__(self, file: IO[bytes], name: str) -> None:
-        self.name = name
+        super().__init__(name)
         self.file = file
-        self._file = file
         self._lock = threading.Lock()
-        self._closed = False
         with self._lock:
             self._start = file.tell()
             self.size = max(0, file.seek(0, io.SEEK_END) - self._start)
             file.seek(self._start)
 
-    def read(self, offset: int, length: int) -> memoryview:
-        """Copy `length` bytes from `offset` on out of the file."""
-        check_range(self, offset, length)
-        if self._closed:
-            raise ArchiveError(f"{self.name}: expected an open archive, got one that is closed", rule="A27")
+    def _copy(self, offset: int, length: int) -> memoryview:
         try:
             with self._lock:
-                before = self._file.tell()
+                before = self.file.tell()
                 try:
-                    self._file.seek(self._start + offset)
-                    return memoryview(_read_exactly(self._file, length, offset, self.name)).toreadonly()
+                    self.file.seek(self._start + offset)
+                    return memoryview(_read_exactly(self.file, length, offset, self.name)).toreadonly()
                 finally:
-                    self._file.seek(before)
+                    self.file.seek(before)
         except (OSError, ValueError) as exc:
             raise ArchiveError(
                 f"{self.name}: expected {length} bytes at offset {offset}, got: {exc}", rule="A1"
             ) from exc
-
-    def peek(self, offset: int, length: int) -> bytes:
-        """Copy `length` bytes from `offset` on out of the file."""
-        return bytes(self.read(offset, length))
-
-    def close(self) -> None:
-        """Stop reading; the file object belongs to the caller and remains open."""
-        self._closed = True
 
 
 def open_path(
