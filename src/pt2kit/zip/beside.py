@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote as percent_encoded
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 
 from pt2kit.errors import ArchiveError, Pt2Error, UnsupportedError
 from pt2kit.messages import quote
@@ -124,7 +124,7 @@ class Beside:
 
         if self.root is None:
             return open_beside(base, path, storage_options=self.storage_options)
-        full_url = url if is_url(url) else _joined(base, url)
+        full_url = url if is_url(url) else urljoin(base, url)
         root = self.root.rstrip("/") + "/"
         if not full_url.startswith(root) or ".." in unquote(full_url).split("/"):
             raise UnsupportedError(
@@ -210,9 +210,3 @@ def _path_in(url: str, where: str, is_free: bool) -> str:
 def _fits(home: str, root: str | None) -> bool:
     """Return whether a path relative to the archive can be in a root: both are local folders, or neither is."""
     return root is None or is_url(home) is is_url(root)
-
-
-def _joined(base: str, url: str) -> str:
-    from urllib.parse import urljoin
-
-    return urljoin(base, url)

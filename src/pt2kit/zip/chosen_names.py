@@ -61,11 +61,7 @@ def decode_name(raw: bytes, where: str) -> str:
         name = raw.decode("utf-8")
     except UnicodeDecodeError as exc:
         raise ArchiveError(f"{where}: expected a record name in UTF-8, got {quote(raw, PRINTED)}", rule="A6") from exc
-    problem = name_problem(name[:-1] if len(name) > 1 and name.endswith("/") else name)
-    if problem:
-        raise ArchiveError(
-            f"{where}: expected a relative record name, got {quote(name, PRINTED)}, which {problem}", rule="A6"
-        )
+    _check_name(name[:-1] if len(name) > 1 and name.endswith("/") else name, name, where)
     return name
 
 
@@ -75,17 +71,20 @@ def encode_name(name: str, where: str) -> bytes:
     Raises:
         ArchiveError: the name is unfit or cannot be written as UTF-8 (A6).
     """
-    problem = name_problem(name)
-    if problem:
-        raise ArchiveError(
-            f"{where}: expected a relative record name, got {quote(name, PRINTED)}, which {problem}", rule="A6"
-        )
+    _check_name(name, name, where)
     try:
         return name.encode("utf-8")
     except UnicodeEncodeError as exc:
         raise ArchiveError(
             f"{where}: expected a record name that UTF-8 can hold, got {quote(name, PRINTED)}", rule="A6"
         ) from exc
+
+
+def _check_name(name: str, written: str, where: str) -> None:
+    if problem := name_problem(name):
+        raise ArchiveError(
+            f"{where}: expected a relative record name, got {quote(written, PRINTED)}, which {problem}", rule="A6"
+        )
 
 
 def collision_key(name: str) -> str:

@@ -168,11 +168,7 @@ def _resolve_sizes(
     where: str, short: tuple[int, int, int], disk: int, extra: bytes, raw_name: bytes
 ) -> tuple[int, int, int]:
     """Return (size, compressed size, header offset) with ZIP64 values in place of the sentinels."""
-    parts = end_record.split_extra(extra)
-    values = None if parts is None else end_record.zip64_values(parts)
-    if parts is None or values is None:
-        raise ArchiveError(f"{where}: expected well-formed extra fields, got {extra[:64].hex()}", rule="A5")
-    check_unicode_path(where, parts, raw_name)
+    values = _zip64_values(where, extra, raw_name)
     wanted = sum(value == end_record.MAX32 for value in short) + (disk == end_record.MAX16)
     if wanted != len(values):
         raise ArchiveError(f"{where}: expected {wanted} ZIP64 values, got {len(values)}", rule="A5")
@@ -184,13 +180,18 @@ def _resolve_sizes(
     return size, compressed_size, offset
 
 
-def check_unicode_path(where: str, parts: list[tuple[int, bytes]], raw_name: bytes) -> None:
-    """Refuse the extra field that causes some readers to use a name other than the one in the header (A5)."""
+def _zip64_values(where: str, extra: bytes, raw_name: bytes) -> tuple[int, ...]:
+    """Return the ZIP64 values of an extra field; refuse one that is malformed, or that has another name (A5)."""
+    parts = end_record.split_extra(extra)
+    values = None if parts is None else end_record.zip64_values(parts)
+    if parts is None or values is None:
+        raise ArchiveError(f"{where}: expected well-formed extra fields, got {extra[:64].hex()}", rule="A5")
     for tag, value in parts:
         if tag == end_record.EXTRA_UNICODE_PATH and value[5:] != raw_name:
             raise ArchiveError(
                 f"{where}: expected one name, got a second one, {quote(value[5:])}, as extra field", rule="A5"
             )
+    return values
 
 
 def _check_kind(where: str, name: str, attributes: int, size: int) -> None:
@@ -443,11 +444,7 @@ def _check_extent(where: str, record: Record, data_offset: int) -> None:
 
 def _check_sizes(where: str, record: Record, stated: tuple[int, int, int], extra: bytes) -> None:
     where = f"{where}: {show_name(record.name)}: local header at {record.header_offset}"
-    parts = end_record.split_extra(extra)
-    values = None if parts is None else end_record.zip64_values(parts)
-    if parts is None or values is None:
-        raise ArchiveError(f"{where}: expected well-formed extra fields, got {extra[:64].hex()}", rule="A5")
-    check_unicode_path(where, parts, record.name.encode("utf-8"))
+    values = _zip64_values(where, extra, record.name.encode("utf-8"))
     later = bool(record.flags & end_record.FLAG_DESCRIPTOR)
     truth = (record.crc32, record.compressed_size, record.size)
     # With a descriptor the header may hold 0, for both sizes or for none; with a ZIP64 field, the sentinels of it.

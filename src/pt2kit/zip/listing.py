@@ -102,7 +102,9 @@ def _files(target: str, suffix: str) -> list[str]:
     if not is_many(target):
         return [target]
     if is_url(target):
-        files = list(_remote(target, suffix))
+        from pt2kit.zip.remote import list_urls
+
+        files = list_urls(target, suffix)
     elif os.path.isdir(target):
         files = list(_below(target, suffix))
     else:
@@ -140,12 +142,6 @@ def _matches(pattern: str, suffix: str) -> Iterator[str]:
             yield path
         elif not pattern.endswith("**"):  # which matches the folders below by itself
             yield from _below(path, suffix)
-
-
-def _remote(url: str, suffix: str) -> Iterator[str]:
-    from pt2kit.zip.remote import list_urls
-
-    yield from list_urls(url, suffix)
 
 
 def pair_files(sources: Iterable[str], target: str, *, suffix: str = SUFFIX) -> dict[str, str]:
