@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 _ZIP: Final = b"PK\x03\x04"
-_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 PATIENCE: Final = 0.4
 """Seconds after which a progress bar appears."""
 
@@ -152,10 +151,26 @@ def parse_bytes(text: str, option: str) -> int:
     Raises:
         UsageError: no such number.
     """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", text.strip(), re.IGNORECASE)
+    return int(parse_amount(text, option, 1024, r"\s*([KMGT]?)i?B?", "a size such as 500M or 4G"))
+
+
+def parse_amount(text: str, option: str, base: int, unit: str, expected: str) -> float:
+    """Return a number that is written with a unit.
+
+    Args:
+        text: the number.
+        option: the option that has it.
+        base: the factor from one unit to the next.
+        unit: a pattern of what may follow the digits; its group is one of K, M, G, T and P, or empty.
+        expected: what the message says was expected.
+
+    Raises:
+        UsageError: no such number, or 0.
+    """
+    match = re.fullmatch(rf"(\d+(?:\.\d+)?){unit}", text.strip(), re.IGNORECASE)
     if match is None or not float(match[1]):
-        raise click.UsageError(f"{option}: expected a size such as 500M or 4G, got {text!r}")
-    return int(float(match[1]) * _UNITS[match[2].upper()])
+        raise click.UsageError(f"{option}: expected {expected}, got {text!r}")
+    return float(match[1]) * float(base) ** " KMGTP".index(match[2].upper() or " ")
 
 
 def choose_model(package: Package, model: str | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,7 +10,7 @@ from typing import Any
 import click
 
 from pt2kit.cli import views
-from pt2kit.cli.common import chosen_models, open_file
+from pt2kit.cli.common import chosen_models, open_file, parse_amount
 from pt2kit.cli.completion import complete_modules, complete_nodes
 from pt2kit.cli.frame import Result, at_option, flag, json_option, model_option, option, subcommand
 from pt2kit.cli.output import print_json, print_lines, print_paged, width
@@ -41,12 +40,8 @@ def _rate(context: click.Context, parameter: click.Parameter, text: str | None) 
     Raises:
         UsageError: no such number.
     """
-    if text is None:
-        return None
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGTP]?)", text.strip(), re.IGNORECASE)
-    if match is None or not float(match[1]):
-        raise click.UsageError(f"{parameter.opts[0]}: expected a number such as 900G or 19.5T, got {text!r}")
-    return float(match[1]) * 1000.0 ** " KMGTP".index(match[2].upper() or " ")
+    expected = "a number such as 900G or 19.5T"
+    return None if text is None else parse_amount(text, parameter.opts[0], 1000, "([KMGTP]?)", expected)
 
 
 def _rate_option(text: str) -> Any:
