@@ -75,13 +75,15 @@ def _from_file(names: Callable[[Package, str], Iterable[str]]) -> Completer:
     return complete
 
 
-def _nodes(package: Package, model: str) -> Iterable[str]:
+def nodes_of(package: Package, model: str) -> Iterable[str]:
+    """Return the names of the nodes and values of a program, and the paths of its nodes."""
     from pt2kit.text.program import entries
 
     return (name for entry in entries(package.programs[model]) for name in (*entry.values, entry.path))
 
 
-def _modules(package: Package, model: str) -> Iterable[str]:
+def modules_of(package: Package, model: str) -> Iterable[str]:
+    """Yield the modules that the nodes of a program were traced in, each with those around it."""
     from pt2kit.graph.traversal import walk
     from pt2kit.node_metadata.modules import module_of
 
@@ -95,6 +97,6 @@ def _weights(package: Package, model: str) -> Iterable[str]:
 
 
 complete_models = _from_file(lambda package, model: [model])
-complete_nodes = _from_file(_nodes)
-complete_modules = _from_file(_modules)
+complete_nodes = _from_file(nodes_of)
+complete_modules = _from_file(modules_of)
 complete_weights = _from_file(_weights)

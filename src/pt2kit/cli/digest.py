@@ -12,7 +12,7 @@ import click
 
 from pt2kit import codec
 from pt2kit.cli.common import Refusal, choose_model, chosen_models, open_file, progress
-from pt2kit.cli.frame import Result, flag, json_option, model_option, option, subcommand
+from pt2kit.cli.frame import Result, by_program, flag, json_option, model_option, option, subcommand
 from pt2kit.cli.several import chosen_files, files_argument, jobs_option, run_task
 from pt2kit.digests.result import FORMAT, PARTS, TABLES, read_expected, read_programs
 from pt2kit.messages import printable
@@ -75,19 +75,11 @@ def _digest(options: Options, several: bool, file: str) -> Result:
     if in_lines:
         names = {model: f"  {printable(model)}" if len(found) > 1 else "" for model in found}
         lines = [f"{digests[parts[0]]}  {printable(file)}{names[model]}" for model, digests in found.items()]
-    elif several:
-        lines = [printable(file, 1000), *_blocks(found, options.tensors), ""]
     else:
-        lines = list(_blocks(found, options.tensors))[len(found) == 1 :]
+        texts = {model: _lines(digests, options.tensors) for model, digests in found.items()}
+        lines = [printable(file, 1000), *by_program(texts, named=True), ""] if several else list(by_program(texts))
     alone = {"format": FORMAT, **(next(iter(found.values())) if len(found) == 1 else {"programs": found})}
     return Result(lines, lambda: {"programs": found} if several else alone)
-
-
-def _blocks(found: Mapping[str, Mapping[str, Any]], show_tensors: bool) -> Iterator[str]:
-    for number, (model, digests) in enumerate(found.items()):
-        yield from [""] if number else []
-        yield f"program {printable(model)}"
-        yield from _lines(digests, show_tensors)
 
 
 def _digests(package: Package, model: str, parts: tuple[str, ...]) -> dict[str, Any]:

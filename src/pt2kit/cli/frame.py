@@ -14,7 +14,7 @@ The parsed command line is one object, which functions and other processes get w
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
@@ -23,6 +23,7 @@ import click
 from pt2kit.cli.common import FILE, dict_of, numbers_of
 from pt2kit.cli.completion import complete_models
 from pt2kit.cli.output import colour, print_json, print_lines
+from pt2kit.messages import printable
 
 Options = TypeVar("Options")
 
@@ -55,6 +56,15 @@ def print_result(result: Result, as_json: bool, style: Callable[[str], str] = co
     else:
         print_lines(result.lines, style, fitted=result.fitted)
     return result.code
+
+
+def by_program(found: Mapping[str, Iterable[str]], *, named: bool = False) -> Iterator[str]:
+    """Yield the lines of programs, each below its name; those of a single program without it, unless it is `named`."""
+    for number, (model, lines) in enumerate(found.items()):
+        if named or len(found) > 1:
+            yield from [""] if number else []
+            yield f"program {printable(model)}"
+        yield from lines
 
 
 def option(help: str, *flags: str, about: Any = None, **settings: Any) -> Any:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pt2kit import codec
 from pt2kit.cli.common import Refusal
-from pt2kit.cli.frame import Result
+from pt2kit.cli.completion import modules_of, nodes_of
+from pt2kit.cli.frame import Result, by_program
 from pt2kit.messages import printable, suggestion
 from pt2kit.package.open import Package
 
@@ -18,15 +19,8 @@ def together(models: Sequence[str], view: Callable[[str], Result]) -> Result:
     views = {model: view(model) for model in models}
     if len(views) == 1:
         return views[models[0]]
-
-    def lines() -> Iterator[str]:
-        for number, (model, one) in enumerate(views.items()):
-            yield from [""] if number else []
-            yield f"program {printable(model)}"
-            yield from one.lines
-
     return Result(
-        lines(),
+        by_program({model: one.lines for model, one in views.items()}),
         lambda: {model: one.tree() for model, one in views.items()},
         max((one.code for one in views.values()), default=0),
         all(one.fitted for one in views.values()),
@@ -106,12 +100,11 @@ def node_view(package: Package, models: Sequence[str], name: str) -> Result:
     Raises:
         Refusal: there are none.
     """
-    from pt2kit.text.program import entries, find
+    from pt2kit.text.program import find
 
     having = [model for model in models if find(package.programs[model], name)]
     if not having:
-        programs = [package.programs[model] for model in models]
-        names = (known for program in programs for entry in entries(program) for known in (entry.path, *entry.values))
+        names = (name for model in models for name in nodes_of(package, model))
         raise Refusal(
             f"{package.name}: {_listed(models)}: expected a node or a value {name!r}, got none of that name"
             + suggestion(name, dict.fromkeys(names))
@@ -150,15 +143,12 @@ def module_view(package: Package, models: Sequence[str], fqn: str) -> Result:
     Raises:
         Refusal: none has it.
     """
-    from pt2kit.graph.traversal import walk
-    from pt2kit.node_metadata.modules import module_of
-
     having = [model for model in models if not fqn or any(_inside(package, model, fqn))]
     if not having:
-        modules = (module_of(step.node.metadata) for model in models for step in walk(package.programs[model]))
+        modules = (name for model in models for name in modules_of(package, model))
         raise Refusal(
             f"{package.name}: {_listed(models)}: expected a module {fqn!r}, got no node or tensor of it"
-            + suggestion(fqn, _module_names(modules))
+            + suggestion(fqn, dict.fromkeys(modules))
         )
     return together(having, lambda model: _module_view(package, model, fqn))
 
@@ -194,15 +184,6 @@ def _module_view(package: Package, model: str, fqn: str) -> Result:
         return {"module": fqn, "tensors": rows, "nodes": [step.node for step in steps]}
 
     return Result(lines(), tree)
-
-
-def _module_names(fqns: Iterable[str]) -> dict[str, None]:
-    """Return the names of modules and of their parents."""
-    modules: dict[str, None] = {}
-    for fqn in dict.fromkeys(fqns):
-        parts = fqn.split(".")
-        modules |= {".".join(parts[:count]): None for count in range(1, len(parts) + 1)}
-    return modules
 
 
 def _listed(models: Sequence[str]) -> str:

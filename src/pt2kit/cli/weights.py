@@ -15,6 +15,7 @@ from pt2kit.cli.completion import complete_weights
 from pt2kit.cli.frame import (
     Result,
     argument,
+    by_program,
     external_option,
     file_argument,
     flag,
@@ -118,11 +119,12 @@ def _rows(chosen: dict[str, list[Entry]], found: dict[str, dict[int, Statistics]
 
 
 def _lines(chosen: dict[str, list[Entry]], found: dict[str, dict[int, Statistics]], stats: bool) -> Iterator[str]:
-    for number, (model, entries) in enumerate(chosen.items()):
-        if len(chosen) > 1:
-            yield from [""] if number else []
-            yield f"program {printable(model)}"
-        yield from statistics_lines(entries, found[model]) if stats else payload_lines(entries)
+    return by_program(
+        {
+            model: statistics_lines(entries, found[model]) if stats else payload_lines(entries)
+            for model, entries in chosen.items()
+        }
+    )
 
 
 def _select(
