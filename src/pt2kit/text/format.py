@@ -26,10 +26,15 @@ _PLACES = (re.compile(r"  +(?=\S)"), re.compile(r"(?<=[,;]) +(?=\S)|(?<=->) "), 
 
 def bytes_text(count: int) -> str:
     """Return a number of bytes with a decimal unit: 31200 -> "31.2 kB"."""
+    return with_unit(count, _UNITS)
+
+
+def with_unit(count: int, units: Sequence[str]) -> str:
+    """Return a number in the first of some units, each 1000 times the one before, that leaves at most three digits."""
     value, unit = float(count), 0
-    while value >= 999.5 and unit < len(_UNITS) - 1:
+    while value >= 999.5 and unit < len(units) - 1:
         value, unit = value / 1000, unit + 1
-    return f"{count} B" if unit == 0 else f"{value:.3g} {_UNITS[unit]}"
+    return f"{f'{value:.3g}' if unit else count} {units[unit]}".rstrip()
 
 
 def dotted(name: str) -> str:

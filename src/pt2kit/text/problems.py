@@ -16,7 +16,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from pt2kit.errors import Problem
-from pt2kit.messages import printable
+from pt2kit.messages import count_text, printable
 from pt2kit.rules import FAMILIES, RULES
 
 MAX_LISTED: Final = 10
@@ -57,9 +57,7 @@ def problem_lines(file: str, problems: Sequence[Problem], *, full: bool = False,
 def verdict(problems: Iterable[Problem]) -> str:
     """Return one line about all problems: "2 errors, 1 warning, 3 notes", "sound, 1 note", "sound"."""
     counts = Counter(problem.severity for problem in problems)
-    words = [
-        f"{counts[key]:,} {key}{'' if counts[key] == 1 else 's'}" for key in ("error", "warning", "note") if counts[key]
-    ]
+    words = [count_text(counts[key], key) for key in ("error", "warning", "note") if counts[key]]
     return ", ".join(words if counts["error"] or counts["warning"] else ["sound", *words])
 
 

@@ -21,7 +21,7 @@ from pt2kit.sanitizing.options import STRIPS, make_options
 from pt2kit.sanitizing.programs import rewrite_metadata
 from pt2kit.symbols.polynomials import Size
 from pt2kit.tensors.view import TensorView
-from pt2kit.text.format import WIDTH, bytes_text, dotted, table
+from pt2kit.text.format import WIDTH, bytes_text, dotted, table, with_unit
 from pt2kit.text.payloads import dtype_of
 from pt2kit.zip.writer import DEFLATE_LEVEL
 
@@ -308,12 +308,7 @@ def _bytes(size: Size) -> str:
 
 
 def _flops(size: Size) -> str:
-    if not isinstance(size, int):
-        return _formula(size)
-    value, unit = float(size), 0
-    while value >= 999.5 and unit < 6:
-        value, unit = value / 1000, unit + 1
-    return str(size) if unit == 0 else f"{value:.3g} {' KMGTPE'[unit]}"
+    return with_unit(size, " KMGTPE") if isinstance(size, int) else _formula(size)
 
 
 def _seconds(value: float) -> str:
