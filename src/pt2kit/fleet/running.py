@@ -309,13 +309,11 @@ class _Run:
     ) -> None:
         from pt2kit.fleet.batches import NAME, Reading
 
-        self.client, self.batches, self.folder, self.state, self.on_progress = (
-            client,
-            batches,
-            folder,
-            state,
-            on_progress,
-        )
+        self.client = client
+        self.batches = batches
+        self.folder = folder
+        self.state = state
+        self.on_progress = on_progress
         self.is_local = is_local
         self.name = f"{NAME}-{uuid4().hex}"
         self.plugin = Reading(self.name, job, limits)

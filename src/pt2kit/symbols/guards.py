@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 from pt2kit.errors import LimitError
 from pt2kit.symbols.algebra import Operand
@@ -143,7 +143,7 @@ def _source(text: str, where: str, limits: Limits) -> Source:
         elif field is not None:
             path.append((field[1:],))
         else:
-            what = _PROPERTIES[method]
+            what = cast("Property", method)  # the pattern of a source has no other
             index = None if number is None else whole_number(number, where, limits)
     return Source(text, tuple(path), what, index)
 
@@ -171,9 +171,6 @@ def _call(name: str, args: Sequence[Expr], where: str, limits: Limits) -> Operan
     return make_call(function, args, where)
 
 
-_PROPERTIES: Mapping[str, Property] = MappingProxyType(
-    {"size": "size", "stride": "stride", "storage_offset": "storage_offset", "item": "item"}
-)
 _NAMES: Mapping[str, Leaf] = MappingProxyType(
     {"True": TRUE, "False": Boolean(False), "math.inf": Infinity(), "inf": Infinity()}
 )
