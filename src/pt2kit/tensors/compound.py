@@ -103,6 +103,13 @@ class _View(ABC):
         """Return the array of `dense`, with its errors."""
         return self.dense().numpy(upcast=upcast)
 
+    def _computed(
+        self, how: str, dtype: ScalarType, sizes: tuple[int, ...], held: int, make: Callable[[], Array]
+    ) -> TensorView:
+        """Return a view of the array that the parts represent; as `computed`."""
+        flags = {"requires_grad": self.requires_grad, "is_param": self.is_param}
+        return computed(self.name, f"{self.record} ({how})", dtype, sizes, held, make, **flags)
+
 
 class _OneShape:
     """A description of one tensor, not of several."""
@@ -164,16 +171,8 @@ class SparseView(_OneShape, _View):
             LimitError: it would be far larger than its parts (P16).
             PayloadError: while reading, indices that point outside the tensor (P17).
         """
-        return computed(
-            self.name,
-            f"{self.record} (dense)",
-            self.dtype,
-            self.sizes,
-            sum(part.storage.nbytes for part in (*self.indices, self.values)),
-            self._fill,
-            requires_grad=self.requires_grad,
-            is_param=self.is_param,
-        )
+        held = sum(part.storage.nbytes for part in (*self.indices, self.values))
+        return self._computed("dense", self.dtype, self.sizes, held, self._fill)
 
     def check_indices(self) -> None:
         """Check that the parts fit together; reads them.
@@ -181,18 +180,17 @@ class SparseView(_OneShape, _View):
         Raises:
             PayloadError: they do not, or indices are outside the tensor (P17).
         """
-        for part in (*self.indices, self.values):
-            check_copy(part.where, part.nbytes, part.storage.nbytes)
-        indices = [part.numpy() for part in self.indices]
-        arrays.check_parts(self.layout, indices, self.values.numpy(), self.sizes, self.values.where)
+        arrays.check_parts(self.layout, *self._arrays(), self.sizes, self.values.where)
 
     def _fill(self) -> Array:
+        where = self.values.where
+        return arrays.fill(self.layout, *self._arrays(), self.sizes, numpy_dtype(self.dtype, where), where)
+
+    def _arrays(self) -> tuple[list[Array], Array]:
+        """Return the indices and the values."""
         for part in (*self.indices, self.values):
             check_copy(part.where, part.nbytes, part.storage.nbytes)
-        where = self.values.where
-        indices = [part.numpy() for part in self.indices]
-        out_dtype = numpy_dtype(self.dtype, where)
-        return arrays.fill(self.layout, indices, self.values.numpy(), self.sizes, out_dtype, where)
+        return [part.numpy() for part in self.indices], self.values.numpy()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -249,16 +247,8 @@ class QuantizedView(_OneShape, _View):
             LimitError: it would be far larger than its storage (P16).
             PayloadError: while reading, a scale or zero point that does not fit (P17).
         """
-        return computed(
-            self.name,
-            f"{self.record} (dequantized)",
-            ScalarType.FLOAT,
-            self.sizes,
-            16 * self.values.storage.nbytes,
-            self._dequantize,
-            requires_grad=self.requires_grad,
-            is_param=self.is_param,
-        )
+        held = 16 * self.values.storage.nbytes
+        return self._computed("dequantized", ScalarType.FLOAT, self.sizes, held, self._dequantize)
 
     def _dequantize(self) -> Array:
         scale = self._parameter("scale", self.scale)
@@ -464,9 +454,7 @@ class SubclassView(_OneShape, _View):
         if self.parts["qdata"].sizes != self.sizes or "scale" not in self.parts:
             raise not_one_array(self.name, self.describe())
         held = 16 * self.parts["qdata"].storage.nbytes
-        flags = {"requires_grad": self.requires_grad, "is_param": self.is_param}
-        record = f"{self.record} (dequantized)"
-        return computed(self.name, record, ScalarType.FLOAT, self.sizes, held, self._dequantize, **flags)
+        return self._computed("dequantized", ScalarType.FLOAT, self.sizes, held, self._dequantize)
 
     def _dequantize(self) -> Array:
         values = self.parts["qdata"].numpy(upcast=True).astype("float32")
