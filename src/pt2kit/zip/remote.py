@@ -55,10 +55,6 @@ Fetch = Callable[[int, int], bytes]
 """(start, end) -> the bytes of that range."""
 
 
-class _TooLongError(Exception):
-    """A body is longer than it may be."""
-
-
 class HttpFile:
     """One file on an HTTP server.
 
@@ -106,10 +102,8 @@ class HttpFile:
             if sent and sent.replace("bytes", "").strip(" =") != f"{start}-{end - 1}":
                 raise ValueError(f"expected the bytes {start}-{end - 1}, got {sent[:80]!a}")
             self._compare(answer.headers)
-            try:
-                return await self._body(answer, end - start)
-            except _TooLongError:
-                raise ValueError(f"expected {end - start} bytes of a range, got more") from None
+            too_long = ValueError(f"expected {end - start} bytes of a range, got more")
+            return await self._body(answer, end - start, too_long)
 
         return self._run({"Range": f"bytes={start}-{end - 1}"}, read, end - start)
 
@@ -125,14 +119,12 @@ class HttpFile:
             if answer.status not in (200, 203):  # below 400, aiohttp returns bodies that are not the file
                 raise ArchiveError(f"{self._shown}: expected the file, got status {answer.status}", rule="A1")
             self._compare(answer.headers)
-            try:
-                return await self._body(answer, limit)
-            except _TooLongError:
-                raise LimitError(
-                    f"{self._shown}: expected at most {limit} bytes from a stream that cannot be read in parts, got "
-                    "more; save it to a file first, or raise Limits.max_stream_bytes",
-                    rule="A18",
-                ) from None
+            too_long = LimitError(
+                f"{self._shown}: expected at most {limit} bytes from a stream that cannot be read in parts, got more; "
+                "save it to a file first, or raise Limits.max_stream_bytes",
+                rule="A18",
+            )
+            return await self._body(answer, limit, too_long)
 
         return self._run({}, read, limit)
 
@@ -170,15 +162,15 @@ class HttpFile:
                 rule="A1",
             ) from error
 
-    async def _body(self, answer: Any, limit: int) -> bytes:
-        """Return the body of an answer; one that is longer than the limit is not read on."""
+    async def _body(self, answer: Any, limit: int, too_long: Exception) -> bytes:
+        """Return the body of an answer; one that is longer than the limit is not read on, but raises an error."""
         parts: list[bytes] = []
         total = 0
         while part := await asyncio.wait_for(answer.content.read(_PIECE), STALL_SECONDS):
             parts.append(part)
             total += len(part)
             if total > limit:
-                raise _TooLongError
+                raise too_long
         return b"".join(parts)
 
     def _compare(self, headers: Any) -> None:
