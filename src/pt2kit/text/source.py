@@ -115,7 +115,7 @@ class _Printer:
         yield from (f"opset {_text(name)} {number}" for name, number in program.opset_version.items())
         yield from (f"verifier {_text(name)}" for name in program.verifiers)
         for name, limits in program.range_constraints.items():
-            yield f"range {_text(name)} {_number(limits.min_val)} {_number(limits.max_val)}"
+            yield f"range {_text(name)} {_constant(limits.min_val)} {_constant(limits.max_val)}"
         yield from (f"guard {_text(guard)}" for guard in program.guards_code)
         yield from (f"metadata {_text(key)} {_text(value)}" for key, value in module.metadata.items())
         for name, row in module.treespec_namedtuple_fields.items():
@@ -300,10 +300,6 @@ def _text(text: str) -> str:
 
 def _texts(texts: Any) -> str:
     return f"[{', '.join(map(_text, texts))}]"
-
-
-def _number(value: int | None) -> str:
-    return "none" if value is None else str(value)
 
 
 def _constant(value: Any) -> str:
