@@ -170,16 +170,13 @@ def arrange(tensors: Mapping[str, tuple[str, tuple[int, ...], int]]) -> list[str
     return sorted(tensors, key=key)
 
 
-def header_bytes(
-    tensors: Iterable[tuple[str, str, tuple[int, ...], int]], metadata: Mapping[str, str] | None = None
-) -> bytes:
+def header_bytes(tensors: Iterable[tuple[str, str, tuple[int, ...], int]]) -> bytes:
     """Return the length and the header of a file.
 
     Args:
         tensors: name, dtype, shape and bytes of each, in the order of the data.
-        metadata: texts for readers of the file.
     """
-    tree: dict[str, Any] = {METADATA: {"format": "pt", **(metadata or {})}}
+    tree: dict[str, Any] = {METADATA: {"format": "pt"}}
     reached = 0
     for name, dtype, shape, nbytes in tensors:
         tree[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [reached, reached + nbytes]}
