@@ -192,6 +192,15 @@ def _edit(form: str, help: str, make: str | Callable[..., Any] = "", label: str 
     return option(help, *flags, metavar=form, about=edit, **{"multiple": True, **settings})
 
 
+def _list_passes(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if not wanted:
+        return
+    from pt2kit.editing import passes
+
+    print_lines(passes.PASSES)
+    context.exit(0)
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """Options of `pt2 edit`; edits are made in the order of the fields."""
@@ -237,12 +246,7 @@ class Options:
     drop_weight: tuple[str, ...] = _edit(
         "WEIGHT", "Remove a weight that nothing uses.", "drop_weight", shell_complete=complete_weights
     )
-    list_passes: bool = option(
-        "List the passes and exit.",
-        is_flag=True,
-        is_eager=True,
-        callback=lambda *given: _list_passes(*given),
-    )
+    list_passes: bool = option("List the passes and exit.", is_flag=True, is_eager=True, callback=_list_passes)
     output: str | None = output_option()
     external: str | None = external_option()
     skeleton: bool = flag("Omit weight data.")
@@ -283,12 +287,3 @@ def run(options: Options) -> int:
 
 
 command = subcommand("edit", Options, run, EPILOG)
-
-
-def _list_passes(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if not wanted:
-        return
-    from pt2kit.editing import passes
-
-    print_lines(passes.PASSES)
-    context.exit(0)

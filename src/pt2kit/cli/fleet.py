@@ -203,17 +203,6 @@ def _ending(work: str, done: Progress, out: str, earlier: Counter[str]) -> Itera
     yield f"dataset in {out}; see: pt2 fleet report {out}"
 
 
-@contextmanager
-def _bar(work: str) -> Iterator[Callable[[Progress], None] | None]:
-    """Show a bar on standard error with files, bytes, rate, time left and failures, if that is a terminal."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        yield None
-        return
-
-    with fleet_bar(work) as bar:
-        yield bar
-
-
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
     """Options of `pt2 fleet report`."""
@@ -259,8 +248,14 @@ command.add_command(subcommand("report", ReportOptions, report, ""))
 
 
 @contextmanager
-def fleet_bar(work: str) -> Iterator[Callable[[Progress], None]]:
-    """Show a bar while the block runs; yield a function that updates it."""
+def _bar(work: str) -> Iterator[Callable[[Progress], None] | None]:
+    """Show a bar on standard error with files, bytes, rate, time left and failures, if that is a terminal.
+
+    Yield a function that updates it, or None.
+    """
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield None
+        return
     from rich.console import Console
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn
     from rich.progress import Progress as Bar

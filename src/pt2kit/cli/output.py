@@ -110,19 +110,16 @@ def width() -> int | None:
     return max(NARROWEST, shutil.get_terminal_size().columns)
 
 
-def print_lines(
-    lines: Iterable[str], style: Callable[[str], str] = colour, *, fitted: bool = True, end: str = "\n"
-) -> None:
+def print_lines(lines: Iterable[str], style: Callable[[str], str] = colour, *, fitted: bool = True) -> None:
     """Print lines until the pipe is closed. Control characters are escaped.
 
     Args:
         lines: what to print; those that are too long for the terminal are broken between words.
         style: line -> the same with colors, for terminals that have them.
         fitted: whether lines may be broken; text that is to be read back may not.
-        end: what ends a line.
     """
     for line in _safe_lines(lines, style, fitted=fitted):
-        if not _write(f"{line}{end}"):
+        if not _write(f"{line}\n"):
             return
 
 

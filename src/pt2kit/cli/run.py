@@ -98,14 +98,13 @@ command = subcommand("run", Options, run, EPILOG)
 def memory_limit(text: str | None) -> int:
     """Return the bytes that a command may use, as the user writes them; three quarters of all by default.
 
+    The default is 4 GiB if the memory of this machine is unknown.
+
     Raises:
         UsageError: no such number.
     """
-    return _most_memory() if text is None else parse_bytes(text, "--max-memory")
-
-
-def _most_memory() -> int:
-    """Return three quarters of the memory of this machine; 4 GiB if that is unknown."""
+    if text is not None:
+        return parse_bytes(text, "--max-memory")
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
     except (AttributeError, ValueError, OSError):
