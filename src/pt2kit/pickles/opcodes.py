@@ -276,14 +276,12 @@ def _extension(width: int) -> Step:
     return lambda m: m.push(m.hooks.find("copyreg", f"_inverted_registry[{m.unsigned(width)}]"))
 
 
-def _reduce(m: Machine) -> None:
-    callee, args = m.pop_tuple(2)
-    m.push(m.hooks.call(callee, _arguments(m, args), {}, "REDUCE"))
+def _call(opcode: str) -> Step:
+    def step(m: Machine) -> None:
+        callee, args = m.pop_tuple(2)
+        m.push(m.hooks.call(callee, _arguments(m, args), {}, opcode))
 
-
-def _newobj(m: Machine) -> None:
-    callee, args = m.pop_tuple(2)
-    m.push(m.hooks.call(callee, _arguments(m, args), {}, "NEWOBJ"))
+    return step
 
 
 def _newobj_ex(m: Machine) -> None:
@@ -379,8 +377,8 @@ _BY_CODE: MappingProxyType[bytes, Step] = MappingProxyType(
         b"\x82": _extension(1),
         b"\x83": _extension(2),
         b"\x84": _extension(4),
-        b"R": _reduce,
-        b"\x81": _newobj,
+        b"R": _call("REDUCE"),
+        b"\x81": _call("NEWOBJ"),
         b"\x92": _newobj_ex,
         b"i": _inst,
         b"o": _obj,

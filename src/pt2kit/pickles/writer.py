@@ -31,6 +31,8 @@ _TYPED: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """dtype -> name of its storage class, for the dtypes that have one."""
+_SEQUENCES: Final[Mapping[type, tuple[bytes, bytes]]] = MappingProxyType({tuple: (b"(", b"t"), list: (b"](", b"e")})
+"""Type -> the opcodes before and after its items."""
 
 
 def dump(value: Any, file: IO[bytes], where: str) -> None:
@@ -100,9 +102,7 @@ class _Stream:
                 self.parts.append(b"X" + struct.pack("<I", len(raw)) + raw)
             case complex():
                 self._call("builtins", "complex", (value.real, value.imag), depth)
-            case PickledTensor():
-                self._tensor(value, depth)
-            case SparseTensor():
+            case PickledTensor() | SparseTensor():
                 self._tensor(value, depth)
             case _:
                 self._container(value, depth)
@@ -125,16 +125,12 @@ class _Stream:
         elif isinstance(value, dict):
             self.parts.append(b"}")
             self._items(value, depth)
-        elif type(value) is tuple:
-            self.parts.append(b"(")
+        elif type(value) in _SEQUENCES:
+            begin, end = _SEQUENCES[type(value)]
+            self.parts.append(begin)
             for entry in value:
                 self.value(entry, depth + 1)
-            self.parts.append(b"t")
-        elif type(value) is list:
-            self.parts.append(b"](")
-            for entry in value:
-                self.value(entry, depth + 1)
-            self.parts.append(b"e")
+            self.parts.append(end)
         else:
             raise UnsupportedError(
                 f"{self.where}: expected tensors and plain containers of numbers and text, got {type(value).__name__}"
