@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Final, TypeAlias
@@ -163,10 +163,12 @@ def _counts_text(changes: Iterable[Change]) -> str:
 def _modules_text(changes: list[Change]) -> str:
     """Return the modules that most of some changes are in."""
     modules = Counter(change.module for change in changes if change.module)
-    if not modules:
-        return ""
-    shown = ", ".join(dotted(module) for module, _ in modules.most_common(NAMED))
-    return f", in {shown}{f' and {len(modules) - NAMED:,} more modules' if len(modules) > NAMED else ''}"
+    return f", in {_named_modules([module for module, _ in modules.most_common()])}" if modules else ""
+
+
+def _named_modules(modules: Sequence[str]) -> str:
+    more = f" and {len(modules) - NAMED:,} more modules" if len(modules) > NAMED else ""
+    return ", ".join(map(dotted, modules[:NAMED])) + more
 
 
 def sections(diff: Diff, model: str, *, full: bool = False) -> Iterator[Section]:
@@ -412,9 +414,8 @@ def _hunks(places: list[int], length: int) -> list[tuple[int, int]]:
 
 
 def _hunk_title(graph: GraphPair, rows: list[Row], chosen: dict[Row, Change]) -> str:
-    modules = list(dict.fromkeys(chosen[row].module for row in rows if row in chosen))
-    named = [dotted(module) for module in modules if module]
-    where = ", ".join(named[:NAMED]) + f" and {len(named) - NAMED:,} more modules" * (len(named) > NAMED)
+    modules = dict.fromkeys(chosen[row].module for row in rows if row in chosen)
+    where = _named_modules(list(filter(None, modules)))
     numbers = [
         f"{name} {min(positions):,} to {max(positions):,} of {len(side.nodes):,}"
         for name, side, place in (("old", graph.old, 0), ("new", graph.new, 1))
