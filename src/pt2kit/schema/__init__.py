@@ -1,135 +1,77 @@
 """The format as types: the current version as classes, every released version as a frozen field table."""
 
-from pt2kit.schema.reflection import NAMES, TYPES, field_table
-from pt2kit.schema.types import (
-    ENUM_SINCE,
-    AOTInductorModelPickleData,
-    Argument,
-    ArgumentKind,
-    BufferMutationSpec,
-    ComplexValue,
-    ConstantValue,
-    CustomObjArgument,
-    Device,
-    ExportedProgram,
-    ExternKernelNode,
-    ExternKernelNodes,
-    GradientToParameterSpec,
-    GradientToUserInputSpec,
-    Graph,
-    GraphArgument,
-    GraphModule,
-    GraphSignature,
-    InputSpec,
-    InputToBufferSpec,
-    InputToConstantInputSpec,
-    InputToCustomObjSpec,
-    InputTokenSpec,
-    InputToParameterSpec,
-    InputToTensorConstantSpec,
-    Layout,
-    LossOutputSpec,
-    MemoryFormat,
-    ModuleCallEntry,
-    ModuleCallSignature,
-    NamedArgument,
-    NamedTupleDef,
-    Node,
-    OptionalTensorArgument,
-    OutputSpec,
-    OutputTokenSpec,
-    ParameterMutationSpec,
-    PayloadConfig,
-    PayloadMeta,
-    RangeConstraint,
-    ScalarType,
-    SchemaVersion,
-    SymBool,
-    SymBoolArgument,
-    SymExpr,
-    SymExprHint,
-    SymFloat,
-    SymFloatArgument,
-    SymInt,
-    SymIntArgument,
-    TensorArgument,
-    TensorMeta,
-    TokenArgument,
-    UserInputMutationSpec,
-    UserInputSpec,
-    UserOutputSpec,
-)
-from pt2kit.schema.versions import CURRENT, LOG, MINIMUM, Version, parse_version
-from pt2kit.schema.wire import Float, Object, SpelledFloat, Union, Wire
+from pt2kit.schema.reflection import NAMES as NAMES
+from pt2kit.schema.reflection import TYPES as TYPES
+from pt2kit.schema.reflection import field_table as field_table
+from pt2kit.schema.types import ENUM_SINCE as ENUM_SINCE
+from pt2kit.schema.types import AOTInductorModelPickleData as AOTInductorModelPickleData
+from pt2kit.schema.types import Argument as Argument
+from pt2kit.schema.types import ArgumentKind as ArgumentKind
+from pt2kit.schema.types import BufferMutationSpec as BufferMutationSpec
+from pt2kit.schema.types import ComplexValue as ComplexValue
+from pt2kit.schema.types import ConstantValue as ConstantValue
+from pt2kit.schema.types import CustomObjArgument as CustomObjArgument
+from pt2kit.schema.types import Device as Device
+from pt2kit.schema.types import ExportedProgram as ExportedProgram
+from pt2kit.schema.types import ExternKernelNode as ExternKernelNode
+from pt2kit.schema.types import ExternKernelNodes as ExternKernelNodes
+from pt2kit.schema.types import GradientToParameterSpec as GradientToParameterSpec
+from pt2kit.schema.types import GradientToUserInputSpec as GradientToUserInputSpec
+from pt2kit.schema.types import Graph as Graph
+from pt2kit.schema.types import GraphArgument as GraphArgument
+from pt2kit.schema.types import GraphModule as GraphModule
+from pt2kit.schema.types import GraphSignature as GraphSignature
+from pt2kit.schema.types import InputSpec as InputSpec
+from pt2kit.schema.types import InputToBufferSpec as InputToBufferSpec
+from pt2kit.schema.types import InputToConstantInputSpec as InputToConstantInputSpec
+from pt2kit.schema.types import InputToCustomObjSpec as InputToCustomObjSpec
+from pt2kit.schema.types import InputTokenSpec as InputTokenSpec
+from pt2kit.schema.types import InputToParameterSpec as InputToParameterSpec
+from pt2kit.schema.types import InputToTensorConstantSpec as InputToTensorConstantSpec
+from pt2kit.schema.types import Layout as Layout
+from pt2kit.schema.types import LossOutputSpec as LossOutputSpec
+from pt2kit.schema.types import MemoryFormat as MemoryFormat
+from pt2kit.schema.types import ModuleCallEntry as ModuleCallEntry
+from pt2kit.schema.types import ModuleCallSignature as ModuleCallSignature
+from pt2kit.schema.types import NamedArgument as NamedArgument
+from pt2kit.schema.types import NamedTupleDef as NamedTupleDef
+from pt2kit.schema.types import Node as Node
+from pt2kit.schema.types import OptionalTensorArgument as OptionalTensorArgument
+from pt2kit.schema.types import OutputSpec as OutputSpec
+from pt2kit.schema.types import OutputTokenSpec as OutputTokenSpec
+from pt2kit.schema.types import ParameterMutationSpec as ParameterMutationSpec
+from pt2kit.schema.types import PayloadConfig as PayloadConfig
+from pt2kit.schema.types import PayloadMeta as PayloadMeta
+from pt2kit.schema.types import RangeConstraint as RangeConstraint
+from pt2kit.schema.types import ScalarType as ScalarType
+from pt2kit.schema.types import SchemaVersion as SchemaVersion
+from pt2kit.schema.types import SymBool as SymBool
+from pt2kit.schema.types import SymBoolArgument as SymBoolArgument
+from pt2kit.schema.types import SymExpr as SymExpr
+from pt2kit.schema.types import SymExprHint as SymExprHint
+from pt2kit.schema.types import SymFloat as SymFloat
+from pt2kit.schema.types import SymFloatArgument as SymFloatArgument
+from pt2kit.schema.types import SymInt as SymInt
+from pt2kit.schema.types import SymIntArgument as SymIntArgument
+from pt2kit.schema.types import TensorArgument as TensorArgument
+from pt2kit.schema.types import TensorMeta as TensorMeta
+from pt2kit.schema.types import TokenArgument as TokenArgument
+from pt2kit.schema.types import UserInputMutationSpec as UserInputMutationSpec
+from pt2kit.schema.types import UserInputSpec as UserInputSpec
+from pt2kit.schema.types import UserOutputSpec as UserOutputSpec
+from pt2kit.schema.versions import CURRENT as CURRENT
+from pt2kit.schema.versions import LOG as LOG
+from pt2kit.schema.versions import MINIMUM as MINIMUM
+from pt2kit.schema.versions import Version as Version
+from pt2kit.schema.versions import parse_version as parse_version
+from pt2kit.schema.wire import Float as Float
+from pt2kit.schema.wire import Object as Object
+from pt2kit.schema.wire import SpelledFloat as SpelledFloat
+from pt2kit.schema.wire import Union as Union
+from pt2kit.schema.wire import Wire as Wire
 
-__all__ = [
-    "AOTInductorModelPickleData",
-    "Argument",
-    "ArgumentKind",
-    "BufferMutationSpec",
-    "CURRENT",
-    "ComplexValue",
-    "ConstantValue",
-    "CustomObjArgument",
-    "Device",
-    "ENUM_SINCE",
-    "ExportedProgram",
-    "ExternKernelNode",
-    "ExternKernelNodes",
-    "Float",
-    "GradientToParameterSpec",
-    "GradientToUserInputSpec",
-    "Graph",
-    "GraphArgument",
-    "GraphModule",
-    "GraphSignature",
-    "InputSpec",
-    "InputToBufferSpec",
-    "InputToConstantInputSpec",
-    "InputToCustomObjSpec",
-    "InputToParameterSpec",
-    "InputToTensorConstantSpec",
-    "InputTokenSpec",
-    "LOG",
-    "Layout",
-    "LossOutputSpec",
-    "MINIMUM",
-    "MemoryFormat",
-    "ModuleCallEntry",
-    "ModuleCallSignature",
-    "NAMES",
-    "NamedArgument",
-    "NamedTupleDef",
-    "Node",
-    "SpelledFloat",
-    "Object",
-    "OptionalTensorArgument",
-    "OutputSpec",
-    "OutputTokenSpec",
-    "ParameterMutationSpec",
-    "PayloadConfig",
-    "PayloadMeta",
-    "RangeConstraint",
-    "ScalarType",
-    "SchemaVersion",
-    "SymBool",
-    "SymBoolArgument",
-    "SymExpr",
-    "SymExprHint",
-    "SymFloat",
-    "SymFloatArgument",
-    "SymInt",
-    "SymIntArgument",
-    "TYPES",
-    "TensorArgument",
-    "TensorMeta",
-    "TokenArgument",
-    "Union",
-    "UserInputMutationSpec",
-    "UserInputSpec",
-    "UserOutputSpec",
-    "Version",
-    "Wire",
-    "field_table",
-    "parse_version",
-]
+__all__ = sorted(
+    {*NAMES, "NAMES", "TYPES", "ENUM_SINCE", "field_table"}
+    | {"CURRENT", "LOG", "MINIMUM", "Version", "parse_version"}
+    | {"Float", "Object", "SpelledFloat", "Union", "Wire"}
+)

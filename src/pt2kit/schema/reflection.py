@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from msgspec import NODEFAULT, UNSET, UnsetType
 from msgspec.structs import FieldInfo, fields
@@ -15,67 +15,13 @@ from msgspec.structs import FieldInfo, fields
 from pt2kit.schema import types
 from pt2kit.schema.wire import Float, Union, Wire
 
-NAMES: tuple[str, ...] = (
-    "ScalarType",
-    "Layout",
-    "MemoryFormat",
-    "Device",
-    "SymExprHint",
-    "SymExpr",
-    "SymInt",
-    "SymFloat",
-    "SymBool",
-    "TensorMeta",
-    "SymIntArgument",
-    "SymFloatArgument",
-    "SymBoolArgument",
-    "TensorArgument",
-    "TokenArgument",
-    "OptionalTensorArgument",
-    "GraphArgument",
-    "CustomObjArgument",
-    "ComplexValue",
-    "Argument",
-    "ArgumentKind",
-    "NamedArgument",
-    "Node",
-    "Graph",
-    "UserInputSpec",
-    "ConstantValue",
-    "InputToConstantInputSpec",
-    "InputToParameterSpec",
-    "InputToBufferSpec",
-    "InputToTensorConstantSpec",
-    "InputToCustomObjSpec",
-    "InputTokenSpec",
-    "InputSpec",
-    "UserOutputSpec",
-    "LossOutputSpec",
-    "BufferMutationSpec",
-    "ParameterMutationSpec",
-    "GradientToParameterSpec",
-    "GradientToUserInputSpec",
-    "UserInputMutationSpec",
-    "OutputTokenSpec",
-    "OutputSpec",
-    "GraphSignature",
-    "RangeConstraint",
-    "ModuleCallSignature",
-    "ModuleCallEntry",
-    "NamedTupleDef",
-    "GraphModule",
-    "SchemaVersion",
-    "ExportedProgram",
-    "PayloadMeta",
-    "PayloadConfig",
-    "AOTInductorModelPickleData",
-    "ExternKernelNode",
-    "ExternKernelNodes",
+TYPES: Final[tuple[type[Any], ...]] = tuple(
+    value for value in vars(types).values() if isinstance(value, type) and value.__module__ == types.__name__
 )
-"""Every type of the current version, in the order of the field tables."""
+"""The class of every type of the current version, in the order of the field tables, in which `types` defines them."""
 
-TYPES: tuple[type[Any], ...] = tuple(getattr(types, name) for name in NAMES)
-"""The classes of `NAMES`."""
+NAMES: Final = tuple(cls.__name__ for cls in TYPES)
+"""Their names."""
 
 
 def field_table() -> dict[str, Any]:

@@ -91,14 +91,6 @@ class MemoryFormat(IntEnum):
     PreserveFormat = 4
 
 
-class ArgumentKind(IntEnum):
-    """Way of passing an argument."""
-
-    UNKNOWN = 0
-    POSITIONAL = 1
-    KEYWORD = 2
-
-
 class Device(Object, frozen=True):
     """A device as the program names it: its type ("cpu", "cuda", …) and, where it has one, its index."""
 
@@ -314,6 +306,14 @@ _OWN_FORMS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
     ("as_string_to_argument", FrozenDict),
 )
 """Conversion of arms that an argument does not hold as they are passed, the frequent ones first."""
+
+
+class ArgumentKind(IntEnum):
+    """Way of passing an argument."""
+
+    UNKNOWN = 0
+    POSITIONAL = 1
+    KEYWORD = 2
 
 
 class NamedArgument(Object, frozen=True):
