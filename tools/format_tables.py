@@ -19,7 +19,6 @@ import yaml
 from pt2kit import idl, schema
 from pt2kit.idl.compat import Change, changes
 from pt2kit.rules import FAMILIES, RULES
-from pt2kit.schema import types
 from pt2kit.schema.fieldtable import NAMES, Field, frozen_table, type_text
 from pt2kit.schema.reflection import TYPES, field_table
 
@@ -101,8 +100,8 @@ def _sentence(doc: str | None) -> str:
 
 
 def _enum(name: str, row: Mapping[str, Any], texts: Mapping[str, str]) -> list[str]:
-    since = types.ENUM_SINCE.get(name, {})
-    rows = [f"| {number} | `{key}` | {since.get(key, '1')} | {texts[key]} |" for key, number in row["fields"].items()]
+    members = frozen_table(schema.CURRENT.number).definitions[name].members
+    rows = [f"| {number} | `{key}` | {members[key].since} | {texts[key]} |" for key, number in row["fields"].items()]
     return ["| number | name | since | meaning |", "|---|---|---|---|", *rows]
 
 

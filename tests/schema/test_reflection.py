@@ -11,6 +11,7 @@ import yaml
 
 from pt2kit import schema
 from pt2kit.errors import VersionError
+from pt2kit.schema.fieldtable import frozen_table
 
 HISTORY = files("pt2kit.schema") / "history"
 NAMES = [path.name for path in HISTORY.iterdir() if path.name.endswith(".yaml")]
@@ -65,9 +66,8 @@ def test_since_is_the_first_version_that_has_the_field():
             for name, hint in get_type_hints(cls, include_extras=True).items():
                 assert hint.__metadata__[0].since == _first_version(cls.__name__, name), f"{cls.__name__}.{name}"
         else:
-            for member in cls:
-                known = schema.ENUM_SINCE.get(cls.__name__, {}).get(member.name, "1")
-                assert known == _first_version(cls.__name__, member.name), member
+            for member in frozen_table(schema.CURRENT.number).definitions[cls.__name__].members.values():
+                assert member.since == _first_version(cls.__name__, member.name), member
 
 
 def test_wire_ids_are_unique_within_a_type():

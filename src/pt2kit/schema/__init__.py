@@ -3,7 +3,6 @@
 from pt2kit.schema.reflection import NAMES as NAMES
 from pt2kit.schema.reflection import TYPES as TYPES
 from pt2kit.schema.reflection import field_table as field_table
-from pt2kit.schema.types import ENUM_SINCE as ENUM_SINCE
 from pt2kit.schema.types import AOTInductorModelPickleData as AOTInductorModelPickleData
 from pt2kit.schema.types import Argument as Argument
 from pt2kit.schema.types import ArgumentKind as ArgumentKind
@@ -71,7 +70,7 @@ from pt2kit.schema.wire import Union as Union
 from pt2kit.schema.wire import Wire as Wire
 
 __all__ = sorted(
-    {*NAMES, "NAMES", "TYPES", "ENUM_SINCE", "field_table"}
+    {*NAMES, "NAMES", "TYPES", "field_table"}
     | {"CURRENT", "LOG", "MINIMUM", "Version", "parse_version"}
     | {"Float", "Object", "SpelledFloat", "Union", "Wire"}
 )

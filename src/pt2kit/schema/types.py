@@ -1,15 +1,14 @@
 """Types and enums of the current schema, in the order of the format: the JSON of a `.pt2` as Python objects.
 
-Each field has its wire id and the version that introduced it. Frozen: change with `msgspec.structs.replace`. Unions
-(`Union`) hold exactly one field. A file holds the numbers of enums. The frozen tables of all versions are in
-`history/`.
+Each field has its wire id and the version that introduced it; for the values of enums, the frozen tables have it.
+Frozen: change with `msgspec.structs.replace`. Unions (`Union`) hold exactly one field. A file holds the numbers of
+enums. The frozen tables of all versions are in `history/`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import IntEnum
-from types import MappingProxyType
 from typing import Annotated, Any
 
 from msgspec import UNSET, UnsetType, field
@@ -18,27 +17,6 @@ from msgspec.structs import astuple, force_setattr
 from pt2kit.front_door import registered
 from pt2kit.messages import count_text
 from pt2kit.schema.wire import Float, FrozenDict, FrozenList, Holder, Object, Union, as_float, as_floats, wire
-
-ENUM_SINCE: Mapping[str, Mapping[str, str]] = MappingProxyType(
-    {
-        "ScalarType": MappingProxyType(
-            {
-                "UINT16": "8.2",
-                "FLOAT8E4M3FN": "8.6",
-                "FLOAT8E5M2": "8.6",
-                "FLOAT8E4M3FNUZ": "8.14",
-                "FLOAT8E5M2FNUZ": "8.14",
-                "FLOAT8E8M0FNU": "8.20",
-                "UINT32": "8.20",
-                "UINT64": "8.20",
-            }
-        ),
-        "ArgumentKind": MappingProxyType({"UNKNOWN": "8.6", "POSITIONAL": "8.6", "KEYWORD": "8.6"}),
-    }
-)
-"""Schema version that introduced each value of an enum, by enum name and value name; others are as old as the
-schema.
-"""
 
 
 class ScalarType(IntEnum):
