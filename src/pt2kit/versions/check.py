@@ -135,10 +135,29 @@ def _type_predicate(definition: Definition, version: str, known: Mapping[str, Pr
     types = {key: canonical_type(definition.name, field) for key, field in definition.fields.items()}
     fields = {key: _predicate(kind, version, known) for key, kind in types.items()}
     kinds = {key: plain for key, kind in types.items() if (plain := plain_kind(kind)) is not None}
+    return _object_predicate(definition, fields, kinds, exact)
+
+
+def _object_predicate(
+    definition: Definition, fields: Mapping[str, Predicate], kinds: Mapping[str, type], exact: bool
+) -> Predicate:
+    """Return a predicate on objects of a type, which looks into some of its fields.
+
+    Args:
+        definition: of the type.
+        fields: field -> whether its value fits; values of other fields count as fitting.
+        kinds: field -> a Python type whose every value fits.
+        exact: refuse the keys of structs that the table does not know.
+    """
+    names = definition.fields.keys()
     if definition.kind == "union":
-        return _union(fields, kinds)
+        return _union({key: fields.get(key, _any) for key in names}, kinds)
     required = frozenset(key for key, field in definition.fields.items() if field.default is None)
-    return _struct(fields, kinds, required, exact)
+    return _struct(fields, kinds, required, frozenset(names) if exact else None)
+
+
+def _any(_: Any) -> bool:
+    return True
 
 
 # One for each step between versions that is used.
@@ -161,11 +180,8 @@ def narrowing(newer: str, older: str) -> Predicate:
         old, new = _shape(definition), _shape(before[name])
         kinds = {key: kind for key, kind in old.items() if key in plan[name] or kind != new.get(key)}
         fields = {key: _predicate(kind, older, by_name) for key, (kind, _) in kinds.items()}
-        names = frozenset(definition.fields)
-        required = frozenset(key for key, field in definition.fields.items() if field.default is None)
-        is_union = definition.kind == "union"
-        by_name[name] = _some_arms(fields, names) if is_union else _some_fields(fields, required, names)
-    return by_name["ExportedProgram"] if "ExportedProgram" in reaching else lambda tree: True
+        by_name[name] = _object_predicate(definition, fields, {}, exact=True)
+    return by_name["ExportedProgram"] if "ExportedProgram" in reaching else _any
 
 
 def _shape(definition: Definition) -> Mapping[str, Any]:
@@ -175,42 +191,16 @@ def _shape(definition: Definition) -> Mapping[str, Any]:
     return fields | {key: (member.value, False) for key, member in definition.members.items()}
 
 
-def _some_fields(fields: Mapping[str, Predicate], required: frozenset[str], names: frozenset[str]) -> Predicate:
-    entries = tuple(fields.items())
-
-    def struct(value: Any) -> bool:
-        if type(value) is not dict or not required <= value.keys() <= names:
-            return False
-        return all(fits(value[key]) for key, fits in entries if key in value)
-
-    return struct
-
-
-def _some_arms(arms: Mapping[str, Predicate], names: frozenset[str]) -> Predicate:
-    def union(value: Any) -> bool:
-        if type(value) is not dict or len(value) != 1:
-            return False
-        [(arm, content)] = value.items()
-        fits = arms.get(arm)
-        return arm in names if fits is None else fits(content)
-
-    return union
-
-
 def _struct(
-    fields: Mapping[str, Predicate], kinds: Mapping[str, type], required: frozenset[str], exact: bool
+    fields: Mapping[str, Predicate], kinds: Mapping[str, type], required: frozenset[str], names: frozenset[str] | None
 ) -> Predicate:
+    entries = tuple((key, kinds.get(key), fits) for key, fits in fields.items())
+
     def struct(value: Any) -> bool:
-        if type(value) is not dict or not required <= value.keys():
+        if type(value) is not dict or not required <= value.keys() or (names is not None and not value.keys() <= names):
             return False
-        for key, entry in value.items():
-            if type(entry) is kinds.get(key):
-                continue
-            fits = fields.get(key)
-            if fits is None:
-                if exact:
-                    return False
-            elif not fits(entry):
+        for key, kind, fits in entries:
+            if key in value and type(entry := value[key]) is not kind and not fits(entry):
                 return False
         return True
 
