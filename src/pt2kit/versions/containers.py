@@ -22,8 +22,9 @@ from pt2kit.errors import PayloadError, SchemaError
 from pt2kit.jsontext import Path, path_text
 from pt2kit.pickles.reader import read_payload
 from pt2kit.pickles.values import ITEM_SIZES, PickledStorage, PickledTensor, TensorKind
-from pt2kit.schema import CURRENT, ScalarType
+from pt2kit.schema import CURRENT
 from pt2kit.versions.conversion_log import Tree
+from pt2kit.versions.line.constants import TORCH_NAMES
 from pt2kit.versions.program import Upgraded, upgrade_program
 from pt2kit.versions.rewrite import rewrite
 
@@ -33,27 +34,6 @@ METHOD: Final = "forward"
 """The name of the method of a program that has one."""
 
 _ZIP: Final = b"PK\x03\x04"
-
-_DTYPES: Final[Mapping[int, str]] = MappingProxyType(
-    {
-        ScalarType.BYTE: "uint8",
-        ScalarType.CHAR: "int8",
-        ScalarType.SHORT: "int16",
-        ScalarType.INT: "int32",
-        ScalarType.LONG: "int64",
-        ScalarType.HALF: "float16",
-        ScalarType.FLOAT: "float32",
-        ScalarType.DOUBLE: "float64",
-        ScalarType.COMPLEXHALF: "complex32",
-        ScalarType.COMPLEXFLOAT: "complex64",
-        ScalarType.COMPLEXDOUBLE: "complex128",
-        ScalarType.BOOL: "bool",
-        ScalarType.BFLOAT16: "bfloat16",
-        ScalarType.UINT16: "uint16",
-        ScalarType.FLOAT8E4M3FN: "float8_e4m3fn",
-        ScalarType.FLOAT8E5M2: "float8_e5m2",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +121,7 @@ def read_model_payload(
         if not isinstance(value, PickledTensor):
             raise PayloadError(f"{where}: expected one tensor for {name!r}, got {type(value).__name__}")
         return value
-    dtype = _DTYPES.get(meta["dtype"])
+    dtype = TORCH_NAMES.get(meta["dtype"])
     if dtype is None:
         raise PayloadError(f"{where}: expected a dtype of schema {VERSION} for {name!r}, got {meta['dtype']}")
     numbers = {key: _concrete(meta[key], name, where) for key in ("sizes", "strides")}

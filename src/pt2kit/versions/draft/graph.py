@@ -37,27 +37,17 @@ SINCE: Final = "1"
 OUTPUTS: Final = "pt2kit.outputs"
 """Key of a node's extra metadata: the one arm of schema 1 that its results were grouped in."""
 
-SCALAR_TYPES: Final[Mapping[str, int]] = MappingProxyType(
-    dict(
-        zip(
-            ("u8", "i8", "i16", "i32", "i64", "f16", "f32", "f64", "c32", "c64", "c128", "b8", "bf16"),
-            range(1, 14),
-            strict=True,
-        )
-    )
+
+def _numbered(*names: str) -> Mapping[str, int]:
+    """Return the members of an enum with their numbers in schema 1."""
+    return MappingProxyType({name: number for number, name in enumerate(names, 1)})
+
+
+SCALAR_TYPES: Final = _numbered(
+    "u8", "i8", "i16", "i32", "i64", "f16", "f32", "f64", "c32", "c64", "c128", "b8", "bf16"
 )
-LAYOUTS: Final[Mapping[str, int]] = MappingProxyType(
-    dict(
-        zip(
-            ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "_mkldnn", "strided"),
-            range(1, 8),
-            strict=True,
-        )
-    )
-)
-MEMORY_FORMATS: Final[Mapping[str, int]] = MappingProxyType(
-    dict(zip(("contiguous_format", "channels_last", "channels_last_3d", "preserve_format"), range(1, 5), strict=True))
-)
+LAYOUTS: Final = _numbered("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "_mkldnn", "strided")
+MEMORY_FORMATS: Final = _numbered("contiguous_format", "channels_last", "channels_last_3d", "preserve_format")
 _ENUMS: Final = {"as_scalar_type": SCALAR_TYPES, "as_layout": LAYOUTS, "as_memory_format": MEMORY_FORMATS}
 _SAME: Final = frozenset(
     {"as_tensor", "as_tensors", "as_bool", "as_bools", "as_int", "as_ints", "as_float", "as_floats"}

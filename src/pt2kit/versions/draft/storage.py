@@ -22,24 +22,11 @@ from pt2kit.errors import IntegrityError, PayloadError, UnsupportedError
 from pt2kit.messages import count_text
 from pt2kit.pickles.values import ITEM_SIZES, PickledStorage, PickledTensor, TensorKind
 from pt2kit.versions.conversion_log import ReadExternal, check_location
-from pt2kit.versions.line.constants import decode_bytes
+from pt2kit.versions.draft.graph import SCALAR_TYPES
+from pt2kit.versions.line.constants import TORCH_NAMES, decode_bytes
 
 DTYPES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "u8": "uint8",
-        "i8": "int8",
-        "i16": "int16",
-        "i32": "int32",
-        "i64": "int64",
-        "f16": "float16",
-        "f32": "float32",
-        "f64": "float64",
-        "c32": "complex32",
-        "c64": "complex64",
-        "c128": "complex128",
-        "b8": "bool",
-        "bf16": "bfloat16",
-    }
+    {short: TORCH_NAMES[number] for short, number in SCALAR_TYPES.items()}
 )
 """Element types of the draft -> torch's names."""
 

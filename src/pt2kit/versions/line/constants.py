@@ -22,23 +22,32 @@ from pt2kit.versions.rewrite import rewrite
 
 Graph = dict[str, Any]
 
-_SCALAR_TYPES: Final[Mapping[str, ScalarType]] = MappingProxyType(
+TORCH_NAMES: Final[Mapping[int, str]] = MappingProxyType(
     {
-        "uint8": ScalarType.BYTE,
-        "int8": ScalarType.CHAR,
-        "int16": ScalarType.SHORT,
-        "int32": ScalarType.INT,
-        "int64": ScalarType.LONG,
-        "float16": ScalarType.HALF,
-        "float32": ScalarType.FLOAT,
-        "float64": ScalarType.DOUBLE,
-        "complex32": ScalarType.COMPLEXHALF,
-        "complex64": ScalarType.COMPLEXFLOAT,
-        "complex128": ScalarType.COMPLEXDOUBLE,
-        "bool": ScalarType.BOOL,
-        "bfloat16": ScalarType.BFLOAT16,
+        ScalarType.BYTE: "uint8",
+        ScalarType.CHAR: "int8",
+        ScalarType.SHORT: "int16",
+        ScalarType.INT: "int32",
+        ScalarType.LONG: "int64",
+        ScalarType.HALF: "float16",
+        ScalarType.FLOAT: "float32",
+        ScalarType.DOUBLE: "float64",
+        ScalarType.COMPLEXHALF: "complex32",
+        ScalarType.COMPLEXFLOAT: "complex64",
+        ScalarType.COMPLEXDOUBLE: "complex128",
+        ScalarType.BOOL: "bool",
+        ScalarType.BFLOAT16: "bfloat16",
+        ScalarType.UINT16: "uint16",
+        ScalarType.FLOAT8E4M3FN: "float8_e4m3fn",
+        ScalarType.FLOAT8E5M2: "float8_e5m2",
     }
 )
+"""Element types that schemas up to 8.6 have: number in the schema -> torch's name."""
+
+_NUMBERS: Final = MappingProxyType(
+    {name: int(number) for number, name in TORCH_NAMES.items() if number <= ScalarType.BFLOAT16}
+)
+"""Those of schema 1: torch's name -> number."""
 _STRIDED: Final = 7
 
 
@@ -191,14 +200,14 @@ def _unique(name: str, taken: set[str]) -> str:
 def _meta(data: bytes, place: str) -> dict[str, Any]:
     """Return the `TensorMeta` (of schema 1) of a torch.save payload that holds one tensor."""
     tensor = read_payload(data, place)
-    if not isinstance(tensor, PickledTensor) or tensor.dtype_name not in _SCALAR_TYPES:
+    if not isinstance(tensor, PickledTensor) or tensor.dtype_name not in _NUMBERS:
         kind = type(tensor).__name__
         if isinstance(tensor, PickledTensor | SparseTensor | MetaTensor):
             raise UnsupportedError(f"{place}: expected a dense tensor of a type that schema 1 has, got {kind}")
         raise PayloadError(f"{place}: expected one tensor, got {kind}")
     kind, _, index = tensor.storage.device.partition(":")
     return {
-        "dtype": int(_SCALAR_TYPES[tensor.dtype_name]),
+        "dtype": _NUMBERS[tensor.dtype_name],
         "sizes": [{"as_int": size} for size in tensor.sizes],
         "requires_grad": tensor.requires_grad,
         "device": {"type": kind, "index": int(index) if index.isdecimal() else None},
