@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pt2kit.errors import ConversionError
-from pt2kit.versions.conversion_log import HARMLESS, ConversionLog, SideInputs
+from pt2kit.versions.conversion_log import HARMLESS, ConversionLog, SideInputs, raise_if_blocked
 
 
 def test_equal_notes_are_joined():
@@ -27,7 +27,7 @@ def test_everything_in_the_way_is_listed():
     log.lost("guards_code", "ExportedProgram.guards_code", ("guards_code",), "8.14")
     log.lost("node_names", "Node.name", ("n",), "8.17")
     with pytest.raises(ConversionError) as caught:
-        log.raise_if_blocked("8.8", allow={"node_names"})
+        raise_if_blocked(log.notes, "models/m.json", "8.8", {"node_names"})
     assert str(caught.value).splitlines() == [
         "models/m.json: expected a program that schema 8.8 can express, got one with:",
         "  the arm as_complex of Argument (since 8.14): $.a[0]",
@@ -40,7 +40,7 @@ def test_what_is_allowed_is_no_obstacle():
     """Then there is nothing to raise, and the notes still say it."""
     log = ConversionLog("x")
     log.lost("guards_code", "ExportedProgram.guards_code", ("guards_code",), "8.14")
-    log.raise_if_blocked("8.8", allow=HARMLESS)
+    raise_if_blocked(log.notes, "x", "8.8", HARMLESS)
     assert [note.name for note in log.notes] == ["guards_code"]
 
 

@@ -94,6 +94,19 @@ def obstacles(notes: Iterable[Note], allow: Iterable[str]) -> list[str]:
     return lines
 
 
+def raise_if_blocked(notes: Iterable[Note], where: str, target: str, allow: Iterable[str]) -> None:
+    """Raise if anything is blocked, or lost without being allowed.
+
+    Raises:
+        ConversionError: all of it, each with its place and the version that brought it (M3).
+    """
+    if lines := obstacles(notes, allow):
+        listed = "".join(f"\n  {line}" for line in lines)
+        raise ConversionError(
+            f"{where}: expected a program that schema {target} can express, got one with:{listed}", rule="M3"
+        )
+
+
 ReadExternal = Callable[[str, int, int], bytes]
 """(location, offset, length) -> the bytes of a file next to the program."""
 
@@ -165,22 +178,6 @@ class ConversionLog:
     def place(self, path: Path) -> str:
         """Return a path with its record, for errors: "models/model.json: $.graph_module"."""
         return f"{self.where}: {path_text(path)}"
-
-    def raise_if_blocked(self, target: str, allow: Iterable[str]) -> None:
-        """Raise if anything is blocked, or lost without being allowed.
-
-        Raises:
-            ConversionError: all of it, each with its place and the version that brought it (M3).
-        """
-        if lines := obstacles(self.notes, allow):
-            listed = "".join(f"\n  {line}" for line in lines)
-            raise ConversionError(
-                f"{self.where}: expected a program that schema {target} can express, got one with:{listed}", rule="M3"
-            )
-
-    def obstacles(self, allow: Iterable[str]) -> list[str]:
-        """Return the obstacles of the conversion, as the function `obstacles`."""
-        return obstacles(self.notes, allow)
 
     def _add(self, kind: Kind, name: str, message: str, since: str, path: Path) -> None:
         key = (kind, name, message, since)

@@ -14,7 +14,16 @@ from pt2kit.pickles.values import PickledTensor
 from pt2kit.schema import CURRENT, LOG, MINIMUM
 from pt2kit.versions import encoding
 from pt2kit.versions.check import too_deep
-from pt2kit.versions.conversion_log import HARMLESS, ConversionLog, Note, ReadExternal, SideInputs, Tree
+from pt2kit.versions.conversion_log import (
+    HARMLESS,
+    ConversionLog,
+    Note,
+    ReadExternal,
+    SideInputs,
+    Tree,
+    obstacles,
+    raise_if_blocked,
+)
 from pt2kit.versions.identify import DRAFT, Found, find_version
 from pt2kit.versions.line import metadata
 from pt2kit.versions.operator_calls import fit_calls
@@ -121,8 +130,8 @@ def downgrade_program(
 
     Cost: 0.25 s per 1,000 nodes to the oldest version, 0.1 s to schema 8.2.
     """
-    lowered, log = _lower(tree, target, where, side_inputs, release)
-    log.raise_if_blocked(target, allow)
+    lowered = try_to_lower(tree, target, where, side_inputs=side_inputs, release=release)
+    raise_if_blocked(lowered.notes, where, target, allow)
     return lowered
 
 
@@ -137,12 +146,6 @@ def try_to_lower(
     Raises:
         Pt2Error: as `downgrade_program`, but for ConversionError.
     """
-    return _lower(tree, target, where, side_inputs, release)[0]
-
-
-def _lower(
-    tree: Tree, target: str, where: str, side_inputs: SideInputs | None, release: str
-) -> tuple[Downgraded, ConversionLog]:
     log = ConversionLog(where, side_inputs=side_inputs)
     try:
         whole = encoding.from_wire(tree, CURRENT.number, where)  # with every field that may be left out
@@ -155,7 +158,7 @@ def _lower(
                 log.lost("namedtuple_fields", f"the field names of {name!r}", ("graph_module",), "8.6")
     except RecursionError:
         raise too_deep(where) from None
-    return Downgraded(lowered, target, log.notes), log
+    return Downgraded(lowered, target, log.notes)
 
 
 _NO_FIELD_NAMES: Final = frozenset(("5.3-traces", "5.3", "7.3", "8.2"))
@@ -194,7 +197,7 @@ def oldest_version(tree: Tree, where: str, *, allow: Collection[str] = HARMLESS)
             checked = apply_step(checked, step, upwards, log)
             fit_calls(checked.tree, step.older, release_of(step.older), log)
             make_readable(checked.tree, step.older, log)
-            if log.obstacles(allow):
+            if obstacles(log.notes, allow):
                 break
             oldest = step.older if step.older in released else oldest
     except RecursionError:
