@@ -51,13 +51,13 @@ def name_as_fx(tree: Tree, log: ConversionLog, *, keeps_inputs: bool) -> Tree:
     nodes = [
         {
             **node,
-            "inputs": [{**named, "arg": _renamed(named["arg"], names)} for named in node["inputs"]],
-            "outputs": _renamed(node["outputs"], names),
+            "inputs": [{**named, "arg": renamed(named["arg"], names)} for named in node["inputs"]],
+            "outputs": renamed(node["outputs"], names),
         }
         for node in graph["nodes"]
     ]
     tables = {key: {names.get(name, name): meta for name, meta in graph[key].items()} for key in _TABLES}
-    ends = {key: _renamed(graph[key], names) for key in ("inputs", "outputs")}
+    ends = {key: renamed(graph[key], names) for key in ("inputs", "outputs")}
     specs = {
         key: [_renamed_spec(spec, names) for spec in module["signature"][key]]
         for key in ("input_specs", "output_specs")
@@ -162,25 +162,30 @@ def value_name(argument: dict[str, Any]) -> str | None:
     return None
 
 
-def _renamed(value: Any, names: Mapping[str, str]) -> Any:
-    """Return arguments with other names for values; subgraphs have values of their own."""
+def renamed(value: Any, names: Mapping[str, str]) -> Any:
+    """Return arguments with other names for values; subgraphs have values of their own.
+
+    Args:
+        value: arguments of schema 1 to 5.3. Up to 5.1, an entry of optional tensors is a bare name.
+        names: old name -> new name; others stay.
+    """
     if isinstance(value, list):
-        return [_renamed(entry, names) for entry in value]
+        return [renamed(entry, names) for entry in value]
     if not isinstance(value, dict):
         return value
     return {
         key: names.get(item, item)
-        if key in ("name", "as_name") and isinstance(item, str)
+        if key in ("name", "as_name", "as_tensor") and isinstance(item, str)
         else item
         if key == "as_graph"
-        else _renamed(item, names)
+        else renamed(item, names)
         for key, item in value.items()
     }
 
 
 def _renamed_spec(spec: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     ((kind, content),) = spec.items()
-    new = {**content, "arg": _renamed(content["arg"], names)} if "arg" in content else content
+    new = {**content, "arg": renamed(content["arg"], names)} if "arg" in content else content
     if "user_input_name" in new:
         new = {**new, "user_input_name": names.get(new["user_input_name"], new["user_input_name"])}
     return {kind: new}
@@ -190,5 +195,5 @@ def _renamed_call(entry: dict[str, Any], names: Mapping[str, str]) -> dict[str, 
     signature = entry["signature"]
     if signature is None:
         return entry
-    ends = {key: _renamed(signature[key], names) for key in ("inputs", "outputs")}
+    ends = {key: renamed(signature[key], names) for key in ("inputs", "outputs")}
     return {**entry, "signature": {**signature, **ends}}

@@ -16,7 +16,9 @@ from pt2kit.jsontext import Path
 from pt2kit.pickles.reader import read_payload
 from pt2kit.pickles.values import MetaTensor, PickledTensor, SparseTensor
 from pt2kit.schema import ScalarType
+from pt2kit.schema.names import free_name
 from pt2kit.versions.conversion_log import ConversionLog, Tree
+from pt2kit.versions.fx_names import renamed
 from pt2kit.versions.line.hops import is_higher_order
 from pt2kit.versions.rewrite import rewrite
 
@@ -108,7 +110,7 @@ def _lift_graph(
     rename: dict[str, str] = {}
     for name, text in graph["constants"].items():
         place = log.place((*path, "constants", name))
-        unique = name if is_root else _unique(name, taken)
+        unique = free_name(name, taken.__contains__) if name in taken and not is_root else name
         taken.add(unique)
         rename[name] = unique
         data = decode_bytes(text, place)
@@ -117,12 +119,12 @@ def _lift_graph(
     nodes = []
     for index, node in enumerate(graph["nodes"]):
         if rename:
-            named = [{**entry, "arg": _renamed(entry["arg"], rename)} for entry in node["inputs"]]
+            named = [{**entry, "arg": renamed(entry["arg"], rename)} for entry in node["inputs"]]
             node = {**node, "inputs": named}
         new, inner = _lift_node(node, (*path, "nodes", index), log, taken)
         nodes.append(new)
         lifted |= inner
-    outputs = [_renamed(output, rename) for output in graph["outputs"]] if rename else graph["outputs"]
+    outputs = renamed(graph["outputs"], rename) if rename else graph["outputs"]
     return {**graph, "nodes": nodes, "outputs": outputs, "constants": {}}, lifted
 
 
@@ -166,35 +168,6 @@ def _with_operands(
         f"{log.place((*path, 'inputs'))}: expected constants in subgraphs of cond or map_impl only, got "
         f"{', '.join(names)} in one of {target}"
     )
-
-
-def _renamed(argument: dict[str, Any], rename: Mapping[str, str]) -> dict[str, Any]:
-    """Return an argument with other names for the tensors it names; subgraphs name nothing of the graph around them."""
-    match argument:
-        case {"as_tensor": {"name": name}} if name in rename:
-            return {"as_tensor": {"name": rename[name]}}
-        case {"as_tensors": tensors}:
-            return {"as_tensors": [{"name": rename.get(tensor["name"], tensor["name"])} for tensor in tensors]}
-        case {"as_optional_tensors": tensors}:
-            return {
-                "as_optional_tensors": [
-                    {
-                        arm: rename.get(content, content) if arm == "as_tensor" else content
-                        for arm, content in tensor.items()
-                    }
-                    for tensor in tensors
-                ]
-            }
-    return argument
-
-
-def _unique(name: str, taken: set[str]) -> str:
-    number = 0
-    unique = name
-    while unique in taken:
-        number += 1
-        unique = f"{name}_{number}"
-    return unique
 
 
 def _meta(data: bytes, place: str) -> dict[str, Any]:

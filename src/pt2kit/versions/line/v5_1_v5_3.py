@@ -21,6 +21,7 @@ import re
 from typing import Any, Final
 
 from pt2kit.jsontext import Path
+from pt2kit.schema.names import free_name
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.fx_names import name_as_fx, value_names
 from pt2kit.versions.line import hops as hops
@@ -154,10 +155,8 @@ def input_names(module: Tree) -> list[str]:
         if not CONSTANTS & argument.keys():
             names.append("")
             continue
-        name, number = f"arg{index}", 0
-        while name in taken:
-            number += 1
-            name = f"arg{index}_{number}"
+        name = f"arg{index}"
+        name = free_name(name, taken.__contains__) if name in taken else name
         taken.add(name)
         names.append(name)
     missing = len(module["signature"]["input_specs"]) - len(names)
