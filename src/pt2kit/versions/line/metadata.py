@@ -19,7 +19,7 @@ from typing import Any
 
 from pt2kit.jsontext import Path
 from pt2kit.node_metadata.frames import compact, expand_all, lenient
-from pt2kit.node_metadata.modules import dump_module_stack, module_stack_style, parse_module_stack
+from pt2kit.node_metadata.modules import Style, dump_module_stack, module_stack_style, parse_module_stack
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.line.v5_1_v5_3 import name_constants, unname_constants
 from pt2kit.versions.rewrite import rewrite
@@ -33,7 +33,7 @@ def from_2_1(metadata: Metadata) -> Metadata:
     """Return the metadata of a node of 2.1, as 2.2 writes it."""
     converted = {"source_fn_stack" if key == "source_fn" else key: text for key, text in metadata.items()}
     if stack := converted.get("nn_module_stack", ""):
-        converted["nn_module_stack"] = _from_paren(stack)
+        converted["nn_module_stack"] = _restyled(stack, ("paren",), "escaped")
     return converted if converted != metadata else metadata
 
 
@@ -44,7 +44,7 @@ def to_2_1(metadata: Metadata, path: Path, log: ConversionLog) -> Metadata:
         converted["source_fn"] = functions.rpartition(";")[2]
         log.lost("source_fn_stack", "all but the innermost function", (*path, "source_fn_stack"), "2")
     if stack := converted.get("nn_module_stack", ""):
-        converted["nn_module_stack"] = _to_paren(stack)
+        converted["nn_module_stack"] = _restyled(stack, ("comma", "escaped"), "paren")
     return converted if converted != metadata else metadata
 
 
@@ -54,32 +54,16 @@ def repair(metadata: Metadata) -> Metadata:
     Source: `metadata_split` in torch/_export/serde/serialize.py (2.13) wants three parts at commas outside brackets.
     """
     stack = metadata.get("nn_module_stack", "")
-    text = _mended(stack) if stack else stack
+    text = _restyled(stack, ("comma",), "escaped")
     return metadata if text == stack else {**metadata, "nn_module_stack": text}
 
 
-# Nodes of one module follow each other and have the same stack. Pure functions of a text; few texts are remembered.
-_remembered = functools.lru_cache(maxsize=64)
-
-
-@_remembered
-def _from_paren(stack: str) -> str:
-    if module_stack_style(stack) == "paren" and (entries := lenient(parse_module_stack, stack)):
-        return dump_module_stack(entries)
-    return stack
-
-
-@_remembered
-def _to_paren(stack: str) -> str:
-    if module_stack_style(stack) != "paren" and (entries := lenient(parse_module_stack, stack)):
-        return dump_module_stack(entries, "paren")
-    return stack
-
-
-@_remembered
-def _mended(stack: str) -> str:
-    if module_stack_style(stack) == "comma" and (entries := lenient(parse_module_stack, stack)):
-        return dump_module_stack(entries)
+# Nodes of one module follow each other and have the same stack. A pure function of a text; few texts are remembered.
+@functools.lru_cache(maxsize=64)
+def _restyled(stack: str, styles: tuple[Style, ...], style: Style) -> str:
+    """Return a module stack in a style, if it is in one of some styles and can be read; else unchanged."""
+    if module_stack_style(stack) in styles and (entries := lenient(parse_module_stack, stack)):
+        return dump_module_stack(entries, style)
     return stack
 
 
@@ -110,8 +94,7 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
             log.changed("stack traces were moved into a table", (*path, _KEY))
         return {**_with_traces(value, texts), _KEY: files}
 
-    new: Tree = rewrite(unname_constants(tree, log), "5.3", {"Graph": graph})
-    return new
+    return rewrite(unname_constants(tree, log), "5.3", {"Graph": graph})
 
 
 def _traces(graph: Tree) -> list[str]:
