@@ -158,8 +158,7 @@ def map_devices(tree: Tree, devices: Mapping[str, str], where: str) -> Tree:
                 return {**value, **parsed[target]}
         return value
 
-    result: Tree = rewrite(tree, CURRENT.number, {"Device": device})
-    return result
+    return rewrite(tree, CURRENT.number, {"Device": device})
 
 
 def _methods(raw: Any, path: Path, where: str) -> Mapping[str, Upgraded]:

@@ -87,12 +87,7 @@ def fit_calls(tree: Tree, version: str, release: str, log: ConversionLog) -> Tre
 
     Cost: one walk over the nodes; a millisecond per 1,000 where every call fits.
     """
-
-    def node(value: Any, path: Path) -> Any:
-        return _fitted(value, path, release, log)
-
-    fitted: Tree = rewrite(tree, version, {"Node": node})
-    return fitted
+    return rewrite(tree, version, {"Node": lambda value, path: _fitted(value, path, release, log)})
 
 
 def _fitted(node: dict[str, Any], path: Path, release: str, log: ConversionLog) -> dict[str, Any]:

@@ -9,16 +9,18 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pt2kit.jsontext import Path
 from pt2kit.schema.fieldtable import DictOf, ListOf, Nullable, Ref, Type, frozen_table, references
+
+Tree = TypeVar("Tree")
 
 Visitor = Callable[[Any, Path], Any]
 """(value, its path) -> its replacement: the same object if nothing changes, never changed in place."""
 
 
-def rewrite(tree: Any, version: str, visitors: Mapping[str, Visitor], *, root: str = "ExportedProgram") -> Any:
+def rewrite(tree: Tree, version: str, visitors: Mapping[str, Visitor], *, root: str = "ExportedProgram") -> Tree:
     """Apply functions to every value of some types, inner values before the outer ones.
 
     Args:
@@ -31,7 +33,8 @@ def rewrite(tree: Any, version: str, visitors: Mapping[str, Visitor], *, root: s
         The new tree; parts without changes are those of `tree`. Cost: only what can hold a visited type is walked.
     """
     walks = _walks(fields_reaching(version, frozenset(visitors)), visitors, version)
-    return walks[root].visit(tree, ()) if root in walks else tree
+    new: Tree = walks[root].visit(tree, ()) if root in walks else tree
+    return new
 
 
 Plan = Mapping[str, Mapping[str, Type]]

@@ -290,5 +290,4 @@ def _with_hints(tree: Tree, hints: Mapping[str, Any]) -> Tree:
         hint = hints.get(value["expr_str"])
         return {**value, "hint": hint} if isinstance(hint, int) else value
 
-    result: Tree = rewrite(tree, "1", {"SymExpr": expression})
-    return result
+    return rewrite(tree, "1", {"SymExpr": expression})

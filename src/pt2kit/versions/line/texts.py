@@ -66,9 +66,8 @@ def rename_symbols(
     ranges = {pattern.sub(rf"{new}\1", name): limits for name, limits in tree["range_constraints"].items()}
     if len(ranges) != len(tree["range_constraints"]):
         # Both names are taken, so one of them is no symbol of the prefix.
-        same: Tree = rewrite(tree, version, visitors)
-        return same
-    changed: Tree = rewrite(tree, version, {**visitors, "SymExpr": expression})
+        return rewrite(tree, version, visitors)
+    changed = rewrite(tree, version, {**visitors, "SymExpr": expression})
     if list(ranges) == list(tree["range_constraints"]):
         return changed
     values = changed["range_constraints"].values()
@@ -96,8 +95,7 @@ def to_structural(tree: Tree, version: str, log: ConversionLog, visitors: Mappin
             known[text] = to_srepr(parse(text, where=log.place((*path, "expr_str"))))
         return {**value, "expr_str": known[text]}
 
-    result: Tree = rewrite(tree, version, {**visitors, "SymExpr": expression})
-    return result
+    return rewrite(tree, version, {**visitors, "SymExpr": expression})
 
 
 def to_plain(tree: Tree, version: str, log: ConversionLog, since: str) -> Tree:
@@ -120,8 +118,7 @@ def to_plain(tree: Tree, version: str, log: ConversionLog, since: str) -> Tree:
             log.lost("assumptions", f"what is assumed of {name}", (*path, "expr_str"), since)
         return {**value, "expr_str": known[text][0]}
 
-    result: Tree = rewrite(tree, version, {"SymExpr": expression})
-    return result
+    return rewrite(tree, version, {"SymExpr": expression})
 
 
 NAMEDTUPLE: Final = "collections.namedtuple"
