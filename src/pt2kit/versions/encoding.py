@@ -96,41 +96,24 @@ def _readers(version: str) -> Mapping[str, Turn]:
     readers: dict[str, Turn] = {}
     for name, definition in frozen_table(version).definitions.items():
         fields = _turns(definition, readers, _read_float)
-        if definition.kind == "union":
-            plain = _union_reader(fields, padded=spelled.padded_unions)
-        else:
-            plain = _reader(fields, default_values(definition))
+        padded = definition.kind == "union" and spelled.padded_unions
+        plain = _reader(fields, default_values(definition), padded=padded)
         readers[name] = _after(_READERS[name], spelled, plain) if name in _READERS else plain
     return MappingProxyType(readers)
 
 
-def _reader(fields: Mapping[str, Turn | None], defaults: Mapping[str, Any]) -> Turn:
+def _reader(fields: Mapping[str, Turn | None], defaults: Mapping[str, Any], *, padded: bool) -> Turn:
     def read(value: Any) -> Any:
         if type(value) is not dict:
             return copy.deepcopy(value)
-        struct = {}
-        for key, default in defaults.items():
-            if key not in value:
-                struct[key] = copy.deepcopy(default)
+        new = {key: copy.deepcopy(default) for key, default in defaults.items() if key not in value}
+        drops_nulls = padded and len(value) > 1
         for key, child in value.items():
+            if child is None and drops_nulls and key in fields:
+                continue
             turn = fields.get(key, copy.deepcopy)
-            struct[key] = child if turn is None else turn(child)
-        return struct
-
-    return read
-
-
-def _union_reader(fields: Mapping[str, Turn | None], *, padded: bool) -> Turn:
-    def read(value: Any) -> Any:
-        if type(value) is not dict:
-            return copy.deepcopy(value)
-        only = len(value) == 1 or not padded
-        union = {}
-        for arm, child in value.items():
-            if only or child is not None or arm not in fields:
-                turn = fields.get(arm, copy.deepcopy)
-                union[arm] = child if turn is None else turn(child)
-        return union
+            new[key] = child if turn is None else turn(child)
+        return new
 
     return read
 
