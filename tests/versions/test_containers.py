@@ -54,7 +54,7 @@ def test_containers_are_known_by_their_keys():
 
 
 def test_a_model_is_read():
-    """Every program in it is raised, delegates too."""
+    """Every program in it is raised; its delegates are read on their own."""
     raw = model()
     before = copied(raw)
     found = read_model(raw, "models/m.json")
@@ -63,24 +63,22 @@ def test_a_model_is_read():
     assert found.name == "m"
     assert {name: raised.found.number for name, raised in found.methods.items()} == {"forward": "8.6", "other": "8.7"}
     assert found.methods["forward"].tree == current
-    assert found.delegates["npu"]["forward"].tree == current
     assert (found.weight_paths, found.constant_paths, found.devices) == (PATHS, CONSTANTS, DEVICES)
 
 
 def test_a_program_container_is_a_model_without_a_name():
     """It has methods and nothing else."""
     found = read_model({"methods": {"forward": stored()}}, "x")
-    assert (found.name, list(found.methods), found.delegates, found.weight_paths) == ("", ["forward"], {}, {})
+    assert (found.name, list(found.methods), found.weight_paths) == ("", ["forward"], {})
 
 
 BAD = [
     ({"a": 1}, r"^x: \$: expected a Model or a Program of schema 8\.6, got neither \[M5\]"),
-    (model(name=3), r"^x: \$: expected the name of a model"),
-    (model(delegates=[]), r"^x: \$: expected the name of a model"),
+    (model(name=3), r"^x: \$\.name: expected the name of a model"),
     (model(tensorPaths={"w": 3}), r"^x: \$\.tensorPaths: expected an object of texts"),
     (model(deviceAllocationMap=[]), r"^x: \$\.deviceAllocationMap: expected an object of texts, got list"),
     (model(program={}), r"^x: \$\.program: expected an object with methods"),
-    (model(delegates={"npu": {"methods": {"f": 3}}}), r"^x: \$\.delegates\.npu\.methods\.f: \$: expected an object"),
+    (model(program={"methods": {"f": 3}}), r"^x: \$\.program\.methods\.f: \$: expected an object"),
 ]
 
 

@@ -152,7 +152,7 @@ def _read_method(
     methods = program_tree.get("methods") if isinstance(program_tree, dict) else None
     if isinstance(methods, dict):
         program_tree = {**program_tree, "methods": {(name := _chosen(methods, method, where)): methods[name]}}
-    model = read_model({**tree, "program": program_tree, "delegates": {}} if kind == "Model" else program_tree, where)
+    model = read_model({**tree, "program": program_tree} if kind == "Model" else program_tree, where)
     delegates = tree.get("delegates", {})
     if not isinstance(delegates, dict):
         raise SchemaError(f"{where}: $.delegates: expected an object, got {type(delegates).__name__}", rule="M1")

@@ -38,12 +38,11 @@ _ZIP: Final = b"PK\x03\x04"
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model with several programs, upgraded to the current version.
+    """A model with several programs, upgraded to the current version, without its delegates.
 
     Args:
         name: of the model; "" for a bare `Program`.
         methods: method name -> program.
-        delegates: name of a delegate -> its methods.
         weight_paths: weight name -> path of its record, relative to the root of the archive.
         constant_paths: constant name -> likewise.
         devices: device of the graph ("cuda:0") -> device to use ("cuda:1").
@@ -51,7 +50,6 @@ class Model:
 
     name: str
     methods: Mapping[str, Upgraded]
-    delegates: Mapping[str, Mapping[str, Upgraded]] = field(default_factory=dict)
     weight_paths: Mapping[str, str] = field(default_factory=dict)
     constant_paths: Mapping[str, str] = field(default_factory=dict)
     devices: Mapping[str, str] = field(default_factory=dict)
@@ -67,7 +65,7 @@ def container_of(raw: Any) -> Literal["Model", "Program"] | None:
 
 
 def read_model(raw: Any, where: str) -> Model:
-    """Read a container, and upgrade every program in it to the current version.
+    """Read a container, and upgrade every program of its own to the current version; delegates are containers as well.
 
     Args:
         raw: the record, as `codec.parse(data, where, bare_literals=True)` gives it.
@@ -82,22 +80,11 @@ def read_model(raw: Any, where: str) -> Model:
         raise SchemaError(f"{where}: $: expected a Model or a Program of schema {VERSION}, got neither", rule="M5")
     if kind == "Program":
         return Model("", _methods(raw, (), where))
-    tables = {
-        key: _texts(raw.get(key, {}), key, where) for key in ("tensorPaths", "constantPaths", "deviceAllocationMap")
-    }
-    delegates = raw.get("delegates", {})
-    if not isinstance(delegates, dict) or not isinstance(raw.get("name"), str):
-        raise SchemaError(f"{where}: $: expected the name of a model and an object of delegates, got others", rule="M1")
-    return Model(
-        raw["name"],
-        _methods(raw["program"], ("program",), where),
-        MappingProxyType(
-            {name: _methods(delegate, ("delegates", name), where) for name, delegate in delegates.items()}
-        ),
-        tables["tensorPaths"],
-        tables["constantPaths"],
-        tables["deviceAllocationMap"],
-    )
+    if not isinstance(raw.get("name"), str):
+        got = type(raw.get("name")).__name__
+        raise SchemaError(f"{where}: $.name: expected the name of a model, got {got}", rule="M1")
+    tables = (_texts(raw, key, where) for key in ("tensorPaths", "constantPaths", "deviceAllocationMap"))
+    return Model(raw["name"], _methods(raw["program"], ("program",), where), *tables)
 
 
 def read_model_payload(
@@ -171,10 +158,11 @@ def _methods(raw: Any, path: Path, where: str) -> Mapping[str, Upgraded]:
     return MappingProxyType({name: upgrade_program(program, places[name]) for name, program in methods.items()})
 
 
-def _texts(raw: Any, key: str, where: str) -> Mapping[str, str]:
-    if not isinstance(raw, dict) or not all(isinstance(text, str) for text in raw.values()):
-        raise SchemaError(f"{where}: $.{key}: expected an object of texts, got {type(raw).__name__}", rule="M1")
-    return MappingProxyType(dict(raw))
+def _texts(model: Mapping[str, Any], key: str, where: str) -> Mapping[str, str]:
+    texts = model.get(key, {})
+    if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
+        raise SchemaError(f"{where}: $.{key}: expected an object of texts, got {type(texts).__name__}", rule="M1")
+    return MappingProxyType(dict(texts))
 
 
 def _concrete(sizes: list[dict[str, Any]], name: str, where: str) -> tuple[int, ...]:
