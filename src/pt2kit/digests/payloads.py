@@ -10,16 +10,37 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 from pt2kit.digests.result import BLOCK, DEFINITION, hash_bytes, hash_value
 from pt2kit.errors import UnsupportedError
+from pt2kit.schema import Layout, ScalarType
 from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView, SubclassView
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.export import AnyView, Reader
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.view import Storage, TensorView
 from pt2kit.zip.source import Progress
+
+
+def _same(*names: str) -> dict[str, str]:
+    return {name: name for name in names}
+
+
+_MEMBERS: Final[Mapping[type, tuple[str, Mapping[str, str]]]] = MappingProxyType(
+    {
+        SparseView: ("sparse", _same("layout", "sizes", "indices", "values", "is_coalesced")),
+        QuantizedView: (
+            "quantized",
+            {"dtype": "dtype_name", "integers": "values", **_same("sizes", "qscheme", "scale", "zero_point", "axis")},
+        ),
+        NestedView: ("nested", _same("buffer", "sizes", "strides", "storage_offsets")),
+        SubclassView: ("subclass", {"class": "class_name", **_same("dtype", "sizes", "parts", "options")}),
+        MetaView: ("meta", _same("dtype", "sizes", "strides")),
+    }
+)
+"""View -> its kind, and its members: name in the digest -> attribute. Flags are hashed of all kinds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,26 +134,14 @@ class Hasher:
 
     def _described(self, payload: AnyView) -> dict[str, Any]:
         flags = {"is_param": payload.is_param}
-        match payload:
-            case OpaquePayload():
-                content = self._opaque(payload)
-                return {"kind": payload.kind, "tensor_meta": payload.tensor_meta, "bytes": content, **flags}
-            case TensorView():
-                return {"kind": "tensor", **self._dense(payload), **flags}
-        flags["requires_grad"] = payload.requires_grad
-        match payload:
-            case SparseView():
-                described = self._sparse(payload)
-            case QuantizedView():
-                described = self._quantized(payload)
-            case NestedView():
-                described = self._nested(payload)
-            case SubclassView():
-                described = self._subclass(payload)
-            case MetaView():
-                shape = {"sizes": payload.sizes, "strides": payload.strides}
-                described = {"kind": "meta", "dtype": DTYPES[payload.dtype].name, **shape}
-        return {**described, **flags}
+        if isinstance(payload, OpaquePayload):
+            content = self._opaque(payload)
+            return {"kind": payload.kind, "tensor_meta": payload.tensor_meta, "bytes": content, **flags}
+        if isinstance(payload, TensorView):
+            return {"kind": "tensor", **self._dense(payload), **flags}
+        kind, members = _MEMBERS[payload.__class__]
+        described = {key: self._member(getattr(payload, attribute)) for key, attribute in members.items()}
+        return {"kind": kind, **described, "requires_grad": payload.requires_grad, **flags}
 
     def _dense(self, view: TensorView) -> dict[str, Any]:
         return {
@@ -144,50 +153,20 @@ class Hasher:
             "elements": self._elements(view),
         }
 
-    def _sparse(self, view: SparseView) -> dict[str, Any]:
-        return {
-            "kind": "sparse",
-            "layout": view.layout.name,
-            "sizes": view.sizes,
-            "indices": [self._dense(part) for part in view.indices],
-            "values": self._dense(view.values),
-            "is_coalesced": view.is_coalesced,
-        }
-
-    def _quantized(self, view: QuantizedView) -> dict[str, Any]:
-        return {
-            "kind": "quantized",
-            "dtype": view.dtype_name,
-            "sizes": view.sizes,
-            "integers": self._dense(view.values),
-            "qscheme": view.qscheme,
-            "scale": self._parameter(view.scale),
-            "zero_point": self._parameter(view.zero_point),
-            "axis": view.axis,
-        }
-
-    def _nested(self, view: NestedView) -> dict[str, Any]:
-        return {
-            "kind": "nested",
-            "buffer": self._dense(view.buffer),
-            "sizes": self._dense(view.sizes),
-            "strides": self._dense(view.strides),
-            "storage_offsets": self._parameter(view.storage_offsets),
-        }
-
-    def _subclass(self, view: SubclassView) -> dict[str, Any]:
-        return {
-            "kind": "subclass",
-            "class": view.class_name,
-            "dtype": DTYPES[view.dtype].name,
-            "sizes": view.sizes,
-            "parts": {name: self._dense(part) for name, part in view.parts.items()},
-            "options": dict(view.options),
-        }
-
-    def _parameter(self, value: Any) -> Any:
-        """Return the form of a parameter that is hashed: a number, several numbers, or a tensor of them."""
-        return self._dense(value) if isinstance(value, TensorView) else value
+    def _member(self, value: Any) -> Any:
+        """Return the form of a member that is hashed: tensors as such, element types and layouts by name."""
+        match value:
+            case TensorView():
+                return self._dense(value)
+            case ScalarType():
+                return DTYPES[value].name
+            case Layout():
+                return value.name
+            case tuple():
+                return [self._dense(one) if isinstance(one, TensorView) else one for one in value]
+            case Mapping():
+                return {name: self._dense(one) if isinstance(one, TensorView) else one for name, one in value.items()}
+        return value
 
     def _elements(self, view: TensorView) -> bytes:
         key = (view.storage, view.dtype, view.sizes, view.strides, view.storage_offset, view.conj, view.neg)
@@ -214,23 +193,17 @@ class Hasher:
 
 def parts(payload: AnyView) -> list[TensorView]:
     """Return the tensors of a payload, each as often as it is read."""
-    match payload:
-        case TensorView():
-            return [payload]
-        case SparseView():
-            return [*payload.indices, payload.values]
-        case QuantizedView():
-            return [
-                view for view in (payload.values, payload.scale, payload.zero_point) if isinstance(view, TensorView)
-            ]
-        case NestedView():
-            every = (payload.buffer, payload.sizes, payload.strides, payload.storage_offsets)
-            return [view for view in every if isinstance(view, TensorView)]
-        case SubclassView():
-            return list(payload.parts.values())
-        case OpaquePayload() | MetaView():
-            return []
-    raise UnsupportedError(f"expected a tensor or an object of the archive, got {type(payload).__name__}")
+    if isinstance(payload, TensorView):
+        return [payload]
+    if isinstance(payload, OpaquePayload):
+        return []
+    if payload.__class__ not in _MEMBERS:
+        raise UnsupportedError(f"expected a tensor or an object of the archive, got {type(payload).__name__}")
+    found: list[Any] = []
+    for attribute in _MEMBERS[payload.__class__][1].values():
+        value = getattr(payload, attribute)
+        found += value if isinstance(value, tuple) else value.values() if isinstance(value, Mapping) else (value,)
+    return [one for one in found if isinstance(one, TensorView)]
 
 
 def _pieces(view: TensorView, data: memoryview) -> Iterator[memoryview]:
