@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -42,19 +41,9 @@ PROGRAM_PARTS: Final = ("graph", "signature", "constraints", "metadata")
 TABLE_OF: Final[Mapping[str, str]] = MappingProxyType({"weights": "tensors", "constants": "constant_tensors"})
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramParts:
-    """Digests of a program's parts, 32 bytes each."""
-
-    graph: bytes
-    signature: bytes
-    constraints: bytes
-    metadata: bytes
-
-
 def program_parts(
     program: schema.ExportedProgram, unknown: Sequence[codec.Unknown] = (), definition: int = DEFINITION
-) -> ProgramParts:
+) -> dict[str, bytes]:
     """Digest a program without its tensors.
 
     Args:
@@ -62,6 +51,9 @@ def program_parts(
         unknown: keys that this build does not know, as they were read with the program. They may mean anything, so
             they count as part of the graph, with the places where they stood.
         definition: the number of the definition to follow.
+
+    Returns:
+        part -> its digest, 32 bytes; the parts are `PROGRAM_PARTS`.
 
     Raises:
         GraphError, LimitError: the program has no normal form.
@@ -88,12 +80,12 @@ def program_parts(
         "metadata": program.graph_module.metadata,
         "torch_version": form.torch_version,
     }
-    return ProgramParts(
-        hash_value("program graph", graph),
-        hash_value("signature", signature),
-        hash_value("constraints", constraints),
-        hash_value("metadata", metadata),
-    )
+    return {
+        "graph": hash_value("program graph", graph),
+        "signature": hash_value("signature", signature),
+        "constraints": hash_value("constraints", constraints),
+        "metadata": hash_value("metadata", metadata),
+    }
 
 
 def _arguments(module: schema.GraphModule) -> list[int]:
@@ -140,8 +132,7 @@ def digest_program(program: schema.ExportedProgram) -> dict[str, str]:
     Raises:
         GraphError, LimitError: the program has no normal form.
     """
-    parts = program_parts(program)
-    return {part: text(getattr(parts, part)) for part in PROGRAM_PARTS}
+    return {part: text(one) for part, one in program_parts(program).items()}
 
 
 def verify(
@@ -224,8 +215,7 @@ def digest_parts(
     everything = "program" in wanted
     if everything or wanted & set(PROGRAM_PARTS):
         stored = package.stored[model]
-        parts = program_parts(stored.program, stored.unknown, definition)
-        raw |= {part: getattr(parts, part) for part in PROGRAM_PARTS}
+        raw |= program_parts(stored.program, stored.unknown, definition)
     kinds = [kind for kind in TABLE_OF if everything or kind in wanted]
     for kind, payloads in _payloads(package, model, kinds, progress, definition).items():
         raw[kind] = payloads.digest
@@ -268,14 +258,13 @@ def _verify_tensors(
     package: Package, model: str, tree: Mapping[str, Any], wanted: list[str], progress: Progress, definition: int
 ) -> list[Mismatch]:
     """Compare single tensors, reading no others."""
-    by_table = {TABLE_OF[kind]: payloads_of(package, model, kind) for kind in TABLE_OF}
     if missing := [name for name in wanted if not any(name in tree.get(table, ()) for table in TABLES)]:
         raise UnsupportedError(f"expected digests: expected one of a tensor {missing[0][:80]!r}, got none of that name")
-    chosen = [(table, name) for table in TABLES for name in wanted if name in tree.get(table, ())]
-    hasher = Hasher([by_table[table][name] for table, name in chosen if name in by_table[table]], progress, definition)
-    got = {(table, name): text(hasher.leaf(by_table[table][name])) for table, name in chosen if name in by_table[table]}
-    return [
-        Mismatch(f"{table}[{name!r}]", tree[table][name], got.get((table, name)))
-        for table, name in chosen
-        if got.get((table, name)) != tree[table][name]
-    ]
+    asked = {table: {name: tree[table][name] for name in wanted if name in tree.get(table, ())} for table in TABLES}
+    there = {}
+    for kind, table in TABLE_OF.items():
+        payloads = payloads_of(package, model, kind)
+        there[table] = {name: payloads[name] for name in asked[table] if name in payloads}
+    hasher = Hasher([one for payloads in there.values() for one in payloads.values()], progress, definition)
+    got = {table: {name: text(hasher.leaf(one)) for name, one in there[table].items()} for table in TABLES}
+    return compare(asked, got)
