@@ -12,10 +12,11 @@ those of data-dependent numbers, keep their names.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET
@@ -346,22 +347,34 @@ def renamed_tables(graph: schema.Graph, names: Mapping[str, str]) -> schema.Grap
     """
     if not names:
         return graph
-    texts: dict[str, str] = {}
+    return with_expressions(graph, functools.cache(lambda text: renamed_expression(text, names)))
+
+
+def with_expressions(
+    graph: schema.Graph, change: Callable[[str], str | int], offset: schema.SymInt | None = None
+) -> schema.Graph:
+    """Return a graph with other expressions in its value tables; its subgraphs are unchanged.
+
+    Args:
+        graph: not changed.
+        change: expression -> another one, or its value, which replaces sizes; other kinds of values keep theirs.
+        offset: the storage offset of all tensors, if they do not keep their own.
+    """
 
     def number(value: Any) -> Any:
         if value.as_expr is UNSET:
             return value
-        text = value.as_expr.expr_str
-        if text not in texts:
-            texts[text] = renamed_expression(text, names)
-        return type(value)(as_expr=replace(value.as_expr, expr_str=texts[text]))
+        new = change(value.as_expr.expr_str)
+        if isinstance(new, str):
+            return value.__class__(as_expr=replace(value.as_expr, expr_str=new))
+        return schema.SymInt(as_int=new) if isinstance(value, schema.SymInt) else value
 
     tensors = {
         name: replace(
             meta,
             sizes=[number(size) for size in meta.sizes],
             strides=[number(stride) for stride in meta.strides],
-            storage_offset=number(meta.storage_offset),
+            storage_offset=number(meta.storage_offset) if offset is None else offset,
         )
         for name, meta in graph.tensor_values.items()
     }

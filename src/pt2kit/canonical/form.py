@@ -45,7 +45,7 @@ from msgspec.structs import replace
 from pt2kit import schema
 from pt2kit.canonical.canonical_labeling import Search
 from pt2kit.canonical.encoding import encode_value
-from pt2kit.canonical.expressions import Normalizer, renamed_tables, words
+from pt2kit.canonical.expressions import Normalizer, renamed_tables, with_expressions, words
 from pt2kit.canonical.facts import (
     NO_NODE,
     NO_VALUE,
@@ -99,36 +99,13 @@ class Reloading:
 
     def graph(self, graph: schema.Graph) -> schema.Graph:
         """Return a graph in this form; its subgraphs are unchanged."""
-        tensors = {
-            name: replace(
-                meta,
-                sizes=[self._number(size) for size in meta.sizes],
-                strides=[self._number(stride) for stride in meta.strides],
-                storage_offset=_NO_OFFSET,
-            )
-            for name, meta in graph.tensor_values.items()
-        }
-        return replace(
-            graph,
-            nodes=[_reloaded(node) for node in graph.nodes],
-            tensor_values=tensors,
-            sym_int_values={name: self._number(value) for name, value in graph.sym_int_values.items()},
-            sym_bool_values={name: self._number(value) for name, value in graph.sym_bool_values.items()},
-            sym_float_values={name: self._number(value) for name, value in graph.sym_float_values.items()},
-        )
+        form = with_expressions(graph, self.expressions.normal, _NO_OFFSET)
+        return replace(form, nodes=[_reloaded(node) for node in graph.nodes])
 
     def ranges(self, program: schema.ExportedProgram) -> dict[str, schema.RangeConstraint]:
         """Return the ranges of those symbols that are used; all graphs of the program have been passed before."""
         used = self.expressions.names.union(*map(words, program.guards_code))
         return {name: row for name, row in program.range_constraints.items() if words(name) & used}
-
-    def _number(self, value: Any) -> Any:
-        if value.as_expr is UNSET:
-            return value
-        text = self.expressions.normal(value.as_expr.expr_str)
-        if isinstance(text, str):
-            return value.__class__(as_expr=replace(value.as_expr, expr_str=text))
-        return schema.SymInt(as_int=text) if isinstance(value, schema.SymInt) else value
 
 
 def _reloaded(node: schema.Node) -> schema.Node:
