@@ -62,6 +62,7 @@ NOTHING = [
     ({"schema_version": "8.20"}, "got '8.20'"),
     ({"schema_version": -1}, "got -1"),
     ({"schema_version": {"major": 8}}, "got {'major': 8}"),
+    ({"schema_version": {"major": True, "minor": 2}}, "got {'major': True, 'minor': 2}"),
     ({"graph": {}, "parameters": {}}, "with the keys 'graph', 'parameters'"),
     ({"graph_module": {}}, "got none"),
 ]

@@ -14,9 +14,10 @@ from pt2kit import codec, schema
 from pt2kit.errors import JsonError, SchemaError
 from pt2kit.package.programs import from_current, is_current_shape, version_error
 from pt2kit.package.stored import Lazy, ReadContext, StoredModel, StoredProgram
+from pt2kit.schema.versions import stated_pair
 from pt2kit.versions.containers import METHOD, container_of, read_model
 from pt2kit.versions.conversion_log import read_folder
-from pt2kit.versions.identify import TRACES, find_version
+from pt2kit.versions.identify import TRACES, find_version, is_draft
 from pt2kit.versions.program import Upgraded, upgrade_program
 
 
@@ -52,7 +53,8 @@ def read_older(
         return _read_typed(data, tree, where, refusal)
     if (kind := container_of(tree)) is not None:
         return _read_method(tree, kind, method, where)
-    if refusal is not None and not _says_its_version(tree):
+    is_older = isinstance(tree, dict) and (stated_pair(stated) is not None or is_draft(tree))
+    if refusal is not None and not is_older:
         raise refusal
     external = None if context.folder is None else read_folder(context.folder)
     raised = upgrade_program(tree, where, namedtuples=context.namedtuples, read_external=external)
@@ -121,20 +123,6 @@ def _read_typed(data: memoryview, tree: Any, where: str, refusal: SchemaError | 
         return from_current(codec.decode(data, schema.ExportedProgram, where), where)
     except SchemaError as error:
         raise version_error(tree, where, error) or error from None
-
-
-def _says_its_version(tree: Any) -> bool:
-    """Return whether a record that is no current program is an older one: by its version, or by being a draft."""
-    if not isinstance(tree, dict):
-        return False
-    match tree.get("schema_version"):
-        case bool():
-            return False
-        case int():
-            return True
-        case {"major": int(major), "minor": int(minor)}:
-            return bool not in (type(major), type(minor))
-    return "schema_version" not in tree and {"graph", "parameters", "buffers"} <= tree.keys()
 
 
 def _stored(raised: Upgraded, where: str, model: StoredModel | None = None) -> StoredProgram:

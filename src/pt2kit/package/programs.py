@@ -25,6 +25,7 @@ from pt2kit.errors import GraphError, JsonError, LimitError, SchemaError, Versio
 from pt2kit.jsontext import path_text
 from pt2kit.package.stored import StoredProgram
 from pt2kit.schema.types import share_arguments
+from pt2kit.schema.versions import stated_pair
 from pt2kit.tensors.bounds import check_device, is_device
 from pt2kit.zip.reader import Archive
 
@@ -215,12 +216,9 @@ def _read_text(data: memoryview, where: str, read_older: ReadOlder, is_older: bo
 
 def is_current_shape(version: Any) -> bool:
     """Return whether a `schema_version` is one that the typed pass is for, or that it has to refuse."""
-    match version:
-        case schema.SchemaVersion(major, minor) | {"major": int(major), "minor": int(minor)}:
-            pass
-        case _:
-            return False
-    return major == schema.CURRENT.pair[0] and not 0 <= minor < DIRECT_SINCE
+    is_decoded = isinstance(version, schema.SchemaVersion)
+    pair = (version.major, version.minor) if is_decoded else stated_pair(version)
+    return pair is not None and pair[0] == schema.CURRENT.pair[0] and not 0 <= pair[1] < DIRECT_SINCE
 
 
 def from_current(decoded: codec.Decoded[schema.ExportedProgram], where: str) -> StoredProgram:
@@ -247,17 +245,13 @@ def from_current(decoded: codec.Decoded[schema.ExportedProgram], where: str) -> 
     return StoredProgram(program, f"{version.major}.{version.minor}", decoded.unknown)
 
 
-def version_error(tree: Any, where: str, error: SchemaError) -> VersionError | None:
+def version_error(tree: dict[str, Any], where: str, error: SchemaError) -> VersionError | None:
     """Return the error for a record of a newer version that does not fit the schema; None if it is not newer."""
-    match tree:
-        case {"schema_version": {"major": int(major), "minor": int(minor)}} if bool not in (type(major), type(minor)):
-            pass
-        case _:
-            return None
-    if (major, minor) <= schema.CURRENT.pair:
+    pair = stated_pair(tree.get("schema_version"))
+    if pair is None or pair <= schema.CURRENT.pair:
         return None
     return VersionError(
-        f"{where}: expected schema {schema.CURRENT.number} or older, got {major}.{minor} with something that came "
+        f"{where}: expected schema {schema.CURRENT.number} or older, got {pair[0]}.{pair[1]} with something that came "
         f"later ({error}): upgrade pt2kit"
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 from pt2kit.errors import VersionError
 
@@ -40,6 +41,18 @@ def parse_version(number: str) -> tuple[int, int]:
     if not (match := re.fullmatch(r"([0-9]+)(?:\.([0-9]+))?", number)):
         raise VersionError(f"schema version: expected major.minor like 8.20, got {number!r}")
     return int(match[1]), int(match[2] or 0)
+
+
+def stated_pair(value: Any) -> tuple[int, int] | None:
+    """Return (major, minor) of a parsed `schema_version`: a number, or an object of both; None for anything else."""
+    match value:
+        case bool():
+            return None
+        case int(major):
+            return major, 0
+        case {"major": int(major), "minor": int(minor)} if bool not in (type(major), type(minor)):
+            return major, minor
+    return None
 
 
 LOG: tuple[Version, ...] = (

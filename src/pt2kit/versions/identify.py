@@ -15,11 +15,12 @@ from pt2kit.errors import SchemaError, VersionError
 from pt2kit.messages import listed, quote
 from pt2kit.schema import CURRENT, LOG, MINIMUM, parse_version
 from pt2kit.schema.fieldtable import NAMES
+from pt2kit.schema.versions import stated_pair
 
 DRAFT: Final = "draft"
 TRACES: Final = "5.3-traces"
 _TABLE_KEY: Final = "co_fileinfo_ordered_list"
-_NUMBERED: Final = tuple(sorted((name for name in NAMES if name not in (DRAFT, TRACES)), key=parse_version))
+_NUMBERED: Final = tuple(name for name in NAMES if name not in (DRAFT, TRACES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +70,24 @@ def find_version(raw: Any, where: str) -> Found:
 
 
 def _number(raw: dict[str, Any], where: str) -> str:
-    match raw.get("schema_version"):
-        case bool():
-            pass
-        case int(number) if number >= 0:
-            return str(number)
-        case {"major": int(major), "minor": int(minor)} if major >= 0 and minor >= 0:
-            return f"{major}.{minor}"
-        case None if "schema_version" not in raw and {"graph", "parameters", "buffers"} <= raw.keys():
-            return DRAFT
+    stated = raw.get("schema_version")
+    pair = stated_pair(stated)
+    if pair is not None and min(pair) >= 0:
+        return str(stated) if isinstance(stated, int) else f"{pair[0]}.{pair[1]}"
+    if is_draft(raw):
+        return DRAFT
     if "schema_version" not in raw and "graph_module" not in raw:
         keys = f"with the keys {listed([quote(key, 40) for key in raw], 5)}" if raw else "without keys"
         raise SchemaError(f"{where}: $.schema_version: expected a program, got another JSON object, {keys}", rule="M5")
-    got = repr(raw["schema_version"])[:80] if "schema_version" in raw else "none"
+    got = repr(stated)[:80] if "schema_version" in raw else "none"
     raise SchemaError(
         f"{where}: $.schema_version: expected a number or {{major, minor}} of numbers, got {got}", rule="M5"
     )
+
+
+def is_draft(raw: dict[str, Any]) -> bool:
+    """Return whether a program without a version is a design draft."""
+    return "schema_version" not in raw and {"graph", "parameters", "buffers"} <= raw.keys()
 
 
 def _has_tables(raw: Any) -> bool:
