@@ -19,7 +19,7 @@ from tools.golden_maker import Maker
 
 from pt2kit.versions import encoding
 from pt2kit.versions.check import check_tree
-from pt2kit.versions.steps import root_type, versions
+from pt2kit.versions.steps import versions
 
 FOLDER = Path(__file__).parents[1] / "tests" / "golden" / "programs"
 
@@ -29,8 +29,8 @@ def files() -> dict[str, bytes]:
     found = {}
     for version in versions():
         tree = draft() if version == "draft" else Maker(version).program()
-        check_tree(tree, version, version, root=root_type(version))
-        found[f"{version}.json"] = encoding.encode(tree, version, version, root=root_type(version)) + b"\n"
+        check_tree(tree, version, version)
+        found[f"{version}.json"] = encoding.encode(tree, version, version) + b"\n"
     found["draft.bin"] = external_bytes()
     rows = {name: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()} for name, data in found.items()}
     found["manifest.json"] = json.dumps(rows, indent=1).encode() + b"\n"

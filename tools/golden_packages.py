@@ -25,7 +25,7 @@ import pt2kit
 from pt2kit.errors import ConversionError
 from pt2kit.schema.fieldtable import DictOf, ListOf, Ref, Type, frozen_table, references
 from pt2kit.versions import encoding
-from pt2kit.versions.steps import root_type, versions
+from pt2kit.versions.steps import versions
 from pt2kit.zip.reader import open_archive
 
 ROOT: Final = Path(__file__).parents[1]
@@ -51,7 +51,7 @@ def packages(version: str) -> dict[str, bytes]:
 def other_types(version: str) -> dict[str, list[Any]]:
     """Values of the types that no program of a version holds: each type that stands in no other of them, by name."""
     types = frozen_table(version).definitions
-    inside = _reachable(version, [root_type(version)])
+    inside = _reachable(version, [frozen_table(version).root])
     rest = [name for name in types if name not in inside]
     tops = [name for name in rest if not any(name in _reachable(version, [other]) for other in rest if other != name)]
     maker = Maker(version)

@@ -18,7 +18,7 @@ from pt2kit import schema
 from pt2kit.schema.fieldtable import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, frozen_table
 from pt2kit.versions import encoding
 from pt2kit.versions.check import canonical_type, check_tree
-from pt2kit.versions.steps import root_type, versions
+from pt2kit.versions.steps import versions
 
 VERSIONS = versions()
 FOLDER = golden_packages.FOLDER
@@ -81,7 +81,7 @@ def _without_id(records: dict[str, str]) -> dict[str, str]:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_coverage(version: str) -> None:
     """Every field, arm and member of every version occurs in one of its golden files, but for a few with a reason."""
-    found = set(parts(golden(version), version, root_type(version)))
+    found = set(parts(golden(version), version, frozen_table(version).root))
     for name, values in _other_types(version).items():
         for value in values:
             found |= set(parts(value, version, name))

@@ -14,7 +14,7 @@ from pt2kit.package.layouts.detection import detect
 from pt2kit.pickles.reader import read_payload
 from pt2kit.versions import encoding
 from pt2kit.versions.program import upgrade_program
-from pt2kit.versions.steps import root_type, versions
+from pt2kit.versions.steps import versions
 from pt2kit.zip.reader import open_archive
 
 GOLDEN = DATA.parent / "golden" / "programs"
@@ -35,7 +35,7 @@ def golden_bytes(version: str) -> bytes:
 def golden(version: str) -> dict[str, Any]:
     """The canonical tree of a golden file."""
     raw = codec.parse(golden_bytes(version), version, bare_literals=True)
-    return encoding.from_wire(raw, version, version, root=root_type(version))
+    return encoding.from_wire(raw, version, version)
 
 
 def stored_programs(*releases: str) -> Iterator[tuple[Path, str, bytes]]:

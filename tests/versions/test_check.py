@@ -13,7 +13,7 @@ from tests.versions.programs import VERSIONS, copied, golden
 from pt2kit.errors import LimitError, SchemaError
 from pt2kit.versions.check import check_tree, fits, misfits, narrowing
 from pt2kit.versions.conversion_log import ConversionLog
-from pt2kit.versions.steps import STEPS, Step, root_type
+from pt2kit.versions.steps import STEPS, Step
 
 GRAPH = ("graph_module", "graph")
 NODE = (*GRAPH, "nodes", 1)
@@ -63,21 +63,21 @@ def put(tree, path, value):
 def test_golden_programs_fit(version):
     """The canonical tree of every version fits its own table."""
     tree = golden(version)
-    check_tree(tree, version, "x", root=root_type(version))
-    assert fits(tree, version, root=root_type(version))
-    assert list(misfits(tree, version, root=root_type(version))) == []
+    check_tree(tree, version, "x")
+    assert fits(tree, version)
+    assert list(misfits(tree, version)) == []
 
 
 @pytest.mark.parametrize(("version", "path", "value", "cause", "text"), CASES)
 def test_misfits_are_named(version, path, value, cause, text):
     """Every cause is found, with its place and what was expected."""
     tree = put(golden(version), path, value)
-    found = list(misfits(tree, version, root=root_type(version)))
+    found = list(misfits(tree, version))
     assert [misfit.cause for misfit in found] == [cause]
     assert text in str(found[0])
-    assert not fits(tree, version, root=root_type(version))
+    assert not fits(tree, version)
     with pytest.raises(SchemaError, match=rf"^x: schema {version}: \$.*\[M1\]$"):
-        check_tree(tree, version, "x", root=root_type(version))
+        check_tree(tree, version, "x")
 
 
 def test_unknown_keys_pass_but_are_seen():
@@ -100,7 +100,7 @@ def test_a_newer_table_refuses_an_older_tree():
     for version in VERSIONS:
         for other in VERSIONS:
             if version.partition(".")[0] != other.partition(".")[0]:
-                assert not fits(golden(version), other, root=root_type(other)), (version, other)
+                assert not fits(golden(version), other), (version, other)
 
 
 def test_depth_is_bounded():

@@ -14,7 +14,6 @@ from pt2kit.errors import JsonError, LimitError
 from pt2kit.schema.wire import MAX_RANGE, MIN_RANGE
 from pt2kit.versions import encoding
 from pt2kit.versions.check import check_tree
-from pt2kit.versions.steps import root_type
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -31,7 +30,7 @@ def test_what_a_release_wrote_comes_back(release):
 @pytest.mark.parametrize("version", VERSIONS)
 def test_golden_files_come_back(version):
     """Likewise for the golden program of every version, development states included."""
-    assert encoding.encode(golden(version), version, "x", root=root_type(version)) == golden_bytes(version)
+    assert encoding.encode(golden(version), version, "x") == golden_bytes(version)
 
 
 def test_the_input_is_not_changed_nor_shared():

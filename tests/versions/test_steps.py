@@ -13,7 +13,7 @@ from pt2kit.errors import SchemaError, VersionError
 from pt2kit.schema.fieldtable import NAMES, Nullable, frozen_table
 from pt2kit.versions.check import fits
 from pt2kit.versions.conversion_log import ConversionLog
-from pt2kit.versions.steps import MINORS, STEPS, TRACES, VERSIONS, convert, root_type, route
+from pt2kit.versions.steps import MINORS, STEPS, TRACES, VERSIONS, convert, route
 
 
 def test_the_line_has_every_version_that_has_a_table():
@@ -79,8 +79,8 @@ def test_a_step_that_makes_a_misfit_is_caught(monkeypatch):
 
 def test_roots():
     """The draft is a graph module, everything else a program."""
-    assert root_type("draft") == "GraphModule"
-    assert {root_type(name) for name in STORED if name != "draft"} == {"ExportedProgram"}
+    assert frozen_table("draft").root == "GraphModule"
+    assert {frozen_table(name).root for name in STORED if name != "draft"} == {"ExportedProgram"}
 
 
 @pytest.mark.parametrize("step", [*STEPS[1:], TRACES], ids=lambda step: step.newer)

@@ -273,14 +273,14 @@ _MESSAGES: Final[Mapping[Cause, str]] = MappingProxyType(
 )
 
 
-def check_tree(tree: Any, version: str, where: str, *, root: str = "ExportedProgram") -> None:
+def check_tree(tree: Any, version: str, where: str, *, root: str = "") -> None:
     """Refuse a tree that does not fit the table of its version; unknown keys are accepted.
 
     Args:
         tree: in canonical form; not changed.
         version: the name of the table ("5.3").
         where: the record's name, for messages.
-        root: the type of the tree.
+        root: the type of the tree; "" for a whole program.
 
     Raises:
         SchemaError: it does not; the first mismatch is named (M1).
@@ -289,7 +289,7 @@ def check_tree(tree: Any, version: str, where: str, *, root: str = "ExportedProg
     Cost: 0.05 s for 3,000 nodes.
     """
     try:
-        if predicates(version, exact=False)[root](tree):
+        if predicates(version, exact=False)[root or frozen_table(version).root](tree):
             return
         first = next((misfit for misfit in misfits(tree, version, root=root) if misfit.cause != "unknown key"), None)
     except RecursionError:
@@ -298,14 +298,14 @@ def check_tree(tree: Any, version: str, where: str, *, root: str = "ExportedProg
         raise SchemaError(f"{where}: schema {version}: {first}", rule="M1")
 
 
-def fits(tree: Any, version: str, *, root: str = "ExportedProgram") -> bool:
+def fits(tree: Any, version: str, *, root: str = "") -> bool:
     """Return whether a tree fits the table of a version exactly, without unknown keys; faster than `misfits`."""
-    return predicates(version)[root](tree)
+    return predicates(version)[root or frozen_table(version).root](tree)
 
 
-def misfits(tree: Any, version: str, *, root: str = "ExportedProgram") -> Iterator[Misfit]:
+def misfits(tree: Any, version: str, *, root: str = "") -> Iterator[Misfit]:
     """Yield everything in a tree that the table of a version does not allow, in the tree's order."""
-    return _walk(tree, Ref(root), version, (), "")
+    return _walk(tree, Ref(root or frozen_table(version).root), version, (), "")
 
 
 def too_deep(where: str) -> LimitError:

@@ -34,7 +34,7 @@ from pt2kit.schema.wire import SPELLED_FLOATS, Spelling, spelling
 from pt2kit.versions.check import canonical_type, too_deep
 
 
-def from_wire(raw: Any, version: str, where: str, *, root: str = "ExportedProgram") -> Any:
+def from_wire(raw: Any, version: str, where: str, *, root: str = "") -> Any:
     """Turn parsed JSON into a canonical tree; a new one, nothing shared with `raw`.
 
     Args:
@@ -42,18 +42,18 @@ def from_wire(raw: Any, version: str, where: str, *, root: str = "ExportedProgra
             `check_tree` to refuse.
         version: the name of its table ("5.3").
         where: the record's name, for messages.
-        root: the type of the tree.
+        root: the type of the tree; "" for a whole program.
 
     Raises:
         LimitError: nested too deep for this interpreter.
     """
     try:
-        return _readers(version)[root](raw)
+        return _readers(version)[root or frozen_table(version).root](raw)
     except RecursionError:
         raise too_deep(where) from None
 
 
-def to_wire(tree: Any, version: str, where: str, *, root: str = "ExportedProgram") -> Any:
+def to_wire(tree: Any, version: str, where: str, *, root: str = "") -> Any:
     """Turn a canonical tree into what the release of a version wrote, keys in its order; a new tree.
 
     Infinities and nan of the versions that write them bare come out as Python floats.
@@ -62,12 +62,12 @@ def to_wire(tree: Any, version: str, where: str, *, root: str = "ExportedProgram
         LimitError: nested too deep for this interpreter.
     """
     try:
-        return _spellers(version)[root](tree)
+        return _spellers(version)[root or frozen_table(version).root](tree)
     except RecursionError:
         raise too_deep(where) from None
 
 
-def encode(tree: Any, version: str, where: str, *, root: str = "ExportedProgram") -> bytes:
+def encode(tree: Any, version: str, where: str, *, root: str = "") -> bytes:
     """Write a canonical tree as the release of a version did: spelling, order of keys, blanks, ASCII escapes.
 
     Raises:

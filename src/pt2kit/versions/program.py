@@ -29,7 +29,7 @@ from pt2kit.versions.line import metadata
 from pt2kit.versions.operator_calls import fit_calls
 from pt2kit.versions.reader_limits import make_readable
 from pt2kit.versions.rewrite import rewrite
-from pt2kit.versions.steps import TRACES, VERSIONS, apply_step, check_start, convert, root_type, route
+from pt2kit.versions.steps import TRACES, VERSIONS, apply_step, check_start, convert, route
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Downgraded:
 
     def encode(self, where: str) -> bytes:
         """Return the bytes that the release of the version would have written for this tree."""
-        return encoding.encode(self.tree, self.version, where, root=root_type(self.version))
+        return encoding.encode(self.tree, self.version, where)
 
 
 def upgrade_program(
@@ -91,7 +91,7 @@ def upgrade_program(
     stored_version = find_version(raw, where)
     log = ConversionLog(where, namedtuples=namedtuples, side_inputs=SideInputs(read_external=read_external))
     try:
-        tree = encoding.from_wire(raw, stored_version.table, where, root=root_type(stored_version.table))
+        tree = encoding.from_wire(raw, stored_version.table, where)
         tree = convert(tree, stored_version.table, CURRENT.number, log)
         if stored_version.table != CURRENT.number:
             tree = rewrite(tree, CURRENT.number, {"Node": _mended})

@@ -114,7 +114,7 @@ def convert(tree: Tree, source: str, target: str, log: ConversionLog) -> Tree:
     for step, upwards in steps:
         checked = apply_step(checked, step, upwards, log)
     if not all(upwards for _, upwards in steps):
-        check_tree(checked.tree, target, log.where, root=root_type(target))
+        check_tree(checked.tree, target, log.where)
     return checked.tree
 
 
@@ -133,10 +133,9 @@ def check_start(tree: Tree, version: str, log: ConversionLog) -> Checked:
     Raises:
         SchemaError: it does not fit its table (M1).
     """
-    root = root_type(version)
-    exact = fits(tree, version, root=root)
+    exact = fits(tree, version)
     if not exact:
-        check_tree(tree, version, log.where, root=root)
+        check_tree(tree, version, log.where)
     return Checked(tree, version, exact)
 
 
@@ -160,20 +159,15 @@ def apply_step(checked: Checked, step: Step, upwards: bool, log: ConversionLog) 
         is_between = version in MINORS[1:-1] and checked.exact
         exact = is_between or fits(tree, version)
     elif version == DRAFT:
-        exact = fits(tree, version, root=root_type(version))
+        exact = fits(tree, version)
     else:
         exact = narrowing(step.newer, version)(tree) if checked.exact else fits(tree, version)
         if not exact:
             tree = block_misfits(tree, step.older, step.newer, log)
             exact = fits(tree, version)
     if not exact:
-        check_tree(tree, version, log.where, root=root_type(version))
+        check_tree(tree, version, log.where)
     return Checked(tree, version, exact)
-
-
-def root_type(version: str) -> str:
-    """Return the type of a stored program in a version: a bare graph module in the draft."""
-    return "GraphModule" if version == DRAFT else "ExportedProgram"
 
 
 def versions() -> tuple[str, ...]:
