@@ -48,14 +48,7 @@ def name_as_fx(tree: Tree, log: ConversionLog, *, keeps_inputs: bool) -> Tree:
         return tree
     for old, new in names.items():
         log.changed(f"the value {old!r} is called {new!r}, as torch.fx calls its node", ("graph_module", "graph"))
-    nodes = [
-        {
-            **node,
-            "inputs": [{**named, "arg": renamed(named["arg"], names)} for named in node["inputs"]],
-            "outputs": renamed(node["outputs"], names),
-        }
-        for node in graph["nodes"]
-    ]
+    nodes = [renamed_node(node, names) for node in graph["nodes"]]
     tables = {key: {names.get(name, name): meta for name, meta in graph[key].items()} for key in _TABLES}
     ends = {key: renamed(graph[key], names) for key in ("inputs", "outputs")}
     specs = {
@@ -166,7 +159,7 @@ def renamed(value: Any, names: Mapping[str, str]) -> Any:
     """Return arguments with other names for values; subgraphs have values of their own.
 
     Args:
-        value: arguments of schema 1 to 5.3. Up to 5.1, an entry of optional tensors is a bare name.
+        value: arguments of the draft, or of schema 1 to 5.3. Up to 5.1, an entry of optional tensors is a bare name.
         names: old name -> new name; others stay.
     """
     if isinstance(value, list):
@@ -177,10 +170,16 @@ def renamed(value: Any, names: Mapping[str, str]) -> Any:
         key: names.get(item, item)
         if key in ("name", "as_name", "as_tensor") and isinstance(item, str)
         else item
-        if key == "as_graph"
+        if key in ("as_graph", "as_gm")
         else renamed(item, names)
         for key, item in value.items()
     }
+
+
+def renamed_node(node: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Return a node of schema 1 to 5.3 with other names for values; the names of its arguments are unchanged."""
+    inputs = [{**named, "arg": renamed(named["arg"], names)} for named in node["inputs"]]
+    return {**node, "inputs": inputs, "outputs": renamed(node["outputs"], names)}
 
 
 def _renamed_spec(spec: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from pt2kit.errors import UnsupportedError
 from pt2kit.jsontext import Path
 from pt2kit.schema.names import OPS
 from pt2kit.versions.conversion_log import ConversionLog
+from pt2kit.versions.fx_names import renamed, renamed_node
 from pt2kit.versions.line.hops import is_higher_order
 
 Graph = dict[str, Any]
@@ -160,14 +161,13 @@ class Upgrader:
             UnsupportedError: positional arguments of an operator whose schema is not known.
         """
         constants = self._constant_values(graph)
-        nodes = [
-            self._node(node, (*path, "nodes", index), names, constants) for index, node in enumerate(graph["nodes"])
-        ]
+        parts = ("args", "kwargs", "outputs")
+        nodes = [{**node, **{key: renamed(node[key], names) for key in parts}} for node in graph["nodes"]]
         values = {value["name"]: value["value"] for value in graph["symint_values"] if value["name"] not in constants}
         return {
-            "inputs": [{"as_tensor": _renamed(tensor, names)} for tensor in graph["inputs"]],
-            "outputs": [{"as_tensor": _renamed(tensor, names)} for tensor in graph["outputs"]],
-            "nodes": nodes,
+            "inputs": [{"as_tensor": tensor} for tensor in renamed(graph["inputs"], names)],
+            "outputs": [{"as_tensor": tensor} for tensor in renamed(graph["outputs"], names)],
+            "nodes": [self._node(node, (*path, "nodes", index), constants) for index, node in enumerate(nodes)],
             "tensor_values": {
                 names.get(value["name"], value["name"]): {"meta": upgrade_meta(value["meta"])}
                 for value in graph["tensor_values"]
@@ -189,22 +189,20 @@ class Upgrader:
             if "as_int" in entry["value"] and entry["name"] not in computed
         }
 
-    def _node(
-        self, node: dict[str, Any], path: Path, names: Mapping[str, str], constants: Mapping[str, int]
-    ) -> dict[str, Any]:
+    def _node(self, node: dict[str, Any], path: Path, constants: Mapping[str, int]) -> dict[str, Any]:
         target = node["target"]
         if target.count(".") == 2 and not target.startswith(("torch.", "_operator.", "math.")):
             target = f"torch.ops.{target}"
         positional = self._positional_names(target, len(node["args"]), path)
         pairs = [*zip(positional, node["args"], strict=True), *node["kwargs"].items()]
         inputs = [
-            {"name": name, "arg": self._argument(value, (*path, "args", index), names, constants)}
+            {"name": name, "arg": self._argument(value, (*path, "args", index), constants)}
             for index, (name, value) in enumerate(pairs)
         ]
         metadata = {key: node["metadata"][key] for key in ("stack_trace", "nn_module_stack") if node["metadata"][key]}
         extra = {key: text for key, text in node["metadata"]["extra"].items() if key != OUTPUTS}
         grouped = node["metadata"]["extra"].get(OUTPUTS, "")
-        outputs = self._outputs(target, [_upgrade_result(out, names) for out in node["outputs"]], grouped)
+        outputs = self._outputs(target, [_upgrade_result(out) for out in node["outputs"]], grouped)
         return {"target": target, "inputs": inputs, "outputs": outputs, "metadata": {**metadata, **extra}}
 
     def _positional_names(self, target: str, count: int, path: Path) -> tuple[str, ...]:
@@ -225,17 +223,11 @@ class Upgrader:
             return [{"as_tensors": [result["as_tensor"] for result in results]}]
         return results
 
-    def _argument(
-        self, value: Argument, path: Path, names: Mapping[str, str], constants: Mapping[str, int]
-    ) -> Argument:
+    def _argument(self, value: Argument, path: Path, constants: Mapping[str, int]) -> Argument:
         ((arm, content),) = value.items()
         match arm:
             case "as_none":
                 return {"as_none": []}
-            case "as_tensor":
-                return {"as_tensor": _renamed(content, names)}
-            case "as_tensors":
-                return {"as_tensors": [_renamed(tensor, names) for tensor in content]}
             case "as_symint":
                 name = content["name"]
                 return {"as_int": constants[name]} if name in constants else {"as_sym_int": {"as_name": name}}
@@ -272,15 +264,18 @@ class Downgrader:
         """Return a graph without the inputs that its module holds; `names` renames values."""
         self._numbers = {}
         taken = set(graph["sym_int_values"])
-        nodes = [self._node(node, (*path, "nodes", index), names, taken) for index, node in enumerate(graph["nodes"])]
+        nodes = [
+            self._node(renamed_node(node, names), (*path, "nodes", index), taken)
+            for index, node in enumerate(graph["nodes"])
+        ]
         for name in graph["sym_bool_values"]:
             self.log.blocked(f"the symbolic truth value {name!r}", (*path, "sym_bool_values", name), SINCE)
         # Two inputs that take the same weight are one value here.
         tensors = {names.get(name, name): value["meta"] for name, value in graph["tensor_values"].items()}
         numbers = [{"name": name, "value": {"as_int": number}} for number, name in self._numbers.items()]
         return {
-            "inputs": self._tensors(graph["inputs"], (*path, "inputs"), names),
-            "outputs": self._tensors(graph["outputs"], (*path, "outputs"), names),
+            "inputs": self._tensors(renamed(graph["inputs"], names), (*path, "inputs")),
+            "outputs": self._tensors(renamed(graph["outputs"], names), (*path, "outputs")),
             "nodes": nodes,
             "tensor_values": [
                 {"name": name, "meta": downgrade_meta(meta, (*path, "tensor_values", name), self.log)}
@@ -292,21 +287,21 @@ class Downgrader:
             ],
         }
 
-    def _tensors(self, arguments: list[Argument], path: Path, names: Mapping[str, str]) -> list[dict[str, Any]]:
+    def _tensors(self, arguments: list[Argument], path: Path) -> list[dict[str, Any]]:
         tensors = []
         for index, argument in enumerate(arguments):
             if "as_tensor" in argument:
-                tensors.append(_renamed(argument["as_tensor"], names))
+                tensors.append(argument["as_tensor"])
             else:
                 self.log.blocked(f"a value of a graph that is {next(iter(argument))}", (*path, index), SINCE)
         return tensors
 
-    def _node(self, node: dict[str, Any], path: Path, names: Mapping[str, str], taken: set[str]) -> dict[str, Any]:
+    def _node(self, node: dict[str, Any], path: Path, taken: set[str]) -> dict[str, Any]:
         args: list[Argument] = []
         kwargs: dict[str, Argument] = {}
         for index, named in enumerate(node["inputs"]):
             place = (*path, "inputs", index)
-            value = self._argument(named["arg"], (*place, "arg"), names, taken)
+            value = self._argument(named["arg"], (*place, "arg"), taken)
             if not named["name"] and not kwargs:
                 args.append(value)
             elif not named["name"] or named["name"] in kwargs:
@@ -315,7 +310,7 @@ class Downgrader:
                 kwargs[named["name"]] = value
         known = ("stack_trace", "nn_module_stack")
         extra = {key: text for key, text in node["metadata"].items() if key not in known}
-        outputs, grouped = self._outputs(node, (*path, "outputs"), names)
+        outputs, grouped = self._outputs(node, (*path, "outputs"))
         return {
             "target": node["target"],
             "args": args,
@@ -327,17 +322,17 @@ class Downgrader:
             },
         }
 
-    def _outputs(self, node: dict[str, Any], path: Path, names: Mapping[str, str]) -> tuple[list[Argument], str]:
+    def _outputs(self, node: dict[str, Any], path: Path) -> tuple[list[Argument], str]:
         """Return the results of a node one by one, and the arm that grouped them if the target does not imply it."""
         match node["outputs"]:
             case [{"as_tensors": tensors}]:
                 implied = is_higher_order(node["target"]) or returns_list(node["target"])
-                return [{"as_tensor": _renamed(t, names)} for t in tensors], "" if implied else "as_tensors"
+                return [{"as_tensor": tensor} for tensor in tensors], "" if implied else "as_tensors"
         outputs: list[Argument] = []
         for index, output in enumerate(node["outputs"]):
             match output:
-                case {"as_tensor": tensor}:
-                    outputs.append({"as_tensor": _renamed(tensor, names)})
+                case {"as_tensor": _}:
+                    outputs.append(output)
                 case {"as_sym_int": {"as_name": name}}:
                     outputs.append({"as_symint": {"name": name}})
                 case _:
@@ -345,15 +340,11 @@ class Downgrader:
         ambiguous = is_higher_order(node["target"]) or returns_list(node["target"])
         return outputs, "as_tensor" if ambiguous else ""
 
-    def _argument(self, value: Argument, path: Path, names: Mapping[str, str], taken: set[str]) -> Argument:
+    def _argument(self, value: Argument, path: Path, taken: set[str]) -> Argument:
         ((arm, content),) = value.items()
         match arm:
             case "as_none":
                 return {"as_none": True}
-            case "as_tensor":
-                return {"as_tensor": _renamed(content, names)}
-            case "as_tensors":
-                return {"as_tensors": [_renamed(tensor, names) for tensor in content]}
             case "as_sym_int":
                 return (
                     {"as_int": content["as_int"]}
@@ -389,11 +380,5 @@ class Downgrader:
         return self._numbers[number]
 
 
-def _upgrade_result(output: Argument, names: Mapping[str, str]) -> Argument:
-    if "as_symint" in output:
-        return {"as_sym_int": {"as_name": output["as_symint"]["name"]}}
-    return {"as_tensor": _renamed(output["as_tensor"], names)}
-
-
-def _renamed(tensor: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    return {"name": names.get(tensor["name"], tensor["name"])}
+def _upgrade_result(output: Argument) -> Argument:
+    return {"as_sym_int": {"as_name": output["as_symint"]["name"]}} if "as_symint" in output else output
