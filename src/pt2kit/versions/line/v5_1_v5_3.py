@@ -18,6 +18,7 @@ fields are not known, additional inputs of `while_loop`.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 from pt2kit.jsontext import Path
@@ -107,38 +108,30 @@ def bound_symbols(tree: Tree, log: ConversionLog) -> Tree:
 
 def name_constants(tree: Tree, log: ConversionLog) -> Tree:
     """Replace user inputs that are constants by constant inputs with names."""
-    module = tree["graph_module"]
-    specs = module["signature"]["input_specs"]
-    if not any(_constant(spec) for spec in specs):
-        return tree
-    names = input_names(module)
-    new = []
-    for index, spec in enumerate(specs):
-        if value := _constant(spec):
-            path = ("graph_module", "signature", "input_specs", index)
-            log.changed(f"a constant input got the name {names[index]!r}", path)
-            spec = {"constant_input": {"name": names[index], "value": value}}
-        new.append(spec)
-    return _with_specs(tree, new)
+
+    def named(spec: dict[str, Any], name: str, path: Path) -> dict[str, Any]:
+        argument: dict[str, Any] = spec.get("user_input", {}).get("arg", {})
+        if not CONSTANTS & argument.keys():
+            return spec
+        log.changed(f"a constant input got the name {name!r}", path)
+        return {"constant_input": {"name": name, "value": argument}}
+
+    return _with_specs(tree, named)
 
 
 def unname_constants(tree: Tree, log: ConversionLog) -> Tree:
     """Replace constant inputs with names by user inputs; a name that is not the generated one is lost."""
-    module = tree["graph_module"]
-    specs = module["signature"]["input_specs"]
-    if not any("constant_input" in spec for spec in specs):
-        return tree
-    names = input_names(module)
-    new = []
-    for index, spec in enumerate(specs):
-        if "constant_input" in spec:
-            constant = spec["constant_input"]
-            if constant["name"] != names[index]:
-                path = ("graph_module", "signature", "input_specs", index, "constant_input", "name")
-                log.lost("input_names", f"the name {constant['name']!r} of a constant input", path, _SINCE)
-            spec = {"user_input": {"arg": constant["value"]}}
-        new.append(spec)
-    return _with_specs(tree, new)
+
+    def unnamed(spec: dict[str, Any], name: str, path: Path) -> dict[str, Any]:
+        if "constant_input" not in spec:
+            return spec
+        constant = spec["constant_input"]
+        if constant["name"] != name:
+            place = (*path, "constant_input", "name")
+            log.lost("input_names", f"the name {constant['name']!r} of a constant input", place, _SINCE)
+        return {"user_input": {"arg": constant["value"]}}
+
+    return _with_specs(tree, unnamed)
 
 
 def input_names(module: Tree) -> list[str]:
@@ -163,13 +156,12 @@ def input_names(module: Tree) -> list[str]:
     return names + [f"arg{len(names) + i}" for i in range(missing)]
 
 
-def _constant(spec: dict[str, Any]) -> dict[str, Any] | None:
-    argument: dict[str, Any] | None = spec.get("user_input", {}).get("arg")
-    return argument if argument and CONSTANTS & argument.keys() else None
-
-
-def _with_specs(tree: Tree, specs: list[dict[str, Any]]) -> Tree:
+def _with_specs(tree: Tree, change: Callable[[dict[str, Any], str, Path], dict[str, Any]]) -> Tree:
+    """Return a program with other input specs; `change` gets a spec, the name that it has without one, and its path."""
     module = tree["graph_module"]
+    path = ("graph_module", "signature", "input_specs")
+    named = enumerate(zip(module["signature"]["input_specs"], input_names(module), strict=False))
+    specs = [change(spec, name, (*path, index)) for index, (spec, name) in named]
     signature = {**module["signature"], "input_specs": specs}
     return {**tree, "graph_module": {**module, "signature": signature}}
 
