@@ -6,7 +6,7 @@ A container of schema 8.6 holds several programs; each becomes one of the packag
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -51,8 +51,8 @@ def read_older(
     stated = tree.get("schema_version") if isinstance(tree, dict) else None
     if is_current_shape(stated):
         return _read_typed(data, tree, where, refusal)
-    if (kind := container_of(tree)) is not None:
-        return _read_method(tree, kind, method, where)
+    if container_of(tree) is not None:
+        return _read_method(tree, method, where)
     is_older = isinstance(tree, dict) and (stated_pair(stated) is not None or is_draft(tree))
     if refusal is not None and not is_older:
         raise refusal
@@ -132,28 +132,22 @@ def _stored(raised: Upgraded, where: str, model: StoredModel | None = None) -> S
     return StoredProgram(decoded.value, version, decoded.unknown, *side_inputs, is_raised=True)
 
 
-def _read_method(
-    tree: dict[str, Any], kind: Literal["Model", "Program"], method: str | None, where: str
-) -> StoredProgram:
+def _read_method(tree: dict[str, Any], method: str | None, where: str) -> StoredProgram:
     """Return one method of a container; the others are not upgraded, and delegates only on access."""
-    program_tree = tree["program"] if kind == "Model" else tree
-    methods = program_tree.get("methods") if isinstance(program_tree, dict) else None
-    if isinstance(methods, dict):
-        program_tree = {**program_tree, "methods": {(name := _chosen(methods, method, where)): methods[name]}}
-    model = read_model({**tree, "program": program_tree} if kind == "Model" else program_tree, where)
+    model = read_model(tree, where)
     delegates = tree.get("delegates", {})
     if not isinstance(delegates, dict):
         raise SchemaError(f"{where}: $.delegates: expected an object, got {type(delegates).__name__}", rule="M1")
 
     def read_delegate(name: str) -> Mapping[str, schema.ExportedProgram]:
         place = f"{where}: delegate {name!a}"
-        delegate_methods = read_model(delegates[name], place).methods
-        return {key: _stored(raised, place).program for key, raised in delegate_methods.items()}
+        methods = read_model(delegates[name], place).methods
+        return {key: _stored(upgrade(), place).program for key, upgrade in methods.items()}
 
-    [(name, raised)] = model.methods.items()
+    name = _chosen(model.methods, method, where)
     lazy: Lazy[Mapping[str, schema.ExportedProgram]] = Lazy(tuple(delegates), read_delegate)
     side_inputs = StoredModel(model.name, name, lazy, model.weight_paths, model.constant_paths, model.devices)
-    return _stored(raised, where, side_inputs)
+    return _stored(model.methods[name](), where, side_inputs)
 
 
 def _chosen(methods: Mapping[str, Any], method: str | None, where: str) -> str:

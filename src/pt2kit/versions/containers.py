@@ -13,8 +13,9 @@ A payload record is either a torch.save file of one tensor, or its raw little-en
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -38,18 +39,18 @@ _ZIP: Final = b"PK\x03\x04"
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model with several programs, upgraded to the current version, without its delegates.
+    """A model with several programs, without its delegates.
 
     Args:
         name: of the model; "" for a bare `Program`.
-        methods: method name -> program.
+        methods: method name -> function that upgrades its program to the current version.
         weight_paths: weight name -> path of its record, relative to the root of the archive.
         constant_paths: constant name -> likewise.
         devices: device of the graph ("cuda:0") -> device to use ("cuda:1").
     """
 
     name: str
-    methods: Mapping[str, Upgraded]
+    methods: Mapping[str, Callable[[], Upgraded]]
     weight_paths: Mapping[str, str] = field(default_factory=dict)
     constant_paths: Mapping[str, str] = field(default_factory=dict)
     devices: Mapping[str, str] = field(default_factory=dict)
@@ -65,15 +66,14 @@ def container_of(raw: Any) -> Literal["Model", "Program"] | None:
 
 
 def read_model(raw: Any, where: str) -> Model:
-    """Read a container, and upgrade every program of its own to the current version; delegates are containers as well.
+    """Read a container; its programs are upgraded on demand, and its delegates are containers as well.
 
     Args:
         raw: the record, as `codec.parse(data, where, bare_literals=True)` gives it.
         where: the record's name, for messages.
 
     Raises:
-        SchemaError: no container (M5), or a program that does not fit its table (M1).
-        Pt2Error: as `upgrade_program`.
+        SchemaError: no container (M5), or one without its parts (M1).
     """
     kind = container_of(raw)
     if kind is None:
@@ -148,14 +148,14 @@ def map_devices(tree: Tree, devices: Mapping[str, str], where: str) -> Tree:
     return rewrite(tree, CURRENT.number, {"Device": device})
 
 
-def _methods(raw: Any, path: Path, where: str) -> Mapping[str, Upgraded]:
+def _methods(raw: Any, path: Path, where: str) -> Mapping[str, Callable[[], Upgraded]]:
     match raw:
         case {"methods": dict(methods)}:
             pass
         case _:
             raise SchemaError(f"{where}: {path_text(path)}: expected an object with methods, got none", rule="M1")
     places = {name: f"{where}: {path_text((*path, 'methods', name))}" for name in methods}
-    return MappingProxyType({name: upgrade_program(program, places[name]) for name, program in methods.items()})
+    return MappingProxyType({name: partial(upgrade_program, one, places[name]) for name, one in methods.items()})
 
 
 def _texts(model: Mapping[str, Any], key: str, where: str) -> Mapping[str, str]:
