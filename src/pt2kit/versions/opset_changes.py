@@ -117,13 +117,11 @@ def divide_truly(node: schema.Node, graph: schema.Graph, place: str) -> schema.N
 def fill_with_float(node: schema.Node, graph: schema.Graph, place: str) -> schema.Node:
     """Convert `full` of 4 to 5: a value that is no float becomes one, unless a dtype is passed."""
     value = _argument(node, "fill_value")
-    if value is None or _given(node, "dtype") or value.type not in _WHOLE_ARMS:
-        return node
-    if value.as_int is not UNSET:
-        return _with(node, "fill_value", schema.Argument(as_float=float(value.as_int)))
-    if value.as_bool is not UNSET:
-        return _with(node, "fill_value", schema.Argument(as_float=float(value.as_bool)))
-    return _with(node, "dtype", schema.Argument(as_scalar_type=_result_type(node, graph, place)))
+    if value is not None and not _given(node, "dtype"):
+        for number in (value.as_int, value.as_bool):
+            if number is not UNSET:
+                return _with(node, "fill_value", schema.Argument(as_float=float(number)))
+    return fill_with_dtype(node, graph, place)
 
 
 def fill_with_dtype(node: schema.Node, graph: schema.Graph, place: str) -> schema.Node:
@@ -163,23 +161,21 @@ def drop_formula(node: schema.Node, graph: schema.Graph, place: str) -> schema.N
     return replace(node, inputs=[named for named in node.inputs if named.name != "approximate"])
 
 
+def _changes(names: tuple[str, ...], from_version: int, to_version: int, convert: Convert) -> list[OperatorChange]:
+    return [OperatorChange("aten", name, from_version, to_version, convert) for name in names]
+
+
+_DIVISIONS: Final = ("div.Tensor", "div.Scalar", "div_.Tensor", "div_.Scalar", "div.out")
+
 ATEN_CHANGES: Final = (
-    *(
-        OperatorChange("aten", name, 3, 4, truncate_division)
-        for name in ("div.Tensor", "div.Scalar", "div_.Tensor", "div_.Scalar", "div.out")
-    ),
-    *(
-        OperatorChange("aten", name, 4, 3, divide_truly)
-        for name in ("div.Tensor", "div.Scalar", "div_.Tensor", "div_.Scalar", "div.out")
-    ),
-    OperatorChange("aten", "full.default", 4, 5, fill_with_float),
-    OperatorChange("aten", "full.default", 5, 4, fill_with_dtype),
-    OperatorChange("aten", "linspace.default", 7, 8, count_steps),
-    OperatorChange("aten", "linspace.out", 7, 8, count_steps),
-    OperatorChange("aten", "logspace.default", 8, 9, count_steps),
-    OperatorChange("aten", "logspace.out", 8, 9, count_steps),
-    *(OperatorChange("aten", name, 9, 10, name_formula) for name in ("gelu.default", "gelu.out")),
-    *(OperatorChange("aten", name, 10, 9, drop_formula) for name in ("gelu.default", "gelu.out")),
+    *_changes(_DIVISIONS, 3, 4, truncate_division),
+    *_changes(_DIVISIONS, 4, 3, divide_truly),
+    *_changes(("full.default",), 4, 5, fill_with_float),
+    *_changes(("full.default",), 5, 4, fill_with_dtype),
+    *_changes(("linspace.default", "linspace.out"), 7, 8, count_steps),
+    *_changes(("logspace.default", "logspace.out"), 8, 9, count_steps),
+    *_changes(("gelu.default", "gelu.out"), 9, 10, name_formula),
+    *_changes(("gelu.default", "gelu.out"), 10, 9, drop_formula),
 )
 """Up and down; where there is no way down, the newer call means the same in the older set."""
 
