@@ -139,9 +139,9 @@ def _walk(kind: Type, walks: Mapping[str, _Walk]) -> _Walk:
         case Ref(name):
             return walks.get(name, _LEFT)
         case ListOf(item):
-            return _Walk(_list(_walk(item, walks)))
+            return _Walk(_entries(_walk(item, walks), list))
         case DictOf(item):
-            return _Walk(_dict(_walk(item, walks)))
+            return _Walk(_entries(_walk(item, walks), dict))
         case Nullable(inner):
             visit = _walk(inner, walks).visit
             return _Walk(lambda value, path: None if value is None else visit(value, path))
@@ -149,33 +149,21 @@ def _walk(kind: Type, walks: Mapping[str, _Walk]) -> _Walk:
             return _LEFT
 
 
-def _list(entry: _Walk) -> Visitor:
+def _entries(entry: _Walk, kind: type[Any]) -> Visitor:
+    """Return the traversal of a list or a dict by that of its entries."""
     visit, arms, key = entry.visit, entry.arms, entry.key
+    is_list = kind is list
 
     def walk(value: Any, path: Path) -> Any:
-        if not isinstance(value, list) or (arms is not None and _is_dull(value, arms, key)):
+        if not isinstance(value, kind):
+            return value
+        if arms is not None and _is_dull(value if is_list else value.values(), arms, key):
             return value
         new = value
-        for index, item in enumerate(value):
-            if (now := visit(item, (*path, index))) is not item:
+        for place, item in enumerate(value) if is_list else value.items():
+            if (now := visit(item, (*path, place))) is not item:
                 new = value.copy() if new is value else new
-                new[index] = now
-        return new
-
-    return walk
-
-
-def _dict(entry: _Walk) -> Visitor:
-    visit, arms, key = entry.visit, entry.arms, entry.key
-
-    def walk(value: Any, path: Path) -> Any:
-        if not isinstance(value, dict) or (arms is not None and _is_dull(value.values(), arms, key)):
-            return value
-        new = value
-        for name, item in value.items():
-            if (now := visit(item, (*path, name))) is not item:
-                new = value.copy() if new is value else new
-                new[name] = now
+                new[place] = now
         return new
 
     return walk
