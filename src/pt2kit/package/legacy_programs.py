@@ -82,14 +82,10 @@ def list_programs(data: memoryview, where: str, model: str) -> Mapping[str, str 
     if _is_program_of_today(data):
         return {model: None}
     tree = codec.parse(data, where, bare_literals=True)
-    match container_of(tree):
-        case "Model":
-            program_tree = tree["program"]
-        case "Program":
-            program_tree = tree
-        case _:
-            find_version(tree, where)
-            return {model: None}
+    if (kind := container_of(tree)) is None:
+        find_version(tree, where)
+        return {model: None}
+    program_tree = tree["program"] if kind == "Model" else tree
     methods = program_tree.get("methods") if isinstance(program_tree, dict) else None
     if not isinstance(methods, dict) or not methods:
         return {model: None}  # reading it reports what is wrong
