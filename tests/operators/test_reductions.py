@@ -85,7 +85,7 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
         "aten.cross_entropy_loss.default",
         {"self": t(3, 4), "target": t(3, dtype=I64), "label_smoothing": 2.0},
         "value",
-        "got label_smoothing = 2.0",
+        "label_smoothing: expected 0 to 1, got 2.0",
     ),
     ("aten.cumsum.default", {"self": t(3), "dim": 1}, "dimension", "from -1 to 0, got 1"),
     (

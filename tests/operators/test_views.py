@@ -101,7 +101,7 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
         "aten.repeat.default",
         {"self": t(2, 3), "repeats": (2,)},
         "sizes",
-        "repeats: expected 2 or more entries, got [2]",
+        "repeats: expected 2 numbers or more, got [2]",
     ),
     ("aten.pad.default", {"self": t(2, 3), "pad": (1, 1, 1)}, "sizes", "an even number"),
     ("aten.pad.default", {"self": t(2, 3), "pad": (3, 0), "mode": "reflect"}, "sizes", "at most 2 for reflect, got 3"),

@@ -205,6 +205,20 @@ def convolution_flops(input: Tensor, weight: Tensor, result: Tensor, is_transpos
     return 2 * batch * product((input if is_transposed else result).sizes[-count:]) * weight.numel
 
 
+def gradient_flops(
+    grad_output: Tensor, input: Tensor, weight: Tensor, transposed: bool, output_mask: Sequence[bool]
+) -> Size:
+    """Count a convolution for each gradient that is asked for; that of the bias is not counted."""
+    flops: Size = 0
+    if output_mask[0]:
+        flops = flops + convolution_flops(grad_output, weight, input, not transposed)
+    if output_mask[1]:
+        channels = grad_output.sizes[1] * input.sizes[1]
+        window = grad_output.sizes[2:] if not transposed else input.sizes[2:]
+        flops = flops + 2 * channels * input.sizes[0] * product(window) * product(weight.sizes[2:])
+    return flops
+
+
 def pooled(
     self: Tensor, count: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> Tensor:
@@ -295,6 +309,21 @@ def upsampled_gradient(grad_output: Tensor, output_size: Sizes, input_size: Size
     expect(len(input_size) == grad_output.rank, f"input_size: expected {grad_output.rank} sizes", "sizes")
     require_sizes(grad_output, upsampled(like(grad_output, input_size), output_size).sizes, "grad_output")
     return in_format_of(grad_output, input_size)
+
+
+def require_grid(input: Tensor, grid: Tensor, interpolation_mode: Any, padding_mode: Any) -> None:
+    """Refuse what does not fit: a grid has one place in the input for each element of the result."""
+    require_rank(input, (4, 5), "input")
+    require_rank(grid, (input.rank,), "grid")
+    agree(input.sizes[0], grid.sizes[0], "expected one batch size of input and grid")
+    agree(grid.sizes[-1], input.rank - 2, "expected coordinates in the last dimension of grid")
+    require_result(input.sizes[2:], "input")
+    for name, mode in (("interpolation_mode", interpolation_mode), ("padding_mode", padding_mode)):
+        is_known = mode in (0, 1, 2) or input.rank == 5
+        expect(is_known, f"{name}: expected 0, 1 or 2, got {mode}")
+    expect(
+        interpolation_mode != 2 or input.rank == 4, "expected 4 dimensions for bicubic interpolation, got 5", "sizes"
+    )
 
 
 def regions(data: Tensor, rois: Tensor, parts: Size, height: Size, width: Size) -> Tensor:

@@ -107,6 +107,11 @@ class Symbolic(Struct, frozen=True, gc=False):
 
     __index__ = __int__ = __float__ = __bool__
 
+    def __lt__(self, other: object) -> NoReturn:
+        raise Undecided(f"a symbolic {self.kind.__name__} is compared")
+
+    __le__ = __gt__ = __ge__ = __lt__
+
 
 Scalar: TypeAlias = int | float | bool | complex | Polynomial | Symbolic
 """A number as an argument."""

@@ -215,6 +215,18 @@ def grids(tensors: Sequence[Tensor], indexing: str = "ij") -> list[Tensor]:
     return [grids[1], grids[0], *grids[2:]] if is_swapped else grids
 
 
+def repeated(self: Tensor, repeats: Sizes) -> Tensor:
+    """Return the tensor repeated along each dimension, and along new ones in front."""
+    missing = len(repeats) - self.rank
+    expect(
+        missing >= 0, f"repeats: expected {count_text(self.rank, 'number')} or more, got {shape_text(repeats)}", "sizes"
+    )
+    for count in repeats:
+        expect(at_least(count, 0), f"repeats: expected 0 or more, got {text(count)}", "sizes")
+    old = (1,) * missing + self.sizes
+    return like(self, [size * count for size, count in zip(old, repeats, strict=True)])
+
+
 def interleaved(self: Tensor, repeats: Size | None, output_size: Size | None, dim: int | None) -> Tensor:
     """Return a tensor with each element repeated along a dimension; without one, of all elements in a row."""
 

@@ -301,6 +301,9 @@ def _limit(source: str) -> str:
 def _expected(source: str, limit: str) -> tuple[str, str]:
     """Return the text of a requirement, and the argument that it is about: "" if it is about several."""
     node = ast.parse(source, mode="eval").body
+    if isinstance(node, ast.Compare) and len(node.ops) == 2 and isinstance(node.comparators[0], ast.Name):
+        named = node.comparators[0].id  # 0 <= p <= 1
+        return f"{named}: expected {ast.unparse(node.left)} to {ast.unparse(node.comparators[1])}", named
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         left, words = node.left, _WORDS.get(type(node.ops[0]), "")
         right = limit or ast.unparse(node.comparators[0]).strip("()")

@@ -154,6 +154,16 @@ def swapped(self: Tensor, dim0: int, dim1: int) -> Tensor:
     return in_order(self, order)
 
 
+def movedim(self: Tensor, source: Any, destination: Any) -> Tensor:
+    """Return a view with some dimensions moved to other places, the others in their order."""
+    sources, targets = axes(source, self.rank, "source"), axes(destination, self.rank, "destination")
+    if len(sources) != len(targets):
+        raise Mismatch(f"expected as many dimensions in source as in destination, got {source} and {destination}")
+    by_target = dict(zip(targets, sources, strict=True))
+    rest = iter([dim for dim in range(self.rank) if dim not in sources])
+    return in_order(self, [by_target[dim] if dim in by_target else next(rest) for dim in range(self.rank)])
+
+
 def expand(self: Tensor, size: Sizes) -> Tensor:
     """Return a view with dimensions of size 1 repeated, and new ones in front."""
     missing = len(size) - self.rank
