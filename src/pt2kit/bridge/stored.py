@@ -122,7 +122,7 @@ def opened_program(
     ):
         devices = devices_of(package, name, device)
         program = _with_operators(package.stored[name].program, name, expected, changes)
-        check_quickly(package, name, trust)
+        check_quickly(package, name, program, trust)
         if extra_files is not None:
             extra_files.update(_read_texts(package))
         yield Stored(package, name, program, devices)

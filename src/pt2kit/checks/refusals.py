@@ -13,15 +13,17 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Final
 
-from pt2kit import errors
+from pt2kit import errors, schema
+from pt2kit.checks.call_results import created_problems
 from pt2kit.checks.calls import call_problems
 from pt2kit.checks.expressions import expression_problems, input_size_problems, size_problem
 from pt2kit.checks.findings import ProgramContext, context_of
+from pt2kit.checks.growth import growth_problems
 from pt2kit.checks.guards import guard_problems
-from pt2kit.checks.higher_order import escape_problems, higher_order_problems
+from pt2kit.checks.higher_order import escape_problems, higher_order_problems, region_problems
 from pt2kit.checks.payloads import read_stored, taken_twice_problems, takes_twice
 from pt2kit.checks.run import program_problems
-from pt2kit.checks.safety import expression_findings
+from pt2kit.checks.safety import expression_findings, step_findings
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.def_use import single_tensor_problems
 from pt2kit.graph.traversal import graphs, is_too_large, table_problems
@@ -48,6 +50,10 @@ QUICK: Final[tuple[Callable[[ProgramContext], Iterable[Problem]], ...]] = (
     escape_problems,
     higher_order_problems,
     input_size_problems,
+    lambda context: (problem for step in context.steps() for problem in step_findings(step)),
+    region_problems,
+    growth_problems,
+    created_problems,
 )
 """Rules that run on each load: what they find, building a program does not notice."""
 
@@ -88,6 +94,9 @@ _WITHOUT_TRUST: Final = frozenset(("X5", "X6"))
 _TRUSTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({"P15": ("X2", "X3", "P22"), "T9": ("T9",)})
 """Rules of errors that name an entry for `trust=` (besides the X rules), to the rules of `check` for the same."""
 
+_BY_RULE: Final = frozenset(("X10", "X12", "X14", "T9"))
+"""Rules of `QUICK` that the caller may trust a program to break."""
+
 _WAY_OUT: Final = "; if you trust the file"
 """How the part of a message begins that names the entry for `trust=`."""
 
@@ -109,21 +118,27 @@ def error_of(problem: Problem, way_out: str = "") -> Pt2Error:
     return kind(f"{problem.loc}: {problem.message}{way_out}", rule=problem.rule)
 
 
-def check_quickly(package: Package, model: str, trust: Set[str] = frozenset()) -> None:
+def check_quickly(package: Package, model: str, program: schema.ExportedProgram, trust: Set[str] = frozenset()) -> None:
     """Refuse a program for faults that building it would not detect.
+
+    Args:
+        package: an open package.
+        model: the program's name in it.
+        program: the program, with operators of the versions that it is built with.
+        trust: rules that are not refused.
 
     Raises:
         Pt2Error: the first problem.
     """
     record = package.layout.program_record(model)
-    stored = package.stored[model]
-    context = context_of(stored.program, record.removeprefix(package.layout.root), stored.version)
+    context = context_of(program, record.removeprefix(package.layout.root), package.stored[model].version)
     if (large := size_problem(context, package.records[record].size)) is not None:
         raise error_of(large)
     for rule in QUICK:
         for problem in rule(context):
             if refuses(problem) and problem.rule not in trust:
-                raise error_of(problem)
+                way_out = f"{_WAY_OUT}, pass trust=({problem.rule!r},)" if problem.rule in _BY_RULE else ""
+                raise error_of(problem, way_out)
     if takes_twice(context):
         payloads, _ = read_stored(package, model)
         for problem in taken_twice_problems(context, payloads):

@@ -143,12 +143,17 @@ def program_findings(context: ProgramContext, tables: Tables) -> Iterator[Proble
     yield from _pasted_names(context)
     for step in context.steps():
         yield from _targets(step)
-        if (problem := layout_problem(step.node)) is not None:
-            yield Problem(step.where, "X10", problem, "safety")
-        yield from _printed(step)
+        yield from step_findings(step)
     yield from _trusting(context, tables)
     yield from _tree_specs(context)
     yield from region_problems(context)
+
+
+def step_findings(step: Step) -> Iterator[Problem]:
+    """Yield a layout that kernels do not expect (X10), and texts that a call should not print (X12)."""
+    if (problem := layout_problem(step.node)) is not None:
+        yield Problem(step.where, "X10", problem, "safety")
+    yield from _printed(step)
 
 
 def _sample_inputs(package: Package, record: str | None) -> Iterator[Problem]:

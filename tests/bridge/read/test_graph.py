@@ -241,7 +241,7 @@ def test_printing(text: str) -> None:
 @pytest.mark.parametrize("text", ["a\nb", "\x1b[2J", "\u202e", "x" * 20_000])
 def test_control_characters(text: str) -> None:
     """Text that could drive a terminal is not printed."""
-    with pytest.raises(OperatorError, match=r"expected one line of printable text to print, got '"):
+    with pytest.raises(OperatorError, match="the program prints '"):
         load(edited(MLP, _print(text)))
 
 
@@ -255,7 +255,7 @@ PRINTS = pytest.mark.skipif(find_higher_order("print") is None, reason="this tor
 @pytest.mark.parametrize("text", FORMATS)
 def test_formats(text: str) -> None:
     """A format that reaches into its arguments, or pads without end, is refused."""
-    with pytest.raises(OperatorError, match="expected a format"):
+    with pytest.raises(OperatorError, match="the program prints '"):
         load(edited(MLP, _print(text, "torch.ops.higher_order.print")))
 
 

@@ -2,8 +2,9 @@
 
 Both ways of building continue with the result: operators, containers, guards and tree specs.
 
-Operators, containers and script classes that this process lacks are listed in one error, with what to import. Unsafe
-calls (prints, open regions, unchecked kernels, sizes) are found by `checks`; the first of each kind ends the load.
+Operators, containers and script classes that this process lacks are listed in one error, with what to import. Calls of
+unchecked kernels are found by `checks`; the first ends the load. Other unsafe calls (prints, open regions, sizes) were
+refused before (`checks.refusals`).
 """
 
 from __future__ import annotations
@@ -25,20 +26,14 @@ from pt2kit.bridge.read.names import check_path
 from pt2kit.bridge.read.reading import refused
 from pt2kit.bridge.read.treespecs import Specs, TreeSpecs, parse_specs
 from pt2kit.bridge.torch_names import Verifier, find_verifier, has_script_class
-from pt2kit.checks.call_results import MAX_CREATED_BYTES, created_bytes
-from pt2kit.checks.growth import growing_numbers
-from pt2kit.checks.higher_order import unbalanced
-from pt2kit.checks.safety import format_problem, text_problem
 from pt2kit.checks.stored_inputs import Tables, stored_inputs
 from pt2kit.checks.unchecked import is_concerned, kernel_findings
-from pt2kit.errors import GraphError, JsonError, LimitError, OperatorError, SchemaError, UnsupportedError
+from pt2kit.errors import GraphError, JsonError, OperatorError, SchemaError, UnsupportedError
 from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Scope, graphs, is_custom, node_label
 from pt2kit.messages import listed
-from pt2kit.operators.higher_order import plain_target
-from pt2kit.operators.requirements import layout_problem
 from pt2kit.schema import operators
-from pt2kit.schema.names import ATEN_OPS, HIGHER_ORDER_OPS
+from pt2kit.schema.names import ATEN_OPS
 from pt2kit.signature.export_signature import ExportGraphSignature, from_schema
 from pt2kit.signature.specs import InputKind
 
@@ -49,9 +44,6 @@ SHOWN: Final = 20
 _OWN: Final = frozenset({"aten", "prims", "higher_order", "quantized"})
 
 _CONTAINER: Final = "the container type "
-
-_PRINT: Final = "torch.ops.aten._print.default"
-_FORMAT: Final = f"{HIGHER_ORDER_OPS}print"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,15 +108,6 @@ def check_program(
     operators, missing = resolve_all(_targets(scopes), trust)
     raise_missing(missing, specs.missing(parsed), missing_classes(scopes))
     _check_dialect(program.verifiers, operators)
-    for scope in scopes:
-        if "X10" not in trust:
-            check_layouts(scope)
-        if "X12" not in trust:
-            check_printing(scope)
-        if "X14" not in trust:
-            check_regions(scope)
-        if "T9" not in trust:
-            check_sizes(scope)
     check_kernels(program, scopes, operators, tables, trust, validates)
     return Checked(
         module, signature, adapted.sources, parsed, specs, guards, scopes, operators,
@@ -298,60 +281,6 @@ def _advice(operators: Mapping[str, str], types: list[str], classes: list[str]) 
     return " ".join([*advice, _modules(types)]).strip()
 
 
-def check_layouts(scope: Scope) -> None:
-    """Refuse a graph with tensors in a layout that kernels do not expect.
-
-    Raises:
-        OperatorError: the first node that asks for one (X10).
-    """
-    for number, node in enumerate(scope.graph.nodes):
-        if (problem := layout_problem(node)) is not None:
-            raise refused(OperatorError, f"{_place(scope, number)}: {problem}", "X10")
-
-
-def check_printing(scope: Scope) -> None:
-    """Refuse a graph that prints values without permission.
-
-    Raises:
-        OperatorError: the first node that does (X12).
-    """
-    targets = {node.target for node in scope.graph.nodes}
-    concerned = {target for target in targets if plain_target(target).startswith((_PRINT, HIGHER_ORDER_OPS))}
-    for number, node in enumerate(scope.graph.nodes if concerned else ()):
-        if node.target in concerned:
-            _check(node, _place(scope, number))
-
-
-def _check(node: schema.Node, where: str) -> None:
-    arguments = [leaf for named in node.inputs for _, leaf in leaves(named.arg)]
-    operators = [leaf.as_operator for leaf in arguments if leaf.as_operator is not UNSET]
-    called = {plain_target(target) for target in (node.target, *operators)}
-    if not called & {_PRINT, _FORMAT}:
-        return
-    for leaf in arguments:
-        if leaf.as_string is UNSET:
-            continue
-        problem = format_problem(leaf.as_string) if _FORMAT in called else text_problem(leaf.as_string)
-        if problem is not None:
-            raise refused(OperatorError, f"{where}: {problem}, got {leaf.as_string[:80]!a}", "X12")
-
-
-def check_regions(scope: Scope) -> None:
-    """Refuse a graph that would leave the process changed.
-
-    Raises:
-        OperatorError: the first node that opens a region that stays open or closes one that is not open (X14).
-    """
-    for step, message in unbalanced(scope):
-        raise refused(OperatorError, f"{_place(scope, step.number)}: {message}", "X14")
-
-
-def _place(scope: Scope, number: int) -> str:
-    """Return the place of a node in messages, with its name and target."""
-    node = scope.graph.nodes[number]
-    return f"{scope.where}.nodes[{number}]: node {node_label(node, number)} ({node.target})"
-
-
 def check_kernels(
     program: schema.ExportedProgram,
     scopes: Sequence[Scope],
@@ -379,7 +308,8 @@ def check_kernels(
     judged = None if validates else program
     for finding in kernel_findings(scopes[0], lambda target: _signature(operators.get(target)), stored, judged):
         if finding.is_wrong and finding.operator not in trust:
-            where = _place(finding.step.scope, finding.step.number)
+            step = finding.step
+            where = f"{step.where}: node {node_label(step.node, step.number)} ({step.node.target})"
             raise refused(OperatorError, f"{where}: {finding.message}", "X10", [finding.operator])
 
 
@@ -388,20 +318,3 @@ def _signature(operator: Operator | None) -> operators.Operator | None:
     if operator is None or operator.kind != "operator":
         return None
     return operators.parse_operator(str(operator.schema))
-
-
-def check_sizes(scope: Scope) -> None:
-    """Refuse calls that create excessively large tensors from numbers.
-
-    Raises:
-        LimitError: a call creates too large a tensor from numbers, or computes a number that may take minutes (T9).
-    """
-    for number, wrong in (*growing_numbers(scope.graph), *_created(scope.graph)):
-        raise refused(LimitError, f"{_place(scope, number)}: {wrong}", "T9")
-
-
-def _created(graph: schema.Graph) -> Iterator[tuple[int, str]]:
-    """Yield the nodes that create too large a tensor, with what is wrong."""
-    for number, node in enumerate(graph.nodes):
-        if (needed := created_bytes(node, graph)) > MAX_CREATED_BYTES:
-            yield number, f"expected at most {MAX_CREATED_BYTES:,} bytes from one call, got {needed:,}"
