@@ -194,7 +194,7 @@ def _constant_arm(value: Constant) -> dict[str, Any]:
         return {"as_none": True}
     for cls, arm in _ARMS:
         if isinstance(value, cls):
-            return {arm: value}
+            return {arm: cls(value)}  # of an IntEnum, say, the number
     got = quote(value)
     raise UnsupportedError(
         f"signature: expected None, an int, a float, a bool or a str as constant, got {got}", rule="S12"

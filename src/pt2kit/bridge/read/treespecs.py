@@ -28,16 +28,12 @@ from pt2kit.messages import count_text
 from pt2kit.signature.convert import argument_spec
 from pt2kit.signature.export_signature import ExportGraphSignature
 from pt2kit.signature.specs import (
+    NAMED,
     ArgumentSpec,
     ConstantArgument,
     CustomObjArgument,
     InputKind,
     OutputKind,
-    SymBoolArgument,
-    SymFloatArgument,
-    SymIntArgument,
-    TensorArgument,
-    TokenArgument,
 )
 from pt2kit.treespec.containers import DEFAULTDICT, MAPPINGS, NAMEDTUPLE, FieldTable, defaultdict_parts
 from pt2kit.treespec.spec import TreeSpec
@@ -59,15 +55,8 @@ WHERE = "$.graph_module.module_call_graph"
 Specs = tuple[treespec.TreeSpec, ...]
 """in_spec and out_spec of an entry; () for one without signature."""
 
-_NAMED: Final[Mapping[type, Callable[..., Any]]] = MappingProxyType(
-    {
-        TensorArgument: live.TensorArgument,
-        TokenArgument: live.TokenArgument,
-        SymIntArgument: live.SymIntArgument,
-        SymFloatArgument: live.SymFloatArgument,
-        SymBoolArgument: live.SymBoolArgument,
-    }
-)
+_NAMED: Final[Mapping[type, Callable[..., Any]]] = MappingProxyType({kind: vars(live)[kind.__name__] for kind in NAMED})
+"""Class of an argument that stands for a value -> torch's class of its name."""
 
 
 class TreeSpecs:

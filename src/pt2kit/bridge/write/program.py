@@ -30,7 +30,6 @@ from pt2kit.bridge.torch_names import (
     operator_version,
     pytree,
 )
-from pt2kit.bridge.write.arguments import write_argument
 from pt2kit.bridge.write.nodes import write_node
 from pt2kit.bridge.write.scope import Scope, Shared, of_graph_module
 from pt2kit.bridge.write.values import Values
@@ -38,44 +37,35 @@ from pt2kit.errors import GraphError, LimitError, Pt2Error, UnsupportedError, at
 from pt2kit.schema import (
     CURRENT,
     Argument,
-    BufferMutationSpec,
-    ConstantValue,
-    CustomObjArgument,
     ExportedProgram,
-    GradientToParameterSpec,
-    GradientToUserInputSpec,
     Graph,
     GraphModule,
     GraphSignature,
-    InputSpec,
-    InputToBufferSpec,
-    InputToConstantInputSpec,
-    InputToCustomObjSpec,
-    InputTokenSpec,
-    InputToParameterSpec,
-    InputToTensorConstantSpec,
-    LossOutputSpec,
     ModuleCallEntry,
     ModuleCallSignature,
     NamedTupleDef,
-    OutputSpec,
-    OutputTokenSpec,
-    ParameterMutationSpec,
     RangeConstraint,
     SchemaVersion,
-    SymBoolArgument,
-    SymFloatArgument,
-    SymIntArgument,
-    TensorArgument,
-    TokenArgument,
-    UserInputMutationSpec,
-    UserInputSpec,
-    UserOutputSpec,
+)
+from pt2kit.schema import InputSpec as SchemaInputSpec
+from pt2kit.schema import OutputSpec as SchemaOutputSpec
+from pt2kit.signature.convert import schema_argument, schema_input_spec, schema_output_spec
+from pt2kit.signature.specs import (
+    NAMED,
+    ArgumentSpec,
+    ConstantArgument,
+    CustomObjArgument,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
 )
 from pt2kit.treespec.spec import TreeSpec
 
-_In, _Out = live.InputKind, live.OutputKind
 _TRACED_INPUT = re.compile(r"arg(\d{1,9})_1", re.ASCII)
+_WITHOUT_TARGET = frozenset(("USER_INPUT", "USER_OUTPUT", "LOSS_OUTPUT", "TOKEN"))
+_OWN: Mapping[type, Any] = {vars(live)[kind.__name__]: kind for kind in NAMED}
+"""Class of torch for an argument that stands for a value -> the class of its name here."""
 
 
 def write_signature(signature: live.ExportGraphSignature, scope: Scope) -> GraphSignature:
@@ -106,20 +96,22 @@ def write_argument_spec(spec: Any, scope: Scope) -> Argument:
 
     Source: `serialize_argument_spec` in torch/_export/serde/serialize.py, 2.13.
     """
+    if isinstance(spec, live.TokenArgument):
+        raise UnsupportedError("expected a tensor, a number, a constant or an object, got a token")
+    return schema_argument(_argument(spec, scope))
+
+
+def _argument(spec: Any, scope: Scope) -> ArgumentSpec:
+    """Return torch's description of an argument as one of `pt2kit.signature`."""
     if isinstance(spec, live.ConstantArgument):
-        return write_argument(spec.value, scope)
+        return ConstantArgument(spec.name, spec.value)
     name = scope.renamed.get(spec.name, spec.name)
-    if isinstance(spec, live.TensorArgument):
-        return Argument(as_tensor=TensorArgument(name))
-    if isinstance(spec, live.SymIntArgument):
-        return Argument(as_sym_int=SymIntArgument(as_name=name))
-    if isinstance(spec, live.SymFloatArgument):
-        return Argument(as_sym_float=SymFloatArgument(as_name=name))
-    if isinstance(spec, live.SymBoolArgument):
-        return Argument(as_sym_bool=SymBoolArgument(as_name=name))
     if isinstance(spec, live.CustomObjArgument):
-        return Argument(as_custom_obj=CustomObjArgument(name, spec.class_fqn))
-    raise UnsupportedError(f"expected a tensor, a number, a constant or an object, got {type(spec).__name__}")
+        return CustomObjArgument(name, spec.class_fqn)
+    if type(spec) not in _OWN:
+        raise UnsupportedError(f"expected a kind of argument that the format has, got {type(spec).__name__}")
+    own: ArgumentSpec = _OWN[type(spec)](name)
+    return own
 
 
 def _placed(side: str, index: int, spec: Any, write: Callable[[Any, Scope], Any], scope: Scope) -> Any:
@@ -129,70 +121,26 @@ def _placed(side: str, index: int, spec: Any, write: Callable[[Any, Scope], Any]
         raise at(f"graph signature: {side} {index} ({spec.kind.name})", error) from error
 
 
-def _input_spec(spec: live.InputSpec, scope: Scope) -> InputSpec:
-    if spec.kind == _In.USER_INPUT:
-        if isinstance(spec.arg, live.ConstantArgument):
-            return InputSpec(constant_input=InputToConstantInputSpec(spec.arg.name, _constant(spec.arg.value)))
-        return InputSpec(user_input=UserInputSpec(write_argument_spec(spec.arg, scope)))
-    if spec.kind == _In.TOKEN:
-        return InputSpec(token=InputTokenSpec(_token(spec)))
-    if spec.kind == _In.CUSTOM_OBJ:
-        if not isinstance(spec.arg, live.CustomObjArgument):
-            raise GraphError(f"expected a CustomObjArgument, got {type(spec.arg).__name__}")
-        custom = CustomObjArgument(spec.arg.name, spec.arg.class_fqn)
-        return InputSpec(custom_obj=InputToCustomObjSpec(custom, _target(spec)))
-    tensor, target = _tensor(spec, scope), _target(spec)
-    if spec.kind == _In.PARAMETER:
-        return InputSpec(parameter=InputToParameterSpec(tensor, target))
-    if spec.kind == _In.CONSTANT_TENSOR:
-        return InputSpec(tensor_constant=InputToTensorConstantSpec(tensor, target))
-    if spec.kind == _In.BUFFER:
-        if spec.persistent is None:
-            raise GraphError("expected it to say whether the buffer is persistent, got None")
-        return InputSpec(buffer=InputToBufferSpec(tensor, target, spec.persistent))
-    raise UnsupportedError(f"expected a kind of input that the format has, got {spec.kind}")
+def _input_spec(spec: live.InputSpec, scope: Scope) -> SchemaInputSpec:
+    kind = _kind(InputKind, "input", spec)
+    return schema_input_spec(InputSpec(kind, _argument(spec.arg, scope), _target(spec), spec.persistent))
 
 
-def _output_spec(spec: live.OutputSpec, scope: Scope, inputs: Sequence[live.InputSpec]) -> OutputSpec:
-    if spec.kind == _Out.USER_OUTPUT:
-        return OutputSpec(user_output=UserOutputSpec(write_argument_spec(spec.arg, scope)))
-    if spec.kind == _Out.TOKEN:
-        return OutputSpec(token=OutputTokenSpec(_token(spec)))
-    if spec.kind == _Out.LOSS_OUTPUT:
-        return OutputSpec(loss_output=LossOutputSpec(_tensor(spec, scope)))
-    if spec.kind not in _TARGETED:
-        raise UnsupportedError(f"expected a kind of output that the format has, got {spec.kind}")
-    arm, kind = _TARGETED[spec.kind]
-    target = _gradient_target(spec, inputs) if spec.kind == _Out.GRADIENT_TO_USER_INPUT else _target(spec)
-    made: OutputSpec = OutputSpec.create(**{arm: kind(_tensor(spec, scope), target)})
-    return made
+def _output_spec(spec: live.OutputSpec, scope: Scope, inputs: Sequence[live.InputSpec]) -> SchemaOutputSpec:
+    kind = _kind(OutputKind, "output", spec)
+    target = _gradient_target(spec, inputs) if kind is OutputKind.GRADIENT_TO_USER_INPUT else _target(spec)
+    return schema_output_spec(OutputSpec(kind, _argument(spec.arg, scope), target))
 
 
-_TARGETED: Mapping[Any, tuple[str, Callable[[TensorArgument, str], Any]]] = {
-    _Out.BUFFER_MUTATION: ("buffer_mutation", BufferMutationSpec),
-    getattr(_Out, "PARAMETER_MUTATION", None): ("parameter_mutation", ParameterMutationSpec),  # since torch 2.9
-    _Out.GRADIENT_TO_PARAMETER: ("gradient_to_parameter", GradientToParameterSpec),
-    _Out.GRADIENT_TO_USER_INPUT: ("gradient_to_user_input", GradientToUserInputSpec),
-    _Out.USER_INPUT_MUTATION: ("user_input_mutation", UserInputMutationSpec),
-}
+def _kind(kinds: Any, side: str, spec: Any) -> Any:
+    """Return the kind of an input or output, which torch and this package call the same."""
+    if spec.kind.name not in kinds.__members__:
+        raise UnsupportedError(f"expected a kind of {side} that the format has, got {spec.kind}")
+    return kinds[spec.kind.name]
 
 
-def _tensor(spec: Any, scope: Scope) -> TensorArgument:
-    if not isinstance(spec.arg, live.TensorArgument):
-        raise GraphError(f"expected a TensorArgument, got {type(spec.arg).__name__}")
-    return TensorArgument(scope.renamed.get(spec.arg.name, spec.arg.name))
-
-
-def _token(spec: Any) -> TokenArgument:
-    if not isinstance(spec.arg, live.TokenArgument):
-        raise GraphError(f"expected a TokenArgument, got {type(spec.arg).__name__}")
-    return TokenArgument(spec.arg.name)
-
-
-def _target(spec: Any) -> str:
-    if spec.target is None:
-        raise GraphError("expected the name of its parameter, buffer, constant or input as target, got None")
-    return str(spec.target)
+def _target(spec: Any) -> str | None:
+    return None if spec.target is None or spec.kind.name in _WITHOUT_TARGET else str(spec.target)
 
 
 def _gradient_target(spec: live.OutputSpec, inputs: Sequence[live.InputSpec]) -> str:
@@ -205,25 +153,15 @@ def _gradient_target(spec: live.OutputSpec, inputs: Sequence[live.InputSpec]) ->
 
     Source: the code after `joint_loss_index` in torch/export/exported_program.py, 2.13.
     """
-    target = _target(spec)
-    if any(input_spec.kind == _In.USER_INPUT and input_spec.arg.name == target for input_spec in inputs):
+    target = str(spec.target)
+    names = [one.arg.name if one.kind is live.InputKind.USER_INPUT else None for one in inputs]
+    if target in names:
         return target
     traced = _TRACED_INPUT.fullmatch(target)
-    if traced and int(traced[1]) < len(inputs):
-        input_spec = inputs[int(traced[1])]
-        if input_spec.kind == _In.USER_INPUT:
-            return str(input_spec.arg.name)
+    name = names[int(traced[1])] if traced and int(traced[1]) < len(names) else None
+    if name is not None:
+        return str(name)
     raise GraphError(f"expected the name of a user input as target, got {target!r}")
-
-
-def _constant(value: Any) -> ConstantValue:
-    for kind, arm in ((bool, "as_bool"), (int, "as_int"), (float, "as_float"), (str, "as_string")):
-        if type(value) is kind:
-            made: ConstantValue = ConstantValue.create(**{arm: value})
-            return made
-    if value is None:
-        return ConstantValue(as_none=True)
-    raise UnsupportedError(f"expected a constant that the format has a kind for, got {type(value).__name__}")
 
 
 @dataclass(frozen=True, slots=True)
