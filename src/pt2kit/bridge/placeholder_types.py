@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pt2kit import treespec
-from pt2kit.bridge.torch_names import child_specs, pytree
+from pt2kit.bridge.torch_names import pytree, walk_specs
 from pt2kit.treespec.spec import TreeSpec
 
 STAND_IN_NAME: Final = "__pt2kit_type_name__"
@@ -95,13 +95,7 @@ def placeholder_context(node: TreeSpec, where: str) -> tuple[Kind, tuple[Any, ..
 
 def placeholders_in(spec: pytree.TreeSpec) -> set[str]:
     """Return the names of the classes that placeholders in a live spec represent."""
-    found, todo = set(), [spec]
-    while todo:
-        node = todo.pop()
-        todo += child_specs(node)
-        if node.type is Placeholder:
-            found.add(node.context[0].type)
-    return found
+    return {node.context[0].type for node in walk_specs(spec) if node.type is Placeholder}
 
 
 def _flatten(value: Placeholder) -> tuple[list[Any], Any]:

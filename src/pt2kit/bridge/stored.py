@@ -34,7 +34,7 @@ from pt2kit.bridge.read.pickled_values import (
 )
 from pt2kit.bridge.read.tensors import Devices, Moves, Tensors
 from pt2kit.bridge.read.treespecs import find_enum, registered_namedtuples
-from pt2kit.bridge.torch_names import FAKE_TENSOR, child_specs, pytree
+from pt2kit.bridge.torch_names import FAKE_TENSOR, pytree, walk_specs
 from pt2kit.checks.refusals import check_quickly, explained
 from pt2kit.errors import IntegrityError, PayloadError, Pt2Error
 from pt2kit.messages import count_text, listed
@@ -353,10 +353,7 @@ def _leaves(stored: StoredInputs, live: pytree.TreeSpec) -> Sequence[Any]:
 
 
 def _note_pickled_names(live: pytree.TreeSpec, pickled: Mapping[str | None, str]) -> None:
-    todo = [live]
-    while todo:
-        spec = todo.pop()
-        todo.extend(child_specs(spec))
+    for spec in walk_specs(live):
         name = stand_in_name(spec.context)
         if name in pickled:
             setattr(spec.context, PICKLED_NAME, pickled[name])

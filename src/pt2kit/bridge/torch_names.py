@@ -491,6 +491,15 @@ def child_specs(spec: pytree.TreeSpec) -> list[pytree.TreeSpec]:
     return list(spec.children() if hasattr(spec, "children") else spec.children_specs)
 
 
+def walk_specs(spec: pytree.TreeSpec) -> Iterator[pytree.TreeSpec]:
+    """Yield a spec and all specs inside it."""
+    todo = [spec]
+    while todo:
+        found = todo.pop()
+        todo += child_specs(found)
+        yield found
+
+
 SAME_CONTAINERS: Final[Mapping[Any, Any]] = MappingProxyType({torch.Size: tuple})
 """Types that are treated as another when structures of inputs are compared, as in `torch.export`."""
 

@@ -18,6 +18,7 @@ import logging
 import math
 import sys
 from collections.abc import Iterable, Sequence, Set
+from itertools import chain
 from typing import Any, Final
 
 import torch
@@ -25,7 +26,7 @@ import torch
 from pt2kit import treespec
 from pt2kit.bridge.read.names import is_pasted_safely
 from pt2kit.bridge.read.reading import refused
-from pt2kit.bridge.torch_names import child_specs, pytree
+from pt2kit.bridge.torch_names import pytree, walk_specs
 from pt2kit.checks.growth import MAX_OPEN_POWERS
 from pt2kit.errors import LimitError, Pt2Error, SchemaError, UnsupportedError
 from pt2kit.messages import count_text
@@ -91,10 +92,7 @@ def attach_modules(specs: Iterable[pytree.TreeSpec], example_inputs: Any) -> Non
     for leaf in pytree.tree_leaves(example_inputs):
         if isinstance(leaf, torch.nn.Module):
             module_by_type.setdefault(type(leaf), leaf)
-    todo = list(specs) if module_by_type else []
-    while todo:
-        spec = todo.pop()
-        todo.extend(child_specs(spec))
+    for spec in chain.from_iterable(map(walk_specs, specs)) if module_by_type else ():
         if spec.type in module_by_type and isinstance(spec.context, list):
             for item in spec.context:
                 if isinstance(item, Prototype):
