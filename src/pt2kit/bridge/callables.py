@@ -140,10 +140,7 @@ class Extension:
         Raises:
             UnsupportedError: `to_name` returned text that cannot be part of a target.
         """
-        name = self.to_name(operator)
-        if not isinstance(name, str) or ":" in name:
-            raise UnsupportedError(f"extension {self.namespace!r}: expected a name without ':', got {name!r}")
-        return f"#{self.namespace}:{name}"
+        return f"#{self.namespace}:{checked_name(self.to_name(operator), self.namespace)}"
 
 
 # Registration is an act of the program that uses this package, like importing a module of custom operators. Each one
@@ -199,21 +196,15 @@ def find_namespace(namespace: str) -> Extension | None:
     return None
 
 
-def find_target(text: str) -> Any:
-    """Return the operator that a target "#namespace:name" represents.
+def checked_name(name: Any, namespace: str) -> str:
+    """Return the name of an operator, which can be part of a target "#namespace:name".
 
     Raises:
-        UnsupportedError: not such a text, or nothing is registered under its namespace.
+        UnsupportedError: it cannot.
     """
-    namespace, colon, name = text[1:].partition(":")
-    if not text.startswith("#") or not colon or ":" in name:
-        raise UnsupportedError(f"expected a target #namespace:name, got {text[:80]!r}")
-    extension = find_namespace(namespace)
-    if extension is None:
-        raise UnsupportedError(
-            f"target {text[:80]!r}: no extension {namespace!r}; call pt2kit.register_extension first"
-        )
-    return extension.from_name(name)
+    if not isinstance(name, str) or ":" in name:
+        raise UnsupportedError(f"extension {namespace!r}: expected a name without ':', got {name!r}")
+    return name
 
 
 def _from_torch(kind: type, handler: Any) -> Extension:

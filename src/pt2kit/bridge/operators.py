@@ -25,7 +25,7 @@ from typing import Any, Final, Literal
 
 import torch
 
-from pt2kit.bridge.callables import PLAIN_FUNCTIONS, find_namespace, find_target
+from pt2kit.bridge.callables import PLAIN_FUNCTIONS, checked_name, find_namespace
 from pt2kit.bridge.read.reading import operator_entry, refused, trusts_operator
 from pt2kit.bridge.torch_names import (
     MKLDNN,
@@ -262,15 +262,15 @@ def _higher_order(text: str, name: str, place: str, trust: Set[str]) -> Operator
 
 
 def _extension(text: str, place: str) -> Operator | None:
-    namespace = text[1:].partition(":")[0]
-    extension = find_namespace(namespace)
+    namespace, colon, name = text[1:].partition(":")
+    extension = find_namespace(namespace) if colon else None
     if extension is None:
         raise OperatorError(
             f"{place}: expected an extension registered under {namespace[:80]!r} for {text[:80]!r}, got none: "
             "call pt2kit.register_extension first"
         )
     try:
-        target = find_target(text)
+        target = extension.from_name(checked_name(name, namespace))
     except Exception as error:  # The caller's code, which gets a name from the file.
         raise OperatorError(
             f"{place}: expected {text[:80]!r} to name an operator of the extension, "

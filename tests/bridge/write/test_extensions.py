@@ -8,12 +8,14 @@ import pytest
 import torch
 from tests.bridge.write.trees import find_differences, our_file, torch_file, tree
 from tests.bridge.zoo.handmade import Sketch
+from tests.narrow import present
 from torch._export.serde import serialize as torch_serde
 from torch._export.verifier import Verifier
 
 from pt2kit.bridge import callables
 from pt2kit.bridge.callables import Extension
-from pt2kit.errors import UnsupportedError
+from pt2kit.bridge.operators import resolve
+from pt2kit.errors import OperatorError, UnsupportedError
 
 SCHEMA = torch._C.parse_schema("double(Tensor x, int[] by, *, float[]? scales=None) -> (Tensor, Tensor[])")
 
@@ -115,18 +117,18 @@ def test_nameless_operator():
 
 
 def test_find(ours):
-    """Extensions are found by type, by namespace and by target."""
+    """Extensions are found by type and by namespace, operators by target."""
     assert callables.find_type(Operator) is ours
     assert callables.find_namespace("mine") is ours
-    assert callables.find_target("#mine:abc").__name__ == "abc"
+    assert present(resolve("#mine:abc")).target.__name__ == "abc"
     assert callables.find_type(int) is None
 
 
 @pytest.mark.parametrize("text", ["mine:a", "#mine", "#mine:a:b", "#other:a"])
 def test_bad_targets(ours, text):
     """Other texts are refused, and so are namespaces that nothing is registered for."""
-    with pytest.raises(UnsupportedError, match=r"target|no extension"):
-        callables.find_target(text)
+    with pytest.raises(OperatorError, match=r"which a file may not call|an extension registered|without ':'"):
+        resolve(text)
 
 
 @pytest.mark.parametrize(
