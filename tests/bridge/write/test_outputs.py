@@ -57,7 +57,6 @@ CASES = [
     ((), 3, ("int",), [{"as_sym_int": {"as_name": "f"}}]),
     ((), True, ("number",), [{"as_sym_bool": {"as_name": "f"}}]),
     ((), 0.5, ("float",), [{"as_sym_float": {"as_name": "f"}}]),
-    ((), None, (), []),
     ((1,), [T, T], ("Tensor[]",), [listed("f_unused_0", "r_1")]),
     ((), [], ("Tensor[]",), [listed()]),
     ((0, 2), (T, T, T), ("Tensor",) * 3, named("r_0", "f_unused_1", "r_2")),

@@ -21,7 +21,7 @@ from pt2kit.bridge.torch_names import (
     script_method,
 )
 from pt2kit.bridge.write.scope import NONE, Scope, make
-from pt2kit.errors import GraphError, Pt2Error, UnsupportedError, at
+from pt2kit.errors import GraphError, UnsupportedError, placed
 from pt2kit.schema import (
     Argument,
     ComplexValue,
@@ -86,10 +86,8 @@ def _node(node: Node, scope: Scope) -> Argument:
         raise GraphError(f"expected one result of node {node.name}, got the node, whose results are used one by one")
     attribute = _attribute(scope.module, str(node.target))
     if isinstance(attribute, GraphModule):
-        try:
+        with placed(f"graph {node.target}"):
             graph = scope.shared.graph(attribute, scope.depth + 1)
-        except Pt2Error as error:
-            raise at(f"graph {node.target}", error) from error
         return Argument(as_graph=GraphArgument(str(node.target), graph))
     name, backend = getattr(attribute, "module_name", None), getattr(attribute, "backend_id", None)
     if type(attribute).__name__ == "LoweredBackendModule" and name is not None and backend is not None:

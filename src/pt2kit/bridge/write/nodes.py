@@ -18,7 +18,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch.export.graph_signature import CustomObjArgument
@@ -35,6 +35,9 @@ from pt2kit.schema import Node as SchemaNode
 
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 _CONSTANTS = (bool, int, float, str, type(None))
+
+Call: TypeAlias = "tuple[str, list[NamedArgument], list[Argument], bool | None]"
+"""Target, inputs and outputs of a node; of a higher-order operator, whether it returns one tensor."""
 
 
 def write_node(node: Node, scope: Scope) -> None:
@@ -76,21 +79,23 @@ def _output(node: Node, scope: Scope) -> None:
 
 def _call(node: Node, scope: Scope) -> None:
     target = node.target
-    if isinstance(target, OpOverload):
-        scope.nodes.append(_operator_call(node, scope))
-    elif target is operator.getitem:
+    if target is operator.getitem:
         _check_taken(node, scope)
-    elif isinstance(target, HigherOrderOperator):
-        scope.nodes.append(write_higher_order(node, scope))
-    elif find_type(type(target)) is not None:
-        scope.nodes.append(_operator_call(node, scope))
+        return
+    if isinstance(target, HigherOrderOperator):
+        write = _higher_order_call
+    elif isinstance(target, OpOverload) or find_type(type(target)) is not None:
+        write = _operator_call
     elif callable(target):
-        scope.nodes.append(_function_call(node, scope))
+        write = _function_call
     else:
         raise UnsupportedError(f"expected an operator or a function, got {type(target).__name__}")
+    text, inputs, outputs, is_single = write(node, scope)
+    metadata = scope.shared.metadata.of_node(node)
+    scope.nodes.append(SchemaNode(text, inputs, outputs, metadata, is_single, stored_name(node)))
 
 
-def _operator_call(node: Node, scope: Scope) -> SchemaNode:
+def _operator_call(node: Node, scope: Scope) -> Call:
     """Return a call of an operator that has a schema."""
     called = scope.shared.operator(node.target)
     inputs = []
@@ -106,10 +111,10 @@ def _operator_call(node: Node, scope: Scope) -> SchemaNode:
             continue
         inputs.append(_named(name, value, kind, scope, element=parameter.element))
     outputs = define_results(node, _value(node), len(called.returns), scope) if called.returns else []
-    return SchemaNode(called.text, inputs, outputs, scope.shared.metadata.of_node(node), None, stored_name(node))
+    return called.text, inputs, outputs, None
 
 
-def _function_call(node: Node, scope: Scope) -> SchemaNode:
+def _function_call(node: Node, scope: Scope) -> Call:
     """Return a call of a plain function: symbolic arithmetic, or one of the wrappers that export leaves in place.
 
     Arithmetic has its parameters named, as far as Python has them; wrappers are written like higher-order operators.
@@ -130,8 +135,7 @@ def _function_call(node: Node, scope: Scope) -> SchemaNode:
         value = _value(node)
         inputs = write_untyped(node.args, node.kwargs, scope)
         outputs = define_untyped(node, value, scope)
-    metadata = scope.shared.metadata.of_node(node)
-    return SchemaNode(target_text(function), inputs, outputs, metadata, None, stored_name(node))
+    return target_text(function), inputs, outputs, None
 
 
 def _check_taken(node: Node, scope: Scope) -> None:
@@ -156,7 +160,7 @@ _BY_OP: Mapping[str, Callable[[Node, Scope], None]] = {
 }
 
 
-def write_higher_order(node: Node, scope: Scope) -> SchemaNode:
+def _higher_order_call(node: Node, scope: Scope) -> Call:
     """Write a call of a higher-order operator.
 
     Raises:
@@ -178,14 +182,7 @@ def write_higher_order(node: Node, scope: Scope) -> SchemaNode:
         outputs = define_results(node, list(value), 1, scope)
     else:
         outputs = define_untyped(node, value, scope)
-    return SchemaNode(
-        target_text(node.target),
-        inputs,
-        outputs,
-        scope.shared.metadata.of_node(node),
-        isinstance(value, torch.Tensor) and not delegates,
-        stored_name(node),
-    )
+    return target_text(node.target), inputs, outputs, isinstance(value, torch.Tensor) and not delegates
 
 
 def write_untyped(args: Sequence[Any], kwargs: Mapping[str, Any], scope: Scope) -> list[NamedArgument]:
@@ -245,7 +242,7 @@ def define_results(node: Node, value: Any, count: int, scope: Scope) -> list[Arg
     Args:
         node: the call.
         value: fx's metadata of the results.
-        count: how many the schema has.
+        count: how many the schema has, at least one.
         scope: the graph being written.
 
     Raises:
@@ -255,8 +252,6 @@ def define_results(node: Node, value: Any, count: int, scope: Scope) -> list[Arg
 
     Source: `serialize_outputs` in torch/_export/serde/serialize.py, 2.13.
     """
-    if not count:
-        return []
     if count == 1 and not isinstance(value, (list, tuple)):
         return [define_one(node, value, scope)]
     if not isinstance(value, (list, tuple)):

@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
 from typing import Any
 
 import sympy
@@ -33,7 +32,7 @@ from pt2kit.bridge.torch_names import (
 from pt2kit.bridge.write.nodes import write_node
 from pt2kit.bridge.write.scope import Scope, Shared, of_graph_module
 from pt2kit.bridge.write.values import Values
-from pt2kit.errors import GraphError, LimitError, Pt2Error, UnsupportedError, at
+from pt2kit.errors import GraphError, LimitError, UnsupportedError, placed
 from pt2kit.schema import (
     CURRENT,
     Argument,
@@ -81,10 +80,10 @@ def write_signature(signature: live.ExportGraphSignature, scope: Scope) -> Graph
 
     Source: `serialize_signature` in torch/_export/serde/serialize.py, 2.13.
     """
-    output = partial(_output_spec, inputs=signature.input_specs)
+    inputs: Sequence[live.InputSpec] = signature.input_specs
     return GraphSignature(
-        [_placed("input", index, spec, _input_spec, scope) for index, spec in enumerate(signature.input_specs)],
-        [_placed("output", index, spec, output, scope) for index, spec in enumerate(signature.output_specs)],
+        [_input_spec(index, spec, scope) for index, spec in enumerate(inputs)],
+        [_output_spec(index, spec, scope, inputs) for index, spec in enumerate(signature.output_specs)],
     )
 
 
@@ -114,22 +113,17 @@ def _argument(spec: Any, scope: Scope) -> ArgumentSpec:
     return own
 
 
-def _placed(side: str, index: int, spec: Any, write: Callable[[Any, Scope], Any], scope: Scope) -> Any:
-    try:
-        return write(spec, scope)
-    except Pt2Error as error:
-        raise at(f"graph signature: {side} {index} ({spec.kind.name})", error) from error
+def _input_spec(index: int, spec: live.InputSpec, scope: Scope) -> SchemaInputSpec:
+    with placed(f"graph signature: input {index} ({spec.kind.name})"):
+        kind = _kind(InputKind, "input", spec)
+        return schema_input_spec(InputSpec(kind, _argument(spec.arg, scope), _target(spec), spec.persistent))
 
 
-def _input_spec(spec: live.InputSpec, scope: Scope) -> SchemaInputSpec:
-    kind = _kind(InputKind, "input", spec)
-    return schema_input_spec(InputSpec(kind, _argument(spec.arg, scope), _target(spec), spec.persistent))
-
-
-def _output_spec(spec: live.OutputSpec, scope: Scope, inputs: Sequence[live.InputSpec]) -> SchemaOutputSpec:
-    kind = _kind(OutputKind, "output", spec)
-    target = _gradient_target(spec, inputs) if kind is OutputKind.GRADIENT_TO_USER_INPUT else _target(spec)
-    return schema_output_spec(OutputSpec(kind, _argument(spec.arg, scope), target))
+def _output_spec(index: int, spec: live.OutputSpec, scope: Scope, inputs: Sequence[live.InputSpec]) -> SchemaOutputSpec:
+    with placed(f"graph signature: output {index} ({spec.kind.name})"):
+        kind = _kind(OutputKind, "output", spec)
+        target = _gradient_target(spec, inputs) if kind is OutputKind.GRADIENT_TO_USER_INPUT else _target(spec)
+        return schema_output_spec(OutputSpec(kind, _argument(spec.arg, scope), target))
 
 
 def _kind(kinds: Any, side: str, spec: Any) -> Any:
@@ -293,7 +287,7 @@ def _signature(entry: Any, specs: TreeSpecs, scope: Scope) -> ModuleCallSignatur
     live = entry.signature
     if not live:
         return None
-    try:
+    with placed(f"module call graph: {entry.fqn or 'the root'}"):
         return ModuleCallSignature(
             [write_argument_spec(spec, scope) for spec in live.inputs],
             [write_argument_spec(spec, scope) for spec in live.outputs],
@@ -301,8 +295,6 @@ def _signature(entry: Any, specs: TreeSpecs, scope: Scope) -> ModuleCallSignatur
             specs.text(live.out_spec),
             list(live.forward_arg_names) if live.forward_arg_names else None,
         )
-    except Pt2Error as error:
-        raise at(f"module call graph: {entry.fqn or 'the root'}", error) from error
 
 
 class TreeSpecs:
