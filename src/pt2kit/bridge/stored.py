@@ -71,10 +71,6 @@ class Chosen:
     include: Callable[[str], bool] | None = None
 
 
-ALL: Final = Chosen()
-"""All weights, from the file."""
-
-
 @dataclass(frozen=True, slots=True)
 class Stored:
     """One program of an open package that `check_quickly` has let pass.
@@ -158,7 +154,7 @@ def _read_texts(opened: Package) -> dict[str, Any]:
 
 
 def read_payloads(
-    opened: Package, model: str, tensors: Tensors, context: Context, trust: Set[str], chosen: Chosen = ALL
+    opened: Package, model: str, tensors: Tensors, context: Context, trust: Set[str], chosen: Chosen
 ) -> Payloads:
     """Return the weights, constants and sample inputs of a program, live."""
     values = context.values
@@ -218,26 +214,67 @@ def _payload(view: Payload, tensors: Tensors, values: FakeTensors, trust: Set[st
 def _sample_inputs(
     opened: Package, model: str, tensors: Tensors, context: Context, trust: Set[str]
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """Return the example inputs of a program: arguments and keyword arguments.
+
+    None if there are none, or none that can be rebuilt (the log has the reason).
+    """
     record = opened.layout.sample_inputs_record(model)
     payload = opened.archive.read(record) if record is not None else memoryview(b"")
     where = record or opened.layout.record(names.sample_inputs(model))
-    moved = None if payload else _pickle_free_inputs(opened, model)
-    module = opened.programs[model].graph_module
-    fields = {name: tuple(definition.field_names) for name, definition in module.treespec_namedtuple_fields.items()}
-    call = module.module_call_graph[0].signature
-    stored = StoredInputs(payload, where, treespec.parse(call.in_spec), fields, trust, moved)  # type: ignore[union-attr]
-    return read_sample_inputs(stored, context.in_spec, context.sources, PickledValues(where, tensors, context.values))
-
-
-def _pickle_free_inputs(opened: Package, model: str) -> PickleFreeInputs | None:
-    """Return sample inputs that are raw records with an index; None if there are none, or none that can be read."""
+    live, sources = context.in_spec, context.sources
+    values = PickledValues(where, tensors, context.values)
     try:
-        return read_pickle_free_inputs(opened.layout, model)
+        moved = None if payload else read_pickle_free_inputs(opened.layout, model)
+        if not payload and moved is None:
+            return None
+        if payload and sources is None:
+            trusted = load_trusted_inputs(payload, where, trust, tensors.devices)
+            if isinstance(trusted, tuple) and len(trusted) == 2:
+                return trusted
+        module = opened.programs[model].graph_module
+        leaves = _pickled_leaves(payload, where, module, live) if moved is None else _moved_leaves(moved, module)
+        made = [values.live(leaf) for leaf in leaves]
     except IntegrityError:
         raise
     except Pt2Error as error:
         _LOG.warning("sample inputs are left out: %s", error)
         return None
+    if sources is not None:
+        made = [None if source is None else made[source] for source in sources]
+    try:
+        args, kwargs = pytree.tree_unflatten(made, live)
+    except Exception as error:  # noqa: BLE001 - The constructor of a library's container may raise anything.
+        what = type(error).__name__
+        _LOG.warning("sample inputs are left out: a container could not be built: %s: %s", what, error)
+        return None
+    return args, kwargs
+
+
+def _stored_spec(module: schema.GraphModule) -> TreeSpec:
+    """Return the structure of the inputs as the file has it."""
+    return treespec.parse(module.module_call_graph[0].signature.in_spec)  # type: ignore[union-attr]
+
+
+def _moved_leaves(moved: PickleFreeInputs, module: schema.GraphModule) -> Sequence[Any]:
+    """Return the leaves of sample inputs that are raw records with an index."""
+    if len(moved.leaves) != (wanted := treespec.leaf_count(_stored_spec(module))):
+        raise PayloadError(f"{moved.where}: leaves: expected {wanted}, got {len(moved.leaves)}")
+    return moved.leaves
+
+
+def _pickled_leaves(
+    payload: memoryview, where: str, module: schema.GraphModule, live: pytree.TreeSpec
+) -> Sequence[Any]:
+    """Return the leaves of pickled sample inputs, and set the pickled names of placeholder classes in `live`."""
+    in_spec = _stored_spec(module)
+    fields = {name: tuple(definition.field_names) for name, definition in module.treespec_namedtuple_fields.items()}
+    described = read_payload(payload, where, trust=frozenset(globals_in(payload, where)))
+    expand = _Expand(in_spec, where, fields)
+    leaves = treespec.flatten(_plain_keys(described), in_spec, where, fields=fields, expand=expand)
+    nodes = (node for node in treespec.walk(in_spec) if node.type == NAMEDTUPLE)
+    opened = [treespec.namedtuple_name(node, where) for node in nodes]
+    _note_pickled_names(live, dict(zip(opened, expand.named_tuples, strict=True)))
+    return leaves
 
 
 def leave_out(weights: Mapping[str, Payload], include: Callable[[str], bool]) -> dict[str, Payload]:
@@ -271,85 +308,6 @@ def _described(view: TensorView) -> MetaView:
         storage_offset=view.storage_offset,
         tie=view.storage.record if view.storage.nbytes else "",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class StoredInputs:
-    """Sample inputs as the file has them.
-
-    Args:
-        payload: the record; it may be empty.
-        where: its name, for messages.
-        in_spec: their structure.
-        fields: the fields of the named tuples in it.
-        trust: globals whose objects may be rebuilt by unpickling.
-        moved: the inputs if they are no pickle; used if `payload` is empty.
-    """
-
-    payload: memoryview
-    where: str
-    in_spec: TreeSpec
-    fields: FieldTable
-    trust: Set[str] = frozenset()
-    moved: PickleFreeInputs | None = None
-
-
-def read_sample_inputs(
-    stored: StoredInputs, live: pytree.TreeSpec, sources: Sequence[int | None] | None, values: PickledValues
-) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-    """Return the example inputs of a program.
-
-    Args:
-        stored: the inputs in the file.
-        live: their structure in the classes of this process.
-        sources: for each leaf of `live` the leaf of the stored structure that it is, None for one that the file does
-            not have; None where the two are the same.
-        values: makes live values.
-
-    Returns:
-        Arguments and keyword arguments, or None if there are none, or none that can be rebuilt (the log has the
-        reason).
-    """
-    if not stored.payload and stored.moved is None:
-        return None
-    where = stored.where
-    try:
-        trusted = None
-        if sources is None and stored.payload:
-            trusted = load_trusted_inputs(stored.payload, where, stored.trust, values.devices)
-        if isinstance(trusted, tuple) and len(trusted) == 2:
-            return trusted
-        made = [values.live(leaf) for leaf in _leaves(stored, live)]
-    except IntegrityError:
-        raise
-    except Pt2Error as error:
-        _LOG.warning("sample inputs are left out: %s", error)
-        return None
-    if sources is not None:
-        made = [None if source is None else made[source] for source in sources]
-    try:
-        args, kwargs = pytree.tree_unflatten(made, live)
-    except Exception as error:  # noqa: BLE001 - The constructor of a library's container may raise anything.
-        what = type(error).__name__
-        _LOG.warning("sample inputs are left out: a container could not be built: %s: %s", what, error)
-        return None
-    return args, kwargs
-
-
-def _leaves(stored: StoredInputs, live: pytree.TreeSpec) -> Sequence[Any]:
-    """Return the leaves of the stored structure, and set the pickled names of placeholder classes in `live`."""
-    where, moved = stored.where, stored.moved
-    if moved is not None:
-        if len(moved.leaves) != (wanted := treespec.leaf_count(stored.in_spec)):
-            raise PayloadError(f"{moved.where}: leaves: expected {wanted}, got {len(moved.leaves)}")
-        return moved.leaves
-    described = read_payload(stored.payload, where, trust=frozenset(globals_in(stored.payload, where)))
-    expand = _Expand(stored.in_spec, where, stored.fields)
-    leaves = treespec.flatten(_plain_keys(described), stored.in_spec, where, fields=stored.fields, expand=expand)
-    nodes = (node for node in treespec.walk(stored.in_spec) if node.type == NAMEDTUPLE)
-    opened = [treespec.namedtuple_name(node, where) for node in nodes]
-    _note_pickled_names(live, dict(zip(opened, expand.named_tuples, strict=True)))
-    return leaves
 
 
 def _note_pickled_names(live: pytree.TreeSpec, pickled: Mapping[str | None, str]) -> None:
