@@ -239,30 +239,20 @@ class MappedFile:
     def __init__(self, source: Source) -> None:
         descriptor = descriptor_of(source)
         self.name = source.name
-        self.mapping = None if descriptor is None else map_privately(source)
-        self._descriptor: int | None = None
+        self.mapping: Any = None if descriptor is None else map_privately(source)
+        """None if the file cannot be mapped."""
         if descriptor is not None and self.mapping is not None:
-            self._descriptor = os.dup(descriptor)
-            self._stamp = _stamp(self._descriptor)
-            weakref.finalize(self.mapping, os.close, self._descriptor)
-
-    def watch(self) -> _Watched | None:
-        """Return the recorded state to compare the file with; None if nothing is mapped."""
-        if self.mapping is None or self._descriptor is None:
-            return None
-        return _Watched(weakref.ref(self.mapping), self.name, self._descriptor, self._stamp)
+            self.descriptor = os.dup(descriptor)
+            self.stamp = _stamp(self.descriptor)
+            weakref.finalize(self.mapping, os.close, self.descriptor)
 
 
 class _Watched:
     __slots__ = ("_descriptor", "_mapping", "_name", "_stamp")
 
-    def __init__(
-        self, mapping: weakref.ref[mmap.mmap], name: str, descriptor: int, stamp: tuple[int, int, int]
-    ) -> None:
-        self._mapping = mapping
-        self._name = name
-        self._descriptor = descriptor
-        self._stamp = stamp
+    def __init__(self, file: MappedFile) -> None:
+        self._mapping = weakref.ref(file.mapping)
+        self._name, self._descriptor, self._stamp = file.name, file.descriptor, file.stamp
 
     def check(self) -> None:
         mapping = self._mapping()
@@ -288,11 +278,11 @@ class MappedFiles:
     """The files that the weights of a module are mapped from.
 
     Args:
-        files: which; those whose weights are all read into memory do not count.
+        files: which; all are mapped.
     """
 
-    def __init__(self, files: Sequence[MappedFile] = ()) -> None:
-        self._watched = [watched for file in files if (watched := file.watch()) is not None]
+    def __init__(self, files: Iterable[MappedFile]) -> None:
+        self._watched = [_Watched(file) for file in files]
 
     def __bool__(self) -> bool:
         return bool(self._watched)
