@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 import torch
 
 from pt2kit.bridge.operators import DTYPES
-from pt2kit.bridge.read.tensors import Devices, Tensors
+from pt2kit.bridge.read.tensors import Devices, Tensors, finish
 from pt2kit.errors import PayloadError, UnsupportedError
 from pt2kit.package.stored import Payload
 from pt2kit.schema import Device
@@ -77,7 +77,7 @@ def given_weights(
         own.read(replace(weights[name], device=_place(view)) for name, view in views.items() if name in weights)
     maker = _Maker(tensors.devices, own, where)
     made = {name: tensor for group in groups for name, tensor in maker.group(group, weights).items()}
-    return {name: _as_stated(made[name], view) for name, view in views.items()}
+    return {name: finish(made[name], view) for name, view in views.items()}
 
 
 def _groups(views: Mapping[str, Payload], where: str) -> list[dict[str, _Stated]]:
@@ -189,10 +189,3 @@ def _is_equal(one: torch.Tensor, other: torch.Tensor) -> bool:
         return True
     first, second = (part.contiguous().reshape(-1).view(torch.uint8) for part in (one, other))
     return bool(torch.equal(first, second))
-
-
-def _as_stated(tensor: torch.Tensor, view: Payload) -> torch.Tensor:
-    """Return a parameter or a plain tensor, as the program has it, over the same memory."""
-    if getattr(view, "is_param", False):
-        return torch.nn.Parameter(tensor, requires_grad=bool(getattr(view, "requires_grad", False)))
-    return tensor.requires_grad_() if getattr(view, "requires_grad", False) else tensor

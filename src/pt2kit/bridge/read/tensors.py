@@ -237,7 +237,7 @@ class Tensors:
             tensor = tensor.conj()
         if view.neg:
             tensor = negated(tensor)
-        return _finish(tensor, view)
+        return finish(tensor, view)
 
     def any(self, view: Any) -> torch.Tensor:
         """Return the tensor of any view.
@@ -254,7 +254,7 @@ class Tensors:
             case QuantizedView() if view.bits is None and view.qscheme in QUANTIZERS:
                 return self._quantized(view)
             case MetaView():
-                return _finish(self._without_data(view), view)
+                return finish(self._without_data(view), view)
         what = "a nested tensor" if isinstance(view, NestedView) else "a tensor of a packed type"
         raise UnsupportedError(f"{view.record}: {view.name!r}: expected a tensor that can be rebuilt, got {what}")
 
@@ -284,14 +284,14 @@ class Tensors:
             raise PayloadError(
                 f"{view.record}: {view.name!r}: expected indices inside the tensor, got: {error}"
             ) from error
-        return _finish(made, view)
+        return finish(made, view)
 
     def _quantized(self, view: QuantizedView) -> torch.Tensor:
         parts = [self.dense(part) if isinstance(part, TensorView) else part for part in (view.scale, view.zero_point)]
         if view.axis is not None:
             parts = [part if isinstance(part, torch.Tensor) else torch.tensor(part, device="cpu") for part in parts]
         last = () if view.axis is None else (view.axis,)
-        return _finish(QUANTIZERS[view.qscheme](self.dense(view.values), *parts, *last), view)
+        return finish(QUANTIZERS[view.qscheme](self.dense(view.values), *parts, *last), view)
 
     def _storage(self, stored: Storage, device: torch.device, view: TensorView) -> torch.UntypedStorage:
         key = (stored, device)
@@ -393,7 +393,8 @@ def _check_bools(tensor: torch.Tensor, view: TensorView) -> None:
         raise PayloadError(f"{view.where}: expected bools stored as 0 or 1, got {largest}", rule="P13")
 
 
-def _finish(tensor: torch.Tensor, view: Any) -> torch.Tensor:
+def finish(tensor: torch.Tensor, view: Any) -> torch.Tensor:
+    """Return a parameter or a plain tensor, as the view is one, over the same memory."""
     if view.is_param:
         return torch.nn.Parameter(tensor, requires_grad=view.requires_grad)
     return tensor.requires_grad_() if view.requires_grad else tensor
