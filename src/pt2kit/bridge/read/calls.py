@@ -327,9 +327,8 @@ def _read(named: schema.NamedArgument, parameter: Parameter, scope: Values) -> A
 
 def _live(named: schema.NamedArgument, label: str, scope: Values) -> Any:
     """Return the live form of an argument; an error names it after the node, unless it is in a subgraph."""
-    arm = named.arg.type
     try:
-        return READERS[arm](getattr(named.arg, arm), scope)
+        return read_argument(named.arg, scope)
     except Pt2Error as error:
         before, place, rest = error.message.partition(f"{scope.place}: ")
         if before or not place:

@@ -14,9 +14,10 @@ from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.bridge.operators import Operator
-from pt2kit.bridge.read.calls import READERS, Shared, Values, read_call
+from pt2kit.bridge.read.calls import Shared, Values, read_argument, read_call
 from pt2kit.bridge.read.names import check_value_names, check_variable
 from pt2kit.errors import GraphError, LimitError, OperatorError
+from pt2kit.graph.argument_values import ARMS, ONE_VALUE
 from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, node_label
 from pt2kit.messages import printable, quote
 from pt2kit.schema.names import MODULE_ATTRIBUTES
@@ -26,13 +27,7 @@ CONSTANTS: Final = frozenset(("as_int", "as_float", "as_bool", "as_none", "as_st
 _NO_INPUTS: Final = frozenset(("as_optional_tensor",))
 _NO_OUTPUTS: Final = frozenset(("as_graph", "as_operator", "as_string_to_argument"))
 _LISTS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "as_tensors": "as_tensor",
-        "as_sym_ints": "as_sym_int",
-        "as_sym_floats": "as_sym_float",
-        "as_sym_bools": "as_sym_bool",
-        "as_optional_tensors": "as_optional_tensor",
-    }
+    {f"{arm}s": arm for arm in (*ONE_VALUE, "as_optional_tensor") if f"{arm}s" in ARMS}
 )
 """Arm of a result that is a list -> arm of its entries."""
 
@@ -100,7 +95,7 @@ class GraphReader(Values):
             arm = argument.type
             if arm in _NO_OUTPUTS:
                 raise GraphError(f"{self.place}: expected a value or a constant, got {arm}")
-            results.append(READERS[arm](getattr(argument, arm), self))
+            results.append(read_argument(argument, self))
         if self.source.is_single_tensor_return and (len(results) != 1 or not isinstance(results[0], self.value_type)):
             raise GraphError(f"{self.where}.outputs: expected one value, as is_single_tensor_return says")
         return results
