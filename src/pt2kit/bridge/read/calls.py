@@ -15,11 +15,11 @@ from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.bridge.operators import DTYPES, LAYOUTS, MEMORY_FORMATS, Operator, Parameter
-from pt2kit.bridge.read.names import check_variable
+from pt2kit.bridge.read.names import check_value_names, check_variable
 from pt2kit.bridge.read.tensors import Devices
 from pt2kit.checks.operators import function_problems
 from pt2kit.errors import GraphError, LimitError, OperatorError, Pt2Error, UnsupportedError
-from pt2kit.graph.argument_values import MAX_ARGUMENT_DEPTH
+from pt2kit.graph.argument_values import MAX_ARGUMENT_DEPTH, SYMBOLIC, ValueKind
 from pt2kit.messages import count_text, kind_of
 from pt2kit.schema import ArgumentKind
 
@@ -41,6 +41,11 @@ class Shared:
     inner: set[str] = field(default_factory=set, kw_only=True)
 
 
+_KINDS: Final[Mapping[str, tuple[ValueKind, ...]]] = MappingProxyType(
+    {"tensor": ("tensor",), "number": SYMBOLIC, "custom object": ("custom_obj",)}
+)
+
+
 class Values:
     """The values of a graph while it is read, by name: nodes of a live graph, or whatever its builder makes of them.
 
@@ -48,6 +53,9 @@ class Values:
         source: the graph.
         shared: what the program's graphs share.
         where: the place of the graph, for messages.
+
+    Raises:
+        GraphError: a name that is no variable, or that has two descriptions.
     """
 
     def __init__(self, source: schema.Graph, shared: Shared, where: str) -> None:
@@ -56,41 +64,24 @@ class Values:
         self.where = where
         self.place = where
         """Position of the builder, for messages; set before each step."""
+        self.kinds = check_value_names(source, where)
         self.nodes: dict[str, Any] = {}
 
-    def use(self, name: str) -> Any:
+    def use(self, name: str, noun: str = "value") -> Any:
         """Return a value by its name.
 
-        Raises:
-            GraphError: no graph input and no earlier node defines it.
-        """
-        try:
-            return self.nodes[name]
-        except KeyError:
-            message = f"{self.place}: expected a value that is defined before, got {name[:80]!a}"
-            raise GraphError(message) from None
-
-    def tensor(self, name: str) -> Any:
-        """Return a value that is a tensor.
+        Args:
+            name: the name.
+            noun: what the value has to be, a key of `_KINDS`; "value" for any.
 
         Raises:
-            GraphError: it is none, or not defined.
+            GraphError: no graph input and no earlier node defines it, or it is none.
         """
-        if name not in self.source.tensor_values and name in self.nodes:
-            raise GraphError(f"{self.place}: expected a tensor, got {name}, which is none")
-        return self.use(name)
-
-    def number(self, name: str) -> Any:
-        """Return a value that is a number or a truth value.
-
-        Raises:
-            GraphError: it is none, or not defined.
-        """
-        source = self.source
-        tables = (source.sym_int_values, source.sym_bool_values, source.sym_float_values)
-        if name in self.nodes and not any(name in table for table in tables):
-            raise GraphError(f"{self.place}: expected a number, got {name}, which is none")
-        return self.use(name)
+        if name not in self.nodes:
+            raise GraphError(f"{self.place}: expected a value that is defined before, got {name[:80]!a}")
+        if noun in _KINDS and self.kinds[name] not in _KINDS[noun]:
+            raise GraphError(f"{self.place}: expected a {noun}, got {name}, which is none")
+        return self.nodes[name]
 
     def subgraph(self, value: schema.GraphArgument) -> Any:
         """Return a subgraph."""
@@ -116,7 +107,7 @@ def read_argument(argument: schema.Argument, scope: Values) -> Any:
 
 
 def _tensor(value: schema.TensorArgument, scope: Values) -> Any:
-    return scope.tensor(value.name)
+    return scope.use(value.name, "tensor")
 
 
 def _tensors(values: list[schema.TensorArgument], scope: Values) -> list[Any]:
@@ -124,12 +115,12 @@ def _tensors(values: list[schema.TensorArgument], scope: Values) -> list[Any]:
 
 
 def _optional_tensor(value: schema.OptionalTensorArgument, scope: Values) -> Any:
-    return None if value.as_tensor is UNSET else scope.tensor(value.as_tensor.name)
+    return None if value.as_tensor is UNSET else scope.use(value.as_tensor.name, "tensor")
 
 
 def _symbolic(value: Any, scope: Values) -> Any:
     if value.as_name is not UNSET:
-        return scope.number(value.as_name)
+        return scope.use(value.as_name, "number")
     constant = value.value
     return float(constant) if isinstance(constant, float) else constant
 
@@ -162,9 +153,7 @@ def _operator(value: str, scope: Values) -> Any:
 
 def _custom_object(value: schema.CustomObjArgument, scope: Values) -> Any:
     if value.name in scope.nodes:
-        if value.name not in scope.source.custom_obj_values:
-            raise GraphError(f"{scope.place}: expected a custom object, got {value.name}, which is none")
-        return scope.use(value.name)
+        return scope.use(value.name, "custom object")
     if value.name not in scope.shared.constants:
         raise GraphError(f"{scope.place}: expected a custom object of the constants, got {value.name[:80]!a}")
     scope.shared.inner.add(value.name)

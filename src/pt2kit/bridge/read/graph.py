@@ -131,7 +131,7 @@ class FxReader(GraphReader):
 
     def _step_aside(self, node: fx.Node, own: str | None) -> None:
         """Rename a node whose name is that of another value in the file: that value has to get it."""
-        while node.name in self._described and node.name != own:
+        while node.name in self.kinds and node.name != own:
             rename(node, f"{node.name}_call")
 
     def add_none_item(self, made: fx.Node, index: int) -> fx.Node:
@@ -170,15 +170,11 @@ class FxReader(GraphReader):
         Raises:
             Pt2Error: the description is no value.
         """
-        tensor = self.source.tensor_values.get(name)
-        if tensor is not None:
-            return self.shared.values.tensor(tensor, f"{self.where}.tensor_values.{name}")
-        for field in ("sym_int_values", "sym_bool_values", "sym_float_values"):
-            meta = getattr(self.source, field).get(name)
-            if meta is not None:
-                return self.shared.values.value(meta, f"{self.where}.{field}.{name}")
-        custom = self.source.custom_obj_values[name]
-        return torch.export.graph_signature.CustomObjArgument(name=custom.name, class_fqn=custom.class_fqn)
+        field = f"{self.kinds[name]}_values"
+        described = getattr(self.source, field)[name]
+        if isinstance(described, schema.CustomObjArgument):
+            return torch.export.graph_signature.CustomObjArgument(described.name, described.class_fqn)
+        return self.shared.values.value(described, f"{self.where}.{field}.{name}")
 
 
 def _name(node: schema.Node, operator: Operator) -> str | None:

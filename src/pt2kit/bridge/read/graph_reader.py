@@ -15,7 +15,7 @@ from msgspec import UNSET
 from pt2kit import schema
 from pt2kit.bridge.operators import Operator
 from pt2kit.bridge.read.calls import Shared, Values, read_argument, read_call
-from pt2kit.bridge.read.names import check_value_names, check_variable
+from pt2kit.bridge.read.names import check_variable
 from pt2kit.errors import GraphError, LimitError, OperatorError
 from pt2kit.graph.argument_values import ARMS, ONE_VALUE
 from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, node_label
@@ -54,7 +54,6 @@ class GraphReader(Values):
             raise LimitError(f"{where}: expected subgraphs nested at most {MAX_SUBGRAPH_DEPTH} levels deep, got more")
         super().__init__(source, shared, where)
         self.depth = depth
-        self._described = check_value_names(source, where)
         self.subgraphs: dict[str, tuple[schema.Graph, Any]] = {}
 
     def read(self) -> list[Any]:
@@ -128,7 +127,7 @@ class GraphReader(Values):
         """
         if name in self.nodes:
             raise GraphError(f"{self.place}: expected a value that is defined once, got {name[:80]!a} again")
-        if name not in self._described:
+        if name not in self.kinds:
             raise GraphError(f"{self.place}: expected a value that the graph describes, got {name[:80]!a}")
         self.nodes[name] = value
 

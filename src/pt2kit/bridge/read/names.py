@@ -13,6 +13,8 @@ from typing import Final
 
 from pt2kit import schema
 from pt2kit.errors import GraphError, Pt2Error
+from pt2kit.graph.argument_values import ValueKind
+from pt2kit.graph.traversal import tables
 from pt2kit.schema.names import GLOBALS, MAX_NAME, ROOT_ATTRIBUTES, is_reserved, is_variable
 from pt2kit.signature.consistency import is_target, targets_below
 
@@ -29,28 +31,20 @@ def check_variable(name: str, where: str, error: type[Pt2Error] = GraphError, ru
         raise error(f"{where}: expected an identifier that is no keyword of Python, got {_shown(name)}", rule=rule)
 
 
-def check_value_names(graph: schema.Graph, where: str) -> set[str]:
-    """Return the names of a graph's values; each can become a variable in generated source and has one description.
+def check_value_names(graph: schema.Graph, where: str) -> dict[str, ValueKind]:
+    """Return the kind of each value of a graph; each can be a variable in generated source, and has one description.
 
     Raises:
         GraphError: a name that is no variable, or that has two descriptions.
     """
-    tables = (
-        graph.tensor_values,
-        graph.sym_int_values,
-        graph.sym_float_values,
-        graph.sym_bool_values,
-        graph.custom_obj_values,
-    )
-    seen: set[str] = set()
-    for table in tables:
+    kind_by_name: dict[str, ValueKind] = {}
+    for kind, table in tables(graph).items():
         for name in table:
             check_variable(name, f"{where}: name of a value")
-        if not seen.isdisjoint(table):
-            twice = next(name for name in table if name in seen)
-            raise GraphError(f"{where}: expected one description of each value, got two of {twice}")
-        seen.update(table)
-    return seen
+            if name in kind_by_name:
+                raise GraphError(f"{where}: expected one description of each value, got two of {name}")
+            kind_by_name[name] = kind
+    return kind_by_name
 
 
 def check_path(path: str, where: str) -> None:
