@@ -10,7 +10,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from pt2kit.bridge.callables import target_text
-from pt2kit.bridge.operators import to_schema
+from pt2kit.bridge.operators import from_device, to_schema
 from pt2kit.bridge.torch_names import (
     HigherOrderOperator,
     OpOverload,
@@ -139,7 +139,7 @@ _BY_TYPE: dict[type, Callable[[Any, Scope], Argument]] = {
     complex: lambda value, _: Argument(as_complex=ComplexValue(value.real, value.imag)),
     type(None): lambda _, __: NONE,
     torch.dtype: lambda value, _: Argument(as_scalar_type=to_schema(value)),
-    torch.device: lambda value, scope: Argument(as_device=scope.shared.values.device(value)),
+    torch.device: lambda value, _: Argument(as_device=from_device(value)),
     torch.memory_format: lambda value, _: Argument(as_memory_format=to_schema(value)),
     torch.layout: lambda value, _: Argument(as_layout=to_schema(value)),
 }

@@ -261,17 +261,7 @@ class Scope:
 
     def graph(self) -> Graph:
         """Return the finished graph."""
-        return Graph(
-            self.inputs,
-            self.outputs,
-            self.nodes,
-            self.tensor_values,
-            self.sym_int_values,
-            self.sym_bool_values,
-            self.is_single_tensor_return,
-            self.custom_obj_values,
-            self.sym_float_values,
-        )
+        return Graph(**{name: getattr(self, name) for name in Graph.__struct_fields__})
 
     def _enter(self, table: dict[str, Any], name: str, value: Any) -> None:
         if name in table:

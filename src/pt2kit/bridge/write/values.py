@@ -11,7 +11,7 @@ from sympy.printing.repr import srepr
 
 from pt2kit.bridge.operators import from_device, to_schema
 from pt2kit.errors import LimitError, UnsupportedError
-from pt2kit.schema import Device, SymBool, SymExpr, SymExprHint, SymFloat, SymInt, TensorMeta
+from pt2kit.schema import SymBool, SymExpr, SymExprHint, SymFloat, SymInt, TensorMeta
 
 
 class Values:
@@ -27,7 +27,6 @@ class Values:
         self._texts: dict[Any, str] = {}
         self._numbers: dict[tuple[int, ...], list[SymInt]] = {}
         self._metas: dict[Any, TensorMeta] = {}
-        self._devices: dict[torch.device, Device] = {}
 
     def sym_int(self, value: int | torch.SymInt) -> SymInt:
         """Return an integer, known or symbolic, with the value it had in the example if there was one."""
@@ -40,7 +39,10 @@ class Values:
         key = (expr, hint)
         sym_int = self._symbols.get(key)
         if sym_int is None:
-            sym_int = self._symbols[key] = self._symbol(*key)
+            known = None if hint is None else SymExprHint(as_int=int(hint))
+            is_constant = isinstance(expr, int | sympy.Integer)
+            sym_int = self._int(int(expr)) if is_constant else SymInt(as_expr=SymExpr(self._text(expr), known))
+            self._symbols[key] = sym_int
         return sym_int
 
     def sym_float(self, value: float | torch.SymFloat) -> SymFloat:
@@ -74,41 +76,24 @@ class Values:
             strides, offset = tensor.stride(), tensor.storage_offset()
         else:
             strides, offset = (0,) * len(shape), 0
-        key = (tensor.dtype, shape, strides, offset, tensor.requires_grad, tensor.device, layout)
+        key: Any = (tensor.dtype, shape, strides, offset, tensor.requires_grad, tensor.device, layout)
         try:
             meta = self._metas.get(key)
         except TypeError:  # symbolic sizes have no hash
-            return self._tensor_meta(*key)
+            key = meta = None
         if meta is None:
-            meta = self._metas[key] = self._tensor_meta(*key)
+            meta = TensorMeta(
+                to_schema(tensor.dtype),
+                self._list(shape),
+                tensor.requires_grad,
+                from_device(tensor.device),
+                self._list(strides),
+                self.sym_int(offset),
+                to_schema(layout),
+            )
+            if key is not None:
+                self._metas[key] = meta
         return meta
-
-    def device(self, device: torch.device) -> Device:
-        """Return a schema device."""
-        described = self._devices.get(device)
-        if described is None:
-            described = self._devices[device] = from_device(device)
-        return described
-
-    def _tensor_meta(
-        self,
-        dtype: torch.dtype,
-        sizes: Any,
-        strides: Any,
-        offset: Any,
-        requires_grad: bool,
-        device: torch.device,
-        layout: torch.layout,
-    ) -> TensorMeta:
-        return TensorMeta(
-            to_schema(dtype),
-            self._list(sizes),
-            requires_grad,
-            self.device(device),
-            self._list(strides),
-            self.sym_int(offset),
-            to_schema(layout),
-        )
 
     def _list(self, numbers: tuple[Any, ...]) -> list[SymInt]:
         try:
@@ -124,11 +109,6 @@ class Values:
         if sym_int is None:
             sym_int = self._ints[value] = SymInt(as_int=value)
         return sym_int
-
-    def _symbol(self, expr: Any, hint: Any) -> SymInt:
-        if isinstance(expr, (int, sympy.Integer)):
-            return self._int(int(expr))
-        return SymInt(as_expr=SymExpr(self._text(expr), None if hint is None else SymExprHint(as_int=int(hint))))
 
     def _text(self, expr: Any) -> str:
         """Return the text of an expression, in the dialect of torch 2.6 and later."""
