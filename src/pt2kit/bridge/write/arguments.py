@@ -127,14 +127,10 @@ def _key(key: Any) -> str:
     return key
 
 
-def _constant(value: Any, scope: Scope) -> Argument:
-    return scope.shared.constant(value)
-
-
 _BY_TYPE: dict[type, Callable[[Any, Scope], Argument]] = {
-    bool: _constant,
-    int: _constant,
-    str: _constant,
+    bool: lambda value, _: Argument(as_bool=value),
+    int: lambda value, _: Argument(as_int=value),
+    str: lambda value, _: Argument(as_string=value),
     float: lambda value, _: Argument(as_float=value),
     complex: lambda value, _: Argument(as_complex=ComplexValue(value.real, value.imag)),
     type(None): lambda _, __: NONE,

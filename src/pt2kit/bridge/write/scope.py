@@ -152,7 +152,6 @@ class Shared:
         self._write_graph = write_graph
         self._operators: dict[Any, Operator] = {}
         self._graphs: dict[int, tuple[Any, Graph]] = {}
-        self._constants: dict[tuple[type, Any], Argument] = {}
         self._taken = constants.keys()
         self._named = {id(value): name for name, value in constants.items() if not isinstance(value, torch.Tensor)}
 
@@ -180,15 +179,6 @@ class Shared:
         if entry is None:
             entry = self._graphs[id(module)] = (module, self._write_graph(module, self, depth))
         return entry[1]
-
-    def constant(self, value: Any) -> Argument:
-        """Return a bool, int or str as an argument, made once."""
-        key = (type(value), value)
-        argument = self._constants.get(key)
-        if argument is None:
-            kind = "as_bool" if key[0] is bool else "as_int" if key[0] is int else "as_string"
-            argument = self._constants[key] = make(kind, value)
-        return argument
 
     def add_object(self, value: Any) -> str:
         """Name a script or opaque object that is in the graph itself."""
