@@ -82,7 +82,6 @@ class Shapes:
         self._ranges = {name: _range(name, bounds, where) for name, bounds in ranges.items()}
         self._derived = {name for name in ranges if not name.isidentifier()}
         self._symbols: dict[str, sympy.Basic] = {}
-        self._built: dict[tuple[str, str], sympy.Basic] = {}
         self._made: dict[tuple[str, str, Any], Any] = {}
         self._count_unbacked()
 
@@ -190,16 +189,13 @@ class Shapes:
 
     def _build(self, kind: str, text: str, where: str) -> sympy.Basic:
         """Return the sympy expression of a text, and register its symbols with the ShapeEnv."""
-        key = (kind, text)
-        if key not in self._built:
-            tree = _PARSERS[kind](text, where=where)
-            built = to_sympy(tree, where)
-            for symbol in free_symbols(tree):
-                self._note_symbol(symbol.name, sympy.Symbol(symbol.name, **dict(symbol.assumptions)), where)
-            if self._derived:
-                self._note_derived(built)
-            self._built[key] = built
-        return self._built[key]
+        tree = _PARSERS[kind](text, where=where)
+        built = to_sympy(tree, where)
+        for symbol in free_symbols(tree):
+            self._note_symbol(symbol.name, sympy.Symbol(symbol.name, **dict(symbol.assumptions)), where)
+        if self._derived:
+            self._note_derived(built)
+        return built
 
     def _note_symbol(self, name: str, symbol: sympy.Symbol, where: str) -> None:
         known = self._symbols.get(name)
