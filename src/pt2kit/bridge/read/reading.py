@@ -62,7 +62,7 @@ def read_storages(archive: Archive, buffers: Mapping[Storage, memoryview]) -> No
         Pt2Error: one cannot be read.
     """
     jobs: list[Callable[[], int]] = []
-    sums: list[tuple[Sum, Sequence[int], int]] = []
+    sums: list[tuple[Sum, int, dict[int, memoryview]]] = []
     for stored, buffer in buffers.items():
         _ask_for_large_pages(buffer)
         if not is_in_pieces(archive, stored):
@@ -72,16 +72,13 @@ def read_storages(archive: Archive, buffers: Mapping[Storage, memoryview]) -> No
         if not total.is_parallel:
             jobs.append(partial(_read_in_order, archive, stored.record, buffer, total))
             continue
-        starts = range(0, stored.nbytes, PIECE)
-        sums.append((total, range(len(jobs), len(jobs) + len(starts)), stored.nbytes))
-        jobs += [
-            partial(_read_piece, archive, stored.record, start, buffer[start : start + PIECE], total)
-            for start in starts
-        ]
+        pieces = _pieces(buffer)
+        sums.append((total, len(jobs), pieces))
+        jobs += [partial(_read_piece, archive, stored.record, at, piece, total) for at, piece in pieces.items()]
     found = _run(jobs, sum(buffer.nbytes for buffer in buffers.values()))
-    for total, numbers, nbytes in sums:
-        for number, start in zip(numbers, range(0, nbytes, PIECE), strict=True):
-            total.join(found[number], min(PIECE, nbytes - start))
+    for total, first, pieces in sums:
+        for number, piece in enumerate(pieces.values(), first):
+            total.join(found[number], piece.nbytes)
         total.check()
 
 
@@ -97,13 +94,9 @@ def read_range(archive: Archive, record: str, start: int, buffer: memoryview, to
         archive.read_into(record, start, buffer)
         total.add(buffer)
         return
-    starts = range(0, buffer.nbytes, PIECE)
-    pieces = [buffer[at : at + PIECE] for at in starts]
-    jobs = [
-        partial(_read_piece, archive, record, start + at, piece, total)
-        for at, piece in zip(starts, pieces, strict=True)
-    ]
-    for piece, found in zip(pieces, _run(jobs, buffer.nbytes), strict=True):
+    pieces = _pieces(buffer)
+    jobs = [partial(_read_piece, archive, record, start + at, piece, total) for at, piece in pieces.items()]
+    for piece, found in zip(pieces.values(), _run(jobs, buffer.nbytes), strict=True):
         total.join(found, piece.nbytes)
 
 
@@ -111,6 +104,11 @@ def is_in_pieces(archive: Archive, stored: Storage) -> bool:
     """Return whether a storage is one stored record of a local file, which can be read by ranges."""
     record = archive.records.get(stored.record)
     return record is not None and record.size == stored.nbytes and archive.is_in_place(record.name)
+
+
+def _pieces(buffer: memoryview) -> dict[int, memoryview]:
+    """Return the pieces of a buffer that are read and summed one by one, by where they begin."""
+    return {start: buffer[start : start + PIECE] for start in range(0, buffer.nbytes, PIECE)}
 
 
 def _ask_for_large_pages(buffer: memoryview) -> None:
@@ -156,10 +154,8 @@ def _read_piece(archive: Archive, record: str, start: int, buffer: memoryview, t
 
 
 def _read_in_order(archive: Archive, record: str, buffer: memoryview, total: Sum) -> int:
-    for start in range(0, buffer.nbytes, PIECE):
-        piece = buffer[start : start + PIECE]
-        archive.read_into(record, start, piece)
-        total.add(piece)
+    for start, piece in _pieces(buffer).items():
+        read_range(archive, record, start, piece, total)
     total.check()
     return 0
 
