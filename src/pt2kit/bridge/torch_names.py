@@ -223,11 +223,7 @@ def is_observed(tensor: torch.Tensor) -> bool:
 
 def find_schema(qualified: str, overload: str) -> bool:
     """Return whether the dispatcher has an operator; nothing is created by asking."""
-    try:
-        torch._C._dispatch_find_schema_or_throw(qualified, overload)
-    except RuntimeError:
-        return False
-    return True
+    return _is_found(torch._C._dispatch_find_schema_or_throw, qualified, overload)
 
 
 def has_packet(qualified: str) -> bool:
@@ -237,8 +233,12 @@ def has_packet(qualified: str) -> bool:
 
 def has_script_class(namespace: str, name: str) -> bool:
     """Return whether a script class is registered."""
+    return _is_found(torch._C._get_custom_class_python_wrapper, namespace, name)
+
+
+def _is_found(find: Callable[[str, str], object], first: str, second: str) -> bool:
     try:
-        torch._C._get_custom_class_python_wrapper(namespace, name)
+        find(first, second)
     except RuntimeError:
         return False
     return True
