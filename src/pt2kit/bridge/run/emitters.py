@@ -274,18 +274,14 @@ class Fakes:
         """Return a new fake tensor, as `Values` makes it."""
         return self._values.tensor(meta, where)
 
-    def inputs(self, graph: schema.Graph, where: str) -> list[Any]:
-        """Return the fake tensors and symbolic numbers of a subgraph's inputs; None for those that are neither."""
-        return [self._value(argument, graph, f"{where}.inputs[{n}]") for n, argument in enumerate(graph.inputs)]
-
-    def outputs(self, graph: schema.Graph, where: str) -> list[Any]:
-        """Return the fake tensors and symbolic numbers of a subgraph's outputs; None for those that are neither."""
-        return [self._value(argument, graph, f"{where}.outputs[{n}]") for n, argument in enumerate(graph.outputs)]
-
-    def _value(self, argument: schema.Argument, graph: schema.Graph, where: str) -> Any:
-        name = value_name(argument) or ""
-        meta = graph.tensor_values.get(name) or graph.sym_int_values.get(name)
-        return None if meta is None else self._values.value(meta, where)
+    def of(self, arguments: Sequence[schema.Argument], graph: schema.Graph, where: str) -> list[Any]:
+        """Return the fake tensors and symbolic numbers of a subgraph's inputs or outputs; None for other arguments."""
+        names = [value_name(argument) or "" for argument in arguments]
+        metas = [graph.tensor_values.get(name) or graph.sym_int_values.get(name) for name in names]
+        return [
+            None if meta is None else self._values.value(meta, f"{where}[{number}]")
+            for number, meta in enumerate(metas)
+        ]
 
     @cached_property
     def _values(self) -> Values:

@@ -122,7 +122,8 @@ def _subgraph(fakes: Fakes, graph: schema.Graph, steps: Steps, where: str) -> to
     """Return a subgraph, with the metadata that the installed torch asks of its inputs."""
     if not SUBGRAPHS_NEED_METADATA:
         return subgraph_module(steps)
-    return subgraph_module(steps, fakes.inputs(graph, where), fakes.outputs(graph, where))
+    inputs = fakes.of(graph.inputs, graph, f"{where}.inputs")
+    return subgraph_module(steps, inputs, fakes.of(graph.outputs, graph, f"{where}.outputs"))
 
 
 def _is_mixed(checked: Checked, payloads: Payloads) -> bool:
