@@ -373,7 +373,7 @@ def to_device(device: Device) -> torch.device:
         raise UnsupportedError(f"expected a device index from 0 to {MAX_DEVICE_INDEX}, got {name[:80]!a}")
     try:
         return torch.device(device.type) if device.index is None else torch.device(device.type, device.index)
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
         raise UnsupportedError(f"expected a device that torch knows, got {name[:80]!a}") from error
 
 

@@ -32,7 +32,7 @@ from pt2kit.bridge.read.reading import (
     read_storages,
 )
 from pt2kit.bridge.torch_names import QUANTIZERS, negated, renamed_backend
-from pt2kit.errors import GraphError, PayloadError, UnsupportedError
+from pt2kit.errors import GraphError, PayloadError, UnsupportedError, placed
 from pt2kit.graph.traversal import Scope
 from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView
 from pt2kit.tensors.view import Storage, TensorView
@@ -85,14 +85,8 @@ class Devices:
         """
         key = (device.type, device.index)
         if key not in self._known:
-            try:
-                stored = to_device(device)
-            except (UnsupportedError, ValueError, OverflowError) as error:
-                raise UnsupportedError(f"{where}: expected a device that torch knows, got: {error}") from error
-            try:
-                self._known[key] = self.move(stored)
-            except UnsupportedError as error:
-                raise UnsupportedError(f"{where}: {error}") from error
+            with placed(where):
+                self._known[key] = self.move(to_device(device))
         return self._known[key]
 
     def move(self, stored: torch.device) -> torch.device:
