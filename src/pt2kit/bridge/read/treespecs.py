@@ -148,12 +148,8 @@ class TreeSpecs:
 
 def _context(node: TreeSpec, kind: Any, where: str) -> Any:
     if node.type == DEFAULTDICT:
-        name, _ = defaultdict_parts(node, where)
-        if name not in _FACTORIES:
-            raise UnsupportedError(
-                f"{where}: expected a factory that is a plain container or number, got {name[:80]!a}"
-            )
-        return [_FACTORIES[name], [_live_key(key, where) for key in treespec.mapping_keys(node, where)]]
+        factory = _FACTORIES[defaultdict_parts(node, where)[0]]  # `missing` lists all others.
+        return [factory, [_live_key(key, where) for key in treespec.mapping_keys(node, where)]]
     if node.type in MAPPINGS:
         return [_live_key(key, where) for key in treespec.mapping_keys(node, where)]
     definition = pytree.SUPPORTED_SERIALIZED_TYPES[kind]
