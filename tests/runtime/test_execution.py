@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests.runtime.graphs import LONG, graph, node
 
 from pt2kit import schema
 from pt2kit.errors import GraphError, LimitError, OperatorError, Pt2Error, UnsupportedError
+from pt2kit.operators.higher_order import CLOSES, HIDES, OPENS, SHOWS
 from pt2kit.runtime.arrays import RUNNING, Running
 from pt2kit.runtime.execution import executable
 from pt2kit.runtime.table import find_kernel
@@ -72,6 +74,24 @@ def test_errors_name_the_node():
     unknown = graph(["x"], [node("aten.exp.default", ["y"], self="x", nonsense=1)], ["y"])
     with pytest.raises(OperatorError, match="expected operands that the operator accepts"):
         run(unknown, np.zeros(3, np.float32))
+
+
+@pytest.mark.parametrize("arguments", [[2], []])
+def test_errors_of_regions_of_vmap_name_the_node(arguments):
+    """Entries that have results of different sizes, and a region without a size, are refused like other operands."""
+
+    def call(target, outputs, *args):
+        return replace(node("", outputs, *args), target=target)
+
+    nodes = [
+        call(OPENS, [], *arguments),
+        call(HIDES, ["row"], "x", 0, 1),
+        node("aten.nonzero.default", ["places"], self="row"),
+        call(SHOWS, ["y"], "places", 1, 2, 0),
+        call(CLOSES, []),
+    ]
+    with pytest.raises(OperatorError, match=r"^node nodes\[[03]\] .*expected operands that the operator accepts"):
+        run(graph(["x"], nodes, ["y"]), np.array([[0, 1], [1, 1]], np.float32))
 
 
 @pytest.mark.parametrize(

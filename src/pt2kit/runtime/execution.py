@@ -81,10 +81,10 @@ def _run_steps(steps: Sequence[Step], values: list[Any], call: Running, observe:
             raise LimitError(
                 f"node {step_name(step)}: expected the call to end in time, got the timeout; pass a larger one"
             )
-        if step.inner:
-            _run_region(step, values, call, observe)
-            continue
         try:
+            if step.inner:
+                _run_region(step, values, call, observe)
+                continue
             arguments = {**step.constants}
             for name, read in step.reads:
                 arguments[name] = read(values)
@@ -93,17 +93,8 @@ def _run_steps(steps: Sequence[Step], values: list[Any], call: Running, observe:
             if call.keep is not None:
                 result = call.keep(step, result)
             _store(step.results, result, values, limit)
-        except Pt2Error as error:
+        except Exception as error:
             raise _placed(error, step) from error
-        except MemoryError as error:
-            raise LimitError(f"node {step_name(step)}: expected memory for its results, got none") from error
-        except RecursionError as error:
-            raise LimitError(f"node {step_name(step)}: expected calls that nest less deep") from error
-        except Exception as error:  # Whatever NumPy says of operands that a program combines.
-            said = printable(f"{type(error).__name__}: {error}", 300)
-            raise OperatorError(
-                f"node {step_name(step)}: expected operands that the operator accepts, got {said}"
-            ) from error
         if observe is not None:
             observe(step.number, [values[one.slot] for one in _flat(step.results)])
         for slot in step.last:
@@ -131,7 +122,7 @@ def _run_region(region: Step, values: list[Any], call: Running, observe: Observe
             stacked = stack(found, axis := int(step.positional[3](values)))
             result = narrow(stacked, axis, 0, size)
             _store(step.results, result if call.keep is None else call.keep(step, result), values, call.max_bytes)
-        except Pt2Error as error:
+        except Exception as error:
             raise _placed(error, step) from error
         if observe is not None:
             observe(step.number, [values[one.slot] for one in _flat(step.results)])
@@ -152,10 +143,18 @@ def step_name(step: Step) -> str:
     return f"{printable(step.label, 80)} ({printable(step.target, 80)})"
 
 
-def _placed(error: Pt2Error, step: Step) -> Pt2Error:
-    """Return an error with the node in front; inside a subgraph only the innermost node is named."""
-    text = str(error)
-    return error if text.startswith("node ") else type(error)(f"node {step_name(step)}: {text}")
+def _placed(error: Exception, step: Step) -> Pt2Error:
+    """Return an error of a kernel as one of ours, with the node in front; inside subgraphs the innermost node alone."""
+    where = f"node {step_name(step)}"
+    if isinstance(error, Pt2Error):
+        text = str(error)
+        return error if text.startswith("node ") else type(error)(f"{where}: {text}")
+    if isinstance(error, MemoryError):
+        return LimitError(f"{where}: expected memory for its results, got none")
+    if isinstance(error, RecursionError):
+        return LimitError(f"{where}: expected calls that nest less deep")
+    said = printable(f"{type(error).__name__}: {error}", 300)  # whatever NumPy says of operands that a program combines
+    return OperatorError(f"{where}: expected operands that the operator accepts, got {said}")
 
 
 def _store(declared: Sequence[Any], result: Any, values: list[Any], limit: int) -> None:
