@@ -18,8 +18,8 @@ from tests.runtime.graphs import LONG, graph, node
 import pt2kit
 from pt2kit import schema
 from pt2kit.errors import InputError, OperatorError, UnsupportedError
-from pt2kit.runtime.execution import executable
 from pt2kit.runtime.inputs import random_inputs
+from pt2kit.runtime.plan import prepare
 
 HALF = schema.Argument(as_scalar_type=schema.ScalarType.HALF)
 RUNS = samples.DATA / "runs"
@@ -48,7 +48,7 @@ def compiled(one, weights=(), constants=()):
     """A graph that jax runs."""
     from pt2kit.runtime.jax_engine import JaxExecutable
 
-    return JaxExecutable(executable(one, "$").plan, weights, constants, 1 << 30)
+    return JaxExecutable(prepare(one, "$"), weights, constants, 1 << 30)
 
 
 @pytest.mark.parametrize(("release", "name"), CASES, ids=lambda value: value)
@@ -73,7 +73,7 @@ def view(operator, **named):
 def both(one, *inputs):
     """Run a graph with NumPy and with jax; returns the outputs and inputs of each after the call."""
     found = []
-    for engine in (executable(one, "$"), compiled(one)):
+    for engine in (prepare(one, "$"), compiled(one)):
         values = [value.copy() if isinstance(value, np.ndarray) else value for value in inputs]
         found.append([*engine(*values), *values])
     return found

@@ -14,7 +14,7 @@ from pt2kit import schema
 from pt2kit.errors import GraphError, LimitError, OperatorError, Pt2Error, UnsupportedError
 from pt2kit.operators.higher_order import CLOSES, HIDES, OPENS, SHOWS
 from pt2kit.runtime.arrays import RUNNING, Running
-from pt2kit.runtime.execution import executable
+from pt2kit.runtime.plan import prepare
 from pt2kit.runtime.table import find_kernel
 
 
@@ -22,7 +22,7 @@ def run(made, *inputs, **limits):
     token = RUNNING.set(Running(**limits))
     try:
         with np.errstate(all="ignore"):
-            return executable(made, "$")(*inputs)
+            return prepare(made, "$")(*inputs)
     finally:
         RUNNING.reset(token)
 
@@ -227,14 +227,14 @@ def test_loops_end_at_the_deadline():
 def test_values_are_defined_before_they_are_used():
     made = graph(["x", "z"], [node("aten.add.Tensor", ["y"], self="x", other="later")], ["y"])
     with pytest.raises(GraphError, match="expected a value that is defined before"):
-        executable(made, "$")
+        prepare(made, "$")
     with pytest.raises(GraphError, match="expected 2 values, got 1"):
         run(graph(["x", "z"], [], ["x"]), np.zeros(3, np.float32))
 
 
 def test_unknown_operators_are_refused_before_anything_runs():
     with pytest.raises(UnsupportedError, match="expected an operator that the runtime has"):
-        executable(graph(["x"], [node("mine.op.default", ["y"], x="x")], ["y"]), "$")
+        prepare(graph(["x"], [node("mine.op.default", ["y"], x="x")], ["y"]), "$")
 
 
 def test_deep_subgraphs_are_refused():
@@ -242,7 +242,7 @@ def test_deep_subgraphs_are_refused():
     for _ in range(40):
         inner = graph(["x"], [node("higher_order.wrap", ["y"], inner, "x")], ["y"])
     with pytest.raises(Pt2Error, match="nested at most 32 levels"):
-        executable(inner, "$")
+        prepare(inner, "$")
 
 
 def test_operators_that_are_arguments_get_the_defaults_of_their_schemas():

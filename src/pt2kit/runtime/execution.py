@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any, TypeAlias
 
@@ -11,105 +12,140 @@ import numpy as np
 from pt2kit.errors import GraphError, LimitError, OperatorError, Pt2Error
 from pt2kit.messages import count_text, printable
 from pt2kit.operators.higher_order import SHOWS
-from pt2kit.runtime.arrays import ARRAYS, Running, cast, in_order, running
+from pt2kit.runtime.arrays import ARRAYS, DType, Running, cast, in_order, running
 from pt2kit.runtime.kernels.joining import stack
 from pt2kit.runtime.kernels.views import narrow
-from pt2kit.runtime.plan import Plan, Result, Step, prepare
-from pt2kit.schema import Graph
+from pt2kit.runtime.table import Kernel
 
 Observer: TypeAlias = Callable[[int, list[Any]], None]
 
+Read = Callable[[list[Any]], Any]
+"""Computes an argument from the values of a graph."""
 
-class Executable:
-    """A graph that can be called with one value per input; returns the list of its outputs."""
 
-    __slots__ = ("plan",)
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One value that a node defines.
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    Args:
+        slot: where it is kept.
+        dtype: the element type of a tensor.
+        order: its dimensions as they must be in memory, outermost first; None if no call looks at that.
+    """
+
+    slot: int
+    dtype: DType | None
+    order: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One node.
+
+    Args:
+        kernel: what computes it.
+        positional: computes each argument that has no name.
+        constants: arguments that do not depend on values.
+        reads: argument -> what computes it from values.
+        results: the values that it defines.
+        last: values that no later step uses.
+        label, target: of the node, for messages.
+        number: of the node among those of the graph.
+        is_batched: whether it depends on the entry of the batch, in a region of vmap.
+        inner: the nodes of the region of vmap that the node opens, up to the one that closes it.
+    """
+
+    kernel: Kernel
+    positional: tuple[Read, ...]
+    constants: Mapping[str, Any]
+    reads: tuple[tuple[str, Read], ...]
+    results: tuple[Any, ...]
+    last: tuple[int, ...]
+    label: str
+    target: str
+    number: int = 0
+    is_batched: bool = False
+    inner: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A graph that can be called with one value per input; returns the list of its outputs.
+
+    Args:
+        count: how many values it has; its inputs come first.
+        inputs: how many inputs it takes.
+        steps: its nodes, in order.
+        outputs: computes each output.
+        name: what messages call it; "" for the root.
+        is_root: whether it is no subgraph.
+    """
+
+    count: int
+    inputs: int
+    steps: tuple[Step, ...]
+    outputs: tuple[Read, ...]
+    name: str = ""
+    is_root: bool = True
 
     def __call__(self, *inputs: Any) -> list[Any]:
-        """Run the graph.
+        """Run the graph, within the limits of the call that is running.
+
+        Args:
+            inputs: one value per input; arrays may be written to if the program does so.
 
         Raises:
             GraphError: another number of inputs.
             OperatorError: a kernel refuses its operands.
             LimitError: an array or the whole call is larger than allowed.
         """
-        return run(self.plan, inputs, running())
-
-
-def executable(graph: Graph, where: str, release: str = "") -> Executable:
-    """Prepare a graph and its subgraphs.
-
-    Args:
-        graph: the graph.
-        where: its place, for messages.
-        release: of torch, whose operators it calls; the newest by default.
-
-    Raises:
-        Pt2Error: as `prepare`.
-    """
-    return Executable(prepare(graph, Executable, where, release))
-
-
-def run(plan: Plan, inputs: Sequence[Any], call: Running) -> list[Any]:
-    """Run a prepared graph.
-
-    Args:
-        plan: the graph.
-        inputs: one value per input; arrays may be written to if the program does so.
-        call: its limits.
-
-    Raises:
-        Pt2Error: as `Executable.__call__`.
-    """
-    if len(inputs) != plan.inputs:
-        raise GraphError(
-            f"graph {printable(plan.name, 80)}: expected {count_text(plan.inputs, 'value')}, got {len(inputs)}"
-        )
-    values: list[Any] = [None] * plan.count
-    values[: len(inputs)] = inputs
-    _run_steps(plan.steps, values, call, call.observe if plan.is_root else None)
-    return [read(values) for read in plan.outputs]
+        if len(inputs) != self.inputs:
+            raise GraphError(
+                f"graph {printable(self.name, 80)}: expected {count_text(self.inputs, 'value')}, got {len(inputs)}"
+            )
+        values: list[Any] = [None] * self.count
+        values[: len(inputs)] = inputs
+        call = running()
+        _run_steps(self.steps, values, call, call.observe if self.is_root else None)
+        return [read(values) for read in self.outputs]
 
 
 def _run_steps(steps: Sequence[Step], values: list[Any], call: Running, observe: Observer | None) -> None:
-    deadline, limit = call.deadline, call.max_bytes
+    deadline = call.deadline
     for step in steps:
         if deadline is not None and monotonic() > deadline:
             raise LimitError(
                 f"node {step_name(step)}: expected the call to end in time, got the timeout; pass a larger one"
             )
+        done: Sequence[Step] = (step,)
         try:
             if step.inner:
-                _run_region(step, values, call, observe)
-                continue
-            arguments = {**step.constants}
-            for name, read in step.reads:
-                arguments[name] = read(values)
-            result = step.kernel(*(read(values) for read in step.positional), **arguments)
-            arguments.clear()
-            if call.keep is not None:
-                result = call.keep(step, result)
-            _store(step.results, result, values, limit)
+                done = _run_region(step, values, call)
+            else:
+                arguments = {**step.constants}
+                for name, read in step.reads:
+                    arguments[name] = read(values)
+                result = step.kernel(*(read(values) for read in step.positional), **arguments)
+                arguments.clear()
+                _finish(step, result, values, call)
         except Exception as error:
             raise _placed(error, step) from error
         if observe is not None:
-            observe(step.number, [values[one.slot] for one in _flat(step.results)])
+            for one in done:
+                observe(one.number, [values[result.slot] for result in _flat(one.results)])
         for slot in step.last:
             values[slot] = None
 
 
-def _run_region(region: Step, values: list[Any], call: Running, observe: Observer | None) -> None:
-    """Run the nodes of a vmap for each entry of its batch, and stack what they give back.
+def _run_region(region: Step, values: list[Any], call: Running) -> Sequence[Step]:
+    """Run the nodes of a vmap for each entry of its batch, and stack what they give back; return those that do that.
 
     Nodes that do not depend on the batch run once. In an empty batch they all do, on an entry of zeros.
     """
     size = region.positional[0](values)
     shown = [one for one in region.inner if one.target == SHOWS]
     entries: list[list[Any]] = [[] for _ in shown]
-    for place in range(size) if size else (-1,):
+    for place in range(size) or (-1,):
         call.entries.append(place)
         try:
             _run_steps([one for one in region.inner if place < 1 or one.is_batched], values, call, None)
@@ -120,14 +156,10 @@ def _run_region(region: Step, values: list[Any], call: Running, observe: Observe
     for found, step in zip(entries, shown, strict=True):
         try:
             stacked = stack(found, axis := int(step.positional[3](values)))
-            result = narrow(stacked, axis, 0, size)
-            _store(step.results, result if call.keep is None else call.keep(step, result), values, call.max_bytes)
+            _finish(step, narrow(stacked, axis, 0, size), values, call)
         except Exception as error:
             raise _placed(error, step) from error
-        if observe is not None:
-            observe(step.number, [values[one.slot] for one in _flat(step.results)])
-    for slot in region.last:
-        values[slot] = None
+    return shown
 
 
 def _flat(results: Sequence[Any]) -> list[Result]:
@@ -155,6 +187,13 @@ def _placed(error: Exception, step: Step) -> Pt2Error:
         return LimitError(f"{where}: expected calls that nest less deep")
     said = printable(f"{type(error).__name__}: {error}", 300)  # whatever NumPy says of operands that a program combines
     return OperatorError(f"{where}: expected operands that the operator accepts, got {said}")
+
+
+def _finish(step: Step, result: Any, values: list[Any], call: Running) -> None:
+    """Keep what a kernel returned."""
+    if call.keep is not None:
+        result = call.keep(step, result)
+    _store(step.results, result, values, call.max_bytes)
 
 
 def _store(declared: Sequence[Any], result: Any, values: list[Any], limit: int) -> None:

@@ -19,9 +19,8 @@ import numpy as np
 from pt2kit.errors import OperatorError, Pt2Error, UnsupportedError
 from pt2kit.messages import printable
 from pt2kit.runtime.arrays import RUNNING, Running
-from pt2kit.runtime.execution import run, step_name
+from pt2kit.runtime.execution import Plan, Step, step_name
 from pt2kit.runtime.jax_arrays import JaxArray, input_array, lifted
-from pt2kit.runtime.plan import Plan, Step
 
 
 class _NoRandom:
@@ -145,7 +144,7 @@ class JaxExecutable:
             call = Running(self._max_bytes, _NoRandom(), keep=keep, checks=[])  # type: ignore[arg-type]
             token = RUNNING.set(call)
             try:
-                results = [lifted(one) for one in run(self._plan, values, call)]
+                results = [lifted(one) for one in self._plan(*values)]
             finally:
                 RUNNING.reset(token)
             made.outputs = [None if isinstance(one, JaxArray) else (one,) for one in results]

@@ -7,8 +7,8 @@ of `as_strided` or `stride` does: what it looks at gets the order that its decla
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -22,13 +22,11 @@ from pt2kit.messages import printable, quote
 from pt2kit.operators.higher_order import CLOSES, HIDES, OPENS
 from pt2kit.operators.schemas import is_random
 from pt2kit.runtime.arrays import ARRAYS, DTYPE, DType, cast, compute_type, kind
+from pt2kit.runtime.execution import Plan, Read, Result, Step
 from pt2kit.runtime.table import Kernel, binding, bound, find_kernel, parameter_name
 from pt2kit.schema import ScalarType
 from pt2kit.schema.names import OPS
 from pt2kit.schema.operators import find_operator, nearest
-
-Read = Callable[[list[Any]], Any]
-"""Computes an argument from the values of a graph."""
 
 _BY_NAME: Final = (OPS, "torch._higher_order_ops.")
 """Beginnings of targets whose arguments have the names of a schema; those of Python functions go by their places."""
@@ -38,95 +36,18 @@ _LOOKING: Final = frozenset(
 """Operators of ATen whose results depend on the strides of their first operand."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One value that a node defines.
-
-    Args:
-        slot: where it is kept.
-        dtype: the element type of a tensor.
-        order: its dimensions as they must be in memory, outermost first; None if no call looks at that.
-    """
-
-    slot: int
-    dtype: DType | None
-    order: tuple[int, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One node.
-
-    Args:
-        kernel: what computes it.
-        positional: computes each argument that has no name.
-        constants: arguments that do not depend on values.
-        reads: argument -> what computes it from values.
-        results: the values that it defines.
-        last: values that no later step uses.
-        label, target: of the node, for messages.
-        number: of the node among those of the graph.
-        is_batched: whether it depends on the entry of the batch, in a region of vmap.
-        inner: the nodes of the region of vmap that the node opens, up to the one that closes it.
-    """
-
-    kernel: Kernel
-    positional: tuple[Read, ...]
-    constants: Mapping[str, Any]
-    reads: tuple[tuple[str, Read], ...]
-    results: tuple[Any, ...]
-    last: tuple[int, ...]
-    label: str
-    target: str
-    number: int = 0
-    is_batched: bool = False
-    inner: tuple[Step, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A graph.
-
-    Args:
-        count: how many values it has; its inputs come first.
-        inputs: how many inputs it takes.
-        steps: its nodes, in order.
-        outputs: computes each output.
-        name: what messages call it; "" for the root.
-        is_root: whether it is no subgraph.
-    """
-
-    count: int
-    inputs: int
-    steps: tuple[Step, ...]
-    outputs: tuple[Read, ...]
-    name: str = ""
-    is_root: bool = True
-
-
-def missing_operators(source: Source) -> Counter[str]:
-    """Count the nodes of a program whose operators have no kernel, by operator.
-
-    Raises:
-        LimitError: subgraphs nest too deep.
-    """
-    missing: Counter[str] = Counter()
-    for step in walk(source):
-        names = [operator_name(step.node.target)]
-        names += [
-            operator_name(named.arg.as_operator) for named in step.node.inputs if named.arg.as_operator is not UNSET
-        ]
-        missing.update(name for name in names if find_kernel(name) is None)
-    return missing
-
-
 def check_operators(source: Source, where: str) -> None:
     """Check that every operator of a program has a kernel.
 
     Raises:
         UnsupportedError: some have none; the message lists them with the numbers of their nodes.
+        LimitError: subgraphs nest too deep.
     """
-    missing = missing_operators(source)
+    missing: Counter[str] = Counter()
+    for step in walk(source):
+        named = (one.arg.as_operator for one in step.node.inputs if one.arg.as_operator is not UNSET)
+        called = map(operator_name, (step.node.target, *named))
+        missing.update(name for name in called if find_kernel(name) is None)
     if not missing:
         return
     shown = [f"{printable(name, 100)} ({count})" for name, count in missing.most_common(12)]
@@ -137,16 +58,13 @@ def check_operators(source: Source, where: str) -> None:
     )
 
 
-def prepare(
-    graph: schema.Graph, wrap: Callable[[Plan], Any], where: str, release: str = "", name: str = "", depth: int = 0
-) -> Plan:
+def prepare(graph: schema.Graph, where: str, release: str = "", name: str = "", depth: int = 0) -> Plan:
     """Prepare a graph for execution.
 
     Args:
         graph: the graph.
-        wrap: makes of a prepared subgraph what kernels call.
         where: its place, for messages.
-        release: of torch, whose operators it calls.
+        release: of torch, whose operators it calls; the newest by default.
         name: what messages call it.
         depth: 0 for the root.
 
@@ -157,15 +75,14 @@ def prepare(
     """
     if depth > MAX_SUBGRAPH_DEPTH:
         raise LimitError(f"{where}: expected subgraphs nested at most {MAX_SUBGRAPH_DEPTH} levels deep, got more")
-    return _Builder(graph, wrap, where, nearest(release), depth).build(name)
+    return _Builder(graph, where, nearest(release), depth).build(name)
 
 
 class _Builder:
     """One graph while it is prepared."""
 
-    def __init__(self, graph: schema.Graph, wrap: Callable[[Plan], Any], where: str, release: str, depth: int) -> None:
+    def __init__(self, graph: schema.Graph, where: str, release: str, depth: int) -> None:
         self.graph = graph
-        self.wrap = wrap
         self.where = self.place = where
         self.release = release
         self.depth = depth
@@ -177,7 +94,7 @@ class _Builder:
         self.uses_batch = False
         self.regions: list[bool] = []
         self.number = -1
-        self.subgraphs: dict[str, tuple[schema.Graph, Any]] = {}
+        self.subgraphs: dict[str, tuple[schema.Graph, Plan]] = {}
 
     def build(self, name: str) -> Plan:
         """Return the prepared graph."""
@@ -322,7 +239,7 @@ class _Builder:
         if known is not None and (known[0] is value.graph or known[0] == value.graph):
             return known[1]
         where = f"{self.place}: subgraph {printable(value.name, 80)}"
-        built = self.wrap(prepare(value.graph, self.wrap, where, self.release, value.name, self.depth + 1))
+        built = prepare(value.graph, where, self.release, value.name, self.depth + 1)
         self.subgraphs[value.name] = value.graph, built
         return built
 

@@ -25,9 +25,9 @@ from pt2kit.graph.traversal import is_custom, walk
 from pt2kit.messages import count_text, printable, quote
 from pt2kit.package.open import Package, open_package
 from pt2kit.runtime.arrays import RUNNING, SCALAR_TYPE, Array, DType, Running
-from pt2kit.runtime.execution import executable
+from pt2kit.runtime.execution import Plan
 from pt2kit.runtime.inputs import Convention, InputSpec, convention_of, random_inputs
-from pt2kit.runtime.plan import Plan, check_operators
+from pt2kit.runtime.plan import check_operators, prepare
 from pt2kit.runtime.table import write
 from pt2kit.schema import ScalarType
 from pt2kit.schema.versions import release_of
@@ -205,10 +205,9 @@ class Session:
         self._outputs = signature.output_specs
         users = [a for a, spec in zip(graph.inputs, self._inputs, strict=True) if spec.kind is InputKind.USER_INPUT]
         self._convention = convention_of(program, users, guarded=True)
-        self._graph: Any = executable(graph, "$.graph_module.graph", _release(program))
+        plan = prepare(graph, "$.graph_module.graph", release_of(program.torch_version))
         self._state = self._read_state(package, chosen, program)
-        if self._backend == "jax":
-            self._graph = self._compiled(self._graph.plan)
+        self._graph: Any = self._compiled(plan) if self._backend == "jax" else plan
 
     def _compiled(self, plan: Plan) -> JaxExecutable:
         """Return the program as jax runs it, traced for the sizes that it was exported with.
@@ -320,14 +319,9 @@ class Session:
         return value
 
 
-def _release(program: schema.ExportedProgram) -> str:
-    """Return the release of torch that wrote a program, without its patch number."""
-    return release_of(program.torch_version)
-
-
 def _calls_writers(program: schema.ExportedProgram) -> bool:
     """Return whether a program calls operators that write to their operands, or may do so."""
-    release = _release(program)
+    release = release_of(program.torch_version)
     targets = {step.node.target for step in walk(program)}
     return any(is_custom(target) or effects_of(target, release).written for target in targets)
 
@@ -338,7 +332,7 @@ def _changed_inputs(program: schema.ExportedProgram) -> set[str]:
     Raises:
         LimitError: subgraphs call one another too often.
     """
-    changes = _Changes(_release(program))
+    changes = _Changes(release_of(program.torch_version))
     run_analysis(program, changes)
     return changes.written
 
