@@ -19,10 +19,10 @@ import numpy as np
 from pt2kit import schema
 from pt2kit.dataflow.domain import Call, Domain, Value, effects_of
 from pt2kit.dataflow.engine import run as run_analysis
-from pt2kit.errors import GraphError, InputError, OperatorError, PayloadError, UnsupportedError
+from pt2kit.errors import InputError, OperatorError, PayloadError, UnsupportedError
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import is_custom, walk
-from pt2kit.messages import count_text, printable, quote
+from pt2kit.messages import printable, quote
 from pt2kit.package.open import Package, open_package
 from pt2kit.runtime.arrays import RUNNING, SCALAR_TYPE, Array, DType, Running
 from pt2kit.runtime.execution import Plan
@@ -46,13 +46,8 @@ if TYPE_CHECKING:
 
 DEFAULT_BYTES: Final = 1 << 36
 SMALL_BYTES: Final = 1 << 20
-_STATE: Final = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 _GRADIENTS: Final = (OutputKind.GRADIENT_TO_PARAMETER, OutputKind.GRADIENT_TO_USER_INPUT)
-_WRITES: Final = {
-    OutputKind.BUFFER_MUTATION: False,
-    OutputKind.PARAMETER_MUTATION: False,
-    OutputKind.USER_INPUT_MUTATION: True,
-}
+_WRITES_STATE: Final = (OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION)
 
 SAFETENSORS: Final = ".safetensors"
 
@@ -220,26 +215,23 @@ class Session:
         except ImportError as error:
             message = f"expected the package {error.name}, which is not installed: pip install 'pt2kit[jax]'"
             raise UnsupportedError(f"jax: {message}") from error
+        # Tensors that are not written to; small constants become a part of the compiled program.
         held = {
-            place: spec.kind
+            place: spec.kind is InputKind.CONSTANT_TENSOR and self._state[spec.target].nbytes <= SMALL_BYTES
             for place, spec in enumerate(self._inputs)
-            if spec.kind in _STATE and spec.target is not None and not self._state[spec.target].flags.writeable
+            if spec.target is not None and not self._state[spec.target].flags.writeable
         }
-        constants = [place for place, one in held.items() if one is InputKind.CONSTANT_TENSOR and self._is_small(place)]
+        constants = [place for place, is_part in held.items() if is_part]
         compiled = JaxExecutable(plan, held.keys(), constants, self._limits.max_bytes)
         # A program that does not accept the example is traced when it is called.
         with contextlib.suppress(InputError, OperatorError):
             compiled.traced(self._arguments(random_inputs(self._convention)))
         return compiled
 
-    def _is_small(self, place: int) -> bool:
-        """Return whether a tensor may become a part of the compiled program."""
-        return self._state[str(self._inputs[place].target)].nbytes <= SMALL_BYTES
-
     def _read_state(self, package: Package, model: str, program: schema.ExportedProgram) -> dict[str, Array]:
         """Return the tensors of the program; those that may be written to are copies of the file's."""
         weights, constants = package.weights(model), package.constants(model)
-        written = {spec.target for spec in self._outputs if _WRITES.get(spec.kind) is False}
+        written = {spec.target for spec in self._outputs if spec.kind in _WRITES_STATE}
         copied = bool(written)
         if _calls_writers(program):
             copied, changed = True, _changed_inputs(program)
@@ -247,11 +239,7 @@ class Session:
         shared: dict[tuple[int, tuple[int, ...], tuple[int, ...]], Array] = {}
         state: dict[str, Array] = {}
         for spec in self._inputs:
-            if spec.kind is InputKind.CUSTOM_OBJ:
-                raise UnsupportedError(
-                    f"{package.name}: expected tensors and numbers, got the custom object {quote(str(spec.target))}"
-                )
-            if spec.kind not in _STATE or spec.target is None:
+            if spec.target is None:
                 continue
             source = weights if spec.target in weights else constants
             if spec.target not in source:
@@ -276,39 +264,26 @@ class Session:
 
     def _finish(self, results: Sequence[Any], leaves: Sequence[Any]) -> Any:
         """Write mutations back, and return the outputs for the caller; of a joint graph also its gradients, by name."""
-        if len(results) != len(self._outputs):
-            raise GraphError(
-                f"outputs: expected {count_text(len(self._outputs), 'value')}, as the signature has, got {len(results)}"
-            )
-        users = [spec.arg.name for spec in self._inputs if spec.kind is InputKind.USER_INPUT]
+        users = (spec.arg.name for spec in self._inputs if spec.kind is InputKind.USER_INPUT)
+        given = dict(zip(users, leaves, strict=True))
         outputs: list[Any] = []
         gradients: dict[str, Any] = {}
         for spec, value in zip(self._outputs, results, strict=True):
-            if spec.kind in _WRITES:
-                is_input = _WRITES[spec.kind]
-                leaf = leaves[users.index(str(spec.target))] if is_input and spec.target in users else None
-                target = self._written(spec.target, leaf, is_input)
+            name = str(spec.target)
+            if spec.kind in _WRITES_STATE or spec.kind is OutputKind.USER_INPUT_MUTATION:
+                target = (self._state if spec.kind in _WRITES_STATE else given)[name]
+                if not target.flags.writeable:  # state that is written is a copy of the file's
+                    raise InputError(
+                        f"input {printable(name)}: expected an array that can be written to, got a read-only one"
+                    )
                 if target is not value:
                     write(target, value)
             elif spec.kind in _GRADIENTS:
-                gradients[str(spec.target)] = self._own(value)
+                gradients[name] = self._own(value)
             elif spec.kind is not OutputKind.TOKEN:
                 outputs.append(value)
         returned = self._convention.outputs([self._own(value) for value in outputs])
         return (returned, gradients) if gradients else returned
-
-    def _written(self, name: str | None, leaf: Any, is_input: bool) -> Array:
-        if is_input:
-            if not isinstance(leaf, np.ndarray):
-                raise GraphError(f"signature: expected an input that is written, got {quote(str(name))}")
-            if not leaf.flags.writeable:
-                raise InputError(
-                    f"input {printable(str(name))}: expected an array that can be written to, got a read-only one"
-                )
-            return leaf
-        if name is None or name not in self._state:
-            raise GraphError(f"signature: expected a buffer that is written, got {quote(str(name))}")
-        return self._state[name]
 
     def _own(self, value: Any) -> Any:
         """Return an output that no later call changes."""
