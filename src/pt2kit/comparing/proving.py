@@ -26,7 +26,7 @@ from pt2kit.runtime.session import RunLimits, Session, output_leaves
 from pt2kit.signature.export_signature import from_schema
 from pt2kit.signature.specs import OutputKind
 from pt2kit.treespec.callsig import split_call
-from pt2kit.treespec.spec import TreeSpec
+from pt2kit.treespec.spec import leaf_count
 
 RUNS: Final = 6
 """Runs of each program that a proof needs; half of them with positive numbers."""
@@ -292,11 +292,7 @@ def _positional(session: Session) -> int:
     spec = session.convention.in_spec
     if spec is None:
         return len(session.inputs)
-    return sum(map(_leaf_count, split_call(spec)[0]))
-
-
-def _leaf_count(spec: TreeSpec) -> int:
-    return 1 if spec.is_leaf else sum(map(_leaf_count, spec.children))
+    return sum(map(leaf_count, split_call(spec)[0]))
 
 
 def _numbered(values: Sequence[Any]) -> Named:

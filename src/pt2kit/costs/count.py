@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pt2kit import schema
-from pt2kit.costs.result import Cost, NodeCost, sum_of
+from pt2kit.costs.result import Cost, NodeCost
 from pt2kit.dataflow.domain import effects_of
 from pt2kit.graph.argument_values import arguments, arguments_of, plain, results_of
 from pt2kit.graph.traversal import HIGHER_ORDER, Scope, check_depth, graphs, join, node_label, operator_name, root
@@ -169,7 +169,7 @@ def cost_of_program(program: schema.ExportedProgram, name: str = "", tied: Colle
             sizes[spec.target] = fact.numel
         (weights if spec.kind in _STATE else inputs).append(nbytes(fact))
     peak = counter.graph(scope)
-    return Cost(name, tuple(counter.nodes), peak, sizes, sum_of(weights), sum_of(inputs), dict(counter.uncounted))
+    return Cost(name, tuple(counter.nodes), peak, sizes, sum(weights), sum(inputs), dict(counter.uncounted))
 
 
 def _tied(payloads: Mapping[str, Any]) -> set[str]:
@@ -233,7 +233,7 @@ class _Counter:
             if inner is not None:
                 runs, peak = inner[0], entries * inner[1]
                 # The result is that of the last run, unless runs are stacked or carried.
-                results = sum_of(size for _, _, size in made)
+                results = sum(size for _, _, size in made)
                 now = (
                     live.now + peak
                     if runs in (Runs.LOOP, Runs.MAP, Runs.SCAN)
@@ -343,7 +343,7 @@ class _Counter:
     ) -> tuple[Size, Size]:
         """Return the bytes that a call reads and writes; a call that returns views alone moves none."""
         changed = effects_of(node.target, self.release).written
-        results = sum_of(size for _, _, size in made)
+        results = sum(size for _, _, size in made)
         if made and not changed and all(source is not None for _, source, _ in made):
             return 0, 0
         read: Size = 0

@@ -18,7 +18,6 @@ from pt2kit.symbols.plain import to_str
 from pt2kit.symbols.polynomials import Polynomial, Size, Undecided, hint, text, to_expression
 
 _COUNTS: Final = ("flops", "read", "written")
-_TOTALS: Final = ("flops", "read", "written", "peak", "parameters", "weights", "inputs")
 _REPEATED: Final = re.compile(r"\.\d+(?=\.|$)")
 
 
@@ -88,7 +87,7 @@ class Cost:
     @property
     def total(self) -> Sum:
         """Return the sums over all nodes and parameters."""
-        return replace(_sum(self.nodes), parameters=sum_of(self.parameters.values()))
+        return replace(_sum(self.nodes), parameters=sum(self.parameters.values()))
 
     @property
     def symbols(self) -> dict[str, int | None]:
@@ -128,16 +127,7 @@ class Cost:
         if missing := [name for name, value in filled.items() if value is None]:
             raise InputError(f"symbols: expected a value for {missing[0]}, which the file does not have; pass one")
         compute = _evaluator({name: value for name, value in filled.items() if value is not None})
-        nodes = tuple(
-            replace(
-                node,
-                flops=compute(node.flops),
-                read=compute(node.read),
-                written=compute(node.written),
-                live=compute(node.live),
-            )
-            for node in self.nodes
-        )
+        nodes = tuple(replace(node, **_counts(node, compute)) for node in self.nodes)
         parameters = {name: compute(size) for name, size in self.parameters.items()}
         # A peak among too many sizes is no formula; those of the nodes are.
         peak = max((node.live for node in nodes), default=0) if plain(self.peak) == "?" else compute(self.peak)
@@ -160,7 +150,7 @@ class Cost:
             for prefix in ("", *_prefixes(name.rpartition(".")[0], depth)):
                 held.setdefault(_folded(prefix) if folded else prefix, []).append(size)
         return {
-            name: replace(_sum(nodes), parameters=sum_of(held.get(name, ())))
+            name: replace(_sum(nodes), parameters=sum(held.get(name, ())))
             for name, nodes in sorted(rows.items(), key=lambda row: row[0] != "")
         }
 
@@ -195,13 +185,12 @@ class Cost:
         return {
             "model": self.model,
             "symbols": self.symbols,
-            "total": {key: plain(sums[key]) for key in _TOTALS},
+            "total": {key: plain(size) for key, size in sums.items()},
             "peak_node": None if self.peak_node is None else self.peak_node.path,
             "modules": {name: _tree(one) for name, one in self.by_module().items()},
             "operators": {name: _tree(one) for name, one in self.by_operator().items()},
             "nodes": [
-                {"path": node.path, "operator": node.operator, "module": node.module}
-                | {key: plain(getattr(node, key)) for key in (*_COUNTS, "live")}
+                {"path": node.path, "operator": node.operator, "module": node.module} | _counts(node, plain)
                 for node in self.nodes
             ],
             "uncounted": dict(self.uncounted),
@@ -223,17 +212,14 @@ def plain(size: Size) -> int | str:
         return "?"
 
 
-def sum_of(sizes: Iterable[Size]) -> Size:
-    """Return the sum of counts."""
-    total: Size = 0
-    for size in sizes:
-        total = total + size
-    return total
-
-
 def _sum(nodes: Iterable[NodeCost]) -> Sum:
     nodes = list(nodes)
-    return Sum(len(nodes), *(sum_of(getattr(node, key) for node in nodes) for key in _COUNTS))
+    return Sum(len(nodes), *(sum(getattr(node, key) for node in nodes) for key in _COUNTS))
+
+
+def _counts(node: NodeCost, change: Callable[[Size], Any]) -> dict[str, Any]:
+    """Return the counts of a node by name, each changed."""
+    return {key: change(getattr(node, key)) for key in (*_COUNTS, "live")}
 
 
 def _tree(one: Sum) -> dict[str, Any]:
