@@ -240,10 +240,10 @@ def _sampled(self: Array, draw: Draw) -> Any:
     return _drawn(self.shape, FLOAT64, draw)
 
 
-@kernel("aten.random_.default .to .from")
-def random_(self: Array, to: int | None = None, from_: int = 0) -> Any:
+@kernel("aten.random.default .to .from")
+def random(self: Array, to: int | None = None, from_: int = 0) -> Any:
     high = to if to is not None else (2 if self.dtype == BOOL else 2 ** min(24, self.dtype.itemsize * 8 - 1))
-    return write(self, _drawn(self.shape, INT64, lambda r, s: r.integers(from_, high, s)))
+    return _drawn(self.shape, INT64, lambda r, s: r.integers(from_, high, s))
 
 
 @kernel("aten.multinomial.default")
@@ -305,10 +305,6 @@ KERNELS: Final = {
     "aten.new_ones.default": partial(new_full, fill_value=1),
     "aten.fill.Scalar .Tensor": lambda self, value: filled(self.shape, value, self.dtype),
     "aten.zero.default": lambda self: filled(self.shape, 0, self.dtype),
-    "aten.fill_.Scalar .Tensor": (
-        lambda self, value: write(self, np.broadcast_to(fill_value(value, self.dtype), self.shape))
-    ),
-    "aten.zero_.default": lambda self: write(self, np.zeros((), self.dtype)),
     "aten.scalar_tensor.default": lambda s, dtype=None: fill_value(s, dtype or FLOAT32),
     "aten.new_empty_strided.default": lambda self, size, stride, dtype=None: empty_strided(
         size, stride, dtype or self.dtype

@@ -27,7 +27,7 @@ from pt2kit.runtime.arrays import (
     wide,
 )
 from pt2kit.runtime.kernels.views import as_strided, diagonal, select, slice_
-from pt2kit.runtime.table import kernel, write
+from pt2kit.runtime.table import kernel
 
 
 def index_arrays(self: Array, indices: Sequence[Array | None]) -> tuple[Any, ...]:
@@ -298,7 +298,14 @@ def _added(target: Array, where: Any, values: Any) -> Array:
     return result
 
 
-@kernel("aten.index_put.default")
+def _replaced(target: Array, where: Any, values: Any) -> Array:
+    """Return a copy of an array with values at indices."""
+    result = target.copy()
+    result[where] = cast(values, target.dtype)
+    return result
+
+
+@kernel("aten.index_put.default aten._index_put_impl.default")
 def index_put(self: Array, indices: Sequence[Array | None], values: Array, accumulate: bool = False) -> Any:
     mask: Any = indices[0]
     if len(indices) == values.size == 1 and not accumulate and not is_known(mask) and mask.dtype == BOOL:
@@ -307,20 +314,13 @@ def index_put(self: Array, indices: Sequence[Array | None], values: Array, accum
         mask = mask.reshape(*mask.shape, *(1,) * (self.ndim - mask.ndim))
         return np.where(mask, cast(values, self.dtype).reshape(()), self)
     where = index_arrays(self, indices)
-    if accumulate:
-        if self.dtype == BOOL:
-            result = self.copy()
-            np.logical_or.at(result, where, cast(values, BOOL))
-            return result
-        return _added(self, where, values)
-    result = self.copy()
-    result[where] = cast(values, self.dtype)
-    return result
-
-
-@kernel("aten._index_put_impl_.default")
-def index_put_impl_(self: Array, indices: Sequence[Array | None], values: Array, accumulate: bool) -> Any:
-    return write(self, index_put(self, indices, values, accumulate))
+    if not accumulate:
+        return _replaced(self, where, values)
+    if self.dtype == BOOL:
+        result = self.copy()
+        np.logical_or.at(result, where, cast(values, BOOL))
+        return result
+    return _added(self, where, values)
 
 
 @kernel("aten._unsafe_masked_index_put_accumulate.default")
@@ -344,19 +344,23 @@ def _along(self: Array, dim: int, index: Array) -> tuple[Array, Any]:
     return array, tuple(where)
 
 
-def _source(src: Any, index: Array) -> Any:
-    """Return the values that a scatter reads: as many as the index has."""
-    if not isinstance(src, ARRAYS) or not src.ndim:
-        return asarray(src)
-    return src[tuple(slice(0, size) for size in np.atleast_1d(index).shape)]
+def _scattering(change: Callable[..., Array]) -> Callable[..., Any]:
+    """Return the kernel of a function that changes elements at places of one dimension.
+
+    Args:
+        change: returns the array, from it, an index of the places, and as many values.
+    """
+
+    def run(self: Array, dim: int, index: Array, src: Any, **options: Any) -> Any:
+        array, where = _along(self, dim, index)
+        is_tensor = isinstance(src, ARRAYS) and src.ndim
+        values = src[tuple(slice(0, size) for size in np.atleast_1d(index).shape)] if is_tensor else asarray(src)
+        return change(array, where, values, **options).reshape(self.shape)
+
+    return run
 
 
-@kernel("aten.scatter.src .value")
-def scatter(self: Array, dim: int, index: Array, src: Any) -> Any:
-    array, where = _along(self, dim, index)
-    result = array.copy()
-    result[where] = cast(_source(src, index), self.dtype)
-    return result.reshape(self.shape)
+_scatter, scatter_add = _scattering(_replaced), _scattering(_added)
 
 
 @kernel("aten.scatter.reduce .value_reduce")
@@ -364,13 +368,7 @@ def scatter_with(self: Array, dim: int, index: Array, src: Any, reduce: str) -> 
     if reduce == "add":
         return scatter_add(self, dim, index, src)
     require(reduce == "multiply", f"expected the reduction add or multiply, got {reduce[:40]!a}")
-    return scatter_reduce(self, dim, index, src, "prod")
-
-
-@kernel("aten.scatter_add.default")
-def scatter_add(self: Array, dim: int, index: Array, src: Any) -> Any:
-    array, where = _along(self, dim, index)
-    return _added(array, where, _source(src, index)).reshape(self.shape)
+    return scatter_reduce(self, dim, index, src, reduce="prod")
 
 
 _REDUCE: dict[str, Callable[..., Any]] = {
@@ -403,10 +401,7 @@ def _reduced(array: Array, where: Any, values: Array, reduce: str, include_self:
     return result
 
 
-@kernel("aten.scatter_reduce.two")
-def scatter_reduce(self: Array, dim: int, index: Array, src: Any, reduce: str, include_self: bool = True) -> Any:
-    array, where = _along(self, dim, index)
-    return _reduced(array, where, _source(src, index), reduce, include_self).reshape(self.shape)
+scatter_reduce = _scattering(_reduced)
 
 
 def _slices(change: Callable[..., Array], *, negative: bool = False) -> Callable[..., Any]:
@@ -431,12 +426,6 @@ def _slices(change: Callable[..., Array], *, negative: bool = False) -> Callable
 def _added_slices(rows: Array, chosen: Array, values: Array, alpha: Any = 1) -> Array:
     numbers = wide(values)
     return _added(rows, chosen, numbers if alpha == 1 else numbers * cast(alpha, numbers.dtype))
-
-
-def _replaced(rows: Array, chosen: Array, values: Array) -> Array:
-    result = rows.copy()
-    result[chosen] = cast(values, rows.dtype)
-    return result
 
 
 @kernel("aten.put.default")
@@ -503,6 +492,10 @@ KERNELS: Final = {
     "aten.tril_indices.default": _triangle(np.tril_indices),
     "aten.triu_indices.default": _triangle(np.triu_indices),
     "aten.take.default": lambda self, index: self.reshape(-1)[check_indices(index, self.size, negative=True)],
+    "aten.scatter.src": _scatter,
+    "aten.scatter.value": lambda self, dim, index, value: _scatter(self, dim, index, value),
+    "aten.scatter_add.default": scatter_add,
+    "aten.scatter_reduce.two": scatter_reduce,
     "aten.index_add.default": _slices(_added_slices),
     "aten.index_copy.default": _slices(_replaced),
     "aten.index_fill.int_Scalar .int_Tensor": lambda self, dim, index, value: _filled(self, dim, index, value),
