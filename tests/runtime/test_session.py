@@ -13,7 +13,7 @@ from tests.packages import edited
 
 import pt2kit
 from pt2kit.errors import ArchiveError, GraphError, InputError, LimitError, Pt2Error, UnsupportedError
-from pt2kit.runtime.arrays import promote_dtypes, result_type
+from pt2kit.runtime.arrays import joined_type, result_type
 from pt2kit.runtime.inputs import random_inputs
 from pt2kit.runtime.session import RunLimits, read_outputs
 from pt2kit.runtime.table import find_kernel
@@ -185,9 +185,9 @@ def test_arrays_are_limited():
 def test_promotion_is_torchs():
     """Integers never widen floats; a Python number or a tensor without dimensions counts by its category alone."""
     half, single, byte = np.dtype("float16"), np.dtype("float32"), np.dtype("uint8")
-    assert promote_dtypes(np.dtype("int64"), half) == half
-    assert promote_dtypes(half, np.dtype(ml_dtypes.bfloat16)) == single
-    assert promote_dtypes(byte, np.dtype("int8")) == np.int16
+    assert joined_type([np.zeros(1, np.int64), np.zeros((), half)]) == half
+    assert joined_type([np.zeros(1, half), np.zeros(1, ml_dtypes.bfloat16)]) == single
+    assert joined_type([np.zeros(1, byte), np.zeros(1, np.int8)]) == np.int16
     assert result_type(np.zeros(2, half), np.zeros((), np.float64)) == half
     assert result_type(np.zeros(2, byte), 300) == byte
     assert result_type(np.zeros(2, byte), 0.5) == single

@@ -142,24 +142,14 @@ def kind(dtype: DType) -> int:
         raise OperatorError(f"expected an element type of torch, got {dtype}") from None
 
 
-def is_floating(array: Array) -> bool:
-    """Return whether an array is of floating-point numbers, not complex."""
-    return kind(array.dtype) == 2
-
-
 def is_complex(array: Array) -> bool:
     """Return whether an array is of complex numbers."""
     return bool(array.dtype.kind == "c")
 
 
-def promote_dtypes(a: DType, b: DType) -> DType:
-    """Return the element type that torch promotes two to (`torch.promote_types`)."""
-    return a if a == b else _result_type((a, True), (b, True))
-
-
 def joined_type(tensors: Iterable[Array]) -> DType:
-    """Return the element type of the result of joining tensors."""
-    return functools.reduce(promote_dtypes, (tensor.dtype for tensor in tensors))
+    """Return the element type of the result of joining tensors, whatever their ranks."""
+    return _result_type(*((tensor.dtype, True) for tensor in tensors))
 
 
 def result_type(*values: Any) -> DType:

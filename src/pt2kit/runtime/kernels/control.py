@@ -23,7 +23,7 @@ from pt2kit.runtime.arrays import (
     reserve,
     running,
 )
-from pt2kit.runtime.kernels.views import as_strided, select, slice_
+from pt2kit.runtime.kernels.views import as_strided, select, slice_, storage_of
 from pt2kit.runtime.table import kernel, mutated_by
 
 MAX_BITS = 4096
@@ -73,16 +73,6 @@ def getitem(a: Any, b: Any) -> Any:
     if isinstance(a, ARRAYS):
         return a[b] if not isinstance(b, int) else a[b, ...]
     return a[b]
-
-
-# Sizes of tensors.
-
-
-@kernel("aten.sym_storage_offset.default aten.storage_offset.default")
-def sym_storage_offset(self: Array) -> int:
-    from pt2kit.runtime.kernels.views import storage_of
-
-    return storage_of(self)[1]
 
 
 # Numbers out of tensors.
@@ -185,7 +175,7 @@ def _goes_on(condition: Any) -> bool:
 
 
 def _turns(
-    cond_fn: Subgraph, body_fn: Subgraph, carried_inputs: Sequence[Any], additional_inputs: Sequence[Any]
+    cond_fn: Subgraph, body_fn: Subgraph, carried_inputs: Sequence[Any], additional_inputs: Sequence[Any] = ()
 ) -> Iterator[list[Any]]:
     """Yield the values that a loop carries: at first, and after each turn."""
     state = _fresh(carried_inputs)
@@ -196,19 +186,15 @@ def _turns(
 
 
 @kernel("higher_order.while_loop")
-def while_loop(
-    cond_fn: Subgraph, body_fn: Subgraph, carried_inputs: Sequence[Any], additional_inputs: Sequence[Any] = ()
-) -> Any:
-    for state in _turns(cond_fn, body_fn, carried_inputs, additional_inputs):
+def while_loop(*args: Any, **named: Any) -> Any:
+    for state in _turns(*args, **named):
         last = state
     return last
 
 
 @kernel("higher_order.while_loop_stack_output")
-def while_loop_stack_output(
-    cond_fn: Subgraph, body_fn: Subgraph, carried_inputs: Sequence[Any], additional_inputs: Sequence[Any] = ()
-) -> Any:
-    _, *states = _turns(cond_fn, body_fn, carried_inputs, additional_inputs)
+def while_loop_stack_output(*args: Any, **named: Any) -> Any:
+    _, *states = _turns(*args, **named)
     return _stacked(states)
 
 
@@ -329,6 +315,7 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
     "aten.sym_numel.default aten.numel.default": lambda self: int(self.size),
     "aten.sym_stride.int aten.stride.int": lambda self, dim: self.strides[axis_of(dim, self.ndim)] // self.itemsize,
     "aten.sym_stride.default aten.stride.default": lambda self: [step // self.itemsize for step in self.strides],
+    "aten.sym_storage_offset.default aten.storage_offset.default": lambda self: storage_of(self)[1],
     "aten.dim.default": lambda self: self.ndim,
     "aten.sym_is_contiguous.default": lambda self: bool(self.flags.c_contiguous),
     "aten.Int.Tensor": lambda a: int(item(a)),

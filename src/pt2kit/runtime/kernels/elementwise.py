@@ -171,12 +171,6 @@ def round_decimals(self: Array, decimals: int = 0) -> Any:
     return np.round(self / scale) * scale if decimals < 0 else np.round(self * scale) / scale
 
 
-@kernel("aten.frexp.Tensor")
-def frexp(self: Array) -> Any:
-    mantissa, exponent = np.frexp(wide(self))
-    return cast(mantissa, self.dtype), cast(exponent, np.dtype("int32"))
-
-
 @kernel("aten.nan_to_num.default")
 def nan_to_num(self: Array, nan: float | None, posinf: float | None, neginf: float | None) -> Any:
     if kind(self.dtype) < 2:
@@ -442,6 +436,7 @@ KERNELS: Final = {
     "aten._prelu_kernel.default": lambda self, weight: leaky_relu(self, weight),
     "aten.deg2rad.default": in_floats(np.deg2rad),
     "aten.rad2deg.default": in_floats(np.rad2deg),
+    "aten.frexp.Tensor": computed(np.frexp),
     "aten.remainder.Tensor .Scalar .Scalar_Tensor": promoted(_divided(np.remainder)),
     "aten.fmod.Tensor .Scalar": promoted(_divided(np.fmod)),
     "aten.complex.default": promoted(_joined),

@@ -93,11 +93,6 @@ def nll_loss_forward(self: Array, target: Array, weight: Any, reduction: int, ig
     return (loss / total if reduction == 1 else loss), total
 
 
-@kernel("aten.nll_loss.default aten.nll_loss2d.default aten.nll_loss_nd.default")
-def nll_loss(self: Array, target: Array, weight: Any, reduction: int, ignore_index: int) -> Any:
-    return nll_loss_forward(self, target, weight, reduction, ignore_index)[0]
-
-
 @kernel("aten.cross_entropy_loss.default")
 def cross_entropy_loss(
     self: Array,
@@ -217,6 +212,7 @@ KERNELS: Final = {
             np.where(target != 1, np.maximum(margin - self, 0), 0) + np.where(target != -1, self, 0)
         )
     ),
+    "aten.nll_loss.default aten.nll_loss2d.default aten.nll_loss_nd.default": first(nll_loss_forward),
     "aten.multilabel_margin_loss.default": first(multilabel_margin_loss_forward),
     "aten.mse_loss.default": _loss(lambda a, b: (a - b) * (a - b)),
     "aten.l1_loss.default": _loss(lambda a, b: np.abs(a - b)),

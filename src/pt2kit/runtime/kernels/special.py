@@ -33,11 +33,8 @@ _BLOCK = 1 << 14
 @functools.cache
 def _chebyshev(which: str, degree: int) -> Any:
     """Return Chebyshev coefficients of a smooth factor of an error function, fitted to Python's own."""
-    if which == "single":  # erf(x) / x over x*x in [0, 16]
-        low, high = 0.0, 16.0
-        one = lambda u: math.erf(math.sqrt(u)) / math.sqrt(u) if u > 0 else 2 / math.sqrt(math.pi)  # noqa: E731
-    elif which == "near":  # the same, over x*x in [0, 9]
-        low, high = 0.0, _SMALL**2
+    if which in ("single", "near"):  # erf(x) / x over x*x in [0, 16] or [0, 9]
+        low, high = 0.0, 16.0 if which == "single" else _SMALL**2
         one = lambda u: math.erf(math.sqrt(u)) / math.sqrt(u) if u > 0 else 2 / math.sqrt(math.pi)  # noqa: E731
     else:  # erfc(x) * exp(x*x) over t = 2 / (2 + x) from x = 26 to 3 (far), or from 3 to 0 (half)
         low, high = (2 / 28, 2 / (2 + _SMALL)) if which == "far" else (2 / (2 + _SMALL), 1.0)
