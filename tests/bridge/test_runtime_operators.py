@@ -86,6 +86,7 @@ DECOMPOSED = "quantized_decomposed"
 FAKED = torch.tensor([0.3, -0.26, 1.0]), torch.tensor([0.1]), torch.tensor([3])
 OFF = torch.tensor([0])
 LIMIT = torch.tensor([5])
+PLACES = torch.tensor([0.0, 0.5, 2.0, 2.5])
 CALLS: dict[str, Any] = {
     # Sums of products take 32 bits, and nothing is left of what is shifted out.
     "products of bytes": (
@@ -162,6 +163,23 @@ CALLS: dict[str, Any] = {
     "slope of a number": ("_prelu_kernel.default", torch.tensor(-2.0), torch.tensor([0.5])),
     "distances of integers": ("pairwise_distance.default", BYTE.long(), BYTE.long() // 2, 1.0, 0.5),
     "no elements of each": ("combinations.default", BYTE, 0),
+    "powers in place": ("pow_.Tensor", NUMBERS.clone(), NUMBERS % 3),
+    "quotients in place": ("floor_divide_.Tensor", NUMBERS.clone(), NUMBERS % 3 + 1.5),
+    "powers of doubles in place": ("float_power_.Tensor", NUMBERS.double(), NUMBERS % 3),
+    "scaled in place": ("ldexp_.default", NUMBERS.clone(), torch.arange(4)),
+    "view with another sign": ("_neg_view.default", NUMBERS),
+    "diagonal": ("fill_diagonal_.default", torch.zeros(7, 3), 2),
+    "wrapped diagonal": ("fill_diagonal_.default", torch.zeros(7, 3), 2.5, True),
+    "diagonal of three": ("fill_diagonal_.default", torch.zeros(3, 3, 3, dtype=torch.int64), 2),
+    "norms of rows": ("norm_except_dim.default", NUMBERS, 2, 1),
+    "norms of columns": ("frobenius_norm.dim", NUMBERS, [1, 2], True),
+    "slopes": ("gradient.scalarint", NUMBERS**2),
+    "slopes of steps": ("gradient.scalarint", NUMBERS**2, {"spacing": 0.5, "dim": 2, "edge_order": 2}),
+    "slopes of steps of each": ("gradient.scalarrayarray", NUMBERS**2, {"spacing": [0.5, 2.0], "dim": [1, 2]}),
+    "slopes between places": ("gradient.tensorarray", NUMBERS**2, {"spacing": [PLACES], "dim": [2]}),
+    "split at places of a tensor": ("tensor_split.tensor_indices_or_sections", NUMBERS, torch.tensor([1, 3]), 2),
+    "split into as many as a tensor says": ("tensor_split.tensor_indices_or_sections", NUMBERS, torch.tensor(3), 2),
+    "convolution of time first": ("conv_tbc.default", NUMBERS, torch.ones(2, 4, 3), torch.arange(3.0), 1),
     "conjugate of a number": ("mH.default", torch.tensor(1 + 2j)),
     "differences of joined": ("diff.default", NUMBERS, 2, 1, torch.full((2, 1, 4), 1j)),
 }

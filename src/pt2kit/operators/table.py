@@ -214,6 +214,12 @@ def bases(name: str) -> Iterator[tuple[str, Callable[[Rule], Rule]]]:
         yield f"{namespace}.{operator.removesuffix('_copy')}.{overload}", copied
     elif operator.endswith("_"):
         yield f"{namespace}.{operator[:-1]}.{overload}", in_place
+        operators = operators_of(nearest(""))
+        wanted = _parameters(operators.get(name, ""))
+        # Names of overloads differ: pow_.Tensor writes what pow.Tensor_Tensor returns.
+        for plain in _overloads().get(f"{namespace}.{operator[:-1]}", ()):
+            if _parameters(operators[plain]) == wanted:
+                yield plain, in_place
     for plain in without_out(name):
         yield plain, into_out
 
@@ -246,7 +252,9 @@ def _overloads() -> Mapping[str, list[str]]:
 
 
 def _parameters(schema: str) -> dict[str, ValueType]:
-    return {name: one.type for name, one in parse_operator(schema).parameters.items()} if schema else {}
+    """Return the parameters of an operator and their types, whether it writes to them or not; {} of no schema."""
+    found = parse_operator(schema).parameters if schema else {}
+    return {name: replace(one.type, alias="") for name, one in found.items()}
 
 
 def in_place(rule: Rule) -> Rule:

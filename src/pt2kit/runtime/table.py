@@ -44,6 +44,7 @@ SAME_AS: Final = MappingProxyType(
         "less": "lt", "less_equal": "le", "matrix_exp": "linalg_matrix_exp",
         "matrix_power": "linalg_matrix_power", "moveaxis": "movedim", "multiply": "mul", "negative": "neg",
         "not_equal": "ne", "orgqr": "linalg_householder_product", "row_stack": "vstack", "special_expit": "sigmoid",
+        "special_gammainc": "igamma", "special_gammaincc": "igammac", "_neg_view": "neg",
         "special_gammaln": "lgamma", "special_multigammaln": "mvlgamma", "special_psi": "digamma",
         "subtract": "sub", "true_divide": "div", "_unsafe_view": "reshape",
         "slogdet": "linalg_slogdet", "pinverse": "linalg_pinv",

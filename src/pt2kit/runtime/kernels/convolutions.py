@@ -204,6 +204,12 @@ def conv_mode(input: Array, weight: Array, bias: Any, stride: Any, padding: str,
     return conv(padded, weight, bias, stride, 0, dilation, groups=groups)
 
 
+@kernel("aten.conv_tbc.default")
+def conv_tbc(self: Array, weight: Array, bias: Array, pad: int) -> Any:
+    found = conv(self.transpose(1, 2, 0), weight.transpose(2, 1, 0), bias, 1, pad, 1, groups=1)
+    return found.transpose(2, 0, 1)
+
+
 def masked(found: Sequence[Any], output_mask: Sequence[bool]) -> tuple[Any, ...]:
     """Return the gradients that are wanted, and None for the others."""
     return tuple(one if wanted else None for one, wanted in zip(found, output_mask, strict=True))

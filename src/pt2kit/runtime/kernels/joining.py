@@ -26,7 +26,7 @@ from pt2kit.runtime.arrays import (
 )
 from pt2kit.runtime.kernels.indexing import summed_at
 from pt2kit.runtime.kernels.views import diagonal
-from pt2kit.runtime.table import kernel
+from pt2kit.runtime.table import kernel, write
 
 
 @kernel("aten.cat.default")
@@ -247,6 +247,13 @@ def diag(self: Array, diagonal: int) -> Any:
     if self.ndim == 1:
         return diag_embed(self, diagonal)
     return np.diagonal(self, diagonal).copy()
+
+
+@kernel("aten.fill_diagonal_.default")
+def fill_diagonal_(self: Array, fill_value: Any, wrap: bool) -> Any:
+    is_filled = np.zeros(self.shape, bool)
+    np.fill_diagonal(is_filled, True, wrap)
+    return write(self, np.where(is_filled, cast(fill_value, self.dtype), self))
 
 
 @kernel("aten.vander.default")

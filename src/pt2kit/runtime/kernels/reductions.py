@@ -185,6 +185,7 @@ def renorm(self: Array, p: Any, dim: int, maxnorm: Any) -> Any:
     return self * np.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1).astype(norms.dtype)
 
 
+@kernel("aten.norm_except_dim.default")
 def norm_except_dim(v: Array, pow: Any = 2, dim: int = 0) -> Any:
     """Return the norms over all dimensions but one; the norm of all elements for dimension -1."""
     if dim == -1:
@@ -316,6 +317,14 @@ def _spaced(y: Array, x: Array | None, dx: Any, dim: int) -> Any:
 def trapezoid(y: Array, x: Array | None = None, dx: Any = 1, dim: int = -1) -> Any:
     areas, _ = _spaced(y, x, dx, dim)
     return areas.sum(-1)
+
+
+@kernel("aten.gradient.scalarint .scalararray .array .scalarrayint .scalarrayarray .tensorarrayint .tensorarray")
+def gradient(self: Array, edge_order: int, spacing: Any = None, dim: Any = None) -> Any:
+    axes = axes_of(dim, self.ndim)
+    steps = spacing if isinstance(spacing, Sequence) else [1 if spacing is None else spacing] * len(axes)
+    found = np.gradient(_for_means(self, float_type(self.dtype)), *steps, axis=axes, edge_order=edge_order)
+    return [found] if len(axes) == 1 else [*found]
 
 
 @kernel("aten.cumulative_trapezoid.x .dx")
@@ -472,6 +481,7 @@ def histc(self: Array, bins: int, min: Any, max: Any) -> Any:
 
 
 KERNELS: Final = {
+    "aten.frobenius_norm.dim": lambda self, dim, keepdim: vector_norm(self, 2, dim, keepdim),
     "aten.count_nonzero.default .dim_IntList": _reduction(np.sum, lambda self, dtype: cast(self, BOOL)),
     "aten.aminmax.default": lambda self, dim, keepdim: (amin(self, dim, keepdim), amax(self, dim, keepdim)),
     "aten.sum.default .dim_IntList": _reduction(np.sum, _for_sums),

@@ -12,6 +12,7 @@ import numpy as np
 from pt2kit.errors import OperatorError
 from pt2kit.messages import count_text
 from pt2kit.runtime.arrays import (
+    ARRAYS,
     Array,
     DType,
     ForeignArray,
@@ -193,8 +194,9 @@ def chunk(self: Array, chunks: int, dim: int) -> Any:
     return split(self, size, dim)
 
 
-@kernel("aten.tensor_split.sections .indices")
+@kernel("aten.tensor_split.sections .indices .tensor_indices_or_sections")
 def tensor_split(self: Array, sections: Any, dim: int = 0) -> Any:
+    sections = sections.tolist() if isinstance(sections, ARRAYS) else sections
     if isinstance(sections, int):
         reserve((sections,))
     return np.array_split(self, sections, axis_of(dim, self.ndim))
