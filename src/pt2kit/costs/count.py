@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -132,16 +133,10 @@ def cost(file: FileLike | Source | Package, *, model: str | None = None) -> Cost
         cost = pt2kit.cost("model.pt2")
         print(cost.total.flops, cost.at(s0=64).peak)
     """
-    if isinstance(file, Package):
-        return _cost(file, model)
-    with open_package(file) as package:
-        return _cost(package, model)
-
-
-def _cost(package: Package, model: str | None) -> Cost:
-    chosen = package.choose(model)
-    program = package.programs[chosen]
-    return cost_of_program(program, chosen, _tied({**package.weights(chosen), **package.constants(chosen)}))
+    with nullcontext(file) if isinstance(file, Package) else open_package(file) as package:
+        chosen = package.choose(model)
+        payloads = {**package.weights(chosen), **package.constants(chosen)}
+        return cost_of_program(package.programs[chosen], chosen, _tied(payloads))
 
 
 def cost_of_program(program: schema.ExportedProgram, name: str = "", tied: Collection[str] = ()) -> Cost:
@@ -227,7 +222,7 @@ class _Counter:
             entries = self._entries(scope, node, name)
             inner = self._subgraphs(scope, node, number, times * entries, around + live.now, owner)
             facts = self._results(scope, node)
-            made = self._storages(scope, node, live)
+            made = self._storages(scope, node)
             live.define(number, made)
             now = live.now
             if inner is not None:
@@ -241,28 +236,13 @@ class _Counter:
                 )
             peaks.append(now)
             if inner is None and any(isinstance(fact, Tensor) for fact in facts):
-                self._row(scope, node, number, facts, made, times, entries, around + now, owner, name)
+                flops = self._flops(scope, node, name, facts)
+                read, written = self._traffic(scope, node, name, made)
+                path = join(scope.path, node_label(node, number))
+                counts = times * entries * flops, times * read, times * written
+                self.nodes.append(NodeCost(path, name, owner, *counts, around + now))
             live.release(number)
         return frontier(peaks)
-
-    def _row(
-        self,
-        scope: Scope,
-        node: schema.Node,
-        number: int,
-        facts: Sequence[Any],
-        made: Sequence[tuple[str, str | None, Size]],
-        times: Size,
-        entries: Size,
-        live: Size,
-        module: str,
-        name: str,
-    ) -> None:
-        given = arguments_of(node, lambda value: self.symbols.value(scope.graph, value))
-        flops = self._flops(_called(node, name), given, facts)
-        read, written = self._traffic(scope, node, name, made)
-        path = join(scope.path, node_label(node, number))
-        self.nodes.append(NodeCost(path, name, module, times * entries * flops, times * read, times * written, live))
 
     def _entries(self, scope: Scope, node: schema.Node, name: str) -> Size:
         """Return for how many entries of batches a node computes, and keep the batches of its results."""
@@ -283,12 +263,14 @@ class _Counter:
         """Return the bytes of a value, with the batches that its declared sizes do not show."""
         return product(self.batches.get((id(scope.graph), name), {}).values()) * nbytes(fact)
 
-    def _flops(self, name: str, given: dict[str, Any], facts: Sequence[Any]) -> Size:
+    def _flops(self, scope: Scope, node: schema.Node, name: str, facts: Sequence[Any]) -> Size:
+        name = _called(node, name)
         row = find(name)
         if row is None and not name.startswith(("_operator.", "torch.", "math.", "aten.", "prims.")):
             self.uncounted[name] += 1
         if row is None or row.flops is None:
             return 0
+        given = arguments_of(node, lambda value: self.symbols.value(scope.graph, value))
         try:
             count: Size = call_rule(row.flops, {**given, "result": facts[0] if len(facts) == 1 else tuple(facts)})
         except (Unknown, Mismatch):
@@ -302,7 +284,7 @@ class _Counter:
 
     # Memory.
 
-    def _storages(self, scope: Scope, node: schema.Node, live: Liveness) -> list[tuple[str, str | None, Size]]:
+    def _storages(self, scope: Scope, node: schema.Node) -> list[tuple[str, str | None, Size]]:
         """Return for each result: its name, the value whose storage it shares, the bytes that it allocates."""
         shared = effects_of(node.target, self.release).aliases
         by_name = {named.name: named.arg for named in node.inputs} if shared else {}

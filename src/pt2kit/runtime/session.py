@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -106,11 +106,8 @@ class Session:
         self._limits = limits
         self._lock = threading.Lock()
         self._random = np.random.default_rng(seed)
-        if isinstance(file, Package):
-            self._load(file, model)
-        else:
-            with open_package(file) as package:
-                self._load(package, model)
+        with nullcontext(file) if isinstance(file, Package) else open_package(file) as package:
+            self._load(package, model)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program.
