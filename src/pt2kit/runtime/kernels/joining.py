@@ -200,6 +200,12 @@ def _pad_back(grad_output: Array, self: Array, padding: Sequence[int], count: in
     return summed_at(grad_output, places, self.shape, count)
 
 
+for _name, _mode in (("reflection_pad", "reflect"), ("replication_pad", "replicate")):
+    for _count in (1, 2, 3):
+        kernel(f"aten.{_name}{_count}d.default")(partial(_pad_by, count=_count, mode=_mode))
+        kernel(f"aten.{_name}{_count}d_backward.default")(partial(_pad_back, count=_count, mode=_mode))
+
+
 @kernel("aten.pad.default")
 def pad_(self: Array, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Any:
     if mode == "constant":
@@ -270,13 +276,6 @@ KERNELS: Final = {
     "aten.linalg_vander.default": lambda x, N: vander(x, N, increasing=True),
     "aten.flip.default": lambda self, dims: np.flip(self, axes_of(list(dims), self.ndim) if len(dims) else ()).copy(),
     "aten.repeat_interleave.Tensor": lambda repeats: repeat_interleave(np.arange(repeats.size), repeats),
-    **{f"aten.reflection_pad{n}d.default": partial(_pad_by, count=n, mode="reflect") for n in (1, 2, 3)},
-    **{f"aten.replication_pad{n}d.default": partial(_pad_by, count=n, mode="replicate") for n in (1, 2, 3)},
-    **{
-        f"aten.{name}{n}d_backward.default": partial(_pad_back, count=n, mode=mode)
-        for name, mode in (("reflection_pad", "reflect"), ("replication_pad", "replicate"))
-        for n in (1, 2, 3)
-    },
     "aten.vstack.default": lambda tensors: cat([np.atleast_2d(one) for one in tensors], 0),
     "aten.dstack.default": lambda tensors: cat([np.atleast_3d(one) for one in tensors], 2),
     "aten.tile.default": lambda self, dims: repeat(self, [1] * (self.ndim - len(dims)) + list(dims)),

@@ -15,28 +15,12 @@ from pt2kit.runtime.kernels.convolutions import check_window, offsets, pad_aroun
 from pt2kit.runtime.kernels.indexing import summed_at
 
 
-def _counts(
-    sizes: Sequence[int], kernel_size: Sequence[int], stride: Sequence[int], padding: Sequence[int],
-    dilation: Sequence[int], ceil_mode: bool,
-) -> list[int]:  # fmt: skip
-    """Return how many windows each dimension has; with `ceil_mode` also those that start inside and end outside."""
-    check_window(kernel_size, stride, dilation)
-    counts = []
-    for size, k, s, p, d in zip(sizes, kernel_size, stride, padding, dilation, strict=True):
-        require(0 <= 2 * p <= k, f"expected padding of at most half the kernel size {k}, got {p}")
-        span = size + 2 * p - d * (k - 1) - 1
-        count = (-(-span // s) if ceil_mode else span // s) + 1
-        if ceil_mode and (count - 1) * s >= size + p:
-            count -= 1
-        require(count >= 1, f"expected windows within {size} elements, got a kernel of {k} with dilation {d}")
-        counts.append(count)
-    return counts
-
-
 def _windows(
     n: int, self: Array, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, value: Any
 ) -> tuple[Array, Array, list[int], list[tuple[int, ...]]]:
     """Return an array, also padded as far as its windows reach, their counts, and their sizes, steps, padding and gaps.
+
+    With `ceil_mode` windows count that start inside and end outside.
 
     Raises:
         OperatorError: too few dimensions, or windows that do not fit.
@@ -45,7 +29,16 @@ def _windows(
     require(x.ndim >= n + 1, f"expected at least {n + 1} dimensions, got {x.ndim}")
     taps, around, gaps = spread(kernel_size, n), spread(padding, n), spread(dilation, n)
     steps = spread(stride, n) if isinstance(stride, int) or (stride is not None and len(stride)) else taps
-    counts = _counts(x.shape[-n:], taps, steps, around, gaps, ceil_mode)
+    check_window(taps, steps, gaps)
+    counts = []
+    for size, k, s, p, d in zip(x.shape[-n:], taps, steps, around, gaps, strict=True):
+        require(0 <= 2 * p <= k, f"expected padding of at most half the kernel size {k}, got {p}")
+        span = size + 2 * p - d * (k - 1) - 1
+        count = (-(-span // s) if ceil_mode else span // s) + 1
+        if ceil_mode and (count - 1) * s >= size + p:
+            count -= 1
+        require(count >= 1, f"expected windows within {size} elements, got a kernel of {k} with dilation {d}")
+        counts.append(count)
     ends = [(c - 1) * s + (k - 1) * d + 1 for c, s, k, d in zip(counts, steps, taps, gaps, strict=True)]
     after = [max(0, end - size - p) for p, end, size in zip(around, ends, x.shape[-n:], strict=True)]
     return x, pad_around(x, around, after, value(x)), counts, [taps, steps, around, gaps]
