@@ -43,6 +43,15 @@ class Einsums(nn.Module):
         return d + torch.einsum("bij,jk,lk->bil", a, b, b) + torch.einsum("bij,bij->b", a, a)[:, None, None]
 
 
+class Powers(nn.Module):
+    """Powers of matrices, which torch computes by squares."""
+
+    def forward(self, a):
+        """Add a power of one, of two, and of more products."""
+        b = a @ a.mT
+        return b.matrix_power(1) + b.matrix_power(2) + torch.linalg.matrix_power(b, 7)
+
+
 class Block(nn.Module):
     """A convolutional block with a residual and groups."""
 
@@ -159,6 +168,7 @@ MODELS = {
     "language": (Language, lambda n: (torch.randint(0, 50, (n, 7)),)),
     "vit": (Patches, lambda n: (_sizes(n, 3, 16, 16),)),
     "products": (Products, lambda n: (_sizes(n, 4, 5), _sizes(n, 5, 6), _sizes(4, 6))),
+    "powers": (Powers, lambda n: (_sizes(n, 4, 5),)),
     "einsums": (Einsums, lambda n: (_sizes(n, 4, 5), _sizes(5, 6), _sizes(6))),
     "lstm cells": (LSTM, lambda n: (_sizes(3, n, 8),)),
     "linear of a sequence": (lambda: nn.Linear(8, 3), lambda n: (_sizes(n, 7, 8),)),

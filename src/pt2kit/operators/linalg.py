@@ -214,6 +214,11 @@ def _labels(term: str, rank: int, equation: str) -> list[str]:
     return [*before, *(f"...{place}" for place in reversed(range(missing))), *after]
 
 
+def products_of_power(n: int) -> int:
+    """Count the products of matrices that a power takes: squares, and products of those that are asked for."""
+    return max(abs(n).bit_length() + abs(n).bit_count() - 2, 0)
+
+
 def einsum_flops(equation: str, tensors: Sequence[Tensor], path: Sequence[int] | None = None) -> Size:
     """Count the FLOPs of products along dimensions that two operands share and nothing needs later.
 

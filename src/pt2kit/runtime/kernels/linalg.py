@@ -331,7 +331,9 @@ KERNELS: Final = {
     "aten.qr.default": lambda self, some: qr(self, "reduced" if some else "complete"),
     "aten.linalg_eig.default": lambda self: tuple(np.linalg.eig(square(self))),
     "aten.linalg_eigvals.default": lambda self: np.linalg.eigvals(square(self)),
-    "aten.linalg_matrix_power.default": lambda self, n: np.linalg.matrix_power(square(self), n),
+    "aten.linalg_matrix_power.default": lambda self, n: (
+        self.copy() if n == 1 else np.linalg.matrix_power(square(self), n)
+    ),
     "aten.lu_solve.default": lambda self, LU_data, LU_pivots: lu_solve(LU_data, LU_pivots, self),
     "aten.linalg_cond.default .p_str": computed(lambda self, p=None: np.linalg.cond(self, p)),
     "aten.linalg_tensorinv.default": computed(lambda self, ind: np.linalg.tensorinv(self, ind)),
