@@ -254,30 +254,24 @@ def embedding_bag_padding_idx(
 
 @kernel("aten.searchsorted.Tensor .Scalar")
 def searchsorted(
-    sorted_sequence: Array,
-    self: Any,
-    out_int32: bool = False,
-    right: bool = False,
-    side: str | None = None,
-    sorter: Array | None = None,
+    sorted_sequence: Array, self: Any, right: bool = False, side: str | None = None, sorter: Array | None = None
 ) -> Any:
     wanted = asarray(self)
     where = "right" if right or side == "right" else "left"
     rows = wide(sorted_sequence)
     if sorter is not None:
         rows = np.take_along_axis(rows, check_indices(sorter, rows.shape[-1]), -1)
-    dtype = np.dtype("int32" if out_int32 else "int64")
     if rows.ndim == 1:
-        return np.searchsorted(rows, wide(wanted), where).astype(dtype)
-    result = np.empty_like(rows, dtype, shape=wanted.shape)
+        return np.searchsorted(rows, wide(wanted), where)
+    result = np.empty_like(rows, INT64, shape=wanted.shape)
     for place in np.ndindex(*rows.shape[:-1]):
         result[place] = np.searchsorted(rows[place], wide(wanted)[place], where)
     return result
 
 
 @kernel("aten.bucketize.Tensor .Scalar")
-def bucketize(self: Any, boundaries: Array, out_int32: bool, right: bool) -> Any:
-    return searchsorted(boundaries, self, out_int32, right)
+def bucketize(self: Any, boundaries: Array, right: bool) -> Any:
+    return searchsorted(boundaries, self, right)
 
 
 def _triangle(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -76,8 +76,7 @@ def _truth(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def run(self: Array, dim: Any = None, keepdim: bool = False) -> Any:
         axes = () if isinstance(dim, list | tuple) and not len(dim) else axes_of(dim, self.ndim)
-        found = function(cast(self, BOOL), axes, keepdims=keepdim)
-        return asarray(found).astype(np.uint8) if self.dtype == np.uint8 else found
+        return function(cast(self, BOOL), axes, keepdims=keepdim)
 
     return run
 
