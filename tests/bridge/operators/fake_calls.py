@@ -6,7 +6,8 @@
 `compare_calls` draws arguments from the operator's schema; a keyword draws one parameter by hand. Each call runs three
 ways: with plain sizes; with symbols without examples for sizes, whose results are evaluated afterwards; and, for
 some of the calls, with torch's own symbolic sizes. It fails if a rule contradicts torch, or refuses a call that both
-the fake tensors and the CPU kernel compute. What torch refuses and a rule answers is counted in the report.
+the fake tensors and the CPU kernel compute. What torch refuses and a rule answers is counted in the report. A kernel of
+the runtime must compute what the CPU kernel does (`drawn_values`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any
 
 import sympy
 import torch
+from tests.bridge.operators.drawn_values import differences
 from torch._dynamo.source import ConstantSource
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
@@ -69,17 +71,18 @@ Drawer = Callable[["Draw"], Any]
 
 @dataclass(frozen=True)
 class Drawn:
-    """A tensor to make: fake inside a `FakeTensorMode`, otherwise of zeros."""
+    """A tensor to make: fake inside a `FakeTensorMode`, otherwise of zeros or of given numbers."""
 
     sizes: tuple[int, ...]
     dtype: torch.dtype
     strides: tuple[int, ...]
     offset: int = 0
 
-    def make(self) -> torch.Tensor:
+    def make(self, numbers: Callable[[torch.dtype, int], torch.Tensor] | None = None) -> torch.Tensor:
         last = sum((size - 1) * stride for size, stride in zip(self.sizes, self.strides, strict=True))
-        count = 0 if 0 in self.sizes else last + 1
-        return torch.zeros(self.offset + count, dtype=self.dtype).as_strided(self.sizes, self.strides, self.offset)
+        count = self.offset + (0 if 0 in self.sizes else last + 1)
+        storage = torch.zeros(count, dtype=self.dtype) if numbers is None else numbers(self.dtype, count)
+        return storage.as_strided(self.sizes, self.strides, self.offset)
 
 
 @dataclass
@@ -236,22 +239,30 @@ def compare_calls(
         calls: how many.
         symbolic: how many of them also run with torch's symbolic sizes, which are 30 times as slow.
         seed: of the generator.
-        kernel: ask the CPU kernel if a rule refuses what fake tensors answer; False for kernels that may crash.
+        kernel: ask the CPU kernel if a rule refuses what fake tensors answer, and compare values; False for kernels
+            that may crash.
         drawers: parameter -> draws its argument.
 
     Raises:
         AssertionError: a rule contradicts torch.
     """
     operator = overload(name)
-    rng = random.Random(f"{name} {seed}")
+    rng, of_values = random.Random(f"{name} {seed}"), random.Random(f"values of {name} {seed}")
     report = Report()
     with quiet():
         for count in range(calls):
             draw = Draw(rng)
             draw_arguments(operator._schema, draw, drawers)
             compare_call(name, draw.given, report, rng=rng, kernel=kernel, symbolic=count < symbolic)
+            if kernel:
+                report.wrong += value_differences(name, draw.given, of_values)
     assert not report.wrong, f"{name}: {len(report.wrong)} of {calls}\n" + "\n".join(report.wrong[:5])
     return report
+
+
+def value_differences(name: str, arguments: Mapping[str, Any], rng: random.Random) -> Iterator[str]:
+    """Yield what a kernel of the runtime computes otherwise than torch, with random numbers in the drawn tensors."""
+    return differences(name, lambda numbers: _mapped(arguments, lambda drawn: drawn.make(numbers)), rng)
 
 
 @contextmanager
