@@ -11,6 +11,7 @@ import numpy as np
 
 from pt2kit.errors import OperatorError
 from pt2kit.runtime.arrays import (
+    ARRAYS,
     BOOL,
     COMPLEX64,
     COMPLEX128,
@@ -320,9 +321,10 @@ def trapezoid(y: Array, x: Array | None = None, dx: Any = 1, dim: int = -1) -> A
 
 @kernel("aten.gradient.scalarint .scalararray .array .scalarrayint .scalarrayarray .tensorarrayint .tensorarray")
 def gradient(self: Array, edge_order: int, spacing: Any = None, dim: Any = None) -> Any:
-    axes = axes_of(dim, self.ndim)
-    steps = spacing if isinstance(spacing, Sequence) else [1 if spacing is None else spacing] * len(axes)
-    found = np.gradient(_for_means(self, float_type(self.dtype)), *steps, axis=axes, edge_order=edge_order)
+    axes, x = axes_of(dim, self.ndim), _for_means(self, float_type(self.dtype))
+    given = spacing if isinstance(spacing, Sequence) else [1 if spacing is None else spacing] * len(axes)
+    steps = [cast(one, x.dtype) if isinstance(one, ARRAYS) else one for one in given]
+    found = np.gradient(x, *steps, axis=axes, edge_order=edge_order)
     return [found] if len(axes) == 1 else [*found]
 
 
