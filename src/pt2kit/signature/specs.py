@@ -156,7 +156,7 @@ class InputSpec:
     persistent: bool | None = None
 
     def __post_init__(self) -> None:
-        _check_fit(self.kind, _INPUTS[self.kind], self.arg, self.target)
+        _check_fit(self.kind, self.arg, self.target)
         if self.kind is InputKind.BUFFER and not isinstance(self.persistent, bool):
             message = f"InputSpec of kind BUFFER: expected persistent to be True or False, got {self.persistent!r}"
             raise GraphError(message, rule="S11")
@@ -186,7 +186,7 @@ class OutputSpec:
     target: str | None
 
     def __post_init__(self) -> None:
-        _check_fit(self.kind, _OUTPUTS[self.kind], self.arg, self.target)
+        _check_fit(self.kind, self.arg, self.target)
 
     def __str__(self) -> str:
         """Return the spec on one line, as torch prints it: "add: BUFFER_MUTATION target='b'"."""
@@ -195,40 +195,46 @@ class OutputSpec:
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """Requirements of a kind: one of some arguments, and a target or none."""
+    """Requirements of a kind: one of some arguments, a target or none, and its group.
+
+    Groups stand in the order of their numbers. Within a group any order is right.
+    """
 
     arguments: tuple[type, ...]
     target: bool
+    group: int
 
 
-_STATE = _Fit((TensorArgument,), target=True)
+_TOKEN = _Fit((TokenArgument,), target=False, group=0)
+_STATE = _Fit((TensorArgument,), target=True, group=1)
+_CUSTOM_OBJ = _Fit((CustomObjArgument,), target=True, group=1)
+_USERS_OWN = _Fit(_USER, target=False, group=2)
+_LOSS = _Fit((TensorArgument,), target=False, group=2)
+_GRADIENT = _Fit((TensorArgument,), target=True, group=3)
 
-_INPUTS: Final[Mapping[InputKind, _Fit]] = MappingProxyType(
+FITS: Final[Mapping[InputKind | OutputKind, _Fit]] = MappingProxyType(
     {
-        InputKind.USER_INPUT: _Fit(_USER, target=False),
+        InputKind.TOKEN: _TOKEN,
         InputKind.PARAMETER: _STATE,
         InputKind.BUFFER: _STATE,
         InputKind.CONSTANT_TENSOR: _STATE,
-        InputKind.CUSTOM_OBJ: _Fit((CustomObjArgument,), target=True),
-        InputKind.TOKEN: _Fit((TokenArgument,), target=False),
-    }
-)
-
-_OUTPUTS: Final[Mapping[OutputKind, _Fit]] = MappingProxyType(
-    {
-        OutputKind.USER_OUTPUT: _Fit(_USER, target=False),
-        OutputKind.LOSS_OUTPUT: _Fit((TensorArgument,), target=False),
+        InputKind.CUSTOM_OBJ: _CUSTOM_OBJ,
+        InputKind.USER_INPUT: _USERS_OWN,
+        OutputKind.TOKEN: _TOKEN,
         OutputKind.BUFFER_MUTATION: _STATE,
         OutputKind.PARAMETER_MUTATION: _STATE,
-        OutputKind.GRADIENT_TO_PARAMETER: _STATE,
-        OutputKind.GRADIENT_TO_USER_INPUT: _STATE,
         OutputKind.USER_INPUT_MUTATION: _STATE,
-        OutputKind.TOKEN: _Fit((TokenArgument,), target=False),
+        OutputKind.USER_OUTPUT: _USERS_OWN,
+        OutputKind.LOSS_OUTPUT: _LOSS,
+        OutputKind.GRADIENT_TO_PARAMETER: _GRADIENT,
+        OutputKind.GRADIENT_TO_USER_INPUT: _GRADIENT,
     }
 )
+"""Kind of an input or output -> what its specs require."""
 
 
-def _check_fit(kind: InputKind | OutputKind, fit: _Fit, arg: ArgumentSpec, target: str | None) -> None:
+def _check_fit(kind: InputKind | OutputKind, arg: ArgumentSpec, target: str | None) -> None:
+    fit = FITS[kind]
     if not isinstance(arg, fit.arguments):
         expected = " or ".join(cls.__name__ for cls in fit.arguments)
         raise GraphError(f"{_owner(kind)}: expected an arg of {expected}, got {type(arg).__name__}", rule="S11")
@@ -245,33 +251,6 @@ def _line(kind: InputKind | OutputKind, arg: ArgumentSpec, target: str | None) -
     return f"{arg.name}: {kind.name}" + ("" if target is None else f" target='{target}'")
 
 
-INPUT_ORDER: Final[Mapping[InputKind, int]] = MappingProxyType(
-    {
-        InputKind.TOKEN: 0,
-        InputKind.PARAMETER: 1,
-        InputKind.BUFFER: 1,
-        InputKind.CONSTANT_TENSOR: 1,
-        InputKind.CUSTOM_OBJ: 1,
-        InputKind.USER_INPUT: 2,
-    }
-)
-"""Kind -> its group; groups stand in this order. Within a group any order is right."""
-
-OUTPUT_ORDER: Final[Mapping[OutputKind, int]] = MappingProxyType(
-    {
-        OutputKind.TOKEN: 0,
-        OutputKind.BUFFER_MUTATION: 1,
-        OutputKind.PARAMETER_MUTATION: 1,
-        OutputKind.USER_INPUT_MUTATION: 1,
-        OutputKind.USER_OUTPUT: 2,
-        OutputKind.LOSS_OUTPUT: 2,
-        OutputKind.GRADIENT_TO_PARAMETER: 3,
-        OutputKind.GRADIENT_TO_USER_INPUT: 3,
-    }
-)
-"""Kind -> its group; groups stand in this order. Within a group any order is right."""
-
-
 def order_problems(inputs: Mapping[int, InputSpec], outputs: Mapping[int, OutputSpec], where: str) -> Iterator[Problem]:
     """Yield specs in the wrong group (S5, S6), and every loss after the first (S9).
 
@@ -282,7 +261,7 @@ def order_problems(inputs: Mapping[int, InputSpec], outputs: Mapping[int, Output
     """
     last: InputSpec | None = None
     for position, spec in inputs.items():
-        if last is not None and INPUT_ORDER[spec.kind] < INPUT_ORDER[last.kind]:
+        if last is not None and FITS[spec.kind].group < FITS[last.kind].group:
             yield Problem(f"{where}.input_specs[{position}]", "S5", f"{_INPUTS_EXPECTED}, got {_after(spec, last)}")
         else:
             last = spec
@@ -290,7 +269,7 @@ def order_problems(inputs: Mapping[int, InputSpec], outputs: Mapping[int, Output
     loss: OutputSpec | None = None
     for position, output in outputs.items():
         place = f"{where}.output_specs[{position}]"
-        if latest is not None and OUTPUT_ORDER[output.kind] < OUTPUT_ORDER[latest.kind]:
+        if latest is not None and FITS[output.kind].group < FITS[latest.kind].group:
             yield Problem(place, "S6", f"{_OUTPUTS_EXPECTED}, got {_after(output, latest)}")
         else:
             latest = output
