@@ -18,13 +18,14 @@ from pt2kit.canonical.form import Reloading
 from pt2kit.diffs.changes import Area, Change, Detail, Diff, ModelPair
 from pt2kit.diffs.fingerprints import ModuleNames, Symbols, is_of_another_kind
 from pt2kit.diffs.graphs import DiffOptions, GraphDiff, Names, value_details
-from pt2kit.diffs.input_roles import Pairs, input_role, match_inputs, match_outputs, output_name, renamed_payloads
+from pt2kit.diffs.input_roles import Pairs, input_role, match_inputs, match_outputs, renamed_payloads
 from pt2kit.diffs.tensors import compare_payloads
 from pt2kit.digests.compute import digest_parts, payloads_of, unknown_in_configs
 from pt2kit.errors import GraphError, Pt2Error
 from pt2kit.graph.argument_values import arguments
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
+from pt2kit.schema.names import target_of
 from pt2kit.zip.listing import FileLike
 from pt2kit.zip.source import Progress, no_progress
 
@@ -329,8 +330,7 @@ def _outputs(
 
 
 def _output_text(spec: schema.OutputSpec, position: int) -> str:
-    name = output_name(spec)
-    return f"{spec.type} {name}" if name else f"{spec.type} {position}"
+    return f"{spec.type} {target_of(spec) or position}"
 
 
 def _module_calls(old: schema.GraphModule, new: schema.GraphModule, names: Names, model: str) -> Iterator[Change]:

@@ -13,21 +13,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, TypeAlias
 
 from pt2kit import codec, schema
-
-INPUT_NAMES: Final = {
-    "parameter": "parameter_name",
-    "buffer": "buffer_name",
-    "tensor_constant": "tensor_constant_name",
-    "custom_obj": "custom_obj_name",
-    "constant_input": "name",
-}
-OUTPUT_NAMES: Final = {
-    "parameter_mutation": "parameter_name",
-    "buffer_mutation": "buffer_name",
-    "gradient_to_parameter": "parameter_name",
-    "user_input_mutation": "user_input_name",
-    "gradient_to_user_input": "user_input_name",
-}
+from pt2kit.schema.names import target_of
 
 _GONE: Final = "\0gone"
 """Marker of an old input that corresponds to no new one; no file has such a name."""
@@ -57,9 +43,9 @@ def renamed_payloads(old: schema.GraphModule, new: schema.GraphModule) -> dict[s
     """
     new_to_old = {}
     for one, other in match_inputs(old, new):
-        (before, old_name), (after, new_name) = input_role(old, one), input_role(new, other)
-        if before in INPUT_NAMES and after in INPUT_NAMES and old_name != new_name:
-            new_to_old[new_name] = old_name
+        before, after = target_of(old.signature.input_specs[one]), target_of(new.signature.input_specs[other])
+        if before is not None and after is not None and before != after:
+            new_to_old[after] = before
     return new_to_old
 
 
@@ -74,10 +60,9 @@ def match_outputs(old: schema.GraphModule, new: schema.GraphModule, pairs: Pairs
 def input_role(module: schema.GraphModule, position: int) -> tuple[str, str]:
     """Return the kind of a graph input and its name: the module's, the graph's if it is the user's, or none."""
     spec = module.signature.input_specs[position]
-    field = INPUT_NAMES.get(spec.type)
-    if field:
-        return spec.type, getattr(spec.value, field)
-    return spec.type, _name(module.graph.inputs[position]) if spec.type == "user_input" else ""
+    if spec.type == "user_input":
+        return spec.type, _name(module.graph.inputs[position])
+    return spec.type, target_of(spec) or str(getattr(spec.value, "name", ""))  # A constant input has a name of its own.
 
 
 def _user_inputs(module: schema.GraphModule) -> int:
@@ -89,17 +74,11 @@ def _role(module: schema.GraphModule, position: int, named: bool) -> tuple[str, 
     return kind, name if named or kind != "user_input" else ""
 
 
-def output_name(spec: schema.OutputSpec) -> str:
-    """Return the target of an output: the parameter, buffer or user input; "" for outputs that the caller gets."""
-    field = OUTPUT_NAMES.get(spec.type)
-    return getattr(spec.value, field) if field else ""
-
-
 def _output_roles(module: schema.GraphModule, rename: Callable[[str], str]) -> list[tuple[str, str]]:
     roles = []
     for spec in module.signature.output_specs:
-        name = output_name(spec)
-        roles.append((spec.type, rename(name) if "user_input" in OUTPUT_NAMES.get(spec.type, "") else name))
+        name = target_of(spec) or ""
+        roles.append((spec.type, rename(name) if "user_input" in spec.type else name))
     return roles
 
 

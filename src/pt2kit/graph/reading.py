@@ -27,6 +27,7 @@ from pt2kit.node_metadata.frames import Frame, lenient, parse_stack_trace
 from pt2kit.node_metadata.modules import ModuleEntry, module_fqn, stated_modules
 from pt2kit.package.open import Package
 from pt2kit.package.stored import Named, Payload
+from pt2kit.schema.names import target_of
 from pt2kit.schema.operators import Parameter, find_operator, nearest
 from pt2kit.schema.versions import release_written
 from pt2kit.symbols.dialects import parse
@@ -36,7 +37,6 @@ from pt2kit.tensors.dtypes import DTYPES
 
 Names: TypeAlias = Mapping[str, "Value"]
 
-_TARGETS: Final = ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name")
 _REQUIRED: Final = object()
 """Marker instead of a default: the parameter is required."""
 
@@ -400,8 +400,7 @@ def _roles(program: schema.ExportedProgram) -> dict[str, tuple[str, str]]:
         if name is None and isinstance(argument, schema.Argument):
             name = getattr(argument.value, "name", None) or getattr(argument.value, "as_name", None)
         if isinstance(name, str):
-            targets = [getattr(held, key) for key in _TARGETS if getattr(held, key, UNSET) is not UNSET]
-            roles[name] = spec.type, targets[0] if targets else ""
+            roles[name] = spec.type, target_of(spec) or ""
     return roles
 
 

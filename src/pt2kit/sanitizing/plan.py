@@ -25,6 +25,7 @@ from pt2kit.pickles.values import PickledTensor
 from pt2kit.sanitizing.options import Options, not_text
 from pt2kit.sanitizing.programs import Samples, find_code, find_container, find_unknown, read_samples, rewrite_metadata
 from pt2kit.schema import PayloadConfig, PayloadMeta
+from pt2kit.schema.names import target_of
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.export import AnyView
@@ -316,12 +317,8 @@ class PayloadPlan:
         """Note what the program takes in and the file does not have: without it torch could not load the new file."""
         there = {name for payloads in self.views[model].values() for name in payloads}
         for spec in package.programs[model].graph_module.signature.input_specs:
-            for key in ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name"):
-                name = getattr(spec.value, key, None)
-                if name is not None and name not in there:
-                    self._refuse(
-                        f"{model}: {name[:200]!r}", "Z4", "expected a weight or constant of that name, got none"
-                    )
+            if (name := target_of(spec)) is not None and name not in there:
+                self._refuse(f"{model}: {name[:200]!r}", "Z4", "expected a weight or constant of that name, got none")
 
     def _dense(self, payload: AnyView, what: str, package: Package) -> TensorView | MetaView | None:
         """Return the dense tensor of a payload, or one without data; None, and a problem, if there is none."""

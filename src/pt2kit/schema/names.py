@@ -12,7 +12,10 @@ from __future__ import annotations
 import keyword
 import unicodedata
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pt2kit.schema.types import InputSpec, OutputSpec
 
 OPS: Final = "torch.ops."
 """Start of the target of an operator of torch's dispatcher: "torch.ops.aten.add.Tensor"."""
@@ -35,6 +38,14 @@ GLOBALS: Final[Mapping[str, str]] = {
 
 Source: `_custom_builtins` in torch/fx/graph.py, 2.13.
 """
+
+
+_TARGETS: Final = ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name", "user_input_name")
+
+
+def target_of(spec: InputSpec | OutputSpec) -> str | None:
+    """Return the name of the weight, constant or user input that a spec is about; None if it names nothing."""
+    return next((getattr(spec.value, field) for field in _TARGETS if hasattr(spec.value, field)), None)
 
 
 def is_variable(name: str) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from pt2kit import schema
 from pt2kit.errors import GraphError, UnsupportedError
 from pt2kit.messages import quote
+from pt2kit.schema.names import target_of
 from pt2kit.signature.specs import (
     ArgumentSpec,
     Constant,
@@ -111,28 +112,15 @@ def output_spec(spec: schema.OutputSpec) -> OutputSpec:
     Raises:
         GraphError: a user output that is neither one value nor one constant (S12).
     """
-    match spec.value:
-        case schema.UserOutputSpec(arg):
-            returned = argument_spec(arg)
-            if isinstance(returned, ConstantArgument) and returned.value != returned.value:
-                # torch compares the constants of outputs with those of the graph.
-                raise GraphError("expected a constant that equals itself, got NaN", rule="S12")
-            return OutputSpec(OutputKind.USER_OUTPUT, returned, None)
-        case schema.LossOutputSpec(arg):
-            return OutputSpec(OutputKind.LOSS_OUTPUT, TensorArgument(arg.name), None)
-        case schema.BufferMutationSpec(arg, target):
-            return OutputSpec(OutputKind.BUFFER_MUTATION, TensorArgument(arg.name), target)
-        case schema.ParameterMutationSpec(arg, target):
-            return OutputSpec(OutputKind.PARAMETER_MUTATION, TensorArgument(arg.name), target)
-        case schema.GradientToParameterSpec(arg, target):
-            return OutputSpec(OutputKind.GRADIENT_TO_PARAMETER, TensorArgument(arg.name), target)
-        case schema.GradientToUserInputSpec(arg, target):
-            return OutputSpec(OutputKind.GRADIENT_TO_USER_INPUT, TensorArgument(arg.name), target)
-        case schema.UserInputMutationSpec(arg, target):
-            return OutputSpec(OutputKind.USER_INPUT_MUTATION, TensorArgument(arg.name), target)
-        case schema.OutputTokenSpec(arg):
-            return OutputSpec(OutputKind.TOKEN, TokenArgument(arg.name), None)
-    raise TypeError(f"output spec without a reader: {spec.type}")
+    kind, held = OutputKind[spec.type.upper()], spec.value
+    if isinstance(held, schema.UserOutputSpec):
+        returned = argument_spec(held.arg)
+        if isinstance(returned, ConstantArgument) and returned.value != returned.value:
+            # torch compares the constants of outputs with those of the graph.
+            raise GraphError("expected a constant that equals itself, got NaN", rule="S12")
+        return OutputSpec(kind, returned, None)
+    arg = TokenArgument(held.arg.name) if kind is OutputKind.TOKEN else TensorArgument(held.arg.name)
+    return OutputSpec(kind, arg, target_of(spec))
 
 
 def schema_input_spec(spec: InputSpec) -> schema.InputSpec:

@@ -23,9 +23,9 @@ from pt2kit.node_metadata.modules import module_of, parse_module_stack
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 from pt2kit.schema import Argument, ExportedProgram, Graph, GraphArgument, InputSpec, Node, OutputSpec
-from pt2kit.schema.names import OPS
+from pt2kit.schema.names import OPS, target_of
 from pt2kit.text.format import dotted, value_name
-from pt2kit.text.values import ValueTexts, argument_text, constant_text, named_text, target_name
+from pt2kit.text.values import ValueTexts, argument_text, constant_text, named_text
 from pt2kit.treespec.callsig import show_name
 
 _INDENT = "  "
@@ -132,7 +132,7 @@ def _role(spec: InputSpec | OutputSpec | None) -> str:
     """Return the role of an input or output: "parameter fc1.weight"."""
     if spec is None:
         return "(no spec)"
-    target = target_name(spec)
+    target = target_of(spec)
     fleeting = " (not persistent)" if spec.type == "buffer" and not spec.value.persistent else ""
     return f"{_KINDS[spec.type]}{'' if target is None else f' {dotted(target)}'}{fleeting}"
 

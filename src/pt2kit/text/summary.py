@@ -22,12 +22,12 @@ from pt2kit.node_metadata.modules import ModuleEntry, ModuleNode, module_tree, p
 from pt2kit.package.open import Package
 from pt2kit.package.stored import Payload
 from pt2kit.schema import ExportedProgram
-from pt2kit.schema.names import OPS
+from pt2kit.schema.names import OPS, target_of
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.text.format import dotted
 from pt2kit.text.payloads import NOTHING, Amount, TensorGroup, amount_of, group_of, stored_bytes, sum_of
-from pt2kit.text.values import CallSummary, ValueTexts, summarize_call, target_name
+from pt2kit.text.values import CallSummary, ValueTexts, summarize_call
 
 _MUTATIONS = {"buffer_mutation": "buffer", "parameter_mutation": "parameter", "user_input_mutation": "input"}
 _GRADIENTS = {"gradient_to_parameter": "parameter", "gradient_to_user_input": "input"}
@@ -337,7 +337,7 @@ def _in_place(operators: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
 def _targets(program: ExportedProgram, kinds: Mapping[str, str]) -> Iterator[str]:
     for spec in program.graph_module.signature.output_specs:
         if (kind := kinds.get(spec.type)) is not None:
-            yield f"{kind} {dotted(str(target_name(spec)))}"
+            yield f"{kind} {dotted(str(target_of(spec)))}"
 
 
 def _lifted(program: ExportedProgram, texts: ValueTexts, constants: Mapping[str, Payload]) -> Iterator[str]:
@@ -346,7 +346,7 @@ def _lifted(program: ExportedProgram, texts: ValueTexts, constants: Mapping[str,
         fleeting = spec.type == "buffer" and not spec.value.persistent
         if not fleeting and spec.type not in ("tensor_constant", "custom_obj"):
             continue
-        name = str(target_name(spec))
+        name = str(target_of(spec))
         payload = constants.get(name)
         known = payload.describe() if isinstance(payload, OpaquePayload) else "object"
         kind = texts.named(graph, spec.value.arg.name) or known

@@ -152,12 +152,6 @@ def constant_text(constant: Argument | ConstantValue) -> str:
     return text if constant.type == "as_none" else f"{_PLAIN.get(constant.type, constant.type)} = {text}"
 
 
-def target_name(spec: InputSpec | OutputSpec) -> str | None:
-    """Return the name of the weight, constant or input that a spec is about; None if it names nothing."""
-    keys = ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name", "user_input_name")
-    return next((getattr(spec.value, key) for key in keys if hasattr(spec.value, key)), None)
-
-
 def _quoted(text: str) -> str:
     shown = text if len(text) <= MAX_STRING else f"{text[:MAX_STRING]}…"
     return printable(repr(shown), 4 * MAX_STRING)

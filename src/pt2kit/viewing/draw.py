@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from pt2kit.canonical.form import Keep, writes_inside
 from pt2kit.diffs.fingerprints import Interner
-from pt2kit.diffs.input_roles import INPUT_NAMES, output_name
 from pt2kit.errors import Pt2Error, SchemaError
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import Scope, Step, carried, graphs, join, node_label, node_outputs, walk
@@ -27,6 +26,7 @@ from pt2kit.messages import kind_of, quote
 from pt2kit.node_metadata.frames import lenient, parse_stack_trace
 from pt2kit.package.open import Package
 from pt2kit.schema import Argument, ConstantValue, ExportedProgram, InputSpec, OutputSpec
+from pt2kit.schema.names import target_of
 from pt2kit.symbols.polynomials import hint
 from pt2kit.text.payloads import Entry, elements_of, entries_of
 from pt2kit.text.values import ValueTexts, argument_text
@@ -224,8 +224,7 @@ class _Graph:
         artist, graph, keys = self._artist, self._scope.graph, iter(self._artist.keys[0])
         for position, (argument, spec) in enumerate(zip(graph.inputs, specs, strict=False)):
             names = list(dict.fromkeys(arguments(argument)))
-            if spec is not None and spec.type in INPUT_NAMES and spec.type not in CALLER:
-                name = getattr(spec.value, INPUT_NAMES[spec.type])
+            if spec is not None and (name := target_of(spec)) is not None:
                 if name not in artist.held:
                     # The archive should hold it and does not: known from the graph alone.
                     kind = artist.types.named(graph, names[0]) if names else ""
@@ -257,7 +256,7 @@ class _Graph:
         keys = iter(self._artist.keys[1])
         for position, (argument, spec) in enumerate(zip(self._scope.graph.outputs, specs, strict=False)):
             names = list(dict.fromkeys(arguments(argument)))
-            label = (output_name(spec) if spec is not None else "") or (names[0] if names else f"output {position}")
+            label = (target_of(spec) if spec is not None else "") or (names[0] if names else f"output {position}")
             self._use(self._add_end(OUTPUT, label, spec, keys, names), names)
 
     def _add_end(
