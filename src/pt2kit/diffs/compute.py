@@ -143,12 +143,19 @@ def _payloads(
 
 
 def _unknown(old: Package, new: Package, before: str, after: str) -> Iterator[Change]:
-    """Yield unknown keys of this build: those of one program alone, and those with other values."""
+    """Return unknown keys of this build: those of one program alone, and those with other values."""
     one, other = _unknown_keys(old, before), _unknown_keys(new, after)
-    for place in sorted(one.keys() | other.keys()):
-        if (place in one, one.get(place)) != (place in other, other.get(place)):
-            details = (Detail("unknown key", one.get(place), other.get(place)),)
-            yield Change("modified", "program", after, place, details=details)
+    return _entries("program", after, one, other, "unknown key")
+
+
+def _entries(
+    area: Area, model: str, before: Mapping[str, Any], after: Mapping[str, Any], what: str = "{}"
+) -> Iterator[Change]:
+    """Yield a change for each entry that one of two mappings alone has, or that differs; `what` is its detail's."""
+    for key in sorted(before.keys() | after.keys()):
+        if key not in before or key not in after or before[key] != after[key]:
+            detail = Detail(what.format(key), before.get(key), after.get(key))
+            yield Change("modified", area, model, key, details=(detail,))
 
 
 def _unknown_keys(package: Package, model: str) -> dict[str, Any]:
@@ -237,13 +244,11 @@ def _inputs(
     old: schema.GraphModule, new: schema.GraphModule, pairs: Pairs, names: Names, model: str
 ) -> Iterator[Change]:
     """Yield inputs that were added, removed or replaced, or whose metas changed."""
+    before, after = (
+        [_input_text(module, position) for position in range(len(module.graph.inputs))] for module in (old, new)
+    )
+    yield from _unpaired("input", model, before, after, pairs)
     taken_old, taken_new = {one for one, _ in pairs}, {other for _, other in pairs}
-    for position in range(len(old.graph.inputs)):
-        if position not in taken_old:
-            yield Change("removed", "input", model, _input_text(old, position), old=position)
-    for position in range(len(new.graph.inputs)):
-        if position not in taken_new:
-            yield Change("added", "input", model, _input_text(new, position), new=position)
     calls = _call_places(old), _call_places(new)
     shared = [place for place in calls[0] if place in taken_old], [place for place in calls[1] if place in taken_new]
     order_old = {position: place for place, position in enumerate(shared[0])}
@@ -253,8 +258,14 @@ def _inputs(
         if order_old.get(one) != order_new.get(other):
             details.append(Detail("place in the call", calls[0].index(one), calls[1].index(other)))
         if details:
-            name = _input_text(new, other)
-            yield Change("modified", "input", model, name, old=one, new=other, details=tuple(details))
+            yield Change("modified", "input", model, after[other], old=one, new=other, details=tuple(details))
+
+
+def _unpaired(area: Area, model: str, old: list[str], new: list[str], pairs: Pairs) -> Iterator[Change]:
+    """Yield the inputs or outputs, by their texts, that were removed or added."""
+    taken_old, taken_new = {one for one, _ in pairs}, {other for _, other in pairs}
+    yield from (Change("removed", area, model, text, old=n) for n, text in enumerate(old) if n not in taken_old)
+    yield from (Change("added", area, model, text, new=n) for n, text in enumerate(new) if n not in taken_new)
 
 
 def _call_places(module: schema.GraphModule) -> list[int]:
@@ -307,26 +318,19 @@ def _spec_values(spec: schema.InputSpec | schema.OutputSpec) -> list[str]:
 def _outputs(
     old: schema.GraphModule, new: schema.GraphModule, pairs: Pairs, names: Names, model: str
 ) -> Iterator[Change]:
-    taken_old, taken_new = {one for one, _ in pairs}, {other for _, other in pairs}
-    for position, spec in enumerate(old.signature.output_specs):
-        if position not in taken_old:
-            yield Change("removed", "output", model, _output_text(spec, position), old=position)
-    for position, spec in enumerate(new.signature.output_specs):
-        if position not in taken_new:
-            yield Change("added", "output", model, _output_text(spec, position), new=position)
+    specs = old.signature.output_specs, new.signature.output_specs
+    before, after = ([_output_text(spec, position) for position, spec in enumerate(side)] for side in specs)
+    yield from _unpaired("output", model, before, after, pairs)
     for one, other in pairs:
         first, second = old.graph.outputs[one], new.graph.outputs[other]
         if names.same_argument(first, second):
-            specs = old.signature.output_specs[one], new.signature.output_specs[other]
-            details = list(_spec_details(*specs, names))
+            details = list(_spec_details(specs[0][one], specs[1][other], names))
         else:
             details = [Detail("argument", first, second)]
         if details:
-            name = _output_text(new.signature.output_specs[other], other)
-            yield Change("modified", "output", model, name, "", one, other, tuple(details))
-    if old.graph.is_single_tensor_return != new.graph.is_single_tensor_return:
-        flags = old.graph.is_single_tensor_return, new.graph.is_single_tensor_return
-        yield Change("modified", "output", model, "outputs", details=(Detail("single tensor return", *flags),))
+            yield Change("modified", "output", model, after[other], "", one, other, tuple(details))
+    flag_old, flag_new = ({"outputs": module.graph.is_single_tensor_return} for module in (old, new))
+    yield from _entries("output", model, flag_old, flag_new, "single tensor return")
 
 
 def _output_text(spec: schema.OutputSpec, position: int) -> str:
@@ -342,10 +346,7 @@ def _module_calls(old: schema.GraphModule, new: schema.GraphModule, names: Names
             yield Change("modified", "module call", model, fqn, details=details)
     rows_old = {name: row.field_names for name, row in old.treespec_namedtuple_fields.items()}
     rows_new = {name: row.field_names for name, row in new.treespec_namedtuple_fields.items()}
-    for name in sorted(rows_old.keys() | rows_new.keys()):
-        if rows_old.get(name) != rows_new.get(name):
-            details = (Detail(f"fields of {name}", rows_old.get(name), rows_new.get(name)),)
-            yield Change("modified", "module call", model, name, details=details)
+    yield from _entries("module call", model, rows_old, rows_new, "fields of {}")
 
 
 def _added_and_removed(before: Mapping[str, Any], after: Mapping[str, Any], area: Any, model: str) -> Iterator[Change]:
@@ -400,17 +401,9 @@ def _around(
     old: schema.ExportedProgram, new: schema.ExportedProgram, model: str, options: DiffOptions
 ) -> Iterator[Change]:
     """Yield changes of program fields: operator set and verifiers, which have a meaning, and metadata."""
-    for field in ("opset_version", "verifiers"):
-        if getattr(old, field) != getattr(new, field):
-            details = (Detail(field, getattr(old, field), getattr(new, field)),)
-            yield Change("modified", "program", model, field, details=details)
-    if not options.metadata:
-        return
-    if old.torch_version != new.torch_version:
-        details = (Detail("torch_version", old.torch_version, new.torch_version),)
-        yield Change("modified", "metadata", model, "torch_version", details=details)
-    before, after = old.graph_module.metadata, new.graph_module.metadata
-    for key in sorted(before.keys() | after.keys()):
-        if before.get(key) != after.get(key):
-            details = (Detail(key, before.get(key), after.get(key)),)
-            yield Change("modified", "metadata", model, key, details=details)
+    before, after = ({"opset_version": one.opset_version, "verifiers": one.verifiers} for one in (old, new))
+    yield from _entries("program", model, before, after)
+    if options.metadata:
+        torch_old, torch_new = ({"torch_version": one.torch_version} for one in (old, new))
+        yield from _entries("metadata", model, torch_old, torch_new)
+        yield from _entries("metadata", model, old.graph_module.metadata, new.graph_module.metadata)

@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 from pt2kit import codec, schema
 from pt2kit.canonical.facts import rename, usual_graph
 from pt2kit.canonical.form import Keep, Reloading, writes_inside
-from pt2kit.diffs.changes import Area, Change, Detail, GraphPair
+from pt2kit.diffs.changes import Area, Change, Detail, GraphPair, Kind
 from pt2kit.diffs.correspond import Matching, correspond
 from pt2kit.diffs.fingerprints import Interner, ModuleNames, Side, Symbols, make_side
 from pt2kit.diffs.input_roles import Pairs
@@ -277,19 +277,19 @@ class GraphDiff:
         gone = next(waiting)
         for new, old in enumerate(matching.to_old):
             while old >= 0 and gone < old:
-                self._one(matching, path, "removed", gone, None)
+                self._one(matching, path, gone, None)
                 gone = next(waiting)
             if old < 0:
-                self._one(matching, path, "added", None, new)
+                self._one(matching, path, None, new)
                 continue
             details = list(node_details(matching, old, new, names, metadata=self.options.metadata))
             details += self._labels(matching, old, new, new in moved)
             if new in across:
                 details.append(Detail("write order", old, new))
             if details:
-                self._one(matching, path, "modified", old, new, tuple(details))
+                self._one(matching, path, old, new, tuple(details))
         while gone < len(matching.to_new):
-            self._one(matching, path, "removed", gone, None)
+            self._one(matching, path, gone, None)
             gone = next(waiting)
 
     def _labels(self, matching: Matching, old: int, new: int, moved: bool) -> list[Detail]:
@@ -306,24 +306,14 @@ class GraphDiff:
         return details
 
     def _one(
-        self,
-        matching: Matching,
-        path: str,
-        kind: str,
-        old: int | None,
-        new: int | None,
-        details: tuple[Detail, ...] = (),
+        self, matching: Matching, path: str, old: int | None, new: int | None, details: tuple[Detail, ...] = ()
     ) -> None:
+        """Add the change of a node that one or both graphs have."""
+        kind: Kind = "added" if old is None else "removed" if new is None else "modified"
         side, number = (matching.new, new) if new is not None else (matching.old, old)
         assert number is not None  # One of the two is there; the caller knows which.
         name = join(path, display_label(side.nodes[number], number))
-        module = side.modules[number]
-        if kind == "added":
-            self.changes.append(Change("added", "node", self.model, name, module, None, new, graph=path))
-        elif kind == "removed":
-            self.changes.append(Change("removed", "node", self.model, name, module, old, None, graph=path))
-        else:
-            self.changes.append(Change("modified", "node", self.model, name, module, old, new, details, path))
+        self.changes.append(Change(kind, "node", self.model, name, side.modules[number], old, new, details, path))
 
     def _subgraphs(self, old: schema.Node, new: schema.Node, path: str, depth: int) -> None:
         """Compare the subgraphs at the same positions of two nodes."""
