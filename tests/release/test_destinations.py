@@ -26,7 +26,7 @@ def test_plain_zips(target: str, version: str, state: str, constants: str, input
     assert (found.version, found.layout.kind) == (version, "plain-zip")
     assert (found.state_dict, found.constants, found.sample_inputs) == (state, constants, inputs)
     assert found.has_sample_inputs == bool(inputs)
-    assert not found.is_archive
+    assert not found.layout.is_archive
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_other_layouts(target: str, kind: str) -> None:
     """The draft, the containers and the archives."""
     found = find_destination(target)
     assert found.layout.kind == kind
-    assert found.is_archive == (kind != "json")
+    assert found.layout.is_archive == (kind != "json")
     assert found.keeps_all_buffers == found.has_constants_inside == (target == "draft")
 
 

@@ -137,7 +137,7 @@ def save(
     Source: `save` in torch/export/__init__.py and `package_pt2` in torch/export/pt2_archive/_package.py, 2.13.
     """
     own = _own()
-    if target is None and not find_destination(own.number).has_configs:
+    if target is None and not find_destination(own.number).layout.has_configs:
         target = own.releases[0]  # up to torch 2.8 the records are others
     if target is None:
         _save(ep, f, extra_files, opset_version, pickle_protocol, own.number, fsync, compress)

@@ -167,12 +167,12 @@ def plan_other_records(package: Package, models: list[Model], to: Destination) -
         if problem := _problem_with_extra(package, record, to):
             notes.append(Note("lost", "extra_files", problem, "", (names.extra(name),), 1))
         else:
-            plan.append(copied(package, record, names.extra(name) if to.is_archive else names.plain_extra(name)))
+            plan.append(copied(package, record, names.extra(name) if to.layout.is_archive else names.plain_extra(name)))
     for record in package.records:
         name = package.relative(record)
         if record in claimed or names.kind(name) == "header" or not package.layout.is_archive:
             continue
-        if to.is_archive:
+        if to.layout.is_archive:
             plan.append(copied(package, record, name))
         else:
             notes.append(_lost(name))
@@ -181,7 +181,12 @@ def plan_other_records(package: Package, models: list[Model], to: Destination) -
 
 def free_numbers(package: Package, models: list[Model], to: Destination) -> Numbering:
     """Return the numbers for new records that no unchanged record has."""
-    gone = {record for model in models for record in claimed_by(model) if not to.has_configs or not model.parts.configs}
+    gone = {
+        record
+        for model in models
+        for record in claimed_by(model)
+        if not to.layout.has_configs or not model.parts.configs
+    }
     kept = [package.relative(record) for record in package.records if record not in gone]
     weights = [index for record in kept if (index := names.weight_index(record)) is not None]
     constants = [constant[1] for record in kept if (constant := names.constant_index(record))]
@@ -204,7 +209,7 @@ def claimed_by(model: Model) -> Iterator[str]:
 def _about_programs(package: Package, to: Destination) -> Iterator[Note]:
     """Yield the notes of a layout for one program on several programs, and on one with a name."""
     models = package.layout.models
-    if not to.is_archive and len(models) > 1:
+    if not to.layout.is_archive and len(models) > 1:
         message = f"{count_text(len(models), 'program')} in one file: {', '.join(map(ascii, models[:10]))}"
         yield Note("blocked", "", message, _SINCE, (package.name,), 1)
     if to.has_fixed_name and models[0] != PLAIN_MODEL:
@@ -219,9 +224,9 @@ def _extra_records(package: Package) -> dict[str, str]:
 
 def _problem_with_extra(package: Package, record: str, to: Destination) -> str:
     """Return the reason why a file of the user's cannot be copied; "" if there is none."""
-    if to.is_archive:
+    if to.layout.is_archive:
         return ""
-    if to.is_text:
+    if to.layout.is_text:
         return "a file of the user's, for which a JSON text has no place"
     try:
         str(package.archive.read(record), "utf-8")

@@ -282,12 +282,12 @@ def _write(
     fsync: bool,
     compress: bool,
 ) -> None:
-    if to.is_text:
+    if to.layout.is_text:
         _write_text(dst, plan[0], fsync)
         return
-    with ArchiveWriter(dst, root=None if to.is_archive else "", fsync=fsync, compress=compress) as writer:
+    with ArchiveWriter(dst, root=None if to.layout.is_archive else "", fsync=fsync, compress=compress) as writer:
         write_records(writer, plan, progress)
-        if to.is_archive:
+        if to.layout.is_archive:
             write_records(writer, header())
             writer.write(names.SERIALIZATION_ID, _serialization_id(writer))
 

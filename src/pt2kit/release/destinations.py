@@ -57,32 +57,17 @@ class Destination:
     @property
     def has_sample_inputs(self) -> bool:
         """Return whether sample inputs have a place."""
-        return self.is_archive or bool(self.sample_inputs)
-
-    @property
-    def is_archive(self) -> bool:
-        """Return whether it is an archive of any number of programs, with one root folder."""
-        return self.layout.is_archive
-
-    @property
-    def is_text(self) -> bool:
-        """Return whether it is one JSON text."""
-        return self.layout.is_text
-
-    @property
-    def has_configs(self) -> bool:
-        """Return whether weights and constants are raw records that configs list."""
-        return self.layout.has_configs
+        return self.layout.is_archive or bool(self.sample_inputs)
 
     @property
     def has_fixed_name(self) -> bool:
         """Return whether there is only one program, whose name is no part of the file."""
-        return not self.is_archive and not self.is_text
+        return not self.layout.is_archive and not self.layout.is_text
 
     @property
     def holds_containers(self) -> bool:
         """Return whether programs are methods of containers."""
-        return self.is_archive and self.version == CONTAINER
+        return self.layout.is_archive and self.version == CONTAINER
 
     def program_record(self, model: str) -> str:
         """Return the name of a program's record below the root folder."""
@@ -90,9 +75,9 @@ class Destination:
 
     def pickles(self, model: str) -> dict[Kind, str]:
         """Return the names of the torch.save files of a program's weights and constants, as far as it has them."""
-        if self.is_text:
+        if self.layout.is_text:
             return {}
-        if self.is_archive and self.version == SAVED_ARCHIVE:
+        if self.layout.is_archive and self.version == SAVED_ARCHIVE:
             return {"weights": names.weights_payload(model), "constants": names.constants_payload(model)}
         records: dict[Kind, str] = {"weights": self.state_dict, "constants": self.constants}
         return {kind: record for kind, record in records.items() if record}

@@ -300,7 +300,7 @@ def convert_model(model: Model, to: Destination, wanted: Requested, numbering: N
         model.package, model.name, model.record, to.version, side_inputs, wanted, release=to.operators
     )
     outcome = Outcome(converted, [], [*notes, *converted.notes])
-    if to.has_configs:
+    if to.layout.has_configs:
         _as_records(model, numbering, outcome)
     outcome.records.append(of_bytes(to.program_record(model.name), converted.data, deflate=True))
     for kind, record in to.pickles(model.name).items():
