@@ -6,7 +6,7 @@ from tests import samples
 
 import pt2kit
 from pt2kit.errors import Problem
-from pt2kit.release.conversion import Report, Side, headline, report_lines
+from pt2kit.release.conversion import Report, Side, report_lines
 from pt2kit.versions.conversion_log import Note
 
 ENDS = (Side("8.20", "archive", "torch 2.13"), Side("5.3-traces", "plain-zip", ""))
@@ -15,10 +15,10 @@ ENDS = (Side("8.20", "archive", "torch 2.13"), Side("5.3-traces", "plain-zip", "
 def test_headline() -> None:
     """Both ends and what was lost, each name once."""
     notes = (Note("changed", "", "m", "", ("p",), 1), *(Note("lost", "hints", text, "2", ("p",), 1) for text in "ab"))
-    assert headline(Report(*ENDS, ("model",), notes)) == (
+    assert str(Report(*ENDS, ("model",), notes)) == (
         "from schema 8.20, archive (torch 2.13) to schema 5.3-traces, plain-zip: 1 change; lost: hints"
     )
-    assert headline(Report(*ENDS, ("model",))).endswith("plain-zip: 0 changes")
+    assert str(Report(*ENDS, ("model",))).endswith("plain-zip: 0 changes")
 
 
 def test_all_of_it() -> None:

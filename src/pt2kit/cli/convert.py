@@ -126,7 +126,7 @@ def _write_stablehlo(source: str, destination: str, options: Options) -> int:
 
 def _convert(options: Options, places: Mapping[str, str], several: bool, source: str) -> Result:
     """Convert one file; of several, report each in one line."""
-    from pt2kit.release.conversion import convert, headline, report_lines
+    from pt2kit.release.conversion import convert, report_lines
 
     destination = places[source]
     target: Any = None if options.dry_run else sys.stdout.buffer if destination == "-" else destination
@@ -154,7 +154,7 @@ def _convert(options: Options, places: Mapping[str, str], several: bool, source:
         message, *obstacles = text = str(error).splitlines()
         tree = {**row, "converted": False, "message": message, "obstacles": [line.strip() for line in obstacles]}
         return Result(text, lambda: tree, 1, outcome="refused")
-    lines = list(report_lines(report)) if options.report else [headline(report)]
+    lines = list(report_lines(report)) if options.report else [str(report)]
     if several:
         lines = [source, *lines, ""] if options.report else [f"{source} -> {destination or 'nothing'}: {report}"]
     elif destination == "-" and not options.dry_run:

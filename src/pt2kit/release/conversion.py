@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from tempfile import TemporaryFile
 from typing import IO, Any, Final
 
+from pt2kit import codec
 from pt2kit.errors import ArchiveError, ConversionError, Problem
 from pt2kit.front_door import registered
 from pt2kit.messages import count_text
@@ -88,23 +89,10 @@ class Report:
 
     def to_tree(self) -> dict[str, Any]:
         """Return the report as plain JSON values."""
-        sides = {
-            name: {"schema": side.schema, "layout": side.layout, "release": side.release}
-            for name, side in (("source", self.source), ("target", self.target))
-        }
-        notes = [
-            {
-                "kind": note.kind,
-                "name": note.name,
-                "message": note.message,
-                "since": note.since,
-                "places": list(note.places),
-                "count": note.count,
-            }
-            for note in self.notes
-        ]
         problems = [{"loc": one.loc, "rule": one.rule, "message": one.message} for one in self.problems]
-        return {**sides, "models": list(self.models), "notes": notes, "problems": problems}
+        tree = codec.to_tree(self)
+        notes = [{**note, "places": list(note["places"])} for note in tree["notes"]]
+        return {**tree, "models": list(self.models), "notes": notes, "problems": problems}
 
     def __str__(self) -> str:
         lost = f"; lost: {', '.join(dict.fromkeys(note.name for note in self.lost))}" if self.lost else ""
@@ -318,18 +306,13 @@ _PLACES = 3
 """Places that are shown of each note."""
 
 
-def headline(report: Report) -> str:
-    """Return one line: source and target, and the names of what was lost."""
-    return str(report)
-
-
 def report_lines(report: Report) -> Iterator[str]:
     """Yield every line of a report.
 
     Args:
         report: as `convert` gives it.
     """
-    yield headline(report)
+    yield str(report)
     for title, notes in (("changed", report.changed), ("lost", report.lost)):
         if notes:
             yield ""
