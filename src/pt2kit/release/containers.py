@@ -20,7 +20,7 @@ from pt2kit.package.open import Package
 from pt2kit.package.plan import Numbering, Planned, PlannedPickle, PlannedRecord, copied, of_bytes, of_storage
 from pt2kit.package.stored import Kind
 from pt2kit.release.destinations import Destination
-from pt2kit.release.models import Descriptions, Model, Outcome, Plain, fitting, listed_in, metas, sample_inputs
+from pt2kit.release.models import Descriptions, Model, Outcome, Plain, fitting, metas, records_of, sample_inputs
 from pt2kit.release.programs import Requested, convert_program, lower_tree
 from pt2kit.schema import TensorMeta
 from pt2kit.tensors.view import TensorView
@@ -161,7 +161,7 @@ def plan_other_records(package: Package, models: list[Model], to: Destination) -
     """
     plan: list[Planned] = []
     notes = list(_about_programs(package, to))
-    claimed = {record for model in models for record in claimed_by(model)}
+    claimed = {record for model in models for record in records_of(package, model.name)}
     for name, record in _extra_records(package).items():
         claimed.add(record)
         if problem := _problem_with_extra(package, record, to):
@@ -181,29 +181,14 @@ def plan_other_records(package: Package, models: list[Model], to: Destination) -
 
 def free_numbers(package: Package, models: list[Model], to: Destination) -> Numbering:
     """Return the numbers for new records that no unchanged record has."""
-    gone = {
-        record
-        for model in models
-        for record in claimed_by(model)
-        if not to.layout.has_configs or not model.parts.configs
-    }
+    replaced = [model.name for model in models if not (to.layout.has_configs and model.parts.configs)]
+    gone = {record for name in replaced for record in records_of(package, name)}
     kept = [package.relative(record) for record in package.records if record not in gone]
     weights = [index for record in kept if (index := names.weight_index(record)) is not None]
     constants = [constant[1] for record in kept if (constant := names.constant_index(record))]
     return Numbering(
         {names.weight: max(weights, default=-1) + 1, names.tensor_constant: max(constants, default=-1) + 1}
     )
-
-
-def claimed_by(model: Model) -> Iterator[str]:
-    """Yield the full names of the records that belong to a program."""
-    package, place = model.package, model.parts
-    yield from place.all
-    for config in place.configs:
-        yield from listed_in(package, config)
-    if (container := model.stored_model) is not None:
-        paths = (*container.weight_paths.values(), *container.constant_paths.values())
-        yield from (package.layout.record(path) for path in paths)
 
 
 def _about_programs(package: Package, to: Destination) -> Iterator[Note]:

@@ -184,6 +184,20 @@ def listed_in(package: Package, config: str) -> Iterable[str]:
     return dict.fromkeys(f"{folder}/{meta.path_name}" for meta in listed.config.values())
 
 
+def records_of(package: Package, model: str) -> Iterator[str]:
+    """Yield the full names of the records that belong to a program.
+
+    Raises:
+        Pt2Error: a record cannot be read.
+    """
+    parts = package.layout.parts(model)
+    yield from parts.all
+    for config in parts.configs:
+        yield from listed_in(package, config)
+    if (container := package.stored[model].model) is not None:
+        yield from map(package.layout.record, (*container.weight_paths.values(), *container.constant_paths.values()))
+
+
 def _group(view: Raw) -> object:
     """Return the key that tensors of one record share."""
     if isinstance(view, MetaView):

@@ -28,7 +28,7 @@ from pt2kit.errors import UnsupportedError
 from pt2kit.messages import quote
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
-from pt2kit.release.models import listed_in
+from pt2kit.release.models import records_of
 from pt2kit.zip.source import Progress, no_progress
 
 TABLES: Final = (("weights", "tensors"), ("constants", "constant_tensors"))
@@ -153,26 +153,16 @@ def _beside(package: Package) -> Iterator[tuple[str, str]]:
 
     Empty ones are none, and so are sample inputs that were moved out of their pickle.
     """
-    digested = set(_digested(package))
+    layout = package.layout
+    digested = {record for model in layout.models for record in records_of(package, model)}
+    digested -= {layout.parts(model).sample_inputs for model in layout.models}
     for name, record in package.records.items():
         relative = package.relative(name)
         if name in digested or names.kind(relative) == "header" or names.is_samples_storage(relative):
             continue
-        if (names.samples_index_model(relative) in package.layout.models) or not record.size:
+        if (names.samples_index_model(relative) in layout.models) or not record.size:
             continue
         yield names.in_archive(relative), hashlib.sha256(package.archive.read(name)).hexdigest()
-
-
-def _digested(package: Package) -> Iterator[str]:
-    """Yield full names of the records that programs and their payloads are read from."""
-    layout = package.layout
-    for model in layout.models:
-        parts = layout.parts(model)
-        yield from (record for record in parts.all if record != parts.sample_inputs)
-        for config in parts.configs:
-            yield from listed_in(package, config)
-        if (container := package.stored[model].model) is not None:
-            yield from map(layout.record, (*container.weight_paths.values(), *container.constant_paths.values()))
 
 
 def _shown(found: str | None) -> str:
