@@ -12,6 +12,7 @@ from __future__ import annotations
 from ast import literal_eval
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -21,7 +22,7 @@ from pt2kit import schema
 from pt2kit.errors import GraphError, Pt2Error
 from pt2kit.graph.argument_values import ValueKind, arguments_of
 from pt2kit.graph.def_use import GraphIndex, index
-from pt2kit.graph.traversal import Scope, Step, carried, check_depth, node_label, operator_name, root
+from pt2kit.graph.traversal import Scope, Step, carried, check_depth, depth_first, node_label, operator_name, root
 from pt2kit.messages import count_text, quote, suggestion
 from pt2kit.node_metadata.frames import Frame, lenient, parse_stack_trace
 from pt2kit.node_metadata.modules import ModuleEntry, module_fqn, stated_modules
@@ -135,7 +136,7 @@ class Node:
         outputs: the values that it defines, lists flattened.
     """
 
-    __slots__ = ("_args", "_node", "_stack", "_subgraphs", "graph", "name", "number", "op", "outputs")
+    __slots__ = ("_args", "_node", "_subgraphs", "graph", "name", "number", "op", "outputs")
 
     def __init__(self, graph: Graph, number: int, node: schema.Node) -> None:
         self.graph = graph
@@ -145,7 +146,6 @@ class Node:
         self.outputs: tuple[Value, ...] = ()
         self._node = node
         self._args: Mapping[str, Any] | None = None
-        self._stack: tuple[ModuleEntry, ...] | None = None
         self._subgraphs: dict[str, Graph] | None = None
 
     @property
@@ -219,9 +219,7 @@ class Node:
 
     @property
     def _modules(self) -> tuple[ModuleEntry, ...]:
-        if self._stack is None:
-            self._stack = stated_modules(self.metadata.get("nn_module_stack", ""))
-        return self._stack
+        return stated_modules(self.metadata.get("nn_module_stack", ""))
 
     @property
     def source(self) -> Frame | None:
@@ -297,13 +295,9 @@ class Graph:
 
     def walk(self) -> Iterator[Node]:
         """Yield every node, each before the nodes of its subgraphs, in execution order."""
-        stack = [iter(self.nodes)]
-        while stack:
-            if (node := next(stack[-1], None)) is None:
-                stack.pop()
-                continue
-            yield node
-            stack += [iter(inner.nodes) for inner in reversed(list(node.subgraphs.values()))]
+        return depth_first(
+            iter(self.nodes), lambda node: chain.from_iterable(inner.nodes for inner in node.subgraphs.values())
+        )
 
     def node(self, name: str) -> Node:
         """Return the node of a name, or the node that defines the value of a name.

@@ -11,10 +11,11 @@ namespaces of operators.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from math import prod
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from msgspec import UNSET
 
@@ -25,6 +26,8 @@ from pt2kit.jsontext import path_text
 from pt2kit.messages import cut, kind_of, quote
 from pt2kit.schema.names import OPS
 from pt2kit.tensors.dtypes import DTYPES
+
+T = TypeVar("T")
 
 Meta = schema.TensorMeta | schema.SymInt | schema.SymFloat | schema.SymBool | schema.CustomObjArgument
 """The entry of a value table for one name."""
@@ -287,16 +290,7 @@ def graphs(source: Source, where: str = "") -> Iterator[Scope]:
     Raises:
         LimitError: subgraphs nest deeper than `MAX_SUBGRAPH_DEPTH`, or dicts of arguments too deep (G11).
     """
-    scope = root(source, where)
-    yield scope
-    stack = [_below(scope)]
-    while stack:
-        inner = next(stack[-1], None)
-        if inner is None:
-            stack.pop()
-            continue
-        yield inner
-        stack.append(_below(inner))
+    return depth_first(iter([root(source, where)]), _below)
 
 
 def subgraphs(source: Source, where: str = "") -> Iterator[Scope]:
@@ -316,14 +310,19 @@ def walk(source: Source, where: str = "") -> Iterator[Step]:
     Raises:
         LimitError: subgraphs nest deeper than `MAX_SUBGRAPH_DEPTH`, or dicts of arguments too deep (G11).
     """
-    stack = [_steps(root(source, where))]
+    return depth_first(_steps(root(source, where)), _steps_below)
+
+
+def depth_first(first: Iterator[T], below: Callable[[T], Iterator[T]]) -> Iterator[T]:
+    """Yield items, each before those below it, without recursion."""
+    stack = [first]
     while stack:
-        step = next(stack[-1], None)
-        if step is None:
+        for item in stack[-1]:
+            yield item
+            stack.append(below(item))
+            break
+        else:
             stack.pop()
-            continue
-        yield step
-        stack += [_steps(check_depth(inner)) for inner in reversed(list(carried(step)))]
 
 
 def carried(step: Step) -> Iterator[Scope]:
@@ -366,6 +365,10 @@ def _below(scope: Scope) -> Iterator[Scope]:
             if named.arg.as_graph is not UNSET or named.arg.as_string_to_argument is not UNSET:
                 yield from map(check_depth, carried(step))
                 break
+
+
+def _steps_below(step: Step) -> Iterator[Step]:
+    return chain.from_iterable([_steps(check_depth(inner)) for inner in carried(step)])
 
 
 def _steps(scope: Scope) -> Iterator[Step]:
