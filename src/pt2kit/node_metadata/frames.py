@@ -295,14 +295,7 @@ def _plain(sources: Sequence[NodeSource], depth: int) -> list[dict[str, object]]
     if depth > MAX_ORIGINS + 1:  # the level below the last origin is its empty list
         raise LimitError(f"from_node: expected at most {MAX_ORIGINS} origins in a chain, got more")
     return [
-        {
-            "name": source.name,
-            "target": source.target,
-            "graph_id": source.graph_id,
-            "pass_name": source.pass_name,
-            "action": source.action,
-            "from_node": _plain(source.from_node, depth + 1),
-        }
+        {key: getattr(source, key) for key in _KEYS} | {"from_node": _plain(source.from_node, depth + 1)}
         for source in sources
     ]
 

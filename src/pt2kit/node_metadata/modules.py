@@ -25,7 +25,7 @@ the one dotted name for all of them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
@@ -140,9 +140,7 @@ def parse_module_stack(text: str, where: str = "nn_module_stack") -> tuple[Modul
     style = module_stack_style(text)
     if style == "paren":
         return tuple(_paren_entry(piece, where) for piece in _paren_pieces(text))
-    if style == "escaped":
-        return _escaped_entries(text) or _search(text, where)
-    return tuple(_plain_entries(text) or _search(text, where))
+    return _entries(text, _unescaped if style == "escaped" else str) or _search(text, where)
 
 
 def stated_modules(text: str) -> tuple[ModuleEntry, ...]:
@@ -164,7 +162,7 @@ def torch_reads(text: str) -> bool:
 
     Texts of torch 2.1 ("paren") count as readable: their programs are upgraded before another release reads them.
     """
-    return not text or _looks_paren(text) or _plain_entries(text) is not None
+    return not text or _looks_paren(text) or _entries(text, str) is not None
 
 
 def module_stack_style(text: str) -> Style:
@@ -172,7 +170,7 @@ def module_stack_style(text: str) -> Style:
     if _looks_paren(text):
         return "paren"
     if has_escape(text, _SEPARATORS):
-        entries = _escaped_entries(text)
+        entries = _entries(text, _unescaped)
         if entries is not None and dump_module_stack(entries, "escaped") == text:
             return "escaped"
     return "comma"
@@ -209,21 +207,16 @@ def _fully_escaped(entry: ModuleEntry) -> str:
     return ",".join(encode_name(name, _SEPARATORS) for name in (entry.key, entry.path, entry.type))
 
 
-def _escaped_entries(text: str) -> tuple[ModuleEntry, ...] | None:
+def _entries(text: str, read: Callable[[str], str]) -> tuple[ModuleEntry, ...] | None:
+    """Return the entries of a stack, each part read by a function; None if an entry has not three parts."""
     split = [_split_outside_brackets(piece) for piece in text.split(";")]
     if any(len(parts) != 3 for parts in split):
         return None
-    return tuple(ModuleEntry(*(decode_name(part, _SEPARATORS) for part in parts)) for parts in split)
+    return tuple(ModuleEntry(*map(read, parts)) for parts in split)
 
 
-def _plain_entries(text: str) -> list[ModuleEntry] | None:
-    entries = []
-    for piece in text.split(";"):
-        parts = _split_outside_brackets(piece)
-        if len(parts) != 3:
-            return None
-        entries.append(ModuleEntry(*parts))
-    return entries
+def _unescaped(part: str) -> str:
+    return decode_name(part, _SEPARATORS)
 
 
 def _paren_pieces(text: str) -> list[str]:
