@@ -16,9 +16,8 @@ arms. A subgraph names no value of the graph around it: everything it uses comes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -82,24 +81,12 @@ def _nothing(_: object) -> list[Reference]:
     return []
 
 
-def _tensor_references(values: Iterable[schema.TensorArgument]) -> list[Reference]:
-    return [Reference(value.name, "tensor", False) for value in values]
-
-
 def _named(value: Any, lookup: Lookup) -> Any:
     return lookup(value.name)
 
 
-def _named_list(values: Sequence[Any], lookup: Lookup) -> tuple[Any, ...]:
-    return tuple([lookup(value.name) for value in values])
-
-
 def _tensor(value: schema.TensorArgument, name: Lookup) -> schema.TensorArgument:
     return schema.TensorArgument(name(value.name))
-
-
-def _tensors(values: Sequence[schema.TensorArgument], name: Lookup) -> list[schema.TensorArgument]:
-    return [schema.TensorArgument(name(value.name)) for value in values]
 
 
 def _optional_plain(value: schema.OptionalTensorArgument, lookup: Lookup) -> Any:
@@ -120,6 +107,18 @@ def _symbolic(value: Any, name: Lookup) -> Any:
     return value if value.as_name is UNSET else value.__class__(as_name=name(value.as_name))
 
 
+def _tensor_arm(*, certain: bool) -> Arm:
+    return Arm(lambda value: [Reference(value.name, "tensor", certain)], _named, _tensor)
+
+
+def _optional_arm(*, certain: bool) -> Arm:
+    return Arm(
+        lambda value: [] if value.as_tensor is UNSET else [Reference(value.as_tensor.name, "tensor", certain)],
+        _optional_plain,
+        _optional,
+    )
+
+
 def _number_arm(kind: ValueKind) -> Arm:
     return Arm(
         lambda value: [] if value.as_name is UNSET else [Reference(value.as_name, kind)],
@@ -128,11 +127,14 @@ def _number_arm(kind: ValueKind) -> Arm:
     )
 
 
-def _numbers_arm(kind: ValueKind) -> Arm:
+def _list_of(one: Arm) -> Arm:
+    """Return the arm of a list whose items are read and renamed as what another arm holds."""
+    rename = one.renamed
+    assert rename is not None  # Lists of constants have arms of their own, which rename nothing.
     return Arm(
-        lambda values: [Reference(value.as_name, kind) for value in values if value.as_name is not UNSET],
-        lambda values, lookup: tuple([_number(value, lookup) for value in values]),
-        lambda values, name: [_symbolic(value, name) for value in values],
+        lambda values: [reference for value in values for reference in one.references(value)],
+        lambda values, lookup: tuple([one.plain(value, lookup) for value in values]),
+        lambda values, name: [rename(value, name) for value in values],
     )
 
 
@@ -161,30 +163,18 @@ ARMS: Final[Mapping[str, Arm]] = MappingProxyType(
         **dict.fromkeys(("as_int_lists", "as_float_lists"), _ROWS),
         "as_complex": Arm(_nothing, lambda value, lookup: complex(value.real, value.imag)),
         "as_operator": Arm(_nothing, lambda value, lookup: OperatorName(value)),
-        "as_tensor": Arm(lambda value: [Reference(value.name, "tensor")], _named, _tensor),
-        "as_tensors": Arm(_tensor_references, _named_list, _tensors),
-        "as_nested_tensors": Arm(
-            lambda rows: _tensor_references(chain.from_iterable(rows)),
-            lambda rows, lookup: tuple([_named_list(row, lookup) for row in rows]),
-            lambda rows, name: [_tensors(row, name) for row in rows],
-        ),
-        "as_optional_tensor": Arm(
-            lambda value: [] if value.as_tensor is UNSET else [Reference(value.as_tensor.name, "tensor")],
-            _optional_plain,
-            _optional,
-        ),
-        "as_optional_tensors": Arm(
-            lambda values: _tensor_references(one.as_tensor for one in values if one.as_tensor is not UNSET),
-            lambda values, lookup: tuple([_optional_plain(value, lookup) for value in values]),
-            lambda values, name: [_optional(value, name) for value in values],
-        ),
+        "as_tensor": _tensor_arm(certain=True),
+        "as_tensors": _list_of(_tensor_arm(certain=False)),
+        "as_nested_tensors": _list_of(_list_of(_tensor_arm(certain=False))),
+        "as_optional_tensor": _optional_arm(certain=True),
+        "as_optional_tensors": _list_of(_optional_arm(certain=False)),
         "as_custom_obj": Arm(
             lambda value: [Reference(value.name, "custom_obj")],
             _named,
             lambda value, name: schema.CustomObjArgument(name(value.name), value.class_fqn),
         ),
         **{f"as_{kind}": _number_arm(kind) for kind in SYMBOLIC},
-        **{f"as_{kind}s": _numbers_arm(kind) for kind in SYMBOLIC},
+        **{f"as_{kind}s": _list_of(_number_arm(kind)) for kind in SYMBOLIC},
         "as_string_to_argument": Arm(
             lambda entries: [
                 reference
