@@ -172,48 +172,41 @@ def rewrite_metadata(program: ExportedProgram, where: str, options: Options) -> 
     if not options.strip and not options.scrub_paths:
         return program, []
     old = codec.to_tree(program)
-    tree = rewrite(old, CURRENT.number, {"Node": _NodeVisitor(options), "GraphModule": _ModuleVisitor(options)})
+    keys, scrub = options.stripped_keys, options.scrub_paths
+    of_module = None if keys is None else frozenset[str]()
+    visitors = {"Node": _Visitor(keys, scrub), "GraphModule": _Visitor(of_module, scrub)}
+    tree = rewrite(old, CURRENT.number, visitors)
     problems = list(_paths_left(tree, where)) if options.scrub_paths else []
     if tree is old:
         return program, problems
     return codec.convert(tree, ExportedProgram, where).value, problems
 
 
-class _NodeVisitor:
-    """Gives a node with less metadata."""
+class _Visitor:
+    """Gives a node or a graph module with less metadata.
 
-    def __init__(self, options: Options) -> None:
-        self._keys = options.stripped_keys
-        self._scrub = options.scrub_paths
+    Args:
+        keys: what is removed; None for all.
+        scrub: whether paths are hidden in the rest.
+    """
+
+    def __init__(self, keys: frozenset[str] | None, scrub: bool) -> None:
+        self._keys = keys
+        self._scrub = scrub
         self._hidden: dict[str, str] = {}
 
-    def __call__(self, node: Any, _: Path) -> Any:
-        old = node["metadata"]
+    def __call__(self, holder: Any, _: Path) -> Any:
+        old = holder["metadata"]
         new = {} if self._keys is None else strip_metadata(old, self._keys)
         if self._scrub:
             new = {key: self._hide(text) for key, text in new.items()}
-        return node if new == old else {**node, "metadata": new}
+        return holder if new == old else {**holder, "metadata": new}
 
     def _hide(self, text: str) -> str:
         # Thousands of nodes have the same few hundred texts.
         if text not in self._hidden:
             self._hidden[text] = hide_paths(text)
         return self._hidden[text]
-
-
-class _ModuleVisitor:
-    """Gives a graph module with less metadata of its own."""
-
-    def __init__(self, options: Options) -> None:
-        self._strip = bool(options.strip) and options.stripped_keys is None
-        self._scrub = options.scrub_paths
-
-    def __call__(self, module: Any, _: Path) -> Any:
-        old = module["metadata"]
-        new = {} if self._strip else old
-        if self._scrub:
-            new = {key: hide_paths(text) for key, text in new.items()}
-        return module if new == old else {**module, "metadata": new}
 
 
 def _paths_left(tree: Any, where: str) -> Iterator[Problem]:
