@@ -50,8 +50,7 @@ STYLES: Final = {
 }
 """The heading of a group -> the color of its rules."""
 
-EPILOG = """\b
-Examples:
+EPILOG = """Examples:
   pt2 check model.pt2                   structure, signature, operators, what would be run
   pt2 check model.pt2 --payloads        reads the weights as well: checksums, NaN
   pt2 check models/ 'more/*.pt2' --jobs 4
@@ -59,10 +58,8 @@ Examples:
   pt2 check models/ --allow X2,X11 --baseline accepted.json
   curl -s https://host/model.pt2 | pt2 check -
 
-\b
 A folder means all .pt2 files in it and below. Of several files, notes are listed with --full.
 
-\b
 Exit codes: 0 sound (with --strict: no warnings either), 1 a problem was found, 2 a file could not be read.
 What --allow and --baseline accept does not count.
 """

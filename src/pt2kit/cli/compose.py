@@ -10,12 +10,10 @@ import click
 from pt2kit.cli.common import is_count, one_output, open_file, write_result
 from pt2kit.cli.frame import argument, option, output_option, pairs_option, prove_option, subcommand
 
-EPILOG = """\b
-Examples:
+EPILOG = """Examples:
   pt2 compose encoder.pt2 decoder.pt2 both.pt2 --connect hidden=x
   pt2 compose a.pt2 b.pt2 ab.pt2 --connect 0=x --prefix enc --prefix dec
 
-\b
 Exit codes: 0 written, 1 --prove found a difference, 2 it cannot be done (the error says why; nothing was written).
 """
 

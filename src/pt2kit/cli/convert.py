@@ -32,8 +32,7 @@ from pt2kit.errors import ConversionError
 if TYPE_CHECKING:
     from pt2kit.release.conversion import Report
 
-EPILOG = """\b
-Examples:
+EPILOG = """Examples:
   pt2 convert old.pt2 new.pt2 --target torch==2.13           upgrade a file of any release
   pt2 convert new.pt2 old.pt2 --target torch==2.5 --report   down, and what changed on the way
   pt2 convert new.pt2 --target 5.3 --dry-run                 whether it can be
@@ -42,7 +41,6 @@ Examples:
   pt2 convert model.pt2 normal.pt2 --normalize               same bytes for two exports of one model
   pt2 convert model.pt2 model.mlir --to stablehlo            for XLA and other compilers
 
-\b
 TARGET is a release (torch==2.1 to torch==2.15) or a version of the schema (1 to 8.20, 5.3-traces, draft).
 
 Going down, what the target has no place for is lost. These go without being asked, as neither what a program
@@ -51,7 +49,6 @@ equality_constraints, forward_arg_names, graph_metadata, guards_code, hints, inp
 namedtuple_fields, node_names, sample_inputs, small_sizes, source_fn_stack, tied, torch_version. Anything else has to
 be allowed by its name. What is lost is named before the file is written; --keep NAME refuses to lose one of these.
 
-\b
 Exit codes: 0 converted, 1 the target cannot express it (nothing was written), 2 could not run.
 """
 

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 STYLES: Final = {"+ ": "green", "- ": "red", "~ ": "yellow", "@ ": "cyan"}
 """The mark of a line -> its color."""
 
-EPILOG = """\b
-Examples:
+EPILOG = """Examples:
   pt2 diff old.pt2 new.pt2                   summary first, then what differs
   pt2 diff old.pt2 new.pt2 --no-tensors      programs only: no weights are read
   pt2 diff old.pt2 new.pt2 --html diff.html  one page with everything
@@ -33,7 +32,6 @@ Examples:
   pt2 diff model.pt2 --run --input in.npz --against out.npz
   git config diff.pt2.textconv 'pt2 diff --textconv'   and "*.pt2 diff=pt2" in .gitattributes
 
-\b
 Exit codes: 0 no difference, 1 a difference, 2 could not be read. With --textconv, what cannot be read becomes a line
 that says why, as git gives up where this command does.
 """

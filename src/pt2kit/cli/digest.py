@@ -21,8 +21,7 @@ from pt2kit.package.open import Package
 MAX_EXPECTED: Final = 1 << 28
 """Bytes of a file of expected digests."""
 
-EPILOG = """\b
-Examples:
+EPILOG = """Examples:
   pt2 digest model.pt2                                 program digest and its parts
   pt2 digest model.pt2 --json > model.digest.json      with the digest of every tensor
   pt2 digest model.pt2 --verify model.digest.json      compare everything
@@ -30,7 +29,6 @@ Examples:
   pt2 digest model.pt2 --only program --verify sha256:d150…
   pt2 digest models/ --jobs 2                          a line for each program of each file
 
-\b
 Exit codes: 0 fine, 1 something is not as expected, 2 could not be read.
 """
 

@@ -41,8 +41,7 @@ _DYNAMIC: Final = re.compile(
     re.ASCII,
 )
 
-EPILOG = """\b
-Examples:
+EPILOG = """Examples:
   pt2 edit model.pt2 new.pt2 --rename-input x=input_ids --drop-output 1
   pt2 edit model.pt2 new.pt2 --cast bf16 --device cpu --pass dce --pass cse
   pt2 edit model.pt2 new.pt2 --to bfloat16
@@ -53,7 +52,6 @@ Examples:
 
 Edits are applied in the order of the options above; those of one option in the order given.
 
-\b
 Exit codes: 0 written, 1 --prove found a difference, 2 an edit cannot be made (the error names it; nothing was written).
 """
 

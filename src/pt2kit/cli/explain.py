@@ -51,13 +51,11 @@ WHY: Final[Mapping[str, str]] = {
 }
 """Family of a rule -> the reason for its rules."""
 
-EPILOG = """\b
-Examples:
+EPILOG = """Examples:
   pt2 explain X5                        meaning, reason, example, how to fix
   pt2 explain G1 G2 --json
   pt2 explain                           list all rules
 
-\b
 Exit codes: 0 fine, 2 no such rule.
 """
 

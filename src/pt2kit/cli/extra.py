@@ -25,14 +25,12 @@ from pt2kit.messages import printable, suggestion
 from pt2kit.package.open import Package
 from pt2kit.zip.chosen_names import paths_below
 
-EPILOG = """\b
-Examples:
+EPILOG = """Examples:
   pt2 extra model.pt2                    lists them
   pt2 extra model.pt2 labels.txt         prints one, byte for byte
   pt2 extra model.pt2 --to folder/       writes all, or those that are named; replaces no file
   pt2 pack model.pt2 -o new.pt2 --extra labels.txt=labels.txt    puts one in
 
-\b
 Exit codes: 0 fine, 2 there is no such file, or it could not be read or written.
 """
 

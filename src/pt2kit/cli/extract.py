@@ -12,12 +12,10 @@ from pt2kit.cli.frame import argument, model_option, option, output_option, prov
 from pt2kit.messages import count_text
 from pt2kit.package.open import Package
 
-EPILOG = """\b
-Examples:
+EPILOG = """Examples:
   pt2 extract model.pt2 layer.pt2 --module layers.3.mlp
   pt2 extract model.pt2 head.pt2 --from-value relu_4 --to-value linear_5
 
-\b
 Exit codes: 0 written, 1 --prove found a difference, 2 it cannot be done (the error says why; nothing was written).
 """
 

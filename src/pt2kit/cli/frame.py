@@ -14,6 +14,7 @@ The parsed command line is one object, which functions and other processes get w
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
@@ -152,14 +153,14 @@ def subcommand(name: str, kind: type[Options], run: Callable[[Options], int], ep
         name: its name.
         kind: the dataclass of its options; its fields are the arguments and options, in the order of the help.
         run: parsed options -> exit code; its docstring is the help text.
-        epilog: examples and exit codes.
+        epilog: paragraphs; the lines of examples and exit codes are kept, others filled.
     """
     return click.Command(
         name,
         callback=lambda **given: run(kind(**given)),
         params=parameters(kind),
         help=inspect.cleandoc(run.__doc__ or ""),
-        epilog=epilog,
+        epilog=re.sub(r"^(?=Examples:|Exit codes:)", "\b\n", epilog, flags=re.MULTILINE),
         # click keeps the option that it made first, which may have been without the settings of `pt2`.
         context_settings={"help_option_names": ["-h", "--help"]},
     )

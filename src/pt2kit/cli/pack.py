@@ -12,12 +12,10 @@ import click
 from pt2kit.cli.common import open_file, write_result
 from pt2kit.cli.frame import argument, external_option, option, pairs_option, subcommand
 
-EPILOG = """\b
-Examples:
+EPILOG = """Examples:
   pt2 pack encoder.pt2 decoder.pt2 -o both.pt2
   pt2 pack enc=a.pt2 dec=b.pt2 -o both.pt2 --extra notes.txt=doc/notes.txt
 
-\b
 Exit codes: 0 written, 2 it cannot be done (the error says why; nothing was written).
 """
 

@@ -31,14 +31,12 @@ from pt2kit.messages import printable, suggestion
 if TYPE_CHECKING:
     from pt2kit.runtime.session import Session
 
-EPILOG = """\b
-Examples:
+EPILOG = """Examples:
   pt2 run model.pt2 --input x=x.npy --output results
   pt2 run model.pt2 --input inputs.npz --output results
   pt2 run model.pt2 --random --seed 0     inputs within the declared ranges
   pt2 run model.pt2                       list the inputs
 
-\b
 Exit codes: 0 done, 1 the program fails for these inputs, 2 could not run.
 """
 

@@ -36,15 +36,13 @@ _PLAIN: Final[Mapping[str, str]] = {
 }
 _SHOWN: Final = 20
 
-EPILOG = """\b
-Examples:
+EPILOG = """Examples:
   pt2 sanitize model.pt2 clean.pt2                     sample inputs become raw records
   pt2 sanitize model.pt2 clean.pt2 --strip traces --scrub-paths
   pt2 sanitize model.pt2 clean.pt2 --drop compiled --drop extra/notes.bin
   pt2 sanitize old.pt2 clean.pt2 --json                what was done, for scripts
   pt2 sanitize models/ clean/ --jobs 2                 all files of a folder
 
-\b
 Exit codes: 0 written, 1 refused (the reasons are listed), 2 not readable or writable.
 """
 

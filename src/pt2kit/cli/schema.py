@@ -22,8 +22,7 @@ from pt2kit.operators.table import describe, overloads
 from pt2kit.schema import LOG
 from pt2kit.schema.fieldtable import Table, frozen_table
 
-EPILOG = """\b
-Examples:
+EPILOG = """Examples:
   pt2 schema                                      every version, and which torch writes it
   pt2 schema --format proto > schema.proto        the current version for Protocol Buffers
   pt2 schema --format cpp --version 8.6           an older one as a C++ header
@@ -33,7 +32,6 @@ Examples:
   pt2 schema operators --release 2.9              the operators of a release of torch
   pt2 schema operators aten.permute.default       all that is known of one overload
 
-\b
 Exit codes: 0 fine, 1 the new version number does not fit the changes, 2 could not be read.
 """
 

@@ -19,8 +19,7 @@ from pt2kit.messages import printable
 from pt2kit.package.open import Package
 from pt2kit.text.format import WIDTH
 
-EPILOG = """\b
-Examples:
+EPILOG = """Examples:
   pt2 show model.pt2                    one screen
   pt2 show model.pt2 --graph            the whole program, in a pager
   pt2 show model.pt2 --module layers.0  one module's nodes and tensors
@@ -29,7 +28,6 @@ Examples:
   pt2 show models/                      all files in a folder and below
   pt2 show https://host/model.pt2 --json
 
-\b
 Exit codes: 0 fine, 1 shown, but part of a file contradicts itself, 2 a file could not be read.
 """
 

@@ -10,8 +10,7 @@ from pt2kit.cli.common import progress
 from pt2kit.cli.frame import argument, flag, option, subcommand
 from pt2kit.cli.output import print_error, print_lines
 
-EPILOG = """\b
-Examples:
+EPILOG = """Examples:
   openssl ecparam -name prime256v1 -genkey -noout -out key.pem
   openssl ec -in key.pem -pubout -out public.pem
   pt2 sign model.pt2 --key key.pem                  writes model.pt2.sig
@@ -20,7 +19,6 @@ Examples:
   pt2 sign model.pt2                                as yourself, or as the CI run (needs the network)
   pt2 sign model.pt2 --key key.pem --bytes          the file itself, as `model_signing sign` does
 
-\b
 Exit codes: 0 signed, 1 the key or certificate cannot be used, 2 could not run.
 """
 

@@ -8,12 +8,10 @@ from pt2kit.cli.common import one_output, open_file
 from pt2kit.cli.frame import argument, file_argument, force_option, output_option, rename_option, subcommand
 from pt2kit.cli.output import print_lines
 
-EPILOG = """\b
-Examples:
+EPILOG = """Examples:
   pt2 unpack both.pt2 programs/
   pt2 unpack s3://models/both.pt2 programs/
 
-\b
 Exit codes: 0 written, 2 it cannot be done (the error says why; nothing was written).
 """
 

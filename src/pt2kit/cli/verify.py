@@ -13,14 +13,12 @@ from pt2kit.cli.output import print_error, print_json
 if TYPE_CHECKING:
     from pt2kit.signing.statement import Verified
 
-EPILOG = """\b
-Examples:
+EPILOG = """Examples:
   pt2 verify model.pt2 --key public.pem
   pt2 verify model.pt2 --chain root.pem
   pt2 verify model.pt2 --identity me@example.org --issuer https://accounts.google.com
   pt2 verify model.pt2 --key public.pem --bytes     accept only a signature over the bytes
 
-\b
 Exit codes: 0 as signed, 1 not as signed, or not by a trusted signer, 2 could not run.
 """
 

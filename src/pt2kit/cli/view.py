@@ -19,15 +19,13 @@ from pt2kit.messages import count_text, printable
 if TYPE_CHECKING:
     from pt2kit.viewing.answers import Answers
 
-EPILOG = """\b
-Examples:
+EPILOG = """Examples:
   pt2 view model.pt2                         opens a browser
   pt2 view old.pt2 new.pt2                   what differs, in color
   pt2 view model.pt2 --html model.html       one file, to mail or to attach
   pt2 view model.pt2 --export model.svg      the figure, for a paper or a pull request
   pt2 view https://host/model.pt2 --no-browser --port 8000
 
-\b
 Exit codes: 0 fine, 1 an unreadable file (with --html) or a change that --fail-on names,
 2 could not run.
 """

@@ -36,15 +36,13 @@ if TYPE_CHECKING:
     from pt2kit.tensors.summary import Statistics
 
 SUFFIXES = (".safetensors", ".npz", ".npy")
-EPILOG = """\b
-Examples:
+EPILOG = """Examples:
   pt2 weights model.pt2 'layers.0.*'              list some
   pt2 weights model.pt2 head.weight --stats       read one, print its numbers' statistics
   pt2 weights model.pt2 --to model.safetensors    extract all
   pt2 weights model.pt2 --from tuned.safetensors -o tuned.pt2
                                                   put others in
 
-\b
 Exit codes: 0 fine, 2 could not be read or written.
 """
 
