@@ -15,7 +15,7 @@ from types import MappingProxyType
 import click
 
 from pt2kit.cli.output import NARROWEST, drop_output, folded, print_error, said
-from pt2kit.errors import ProofError, Pt2Error
+from pt2kit.errors import ProofError, Pt2Error, SignatureError
 from pt2kit.front_door import OPTIONAL, instructions
 
 COMMANDS = MappingProxyType(
@@ -148,7 +148,7 @@ def main() -> None:
         code = 2
     except click.ClickException as error:
         code = _fail(error.format_message())
-    except ProofError as error:
+    except (ProofError, SignatureError) as error:
         code = _fail(said(error), 1)
     except (Pt2Error, OSError) as error:
         code = _fail(said(error))

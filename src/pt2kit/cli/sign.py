@@ -8,7 +8,7 @@ import click
 
 from pt2kit.cli.common import progress
 from pt2kit.cli.frame import argument, flag, option, subcommand
-from pt2kit.cli.output import print_error, print_lines
+from pt2kit.cli.output import print_lines
 
 EPILOG = """Examples:
   openssl ecparam -name prime256v1 -genkey -noout -out key.pem
@@ -43,19 +43,14 @@ class Options:
 
 def run(options: Options) -> int:
     """Sign a .pt2 file, so that others can verify that its programs and weights are yours, however it is packed."""
-    from pt2kit.errors import SignatureError
     from pt2kit.signing.bundle import sign
 
     given = asdict(options)
     file = given.pop("file")
     wants_password = given.pop("ask_password")
     password = click.prompt("Password of the key", hide_input=True, err=True) if wants_password else None
-    try:
-        with progress(f"signing {file}") as report:
-            signature = sign(file, **given, password=password, progress=report)
-    except SignatureError as error:
-        print_error(str(error))
-        return 1
+    with progress(f"signing {file}") as report:
+        signature = sign(file, **given, password=password, progress=report)
     print_lines([f"{signature}: signs {'the bytes of the file' if options.whole_file else 'what the file means'}"])
     return 0
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pt2kit.cli.common import progress
 from pt2kit.cli.frame import Result, argument, flag, json_option, option, print_result, subcommand
-from pt2kit.cli.output import print_error, print_json
+from pt2kit.cli.output import print_json
 
 if TYPE_CHECKING:
     from pt2kit.signing.statement import Verified
@@ -48,10 +48,9 @@ def run(options: Options) -> int:
         with progress(f"verifying {file}") as report:
             found = verify(file, **given, progress=report)
     except SignatureError as error:
-        if as_json:
-            print_json({"verified": False, "error": str(error)})
-        else:
-            print_error(str(error))
+        if not as_json:
+            raise
+        print_json({"verified": False, "error": str(error)})
         return 1
     return print_result(Result(_lines(file, found), lambda: _tree(found), int(not found.ok)), as_json)
 
