@@ -212,12 +212,10 @@ def run(options: Options) -> int:
         without = accepted(options.allow, None)
         return _write(baseline, answers(chosen, partial(_check, options, without), options.jobs))
     without = accepted(options.allow, baseline)
-    if options.sarif and several:
-        return _print_sarif_of_all(list(answers(chosen, partial(_check, options, without), options.jobs)), options)
     if options.sarif:
-        problems = _check(options, without, chosen[0])
-        _print_sarif({_shown(chosen[0]): problems})
-        return _code(problems, options.strict)
+        check = partial(_check, options, without)
+        checked = answers(chosen, check, options.jobs) if several else [Answer(chosen[0], check(chosen[0]))]
+        return _print_sarif(list(checked), options)
     task = partial(_task, options, without, several)
     return run_task(
         chosen, several, task, jobs=options.jobs, as_json=options.as_json, outcomes=_OUTCOMES, style=_painter()
@@ -289,24 +287,15 @@ def _task(options: Options, without: Accepted, several: bool, file: str) -> Resu
 _OUTCOMES: Final = {"sound": "sound", "warning": "with warnings", "error": "with errors"}
 
 
-def _print_sarif_of_all(checked: list[Answer[list[Problem]]], options: Options) -> int:
-    """Print one SARIF document about all files."""
+def _print_sarif(checked: list[Answer[list[Problem]]], options: Options) -> int:
+    """Print one SARIF document about all files; return the exit code."""
+    from pt2kit.text.problems import sarif_tree
+    from pt2kit.version import __version__
+
     found = {_shown(one.file): one.found for one in checked if one.found is not None}
     unread = [one for one in checked if one.found is None]
-    _print_sarif(found, {_shown(one.file): one.error for one in unread})
+    print_json(sarif_tree(found, __version__, {_shown(one.file): one.error for one in unread}))
     return max([0, *(_code(problems, options.strict) for problems in found.values()), *map(report_unread, unread)])
-
-
-def _print_sarif(found: Mapping[str, Sequence[Problem]], unread: Mapping[str, str] | None = None) -> None:
-    from importlib.metadata import PackageNotFoundError, version
-
-    from pt2kit.text.problems import sarif_tree
-
-    try:
-        number = version("pt2kit")
-    except PackageNotFoundError:  # a checkout on the path, not installed
-        number = "0+unknown"
-    print_json(sarif_tree(found, number, unread))
 
 
 def _painter() -> Callable[[str], str]:
