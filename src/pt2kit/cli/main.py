@@ -80,11 +80,8 @@ class Commands(click.Group):
         """Return the command object of a subcommand."""
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(f"pt2kit.cli.{cmd_name}").command
-        if not isinstance(command, click.Command):
-            return None
-        for one in (command, *(command.commands.values() if isinstance(command, click.Group) else ())):
-            one.context_class = HelpContext
+        command: click.Command = importlib.import_module(f"pt2kit.cli.{cmd_name}").command
+        command.context_class = HelpContext  # A group passes it on to its commands.
         return command
 
     def resolve_command(
