@@ -28,7 +28,7 @@ from pt2kit.fleet.dataset import (
     to_stream,
     write_part,
 )
-from pt2kit.fleet.reading import make_work
+from pt2kit.fleet.reading import checked_options
 from pt2kit.fleet.targets import Seen, state_key
 
 needs_arrow = pytest.mark.skipif(find_spec("pyarrow") is None, reason="pt2kit[fleet] is not installed")
@@ -60,7 +60,7 @@ def part(*files: dict[str, Any]) -> dict[str, Any]:
 def folder(tmp_path: Path) -> Folder:
     """A dataset without parts."""
     made = make_folder(tmp_path / "out")
-    assert begin(made, make_work("check", {}), resume=False) is False
+    assert begin(made, "check", checked_options("check", {}), resume=False) is False
     return made
 
 
@@ -136,7 +136,7 @@ def test_streams_give_the_table_back() -> None:
 def test_datasets_of_others(folder: Folder, work: str, options: dict[str, Any], resume: bool, message: str) -> None:
     """Another work's dataset, one of other options, and one that is there already are refused."""
     with pytest.raises(UnsupportedError) as caught:
-        begin(folder, make_work(work, options), resume=resume)
+        begin(folder, work, checked_options(work, options), resume=resume)
     assert message in str(caught.value)
 
 
@@ -153,7 +153,7 @@ def test_folders_of_others(tmp_path: Path, name: str, content: str, message: str
     """A folder that holds something else is refused, and left as it is."""
     (tmp_path / name).write_text(content)
     with pytest.raises(UnsupportedError) as caught:
-        begin(make_folder(tmp_path), make_work("check", {}), resume=True)
+        begin(make_folder(tmp_path), "check", checked_options("check", {}), resume=True)
     assert message in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
@@ -162,7 +162,7 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     """A plain file cannot hold results."""
     (tmp_path / "out").write_text("x")
     with pytest.raises(UnsupportedError, match="expected a folder for the results, got a file"):
-        begin(make_folder(tmp_path / "out"), make_work("check", {}), resume=False)
+        begin(make_folder(tmp_path / "out"), "check", checked_options("check", {}), resume=False)
 
 
 @pytest.fixture(params=["local", "memory"])

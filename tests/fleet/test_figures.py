@@ -15,7 +15,7 @@ pytest.importorskip("pyarrow", reason="pt2kit[fleet] is not installed")
 
 from pt2kit.fleet.dataset import TABLES, begin, make_folder, make_table, write_part
 from pt2kit.fleet.figures import figures_of
-from pt2kit.fleet.reading import make_work
+from pt2kit.fleet.reading import checked_options
 
 ADD = "torch.ops.aten.add.Tensor"
 EVIL = "</script><script>alert(1)</script>\x1b[31m"
@@ -38,7 +38,7 @@ def file(name: str, etag: str = "1", outcome: str = "ok", **more: Any) -> dict[s
 def folder(tmp_path: Path) -> Path:
     """A dataset of two parts; in the second, one file of the first has changed."""
     made = make_folder(tmp_path / "out")
-    begin(made, make_work("digest", {}), resume=False)
+    begin(made, "digest", checked_options("digest", {}), resume=False)
     parts: list[dict[str, list[dict[str, Any]]]] = [
         {
             "files": [

@@ -17,7 +17,7 @@ from pt2kit.errors import LimitError, UnsupportedError, VersionError
 from pt2kit.fleet.dataset import OUTCOMES
 from pt2kit.fleet.isolation import Limits, Process, Processes
 from pt2kit.fleet.listing import local_state
-from pt2kit.fleet.reading import WORKS, Item, Job, make_work, plain, read_file, shown_name
+from pt2kit.fleet.reading import WORKS, Item, Job, checked_options, plain, read_file, shown_name
 from pt2kit.fleet.targets import state_key
 
 MLP = samples.sample("2.13.0", "mlp")
@@ -25,7 +25,7 @@ MLP = samples.sample("2.13.0", "mlp")
 
 def job(work: str, out: str = "", **options: Any) -> Job:
     """A job of a work."""
-    return Job(work, dict(make_work(work, options).options), out, {})
+    return Job(work, checked_options(work, options), out, {})
 
 
 def item(path: Path | str, **more: Any) -> Item:
@@ -185,5 +185,5 @@ def test_a_pipe_is_given_up(tmp_path: Path) -> None:
 def test_works_that_cannot_be(work: str, options: dict[str, Any], error: type[Exception], message: str) -> None:
     """A work or option that the single command would refuse is refused before any file is touched."""
     with pytest.raises(error) as caught:
-        make_work(work, options)
+        checked_options(work, options)
     assert message in str(caught.value)

@@ -29,7 +29,7 @@ import msgspec
 from pt2kit.digests.result import PARTS
 from pt2kit.errors import Pt2Error, UnsupportedError
 from pt2kit.fleet.listing import is_gone
-from pt2kit.fleet.reading import Work, installed
+from pt2kit.fleet.reading import installed
 from pt2kit.fleet.targets import Seen, state_key
 from pt2kit.zip.listing import is_url
 from pt2kit.zip.remote import create_url, file_system, guarded, public_url
@@ -248,17 +248,13 @@ def make_folder(place: str | os.PathLike[str], storage_options: Mapping[str, Any
     return Folder(text.rstrip("/") if is_url(text) else os.path.abspath(text), storage_options or {})
 
 
-def manifest_of(work: Work) -> dict[str, Any]:
-    """Return the manifest of a dataset: the command and its options."""
-    return {"format": FORMAT, "schema": SCHEMA, "work": work.name, "options": dict(work.options)}
-
-
-def begin(folder: Folder, work: Work, *, resume: bool) -> bool:
+def begin(folder: Folder, work: str, options: Mapping[str, Any], *, resume: bool) -> bool:
     """Create a dataset, or continue one.
 
     Args:
         folder: empty, not there yet, or with `resume` the dataset of the same work.
-        work: the work.
+        work: the name of the work.
+        options: its options, all of them.
         resume: go on with what is there.
 
     Returns:
@@ -269,6 +265,7 @@ def begin(folder: Folder, work: Work, *, resume: bool) -> bool:
         OSError, ArchiveError: it cannot be read or written.
     """
     there = read_manifest(folder)
+    made = {"format": FORMAT, "schema": SCHEMA, "work": work, "options": options}
     if there is None:
         if not folder.is_remote and os.path.exists(folder.place) and not os.path.isdir(folder.place):
             raise UnsupportedError(f"{folder.shown}: expected a folder for the results, got a file")
@@ -277,11 +274,10 @@ def begin(folder: Folder, work: Work, *, resume: bool) -> bool:
                 f"{folder.shown}: expected an empty folder or a dataset, got other files ({names[0][:80]!r}); "
                 "pass another --output"
             )
-        made = {**manifest_of(work), "pt2kit": installed()}
-        folder.write(MANIFEST, msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
+        written = msgspec.json.encode({**made, "pt2kit": installed()})
+        folder.write(MANIFEST, msgspec.json.format(written, indent=2) + b"\n")
         return False
-    expected = msgspec.json.decode(msgspec.json.encode(manifest_of(work)))
-    for key, value in expected.items():
+    for key, value in msgspec.json.decode(msgspec.json.encode(made)).items():
         if there.get(key) != value:
             raise UnsupportedError(
                 f"{folder.shown}: expected a dataset of {_shown(key, value)}, "

@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
@@ -50,31 +49,16 @@ WRITING: Final = ("convert", "sanitize")
 MAX_MESSAGE: Final = 4000
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A command and its options, run on each file.
-
-    Args:
-        name: one of `WORKS`.
-        options: those of the single command, by the names of its function; all of them, as JSON has them.
-    """
-
-    name: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def writes(self) -> bool:
-        """Return whether a file is written for each that is read."""
-        return self.name in WRITING
-
-
 def installed() -> str:
     """Return the version of pt2kit in this process."""
     return __version__
 
 
-def make_work(name: str, options: Mapping[str, Any]) -> Work:
+def checked_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Validate the name and options of a command.
+
+    Returns:
+        all options of the single command, by the names of its function, as JSON has them.
 
     Raises:
         UnsupportedError: no such work or option, or a value that the single command would refuse.
@@ -88,7 +72,7 @@ def make_work(name: str, options: Mapping[str, Any]) -> Work:
         raise UnsupportedError(f"{name}: expected one of {', '.join(defaults)}, got {unknown[0][:80]!r}")
     chosen = {key: _plain(options.get(key, default), key, default) for key, default in defaults.items()}
     _check_options(name, chosen)
-    return Work(name, chosen)
+    return chosen
 
 
 def _plain(value: Any, key: str, default: Any) -> Any:
@@ -121,8 +105,8 @@ class Job(msgspec.Struct, frozen=True):
     """The options of a run, the same for all files.
 
     Args:
-        work: its name.
-        options: of the work, all of them.
+        work: the name of the command, one of `WORKS`.
+        options: as `checked_options` returns them.
         out: the folder for written files; a path or URL.
         storage_options: passed to fsspec.
     """

@@ -27,7 +27,7 @@ from pt2kit.fleet.cluster import check_workers, connect, need_packages
 from pt2kit.fleet.dataset import Folder, make_folder, output_name
 from pt2kit.fleet.isolation import Limits
 from pt2kit.fleet.listing import Found
-from pt2kit.fleet.reading import Item, Job, failure, make_work, shown_name
+from pt2kit.fleet.reading import WRITING, Item, Job, checked_options, failure, shown_name
 from pt2kit.fleet.targets import Seen, Targets, check_outside, state_key
 
 BATCH_SECONDS: Final = 0.5
@@ -205,24 +205,24 @@ def run(
 
     Cost: memory does not grow with the number of targets; names that were seen are on disk, about 60 bytes each.
     """
-    chosen = make_work(work, options)
+    chosen = checked_options(work, options)
     places = Targets(_texts(targets), dict(storage_options or {}))
     folder = make_folder(out, places.storage_options)
     _check(places, folder, seconds, memory, workers, again, resume)
     need_packages()
     with closing(Seen()) as seen:
         files = places.start()
-        if dataset.begin(folder, chosen, resume=resume):
+        if dataset.begin(folder, work, chosen, resume=resume):
             dataset.repair(folder)
             dataset.load_seen(folder, seen, again=tuple(again))
         state = Progress()
-        batches = Batches(files, seen, chosen.writes)
+        batches = Batches(files, seen, work in WRITING)
         if batches.is_over():  # A cluster takes seconds to start.
             state.skipped = batches.skipped
             if resume:
                 _mark_gone(folder, seen, places, state)
             return state
-        job = Job(chosen.name, dict(chosen.options), folder.place, dict(places.storage_options or {}))
+        job = Job(work, chosen, folder.place, dict(places.storage_options or {}))
         with nullcontext(client) if client is not None else connect(scheduler, workers) as dask_client:
             check_workers(dask_client)
             is_local = client is None and scheduler is None
