@@ -116,11 +116,11 @@ def command_cost(settings: Settings) -> Measured:
     from pt2kit.fleet import dataset
     from pt2kit.fleet.dataset import make_folder
     from pt2kit.fleet.listing import Found
-    from pt2kit.fleet.reading import Item, Job, make_work, read_file
-    from pt2kit.fleet.running import Batches
+    from pt2kit.fleet.reading import Item, Job, checked_options, read_file
+    from pt2kit.fleet.running import Batches, Progress
     from pt2kit.fleet.targets import Seen
 
-    job = Job("check", dict(make_work("check", {}).options), "", {})
+    job = Job("check", checked_options("check", {}), "", {})
     rows = [read_file(job, Item(os.fsencode(path))) for path in SAMPLES]
     kept = {"files": [one.files for one in rows if one.files]}
     kept |= {table: [row for one in rows for row in getattr(one, table)] for table in ("problems", "operators")}
@@ -129,7 +129,7 @@ def command_cost(settings: Settings) -> Measured:
     names = (Found(f"/models/m{number:08}.pt2", "", 1, "1") for number in range(rounds * len(SAMPLES)))
 
     def work() -> None:
-        batches = Batches(names, Seen(), False)
+        batches = Batches(names, Seen(), False, Progress())
         while items := batches.take():
             pickle.dumps(items)
             batches.learn(len(items), len(items) * 0.005)

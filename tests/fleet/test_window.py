@@ -18,7 +18,7 @@ from pt2kit.fleet.dataset import make_folder
 from pt2kit.fleet.isolation import Limits
 from pt2kit.fleet.listing import Found
 from pt2kit.fleet.reading import Job
-from pt2kit.fleet.running import BATCH_BYTES, MAX_BATCH, Batches
+from pt2kit.fleet.running import BATCH_BYTES, MAX_BATCH, Batches, Progress
 from pt2kit.fleet.targets import Seen, state_key
 
 
@@ -38,10 +38,10 @@ def take_all(batches: Batches, seconds: float = 0.001) -> list[list[str]]:
 
 def test_batches_grow_to_half_a_second() -> None:
     """Small batches first; then what takes half a second, within the most that a batch may hold."""
-    sizes = [len(batch) for batch in take_all(Batches(files(5000), Seen(), False))]
+    sizes = [len(batch) for batch in take_all(Batches(files(5000), Seen(), False, Progress()))]
     assert sizes[:4] == [4, 16, 64, 256]
     assert max(sizes) == MAX_BATCH
-    slow = [len(batch) for batch in take_all(Batches(files(40), Seen(), False), seconds=0.25)]
+    slow = [len(batch) for batch in take_all(Batches(files(40), Seen(), False, Progress()), seconds=0.25)]
     assert slow[0] == 4
     assert set(slow[1:]) == {2}
 
@@ -49,12 +49,13 @@ def test_batches_grow_to_half_a_second() -> None:
 def test_large_files_go_alone() -> None:
     """A batch never holds more bytes than it may, unless one file does."""
     stream = [Found(f"/m/{n}.pt2", "", size, "1") for n, size in enumerate([10, BATCH_BYTES + 1, 10, 10])]
-    assert take_all(Batches(iter(stream), Seen(), False)) == [["/m/0.pt2"], ["/m/1.pt2"], ["/m/2.pt2", "/m/3.pt2"]]
+    batches = Batches(iter(stream), Seen(), False, Progress())
+    assert take_all(batches) == [["/m/0.pt2"], ["/m/1.pt2"], ["/m/2.pt2", "/m/3.pt2"]]
 
 
 def test_a_slow_start_is_taken_back() -> None:
     """A batch that took long makes the next ones small, and quick ones make them grow again."""
-    batches = Batches(files(2000), Seen(), False)
+    batches = Batches(files(2000), Seen(), False, Progress())
     batches.learn(4, 40.0)
     assert len(batches.take()) == 1
     for _ in range(40):
@@ -71,16 +72,17 @@ def test_what_was_seen_is_left_out() -> None:
     seen.add("https://host/crashed.pt2", state_key(None, ""))
     remote = [Found(f"https://host/{name}.pt2", "") for name in ("a", "a", "crashed")]
     stream = [*files(3), *files(3), *remote]
-    batches = Batches(iter(stream), seen, False)
+    state = Progress()
+    batches = Batches(iter(stream), seen, False, state)
     items = [item for batch in iter(batches.take, []) for item in batch]
     assert [item.url.decode() for item in items] == ["/m/1.pt2", "/m/2.pt2", "https://host/a.pt2"]
     assert items[-1].known == (state_key(3, "x"),)
-    assert batches.skipped == 6
+    assert state.skipped == 6
 
 
 def test_the_end_is_known_without_losing_a_file() -> None:
     """Looking for the end keeps what was found on the way."""
-    batches = Batches(files(1), Seen(), False)
+    batches = Batches(files(1), Seen(), False, Progress())
     assert not batches.is_over()
     assert take_all(batches) == [["/m/0.pt2"]]
     assert batches.is_over()
@@ -91,7 +93,7 @@ def test_memory_does_not_grow_with_the_targets() -> None:
     peaks = []
     for count in (3_000, 30_000):
         tracemalloc.start()
-        take_all(Batches(files(count), Seen(), False))
+        take_all(Batches(files(count), Seen(), False, Progress()))
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     # The names of the batches are kept by this test alone: 60 bytes and some for each.
@@ -133,9 +135,11 @@ def test_workers_that_do_not_come_back(
     pytest.importorskip("distributed", reason="pt2kit[fleet] is not installed")
     now = 1000.0
     monkeypatch.setattr(running, "time", SimpleNamespace(monotonic=lambda: now))
-    job, state = Job("show", {}, str(tmp_path), {}), running.Progress()
-    batches = Batches(files(8), Seen(), False)
-    run = running._Run(NoWorkers(), job, Limits(60, 0), batches, make_folder(str(tmp_path)), state, None, is_local)
+    from pt2kit.fleet.batches import Reading
+
+    plugin, state = Reading(Job("show", {}, str(tmp_path), {}), Limits(60, 0)), Progress()
+    batches = Batches(files(8), Seen(), False, state)
+    run = running._Run(NoWorkers(), plugin, batches, make_folder(str(tmp_path)), state, None, is_local, staffed=now)
     run._fill()
     now += seconds
     with pytest.raises(Pt2Error, match="got none for minutes") if ends else nullcontext():

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+from uuid import uuid4
 
 from distributed import WorkerPlugin, get_worker
 
@@ -41,15 +42,14 @@ class Reading(WorkerPlugin):  # type: ignore[misc]
     """Keeps a worker's child processes from batch to batch.
 
     Args:
-        name: one for each run.
         job: what they do.
         limits: what one file may take.
     """
 
     idempotent = True
 
-    def __init__(self, name: str, job: Job, limits: Limits) -> None:
-        self.name = name
+    def __init__(self, job: Job, limits: Limits) -> None:
+        self.name = f"{NAME}-{uuid4().hex}"  # one for each run
         self._job, self._limits = job, limits
         self.processes: Processes | None = None
 

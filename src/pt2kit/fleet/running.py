@@ -13,12 +13,12 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from pt2kit.errors import Pt2Error, UnsupportedError
@@ -29,6 +29,9 @@ from pt2kit.fleet.isolation import Limits
 from pt2kit.fleet.listing import Found
 from pt2kit.fleet.reading import WRITING, Item, Job, checked_options, failure, shown_name
 from pt2kit.fleet.targets import Seen, Targets, check_outside, state_key
+
+if TYPE_CHECKING:
+    from pt2kit.fleet.batches import Reading
 
 BATCH_SECONDS: Final = 0.5
 BATCH_BYTES: Final = 64 << 20
@@ -62,16 +65,17 @@ class Batches:
         files: what is to be done.
         seen: what has a row; takes what is handed out.
         writes: whether a file is written for each.
+        state: counts the files that are skipped.
     """
 
-    def __init__(self, files: Iterator[Found], seen: Seen, writes: bool) -> None:
+    def __init__(self, files: Iterator[Found], seen: Seen, writes: bool, state: Progress) -> None:
         self._files = files
         self._seen = seen
         self._writes = writes
         self._next: Item | None = None
         self._seconds_per_file: float | None = None
         self._count = _FIRST_BATCH
-        self.skipped = 0
+        self._state = state
 
     def learn(self, files: int, seconds: float) -> None:
         """Record how long a batch took."""
@@ -121,7 +125,7 @@ class Batches:
             known = () if is_known else self._seen.states(name)
             # A row without a state is of a file that could not be opened, or ended what opened it.
             if _STATELESS in known or not self._seen.add(name, key):
-                self.skipped += 1
+                self._state.skipped += 1
                 continue
             output = output_name(file.relative) if self._writes else ""
             return Item(os.fsencode(file.url), output, file.size, file.state, file.error, known)
@@ -216,22 +220,21 @@ def run(
             dataset.repair(folder)
             dataset.load_seen(folder, seen, again=tuple(again))
         state = Progress()
-        batches = Batches(files, seen, work in WRITING)
-        if batches.is_over():  # A cluster takes seconds to start.
-            state.skipped = batches.skipped
-            if resume:
-                _mark_gone(folder, seen, places, state)
-            return state
-        job = Job(work, chosen, folder.place, dict(places.storage_options or {}))
-        with nullcontext(client) if client is not None else connect(scheduler, workers) as dask_client:
-            check_workers(dask_client)
-            is_local = client is None and scheduler is None
-            state.dashboard = str(getattr(dask_client, "dashboard_link", "") or "")
-            if on_progress is not None and places.can_repeat:
-                state.total_files = 0
-                threading.Thread(target=_count, args=(places, state), daemon=True).start()
-            with dask_client.as_current():  # Dask's `wait` asks for it.
-                _Run(dask_client, job, Limits(seconds, memory), batches, folder, state, on_progress, is_local).go()
+        batches = Batches(files, seen, work in WRITING, state)
+        if not batches.is_over():  # A cluster takes seconds to start.
+            from pt2kit.fleet.batches import Reading
+
+            job = Job(work, chosen, folder.place, dict(places.storage_options or {}))
+            plugin = Reading(job, Limits(seconds, memory))
+            with nullcontext(client) if client is not None else connect(scheduler, workers) as dask_client:
+                check_workers(dask_client)
+                is_local = client is None and scheduler is None
+                state.dashboard = str(getattr(dask_client, "dashboard_link", "") or "")
+                if on_progress is not None and places.can_repeat:
+                    state.total_files = 0
+                    threading.Thread(target=_count, args=(places, state), daemon=True).start()
+                with dask_client.as_current():  # Dask's `wait` asks for it.
+                    _Run(dask_client, plugin, batches, folder, state, on_progress, is_local).go()
         if resume:
             _mark_gone(folder, seen, places, state)
     return state
@@ -293,39 +296,50 @@ def _count(targets: Targets, state: Progress) -> None:
         state.counted = True
 
 
+@dataclass(slots=True)
 class _Run:
-    """One run: what is under way, and what came back and is not written yet."""
+    """One run. Changes while it runs.
 
-    def __init__(
-        self,
-        client: Any,
-        job: Job,
-        limits: Limits,
-        batches: Batches,
-        folder: Folder,
-        state: Progress,
-        on_progress: Callable[[Progress], object] | None,
-        is_local: bool,
-    ) -> None:
-        from pt2kit.fleet.batches import NAME, Reading
+    Args:
+        client: of Dask.
+        plugin: the processes of its workers.
+        batches: what is to be done.
+        folder: the dataset.
+        state: how far the run is; for `on_progress`.
+        on_progress: called about once a second, and at the end.
+        is_local: whether the cluster is our own.
+        under_way: batches that workers have, by their futures.
+        apart: files of batches that lost their workers, to be sent one by one.
+        suspects: those that lost theirs once more, to be sent when nothing else is under way.
+        alone: whether such a file is under way.
+        rows: table -> Arrow tables that came back and are not written yet.
+        waiting: the number of their files.
+        part, parts: the name of the parts, and how many were written.
+        began, written, looked, staffed: times of the beginning, of the last part, and when workers were last counted
+            and last there.
+        width: how many batches may be under way.
+    """
 
-        self.client = client
-        self.batches = batches
-        self.folder = folder
-        self.state = state
-        self.on_progress = on_progress
-        self.is_local = is_local
-        self.name = f"{NAME}-{uuid4().hex}"
-        self.plugin = Reading(self.name, job, limits)
-        self.under_way: dict[Any, list[Item]] = {}
-        self.apart: deque[Item] = deque()
-        self.suspects: deque[Item] = deque()
-        self.alone = False
-        self.rows: dict[str, list[Any]] = {table: [] for table in dataset.TABLES}
-        self.waiting = 0
-        self.part, self.parts = part_name(), 0
-        self.began = self.written = self.looked = self.staffed = time.monotonic()
-        self.width = 0
+    client: Any
+    plugin: Reading
+    batches: Batches
+    folder: Folder
+    state: Progress
+    on_progress: Callable[[Progress], object] | None
+    is_local: bool
+    under_way: dict[Any, list[Item]] = field(default_factory=dict)
+    apart: deque[Item] = field(default_factory=deque)
+    suspects: deque[Item] = field(default_factory=deque)
+    alone: bool = False
+    rows: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    waiting: int = 0
+    part: str = field(default_factory=part_name)
+    parts: int = 0
+    began: float = field(default_factory=time.monotonic)
+    written: float = field(default_factory=time.monotonic)
+    looked: float = field(default_factory=time.monotonic)
+    staffed: float = field(default_factory=time.monotonic)
+    width: int = 0
 
     def go(self) -> None:
         """Run all batches; results are written even if an error ends the run."""
@@ -359,8 +373,9 @@ class _Run:
                 items, self.alone = [self.suspects.popleft()], True  # Nothing else comes after these.
             if not items:
                 return
-            key = f"{self.name}-{uuid4().hex}"
-            self.under_way[self.client.submit(read_batch, self.name, items, key=key, pure=False)] = items
+            name = self.plugin.name
+            key = f"{name}-{uuid4().hex}"
+            self.under_way[self.client.submit(read_batch, name, items, key=key, pure=False)] = items
 
     def _collect(self) -> None:
         """Take what is done; wait a moment for it."""
@@ -413,7 +428,7 @@ class _Run:
         self.waiting += count
         self.state.files += count
         self.state.bytes += size
-        self.batches.skipped += skipped
+        self.state.skipped += skipped
         self.state.outcomes.update(outcomes)
 
     def _tick(self) -> None:
@@ -422,7 +437,6 @@ class _Run:
         due = self.written + min(60.0, max(2.0, (now - self.began) / 10))
         if self.waiting >= _PART_ROWS or (self.waiting and now > due):
             self._write()
-        self.state.skipped = self.batches.skipped
         if self.on_progress is not None:
             self.on_progress(self.state)
 
@@ -433,18 +447,17 @@ class _Run:
         if not self.waiting and (self.parts or dataset.part_names(self.folder)):
             return
         joined = {
-            table: pa.concat_tables([dataset.make_table(table, ()), *pieces]).combine_chunks()
-            for table, pieces in self.rows.items()
+            table: pa.concat_tables([dataset.make_table(table, ()), *self.rows[table]]).combine_chunks()
+            for table in dataset.TABLES
         }
         dataset.write_part(self.folder, f"{self.part}-{self.parts:06}", joined)
         self.parts += 1
-        self.rows = {table: [] for table in dataset.TABLES}
+        self.rows.clear()
         self.waiting = 0
         self.written = time.monotonic()
 
     def _cancel(self) -> None:
         """Give up what is under way, and the processes of the workers; not waiting long for a cluster that is gone."""
-        self.state.skipped = self.batches.skipped
         leaving = threading.Thread(target=self._leave, daemon=True)
         leaving.start()
         leaving.join(_LEAVE_SECONDS)
@@ -454,4 +467,4 @@ class _Run:
             if self.under_way:
                 self.client.cancel(list(self.under_way), force=True)
             if self.client.status == "running":
-                self.client.unregister_worker_plugin(self.name)
+                self.client.unregister_worker_plugin(self.plugin.name)
