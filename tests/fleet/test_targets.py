@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from pt2kit.errors import ArchiveError, UnsupportedError
+from pt2kit.fleet.dataset import make_folder
+from pt2kit.fleet.running import _texts
 from pt2kit.fleet.targets import Targets, check_outside
 
 
@@ -55,6 +57,16 @@ def test_lists(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert urls == [f"{folder}/a.pt2", f"{folder}/x/b.pt2", str(names), f"{folder}/none/*.pt2"]
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{folder}/a.pt2\n"))
     assert {one.url for one in Targets(["-"]).start()} == {f"{folder}/a.pt2"}
+
+
+def test_file_urls_are_paths(folder: Path, tmp_path: Path) -> None:
+    """A `file://` URL is the path in it: as a target, as a list of targets, in a list, and of a folder."""
+    names = tmp_path / "names"
+    names.write_text(f"file://{folder}/*.pt2\n")
+    given = _texts([f"file://{names}", f"FILE://{folder}/x"])
+    urls = [one.url for one in Targets(given).start()]
+    assert sorted(urls) == [f"{folder}/a.pt2", f"{folder}/x/b.pt2", f"{folder}/x/y/c.pt2"]
+    assert make_folder(f"file://{folder}") == make_folder(folder)
 
 
 def test_a_program_is_no_list(tmp_path: Path) -> None:

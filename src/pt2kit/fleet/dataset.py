@@ -30,7 +30,7 @@ from pt2kit.digests.result import PARTS
 from pt2kit.errors import Pt2Error, UnsupportedError
 from pt2kit.fleet.listing import is_gone
 from pt2kit.fleet.reading import installed
-from pt2kit.fleet.targets import Seen, state_key
+from pt2kit.fleet.targets import Seen, local_path, state_key
 from pt2kit.zip.listing import is_url
 from pt2kit.zip.remote import create_url, file_system, guarded, public_url
 from pt2kit.zip.target import replacing
@@ -242,9 +242,7 @@ class Folder:
 
 def make_folder(place: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> Folder:
     """Return the folder of a path or URL; it is neither created nor read yet."""
-    text = os.fspath(place)
-    if text.lower().startswith("file://"):
-        text = text[len("file://") :]
+    text = local_path(os.fspath(place))
     return Folder(text.rstrip("/") if is_url(text) else os.path.abspath(text), storage_options or {})
 
 

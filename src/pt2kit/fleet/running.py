@@ -28,7 +28,7 @@ from pt2kit.fleet.dataset import Folder, make_folder, output_name
 from pt2kit.fleet.isolation import Limits
 from pt2kit.fleet.listing import Found
 from pt2kit.fleet.reading import WRITING, Item, Job, checked_options, failure, shown_name
-from pt2kit.fleet.targets import Seen, Targets, check_outside, state_key
+from pt2kit.fleet.targets import Seen, Targets, check_outside, local_path, state_key
 
 if TYPE_CHECKING:
     from pt2kit.fleet.batches import Reading
@@ -281,10 +281,10 @@ def _check(
 def _texts(targets: Any) -> Any:
     """Targets as a list of texts, or what comes one by one as it is."""
     if isinstance(targets, str | os.PathLike):
-        return [os.fspath(targets)]
+        return [local_path(os.fspath(targets))]
     if isinstance(targets, Sequence):
-        return [os.fspath(target) for target in targets]
-    return (os.fspath(target) for target in targets)
+        return [local_path(os.fspath(target)) for target in targets]
+    return (local_path(os.fspath(target)) for target in targets)
 
 
 def _count(targets: Targets, state: Progress) -> None:

@@ -41,7 +41,7 @@ class Targets:
     """The targets of a run.
 
     Args:
-        given: as the user gave them, or any iterable of such texts, which is gone through once.
+        given: paths (`local_path`) and URLs, or any iterable of such texts, which is gone through once.
         storage_options: passed to fsspec for URLs.
     """
 
@@ -133,7 +133,7 @@ def _files(target: str, alone: bool, storage_options: Mapping[str, Any] | None) 
     if target == STDIN:
         yield from _of_lines(sys.stdin, storage_options)
     elif _is_list(target):
-        with open(_local(target), encoding="utf-8", errors="surrogateescape") as lines:
+        with open(target, encoding="utf-8", errors="surrogateescape") as lines:
             yield from _of_lines(lines, storage_options)
     else:
         yield from _named(target, alone, storage_options)
@@ -151,21 +151,19 @@ def _named(target: str, alone: bool, storage_options: Mapping[str, Any] | None) 
 
 def _of_lines(lines: Iterable[str], storage_options: Mapping[str, Any] | None) -> Iterator[Found]:
     for line in lines:
-        target = line.strip()
+        target = local_path(line.strip())
         if not target or target.startswith("#"):
             continue
         try:
             yield from _named(target, False, storage_options)
         except (OSError, Pt2Error) as error:
-            yield Found(_absolute(target), _whole(target), error=str(error))
+            yield Found(target if is_url(target) else os.path.abspath(target), _whole(target), error=str(error))
 
 
 def _matching(root: str, pattern: str, alone: bool, storage_options: Mapping[str, Any] | None) -> Iterator[Found]:
     compiled = make_pattern(pattern)
     if not is_url(root):
         files = list_local(os.path.abspath(root), compiled)
-    elif root.lower().startswith("file://"):
-        files = list_local(_local(root), compiled)
     else:
         files = list_remote(root, compiled, storage_options)
     for file in files:
@@ -173,9 +171,9 @@ def _matching(root: str, pattern: str, alone: bool, storage_options: Mapping[str
 
 
 def _file(target: str, alone: bool) -> Found:
-    if is_url(target) and not target.lower().startswith("file://"):
+    if is_url(target):
         return Found(target, _whole(target).rpartition("/")[2] if alone else _whole(target))
-    path = _absolute(target)
+    path = os.path.abspath(target)
     relative = os.path.basename(path) if alone else _whole(path)
     try:
         stat = os.stat(path)
@@ -186,28 +184,25 @@ def _file(target: str, alone: bool) -> Found:
 
 def _whole(target: str) -> str:
     """Return the path of a file, relative to this folder, or to the root or host."""
-    if is_url(target) and not target.lower().startswith("file://"):
+    if is_url(target):
         parts = urlsplit(target)
         return f"{parts.netloc.rpartition('@')[2]}/{parts.path.lstrip('/')}"
-    path = _absolute(target)
+    path = os.path.abspath(target)
     below = os.path.relpath(path)
     return path.lstrip("/") if below.startswith("..") else below
 
 
-def _absolute(target: str) -> str:
-    return target if is_url(target) and not target.lower().startswith("file://") else os.path.abspath(_local(target))
-
-
-def _local(target: str) -> str:
+def local_path(target: str) -> str:
+    """Return the path of a `file://` URL; any other target unchanged."""
     return target[len("file://") :] if target.lower().startswith("file://") else target
 
 
 def _names(place: str) -> list[str]:
     """Return a location as names that can be compared; links of local paths are resolved."""
-    if is_url(place) and not place.lower().startswith("file://"):
+    if is_url(place):
         parts = urlsplit(place)
         return [f"{parts.scheme}://{parts.netloc}", *(name for name in parts.path.split("/") if name)]
-    return ["", *(name for name in os.path.realpath(_local(place)).split(os.sep) if name)]
+    return ["", *(name for name in os.path.realpath(place).split(os.sep) if name)]
 
 
 def _is_pattern(target: str) -> bool:
@@ -220,10 +215,9 @@ def _is_folder(target: str) -> bool:
 
 def _is_list(target: str) -> bool:
     """Return whether a local file is a list of names: text that is neither an archive nor the JSON of a program."""
-    path = _local(target)
-    if is_url(path) or path.lower().endswith(_PROGRAMS) or not os.path.isfile(path):
+    if is_url(target) or target.lower().endswith(_PROGRAMS) or not os.path.isfile(target):
         return False
-    with open(path, "rb") as file:
+    with open(target, "rb") as file:
         head = file.read(_SNIFFED)
     if not head or head.startswith(b"PK") or b"\0" in head:
         return not head
