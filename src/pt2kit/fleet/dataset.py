@@ -32,7 +32,7 @@ from pt2kit.fleet.listing import is_gone
 from pt2kit.fleet.reading import installed
 from pt2kit.fleet.targets import Seen, local_path, state_key
 from pt2kit.zip.listing import is_url
-from pt2kit.zip.remote import create_url, file_system, guarded, public_url
+from pt2kit.zip.remote import file_system, guarded, public_url
 from pt2kit.zip.target import replacing
 
 SCHEMA: Final = 1
@@ -198,13 +198,10 @@ class Folder:
         Raises:
             OSError, ArchiveError: it cannot be written.
         """
-        if self.is_remote:
-            with create_url(self.path(name), storage_options=self.storage_options) as remote:
-                remote.write(data)
-            return
         path = self.path(name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with replacing(path) as file:
+        if not self.is_remote:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+        with replacing(path, storage_options=self.storage_options) as file:
             file.write(data)
 
     def names(self, below: str = "") -> list[str]:

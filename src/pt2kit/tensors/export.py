@@ -23,7 +23,6 @@ from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.view import Storage, TensorView, pieces_of
 from pt2kit.zip.chosen_names import encode_name
-from pt2kit.zip.listing import is_url
 from pt2kit.zip.source import Progress, no_progress
 from pt2kit.zip.target import replacing
 
@@ -39,19 +38,12 @@ def new_file(path: str | os.PathLike[str], *, fsync: bool = False) -> Iterator[I
     """Yield an empty file that replaces `path` at the end, unless an error occurs.
 
     Args:
-        path, fsync: as for `Replacement`; or a URL that fsspec can write to.
+        path, fsync: as for `replacing`.
 
     Raises:
-        OSError: the folder does not exist or cannot be written to.
-        ArchiveError: the URL cannot be written to.
+        OSError, ArchiveError: as `replacing`.
         UnsupportedError: `path` exists and is no file (P18).
     """
-    if isinstance(path, str) and is_url(path):
-        from pt2kit.zip.remote import create_url
-
-        with create_url(path) as file:
-            yield file
-        return
     check_is_file(path)
     with replacing(path, fsync=fsync) as file:
         yield file

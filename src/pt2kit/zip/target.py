@@ -19,7 +19,8 @@ import os
 import shutil
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import IO, Any
 
 from pt2kit.errors import ArchiveError
@@ -278,12 +279,25 @@ def _sync_folder(folder: str) -> None:
 
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike[str], *, fsync: bool = False) -> Iterator[IO[bytes]]:
+def replacing(
+    path: str | os.PathLike[str], *, fsync: bool = False, storage_options: Mapping[str, Any] | None = None
+) -> Iterator[IO[bytes]]:
     """Yield an empty file, open for writing and reading, that replaces `path` unless an error occurs.
 
     Args:
-        path, fsync: as for `Replacement`.
+        path, fsync: as for `Replacement`; or a URL that fsspec can write to.
+        storage_options: passed to fsspec for a URL.
+
+    Raises:
+        OSError: the folder does not exist or cannot be written to.
+        ArchiveError: the URL cannot be written to.
     """
+    if isinstance(path, str) and is_url(path):
+        from pt2kit.zip.remote import create_url
+
+        with create_url(path, storage_options=storage_options) as file:
+            yield file
+        return
     new = Replacement(path, fsync=fsync)
     try:
         yield new.file
@@ -301,7 +315,7 @@ class Target:
     Args:
         file: the file to write to; from its present position on.
         name: what messages call it.
-        new: the owner of that file, if it replaces a path.
+        block: a context that yielded that file and puts it in its place, as `replacing` does.
         owned: whether to close it.
         fsync: wait for the disk in `commit`.
     """
@@ -311,14 +325,14 @@ class Target:
         file: IO[bytes],
         name: str,
         *,
-        new: Replacement | _Remote | None = None,
+        block: AbstractContextManager[IO[bytes]] | None = None,
         owned: bool = False,
         fsync: bool = False,
     ) -> None:
         self.name = name
         self.position = 0
         self._file = file
-        self._new = new
+        self._block = block
         self._owned = owned
         self._fsync = fsync
         self._start = 0
@@ -351,8 +365,8 @@ class Target:
 
     def commit(self) -> None:
         """Put the file in its place."""
-        if self._new is not None:
-            self._new.commit()
+        if self._block is not None:
+            self._block.__exit__(None, None, None)
             return
         self._file.flush()
         if self._fsync:
@@ -365,39 +379,19 @@ class Target:
 
     def discard(self) -> None:
         """Remove the temporary file; bytes written to a file object remain in it."""
-        if self._new is not None:
-            self._new.discard()
+        if self._block is not None:
+            error = InterruptedError()
+            self._block.__exit__(InterruptedError, error, None)
         elif self._owned:
             with contextlib.suppress(OSError):  # The disk may be full: closing then fails once more.
                 self._file.close()
-
-
-class _Remote:
-    """Target for a URL, which appears when it is complete; ended by `commit` or `discard` like a `Replacement`."""
-
-    def __init__(self, url: str) -> None:
-        from pt2kit.zip.remote import create_url, public_url
-
-        self.shown = public_url(url)
-        self._block = create_url(url)
-        self.file = self._block.__enter__()
-
-    def commit(self) -> None:
-        """Send the file."""
-        self._block.__exit__(None, None, None)
-
-    def discard(self) -> None:
-        """Forget it."""
-        error = InterruptedError()
-        with contextlib.suppress(InterruptedError):
-            self._block.__exit__(InterruptedError, error, None)
 
 
 def open_target(target: str | os.PathLike[str] | IO[bytes], *, fsync: bool = False) -> Target:
     """Open a path or URL, which gets its file at the end, or wrap a file object.
 
     Args:
-        target: a path (`Replacement`), any URL that fsspec can write to, or a binary file object.
+        target: a path or URL, as for `replacing`, or a binary file object.
         fsync: wait for the disk also where no file is replaced.
 
     Raises:
@@ -411,20 +405,19 @@ def open_target(target: str | os.PathLike[str] | IO[bytes], *, fsync: bool = Fal
         name = getattr(target, "name", None)
         return Target(target, name if isinstance(name, str) else f"<{type(target).__name__}>", fsync=fsync)
     name = os.fspath(target)
+    shown = name
     if isinstance(name, str) and is_url(name):
-        return Target((remote := _Remote(name)).file, remote.shown, new=remote)
-    final = os.path.realpath(name)
-    try:
-        mode: int | None = os.stat(final).st_mode
-    except FileNotFoundError:
-        mode = None
-    if mode is not None and stat.S_ISDIR(mode):
-        raise ArchiveError(f"{name}: expected a file to write, got a folder", rule="A1")
-    if mode is not None and not stat.S_ISREG(mode):
-        # A pipe or a device cannot be replaced by a file.
-        return Target(open(final, "wb"), name, owned=True, fsync=fsync)
-    new = Replacement(name, fsync=fsync)
-    return Target(new.file, name, new=new)
+        from pt2kit.zip.remote import public_url
+
+        shown = public_url(name)
+    elif (old := _stat(final := os.path.realpath(name))) is not None:
+        if stat.S_ISDIR(old.st_mode):
+            raise ArchiveError(f"{name}: expected a file to write, got a folder", rule="A1")
+        if not stat.S_ISREG(old.st_mode):
+            # A pipe or a device cannot be replaced by a file.
+            return Target(open(final, "wb"), name, owned=True, fsync=fsync)
+    block = replacing(name, fsync=fsync)
+    return Target(block.__enter__(), shown, block=block)
 
 
 @contextlib.contextmanager
