@@ -76,19 +76,19 @@ def open_source(
     raise TypeError(f"expected a path, a URL, bytes or a binary file object, got {type(file).__name__}")
 
 
-def list_files(targets: Iterable[str], *, suffix: str = SUFFIX) -> list[str]:
+def list_files(targets: Iterable[str]) -> list[str]:
     """Return the listed files, each once: those of one target in the order of their names.
 
     Args:
         targets: a file, or "-", unchanged, even if it does not exist; a folder for the files in it and below; a pattern
             ("models/**/*.pt2") for what matches; the same as URLs, where "s3://bucket/models/" is a folder.
-        suffix: the ending of the names of files in folders; folders whose name begins with a dot are left out.
+            Folders below these whose names begin with a dot are left out.
 
     Raises:
         ArchiveError: a folder without such files, or a pattern that matches none (A1).
         OSError: a folder cannot be read.
     """
-    return list(dict.fromkeys(file for target in targets for file in _files(target, suffix)))
+    return list(dict.fromkeys(file for target in targets for file in _files(target)))
 
 
 def is_many(target: str) -> bool:
@@ -98,22 +98,22 @@ def is_many(target: str) -> bool:
     return os.path.isdir(target) or _is_pattern(target)
 
 
-def _files(target: str, suffix: str) -> list[str]:
+def _files(target: str) -> list[str]:
     if not is_many(target):
         return [target]
     if is_url(target):
         from pt2kit.zip.remote import list_urls
 
-        files = list_urls(target, suffix)
+        files = list_urls(target, SUFFIX)
     elif os.path.isdir(target):
-        files = list(_below(target, suffix))
+        files = list(_below(target))
     else:
-        files = list(_matches(target, suffix))
+        files = list(_matches(target))
     if not files:
         what = (
             "a folder with files" if os.path.isdir(target) or target.endswith("/") else "a pattern that matches files"
         )
-        raise ArchiveError(f"{target}: expected {what} named *{suffix}, got none", rule="A1")
+        raise ArchiveError(f"{target}: expected {what} named *{SUFFIX}, got none", rule="A1")
     return files
 
 
@@ -127,30 +127,29 @@ def _is_remote_pattern(url: str) -> bool:
     return not {"*", "["}.isdisjoint(url.partition("://")[2].partition("?")[0])
 
 
-def _below(folder: str, suffix: str) -> Iterator[str]:
+def _below(folder: str) -> Iterator[str]:
     def refuse(error: OSError) -> None:
         raise error
 
     for where, folders, files in os.walk(folder, onerror=refuse):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        yield from (os.path.join(where, name) for name in sorted(files) if name.endswith(suffix))
+        yield from (os.path.join(where, name) for name in sorted(files) if name.endswith(SUFFIX))
 
 
-def _matches(pattern: str, suffix: str) -> Iterator[str]:
+def _matches(pattern: str) -> Iterator[str]:
     for path in sorted(glob.glob(pattern, recursive=True)):
         if not os.path.isdir(path):
             yield path
         elif not pattern.endswith("**"):  # which matches the folders below by itself
-            yield from _below(path, suffix)
+            yield from _below(path)
 
 
-def pair_files(sources: Iterable[str], target: str, *, suffix: str = SUFFIX) -> dict[str, str]:
+def pair_files(sources: Iterable[str], target: str) -> dict[str, str]:
     """Return the output path of each listed file: files of a folder keep their relative paths.
 
     Args:
         sources: as for `list_files`.
         target: a folder, existing or not, as a path or URL.
-        suffix: as for `list_files`.
 
     Raises:
         ArchiveError: two files would go to one place (A1), or as `list_files`.
@@ -158,7 +157,7 @@ def pair_files(sources: Iterable[str], target: str, *, suffix: str = SUFFIX) -> 
     """
     pairs: dict[str, str] = {}
     for source in sources:
-        for file in _files(source, suffix):
+        for file in _files(source):
             below = os.path.relpath(file, source) if os.path.isdir(source) else os.path.basename(file)
             pairs[file] = f"{target.rstrip('/')}/{below}" if is_url(target) else os.path.join(target, below)
     places: dict[str, str] = {}
