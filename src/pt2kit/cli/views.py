@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn
 
 from pt2kit import codec
 from pt2kit.cli.common import Refusal
@@ -104,12 +104,17 @@ def node_view(package: Package, models: Sequence[str], name: str) -> Result:
 
     having = [model for model in models if find(package.programs[model], name)]
     if not having:
-        names = (name for model in models for name in nodes_of(package, model))
-        raise Refusal(
-            f"{package.name}: {_listed(models)}: expected a node or a value {name!r}, got none of that name"
-            + suggestion(name, dict.fromkeys(names))
-        )
+        _refuse(package, models, f"a node or a value {name!r}, got none of that name", name, nodes_of)
     return together(having, lambda model: _node_view(package, model, name))
+
+
+def _refuse(
+    package: Package, models: Sequence[str], text: str, name: str, names_of: Callable[[Package, str], Iterable[str]]
+) -> NoReturn:
+    """Refuse a name that no program has; suggest close ones of theirs."""
+    names = dict.fromkeys(name for model in models for name in names_of(package, model))
+    shown = ", ".join(map(printable, models[:5])) + (", …" if len(models) > 5 else "")
+    raise Refusal(f"{package.name}: {shown}: expected {text}{suggestion(name, names)}")
 
 
 def _node_view(package: Package, model: str, name: str) -> Result:
@@ -145,11 +150,7 @@ def module_view(package: Package, models: Sequence[str], fqn: str) -> Result:
     """
     having = [model for model in models if not fqn or any(_inside(package, model, fqn))]
     if not having:
-        modules = (name for model in models for name in modules_of(package, model))
-        raise Refusal(
-            f"{package.name}: {_listed(models)}: expected a module {fqn!r}, got no node or tensor of it"
-            + suggestion(fqn, dict.fromkeys(modules))
-        )
+        _refuse(package, models, f"a module {fqn!r}, got no node or tensor of it", fqn, modules_of)
     return together(having, lambda model: _module_view(package, model, fqn))
 
 
@@ -184,10 +185,6 @@ def _module_view(package: Package, model: str, fqn: str) -> Result:
         return {"module": fqn, "tensors": rows, "nodes": [step.node for step in steps]}
 
     return Result(lines(), tree)
-
-
-def _listed(models: Sequence[str]) -> str:
-    return ", ".join(map(printable, models[:5])) + (", …" if len(models) > 5 else "")
 
 
 def records_view(package: Package) -> Result:
