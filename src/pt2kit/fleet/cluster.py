@@ -29,9 +29,8 @@ def connect(scheduler: str | None, workers: int | None) -> Iterator[Any]:
         workers: processes of a cluster on this machine; None for one for each core that may be used.
 
     Raises:
-        UnsupportedError: dask.distributed or pyarrow is missing, or the scheduler does not answer.
+        UnsupportedError: the scheduler does not answer.
     """
-    need_packages()
     from distributed import Client
 
     from pt2kit.fleet.batches import Uninterrupted

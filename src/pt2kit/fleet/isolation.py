@@ -206,22 +206,20 @@ class Processes:
             LimitError: no process can be started.
         """
         started = time.perf_counter()
-        fresh = False
         for tried in range(1, _TRIES + 1):
-            process = Process(self._job) if fresh else self._take()
+            process = self._take() if tried == 1 else Process(self._job)
             try:
                 rows = process.read(item, self._limits)
             except Ended as error:
                 process.end()
                 if error.outcome == "timeout" or tried == _TRIES:
                     return failure(item, error.outcome, str(error), time.perf_counter() - started)
-                fresh = True
-                continue
             except BaseException:
                 process.end()
                 raise
-            self._idle.put(process)
-            return rows
+            else:
+                self._idle.put(process)
+                return rows
         raise AssertionError("the last try returns")
 
     def _take(self) -> Process:
