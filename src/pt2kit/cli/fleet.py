@@ -158,7 +158,8 @@ def _run(work: str, **given: Any) -> int:
         raise click.UsageError(str(error)) from error
     earlier = _earlier_failures(out, storage, done) if resume else Counter()
     if as_json:
-        print_json({"out": out, **_tree(done), "earlier": dict(earlier)})
+        tree = {key: getattr(done, key) for key in ("files", "bytes", "outcomes", "skipped", "gone")}
+        print_json({"out": out, **tree, "earlier": earlier})
     else:
         print_lines(_ending(work, done, out, earlier))
     return int(done.files != done.outcomes["ok"] or bool(earlier))
@@ -177,16 +178,6 @@ def _leave(code: int) -> None:
     atexit._run_exitfuncs()
     sys.stdout.flush()
     os._exit(code)
-
-
-def _tree(done: Progress) -> dict[str, Any]:
-    return {
-        "files": done.files,
-        "bytes": done.bytes,
-        "outcomes": dict(done.outcomes),
-        "skipped": done.skipped,
-        "gone": done.gone,
-    }
 
 
 def _ending(work: str, done: Progress, out: str, earlier: Counter[str]) -> Iterator[str]:
