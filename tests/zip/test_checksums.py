@@ -24,15 +24,15 @@ def data(size: int, seed: int = 0) -> bytes:
 def test_combine(size: int) -> None:
     """The sum of two parts, the second a piece, from those of each."""
     first, second = data(size), data(PIECE, 1)
-    assert combine(zlib.crc32(first), zlib.crc32(second)) == zlib.crc32(first + second)
+    assert combine(zlib.crc32(first), zlib.crc32(second), PIECE) == zlib.crc32(first + second)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1))
 @settings(max_examples=50, deadline=None)
 def test_combine_is_linear(a: int, b: int) -> None:
     """Sums add up bit by bit."""
-    assert combine(a ^ b, 0) == combine(a, 0) ^ combine(b, 0)
-    assert combine(0, b) == b
+    assert combine(a ^ b, 0, PIECE) == combine(a, 0, PIECE) ^ combine(b, 0, PIECE)
+    assert combine(0, b, PIECE) == b
 
 
 @pytest.mark.parametrize(

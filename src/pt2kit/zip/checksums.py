@@ -28,7 +28,7 @@ BACKLOG: Final = 8
 _POLYNOMIAL: Final = 0xEDB88320  # of zip's CRC-32, its lowest power in the highest bit
 
 
-def combine(first: int, second: int, nbytes: int = PIECE) -> int:
+def combine(first: int, second: int, nbytes: int) -> int:
     """Return the CRC-32 of two parts from the sums of each.
 
     Args:
@@ -55,7 +55,6 @@ class Sums:
     def __init__(self, pool: Executor | None) -> None:
         self._pool = pool
         self._crc32 = 0
-        self._last: Future[int] | None = None
         self._waiting: list[tuple[memoryview, Future[int]]] = []
 
     def add(self, view: memoryview) -> None:
@@ -65,39 +64,29 @@ class Sums:
             return
         for start in range(0, view.nbytes, PIECE):
             piece = view[start : start + PIECE]
-            if piece.nbytes == PIECE:
-                self._waiting.append((piece, self._pool.submit(zlib.crc32, piece)))
-            else:  # its sum cannot be moved; it goes on from what comes before
-                self._last = self._pool.submit(zlib.crc32, piece, self.total())
+            self._waiting.append((piece, self._pool.submit(zlib.crc32, piece)))
         if len(self._waiting) > BACKLOG:
             self._settle(BACKLOG // 2)
 
     def total(self) -> int:
         """Return the CRC-32 of everything that was added so far."""
         self._settle(0)
-        self._finish_last()
         return self._crc32
 
     def _settle(self, keep: int) -> None:
         """Reduce the waiting pieces to `keep`; the newest of the others are summed here, unless they are already."""
-        done: list[int] = []
+        done: list[tuple[int, int]] = []
         while len(self._waiting) > keep and self._waiting[-1][1].cancel():
-            done.append(zlib.crc32(self._waiting.pop()[0]))
+            piece, _ = self._waiting.pop()
+            done.append((zlib.crc32(piece), piece.nbytes))
         if done:
             keep = 0  # The part summed here comes after all that waits.
         while len(self._waiting) > keep:
             piece, future = self._waiting.pop(0)
-            self._append(zlib.crc32(piece) if future.cancel() else future.result())
-        for crc32 in reversed(done):
-            self._append(crc32)
-
-    def _append(self, crc32: int) -> None:
-        self._finish_last()
-        self._crc32 = combine(self._crc32, crc32)
-
-    def _finish_last(self) -> None:
-        if self._last is not None:
-            self._crc32, self._last = self._last.result(), None
+            crc32 = zlib.crc32(piece) if future.cancel() else future.result()
+            self._crc32 = combine(self._crc32, crc32, piece.nbytes)
+        for crc32, nbytes in reversed(done):
+            self._crc32 = combine(self._crc32, crc32, nbytes)
 
 
 @contextmanager
