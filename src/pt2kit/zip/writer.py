@@ -97,11 +97,6 @@ class ArchiveWriter:
         return self._root
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Return the full names of the records written so far."""
-        return tuple(record.name.decode() for record in self._written)
-
-    @property
     def checksums(self) -> tuple[tuple[str, int, int], ...]:
         """Return (full name, CRC-32, size) of the records written so far."""
         return tuple((record.name.decode(), record.crc32, record.size) for record in self._written)
