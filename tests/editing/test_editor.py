@@ -434,7 +434,7 @@ def test_an_operator_that_takes_no_bools_is_refused() -> None:
     """A flag can be added to numbers, and not be subtracted from them."""
     editor = pt2kit.edit(sample("2.13.0", "item_bool"))
     passes.rename_operators(editor, {"aten.add.Tensor": "aten.sub.Tensor"})
-    message = r"retarget\(node 'add', 'aten.sub.Tensor'\): node 'add': other: expected numbers, got bool \[T11\]"
+    message = r"retarget\(node 'add', 'aten.sub.Tensor'\): node 'add': .*: other: expected numbers, got bool .*\[T11\]"
     with pytest.raises(GraphError, match=message):
         editor.finish()
 
@@ -446,8 +446,8 @@ def test_an_operator_that_gives_another_type_is_refused() -> None:
     editor.add_output(made.output)
     made.retarget("aten.gelu")
     message = (
-        r"retarget\(node 'isnan', 'aten.gelu'\): node 'isnan': expected 'isnan' to be declared as f32, which it is, "
-        r"got b8; set its meta \[T11\]"
+        r"retarget\(node 'isnan', 'aten.gelu'\): node 'isnan': .*: expected dtype f32, got b8 declared .*; "
+        r"set its meta \[T11\]"
     )
     with pytest.raises(GraphError, match=message):
         editor.finish()

@@ -21,19 +21,16 @@ from msgspec import structs
 from pt2kit import codec, schema
 from pt2kit.editing import interface_edits, sample_inputs, weight_edits
 from pt2kit.editing.assembly import is_current, parts_of
-from pt2kit.editing.graphs import Graph, Node, Value
-from pt2kit.editing.metas import inferred
+from pt2kit.editing.graphs import Value
 from pt2kit.editing.state import EditState, check_program, needed_ranges
 from pt2kit.editing.weights import write_weights
 from pt2kit.errors import GraphError, SchemaError, UnsupportedError
 from pt2kit.front_door import registered
 from pt2kit.messages import count_text, quote
-from pt2kit.operators.facts import Mismatch, Unknown
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.write import write_package
 from pt2kit.schema.names import ATEN_OPS
-from pt2kit.tensors.dtypes import short_name
 from pt2kit.zip.listing import FileLike
 
 Source: TypeAlias = "FileLike | Package | schema.ExportedProgram"
@@ -296,7 +293,6 @@ def _weights_changed(editor: EditState) -> bool:
 def _written(editor: EditState) -> schema.ExportedProgram:
     """Return the program with all edits; the one that was opened if nothing changed."""
     _check_interface(editor)
-    _check_types(editor.graph)
     idle = _idle_tokens(editor)
     inputs = [one for one in editor.inputs if one.value not in idle]
     outputs = [one for one in editor.outputs if one.value not in idle]
@@ -354,40 +350,6 @@ def _check_interface(editor: EditState) -> None:
                 raise GraphError(f"{node.edit}: {node.label}: expected a token first, got {got}", rule="S13")
         elif node.target.startswith(ATEN_OPS) and any(interface_edits.is_token(editor, value) for value in node.inputs):
             raise GraphError(f"{node.edit}: {node.label}: expected a tensor with numbers, got a token", rule="S13")
-
-
-def _check_types(graph: Graph, is_cast: bool = False) -> None:
-    """Refuse nodes that edits let give another element type than is stated of what they give.
-
-    Args:
-        graph: the graph.
-        is_cast: whether it runs under autocast, which converts operands, so that results have another type.
-    """
-    opened = 0
-    for node in graph.nodes:
-        opened += node.target.endswith("._enter_autocast") - node.target.endswith("._exit_autocast")
-        is_inside = is_cast or opened > 0
-        if node.edit and not is_inside and (said := _misstated_type(node)) is not None:
-            raise GraphError(f"{node.edit}: {node.label}: {said}", rule="T11")
-        for inner in node.subgraphs.values():
-            _check_types(inner, is_inside or node.target.endswith(".wrap_with_autocast"))
-
-
-def _misstated_type(node: Node) -> str | None:
-    """Return the problem of the dtypes of a node's operands or results; None if there is none."""
-    output = node.outputs[0] if len(node.outputs) == 1 else None
-    if output is None or not isinstance(output.meta, schema.TensorMeta):
-        return None
-    try:
-        meta = inferred(node.op, node.plain_arguments)
-    except Mismatch as error:
-        return str(error) if error.subject in ("dtype", "value") else None
-    except Unknown:
-        return None
-    if not isinstance(meta, schema.TensorMeta) or meta.dtype is output.meta.dtype:
-        return None
-    wanted, stated = short_name(meta.dtype), short_name(output.meta.dtype)
-    return f"expected {quote(output.name)} to be declared as {wanted}, which it is, got {stated}; set its meta"
 
 
 def _idle_tokens(editor: EditState) -> set[Value]:

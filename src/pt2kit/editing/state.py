@@ -156,6 +156,8 @@ NEW_SYMBOL = (1, None)
 _REFUSED = ("error", "safety")
 _UNSURE = ("E8",)
 """Rules whose warnings say that torch may not load the program."""
+_OF_RESULTS = ("T8", "T11")
+"""Rules that compare what is declared of a result with what the call computes."""
 _STEP = re.compile(r"\.nodes\[(\d+)\](?:\.inputs\[(\d+)\])?")
 _TABLE = re.compile(r"_values(?:\.(\w+)|\[['\"](.*?)['\"]\])")
 
@@ -173,7 +175,8 @@ def check_program(editor: EditState, program: schema.ExportedProgram) -> None:
     for problem in problems:
         if (problem.rule, problem.message) not in known:
             edit = _edit_at(editor, problem.loc)
-            raise GraphError(f"{edit}{problem.loc}: {problem.message}", rule=problem.rule)
+            way_out = "; set its meta" if problem.rule in _OF_RESULTS and ".outputs[" in problem.loc else ""
+            raise GraphError(f"{edit}{problem.loc}: {problem.message}{way_out}", rule=problem.rule)
 
 
 def needed_ranges(editor: EditState, graph: schema.Graph) -> dict[str, schema.RangeConstraint]:
