@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
-from msgspec import UNSET
 
-from pt2kit import schema
+from pt2kit import codec, schema
 from pt2kit.bridge.operators import DTYPES, LAYOUTS
 from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.read.tensors import BLOCKS, Devices, check_number, check_tensor
@@ -55,7 +54,7 @@ class Values:
     def __init__(self, shapes: Shapes, devices: Devices) -> None:
         self._shapes = shapes
         self._devices = devices
-        self._templates: dict[tuple[Any, ...], _Template] = {}
+        self._templates: dict[bytes, _Template] = {}
         # Of one file, equal descriptions are one object (`codec/decoder.py`). It is held, so its id stays its own.
         self._known: dict[int, tuple[schema.TensorMeta, _Template]] = {}
 
@@ -92,18 +91,7 @@ class Values:
             return _from_template(known[1])
         if meta.layout is not schema.Layout.Strided:
             return self._sparse(meta, where)
-        device = meta.device
-        key = (
-            meta.dtype,
-            meta.requires_grad,
-            meta.layout,
-            device.type,
-            device.index,
-            _key(meta.storage_offset),
-            *map(_key, meta.sizes),
-            None,
-            *map(_key, meta.strides),
-        )
+        key = codec.encode(meta)
         template = self._templates.get(key)
         if template is None:
             template = self._templates[key] = self._template(meta, where)
@@ -174,13 +162,6 @@ def _blocks(sizes: Sequence[Any], dtype: torch.dtype, layout: torch.layout) -> t
         layout=layout,
         check_invariants=False,
     )
-
-
-def _key(value: schema.SymInt) -> Any:
-    if value.as_int is not UNSET:
-        return value.as_int
-    expr = value.as_expr
-    return (expr.expr_str, None if expr.hint is None else expr.hint.value)  # type: ignore[union-attr]
 
 
 def _from_template(template: _Template) -> torch.Tensor:
