@@ -126,20 +126,20 @@ def test_sparse() -> None:
 def test_symbols() -> None:
     """The ShapeEnv knows ranges, hints and counters; each expression is one object."""
     shapes, _ = values(s0=(2, 64), u0=(0, None), u7=(None, None), s9=(1, 1))
-    a = shapes.integer(number(S0, 6), "x")
-    product = shapes.integer(number(f"Mul(Integer(2), {S0})", 12), "x")
-    assert shapes.integer(number(S0, 6), "y") is a
+    a = shapes.number(number(S0, 6), "x")
+    product = shapes.number(number(f"Mul(Integer(2), {S0})", 12), "x")
+    assert shapes.number(number(S0, 6), "y") is a
     symbol = a.node.expr
     assert product.node.expr == 2 * symbol
     assert (a.node.hint, product.node.hint) == (6, 12)
     assert hints(shapes.env) == {symbol: 6, 2 * symbol: 12}
     assert [str(shapes.env.var_to_range[symbol])] == ["VR[2, 64]"]
-    u0 = shapes.integer(number(U0), "x")
+    u0 = shapes.number(number(U0), "x")
     assert shapes.pending == {u0.node.expr}
     assert repr(shapes.env.unbacked_symint_counter) in ("8", "count(8)")  # an iterator up to 2.10
     assert [str(key) for key in shapes.constraints()] == ["s0", "u0", "u7", "s9"]
-    assert shapes.integer(number("Integer(3)"), "x") == 3
-    assert type(shapes.integer(number("Add(Integer(1), Integer(2))"), "x")) is int
+    assert shapes.number(number("Integer(3)"), "x") == 3
+    assert type(shapes.number(number("Add(Integer(1), Integer(2))"), "x")) is int
 
 
 def test_other_kinds() -> None:
@@ -148,9 +148,9 @@ def test_other_kinds() -> None:
     real = shapes.number(SymFloat(as_expr=SymExpr(F0, SymExprHint(as_float=2.5))), "x")
     assert isinstance(real, torch.SymFloat)
     assert hints(shapes.env)[real.node.expr] == sympy.Float(2.5)
-    truth = shapes.truth(SymBool(as_expr=SymExpr(f"Equality({U0}, Integer(1))")), "x")
+    truth = shapes.number(SymBool(as_expr=SymExpr(f"Equality({U0}, Integer(1))")), "x")
     assert isinstance(truth, torch.SymBool)
-    assert shapes.truth(SymBool(as_expr=SymExpr("true")), "x") is True
+    assert shapes.number(SymBool(as_expr=SymExpr("true")), "x") is True
     assert shapes.number(SymFloat(as_float=float("inf")), "x") == float("inf")
     assert type(shapes.number(SymFloat(as_float=1e-30), "x")) is float
 
@@ -158,7 +158,7 @@ def test_other_kinds() -> None:
 def test_derived_ranges() -> None:
     """A range of an expression is kept for the expression."""
     shapes = Shapes({"2*s0": RangeConstraint(4, 100), "s0": RangeConstraint(2, 50)})
-    shapes.integer(number(f"Mul(Integer(2), {S0})", 12), "x")
+    shapes.number(number(f"Mul(Integer(2), {S0})", 12), "x")
     assert [str(key) for key in shapes.constraints()] == ["2*s0", "s0"]
 
 
@@ -204,10 +204,10 @@ def test_wrong_hints() -> None:
     """A hint of another kind, or of another value than a constant, is refused."""
     shapes, _ = values()
     with pytest.raises(GraphError, match=r"expected a hint that is int, got 2\.5"):
-        shapes.integer(SymInt(as_expr=SymExpr(S0, SymExprHint(as_float=2.5))), "x")
+        shapes.number(SymInt(as_expr=SymExpr(S0, SymExprHint(as_float=2.5))), "x")
     with pytest.raises(GraphError, match="expected the hint 3 of a constant, got 4"):
-        shapes.integer(number("Integer(3)", 4), "x")
+        shapes.number(number("Integer(3)", 4), "x")
     with pytest.raises(GraphError, match="expected symbols with ranges or hints, got s0"):
-        shapes.integer(number(S0), "x")
+        shapes.number(number(S0), "x")
     with pytest.raises(ExpressionError, match="expected one meaning of the symbol s0"):
-        shapes.integer(number("Symbol('s0', integer=True)"), "x")
+        shapes.number(number("Symbol('s0', integer=True)"), "x")

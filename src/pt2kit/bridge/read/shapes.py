@@ -59,6 +59,9 @@ _SYMBOL: Final = re.compile(r"(s|u|zf|zuf)\d{1,9}", re.ASCII)
 _ASSUMPTIONS: Final[Mapping[str, Mapping[str, bool]]] = MappingProxyType(
     {"s": {"positive": True, "integer": True}, "u": {"integer": True}, "zf": {"real": True}, "zuf": {}}
 )
+_KINDS: Final[Mapping[type, str]] = MappingProxyType(
+    {schema.SymInt: "int", schema.SymFloat: "float", schema.SymBool: "bool"}
+)
 _PARSERS: Final[Mapping[str, Callable[..., Expr]]] = {"int": parse_size, "float": parse_number, "bool": parse_truth}
 
 
@@ -85,26 +88,31 @@ class Shapes:
         self._made: dict[tuple[str, str, Any], Any] = {}
         self._count_unbacked()
 
-    def integer(self, value: schema.SymInt, where: str) -> Any:
-        """Return a size, stride or other integer: an int or a SymInt.
+    def number(self, value: schema.SymInt | schema.SymFloat | schema.SymBool, where: str) -> Any:
+        """Return a number or truth value: a plain one, or a SymInt, SymFloat or SymBool.
 
         Raises:
-            ExpressionError: an expression that cannot be read, or yields no int.
-            GraphError: a hint that is no int, or contradicts the range of the symbol.
+            ExpressionError: an expression that cannot be read, or yields a value of another kind.
+            GraphError: a hint of another kind, or that contradicts the range of the symbol.
         """
-        if value.as_int is not UNSET:
-            return value.as_int
-        return self._symbolic("int", value.as_expr, where)
+        if value.as_expr is UNSET:
+            return float(value.value) if isinstance(value, schema.SymFloat) else value.value
+        made = self._expression(value, where)
+        if self._in_offsets and not isinstance(made, (int, float)):
+            met = self._in_offsets & made.node.expr.free_symbols
+            self._in_offsets -= met
+            self.pending |= met
+        return made
 
     def offset(self, value: schema.SymInt, where: str) -> Any:
-        """Return a storage offset, as `integer`.
+        """Return a storage offset, as `number`.
 
         Unbacked symbols that occur there alone need no value that defines them.
 
         torch's reader leaves offsets out, and with them the symbols that export made for them.
         """
         pending = set(self.pending)
-        number = value.as_int if value.as_int is not UNSET else self._expression("int", value.as_expr, where)
+        number = value.as_int if value.as_expr is UNSET else self._expression(value, where)
         self._in_offsets |= self.pending - pending
         self.pending = pending
         return number
@@ -123,26 +131,6 @@ class Shapes:
         nbytes = itemsize * (_sympy(offset) + count)
         return nbytes if type(nbytes) is int else self._node("int", nbytes, None)
 
-    def number(self, value: schema.SymFloat, where: str) -> Any:
-        """Return a float or a SymFloat.
-
-        Raises:
-            ExpressionError, GraphError: as `integer`.
-        """
-        if value.as_float is not UNSET:
-            return float(value.as_float)
-        return self._symbolic("float", value.as_expr, where)
-
-    def truth(self, value: schema.SymBool, where: str) -> Any:
-        """Return a bool or a SymBool.
-
-        Raises:
-            ExpressionError: an expression that cannot be read, or yields a number.
-        """
-        if value.as_bool is not UNSET:
-            return value.as_bool
-        return self._symbolic("bool", value.as_expr, where)
-
     def constraints(self) -> dict[sympy.Symbol, ValueRanges]:
         """Return the ranges of the symbols that occurred, and of those that export made and used nowhere.
 
@@ -155,15 +143,8 @@ class Shapes:
                 constraints[symbol] = value_range
         return constraints
 
-    def _symbolic(self, kind: str, expr: Any, where: str) -> Any:
-        value = self._expression(kind, expr, where)
-        if self._in_offsets and not isinstance(value, (int, float)):
-            met = self._in_offsets & value.node.expr.free_symbols
-            self._in_offsets -= met
-            self.pending |= met
-        return value
-
-    def _expression(self, kind: str, expr: Any, where: str) -> Any:
+    def _expression(self, value: Any, where: str) -> Any:
+        kind, expr = _KINDS[type(value)], value.as_expr
         hint = None if expr.hint is None else expr.hint.value
         key = (kind, expr.expr_str, hint)
         if key not in self._made:

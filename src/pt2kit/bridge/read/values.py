@@ -64,14 +64,7 @@ class Values:
         Raises:
             Pt2Error: as `tensor`; a number that cannot be read.
         """
-        match meta:
-            case schema.TensorMeta():
-                return self.tensor(meta, where)
-            case schema.SymInt():
-                return self._shapes.integer(meta, where)
-            case schema.SymFloat():
-                return self._shapes.number(meta, where)
-        return self._shapes.truth(meta, where)
+        return self.tensor(meta, where) if isinstance(meta, schema.TensorMeta) else self._shapes.number(meta, where)
 
     def tensor(self, meta: schema.TensorMeta, where: str) -> torch.Tensor:
         """Return a new fake tensor.
@@ -144,7 +137,7 @@ class Values:
             raise UnsupportedError(f"{where}: expected a tensor that torch can describe, got: {error}") from error
 
     def _numbers(self, values: Sequence[schema.SymInt], where: str) -> list[Any]:
-        numbers = [self._shapes.integer(value, where) for value in values]
+        numbers = [self._shapes.number(value, where) for value in values]
         for number in numbers:
             check_number(number, where)
         return numbers
