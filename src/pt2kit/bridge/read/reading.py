@@ -8,7 +8,7 @@ Storages on an accelerator are copied through two pinned buffers (`Staging`). Wh
 other is filled from the file: reading and copying overlap, and however large the file is, the host holds two pieces of
 it. Devices without pinned memory get the same pieces one by one.
 
-A mapping (`MappedFile`) shows the current contents of the file: a process that writes to the file in place, as
+A mapping (`map_file`) shows the current contents of the file: a process that writes to the file in place, as
 `torch.export.save` does, changes the weights of a running module, and one that truncates it ends the process. Such
 changes are detected. If the file is replaced by another one, as all writers of this package do, existing mappings keep
 the old contents.
@@ -225,34 +225,40 @@ class Staging:
         return self._buffers[which][:nbytes]
 
 
+def map_file(source: Source) -> tuple[Any, MappedFile | None]:
+    """Return an open file mapped copy-on-write, and the object that watches it; None for one that cannot be mapped."""
+    descriptor = descriptor_of(source)
+    mapping = None if descriptor is None else map_privately(source)
+    if descriptor is None or mapping is None:
+        return None, None
+    return mapping, MappedFile(source.name, descriptor, mapping)
+
+
 class MappedFile:
-    """A file that is mapped copy-on-write. It is watched as long as something uses the mapping.
+    """A file that weights are mapped from, watched as long as something uses the mapping, which this does not keep.
 
     Args:
-        source: the file, open.
+        name: for messages.
+        descriptor: of the file; it is duplicated.
+        mapping: the mapping.
     """
 
-    def __init__(self, source: Source) -> None:
-        descriptor = descriptor_of(source)
-        self.name = source.name
-        self.mapping: Any = None if descriptor is None else map_privately(source)
-        """None if the file cannot be mapped."""
-        if descriptor is not None and self.mapping is not None:
-            self.descriptor = os.dup(descriptor)
-            self.stamp = _stamp(self.descriptor)
-            weakref.finalize(self.mapping, os.close, self.descriptor)
-
-
-class _Watched:
     __slots__ = ("_descriptor", "_mapping", "_name", "_stamp")
 
-    def __init__(self, file: MappedFile) -> None:
-        self._mapping = weakref.ref(file.mapping)
-        self._name, self._descriptor, self._stamp = file.name, file.descriptor, file.stamp
+    def __init__(self, name: str, descriptor: int, mapping: Any) -> None:
+        self._name = name
+        self._mapping = weakref.ref(mapping)
+        self._descriptor = os.dup(descriptor)
+        self._stamp = _stamp(self._descriptor)
+        weakref.finalize(mapping, os.close, self._descriptor)
 
     def check(self) -> None:
-        mapping = self._mapping()
-        if mapping is None:  # All tensors over it were replaced or moved, and the descriptor is closed.
+        """Compare the file's inode, size and time of modification; about a microsecond.
+
+        Raises:
+            IntegrityError: it was changed.
+        """
+        if self._mapping() is None:  # All tensors over it were replaced or moved, and the descriptor is closed.
             return
         try:
             now = _stamp(self._descriptor)
@@ -268,32 +274,6 @@ class _Watched:
             f"{self._name}: expected the file that weights are mapped from to be as it was when it was loaded, got "
             f"{got}; load it again, or pass mmap=False to keep weights in memory whatever is written to the file"
         )
-
-
-class MappedFiles:
-    """The files that the weights of a module are mapped from.
-
-    Args:
-        files: which; all are mapped.
-    """
-
-    def __init__(self, files: Iterable[MappedFile]) -> None:
-        self._watched = [_Watched(file) for file in files]
-
-    def __bool__(self) -> bool:
-        return bool(self._watched)
-
-    def check(self) -> None:
-        """Compare inode, size and time of modification of each; about a microsecond for one.
-
-        Raises:
-            IntegrityError: one was changed.
-        """
-        for watched in self._watched:
-            watched.check()
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> MappedFiles:
-        return self  # A copy of a module may share constants with it.
 
 
 def _stamp(descriptor: int) -> tuple[int, int, int]:

@@ -24,10 +24,10 @@ from pt2kit.bridge.operators import DTYPES, LAYOUTS, to_device
 from pt2kit.bridge.read.reading import (
     BUFFER,
     MappedFile,
-    MappedFiles,
     Staging,
     in_threads,
     is_in_pieces,
+    map_file,
     read_range,
     read_storages,
 )
@@ -157,16 +157,16 @@ class Tensors:
         self._read_bytes = read_bytes
         self._is_mapped = read_bytes == 0
         self._verify = verify
-        self._files: dict[Source, MappedFile] = {}
+        self._files: dict[Source, tuple[Any, MappedFile | None]] = {}
         if read_bytes is not None:  # Now, before more of the file is read: what is mapped later must be the same.
-            self._files[archive.source] = MappedFile(archive.source)
-        self._mapped: list[tuple[Storage, Source]] = []
-        self._others: list[Tensors] = []
+            self._files[archive.source] = map_file(archive.source)
+        self._mapped: list[Storage] = []
+        self._watched: list[MappedFile] = []
         self._staging: dict[torch.device, Staging] = {}
         self._tied: dict[str, torch.UntypedStorage] = {}
         self._storages: dict[tuple[Storage, torch.device], torch.UntypedStorage] = {}
 
-    def finish(self) -> MappedFiles:
+    def finish(self) -> list[MappedFile]:
         """Compare the records mapped so far with their checksums if requested.
 
         Returns:
@@ -177,17 +177,13 @@ class Tensors:
             Pt2Error: one cannot be read.
         """
         if self._verify:
-            in_threads([partial(_compare, stored) for stored, _ in self._mapped])
-        return MappedFiles([file for tensors in (self, *self._others) for file in tensors.mapped_files()])
-
-    def mapped_files(self) -> list[MappedFile]:
-        """Return the files that tensors are mapped from, each once."""
-        return [self._files[source] for source in dict.fromkeys(source for _, source in self._mapped)]
+            in_threads([partial(_compare, stored) for stored in self._mapped])
+        return list(dict.fromkeys(self._watched))
 
     def of_other_file(self, archive: Archive) -> Tensors:
         """Return a builder of another file's tensors for the same program: same devices, same byte limit."""
         other = Tensors(self.devices, archive, read_bytes=self._read_bytes)
-        self._others.append(other)
+        other._watched = self._watched
         return other
 
     def read(self, views: Iterable[Any]) -> None:
@@ -308,12 +304,13 @@ class Tensors:
             return False
         source, offset = self._archive.place_of(stored.record)
         if source not in self._files:
-            self._files[source] = MappedFile(source)
-        mapping = self._files[source].mapping
-        if mapping is None or offset % ALIGNMENT or offset + stored.nbytes > len(mapping):
+            self._files[source] = map_file(source)
+        mapping, file = self._files[source]
+        if file is None or offset % ALIGNMENT or offset + stored.nbytes > len(mapping):
             return False
         self._storages[stored, _HERE] = _over(mapping, offset, stored.nbytes)
-        self._mapped.append((stored, source))
+        self._mapped.append(stored)
+        self._watched.append(file)
         return True
 
     def _is_at_once(self, stored: Storage) -> bool:

@@ -20,12 +20,12 @@ from pt2kit.bridge.read.checked import Checked, check_payloads, check_program
 from pt2kit.bridge.read.module_inputs import guardable
 from pt2kit.bridge.read.names import check_apart
 from pt2kit.bridge.read.pickled_values import Context, Payloads
-from pt2kit.bridge.read.reading import trusted
+from pt2kit.bridge.read.reading import MappedFile, trusted
 from pt2kit.bridge.read.tensors import READ_BYTES, Moves, Tensors, check_described
 from pt2kit.bridge.read.treespecs import live_module_calls
 from pt2kit.bridge.run.build import Tables, build_steps, convention_of, with_mutations
 from pt2kit.bridge.run.emitters import Fakes, compile_steps, subgraph_module
-from pt2kit.bridge.run.module import LoadedModule, make_module, place_tensors, watched
+from pt2kit.bridge.run.module import LoadedModule, make_module, place_tensors
 from pt2kit.bridge.run.steps import Steps
 from pt2kit.bridge.stored import Chosen, opened_program, read_payloads
 from pt2kit.bridge.torch_names import SUBGRAPHS_NEED_METADATA, disable_current_modes, not_traced
@@ -94,11 +94,16 @@ def load_module(
         is_mixed = _is_mixed(checked, payloads)
         wrap = partial(_subgraph, fakes)
         shared = Tables(checked.operators, devices, payloads.constants, wrap, allowed, is_mixed)
-        return watched(_build(program, checked, calls[0].signature, payloads, shared), files)
+        return _build(program, checked, calls[0].signature, payloads, shared, files)
 
 
 def _build(
-    program: schema.ExportedProgram, checked: Checked, call: Any, payloads: Payloads, shared: Tables
+    program: schema.ExportedProgram,
+    checked: Checked,
+    call: Any,
+    payloads: Payloads,
+    shared: Tables,
+    files: Sequence[MappedFile],
 ) -> LoadedModule:
     """Return the module of a program that may be built."""
     signature, graph = checked.signature, checked.module.graph
@@ -113,7 +118,7 @@ def _build(
     convention = convention_of(program, checked, call, examples)
     lifted = [index for index, spec in enumerate(signature.input_specs) if spec.target]
     users = [index for index, spec in enumerate(signature.input_specs) if spec.kind is InputKind.USER_INPUT]
-    module = make_module(targets, compile_steps(steps, [*lifted, *users]), convention)
+    module = make_module(targets, compile_steps(steps, [*lifted, *users]), convention, files)
     place_tensors(module, signature, payloads.state_dict, payloads.constants)
     return module
 

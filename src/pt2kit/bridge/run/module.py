@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import torch
 
-from pt2kit.bridge.read.reading import MappedFiles
+from pt2kit.bridge.read.reading import MappedFile
 from pt2kit.bridge.run.conditions import Condition, check_conditions
 from pt2kit.bridge.run.emitters import Compiled
 from pt2kit.bridge.run.inputs import InputTree, OutputTree
@@ -120,37 +120,33 @@ class Running:
         read: returns the attributes that the function uses.
         compiled: the function.
         convention: its calling convention.
-        files: those that weights are mapped from, if any.
+        files: those that weights are mapped from.
         is_copy: the module is a copy of one that was loaded.
     """
 
     read: Callable[[Any], Sequence[Any]]
     compiled: Compiled
     convention: Convention
-    files: MappedFiles | None = None
+    files: Sequence[MappedFile] = ()
     is_copy: bool = False
 
 
-def make_module(paths: Sequence[str], compiled: Compiled, convention: Convention) -> LoadedModule:
+def make_module(
+    paths: Sequence[str], compiled: Compiled, convention: Convention, files: Sequence[MappedFile]
+) -> LoadedModule:
     """Return a module that runs a program, and has no tensors yet.
 
     Args:
         paths: the attributes that the function uses, before the values in the inputs.
         compiled: the function.
         convention: its calling convention.
+        files: those that weights are mapped from; each call compares them with their recorded state.
     """
     # A class of its own, because each has its own names of arguments; a function of the module's own instead would be
     # no forward for the strict export of torch 2.9.
     kind = type("LoadedModule", (LoadedModule,), {"forward": _forward(convention.tree), "__module__": __name__})
     module: LoadedModule = kind()
-    module.__pt2kit_running__ = Running(_reader(paths), compiled, convention)
-    return module
-
-
-def watched(module: LoadedModule, files: MappedFiles) -> LoadedModule:
-    """Make each call of a module compare the files that its weights are mapped from with their recorded state."""
-    if files:
-        module.__pt2kit_running__ = replace(module.__pt2kit_running__, files=files)
+    module.__pt2kit_running__ = Running(_reader(paths), compiled, convention, files)
     return module
 
 
@@ -185,8 +181,9 @@ def _forward(tree: InputTree) -> Any:
 def _call(module: LoadedModule, running: Running, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     convention, run = running.convention, running.compiled.function
     # A traced call has no point at which to look at a file.
-    if running.files is not None and not torch.compiler.is_compiling():
-        running.files.check()
+    if not torch.compiler.is_compiling():
+        for file in running.files:
+            file.check()
     if convention.modules:
         with modules_as_containers(convention.modules):
             leaves = convention.tree.leaves(args, kwargs)
