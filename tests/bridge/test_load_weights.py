@@ -148,21 +148,11 @@ def test_staging(piece: int, nbytes: int) -> None:
         asked.append((start, buffer.nbytes))
         buffer[:] = data[start : start + buffer.nbytes]
 
-    class Through(Staging):
-        """Goes the way of a device, to the CPU."""
-
-        def _copy(self, which: int, part: torch.Tensor, start: int, fill: Any) -> None:
-            buffer = self._buffer(which, part.numel())
-            fill(start, memoryview(buffer.numpy()))
-            part.copy_(buffer)
-
-    for kind in (Staging, Through):
-        asked.clear()
-        made = kind(torch.device("cpu"), piece).upload(nbytes, fill)
-        assert bytes(torch.empty(0, dtype=torch.uint8).set_(made).numpy()) == data
-        assert sum(length for _, length in asked) == nbytes
-        assert [start for start, _ in asked] == list(range(0, nbytes, piece))
-        assert max((length for _, length in asked), default=0) <= piece
+    made = Staging(torch.device("cpu"), piece).upload(nbytes, fill)
+    assert bytes(torch.empty(0, dtype=torch.uint8).set_(made).numpy()) == data
+    assert sum(length for _, length in asked) == nbytes
+    assert [start for start, _ in asked] == list(range(0, nbytes, piece))
+    assert max((length for _, length in asked), default=0) <= piece
 
 
 def test_damage_is_found_while_streaming(tmp_path: Path) -> None:

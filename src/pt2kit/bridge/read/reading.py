@@ -1,8 +1,8 @@
 """Weights read into memory in parallel, or mapped (mmap); refusals for safety, and the entry of `trust=` for each.
 
 Each piece is compared with its checksum as it is read. Records that are stored in the file are read in pieces by
-several threads, straight into the memory of the tensors; what is deflated, fetched or part of a torch.save payload is
-copied as a whole, one thread for each.
+several threads, straight into the memory of the tensors; what is deflated, part of a torch.save payload, or small and
+fetched is copied as a whole, one thread for each.
 
 Storages on an accelerator are copied through two pinned buffers (`Staging`). While one is copied to the device, the
 other is filled from the file: reading and copying overlap, and however large the file is, the host holds two pieces of
@@ -82,14 +82,11 @@ def read_storages(archive: Archive, buffers: Mapping[Storage, memoryview]) -> No
         total.check()
 
 
-def read_range(archive: Archive, record: str, start: int, buffer: memoryview, total: Sum | None) -> None:
+def read_range(archive: Archive, record: str, start: int, buffer: memoryview, total: Sum) -> None:
     """Fill a buffer with the bytes of a stored record from `start` on, and add them to its sum.
 
     Ranges of one record are read in order; each is read by several threads if its sum can be joined.
     """
-    if total is None:
-        archive.read_into(record, start, buffer)
-        return
     if not total.is_parallel or buffer.nbytes <= PIECE:
         archive.read_into(record, start, buffer)
         total.add(buffer)
@@ -101,9 +98,11 @@ def read_range(archive: Archive, record: str, start: int, buffer: memoryview, to
 
 
 def is_in_pieces(archive: Archive, stored: Storage) -> bool:
-    """Return whether a storage is one stored record of a local file, which can be read by ranges."""
+    """Return whether a storage is one stored record, to be read by ranges; small ones are fetched in one request."""
     record = archive.records.get(stored.record)
-    return record is not None and record.size == stored.nbytes and archive.is_in_place(record.name)
+    if record is None or not record.is_stored or record.size != stored.nbytes:
+        return False
+    return stored.nbytes > BUFFER or archive.is_in_place(record.name)
 
 
 def _pieces(buffer: memoryview) -> dict[int, memoryview]:
@@ -161,7 +160,7 @@ def _read_in_order(archive: Archive, record: str, buffer: memoryview, total: Sum
 
 
 class Staging:
-    """Copies storages to one device.
+    """Copies storages to one device, other than the CPU and meta.
 
     Args:
         device: where they go.
@@ -190,8 +189,6 @@ class Staging:
             RuntimeError: torch cannot use the device, or has no memory there.
         """
         whole = torch.empty(nbytes, dtype=torch.uint8, device=self.device)
-        if self.device.type == "meta":
-            return whole.untyped_storage()
         if self._is_cuda:
             # The memory may have had another use on the current stream.
             self._stream.wait_stream(torch.cuda.current_stream(self.device))
@@ -203,9 +200,6 @@ class Staging:
         return whole.untyped_storage()
 
     def _copy(self, which: int, part: torch.Tensor, start: int, fill: Fill) -> None:
-        if self.device.type == "cpu":
-            fill(start, memoryview(part.numpy()))
-            return
         if self._is_cuda:
             self._copied[which].synchronize()  # The earlier contents of this buffer are on the device.
         buffer = self._buffer(which, part.numel())

@@ -22,7 +22,6 @@ import torch
 from pt2kit import schema
 from pt2kit.bridge.operators import DTYPES, LAYOUTS, to_device
 from pt2kit.bridge.read.reading import (
-    BUFFER,
     MappedFile,
     Staging,
     in_threads,
@@ -200,13 +199,7 @@ class Tensors:
         asked = [stored for stored in dict.fromkeys(here) if stored.nbytes and (stored, _HERE) not in self._storages]
         if self._read_bytes is not None:
             self._is_mapped = sum(stored.nbytes for stored in asked) > self._read_bytes
-        live = {
-            stored: torch.UntypedStorage(stored.nbytes)
-            for stored in asked
-            if not self._over_file(stored) and self._is_at_once(stored)
-        }
-        read_storages(self._archive, {stored: _bytes_of(storage) for stored, storage in live.items()})
-        self._storages.update({(stored, _HERE): storage for stored, storage in live.items()})
+        self._read(asked)
 
     def dense(self, view: TensorView) -> torch.Tensor:
         """Return the tensor of a view; a `Parameter` if the view is one.
@@ -285,18 +278,19 @@ class Tensors:
 
     def _storage(self, stored: Storage, device: torch.device, view: TensorView) -> torch.UntypedStorage:
         key = (stored, device)
-        known = self._storages.get(key)
-        if known is None:
-            known = self._cpu_storage(stored) if device.type == "cpu" else self._moved(stored, device, view.where)
-            self._storages[key] = known
-        return known
+        if key not in self._storages:
+            if device.type == "cpu" and stored.nbytes:
+                self._read([stored])
+                self._storages[key] = self._storages[stored, _HERE]
+            else:
+                self._storages[key] = self._moved(stored, device, view.where)
+        return self._storages[key]
 
-    def _cpu_storage(self, stored: Storage) -> torch.UntypedStorage:
-        if stored.nbytes == 0:
-            return torch.UntypedStorage(0)
-        if self._over_file(stored):
-            return self._storages[stored, _HERE]
-        return self._filled(Staging(_HERE), stored)
+    def _read(self, asked: Iterable[Storage]) -> None:
+        """Map storages, or read them into memory in parallel, compared with their checksums."""
+        live = {stored: torch.UntypedStorage(stored.nbytes) for stored in asked if not self._over_file(stored)}
+        read_storages(self._archive, {stored: _bytes_of(storage) for stored, storage in live.items()})
+        self._storages.update({(stored, _HERE): storage for stored, storage in live.items()})
 
     def _over_file(self, stored: Storage) -> bool:
         """Map a storage if it is to be mapped, and can be; return whether it is."""
@@ -313,15 +307,11 @@ class Tensors:
         self._watched.append(file)
         return True
 
-    def _is_at_once(self, stored: Storage) -> bool:
-        """Return whether a storage is read whole; a large record that is fetched comes in pieces, one after another."""
-        return (
-            stored.nbytes <= BUFFER or stored.record not in self._archive.records or is_in_pieces(self._archive, stored)
-        )
-
     def _moved(self, stored: Storage, device: torch.device, where: str) -> torch.UntypedStorage:
         """Return a storage on another device; its bytes are read in pieces, and are never all in memory."""
         try:
+            if device.type == "meta" or not stored.nbytes:
+                return torch.empty(stored.nbytes, dtype=torch.uint8, device=device).untyped_storage()
             if device not in self._staging:
                 self._staging[device] = Staging(device)
             return self._filled(self._staging[device], stored)
@@ -330,24 +320,20 @@ class Tensors:
 
     def _filled(self, staging: Staging, stored: Storage) -> torch.UntypedStorage:
         """Return a new storage with the bytes of a stored one, compared with their checksum."""
-        record = self._archive.records.get(stored.record)
-        # Remote records come in one request, unless they are large.
-        is_small = stored.nbytes <= BUFFER and not (record is not None and self._archive.is_in_place(record.name))
-        if record is None or not record.is_stored or record.size != stored.nbytes or is_small:
-            content = stored.read(keep=False) if staging.device.type != "meta" else memoryview(b"")
+        if not is_in_pieces(self._archive, stored):
+            content = stored.read(keep=False)
 
             def copy(start: int, buffer: memoryview) -> None:
                 buffer[:] = content[start : start + buffer.nbytes]
 
             return staging.upload(stored.nbytes, copy)
-        total = self._archive.sum_of(record.name) if staging.device.type != "meta" else None
+        total = self._archive.sum_of(stored.record)
 
         def read(start: int, buffer: memoryview) -> None:
-            read_range(self._archive, record.name, start, buffer, total)
+            read_range(self._archive, stored.record, start, buffer, total)
 
         made = staging.upload(stored.nbytes, read)
-        if total is not None:
-            total.check()
+        total.check()
         return made
 
 
