@@ -9,14 +9,11 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-import torch
-
 from pt2kit import schema
 from pt2kit.bridge.operators import LAYOUTS, MEMORY_FORMATS, resolve, to_device, to_dtype
 from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.read.tensors import Devices
 from pt2kit.bridge.read.values import Values as FakeValues
-from pt2kit.bridge.torch_names import FakeTensor
 from pt2kit.bridge.write.values import Values as Descriptions
 from pt2kit.editing.graphs import Value
 from pt2kit.editing.sizes import symbols_of
@@ -96,14 +93,9 @@ def _described(result: Any, into: Descriptions, edit: str) -> Any:
         return [_described(one, into, edit) for one in result]
     if isinstance(result, tuple):
         return tuple(_described(one, into, edit) for one in result)
-    if isinstance(result, FakeTensor):
-        return into.tensor_meta(result)
-    if isinstance(result, bool | torch.SymBool):
-        return into.sym_bool(result)
-    if isinstance(result, int | torch.SymInt):
-        return into.sym_int(result)
-    if isinstance(result, float | torch.SymFloat):
-        return into.sym_float(result)
     if result is None:
         return ()
+    described = into.described(result)
+    if described is not None:
+        return described
     raise GraphError(f"{edit}: expected a tensor or number as the result, got {type(result).__name__}; give meta=")

@@ -67,7 +67,7 @@ def test_inputs(value, expected):
 def test_custom_objects_are_entered():
     """The table of custom objects keeps the name that the value has of itself."""
     here = written(placeholder(Graph(), "x", CustomObjArgument("obj", "a.B")))
-    assert codec.to_tree(here.custom_obj_values["x"]) == {"name": "obj", "class_fqn": "a.B"}
+    assert codec.to_tree(here.values["custom_obj_values"]["x"]) == {"name": "obj", "class_fqn": "a.B"}
 
 
 def test_constant_input_used():

@@ -88,10 +88,10 @@ def test_values_are_entered():
     """Every result is in the table of its kind."""
     here = scope()
     define_results(call(0), (T, SYMBOL, SYMBOL > 2, 0.5), 4, here)
-    assert list(here.tensor_values) == ["r_0"]
-    assert list(here.sym_int_values) == ["f_unused_1"]
-    assert list(here.sym_bool_values) == ["f_unused_2"]
-    assert list(here.sym_float_values) == ["f_unused_3"]
+    assert list(here.values["tensor_values"]) == ["r_0"]
+    assert list(here.values["sym_int_values"]) == ["f_unused_1"]
+    assert list(here.values["sym_bool_values"]) == ["f_unused_2"]
+    assert list(here.values["sym_float_values"]) == ["f_unused_3"]
 
 
 def test_dict_of_results():

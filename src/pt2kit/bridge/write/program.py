@@ -202,6 +202,7 @@ def write_program(live: Any, opset_version: Mapping[str, int] | None = None) -> 
     shared, specs = Shared(write_graph, live.constants), TreeSpecs()
     scope = write_scope(live.graph_module, shared)
     major, minor = CURRENT.pair
+    opsets = opset_version or {}
     program = ExportedProgram(
         GraphModule(
             scope.graph(),
@@ -210,7 +211,7 @@ def write_program(live: Any, opset_version: Mapping[str, int] | None = None) -> 
             of_graph_module(live.graph_module.meta),
             specs.fields,
         ),
-        _opsets(opset_version),
+        {**opsets, "aten": opsets.get("aten", operator_version())},
         write_range_constraints(live.range_constraints),
         SchemaVersion(major, minor),
         [verifier.dialect for verifier in live.verifiers],
@@ -218,12 +219,6 @@ def write_program(live: Any, opset_version: Mapping[str, int] | None = None) -> 
         guards_code(live),
     )
     return Written(program, shared.objects, shared.values)
-
-
-def _opsets(given: Mapping[str, int] | None) -> dict[str, int]:
-    versions = dict(given or {})
-    versions.setdefault("aten", operator_version())
-    return versions
 
 
 _INFINITIES = (sympy.oo, -sympy.oo, int_oo, -int_oo)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from json.encoder import encode_basestring_ascii as quote
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch.fx import Node
@@ -19,6 +19,7 @@ from pt2kit.bridge.operators import Operator, of_overload, with_schema
 from pt2kit.bridge.torch_names import NodeSource, OpOverload, action_text, writes_origins
 from pt2kit.bridge.write.values import Values
 from pt2kit.errors import GraphError, LimitError, SchemaError, UnsupportedError
+from pt2kit.graph.argument_values import ValueKind
 from pt2kit.node_metadata.frames import SourceFn, dump_custom, dump_source_fn_stack, dump_torch_fn
 from pt2kit.node_metadata.modules import ModuleEntry, dump_module_stack
 from pt2kit.node_metadata.redaction import AddressNumbers
@@ -150,22 +151,16 @@ class Shared:
         self.objects: dict[str, Any] = {}
         """Script and opaque objects in the graph itself, by their names there."""
         self._write_graph = write_graph
-        self._operators: dict[Any, Operator] = {}
         self._graphs: dict[int, tuple[Any, Graph]] = {}
         self._taken = constants.keys()
         self._named = {id(value): name for name, value in constants.items() if not isinstance(value, torch.Tensor)}
 
     def operator(self, target: Any) -> Operator:
         """Return the facts of an OpOverload's schema, or of an operator of an extension."""
-        operator = self._operators.get(target)
-        if operator is None:
-            extension = None if isinstance(target, OpOverload) else find_type(type(target))
-            if extension is not None:
-                operator = with_schema(extension.target(target), target, extension.schema(target))
-            else:
-                operator = of_overload(target_text(target), target)
-            self._operators[target] = operator
-        return operator
+        extension = None if isinstance(target, OpOverload) else find_type(type(target))
+        if extension is not None:
+            return with_schema(extension.target(target), target, extension.schema(target))
+        return of_overload(target_text(target), target)
 
     def graph(self, module: Any, depth: int) -> Graph:
         """Return a subgraph; one that is called twice is written once and shared.
@@ -191,6 +186,17 @@ class Shared:
         return name
 
 
+_KINDS: Mapping[type, tuple[ValueKind, Callable[[str], Any]]] = MappingProxyType(
+    {
+        TensorMeta: ("tensor", TensorArgument),
+        SymInt: ("sym_int", lambda name: SymIntArgument(as_name=name)),
+        SymFloat: ("sym_float", lambda name: SymFloatArgument(as_name=name)),
+        SymBool: ("sym_bool", lambda name: SymBoolArgument(as_name=name)),
+    }
+)
+"""Class of a value's description -> the kind of the value, and the content of the argument that names it."""
+
+
 @dataclass(slots=True)
 class Scope:
     """Graph that is being written.
@@ -199,6 +205,8 @@ class Scope:
         module: the fx GraphModule.
         shared: what the program's graphs share.
         depth: how many graphs this one is inside of.
+        inputs, outputs, nodes, is_single_tensor_return: of the graph.
+        values: its tables of descriptions, by their names.
         uses: the argument for an fx node where it is used.
         renamed: names of fx nodes that go by another node's name, because they take the same result again.
     """
@@ -209,11 +217,9 @@ class Scope:
     inputs: list[Argument] = field(default_factory=list)
     outputs: list[Argument] = field(default_factory=list)
     nodes: list[SchemaNode] = field(default_factory=list)
-    tensor_values: dict[str, TensorMeta] = field(default_factory=dict)
-    sym_int_values: dict[str, SymInt] = field(default_factory=dict)
-    sym_float_values: dict[str, SymFloat] = field(default_factory=dict)
-    sym_bool_values: dict[str, SymBool] = field(default_factory=dict)
-    custom_obj_values: dict[str, CustomObjArgument] = field(default_factory=dict)
+    values: dict[str, dict[str, Any]] = field(
+        default_factory=lambda: {f"{kind}_values": {} for kind in get_args(ValueKind)}
+    )
     is_single_tensor_return: bool = False
     uses: dict[Node, Argument] = field(default_factory=dict)
     renamed: dict[str, str] = field(default_factory=dict)
@@ -229,31 +235,26 @@ class Scope:
             GraphError: the name is taken.
             UnsupportedError: a value of a kind that the format cannot define.
         """
-        values = self.shared.values
-        if isinstance(value, torch.Tensor):
-            self._enter(self.tensor_values, name, values.tensor_meta(value))
-            return Argument(as_tensor=TensorArgument(name))
-        if isinstance(value, (bool, torch.SymBool)):
-            self._enter(self.sym_bool_values, name, values.sym_bool(value))
-            return Argument(as_sym_bool=SymBoolArgument(as_name=name))
-        if isinstance(value, (int, torch.SymInt)):
-            self._enter(self.sym_int_values, name, values.sym_int(value))
-            return Argument(as_sym_int=SymIntArgument(as_name=name))
-        if isinstance(value, (float, torch.SymFloat)):
-            self._enter(self.sym_float_values, name, values.sym_float(value))
-            return Argument(as_sym_float=SymFloatArgument(as_name=name))
+        described = self.shared.values.described(value)
+        if described is not None:
+            kind, argument = _KINDS[type(described)]
+            self._enter(kind, name, described)
+            return make(f"as_{kind}", argument(name))
         if value is None:
             return NONE
         if isinstance(value, torch.export.graph_signature.CustomObjArgument):
-            self._enter(self.custom_obj_values, name, CustomObjArgument(value.name, value.class_fqn))
+            self._enter("custom_obj", name, CustomObjArgument(value.name, value.class_fqn))
             return Argument(as_custom_obj=CustomObjArgument(name, value.class_fqn))
         raise UnsupportedError(f"expected a tensor, a number or None as result {name!r}, got {type(value).__name__}")
 
     def graph(self) -> Graph:
         """Return the finished graph."""
-        return Graph(**{name: getattr(self, name) for name in Graph.__struct_fields__})
+        return Graph(
+            self.inputs, self.outputs, self.nodes, **self.values, is_single_tensor_return=self.is_single_tensor_return
+        )
 
-    def _enter(self, table: dict[str, Any], name: str, value: Any) -> None:
+    def _enter(self, kind: ValueKind, name: str, value: Any) -> None:
+        table = self.values[f"{kind}_values"]
         if name in table:
             raise GraphError(f"expected one value of the name {name!r}, got two")
         table[name] = value

@@ -28,6 +28,16 @@ class Values:
         self._numbers: dict[tuple[int, ...], list[SymInt]] = {}
         self._metas: dict[Any, TensorMeta] = {}
 
+    def described(self, value: Any) -> TensorMeta | SymInt | SymFloat | SymBool | None:
+        """Return the description of a tensor or number, known or symbolic; None for another value."""
+        if isinstance(value, torch.Tensor):
+            return self.tensor_meta(value)
+        if isinstance(value, bool | torch.SymBool):
+            return self.sym_bool(value)
+        if isinstance(value, int | torch.SymInt):
+            return self.sym_int(value)
+        return self.sym_float(value) if isinstance(value, float | torch.SymFloat) else None
+
     def sym_int(self, value: int | torch.SymInt) -> SymInt:
         """Return an integer, known or symbolic, with the value it had in the example if there was one."""
         if not isinstance(value, torch.SymInt):
