@@ -212,23 +212,15 @@ def storage_chunks(tensor: torch.Tensor) -> Iterator[Any]:
     """
     size = storage_bytes(tensor)
     flat = _flat(tensor, size)
-    if not flat.is_cpu:
-        for start in range(0, size, DEVICE_CHUNK):
-            yield _fetch(flat[start : start + DEVICE_CHUNK])
-        return
-    whole = _fetch(flat)
-    for start in range(0, size, CHUNK):
-        yield whole[start : start + CHUNK]
+    step = CHUNK if flat.is_cpu else DEVICE_CHUNK
+    for start in range(0, size, step):
+        yield memoryview(flat[start : start + step].cpu().numpy())
 
 
 def _flat(tensor: torch.Tensor, size: int) -> torch.Tensor:
     """Return a storage as bytes, without a copy."""
     flat = torch.empty(0, dtype=torch.uint8, device=tensor.device)
     return flat.set_(tensor.untyped_storage(), 0, (size,), (1,))
-
-
-def _fetch(flat: torch.Tensor) -> memoryview:
-    return memoryview(flat.cpu().numpy())
 
 
 def pickle_tensor(tensor: torch.Tensor, protocol: int) -> bytes:
