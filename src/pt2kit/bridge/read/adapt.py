@@ -26,20 +26,6 @@ WHERE = "$.graph_module"
 
 
 @dataclass(frozen=True, slots=True)
-class Adapted:
-    """A program for the current classes.
-
-    Args:
-        program: the program; the original object if nothing has changed.
-        sources: for each leaf of its `in_spec` the leaf of the file's that it is, None for one the file does not have;
-            None as a whole where nothing had changed.
-    """
-
-    program: schema.ExportedProgram
-    sources: tuple[int | None, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class _Gained:
     """A leaf that the file does not have: a field of a class, and its default if there is one."""
 
@@ -50,11 +36,15 @@ class _Gained:
 _Leaf = int | _Gained
 
 
-def adapt_named_tuples(program: schema.ExportedProgram) -> Adapted:
+def adapt_named_tuples(program: schema.ExportedProgram) -> tuple[schema.ExportedProgram, tuple[int | None, ...]] | None:
     """Rewrite a program for the named tuples that are registered now.
 
     Args:
         program: a program whose signature fits its graph and its tree specs.
+
+    Returns:
+        the program; and for each leaf of its `in_spec` the leaf of the file's that it is, None for one that the file
+        does not have. None as a whole if nothing has changed.
 
     Raises:
         GraphError: a class lost a field that the program uses, or gained one without default that it would return.
@@ -68,26 +58,24 @@ def adapt_named_tuples(program: schema.ExportedProgram) -> Adapted:
         if kind is not None and pytree.is_namedtuple_class(kind) and kind._fields != stored[name]
     }
     if not changed:
-        return Adapted(program)
+        return None
     for position, entry in enumerate(module.module_call_graph):
         for text in (entry.signature.in_spec, entry.signature.out_spec) if entry.signature else ():
             place = f"{WHERE}.module_call_graph[{position}].signature"
             treespec.validate(treespec.parse(text, place), place, stored)
-    entries = [_entry(entry, stored, changed) for entry in module.module_call_graph]
-    call = module.module_call_graph[0].signature
-    inputs = _rewrite(treespec.parse(call.in_spec), stored, changed)[1]  # type: ignore[union-attr]
-    outputs = _rewrite(treespec.parse(call.out_spec), stored, changed)[1]  # type: ignore[union-attr]
+    entries, leaves = zip(*(_entry(entry, stored, changed) for entry in module.module_call_graph), strict=True)
+    inputs, outputs = leaves[0]
     graph, signature = _graph(module.graph, module.signature, inputs, outputs)
     fields = {
         name: schema.NamedTupleDef(list(changed[name]._fields if name in changed else stored[name])) for name in stored
     }
     adapted = replace(
-        module, graph=graph, signature=signature, module_call_graph=entries, treespec_namedtuple_fields=fields
+        module, graph=graph, signature=signature, module_call_graph=list(entries), treespec_namedtuple_fields=fields
     )
     sources = tuple(leaf if isinstance(leaf, int) else None for leaf in inputs)
     known = {field for kind in changed.values() for field in kind._fields}
     guards = [text for text in program.guards_code if _still_holds(text, known)]
-    return Adapted(replace(program, graph_module=adapted, guards_code=guards), sources)
+    return replace(program, graph_module=adapted, guards_code=guards), sources
 
 
 def _still_holds(guard: str, fields: Collection[str]) -> bool:
@@ -121,10 +109,13 @@ def _default(kind: Any, field: str) -> tuple[Any, ...]:
     return (kind._field_defaults[field],) if field in kind._field_defaults else ()
 
 
-def _entry(entry: schema.ModuleCallEntry, stored: FieldTable, changed: Mapping[str, Any]) -> schema.ModuleCallEntry:
+def _entry(
+    entry: schema.ModuleCallEntry, stored: FieldTable, changed: Mapping[str, Any]
+) -> tuple[schema.ModuleCallEntry, tuple[list[_Leaf], list[_Leaf]]]:
+    """Return an entry for the current classes, and the old leaf of each leaf of its inputs and outputs."""
     call = entry.signature
     if call is None:
-        return entry
+        return entry, ([], [])
     in_spec, inputs = _rewrite(treespec.parse(call.in_spec), stored, changed)
     out_spec, outputs = _rewrite(treespec.parse(call.out_spec), stored, changed)
     rewritten = replace(
@@ -134,7 +125,7 @@ def _entry(entry: schema.ModuleCallEntry, stored: FieldTable, changed: Mapping[s
         inputs=_arguments(call.inputs, inputs),
         outputs=_arguments(call.outputs, outputs),
     )
-    return replace(entry, signature=rewritten)
+    return replace(entry, signature=rewritten), (inputs, outputs)
 
 
 def _arguments(old: Sequence[schema.Argument], leaves: Sequence[_Leaf]) -> list[schema.Argument]:

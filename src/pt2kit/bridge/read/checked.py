@@ -96,8 +96,9 @@ def check_program(
     signature = from_schema(module)
     parsed = parse_specs(module.module_call_graph, signature)
     adapted = adapt_named_tuples(program)
-    if adapted.program is not program:
-        program = adapted.program
+    sources = None
+    if adapted is not None:
+        program, sources = adapted
         module = program.graph_module
         signature = from_schema(module)
         parsed = parse_specs(module.module_call_graph, signature)
@@ -110,7 +111,7 @@ def check_program(
     _check_dialect(program.verifiers, operators)
     check_kernels(program, scopes, operators, tables, trust, validates)
     return Checked(
-        module, signature, adapted.sources, parsed, specs, guards, scopes, operators,
+        module, signature, sources, parsed, specs, guards, scopes, operators,
         [_verifier(name) for name in program.verifiers], _module_metadata(module),
     )  # fmt: skip
 
