@@ -19,6 +19,7 @@ import torch
 from pt2kit.bridge.torch_names import NUMBER_FUNCTIONS
 from pt2kit.errors import LimitError, UnsupportedError
 from pt2kit.symbols.expr import Boolean, Call, Expr, Float, Infinity, Integer, Leaf, Rational, Symbol, fold
+from pt2kit.symbols.functions import OPAQUE, PLAIN, by_name
 
 Read = Callable[[Sequence[Any]], Any]
 
@@ -164,39 +165,28 @@ def _one(name: str) -> Callable[..., Any]:
 
 
 _SYMBOLIC: Final = (torch.SymInt, torch.SymFloat)
-_NAMES: Final = "cos cosh sin sinh tan tanh asin acos atan exp sqrt log log2 asinh acosh atanh".split()  # noqa: SIM905
-_FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
+_FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = by_name(
     {
         "Add": _folded(operator.add),
         "Mul": _folded(operator.mul),
         "Max": _folded(torch.sym_max),
         "Min": _folded(torch.sym_min),
-        "Pow": bounded_power,
-        "PowByNatural": bounded_power,
-        "FloatPow": bounded_power,
+        "Pow, PowByNatural, FloatPow": bounded_power,
         "Abs": abs,
         "Identity": lambda value: value,
-        "FloorDiv": operator.floordiv,
-        "CleanDiv": operator.floordiv,
+        "FloorDiv, CleanDiv": operator.floordiv,
         "CeilDiv": lambda a, b: -(-a // b),
-        "Mod": operator.mod,
-        "PythonMod": operator.mod,
+        "Mod, PythonMod": operator.mod,
         "ModularIndexing": lambda base, divisor, modulus: base // divisor % modulus,
         "LShift": bounded_shift,
         "RShift": operator.rshift,
-        "TrueDiv": operator.truediv,
-        "IntTrueDiv": operator.truediv,
-        "FloatTrueDiv": operator.truediv,
+        "TrueDiv, IntTrueDiv, FloatTrueDiv": operator.truediv,
         "ToFloat": torch.sym_float,
         "TruncToFloat": lambda value: torch.sym_float(math.trunc(value)),
-        "floor": math.floor,
-        "ceiling": math.ceil,
-        "FloorToInt": math.floor,
-        "CeilToInt": math.ceil,
+        "floor, FloorToInt": math.floor,
+        "ceiling, CeilToInt": math.ceil,
         "TruncToInt": math.trunc,
-        "RoundToInt": round,
-        "Round": round,
-        "RoundDecimal": round,
+        "RoundToInt, Round, RoundDecimal": round,
         "BitwiseFn_bitwise_and": operator.and_,
         "BitwiseFn_bitwise_or": operator.or_,
         "BitwiseFn_bitwise_xor": operator.xor,
@@ -208,6 +198,7 @@ _FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
         "StrictLessThan": operator.lt,
         "Not": operator.not_,
         "Xor": operator.xor,
-        **{prefix + name: _one(name) for name in _NAMES for prefix in ("", "OpaqueUnaryFn_")},
+        **{f"OpaqueUnaryFn_{name}": _one(name) for name in OPAQUE},
+        **{name: _one(name) for name in (*PLAIN, "log")},
     }
 )
