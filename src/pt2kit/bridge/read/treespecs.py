@@ -93,11 +93,8 @@ class TreeSpecs:
         Raises:
             SchemaError: a context that contradicts its type.
         """
-        for spec in chain.from_iterable(specs):
-            yield from self._missing(spec)
-
-    def _missing(self, spec: TreeSpec, where: str = "in_spec or out_spec") -> Iterator[str]:
-        for node in treespec.walk(spec):
+        where = "in_spec or out_spec"
+        for node in chain.from_iterable(map(treespec.walk, chain.from_iterable(specs))):
             if node.is_leaf or node.type == NAMEDTUPLE:
                 continue
             if str(node.type) not in pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE:
