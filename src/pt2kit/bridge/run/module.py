@@ -152,15 +152,11 @@ def make_module(
 
 def _reader(paths: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
     """Return a function that reads attributes of a module by their paths, each time anew: they may be replaced."""
-    if not paths:
-        return lambda module: ()
     split = tuple(tuple(path.split(".")) for path in paths)
-    together = operator.attrgetter(*paths)
-    if len(paths) == 1:
-        return lambda module: [functools.reduce(getattr, split[0], module)]
+    together = operator.attrgetter(*paths) if len(paths) > 1 else None
 
     def read(module: Any) -> Sequence[Any]:
-        if torch.compiler.is_compiling():  # which does not see through an attrgetter
+        if together is None or torch.compiler.is_compiling():  # which does not see through an attrgetter
             return [functools.reduce(getattr, path, module) for path in split]
         values: tuple[Any, ...] = together(module)
         return values
