@@ -9,7 +9,7 @@ or before a backward kernel reads it again. Uninitialized memory is filled with 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -223,7 +223,7 @@ def _validated(operator: Operator, row: Row, label: str) -> Callable[..., Any]:
             torch.is_grad_enabled(),
         )
         if not has_any_layout:
-            _check_memory(given, entry)
+            _check_memory(given.values(), entry, is_strided=True)
         _hold_all(rule, call, entry, label)
         if call.trusted:
             args, kwargs = _with_copies(call, names, args, kwargs)
@@ -247,22 +247,21 @@ def _described(value: Any, is_written: bool, entry: str, name: str) -> Any:
     return value
 
 
-def _tensors(given: Mapping[str, Any]) -> list[torch.Tensor]:
-    found = [value for value in given.values() if isinstance(value, torch.Tensor)]
-    for value in given.values():
-        if isinstance(value, (list, tuple)):
-            found += [item for item in value if isinstance(item, torch.Tensor)]
-    return found
+def _check_memory(given: Iterable[Any], entry: str, *, is_strided: bool = False) -> None:
+    """Refuse arguments of which some tensors have memory and others none.
 
-
-def _check_memory(given: Mapping[str, Any], entry: str) -> None:
-    """Refuse tensors of layouts that kernels of strided tensors mistake for these, and tensors without memory."""
-    tensors = _tensors(given)
+    Args:
+        given: of a call.
+        entry: the operator.
+        is_strided: also refuse tensors of layouts that kernels of strided tensors mistake for these.
+    """
+    lists = [value if isinstance(value, (list, tuple)) else (value,) for value in given]
+    tensors = [item for values in lists for item in values if isinstance(item, torch.Tensor)]
     for tensor in tensors:
-        if tensor.layout is not torch.strided or tensor.is_nested:
+        if is_strided and (tensor.layout is not torch.strided or tensor.is_nested):
             _fail(f"{entry}: expected strided tensors, got a {tensor.layout} one", entry)
         if tensor.is_meta is not tensors[0].is_meta:
-            _fail(f"{entry}: expected tensors with memory, got one on the meta device", entry)
+            _fail(f"{entry}: expected tensors with memory, got one on the meta device next to others", entry)
 
 
 def _hold_all(rule: Rule, call: Call, entry: str, label: str) -> None:
@@ -387,12 +386,10 @@ def _shown(argument: Any) -> str:
 def with_memory(target: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that refuses to call an operator with tensors of which some have memory and others none."""
 
+    name = str(original(target))
+
     def with_memory_call(*args: Any, **kwargs: Any) -> Any:
-        tensors = _tensors({**{str(number): arg for number, arg in enumerate(args)}, **kwargs})
-        for tensor in tensors:
-            if tensor.is_meta is not tensors[0].is_meta:
-                name = str(original(target))
-                _fail(f"{name}: expected tensors with memory, got one on the meta device next to others", name)
+        _check_memory((*args, *kwargs.values()), name)
         return target(*args, **kwargs)
 
     return _named(with_memory_call, original(target))
