@@ -146,6 +146,9 @@ class Tensors:
         read_bytes: bytes up to which the storages of a file are read into memory. If the views of a call of `read` have
             more, all are mapped where the file allows it. None to read all.
         verify: make `finish` compare mapped records with their checksums; records that are read always are.
+
+    Attributes:
+        watched: the files that storages are mapped from.
     """
 
     def __init__(
@@ -160,7 +163,7 @@ class Tensors:
         if read_bytes is not None:  # Now, before more of the file is read: what is mapped later must be the same.
             self._files[archive.source] = map_file(archive.source)
         self._mapped: list[Storage] = []
-        self._watched: list[MappedFile] = []
+        self.watched: list[MappedFile] = []
         self._staging: dict[torch.device, Staging] = {}
         self._tied: dict[str, torch.UntypedStorage] = {}
         self._storages: dict[tuple[Storage, torch.device], torch.UntypedStorage] = {}
@@ -177,12 +180,12 @@ class Tensors:
         """
         if self._verify:
             in_threads([partial(_compare, stored) for stored in self._mapped])
-        return list(dict.fromkeys(self._watched))
+        return list(dict.fromkeys(self.watched))
 
     def of_other_file(self, archive: Archive) -> Tensors:
         """Return a builder of another file's tensors for the same program: same devices, same byte limit."""
         other = Tensors(self.devices, archive, read_bytes=self._read_bytes)
-        other._watched = self._watched
+        other.watched = self.watched
         return other
 
     def read(self, views: Iterable[Any]) -> None:
@@ -304,7 +307,7 @@ class Tensors:
             return False
         self._storages[stored, _HERE] = _over(mapping, offset, stored.nbytes)
         self._mapped.append(stored)
-        self._watched.append(file)
+        self.watched.append(file)
         return True
 
     def _moved(self, stored: Storage, device: torch.device, where: str) -> torch.UntypedStorage:
