@@ -30,10 +30,6 @@ _CONSTANT: Final = frozenset(
     }
 )
 """The arms that hold constants alone."""
-
-
-"""The path that torch gives nodes which it made itself, outside every module."""
-
 _LONE: Final = re.compile(r"(?:Symbol\('(\w+)'[^()]*\))|([A-Za-z_]\w*)")
 _PREFIX: Final = re.compile(r"[A-Za-z_]*")
 
