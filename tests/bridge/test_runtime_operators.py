@@ -217,6 +217,34 @@ def test_products_of_groups(left, right, ends, dtype):
     assert verdict(call) == ("equal", "")
 
 
+def test_scaled_products_of_float8():
+    """One scale, one per row and column, a bias, other types; torch heeds the scale of results for a named float8."""
+    torch.manual_seed(0)
+    left, right = torch.randn(16, 32).to(torch.float8_e4m3fn), torch.randn(16, 32).to(torch.float8_e4m3fn).t()
+    one, rows, columns = torch.tensor([0.5, 3.0]), torch.rand(16, 1) + 0.5, torch.rand(1, 16) + 0.5
+    scaled = [
+        ((one[0], one[1]), {}),
+        ((one[0], one[1]), {"scale_result": one[1]}),
+        ((one[0], one[1]), {"scale_result": one[1], "out_dtype": torch.float8_e5m2}),
+        ((one[0], one[1]), {"out_dtype": torch.float32, "scale_result": one[1], "bias": torch.randn(16)}),
+        ((one[0], one[1]), {"out_dtype": torch.bfloat16, "bias": torch.randn(16).bfloat16()}),
+        ((rows, columns), {"out_dtype": torch.float32}),
+    ]
+    for scales, options in scaled:
+        call = call_of(torch.ops.aten._scaled_mm.default, (left, right, *scales), options)
+        assert call is not None
+        assert verdict(call) == ("equal", ""), options
+
+
+def test_exponents_have_no_sign_and_no_zero():
+    """The type of scales of blocks: what it can not hold becomes what torch makes of it."""
+    numbers = torch.tensor([1.0, 1.5, -3.0, 0.0, -0.0, 1e-45, 6e-39, 3e38, torch.inf, torch.nan])
+    for given in (numbers, numbers.to(torch.float64), torch.tensor([0, 5, -7])):
+        call = call_of(torch.ops.aten._to_copy.default, (given,), {"dtype": torch.float8_e8m0fnu})
+        assert call is not None
+        assert verdict(call) == ("equal", "")
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=str)
 def test_transposes_and_products_of_sets(dtype):
     """Other names of transposes; all combinations of elements."""

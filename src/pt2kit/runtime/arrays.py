@@ -44,7 +44,7 @@ ARRAYS: Final[Any] = (np.ndarray, ForeignArray)
 Number: TypeAlias = "bool | int | float | complex"
 
 BOOL, INT64, FLOAT32, FLOAT64 = (np.dtype(name) for name in ("bool", "int64", "float32", "float64"))
-BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+BFLOAT16, _EXPONENT = np.dtype(ml_dtypes.bfloat16), np.dtype(ml_dtypes.float8_e8m0fnu)
 COMPLEX64, COMPLEX128 = np.dtype("complex64"), np.dtype("complex128")
 
 DTYPE: Final[Mapping[ScalarType, DType]] = MappingProxyType(
@@ -222,6 +222,8 @@ def cast(value: Any, dtype: DType) -> Array:
         array = array.astype(FLOAT32)
     if array.dtype.kind == "f" and dtype.kind == "u":
         array = array.astype(INT64)  # negative numbers wrap, as in torch
+    if dtype == _EXPONENT:
+        array = np.maximum(np.abs(array), np.float32(2.0**-127))  # no sign; zero becomes the least number
     return array.astype(dtype)
 
 

@@ -14,6 +14,7 @@ from pt2kit.errors import OperatorError
 from pt2kit.messages import count_text
 from pt2kit.runtime.arrays import (
     Array,
+    DType,
     asarray,
     axis_of,
     cast,
@@ -73,6 +74,25 @@ def _product(dimensions: int) -> Callable[..., Any]:
 
 
 mm, bmm = _product(2), _product(3)
+
+
+@kernel("aten._scaled_mm.default")
+def scaled_mm(
+    self: Array,
+    mat2: Array,
+    scale_a: Array,
+    scale_b: Array,
+    bias: Array | None = None,
+    scale_result: Array | None = None,
+    out_dtype: DType | None = None,
+    use_fast_accum: bool = False,
+) -> Any:
+    result = mm(wide(self), wide(mat2)) * scale_a * scale_b  # one factor for all, or one for each row and column
+    if bias is not None:
+        result = result + wide(bias)
+    if scale_result is not None and out_dtype is not None and out_dtype.itemsize == 1:
+        return result / scale_result  # torch heeds it for a float8 type that the call names, and for no other
+    return result
 
 
 @kernel("aten._grouped_mm.default", adapt=computed)
