@@ -40,6 +40,7 @@ _FRAME_FILE = re.compile(r'(?<=File ")[^"\n]*(?=", line )')
 _TOKEN = re.compile(r"(?:\b[A-Za-z]:(?=[\\/]))?[^\s\"'`,;:=<>|()\[\]{}]+")
 _FILE_PART = re.compile(r"(?:\b[A-Za-z]:(?=[\\/]))?[^:]+")
 _WORD_PART = re.compile(r"(?:\b[A-Za-z]:(?=[\\/]))?[^\s:]+")
+_GENERATED = re.compile(r"<[^\s/\\]*(?:\s|$)")
 _SCHEME = re.compile(r"(?:^|[\s\"'`,;:=<>|()\[\]{}])([A-Za-z][A-Za-z0-9+.-]*):$")
 _LONGEST_SCHEME = 32
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
@@ -137,8 +138,13 @@ def _hide_in_string(literal: str, depth: int) -> str:
 
 
 def _hide_in_file(file: str) -> str:
-    part = _WORD_PART if file.startswith("<") else _FILE_PART
-    return part.sub(lambda match: _hidden(match.group()) or match.group(), file)
+    return _part_of(file).sub(lambda match: _hidden(match.group()) or match.group(), file)
+
+
+def _part_of(file: str) -> re.Pattern[str]:
+    """Return what a path is in the file of a frame: a word, if "<eval_with_key>.12 from /a/b.py:150 in wrapped" names
+    generated code and its maker. Its first word has no slash, so it is still there once paths are hidden."""
+    return _WORD_PART if _GENERATED.match(file) else _FILE_PART
 
 
 def _hide_token(match: re.Match[str]) -> str:
@@ -170,9 +176,7 @@ def _hidden(path: str) -> str | None:
 
 
 def _scrub_file(file: str) -> str:
-    """Return the file of a frame; generated code names its maker: "<eval_with_key>.12 from /a/b.py:150 in wrapped"."""
-    part = _WORD_PART if file.startswith("<") else _FILE_PART
-    return part.sub(lambda match: _scrub_path(match.group()), file)
+    return _part_of(file).sub(lambda match: _scrub_path(match.group()), file)
 
 
 def _scrub_path(path: str) -> str:
