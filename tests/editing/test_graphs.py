@@ -13,7 +13,7 @@ from pt2kit import symbols
 from pt2kit.editing import sizes
 from pt2kit.editing.metas import scalar_type
 from pt2kit.errors import GraphError
-from pt2kit.schema import Argument, ScalarType
+from pt2kit.schema import Argument, ScalarType, SymFloat
 
 
 def graph(name: str = "mlp") -> pt2kit.editing.Graph:
@@ -87,6 +87,20 @@ def test_arguments_are_set_by_plain_values() -> None:
     assert whole.arguments["indices"].type == "as_optional_tensors"  # as torch writes a list that may hold None
     joined = found.append("aten.cat", [cast.output, cast.output], dim=1)
     assert joined.output.shape == (3, 16)
+
+
+def test_lists_mix_values_with_constants_of_their_kind() -> None:
+    """Whole numbers go with a sym_float, as its floats; a fraction or a bool does not go with a sym_int."""
+    found = graph("dynamic_batch")
+    [rows] = found.append("aten.sym_size.int", found.inputs[-1], 0).outputs
+    part = found.append("_operator.truediv", rows, 2, meta=SymFloat(as_float=1.0)).output
+    tile = found.append("mine.op", sizes=[rows, 2], meta=found.inputs[-1])
+    assert [one.type for one in tile.arguments["sizes"].as_sym_ints] == ["as_name", "as_int"]
+    tile.set_argument("sizes", [part, 2, 0.5])
+    assert [one.as_float for one in tile.arguments["sizes"].as_sym_floats[1:]] == [2.0, 0.5]
+    for mixed in ([rows, 1.5], [rows, True], [part, "a"], [part, rows]):
+        with pytest.raises(GraphError, match="expected a list of values of one kind, got"):
+            tile.set_argument("sizes", mixed)
 
 
 def test_subgraphs_are_edited_like_graphs() -> None:

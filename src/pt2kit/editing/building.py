@@ -177,13 +177,15 @@ def _short(target: str) -> str:
     return target.removeprefix(OPS)
 
 
-_SYMBOLIC: Final[Mapping[str, tuple[str, type[Any], str]]] = MappingProxyType(
+_SYMBOLIC: Final[Mapping[str, tuple[str, type[Any], str, tuple[type, ...]]]] = MappingProxyType(
     {
-        "sym_int": ("as_sym_int", schema.SymIntArgument, "as_int"),
-        "sym_float": ("as_sym_float", schema.SymFloatArgument, "as_float"),
-        "sym_bool": ("as_sym_bool", schema.SymBoolArgument, "as_bool"),
+        "sym_int": ("as_sym_int", schema.SymIntArgument, "as_int", (int,)),
+        "sym_float": ("as_sym_float", schema.SymFloatArgument, "as_float", (float, int)),
+        "sym_bool": ("as_sym_bool", schema.SymBoolArgument, "as_bool", (bool,)),
     }
 )
+"""Kind of value -> arm and class of an argument that names one; arm and types of the constants that lists mix with it,
+the first of which they are written as."""
 _PLAIN: Final = ((bool, "as_bool", "as_bools"), (int, "as_int", "as_ints"), (str, "as_string", "as_strings"))
 _EMPTY: Final[Mapping[str, str]] = MappingProxyType(
     {"Tensor": "as_tensors", "float": "as_floats", "bool": "as_bools", "str": "as_strings"}
@@ -217,7 +219,7 @@ def argument_of(value: Operand) -> Argument:
         return Argument(as_tensor=schema.TensorArgument(value.name))
     if value.kind == "custom_obj":
         return Argument(as_custom_obj=schema.CustomObjArgument(value.name, value.meta.class_fqn if value.meta else ""))
-    arm, cls, _ = _SYMBOLIC[value.kind]
+    arm, cls, *_ = _SYMBOLIC[value.kind]
     return _of_arm(arm, cls(as_name=value.name))
 
 
@@ -335,9 +337,12 @@ def _with_values(items: Sequence[Any], values: Sequence[Operand], edit: str) -> 
     if kinds == {"tensor"} and len(values) == len(items):
         return Argument(as_tensors=[schema.TensorArgument(value.name) for value in values])
     if len(kinds) == 1 and (kind := next(iter(kinds))) in _SYMBOLIC:
-        arm, cls, plain = _SYMBOLIC[kind]
-        arguments = [cls(as_name=item.name) if isinstance(item, Operand) else cls(**{plain: item}) for item in items]
-        return _of_arm(f"{arm}s", arguments)
+        arm, cls, plain, types = _SYMBOLIC[kind]
+        if all(isinstance(item, Operand) or type(item) in types for item in items):
+            named = [
+                cls(as_name=one.name) if isinstance(one, Operand) else cls(**{plain: types[0](one)}) for one in items
+            ]
+            return _of_arm(f"{arm}s", named)
     raise GraphError(f"{edit}: expected a list of values of one kind, got {quote(repr(list(items)))}")
 
 
