@@ -95,9 +95,9 @@ def test_lists_mix_values_with_constants_of_their_kind() -> None:
     [rows] = found.append("aten.sym_size.int", found.inputs[-1], 0).outputs
     part = found.append("_operator.truediv", rows, 2, meta=SymFloat(as_float=1.0)).output
     tile = found.append("mine.op", sizes=[rows, 2], meta=found.inputs[-1])
-    assert [one.type for one in tile.arguments["sizes"].as_sym_ints] == ["as_name", "as_int"]
+    assert [one.type for one in tile.arguments["sizes"].value] == ["as_name", "as_int"]
     tile.set_argument("sizes", [part, 2, 0.5])
-    assert [one.as_float for one in tile.arguments["sizes"].as_sym_floats[1:]] == [2.0, 0.5]
+    assert [one.as_float for one in tile.arguments["sizes"].value[1:]] == [2.0, 0.5]
     for mixed in ([rows, 1.5], [rows, True], [part, "a"], [part, rows]):
         with pytest.raises(GraphError, match="expected a list of values of one kind, got"):
             tile.set_argument("sizes", mixed)
