@@ -29,6 +29,7 @@ A = torch.ops.aten
 NOT_THERE = (
     "is not implemented", "not differentiable", "does not support it", "has not been implemented yet",
     "Expected primals to contain", "Batching rule not implemented for aten::sym_size", "have same metadata",
+    "vmapping over the `repeats` tensor requires",
 )  # fmt: skip
 """Texts of torch's errors for calls, also sound ones, that it cannot run in a context."""
 NOT_EXPORTED = (*NOT_THERE, "map doesn't work unless it is captured", "Could not extract specialized integer")
@@ -268,7 +269,7 @@ def test_filled(name: str) -> None:
         operator = resolve(f"torch.ops.{name}.{overload}")
         if arguments is None or operator is None or "quantized" in short or overload in ("names", "names_out"):
             continue
-        keywords = {"out": torch.full((64,), 5.0)} if overload == "out" else {}
+        keywords = {"out": torch.full(packet(*arguments).shape, 5.0)} if overload == "out" else {}
         if namespace == "prims":
             keywords = {"dtype": torch.float32, "device": torch.device("cpu"), "requires_grad": False}
         for _ in range(3):
