@@ -13,22 +13,22 @@ Source: `torch/_higher_order_ops`, 2.13, for how subgraphs are called.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Generic, TypeVar
+
+from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.dataflow.domain import Call, Domain, Effects, Memory, Value, effects_of
-from pt2kit.errors import LimitError
+from pt2kit.errors import GraphError, LimitError
 from pt2kit.graph.argument_values import arguments, arguments_of, plain
-from pt2kit.graph.traversal import HIGHER_ORDER, Scope, check_depth, join, operator_name, root, tables
+from pt2kit.graph.traversal import HIGHER_ORDER, Scope, Step, carried, check_depth, join, operator_name, root, tables
 from pt2kit.operators.higher_order import CARRIED, SLICED, Bound, Calls, Runs, Stacked
 from pt2kit.operators.higher_order import HIGHER_ORDER as CONVENTIONS
 from pt2kit.schema import ArgumentKind
 from pt2kit.schema.versions import release_of
 
 F = TypeVar("F")
-Facts = Mapping[str, Mapping[str, F]]
-"""Path of a graph -> name of a value -> its fact."""
 
 MAX_TURNS: Final = 8
 """Runs of a loop's body before what it carries counts as unknown."""
@@ -90,7 +90,6 @@ class _Engine(Generic[F]):
         self.release = release
         self.facts: dict[str, dict[str, F]] = {}
         self._calls = 0
-        self._effects: dict[str, Effects] = {}
 
     def frame(self, scope: Scope, bound: Sequence[Any]) -> _Frame:
         """Return the inputs of a graph: what the caller bound to them, else what the domain knows of them."""
@@ -107,9 +106,8 @@ class _Engine(Generic[F]):
 
     def _asked(self, scope: Scope, name: str, position: int = -1) -> F:
         """Return what the domain knows of a value that nothing else tells: an input, or a result left open."""
-        kinds = tables(scope.graph)
-        kind = next((kind for kind, table in kinds.items() if name in table), None)
-        meta = kinds[kind][name] if kind is not None else None
+        found = ((kind, table[name]) for kind, table in tables(scope.graph).items() if name in table)
+        kind, meta = next(found, (None, None))
         return self.domain.input(Value(name, kind, meta, scope, position))
 
     def graph(self, scope: Scope, frame: _Frame) -> list[Any]:
@@ -118,43 +116,36 @@ class _Engine(Generic[F]):
             self._calls += 1
             if self._calls > MAX_CALLS:
                 raise LimitError(f"{scope.where}: expected at most {MAX_CALLS:,} calls to analyze, got more")
-            name = operator_name(node.target)
-            if name.startswith(HIGHER_ORDER + "."):
-                self._higher_order(scope, frame, node, number, name.removeprefix(HIGHER_ORDER + "."))
+            step = Step(scope, number, node)
+            namespace, _, name = operator_name(node.target).partition(".")
+            if namespace == HIGHER_ORDER:
+                self._higher_order(step, frame, name)
             else:
-                self._call(scope, frame, node, number)
+                self._call(step, frame, effects_of(node.target, self.release))
         self.facts[scope.path] = {name: ref.fact for name, ref in frame.items()}
         return [self._operand(frame, output) for output in scope.graph.outputs]
 
-    def _call(self, scope: Scope, frame: _Frame, node: schema.Node, number: int) -> None:
-        """Analyze a call of an operator without subgraphs."""
-        call = self._call_of(scope, frame, node, number)
-        results = list(self.domain.call(call))
-        effects = self._effects.get(node.target)
-        if effects is None:
-            effects = self._effects[node.target] = effects_of(node.target, self.release)
-        if effects.written:
-            by_name = {named.name: named.arg for named in node.inputs}
-            for parameter in effects.written:
-                for name in arguments(by_name[parameter]) if parameter in by_name else ():
-                    self._write(frame, name, call, parameter)
-        self._define(scope, frame, node, results, effects)
+    def _call(self, step: Step, frame: _Frame, effects: Effects) -> None:
+        """Analyze a call without subgraphs, or whose subgraphs are not followed."""
+        scope, number, node = step
 
-    def _call_of(self, scope: Scope, frame: _Frame, node: schema.Node, number: int) -> Call:
         def lookup(name: str) -> Any:
-            return _ref(frame, name, scope, number).fact
+            if (ref := frame.get(name)) is None:
+                raise GraphError(f"{step.where}: expected a value that is defined before, got {name[:80]!a}", rule="G1")
+            return ref.fact
 
-        return Call(node.target, arguments_of(node, lookup), node, scope, number)
+        call = Call(node.target, arguments_of(node, lookup), node, scope, number)
+        results = list(self.domain.call(call))
+        for named in node.inputs:
+            for name in arguments(named.arg) if named.name in effects.written else ():
+                for holder in frame[name].memory.root().holders:
+                    holder.fact = self.domain.write(holder.fact, call, named.name)
+        self._define(step, frame, results, effects)
 
-    def _write(self, frame: _Frame, name: str, call: Call, parameter: str) -> None:
-        ref = frame.get(name)
-        for holder in ref.memory.root().holders if ref is not None else ():
-            holder.fact = self.domain.write(holder.fact, call, parameter)
-
-    def _define(self, scope: Scope, frame: _Frame, node: schema.Node, results: Sequence[Any], effects: Effects) -> None:
+    def _define(self, step: Step, frame: _Frame, results: Sequence[Any], effects: Effects) -> None:
         """Define the results of a call; those that alias an argument share its memory."""
-        by_name = {named.name: named.arg for named in node.inputs} if effects.aliases else {}
-        for position, output in enumerate(node.outputs):
+        by_name = {named.name: named.arg for named in step.node.inputs} if effects.aliases else {}
+        for position, output in enumerate(step.node.outputs):
             held = results[position] if position < len(results) else _MISSING
             shared = [by_name[name] for index, name in effects.aliases if index == position and name in by_name]
             memory = self._shared(frame, shared)
@@ -163,7 +154,7 @@ class _Engine(Generic[F]):
             for place, name in enumerate(names):
                 fact = facts[place] if place < len(facts) else _MISSING
                 if fact is _MISSING:
-                    fact = self._asked(scope, name)
+                    fact = self._asked(step.scope, name)
                 frame[name] = _Ref(fact, memory if memory is not None else Memory())
 
     def _shared(self, frame: _Frame, aliased: Iterable[schema.Argument]) -> Memory | None:
@@ -181,55 +172,33 @@ class _Engine(Generic[F]):
 
     # Subgraphs.
 
-    def _higher_order(self, scope: Scope, frame: _Frame, node: schema.Node, number: int, name: str) -> None:
+    def _higher_order(self, step: Step, frame: _Frame, name: str) -> None:
+        inputs = step.node.inputs
         calls = CONVENTIONS.get(name)
-        positional = [named for named in node.inputs if not named.name or named.kind is ArgumentKind.POSITIONAL]
-        graphs = self._subgraphs(scope, node, number, calls, positional)
-        if calls is None or calls.runs is Runs.OPAQUE or graphs is None:
-            self._opaque(scope, frame, node, number)
+        positional = [named.arg for named in inputs if not named.name or named.kind is ArgumentKind.POSITIONAL]
+        graphs = None if calls is None or calls.runs is Runs.OPAQUE else self._subgraphs(step, calls, positional)
+        if calls is None or graphs is None:  # Whatever it gets may be written.
+            self._call(step, frame, Effects(tuple([named.name for named in inputs])))
             return
-        operands = [self._operand(frame, named.arg) for named in positional]
+        operands = [self._operand(frame, argument) for argument in positional]
         bound = calls.bind(operands, lambda held: held if isinstance(held, tuple) else None)
         runner = {
             Runs.ONCE: self._once,
             Runs.BRANCH: self._branches,
             Runs.LOOP: self._loop,
-            Runs.MAP: self._map,
+            Runs.MAP: self._loop,
             Runs.SCAN: self._loop,
         }[calls.runs]
         results = runner(calls, graphs, bound)
-        if calls.results is None:
-            results = []
-        self._define_refs(scope, frame, node, results)
+        self._define_refs(step, frame, results if calls.results is not None else [])
 
-    def _subgraphs(
-        self,
-        scope: Scope,
-        node: schema.Node,
-        number: int,
-        calls: Calls | None,
-        positional: Sequence[schema.NamedArgument],
-    ) -> list[Scope] | None:
+    def _subgraphs(self, step: Step, calls: Calls, positional: Sequence[schema.Argument]) -> list[Scope] | None:
         """Return the subgraphs of a call; None if it does not have those of its convention."""
-        graphs: list[Scope] = []
-        for position in calls.graphs if calls is not None else ():
-            if position >= len(positional) or positional[position].arg.type != "as_graph":
-                return None
-            held = positional[position].arg.value
-            label = node.name or f"nodes[{number}]"
-            place = f"{scope.where}.nodes[{number}].inputs[{position}].arg.as_graph.graph"
-            inner = Scope(held.graph, join(join(scope.path, label), held.name), place, scope.depth + 1)
-            graphs.append(check_depth(inner))
-        return graphs
-
-    def _opaque(self, scope: Scope, frame: _Frame, node: schema.Node, number: int) -> None:
-        """Analyze a call whose subgraphs are not followed: whatever it gets may be written."""
-        call = self._call_of(scope, frame, node, number)
-        results = list(self.domain.call(call))
-        for named in node.inputs:
-            for name in arguments(named.arg):
-                self._write(frame, name, call, named.name)
-        self._define(scope, frame, node, results, Effects())
+        if any(place >= len(positional) or positional[place].as_graph is UNSET for place in calls.graphs):
+            return None
+        inner = {(scope.path, id(scope.graph)): scope for scope in carried(step)}
+        passed = [positional[place].value for place in calls.graphs]
+        return [check_depth(inner[join(step.path, one.name), id(one.graph)]) for one in passed]
 
     def _once(self, calls: Calls, graphs: Sequence[Scope], bound: Sequence[Bound]) -> list[Any]:
         return self.graph(graphs[0], self.frame(graphs[0], [one.value for one in bound]))
@@ -248,19 +217,19 @@ class _Engine(Generic[F]):
         for index, ref in enumerate(outer):
             ref.fact = self._joined([facts[index] for facts in after])
         columns = zip(*results, strict=False)
-        return [self._joined_refs(column) for column in columns]
+        return [_Ref(self._joined([_fact(held) for held in column]), Memory()) for column in columns]
 
     def _loop(self, calls: Calls, graphs: Sequence[Scope], bound: Sequence[Bound]) -> list[Any]:
-        """Analyze the body of a loop until the facts of what it carries no longer change."""
+        """Analyze the body of a loop until the facts of what it carries no longer change; without such, once."""
         sliced = [_fact(one.value) for one in bound if one.role is SLICED]
-        carried = [_fact(one.value) for one in bound if one.role is CARRIED]
-        count = len(carried)
+        current = [_fact(one.value) for one in bound if one.role is CARRIED]
+        count = len(current)
         results: list[Any] = []
         for turn in range(MAX_TURNS + 1):
             inputs, place = [], 0
             for one in bound:
                 if one.role is CARRIED:
-                    inputs.append(_MISSING if turn == MAX_TURNS else carried[place])
+                    inputs.append(_MISSING if turn == MAX_TURNS else current[place])
                     place += 1
                 else:
                     fact = _fact(one.value)
@@ -268,17 +237,12 @@ class _Engine(Generic[F]):
             for scope in graphs:
                 results = self.graph(scope, self.frame(scope, inputs))
             following = [_fact(result) for result in results[:count]]
-            joined = [self._joined([one, other]) for one, other in zip(carried, following, strict=False)]
-            if turn == MAX_TURNS or joined == carried:
+            joined = [self._joined([one, other]) for one, other in zip(current, following, strict=False)]
+            if turn == MAX_TURNS or joined == current:
                 break
-            carried = joined
-        final = [_Ref(fact, Memory()) for fact in carried] if len(results) >= count else []
+            current = joined
+        final = [_Ref(fact, Memory()) for fact in current] if len(results) >= count else []
         return [*final, *self._stacked(calls, results[count:], sliced)]
-
-    def _map(self, calls: Calls, graphs: Sequence[Scope], bound: Sequence[Bound]) -> list[Any]:
-        sliced = [_fact(one.value) for one in bound if one.role is SLICED]
-        inputs = [self.domain.slice(_fact(one.value), 0) if one.role is SLICED else _fact(one.value) for one in bound]
-        return self._stacked(calls, self.graph(graphs[0], self.frame(graphs[0], inputs)), sliced)
 
     def _stacked(self, calls: Calls, results: Sequence[Any], operands: Sequence[Any]) -> list[Any]:
         if calls.stacked is Stacked.NONE:
@@ -291,12 +255,9 @@ class _Engine(Generic[F]):
             joined = _MISSING if _MISSING in (joined, fact) else self.domain.join(joined, fact)
         return joined
 
-    def _joined_refs(self, column: Sequence[Any]) -> Any:
-        return _Ref(self._joined([_fact(held) for held in column]), Memory())
-
-    def _define_refs(self, scope: Scope, frame: _Frame, node: schema.Node, results: Sequence[Any]) -> None:
+    def _define_refs(self, step: Step, frame: _Frame, results: Sequence[Any]) -> None:
         """Define the results of a call with subgraphs: values keep the memory that they have inside."""
-        names = [name for output in node.outputs for name in arguments(output)]
+        names = [name for output in step.node.outputs for name in arguments(output)]
         flat = [entry for held in results for entry in (held if isinstance(held, tuple) else [held])]
         entries = [entry for entry in flat if entry is not None] if len(flat) != len(names) else flat
         for position, name in enumerate(names):
@@ -305,23 +266,12 @@ class _Engine(Generic[F]):
                 frame[name] = held
                 continue
             if held is _MISSING or isinstance(held, _Ref):
-                held = self._asked(scope, name)
+                held = self._asked(step.scope, name)
             frame[name] = _Ref(held, Memory())
 
 
 def _fact(held: Any) -> Any:
     return held.fact if isinstance(held, _Ref) else held
-
-
-def _ref(frame: _Frame, name: str, scope: Scope, number: int) -> _Ref:
-    ref = frame.get(name)
-    if ref is None:
-        from pt2kit.errors import GraphError
-
-        raise GraphError(
-            f"{scope.where}.nodes[{number}]: expected a value that is defined before, got {name[:80]!a}", rule="G1"
-        )
-    return ref
 
 
 def _reachable(bound: Sequence[Bound]) -> list[_Ref]:
