@@ -10,6 +10,7 @@ left to the result rules (`call_results.py`), because torch simplifies expressio
 from __future__ import annotations
 
 import math
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from pt2kit import schema, symbols
 from pt2kit.checks.expressions import example_of
 from pt2kit.checks.findings import ProgramContext
 from pt2kit.errors import Problem, Pt2Error
-from pt2kit.graph.argument_values import FUNCTION_MODULES, arguments, arguments_of
+from pt2kit.graph.argument_values import FUNCTION_MODULES, arguments, arguments_of, plain
 from pt2kit.graph.traversal import Step
 from pt2kit.operators.facts import Mismatch, Unknown
 from pt2kit.operators.table import infer
@@ -107,58 +108,21 @@ def number_problems(context: ProgramContext) -> Iterator[Problem]:
 
 def _misfit(step: Step, example: Mapping[str, Number]) -> str | None:
     """Return the error of a call; None if its result may be as declared."""
-    entry = _entry(step.scope.graph, step.node.outputs[0])
-    operands = [_entry(step.scope.graph, named.arg) for named in step.node.inputs]
-    if entry is None or None in operands:
-        return None
-    is_int = step.node.outputs[0].type == "as_sym_int"
-    names = {
-        symbol.name
-        for tree in (entry, *operands)
-        if not isinstance(tree, (int, float, bool)) and tree is not None
-        for symbol in symbols.free_symbols(tree)
-    }
-    if names - example.keys():
-        return None
+    graph, output, target = step.scope.graph, step.node.outputs[0], step.node.target
+    numbers = ChainMap[str, Any](graph.sym_int_values, graph.sym_float_values, graph.sym_bool_values)
+
+    def lookup(name: str) -> Any:
+        expr = numbers[name].as_expr
+        return numbers[name].value if expr is UNSET else symbols.evaluate(symbols.parse(expr.expr_str), example)
+
     try:
-        given = {str(position): _value(tree, example) for position, tree in enumerate(operands)}
-        computed, declared = infer(step.node.target, given), _value(entry, example)
-    except (Pt2Error, ArithmeticError, TypeError, ValueError, Unknown, Mismatch):
+        computed, declared = infer(target, arguments_of(step.node, lookup)), plain(output, lookup)
+    except (Pt2Error, LookupError, ArithmeticError, TypeError, ValueError, Unknown, Mismatch):
         return None
-    if not isinstance(computed, (int, float)):
+    if not isinstance(computed, (int, float)) or not isinstance(declared, (int, float)):
         return None
-    if isinstance(computed, float) and is_int:
-        return f"expected a float as the result of {step.node.target}, got an int declared"
+    if isinstance(computed, float) and output.type == "as_sym_int":
+        return f"expected a float as the result of {target}, got an int declared"
     if abs(computed) > _LARGEST or math.isclose(computed, declared, rel_tol=1e-9):
         return None
-    return f"expected {computed} as the result of {step.node.target} in the example, got {declared} declared"
-
-
-def _value(tree: Any, values: Mapping[str, Number]) -> Number:
-    """Return the value of an expression; a number is its own."""
-    return tree if isinstance(tree, (int, float, bool)) else symbols.evaluate(tree, values)
-
-
-def _entry(graph: schema.Graph, argument: schema.Argument) -> Any:
-    """Return a number, or the expression that the graph declares for a value; None for anything else."""
-    value = argument.value
-    if argument.type in ("as_int", "as_float", "as_bool"):
-        return value
-    if argument.type not in ("as_sym_int", "as_sym_float", "as_sym_bool"):
-        return None
-    if value.as_name is UNSET:
-        return value.value
-    tables: Any = (graph.sym_int_values, graph.sym_float_values, graph.sym_bool_values)
-    for table in tables:
-        if value.as_name in table:
-            return _parsed(table[value.as_name])
-    return None
-
-
-def _parsed(value: Any) -> Any:
-    if value.as_expr is UNSET:
-        return value.value
-    try:
-        return symbols.parse(value.as_expr.expr_str)
-    except Pt2Error:
-        return None
+    return f"expected {computed} as the result of {target} in the example, got {declared} declared"
