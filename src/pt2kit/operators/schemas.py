@@ -15,9 +15,7 @@ Tensor Scalar" names overloads of one operator.
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from pt2kit.errors import VersionError
@@ -107,7 +105,7 @@ INPLACE_VIEW: Final = "inplace_view"
 
 def tagged_releases() -> tuple[str, ...]:
     """Return the releases whose tags are known, oldest first."""
-    return _table().releases
+    return _table()[0]
 
 
 def tags_of(name: str, release: str) -> frozenset[str]:
@@ -122,9 +120,10 @@ def tags_of(name: str, release: str) -> frozenset[str]:
 
     Cost: a few ms for the first call with a release, none for the next.
     """
-    return _tags_of_release(release).get(name, frozenset())
+    return frozenset(tag for tag in _table()[1] if name in overloads_with(tag, release))
 
 
+@functools.cache
 def overloads_with(tag: str, release: str | None = None) -> frozenset[str]:
     """Return the names of the overloads that have a tag.
 
@@ -135,9 +134,11 @@ def overloads_with(tag: str, release: str | None = None) -> frozenset[str]:
     Raises:
         VersionError: the tags of this release are not known.
     """
-    if release is not None:
-        _require(release)
-    return _overloads_with(tag, release)
+    known, groups = _table()
+    if release not in (None, *known):
+        raise VersionError(f"operators: expected a release whose tags are known ({', '.join(known)}), got {release!r}")
+    lines = [line for having, lines in groups.get(tag, ()) if release in (None, *having) for line in lines]
+    return frozenset(f"{base}.{name}" for base, *names in map(str.split, lines) for name in names)
 
 
 def is_random(name: str) -> bool:
@@ -146,56 +147,16 @@ def is_random(name: str) -> bool:
     An overload that draws does so in each release, but its tag may be younger: torch 2.5 was the first to tag
     `prims.normal`. So an overload is random in every release if torch tags it in any.
     """
-    return name in _overloads_with(RANDOM, None)
-
-
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """The overloads that have a tag in the same releases."""
-
-    tag: str
-    releases: frozenset[str]
-    lines: tuple[str, ...]
-
-    def names(self) -> list[str]:
-        return [f"{base}.{name}" for base, *names in map(str.split, self.lines) for name in names]
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    releases: tuple[str, ...]
-    groups: tuple[_Group, ...]
+    return name in overloads_with(RANDOM)
 
 
 # The file is part of the package and never changes.
 @functools.cache
-def _table() -> _Table:
+def _table() -> tuple[tuple[str, ...], Mapping[str, Sequence[tuple[frozenset[str], tuple[str, ...]]]]]:
+    """Return the releases whose tags are known, and for each tag the releases and lines of its groups of overloads."""
     releases, groups = read_groups("pt2kit.operators", "data/tags.txt")
-    heads = [(first.partition(" "), lines) for first, lines in groups]
-    return _Table(releases, tuple(_Group(tag, releases_in(spans, releases), lines) for (tag, _, spans), lines in heads))
-
-
-def _require(release: str) -> None:
-    known = _table().releases
-    if release not in known:
-        raise VersionError(f"operators: expected a release whose tags are known ({', '.join(known)}), got {release!r}")
-
-
-@functools.cache
-def _overloads_with(tag: str, release: str | None) -> frozenset[str]:
-    groups = (group for group in _table().groups if group.tag == tag and release in (None, *group.releases))
-    return frozenset(name for group in groups for name in group.names())
-
-
-@functools.cache
-def _tags_of_release(release: str) -> Mapping[str, frozenset[str]]:
-    _require(release)
-    found: dict[str, list[str]] = {}
-    for group in _table().groups:
-        if release in group.releases:
-            for name in group.names():
-                found.setdefault(name, []).append(group.tag)
-    # A few dozen combinations occur: each becomes one set.
-    sets: dict[tuple[str, ...], frozenset[str]] = {}
-    combined = {name: sets.setdefault(key := tuple(tags), frozenset(key)) for name, tags in found.items()}
-    return MappingProxyType(combined)
+    found: dict[str, list[tuple[frozenset[str], tuple[str, ...]]]] = {}
+    for first, lines in groups:
+        tag, _, spans = first.partition(" ")
+        found.setdefault(tag, []).append((releases_in(spans, releases), lines))
+    return releases, found
