@@ -5,7 +5,8 @@ Recurrent networks are in `recurrent.py`, values of tensors in `kernel_values.py
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -45,64 +46,57 @@ def alike(first: str, *others: str) -> Rule:
     return rule
 
 
-def _filled(*names: str) -> Rule:
-    """Return a rule for tensors with elements."""
+def _each(condition: Callable[[Operand], Condition], expected: str, *names: str, is_kept: bool = False) -> Rule:
+    """Return a rule for tensors that each meet a condition.
 
-    def rule(call: Call) -> Iterator[Demand]:
-        for name in names:
-            yield Demand(filled(call.sizes(name)), name, "a tensor with elements")
-
-    return rule
-
-
-def _dense(*names: str) -> Rule:
-    """Return a rule for tensors that span as many elements of memory as they have."""
-
-    def rule(call: Call) -> Iterator[Demand]:
-        for name in names:
-            operand = call.get(name)
-            if operand is None or operand.strides is None or None in (*operand.sizes, *operand.strides):
-                continue
-            count = product(operand.sizes)
-            steps = ((size - 1) * stride for size, stride in zip(operand.sizes, operand.strides, strict=True))
-            holds = either(equal(count, 0), count <= 1 + sum(steps))
-            yield Demand(holds, name, "a tensor without repeated elements")
-
-    return rule
-
-
-def _adjacent(*names: str) -> Rule:
-    """Return a rule for tensors whose last dimension has its elements next to each other."""
-
-    def rule(call: Call) -> Iterator[Demand]:
-        for name in names:
-            operand = call.get(name)
-            if operand is not None and operand.strides:
-                holds = either(equal(operand.sizes[-1], 1), equal(operand.strides[-1], 1))
-                yield Demand(holds, name, "adjacent elements along the last dimension")
-
-    return rule
-
-
-def _contiguous(*names: str) -> Rule:
-    """Return a rule for contiguous tensors, as kernels need them that walk through memory.
-
-    Steps along a dimension of one element do not matter: they are whatever an earlier operator left.
-    The kernel gets copies: a program that is traced and runs elsewhere may get other strides, which its assertions
-    do not compare.
+    Args:
+        condition: whether a tensor meets it, as far as that is known.
+        expected: what each tensor has to be.
+        names: the tensors.
+        is_kept: whether the kernel gets copies.
     """
 
     def rule(call: Call) -> Iterator[Demand]:
         for name in names:
-            call.keep(name)
-            operand = call.get(name)
-            if operand is not None and operand.strides is not None:
-                steps = [product(operand.sizes[place + 1 :]) for place in range(len(operand.sizes))]
-                triples = zip(operand.sizes, operand.strides, steps, strict=True)
-                holds = every(either(equal(size, 1), equal(stride, step)) for size, stride, step in triples)
-                yield Demand(holds, name, "a contiguous tensor")
+            if is_kept:
+                call.keep(name)
+            if (operand := call.get(name)) is not None:
+                yield Demand(condition(operand), name, expected)
 
     return rule
+
+
+def _has_no_repeats(operand: Operand) -> Condition:
+    """Return whether a tensor spans as many elements of memory as it has."""
+    sizes, strides = operand.sizes, operand.strides
+    if strides is None or None in (*sizes, *strides):
+        return True
+    count = product(sizes)
+    return either(equal(count, 0), count <= 1 + sum((size - 1) * by for size, by in zip(sizes, strides, strict=True)))
+
+
+def _has_adjacent(operand: Operand) -> Condition:
+    """Return whether a tensor has the elements of its last dimension next to each other."""
+    return not operand.strides or either(equal(operand.sizes[-1], 1), equal(operand.strides[-1], 1))
+
+
+def _is_contiguous(operand: Operand) -> Condition:
+    """Return whether a tensor is contiguous, as kernels need it that walk through memory.
+
+    Steps along a dimension of one element do not matter: they are whatever an earlier operator left.
+    """
+    sizes, strides = operand.sizes, operand.strides
+    steps = [product(sizes[place + 1 :]) for place in range(len(sizes))]
+    triples = zip(sizes, strides, steps, strict=True) if strides is not None else ()
+    return every(either(equal(size, 1), equal(stride, step)) for size, stride, step in triples)
+
+
+_filled = partial(_each, lambda operand: filled(operand.sizes), "a tensor with elements")
+_dense = partial(_each, _has_no_repeats, "a tensor without repeated elements")
+_adjacent = partial(_each, _has_adjacent, "adjacent elements along the last dimension")
+# The kernel gets copies: a program that is traced and runs elsewhere may get other strides, which its assertions do not
+# compare.
+_contiguous = partial(_each, _is_contiguous, "a contiguous tensor", is_kept=True)
 
 
 def _padded(count: int) -> Rule:
