@@ -44,25 +44,21 @@ def _pooled(count: int) -> Rule:
     return rule
 
 
-def _rows(name: str, count: str, *, of: str = "") -> Rule:
-    """Return a rule for indices of rows: of a tensor, or as many as an argument says."""
-
-    def rule(call: Call) -> Iterator[Demand]:
-        sizes = call.sizes(of) if of else None
-        limit = sizes[0] if sizes else call.get(count) if count else None
-        yield Demand(within(call.values(name), 0, limit), name, f"indices from 0 that are less than {count or of}")
-
-    return rule
+def _rows(call: Call) -> Iterator[Demand]:
+    """Require indices of rows: of the weight, or of as many as `num_weights`."""
+    weight = call.sizes("weight")
+    rows, name = (weight[0], "the rows of weight") if weight else (call.get("num_weights"), "num_weights")
+    yield Demand(within(call.values("indices"), 0, rows), "indices", f"indices from 0 that are less than {name}")
 
 
 def _embedding(call: Call) -> Iterator[Demand]:
     """Require valid indices of embeddings with scaled or sparse gradients, which the backward kernels do not check."""
     if call.records and (call.get("scale_grad_by_freq") or call.get("sparse")):
-        yield from _rows("indices", "", of="weight")(call)
+        yield from _rows(call)
 
 
 def _embedding_gradient(call: Call) -> Iterator[Demand]:
-    yield from _rows("indices", "num_weights")(call)
+    yield from _rows(call)
     indices, grad = call.sizes("indices"), call.sizes("grad_output" if "grad_output" in call.arguments else "grad")
     if indices is not None and grad is not None:
         expected = "a row for each of indices"
@@ -84,7 +80,7 @@ def _offsets(call: Call) -> Iterator[Demand]:
     """Require offsets of bags: positions in the list of indices, in order."""
     weight, indices, offsets = call.sizes("weight"), call.sizes("indices"), call.sizes("offsets")
     yield Demand(weight is None or len(weight) == 2, "weight", "2 dimensions")
-    yield from _rows("indices", "", of="weight")(call)
+    yield from _rows(call)
     # Rows of indices as bags are reshaped before, with offsets for them.
     yield Demand(indices is None or len(indices) == 1, "indices", "1 dimension")
     if offsets is None:
@@ -103,8 +99,7 @@ def _bags(call: Call) -> Iterator[Demand]:
         yield Demand(len(grad) == 2, "grad", "2 dimensions")
     if indices is not None:
         yield Demand(len(indices) == 1, "indices", "1 dimension")
-    rows = weight[0] if weight else call.get("num_weights")
-    yield Demand(within(call.values("indices"), 0, rows), "indices", "rows of the weight")
+    yield from _rows(call)
     bags = grad[0] if grad else None
     expected = "a row of grad for each index"
     of_bags, is_computed = call.sizes("offset2bag"), False
@@ -118,6 +113,7 @@ def _bags(call: Call) -> Iterator[Demand]:
         fit(call.sizes("bag_size"), None if grad is None else (bags,)), "bag_size", "a size for each row of grad"
     )
     if call.get("mode") == 2 and grad is not None:
+        rows = weight[0] if weight else call.get("num_weights")
         yield Demand(fit(call.sizes("maximum_indices"), grad), "maximum_indices", "the shape of grad")
         yield Demand(within(call.values("maximum_indices"), -1, rows), "maximum_indices", "rows of the weight, or -1")
     if weight is not None and grad is not None:
@@ -141,7 +137,7 @@ def _row_wise(call: Call) -> Iterator[Demand]:
     yield Demand(call.get("pruned_weights") in (None, False), "pruned_weights", "False")
     yield Demand(call.get("compressed_indices_mapping") is None, "compressed_indices_mapping", "None")
     indices, offsets = call.sizes("indices"), call.sizes("offsets")
-    yield from _rows("indices", "", of="weight")(call)
+    yield from _rows(call)
     weight = call.sizes("weight")
     if weight is not None:
         yield Demand(len(weight) == 2 and at_least(weight[1], 5), "weight", "2 dimensions, with scales and numbers")
@@ -164,8 +160,7 @@ def _ctc(call: Call) -> Iterator[Demand]:
     batch = probs[1] if len(probs) == 3 else 1
     yield Demand(len(targets) in (1, 2), "targets", "1 or 2 dimensions")
     classes = call.values("targets")
-    like = classes
-    steps, lengths = call.numbers("input_lengths", like), call.numbers("target_lengths", like)
+    steps, lengths = call.numbers("input_lengths", classes), call.numbers("target_lengths", classes)
     expected = "a length for each sequence, from 0 up to the number of steps"
     if steps is not None:
         yield Demand(equal(product(steps.shape), batch), "input_lengths", expected)
