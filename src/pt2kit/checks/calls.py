@@ -20,7 +20,6 @@ from msgspec import UNSET
 
 from pt2kit import schema, treespec
 from pt2kit.checks.findings import ProgramContext
-from pt2kit.checks.stored_inputs import payload_name
 from pt2kit.errors import GraphError, Problem, Pt2Error
 from pt2kit.graph.argument_values import arguments, leaves, references
 from pt2kit.graph.traversal import graphs, tables
@@ -202,10 +201,8 @@ def is_usual(target: str) -> bool:
 
 def target_name_problems(context: ProgramContext) -> Iterator[Problem]:
     """Yield parameters, buffers and constants named like an attribute that every module has (S10)."""
-    for number, spec in enumerate(context.program.graph_module.signature.input_specs):
-        name = payload_name(spec.value)
-        if name is not None and is_reserved(name):
-            place = f"{context.record}: $.graph_module.signature.input_specs[{number}]"
+    for place, _, name in context.targets():
+        if is_reserved(name):
             message = f"expected a name that modules do not have as an attribute, got {quote(name)}"
             yield Problem(place, "S10", message)
 

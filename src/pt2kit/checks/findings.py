@@ -17,6 +17,7 @@ from pt2kit import errors, schema
 from pt2kit.errors import Problem, Pt2Error, Severity
 from pt2kit.graph.traversal import Step, walk
 from pt2kit.messages import count_text
+from pt2kit.schema.names import target_of
 from pt2kit.schema.versions import release_written
 
 MAX_PER_RULE: Final = 1000
@@ -164,6 +165,12 @@ class ProgramContext:
     def graph_place(self) -> str:
         """Return the location of the root graph."""
         return f"{self.record}: $.graph_module.graph"
+
+    def targets(self) -> Iterator[tuple[str, schema.InputSpec, str]]:
+        """Yield the inputs that the file fills: the place of each spec, the spec, and the name of its payload."""
+        for number, spec in enumerate(self.program.graph_module.signature.input_specs):
+            if (target := target_of(spec)) is not None:
+                yield f"{self.record}: $.graph_module.signature.input_specs[{number}]", spec, target
 
     def steps(self) -> list[Step]:
         """Return every node of every graph, with its location.

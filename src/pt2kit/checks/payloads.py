@@ -18,7 +18,6 @@ from typing import Any, Final
 
 from pt2kit import codec, schema
 from pt2kit.checks.findings import ProgramContext, guarded, problem_of
-from pt2kit.checks.stored_inputs import payload_name
 from pt2kit.errors import PayloadError, Problem, Pt2Error
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import carried
@@ -162,10 +161,7 @@ def payload_problems(context: ProgramContext, stored: Stored) -> Iterator[Proble
     for name in sorted({*(stored.weights or {})} & {*(stored.constants or {})}):
         message = f"expected {quote(name)} among the weights or the constants, got it in both"
         yield Problem(stored.places[1], "P24", message)
-    for number, spec in enumerate(context.program.graph_module.signature.input_specs):
-        place = f"{context.record}: $.graph_module.signature.input_specs[{number}]"
-        if (target := payload_name(spec.value)) is None:
-            continue
+    for place, spec, target in context.targets():
         is_weight = spec.type == "parameter" or getattr(spec.value, "persistent", False)
         table = stored.weights if is_weight else stored.constants
         if table is not None and target in table:
@@ -227,9 +223,9 @@ def _gradient_problems(
 
 def _written(context: ProgramContext) -> Set[str]:
     """Return the values that a program writes to: by an output, or by a call, also through a view or in a subgraph."""
-    module = context.program.graph_module
-    changed = {spec.value.buffer_name for spec in module.signature.output_specs if spec.type == "buffer_mutation"}
-    found = {_argument_name(spec) for spec in module.signature.input_specs if payload_name(spec.value) in changed}
+    outputs = context.program.graph_module.signature.output_specs
+    changed = {spec.value.buffer_name for spec in outputs if spec.type == "buffer_mutation"}
+    found = {_argument_name(spec) for _, spec, target in context.targets() if target in changed}
     origin: dict[tuple[int, str], str] = {}
     for step in context.steps():
         node, graph = step.node, id(step.scope.graph)
@@ -253,8 +249,8 @@ def _written(context: ProgramContext) -> Set[str]:
 
 def _reserved_names(context: ProgramContext, stored: Stored) -> Iterator[Problem]:
     """Report payloads without an input whose names can be no attributes, or are those that modules have (S10)."""
-    targets = set(_targets(context.program.graph_module.signature))
-    for listing, table in zip(stored.places, (stored.weights, stored.constants), strict=True):
+    targets = {target for *_, target in context.targets()}
+    for listing, table in zip(stored.places, stored.tables(), strict=True):
         for name in table or ():
             if name not in targets and (is_reserved(name) or not is_target(name)):
                 place = f"{listing}: {path_text(('config', cut(name)))}"
@@ -265,9 +261,7 @@ def _reserved_names(context: ProgramContext, stored: Stored) -> Iterator[Problem
 
 def _broken_pickles(stored: Stored) -> Iterator[Problem]:
     """Report payloads that are marked as pickled and begin otherwise (P22), also those without an input."""
-    for payload in itertools.chain.from_iterable(
-        (table or {}).values() for table in (stored.weights, stored.constants)
-    ):
+    for payload in itertools.chain.from_iterable((table or {}).values() for table in stored.tables()):
         if isinstance(payload, OpaquePayload) and not payload.is_as_written:
             message = f"expected what torch.save or pickle writes as {quote(payload.name)}, got other bytes"
             yield Problem(payload.record, "P22", message)
@@ -289,7 +283,7 @@ def _stride_problems(payload: TensorView | MetaView, meta: schema.TensorMeta, wh
 
 def takes_twice(context: ProgramContext) -> bool:
     """Return whether two inputs of a program take one stored tensor, which `taken_twice_problems` looks into."""
-    targets = list(_targets(context.program.graph_module.signature))
+    targets = [target for *_, target in context.targets()]
     return len(set(targets)) < len(targets)
 
 
@@ -298,8 +292,7 @@ def taken_twice_problems(context: ProgramContext, stored: Stored) -> Iterator[Pr
 
     Tied weights have two inputs as well; then the tensor under the other name shares its record.
     """
-    specs = enumerate(context.program.graph_module.signature.input_specs)
-    taken = [(number, name) for number, spec in specs if (name := payload_name(spec.value)) is not None]
+    taken = [(place, target) for place, _, target in context.targets()]
     counts = Counter(name for _, name in taken)
     if len(counts) == len(taken):
         return
@@ -307,12 +300,11 @@ def taken_twice_problems(context: ProgramContext, stored: Stored) -> Iterator[Pr
     views = {name: payload for name, payload in tables.items() if isinstance(payload, TensorView)}
     records = {views[name].record for name in counts if name in views}
     left = [view for name, view in views.items() if name not in counts and view.record not in records]
-    for number, name in taken:
+    for place, name in taken:
         view = views.get(name)
         if counts[name] > 1 and view is not None:
             like = next((one for one in left if (one.dtype, one.sizes) == (view.dtype, view.sizes)), None)
             if like is not None:
-                place = f"{context.record}: $.graph_module.signature.input_specs[{number}]"
                 message = (
                     f"expected one input to take {quote(name)}, got {counts[name]}, while {quote(like.name)} has none"
                 )
@@ -350,7 +342,7 @@ def unused_problems(package: Package, used: Mapping[str, tuple[ProgramContext | 
         named |= stored.records
         if context is not None:
             yield from _unused_entries(context, stored)
-    if any(context is None or None in (stored.weights, stored.constants) for context, stored in used.values()):
+    if any(context is None or None in stored.tables() for context, stored in used.values()):
         return
     for record in package.records:
         kind = names.kind(package.relative(record))
@@ -360,8 +352,8 @@ def unused_problems(package: Package, used: Mapping[str, tuple[ProgramContext | 
 
 
 def _unused_entries(context: ProgramContext, stored: Stored) -> Iterator[Problem]:
-    targets = set(_targets(context.program.graph_module.signature))
-    for listing, table in zip(stored.places, (stored.weights, stored.constants), strict=True):
+    targets = {target for *_, target in context.targets()}
+    for listing, table in zip(stored.places, stored.tables(), strict=True):
         records = {name: payload.record for name, payload in (table or {}).items() if isinstance(payload, _OF_RECORDS)}
         shared = {record for name, record in records.items() if name in targets}
         for name, record in records.items():
@@ -369,12 +361,6 @@ def _unused_entries(context: ProgramContext, stored: Stored) -> Iterator[Problem
                 place = f"{listing}: {path_text(('config', name)) if listing.endswith(_CONFIG) else quote(name)}"
                 message = f"no input of the program is {quote(name)}, which is stored with it"
                 yield Problem(place, "P20", message, "note")
-
-
-def _targets(signature: schema.GraphSignature) -> Iterator[str]:
-    for spec in signature.input_specs:
-        if (name := payload_name(spec.value)) is not None:
-            yield name
 
 
 def number_problems(
@@ -389,7 +375,7 @@ def number_problems(
 
     NaN is a warning; infinities, which masks are made of, are a note. Reads one tensor at a time and keeps none.
     """
-    for table in (stored.weights, stored.constants):
+    for table in stored.tables():
         for name, payload in (table or {}).items():
             if isinstance(payload, TensorView) and DTYPES[payload.dtype].kind in ("float", "complex", "bool"):
                 yield from _numbers(name, payload, file, advance)

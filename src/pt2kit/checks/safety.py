@@ -25,7 +25,7 @@ from pt2kit.checks.calls import is_usual, named_operators
 from pt2kit.checks.expressions import expressions, is_code
 from pt2kit.checks.findings import ProgramContext, context_of
 from pt2kit.checks.higher_order import region_problems
-from pt2kit.checks.stored_inputs import Tables, payload_name, stored_inputs, tables_of
+from pt2kit.checks.stored_inputs import Tables, stored_inputs, tables_of
 from pt2kit.checks.unchecked import is_concerned, kernel_findings, text_of
 from pt2kit.errors import Kind, Problem, Pt2Error
 from pt2kit.graph.argument_values import leaves
@@ -38,8 +38,7 @@ from pt2kit.package import record_names as names
 from pt2kit.package.layouts.base import Parts
 from pt2kit.package.open import Package
 from pt2kit.pickles.reader import is_plain, uses_in
-from pt2kit.schema import InputSpec, OutputSpec
-from pt2kit.schema.names import HIGHER_ORDER_OPS
+from pt2kit.schema.names import HIGHER_ORDER_OPS, target_of
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.treespec.spec import MAX_LEVELS
 
@@ -280,20 +279,14 @@ def _identifiers(context: ProgramContext) -> Iterator[tuple[str, str]]:
 
 def _paths(context: ProgramContext) -> Iterator[tuple[str, str]]:
     """Yield dotted names of parameters, buffers, constants and subgraphs, each with its location."""
-    signature = context.program.graph_module.signature
-    place = f"{context.record}: $.graph_module.signature"
-    yield from _spec_paths(f"{place}.input_specs", signature.input_specs)
-    yield from _spec_paths(f"{place}.output_specs", signature.output_specs)
+    yield from ((place, target) for place, _, target in context.targets())
+    for number, spec in enumerate(context.program.graph_module.signature.output_specs):
+        if "user_input" not in spec.type and (name := target_of(spec)) is not None:
+            yield f"{context.record}: $.graph_module.signature.output_specs[{number}]", name
     for step in context.steps():
         for position, named in enumerate(step.node.inputs):
             if named.arg.as_graph is not UNSET:
                 yield f"{step.where}.inputs[{position}]", named.arg.as_graph.name
-
-
-def _spec_paths(field: str, specs: Iterable[InputSpec | OutputSpec]) -> Iterator[tuple[str, str]]:
-    for number, spec in enumerate(specs):
-        if (name := payload_name(spec.value)) is not None:
-            yield f"{field}[{number}]", name
 
 
 def _targets(step: Step) -> Iterator[Problem]:

@@ -19,6 +19,7 @@ from pt2kit.graph.argument_values import arguments
 from pt2kit.messages import quote
 from pt2kit.package.open import Package
 from pt2kit.package.stored import Payload
+from pt2kit.schema.names import target_of
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.view import TensorView
 
@@ -72,36 +73,26 @@ def stored_inputs(module: schema.GraphModule, tables: Tables) -> StoredInputs:
     payloads: dict[str, Payload | None] = {}
     sources: dict[str, str] = {}
     for spec in module.signature.input_specs:
-        taken: Any = spec.value
-        name = payload_name(taken)
+        name = target_of(spec)
         if name is None:
             continue
-        sources[name] = taken.arg.name
+        sources[name] = spec.value.arg.name
         candidates = [table[name] for table in (weights, constants) if table is not None and name in table]
         if candidates or None in (weights, constants):
             payload = candidates[0] if len(candidates) == 1 else None
             if not isinstance(payload, MetaView):  # The caller provides the values on loading.
-                payloads[taken.arg.name] = payload
+                payloads[sources[name]] = payload
     return StoredInputs(payloads, frozenset(_written(module.signature, sources)))
-
-
-def payload_name(spec: Any) -> str | None:
-    """Return the name of the payload that an input or output is about; None for those of the user and tokens."""
-    keys = ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name")
-    return next((name for key in keys if (name := getattr(spec, key, None)) is not None), None)
 
 
 def _written(signature: schema.GraphSignature, sources: Mapping[str, str]) -> Iterator[str]:
     """Yield the inputs that an output is written to."""
     for spec in signature.output_specs:
-        value: Any = spec.value
-        name = getattr(value, "user_input_name", None)
-        if spec.type == "user_input_mutation" and name is not None:
+        name = target_of(spec) or ""
+        if spec.type == "user_input_mutation":
             yield name
-        elif spec.type in ("buffer_mutation", "parameter_mutation"):
-            target = payload_name(value) or ""
-            if target in sources:
-                yield sources[target]
+        elif spec.type in ("buffer_mutation", "parameter_mutation") and name in sources:
+            yield sources[name]
 
 
 def numbers_of(payload: Payload | None) -> Any:
