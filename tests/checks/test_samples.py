@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests import samples
 from tests.checks import mutations as m
 
 from pt2kit.checks import check
@@ -27,3 +28,12 @@ def test_other_sizes(sizes: tuple[int, ...], shown: str) -> None:
     (message,) = said(*sizes)
     assert message.startswith("expected the sizes of the sample input 'x', [")
     assert message.endswith(f"got [{shown}]")
+
+
+@pytest.mark.parametrize("name", ["d_q_0", "scale"])
+def test_inputs_in_mappings(name: str) -> None:
+    """Inputs in dicts of several entries are found by the tree spec."""
+    path = samples.sample("2.9.1", "kwargs_and_nested_inputs")
+    found = m.program(path, lambda tree: m.sizes_of(tree, name, 77, 77))
+    (message,) = [problem.message for problem in check(found.data) if problem.rule == "K9"]
+    assert message.startswith(f"expected the sizes of the sample input '{name}', [")

@@ -12,12 +12,13 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from pt2kit import schema
+from pt2kit import schema, treespec
 from pt2kit.checks.findings import ProgramContext
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.argument_values import arguments
 from pt2kit.messages import quote
 from pt2kit.package.open import Package
+from pt2kit.package.samples import in_spec
 from pt2kit.package.stored import Payload
 from pt2kit.schema.names import target_of
 from pt2kit.tensors.compound import MetaView
@@ -28,9 +29,6 @@ Tables = Callable[[], tuple[Mapping[str, Payload] | None, Mapping[str, Payload] 
 
 MAX_ELEMENTS: Final = 1 << 24
 """Elements of one tensor whose numbers are looked at."""
-
-_MOST: Final = 1 << 16
-"""Values that are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,18 +109,19 @@ def numbers_of(payload: Payload | None) -> Any:
 def sample_problems(package: Package, model: str, context: ProgramContext) -> Iterator[Problem]:
     """Yield sample inputs that do not fit the program: another number, element type or size.
 
-    Inputs that cannot be read as data are skipped, and so are mappings of several entries: their order is that of the
-    tree spec. Raises nothing.
+    Inputs that cannot be read as data, or that the tree spec does not describe, are skipped. Raises nothing.
     """
     try:
-        samples = package.sample_inputs(model)
-        signature = context.program.graph_module.signature
+        if (samples := package.sample_inputs(model)) is None:
+            return
+        spec, fields = in_spec(context.program, context.record)
+        values = treespec.flatten(samples, spec, fields=fields)
     except Pt2Error:
         return
-    values = None if samples is None else _leaves(samples)
-    passed = [spec for spec in signature.input_specs if spec.type in ("user_input", "constant_input")]
+    specs = context.program.graph_module.signature.input_specs
+    passed = [spec for spec in specs if spec.type in ("user_input", "constant_input")]
     inputs = [None if spec.user_input is UNSET else spec.user_input.arg for spec in passed]
-    if values is None or len(values) != len(inputs):
+    if len(values) != len(inputs):
         return
     graph = context.program.graph_module.graph
     for argument, value in zip(inputs, values, strict=True):
@@ -138,22 +137,3 @@ def sample_problems(package: Package, model: str, context: ProgramContext) -> It
             shown = ", ".join("?" if size is None else str(size)[:24] for size in declared[:12])
             message = f"expected the sizes of the sample input {quote(name)}, {list(value.shape)[:12]}, got [{shown}]"
             yield Problem(f"{context.graph_place}.tensor_values", "K9", message)
-
-
-def _leaves(held: Any) -> list[Any] | None:
-    """Return the values in containers, in order; None if their order is not certain."""
-    leaves: list[Any] = []
-    stack = [held]
-    while stack:
-        value = stack.pop()
-        if isinstance(value, dict) and len(value) > 1:
-            return None
-        if isinstance(value, (tuple, list)):
-            stack += reversed(value)
-        elif isinstance(value, dict):
-            stack += value.values()
-        else:
-            leaves.append(value)
-        if len(leaves) > _MOST:
-            return None
-    return leaves
