@@ -98,7 +98,7 @@ def expression_problems(context: ProgramContext) -> Iterator[Problem]:
             try:
                 tree = _parse(expression)
             except Pt2Error as error:
-                if not _is_evaluated(expression.text):
+                if not is_code(expression.text):
                     yield replace(problem_of(error, expression.place), rule="E1")
                 continue
             terms = check_terms(tree)
@@ -180,15 +180,9 @@ def example_of(context: ProgramContext) -> dict[str, int | float | bool]:
 
 
 def is_code(text: str) -> bool:
-    """Return whether a text that is no expression does more than fail when torch evaluates it: it calls or looks up."""
-    if _CODE.search(text):
-        return True
-    return any(name not in symbols.FUNCTIONS and name not in _LEAVES for name in _CALLED.findall(text))
-
-
-def _is_evaluated(text: str) -> bool:
-    """Return whether a text is left to X5: it is no expression at all, and code."""
-    if not is_code(text):
+    """Return whether a text is no expression, but does more than fail when torch evaluates it: it calls or looks up."""
+    called = (name for name in _CALLED.findall(text) if name not in symbols.FUNCTIONS and name not in _LEAVES)
+    if not _CODE.search(text) and not any(called):
         return False
     try:
         symbols.parse(text)
@@ -252,7 +246,7 @@ def _range_problems(ranges: Mapping[str, schema.RangeConstraint], record: str) -
         try:
             symbols.parse(name, where=place)
         except Pt2Error as error:
-            if not _is_evaluated(name):
+            if not is_code(name):
                 yield replace(problem_of(error, place), rule="E1")
 
 

@@ -245,11 +245,8 @@ def expression_findings(context: ProgramContext) -> Iterator[Problem]:
     for expression in expressions(context):
         texts.setdefault(expression.text, expression.place)
     for text, place in texts.items():
-        try:
-            symbols.parse(text)
-        except Pt2Error:
-            if is_code(text):
-                yield Problem(place, "X5", f"torch evaluates the expression {cut(text, _SHOWN)!r}", "safety")
+        if is_code(text):
+            yield Problem(place, "X5", f"torch evaluates the expression {cut(text, _SHOWN)!r}", "safety")
 
 
 def _pasted_names(context: ProgramContext) -> Iterator[Problem]:
