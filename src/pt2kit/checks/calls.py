@@ -71,10 +71,9 @@ def call_problems(context: ProgramContext) -> Iterator[Problem]:
             continue
         place = f"{where}[{number}].signature"
         counts = _counts(module.signature) if not entry.fqn else _kept_counts(entry.signature)
-        yield from _entry(entry.signature, place, counts, fields, others)
+        has_keywords = context.stored_version != "1"  # It left the keyword arguments away where there were none.
+        yield from _entry(entry.signature, place, counts, fields, others, has_keywords=has_keywords)
         yield from _unknown_values(entry.signature, place, names)
-        if context.stored_version != "1":  # It left the keyword arguments away where there were none.
-            yield from _call_form(entry.signature.in_spec, f"{place}.in_spec")
     for kind, place in others.items():
         message = f"containers of the type {quote(kind)} are not checked: torch loads them where it is registered"
         yield Problem(place, "K7", message, "note")
@@ -101,6 +100,8 @@ def _entry(
     counts: tuple[int, int] | None,
     fields: _Fields,
     others: dict[str, str],
+    *,
+    has_keywords: bool,
 ) -> Iterator[Problem]:
     """Check the tree specs of one entry; container types that torch does not have are added to `others`."""
     for side, text in (("in_spec", signature.in_spec), ("out_spec", signature.out_spec)):
@@ -125,14 +126,12 @@ def _entry(
             )
         elif side == "in_spec" and not misfits:
             yield from _argument_names(signature, spec, place)
+        if side == "in_spec" and has_keywords:
+            yield from _call_form(spec, where)
 
 
-def _call_form(text: str, where: str) -> Iterator[Problem]:
+def _call_form(spec: treespec.TreeSpec, where: str) -> Iterator[Problem]:
     """Check that a call has positional and keyword arguments (K8)."""
-    try:
-        spec = treespec.parse(text, where)
-    except Pt2Error:
-        return
     kinds = [child.type for child in spec.children]
     if spec.type == "builtins.tuple" and kinds != ["builtins.tuple", "builtins.dict"]:
         got = f"one of {', '.join('a leaf' if kind is None else quote(kind) for kind in kinds[:4]) or 'nothing'}"
