@@ -24,7 +24,7 @@ from pt2kit import schema
 from pt2kit.checks.calls import higher_order_name
 from pt2kit.checks.findings import ProgramContext
 from pt2kit.errors import Problem
-from pt2kit.graph.argument_values import arguments
+from pt2kit.graph.argument_values import arguments, plain
 from pt2kit.graph.traversal import Scope, Step, graphs
 from pt2kit.messages import count_text, quote
 from pt2kit.operators.higher_order import (
@@ -43,16 +43,18 @@ from pt2kit.operators.higher_order import (
 from pt2kit.schema import ArgumentKind
 from pt2kit.tensors.dtypes import short_name
 
+_Passed = Sequence[tuple[str, Any]]
+"""The kind and the name of each value that a subgraph gets; of a constant, the constant."""
 
-def _items(argument: schema.Argument) -> list[str] | None:
-    """Return the kind of each entry of an argument that is a list: "as_tensor" for each of "as_tensors", else the
+
+def _entries(argument: schema.Argument) -> _Passed | None:
+    """Return the entries of an argument that is a list: "as_tensor" is the kind of those of "as_tensors", else the
     arm."""
-    value: Any = argument.value
-    if not isinstance(value, list):
+    if not isinstance(argument.value, list):
         return None
-    if argument.type == "as_optional_tensors":
-        return [entry.type for entry in value]
-    return ["as_tensor" if argument.type == "as_tensors" else argument.type] * len(value)
+    arm = "as_tensor" if argument.type == "as_tensors" else argument.type
+    kinds = [entry.type if arm == "as_optional_tensors" else arm for entry in argument.value]
+    return list(zip(kinds, plain(argument, str), strict=True))
 
 
 _PREDICATES: Final = frozenset(("as_tensor", "as_bool", "as_sym_bool"))
@@ -138,10 +140,8 @@ def _check(step: Step, convention: Calls) -> Iterator[Problem]:
     if chooses is not None and (kind := positional[chooses].type) not in _PREDICATES:
         message = f"expected a tensor or a truth value for {_name(node)} to choose by, got {kind}"
         yield Problem(f"{step.where}.inputs[{chooses}]", "T7", message)
-    passed = [
-        str(bound.value.type if isinstance(bound.value, schema.Argument) else bound.value)
-        for bound in convention.bind(positional, _items)
-    ]
+    values: list[Any] = [bound.value for bound in convention.bind(positional, _entries)]
+    passed = [one if isinstance(one, tuple) else (one.type, plain(one, str)) for one in values]
     for position, graph in zip(convention.graphs, graphs, strict=True):
         place = f"{step.where}.inputs[{position}].arg.as_graph.graph.inputs"
         if len(graph.inputs) != len(passed):
@@ -150,8 +150,8 @@ def _check(step: Step, convention: Calls) -> Iterator[Problem]:
                 f"that takes {len(graph.inputs)}"
             )
             yield Problem(place, "T7", message)
-    yield from _input_dtypes(step, convention, positional, graphs)
-    for number, kind in enumerate(passed):
+    yield from _input_dtypes(step, passed, graphs)
+    for number, (kind, _) in enumerate(passed):
         wanted = {graph.inputs[number].type for graph in graphs if len(graph.inputs) == len(passed)}
         if "as_tensor" in wanted and kind != "as_tensor":
             message = f"expected {_name(node)} to pass a tensor as value {number}, got {kind}"
@@ -164,22 +164,12 @@ def _check(step: Step, convention: Calls) -> Iterator[Problem]:
         yield from _results(step, graphs, convention, convention.results)
 
 
-def _input_dtypes(
-    step: Step, convention: Calls, positional: Sequence[schema.Argument], graphs: Sequence[schema.Graph]
-) -> Iterator[Problem]:
+def _input_dtypes(step: Step, passed: _Passed, graphs: Sequence[schema.Graph]) -> Iterator[Problem]:
     """Yield operands whose dtype differs from that of the subgraph's input (T11)."""
     outer = step.scope.graph.tensor_values
-
-    def names(argument: schema.Argument) -> list[str | None] | None:
-        return None if _items(argument) is None else [*arguments(argument)]
-
-    bound = convention.bind(positional, names)
     for graph in graphs:
-        for operand, taken in zip(bound, graph.inputs, strict=False):
-            name = operand.value
-            if isinstance(name, schema.Argument):
-                name = name.as_tensor.name if name.as_tensor is not UNSET else None
-            given = outer.get(name) if isinstance(name, str) else None
+        for (kind, name), taken in zip(passed, graph.inputs, strict=False):
+            given = outer.get(name) if kind == "as_tensor" else None
             inner = graph.tensor_values.get(taken.as_tensor.name) if taken.as_tensor is not UNSET else None
             if given is not None and inner is not None and given.dtype is not inner.dtype:
                 message = (
