@@ -89,12 +89,6 @@ def resized(tensor: Tensor, sizes: Sizes) -> Tensor:
     return Tensor(tuple(sizes), tensor.dtype, tensor.strides, tensor.device)
 
 
-def same_dtype(*operands: Any) -> bool:
-    """Refuse tensors of different dtypes; numbers do not count."""
-    one_dtype(*[one for one in operands if isinstance(one, Tensor)])
-    return True
-
-
 def added(self: Tensor, other: Any, alpha: Scalar = 1) -> Tensor:
     """Return a sum with `alpha * other`, whose factor is of no higher category than the result."""
     result = pointwise(self, other)
@@ -141,7 +135,7 @@ def where_elements(condition: Tensor, self: Any, other: Any) -> Tensor:
 def alike(*operands: Any) -> Tensor:
     """Return an element-wise result of tensors of one dtype, and of one shape unless they have no dimensions."""
     tensors = [one for one in operands if isinstance(one, Tensor)]
-    same_dtype(*tensors)
+    one_dtype(*tensors)
     shapes = [one.sizes for one in tensors if one.sizes]
     for sizes in shapes[1:]:
         text = f"expected the same sizes, got {shape_text(shapes[0])} and {shape_text(sizes)}"
@@ -151,7 +145,7 @@ def alike(*operands: Any) -> Tensor:
 
 def slopes(self: Tensor, weight: Tensor) -> Tensor:
     """Return a result with one learned slope, or one for each channel (dimension 1)."""
-    same_dtype(self, weight)
+    one_dtype(self, weight)
     expect(weight.rank <= 1, f"weight: expected 0 or 1 dimension, got {shape_text(weight.sizes)}", "sizes")
     if same(weight.numel, 1) is False:
         channels = self.sizes[1] if self.rank > 1 else 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -234,11 +234,6 @@ def diagonal_of(self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> 
 
 _INTEGERS: Final = (ScalarType.LONG, ScalarType.INT)
 _MASKS: Final = (ScalarType.BOOL, ScalarType.BYTE)
-
-
-def is_minus_one(number: Any) -> bool:
-    """Return whether a number is -1, which stands for one that elements decide."""
-    return bool(number == -1)
 
 
 def require_dtype_of(self: Tensor, other: Tensor, name: str) -> None:

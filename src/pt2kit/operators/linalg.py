@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 from pt2kit.messages import count_text
 from pt2kit.operators.facts import (
@@ -77,11 +77,6 @@ def _is_vector(matrices: Tensor, right_side: Tensor) -> bool:
 
 
 _WORDS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
-
-def is_one(size: Any) -> bool:
-    """Return whether a size is the number 1."""
-    return bool(size == 1)
 
 
 def of_operands(sizes: Sizes, dtype: ScalarType | None, *tensors: Tensor | None) -> Tensor:

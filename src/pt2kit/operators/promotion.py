@@ -30,11 +30,7 @@ _COMPLEX_OF: Final = {
     ScalarType.FLOAT: ScalarType.COMPLEXFLOAT,
     ScalarType.DOUBLE: ScalarType.COMPLEXDOUBLE,
 }
-_REAL_OF: Final = {
-    ScalarType.COMPLEXHALF: ScalarType.HALF,
-    ScalarType.COMPLEXFLOAT: ScalarType.FLOAT,
-    ScalarType.COMPLEXDOUBLE: ScalarType.DOUBLE,
-}
+_REAL_OF: Final = {parts: dtype for dtype, parts in _COMPLEX_OF.items()}  # Of FLOAT, which is after BFLOAT16.
 
 _KIND_NAMES: Final = {"b": "bool", "i": "integer", "f": "floating-point", "c": "complex"}
 
@@ -52,11 +48,6 @@ Source: `should_allow_numbers_as_tensors` in torch/csrc/utils/python_arg_parser.
 def category(dtype: ScalarType) -> int:
     """Return the category of a dtype: bool, int, float or complex."""
     return _CATEGORIES[DTYPES[dtype].kind]
-
-
-def is_floating(dtype: ScalarType | None) -> bool | None:
-    """Return whether a dtype is a float or complex one; None if it is not known."""
-    return None if dtype is None else category(dtype) >= FLOAT
 
 
 def promote_types(one: ScalarType, other: ScalarType) -> ScalarType:
@@ -177,7 +168,7 @@ def complex_of(dtype: ScalarType) -> ScalarType:
 
 
 def real_of(dtype: ScalarType) -> ScalarType:
-    """Return the dtype of the parts of a complex dtype; real dtypes are their own."""
+    """Return the dtype of the parts of a complex dtype; real dtypes are their own, and None is, which is not known."""
     return _REAL_OF.get(dtype, dtype)
 
 

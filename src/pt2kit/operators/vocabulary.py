@@ -58,13 +58,13 @@ def some_of(self: Tensor) -> Size:
     return unknown(0, count) if isinstance(count, int) else unknown()
 
 
-def one_dtype(*tensors: Tensor | None) -> ScalarType | None:
-    """Return the dtype that tensors share; None if one is unknown.
+def one_dtype(*operands: Any) -> ScalarType | None:
+    """Return the dtype that tensors share; None if one is unknown. Only tensors count, no numbers and missing operands.
 
     Raises:
         Mismatch: they have several.
     """
-    dtypes = [one.dtype for one in tensors if one is not None]
+    dtypes = [one.dtype for one in operands if isinstance(one, Tensor)]
     known = [dtype for dtype in dtypes if dtype is not None]
     if any(dtype is not known[0] for dtype in known[1:]):
         names = " and ".join(sorted({dtype.name for dtype in known}))
@@ -85,11 +85,6 @@ def require_one_dtype(*tensors: Tensor | None) -> None:
 def if_contiguous(result: Tensor, *operands: Tensor | None) -> Tensor:
     """Return a result without its strides unless all operands are contiguous: otherwise torch's releases differ."""
     return result if all(one is None or is_contiguous(one) for one in operands) else unlike_strides(result)
-
-
-def real(tensor: Tensor) -> ScalarType | None:
-    """Return the dtype of the parts of a tensor; None if it is not known."""
-    return None if tensor.dtype is None else promotion.real_of(tensor.dtype)
 
 
 def complex_dtype(tensor: Tensor) -> ScalarType | None:
