@@ -370,11 +370,6 @@ def _is_known(kind: ValueType) -> bool:
     return kind.base in _ONE and (not kind.is_list or _listed(kind) in _MANY)
 
 
-def _is_sized(kind: ValueType) -> bool:
-    """Return whether a single value is accepted instead of the list."""
-    return kind.length > 0 and kind.base in _SIZED
-
-
 def parameter_arms(kind: ValueType, *, numbers_as_tensors: bool = True) -> frozenset[str] | None:
     """Return the arms of `schema.Argument` that a type accepts; None if it accepts every arm.
 
@@ -384,13 +379,11 @@ def parameter_arms(kind: ValueType, *, numbers_as_tensors: bool = True) -> froze
     """
     if not _is_known(kind):
         return None
-    if kind.is_list:
-        arms = _MANY[_listed(kind)] | _LISTS | (_ONE[kind.base] if _is_sized(kind) else frozenset())
-    else:
-        arms = _ONE[kind.base]
-    arms |= {"as_none"} if kind.is_optional else frozenset()
-    arms |= _NUMBERS | {"as_complex"} if kind.base == "Tensor" and numbers_as_tensors else frozenset()
-    return arms | ({"as_tensor"} if kind.base in _OF_ONE_ELEMENT else frozenset())
+    arms = _MANY[_listed(kind)] | _LISTS if kind.is_list else frozenset()
+    if not kind.is_list or (kind.length > 0 and kind.base in _SIZED):
+        arms |= _ONE[kind.base] | ({"as_tensor"} if kind.base in _OF_ONE_ELEMENT else frozenset())
+        arms |= _NUMBERS | {"as_complex"} if kind.base == "Tensor" and numbers_as_tensors else frozenset()
+    return arms | ({"as_none"} if kind.is_optional else frozenset())
 
 
 def misfit(argument: schema.Argument, kind: ValueType, is_single: IsSingle, *, numbers_as_tensors: bool) -> str | None:
@@ -405,29 +398,20 @@ def misfit(argument: schema.Argument, kind: ValueType, is_single: IsSingle, *, n
     Returns:
         The error, for a message; None if torch accepts the argument, or if that is not known.
     """
-    if not _is_known(kind):
+    arms = parameter_arms(kind, numbers_as_tensors=numbers_as_tensors)
+    if arms is None:
         return None
     arm, value = argument.type, argument.value
-    if arm == "as_none" and kind.is_optional:
-        return None
+    fits = arm in arms
     if kind.is_list and arm in _LISTS:
         fits = not value or (arm in _MANY[_listed(kind)] and _entries_fit(arm, value, kind, is_single))
-        return (None if fits else arm) or _too_large(arm, value, kind)
-    if kind.is_list and not _is_sized(kind):
-        return arm
-    if arm not in _ONE[kind.base] and not _converted(argument, kind, is_single, numbers_as_tensors):
+    elif arm == "as_tensor" and kind.base != "Tensor":
+        fits = fits and is_single(value.name)
+    if not fits:
         return arm
     if arm in _ENUMS and int(value) == 0:
         return f"{arm} 0, which is none"
     return _too_large(arm, value, kind)
-
-
-def _converted(argument: schema.Argument, kind: ValueType, is_single: IsSingle, numbers_as_tensors: bool) -> bool:
-    """Return whether torch converts one to the other: an element of a tensor to a number, a number to a tensor."""
-    if kind.base == "Tensor":
-        return numbers_as_tensors and (argument.type in _NUMBERS or argument.type == "as_complex")
-    tensor = argument.value
-    return kind.base in _OF_ONE_ELEMENT and isinstance(tensor, schema.TensorArgument) and is_single(tensor.name)
 
 
 def _entries_fit(arm: str, entries: list[Any], kind: ValueType, is_single: IsSingle) -> bool:
