@@ -182,7 +182,6 @@ class Evidence:
         calls: that succeeded.
         aliases: "0 self", result and parameter that shared memory.
         written: "running_mean", a parameter whose memory changed although the schema does not declare it.
-        joined: "self source", two parameters that share memory only after the call.
         drawn: calls that changed the state of the random generator.
         measured: it was called here, and not only observed in samples.
         together: "0 1", results that share memory with each other, but with no argument.
@@ -191,7 +190,6 @@ class Evidence:
     calls: int = 0
     aliases: Counts = field(default_factory=dict)
     written: Counts = field(default_factory=dict)
-    joined: Counts = field(default_factory=dict)
     drawn: int = 0
     together: Counts = field(default_factory=dict)
     measured: bool = False
@@ -219,10 +217,6 @@ class Evidence:
             if argument.alias_info is None or not argument.alias_info.is_write:
                 after = _contents(given[argument.name])
                 _count(self.written, argument.name, before[argument.name] != after)
-        later = {name: _memory(value) for name, value in given.items()}
-        for name, second in itertools.combinations(later, 2):
-            if later[name] and later[second]:
-                _count(self.joined, f"{name} {second}", bool(later[name].keys() & later[second].keys()))
         own = set().union(*(held.keys() for held in memory.values()))
         for one, other in itertools.combinations(range(len(shared)), 2):
             if shared[one] and shared[other]:
@@ -417,7 +411,7 @@ def read(path: Path) -> dict[str, Evidence]:
         evidence.calls += row["calls"]
         evidence.drawn += row["drawn"]
         evidence.measured |= row.get("measured", True)
-        for what in ("aliases", "written", "joined", "together"):
+        for what in ("aliases", "written", "together"):
             for key, (seen, calls) in row[what].items():
                 held = getattr(evidence, what).setdefault(key, [0, 0])
                 held[:] = held[0] + seen, held[1] + calls
@@ -456,9 +450,6 @@ def _lines(name: str, row: Evidence) -> Iterator[str]:
     for parameter, (seen, _) in row.written.items():
         if seen:
             yield f"{name} - {parameter} written"
-    for pair, (seen, _) in row.joined.items():
-        if seen:
-            yield f"{name} {pair} joined"
 
 
 def main() -> int:

@@ -9,7 +9,7 @@ import torch
 from tools.measure_aliasing import Evidence, by_hand_alone, measure
 from torch.utils import _pytree as pytree
 
-from pt2kit.operators.aliasing import aliases, is_measured, joined, written
+from pt2kit.operators.aliasing import aliases, is_measured, written
 
 RELEASE = ".".join(torch.__version__.split(".")[:2])
 aten = torch.ops.aten
@@ -117,7 +117,6 @@ def test_measured_again(name: str) -> None:
         assert not seen or pair in stated
         assert seen == possible or stated.get(pair) != "always"
     assert {parameter for parameter, (seen, _) in evidence.written.items() if seen} <= written(name, RELEASE)
-    assert {pair for pair, (seen, _) in evidence.joined.items() if seen} == {" ".join(pair) for pair in joined(name)}
     assert not evidence.drawn
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pt2kit.errors import VersionError
-from pt2kit.operators.aliasing import Alias, aliases, is_measured, is_view, joined, written
+from pt2kit.operators.aliasing import Alias, aliases, is_measured, written
 from pt2kit.operators.schemas import CORE, overloads_with
 from pt2kit.schema.operators import find_operator, known_releases, operators_of
 
@@ -31,7 +31,6 @@ def test_declared(name: str, expected: tuple[Alias, ...], changed: set[str]) -> 
 def test_declared_but_not_always(name: str) -> None:
     """Some results share memory with an argument in some calls only."""
     assert aliases(name, "2.13") == (Alias(0, "self", "may"),)
-    assert is_view(name, "2.13")
 
 
 @pytest.mark.parametrize(
@@ -55,20 +54,6 @@ def test_writes_that_are_not_declared() -> None:
     """Batch normalization updates its running statistics."""
     assert {"running_mean", "running_var"} <= written("aten.batch_norm.default", "2.13")
     assert {"running_mean", "running_var"} <= written("aten.native_batch_norm.default", "2.1")
-
-
-def test_arguments_that_share_memory_after_a_call() -> None:
-    """A tensor gets the memory of another one."""
-    assert joined("aten.set_.source_Tensor") == (("self", "source"),)
-    assert joined("aten.set_data.default") == (("self", "new_data"),)
-    assert joined("aten.copy_.default") == ()
-
-
-def test_in_place_operators_are_no_views() -> None:
-    """A written argument is returned, but not as a view."""
-    assert not is_view("aten.add_.Tensor", "2.13")
-    assert not is_view("aten.mul.Tensor", "2.13")
-    assert is_view("aten.transpose.int", "2.13")
 
 
 def test_every_row_names_parameters_and_results() -> None:
@@ -103,6 +88,6 @@ def test_unknown_names_and_releases() -> None:
     """An overload that a release lacks has no aliases; a release that is not known is an error."""
     assert aliases("aten.nothing.default", "2.13") == ()
     assert written("aten.nothing.default", "2.13") == frozenset()
-    for ask in (aliases, written, is_view):
+    for ask in (aliases, written):
         with pytest.raises(VersionError, match=r"1\.13"):
             ask("aten.add.Tensor", "1.13")

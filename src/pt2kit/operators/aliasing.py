@@ -7,7 +7,6 @@ real calls. Its first line names the release of torch, the others have four colu
     aten.reshape.default 0 self sometimes             in some calls the result shared memory with the argument
     aten.permute.default 0 self always                in all calls
     aten.batch_norm.default - running_mean written    a call wrote the argument, although the schema does not declare it
-    aten.set_data.default self new_data joined        after a call the two arguments shared memory
     ? aten.cudnn_convolution default out              these overloads could not be called
 """
 
@@ -95,25 +94,6 @@ def written(name: str, release: str) -> frozenset[str]:
     )
 
 
-def joined(name: str) -> tuple[tuple[str, str], ...]:
-    """Return pairs of parameters that may share memory after a call, such as those of `aten.set_.source_Tensor`.
-
-    Args:
-        name: "aten.set_.source_Tensor", without "torch.ops.".
-    """
-    return _measured().joined.get(name, ())
-
-
-def is_view(name: str, release: str) -> bool:
-    """Return whether a result of an overload may share memory with an argument that the overload does not write.
-
-    Raises:
-        VersionError: no release that the table of schemas has.
-    """
-    changed = written(name, release)
-    return any(alias.parameter not in changed for alias in aliases(name, release))
-
-
 def is_measured(name: str) -> bool:
     """Return whether an overload was called to measure it; otherwise only its schema is known."""
     measured = _measured()
@@ -142,14 +122,12 @@ class _Measured:
         release: of torch that was measured ("2.13").
         aliases: overload -> (index of the result, parameter) -> "always" or "sometimes".
         written: overload -> parameters that it writes without a declaration.
-        joined: overload -> pairs of parameters that share memory after a call.
         uncalled: overloads of that release that could not be called.
     """
 
     release: str
     aliases: dict[str, dict[tuple[int, str], str]]
     written: dict[str, frozenset[str]]
-    joined: dict[str, tuple[tuple[str, str], ...]]
     uncalled: frozenset[str]
 
 
@@ -158,7 +136,7 @@ class _Measured:
 def _measured() -> _Measured:
     text = (files("pt2kit.operators") / "data" / "aliasing.txt").read_text(encoding="utf-8")
     head, *lines = text.splitlines()
-    found = _Measured(".".join(head.split(".")[:2]), {}, {}, {}, frozenset())
+    found = _Measured(".".join(head.split(".")[:2]), {}, {}, frozenset())
     uncalled: list[str] = []
     for line in lines:
         name, *rest = line.split()
@@ -166,8 +144,6 @@ def _measured() -> _Measured:
             uncalled += (f"{rest[0]}.{overload}" for overload in rest[1:])
         elif rest[2] == "written":
             found.written[name] = found.written.get(name, frozenset()) | {rest[1]}
-        elif rest[2] == "joined":
-            found.joined[name] = (*found.joined.get(name, ()), (rest[0], rest[1]))
         else:
             found.aliases.setdefault(name, {})[int(rest[0]), rest[1]] = rest[2]
     return replace(found, uncalled=frozenset(uncalled))
