@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from msgspec import UNSET
-
 from pt2kit import schema, symbols, treespec
 from pt2kit.checks.findings import ProgramContext
 from pt2kit.errors import Problem, Pt2Error
+from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import tables
 from pt2kit.messages import quote
-from pt2kit.symbols.expr import Expr
 from pt2kit.symbols.guards import Guard, Source
 
 _INPUTS: Final = ("user_input", "constant_input")
@@ -40,7 +38,7 @@ def guard_problems(context: ProgramContext) -> Iterator[Problem]:
         except Pt2Error:
             continue
         known_by_source = {source.text: _find(source, tree) for source in guard.sources}
-        missing = [source for source in guard.sources if known_by_source[source.text] is MISSING]
+        missing = [source for source in guard.sources if known_by_source[source.text] is _MISSING]
         if missing:
             message = f"expected a guard on inputs of the program, got {quote(missing[0].text)}, which it does not have"
             yield Problem(place, "E6", message)
@@ -49,11 +47,8 @@ def guard_problems(context: ProgramContext) -> Iterator[Problem]:
             yield Problem(place, "E7", message)
 
 
-class _Missing:
-    """Stands for what no input is."""
-
-
-MISSING: Final = _Missing()
+_MISSING: Final = object()
+"""Stands for what no input is."""
 _FLAT: Final = "flat_args"
 
 
@@ -91,13 +86,10 @@ def _values(module: schema.GraphModule) -> list[_Known]:
 
 
 def _known(graph: schema.Graph, argument: schema.Argument) -> _Known:
-    value = argument.value
-    name = getattr(value, "name", None) or getattr(value, "as_name", None)
-    for table in tables(graph).values():
-        if isinstance(name, str) and name in table:
-            known: _Known = table[name]
-            return known
-    return value if isinstance(value, int) and argument.type in ("as_int", "as_bool") else None
+    name = next(arguments(argument), None)
+    if name is None:
+        return argument.value if argument.type in ("as_int", "as_bool") else None
+    return next((table[name] for table in tables(graph).values() if name in table), None)
 
 
 def _branch(spec: treespec.TreeSpec, leaves: Iterator[_Known], fields: Any) -> Any:
@@ -108,16 +100,16 @@ def _branch(spec: treespec.TreeSpec, leaves: Iterator[_Known], fields: Any) -> A
 
 
 def _find(source: Source, tree: Mapping[Any, Any]) -> Any:
-    """Return the meta of the number that a guard takes from the inputs; `MISSING` if there is no such input."""
+    """Return the meta of the number that a guard takes from the inputs; `_MISSING` if there is no such input."""
     here: Any = tree
     for step in source.path:
         key = step[0] if isinstance(step, tuple) else step
         if isinstance(here, dict):
             if key not in here:
-                return None if here is tree and any(str(name).startswith(str(key)) for name in here) else MISSING
+                return None if here is tree and any(str(name).startswith(str(key)) for name in here) else _MISSING
             here = here[key]
         else:
-            return MISSING  # A guard reads numbers of tensors; `load_module` has no other part of an input to read.
+            return _MISSING  # A guard reads numbers of tensors; `load_module` has no other part of an input to read.
     if not isinstance(here, schema.TensorMeta) or source.what == "value":
         return here
     if source.what == "item":
@@ -126,13 +118,12 @@ def _find(source: Source, tree: Mapping[Any, Any]) -> Any:
         return here.storage_offset
     numbers = here.sizes if source.what == "size" else here.strides
     assert source.index is not None  # Sizes and strides have one by the grammar.
-    return numbers[source.index] if source.index < len(numbers) else MISSING
+    return numbers[source.index] if source.index < len(numbers) else _MISSING
 
 
 def _is_never(guard: Guard, found: Mapping[str, Any], limits: Mapping[str, _Ends]) -> bool:
     """Return whether a guard is false for all declared sizes, or for those of the example."""
     try:
-        found = {text: _plain(known) for text, known in found.items()}
         ranges = {text: _interval(known, limits) for text, known in found.items()}
         if symbols.bounds(guard.expr, ranges)[1] <= 0:
             return True
@@ -144,29 +135,17 @@ def _is_never(guard: Guard, found: Mapping[str, Any], limits: Mapping[str, _Ends
         return False
 
 
-def _plain(known: Any) -> Any:
-    """Return a number for a size that is one; anything else as it is."""
-    return known.as_int if isinstance(known, schema.SymInt) and isinstance(known.as_int, int) else known
-
-
 def _interval(known: Any, limits: Mapping[str, _Ends]) -> tuple[Any, Any]:
     """Return the range of a number; unbounded if nothing is known."""
-    if isinstance(known, int):
-        return int(known), int(known)
-    expression = getattr(known, "as_expr", UNSET)
-    if not isinstance(expression, schema.SymExpr):
-        return None, None
-    tree: Expr = symbols.parse(expression.expr_str)
-    low, high = symbols.bounds(tree, limits)
-    return low, high
+    value = getattr(known, "value", known)
+    if isinstance(value, int):
+        return int(value), int(value)
+    return symbols.bounds(symbols.parse(value.expr_str), limits) if isinstance(value, schema.SymExpr) else (None, None)
 
 
 def _example(known: Any) -> int | float | bool | None:
     """Return the value that a number had in the example; None if the file does not have it."""
-    if isinstance(known, int):
-        return known
-    expression = getattr(known, "as_expr", UNSET)
-    if not isinstance(expression, schema.SymExpr) or expression.hint is None:
-        return None
-    value: int | float | bool = expression.hint.value
-    return value
+    value = getattr(known, "value", known)
+    if isinstance(value, schema.SymExpr):
+        value = value.hint and value.hint.value
+    return value if isinstance(value, (int, float)) else None
