@@ -35,7 +35,7 @@ from pt2kit.operators.schemas import DATA_DEPENDENT, overloads_with
 from pt2kit.operators.symbolic import OperatorSpec, call_rule
 from pt2kit.operators.table import find, infer
 from pt2kit.schema import Layout
-from pt2kit.schema.names import ATEN_OPS, OPS
+from pt2kit.schema.names import ATEN_OPS, OPS, target_of
 from pt2kit.symbols.expr import Symbol
 from pt2kit.symbols.polynomials import Polynomial, Size, hint, same, text, to_expression
 from pt2kit.tensors.bounds import check_device, device_text, parse_device
@@ -365,27 +365,20 @@ def mutation_problems(context: ProgramContext) -> Iterator[Problem]:
     """Yield values that are written to inputs of other sizes or another dtype (S15)."""
     module = context.program.graph_module
     symbols = Symbols(context.program.range_constraints, [module.graph])
-    owners: dict[tuple[object, object], Any] = {}
-    for taken in module.signature.input_specs:
-        owner = _owner(taken.value)
-        owners[owner] = None if owner in owners else getattr(taken.value, "arg", None)  # S8 is about shared targets.
+    owners: dict[str, str] = {}
+    for _, taken, target in context.targets():
+        owners[target] = "" if target in owners else taken.value.arg.name  # S8 is about shared targets.
     for position, spec in enumerate(module.signature.output_specs):
-        value: Any = spec.value
         if not spec.type.endswith("_mutation"):
             continue
-        arg = owners.get(_owner(value))
-        name = value.user_input_name if spec.type == "user_input_mutation" else getattr(arg, "name", "")
-        into, result = symbols.value(module.graph, name), symbols.value(module.graph, value.arg.name)
+        target = target_of(spec) or ""
+        name = target if spec.type == "user_input_mutation" else owners.get(target, "")
+        into, result = symbols.value(module.graph, name), symbols.value(module.graph, spec.value.arg.name)
         if isinstance(into, Tensor) and isinstance(result, Tensor):
             plain = (Tensor(one.sizes, one.dtype, None, None, None) for one in (into, result))
             for _, message in _compare_tensors(*plain):
                 place = f"{context.record}: $.graph_module.signature.output_specs[{position}]"
                 yield Problem(place, "S15", f"{message} for what is written to {quote(name)}")
-
-
-def _owner(spec: object) -> tuple[object, object]:
-    """Return the parameter and the buffer that a spec is about."""
-    return getattr(spec, "parameter_name", None), getattr(spec, "buffer_name", None)
 
 
 def _strides_differ(expected: Tensor, got: Tensor) -> bool:
