@@ -23,8 +23,8 @@ from msgspec import UNSET
 from pt2kit import schema, symbols
 from pt2kit.checks.findings import ProgramContext, problem_of
 from pt2kit.errors import Problem, Pt2Error
-from pt2kit.graph.argument_values import arguments
-from pt2kit.graph.traversal import Scope, graphs
+from pt2kit.graph.argument_values import SYMBOLIC, arguments
+from pt2kit.graph.traversal import Scope, graphs, tables
 from pt2kit.jsontext import path_text
 from pt2kit.messages import cut, printable, quote
 from pt2kit.symbols.expr import Call, fold
@@ -216,15 +216,10 @@ def _values(scope: Scope) -> Iterator[tuple[str, schema.SymExpr, Callable[[], st
                     yield "size", number.as_expr, _place(scope, "tensor_values", name, field, index)
         if meta.storage_offset.as_expr is not UNSET:
             yield "offset", meta.storage_offset.as_expr, _place(scope, "tensor_values", name, "storage_offset")
-    tables: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
-        ("int", "sym_int_values", graph.sym_int_values),
-        ("float", "sym_float_values", graph.sym_float_values),
-        ("bool", "sym_bool_values", graph.sym_bool_values),
-    )
-    for kind, field, table in tables:
-        for name, value in table.items():
+    for kind, table in tables(graph).items():
+        for name, value in table.items() if kind in SYMBOLIC else ():
             if value.as_expr is not UNSET:
-                yield kind, value.as_expr, _place(scope, field, name)
+                yield kind.removeprefix("sym_"), value.as_expr, _place(scope, f"{kind}_values", name)
 
 
 def _place(scope: Scope, table: str, name: str, *rest: str | int) -> Callable[[], str]:

@@ -87,9 +87,7 @@ class Symbols:
 
     def value(self, graph: schema.Graph, name: str) -> Any:
         """Return the fact of a value by its name: a tensor, a size, `Symbolic`, or `UNKNOWN`."""
-        if (meta := graph.tensor_values.get(name)) is not None:
-            return self.tensor(meta)
-        for table in (graph.sym_int_values, graph.sym_float_values, graph.sym_bool_values):
+        for table in (graph.tensor_values, graph.sym_int_values, graph.sym_float_values, graph.sym_bool_values):
             if name in table:
                 return self.fact(table[name])
         return UNKNOWN
