@@ -29,6 +29,7 @@ from pt2kit.jsontext import path_text
 from pt2kit.messages import cut, printable, quote
 from pt2kit.symbols.expr import Call, fold
 from pt2kit.symbols.growth import check_terms, compared
+from pt2kit.symbols.ranges import Interval
 
 _CALLED: Final = re.compile(r"([A-Za-z_]\w*)\s*\(")
 _CODE: Final = re.compile(r"__|[\[\]{}@;:\\]|[\w)\]]\s*\.\s*[A-Za-z_]|\blambda\b")
@@ -61,6 +62,8 @@ _FAR: Final = 1 << 20
 _FIRST: Final = (2, 9)
 """The first release that fails."""
 Ranges = Mapping[str, schema.RangeConstraint]
+_Limits = Mapping[str, tuple[int | None, int | None]]
+_Example = Mapping[str, int | float | bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ def expression_problems(context: ProgramContext) -> Iterator[Problem]:
     ranges = context.program.range_constraints
     yield from _range_problems(ranges, context.record)
     limits = {name: (row.min_val, row.max_val) for name, row in ranges.items()}
-    spans: dict[tuple[str, str], tuple[int | float, int | float] | None] = {}
+    spans: dict[tuple[str, str], Interval | None] = {}
     known: dict[str, symbols.Symbol] = {}
     example = example_of(context)
     unbound: dict[str, str] = {}
@@ -226,7 +229,7 @@ def _place(scope: Scope, table: str, name: str, *rest: str | int) -> Callable[[]
     return lambda: f"{scope.where}.{table}{path_text((cut(name), *rest))[1:]}"
 
 
-def _range_problems(ranges: Mapping[str, schema.RangeConstraint], record: str) -> Iterator[Problem]:
+def _range_problems(ranges: Ranges, record: str) -> Iterator[Problem]:
     for name, row in ranges.items():
         place = f"{record}: {path_text(('range_constraints', cut(name)))}"
         low, high = row.min_val, row.max_val
@@ -246,11 +249,7 @@ def _range_problems(ranges: Mapping[str, schema.RangeConstraint], record: str) -
 
 
 def _symbol_problems(
-    tree: symbols.Expr,
-    place: str,
-    ranges: Mapping[str, schema.RangeConstraint],
-    known: dict[str, symbols.Symbol],
-    example: Mapping[str, int | float | bool],
+    tree: symbols.Expr, place: str, ranges: Ranges, known: dict[str, symbols.Symbol], example: _Example
 ) -> Iterator[Problem]:
     """Check for symbols without a range (E2) or with other assumptions than before (E5), each reported once.
 
@@ -291,9 +290,7 @@ def _is_bound_in(tree: symbols.Expr) -> bool:
     return tree.function in ("Mul", "Equality") and isinstance(other, symbols.Integer)
 
 
-def _span(
-    tree: symbols.Expr, limits: Mapping[str, tuple[int | None, int | None]]
-) -> tuple[int | float, int | float] | None:
+def _span(tree: symbols.Expr, limits: _Limits) -> Interval | None:
     """Return the least and the greatest value of an expression; None if that is not known.
 
     Where the range of a symbol contradicts its assumptions, torch asks the range what the example may be, and the
@@ -311,7 +308,7 @@ def _span(
     return (low, high) if low <= high else None
 
 
-def _negative_shift(tree: symbols.Expr, limits: Mapping[str, tuple[int | None, int | None]]) -> symbols.Expr | None:
+def _negative_shift(tree: symbols.Expr, limits: _Limits) -> symbols.Expr | None:
     """Return the count of a shift that is below 0 whatever its symbols are; None if there is none."""
     counts: list[symbols.Expr] = []
 
@@ -327,7 +324,7 @@ def _negative_shift(tree: symbols.Expr, limits: Mapping[str, tuple[int | None, i
     return None
 
 
-def _span_problems(found: Found, span: tuple[int | float, int | float] | None) -> Iterator[Problem]:
+def _span_problems(found: Found, span: Interval | None) -> Iterator[Problem]:
     """Check for ints that do not fit into 64 bits, whatever their symbols are, and sizes below 0 (E8)."""
     least = 0 if found.kind in _SIZES else -_LARGEST - 1
     if span is None or found.kind == "float" or (span[1] >= least and span[0] <= _LARGEST):
@@ -336,12 +333,7 @@ def _span_problems(found: Found, span: tuple[int | float, int | float] | None) -
     yield Problem(found.place, "E8", f"expected {expected} as the value of {quote(found.text)}, got none in its range")
 
 
-def _example_problems(
-    found: Found,
-    tree: symbols.Expr,
-    span: tuple[int | float, int | float] | None,
-    example: Mapping[str, int | float | bool],
-) -> Iterator[Problem]:
+def _example_problems(found: Found, tree: symbols.Expr, span: Interval | None, example: _Example) -> Iterator[Problem]:
     """Check the value that an expression has in the example: torch computes it for those without a hint (E4)."""
     is_size = found.kind in _SIZES and (span is None or span[0] < 0)
     names = [symbol.name for symbol in symbols.free_symbols(tree)]
@@ -362,7 +354,7 @@ def _example_problems(
         yield Problem(found.place, "E4", message)
 
 
-def _hint_problems(found: Found, span: tuple[int | float, int | float] | None) -> Iterator[Problem]:
+def _hint_problems(found: Found, span: Interval | None) -> Iterator[Problem]:
     hint = found.hint
     if hint is not None and type(hint) is not _HINTS[found.kind]:
         expected = _HINTS[found.kind].__name__
