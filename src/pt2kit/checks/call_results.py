@@ -80,7 +80,7 @@ def result_problems(context: ProgramContext) -> Iterator[Problem]:
     asserted: dict[int, set[str]] = {}
     for step in context.steps():
         symbols, found = (in_vmap, batched_calls) if id(step.node) in batched else (outside, calls)
-        for problem in node_problems(step.node, step.scope.graph, symbols, step.where, found):
+        for problem in _node_problems(step, symbols, found):
             if problem.rule == "T8" and _has_stacked_states(step, context.release):
                 continue
             if problem.rule != "T11" or id(step.node) not in cast:
@@ -150,18 +150,15 @@ def _weight(argument: Any) -> float:
     return float(min(max(abs(argument), 1), 1 << 63)) if isinstance(argument, int) else 1.0
 
 
-def node_problems(
-    node: schema.Node, graph: schema.Graph, symbols: Symbols, where: str, calls: dict[Hashable, list[Difference]]
-) -> Iterator[Problem]:
+def _node_problems(step: Step, symbols: Symbols, calls: dict[Hashable, list[Difference]]) -> Iterator[Problem]:
     """Yield problems of the arguments and declared results of one call.
 
     Args:
-        node: the call.
-        graph: the graph that it is in.
+        step: the call.
         symbols: the symbols of the program.
-        where: the place of the node.
         calls: what was found in equal calls of the program, of which layers of a model have many; grows.
     """
+    node, graph = step.node, step.scope.graph
     spec = find(node.target)
     if spec is None or spec.rule is None:
         return
@@ -173,7 +170,7 @@ def node_problems(
         if key is not None:
             calls[key] = differences
     for subject, message, position in differences:
-        place = where if position is None else f"{where}.outputs[{position}]"
+        place = step.where if position is None else f"{step.where}.outputs[{position}]"
         rule = "T13" if is_function else RULES_OF_SUBJECTS[subject]
         yield Problem(place, rule, f"{message} ({node.target.removeprefix(OPS)})")
 
@@ -273,9 +270,10 @@ def call_differences(
 
     Args:
         spec: the row of the operator, with a rule.
-        node, graph, symbols: as in `node_problems`.
+        node: the call.
+        graph: the graph that it is in.
+        symbols: the symbols of the program.
         is_strict: raise `Unknown`, and errors inside the rule, for tests.
-
     """
     if spec.rule is None:
         return []
