@@ -60,6 +60,7 @@ _SUBJECTS: Final = ("sizes", "dtype", "dimension", "value")
 _PARAMETER: Final = re.compile(
     r"(?P<name>\w+)(\[(?P<sizes>[^\]]*)\])?(:(?P<dtypes>[\w|]+))?(?P<optional>\?)?(=(?P<default>.+))?"
 )
+_SIGNATURE: Final = re.compile(r"\(([^()]|\([^()]*\))*\)")
 _BRACES: Final = re.compile(r"\{([^}]*)\}")
 
 
@@ -473,14 +474,9 @@ def _statements(line: str) -> list[str]:
     line, _, shown = line.partition(" | ")
     start = min(place for word in (" (", " ->", " rule ", "\n") if (place := f"{line}\n".find(word)) >= 0)
     parts, rest = [line[:start]], line[start:].strip()
-    if rest.startswith("("):
-        depth = 0
-        end = 0
-        while not end or depth:
-            depth += (rest[end] == "(") - (rest[end] == ")")
-            end += 1
-        parts.append(rest[:end])
-        rest = rest[end:].strip()
+    if signature := _SIGNATURE.match(rest):
+        parts.append(signature[0])
+        rest = rest[signature.end() :].strip()
     return [*parts, *([rest] if rest else []), *([f"shown {shown}"] if shown else [])]
 
 
