@@ -183,9 +183,7 @@ def is_channels_last(tensor: Tensor) -> bool:
 
 def new_like(tensor: Tensor, dtype: ScalarType | None, strides: Sequence[Size] | None) -> Tensor:
     """Return a new tensor with the sizes and device of another one."""
-    if strides is None:
-        return Tensor(tensor.sizes, dtype, None, tensor.device)
-    return new(tensor.sizes, dtype, tensor.device, strides)
+    return Tensor(tensor.sizes, dtype, None if strides is None else tuple(strides), tensor.device)
 
 
 def _memory_order(tensors: Sequence[Tensor], sizes: Sequence[Size]) -> list[int]:
