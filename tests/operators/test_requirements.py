@@ -11,8 +11,6 @@ from pt2kit.operators import schemas
 from pt2kit.operators.demands import Call, Operand
 from pt2kit.operators.requirements import (
     GROWING,
-    REFUSED_NAMESPACES,
-    REFUSED_OPERATORS,
     RULES,
     TABLE,
     UNINITIALIZED,
@@ -54,7 +52,8 @@ def test_names_exist() -> None:
     rows = {*TABLE.operators, *UNINITIALIZED, *GROWING}
     own = {name for name in rows if name.partition(".")[0] in ("aten", "prims")}
     assert own - known - set(table.schemas) == set()
-    assert {name.partition(".")[0] for name in REFUSED_OPERATORS} & set(REFUSED_NAMESPACES) <= {"inductor"}
+    refused = {name.partition(".")[0] for name, row in TABLE.operators.items() if row.is_refused}
+    assert refused & TABLE.namespaces.keys() <= {"inductor"}
 
 
 def test_rows() -> None:

@@ -81,14 +81,6 @@ def _load() -> Table:
 
 TABLE: Final = _load()
 
-REFUSED_OPERATORS: Final[Mapping[str, str]] = MappingProxyType(
-    {name: row.reason for name, row in TABLE.operators.items() if row.is_refused}
-)
-"""Operator, without overload unless it is about one alone -> why a file should not call it."""
-
-REFUSED_NAMESPACES: Final[Mapping[str, str]] = MappingProxyType(TABLE.namespaces)
-"""Namespace -> why a file should not call any operator in it."""
-
 UNINITIALIZED: Final = frozenset(
     (
         "aten.empty", "aten.empty_like", "aten.empty_strided", "aten.empty_permuted", "aten.empty_quantized",
@@ -112,7 +104,7 @@ def refusal(target: str) -> str | None:
         return None
     if parts[2] == "higher_order" and parts[3] not in HIGHER_ORDER:
         return "it is not one of the higher-order operators that a file may call"
-    return REFUSED_NAMESPACES.get(parts[2])
+    return TABLE.namespaces.get(parts[2])
 
 
 def layout_problem(node: Node) -> str | None:

@@ -21,7 +21,7 @@ from pt2kit.bridge.operators import (
 )
 from pt2kit.errors import OperatorError
 from pt2kit.operators.higher_order import FUNCTIONS
-from pt2kit.operators.requirements import HIGHER_ORDER, REFUSED_NAMESPACES, REFUSED_OPERATORS
+from pt2kit.operators.requirements import HIGHER_ORDER, TABLE
 
 FOUND = {
     "torch.ops.aten.add.Tensor": torch.ops.aten.add.Tensor,
@@ -120,13 +120,14 @@ def test_tables_name_what_is_there() -> None:
     overloads = set(torch._C._dispatch_get_all_op_names())
     known = overloads | {name.partition(".")[0] for name in overloads}
     elsewhere = ("image.", "torchaudio.", "torchcodec_ns.", "video_reader.", "higher_order.")
-    torch_rows = [name.replace(".", "::", 1) for name in REFUSED_OPERATORS if not name.startswith(elsewhere)]
+    refused = [name for name, row in TABLE.operators.items() if row.is_refused]
+    torch_rows = [name.replace(".", "::", 1) for name in refused if not name.startswith(elsewhere)]
     # In some builds or releases only.
     gone = {"aten::_reshape_alias_copy", "aten::set_data", "quantized::embedding_bag_byte_prepack_with_rowwise_min_max"}
     assert [name for name in torch_rows if name not in known and name not in gone] == []
-    assert not {f"higher_order.{name}" for name in HIGHER_ORDER} & REFUSED_OPERATORS.keys()
+    assert not {f"higher_order.{name}" for name in HIGHER_ORDER} & {*refused}
     assert not SYMBOLIC.keys() & FUNCTIONS
-    assert {"inductor", "c10d"} <= REFUSED_NAMESPACES.keys()
+    assert {"inductor", "c10d"} <= TABLE.namespaces.keys()
 
 
 class Special:
