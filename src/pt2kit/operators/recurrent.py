@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from pt2kit.messages import count_text
 from pt2kit.operators.demands import Call, Demand, Operand, Rule, at_least, equal, every, filled, fit
 from pt2kit.operators.facts import Mismatch, Tensor, agree, expect, like, require_rank, unlike_strides
 from pt2kit.operators.views import expand
@@ -50,32 +49,35 @@ def _check_weights(
     is_projected = len(states) > 1 and len(params) == cells * (3 + 2 * biases)
     each = 2 + 2 * biases + is_projected
     expect(len(params) == cells * each, f"params: expected {cells * each} weights, got {len(params)}")
-    for cell in range(cells):
-        weights = params[cell * each : (cell + 1) * each]
-        features = data.sizes[-1] if cell < directions else given * directions
-        expected = _cell_sizes(gates, features, given, inner, biases, is_projected)
-        for weight, sizes in zip(weights, expected, strict=True):
-            require_rank(weight, (len(sizes),), "params")
-            for got, wanted in zip(weight.sizes, sizes, strict=True):
-                agree(got, wanted, "params: expected weights that fit input and states")
+    expected = _weight_sizes(gates, data.sizes[-1], given, inner, biases, is_projected, cells, directions)
+    for weight, sizes in zip(params, expected, strict=True):
+        require_rank(weight, (len(sizes),), "params")
+        for got, wanted in zip(weight.sizes, sizes, strict=True):
+            agree(got, wanted, "params: expected weights that fit input and states")
     return given, directions
 
 
-def _cell_sizes(
-    gates: int, features: Any, given: Any, inner: Any, biases: bool, is_projected: bool
-) -> list[tuple[Any, ...]]:
-    """Return the sizes of the weights of one cell, in order.
+def _weight_sizes(
+    gates: int, features: Any, given: Any, inner: Any, biases: bool, is_projected: bool, cells: int, directions: int
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the sizes of the weights of all cells, in order.
 
     Args:
-        gates: how many the cell has.
-        features: numbers of each step that it gets; None if unknown.
-        given: numbers of each step that it returns.
+        gates: how many a cell has.
+        features: numbers of each step of the input; None if unknown.
+        given: numbers of each step that a cell returns, to the next layer together with the other direction.
         inner: numbers of its inner state.
         biases: whether it has two biases.
         is_projected: whether its inner state is projected to what it returns.
+        cells: how many there are in all layers and directions; a file may say any number.
+        directions: 1 or 2.
     """
     rows = gates * inner
-    return [(rows, features), (rows, given), *[(rows,)] * (2 * biases), *[(given, inner)] * is_projected]
+    for cell in range(cells):
+        yield (rows, features if cell < directions else given * directions)
+        yield (rows, given)
+        yield from [(rows,)] * (2 * biases)
+        yield from [(given, inner)] * is_projected
 
 
 def over_steps(
@@ -263,21 +265,14 @@ def _weights(call: Call, given: Any, size: Any, features: Any, directions: int) 
     weights = call.get("params")
     if weights is None or None in (given, size):
         return
-    is_projected = given is not size and bool(given != size)
-    first, later = (
-        _cell_sizes(_GATES, taken, given, size, bool(call.get("has_biases")), is_projected)
-        for taken in (features, given * directions)
-    )
-    cells = call.get("num_layers") * directions
-    expected = f"{count_text(len(first), 'tensor')} for each layer and direction"
-    yield Demand(len(weights) == cells * len(first), "params", expected)
-    for position, weight in enumerate(weights):
-        cell, place = divmod(position, len(first))
-        sizes = (first if cell < directions else later)[place]
+    is_projected, biases = given is not size and bool(given != size), bool(call.get("has_biases"))
+    each, cells = 2 + 2 * biases + is_projected, call.get("num_layers") * directions
+    yield Demand(len(weights) == cells * each, "params", f"{each} tensors for each layer and direction")
+    expected = _weight_sizes(_GATES, features, given, size, biases, is_projected, cells, directions)
+    for position, (weight, sizes) in enumerate(zip(weights, expected, strict=False)):
         if weight is not None:
-            yield Demand(
-                fit(weight.sizes, sizes), f"params[{position}]", "sizes that fit the states in hx and the input"
-            )
+            holds = fit(weight.sizes, sizes)
+            yield Demand(holds, f"params[{position}]", "sizes that fit the states in hx and the input")
 
 
 RECURRENT: Final[Mapping[str, Rule]] = MappingProxyType(
