@@ -127,6 +127,22 @@ class Call:
 Rule = Callable[[Call], Iterator[Demand]]
 
 
+def known(*names: str) -> Callable[[Callable[..., Iterator[Demand]]], Rule]:
+    """Return a decorator that makes a rule of a function of the call and of some arguments: the sizes of tensors, and
+    other arguments as they are. The rule demands nothing of a call that lacks one of them.
+    """
+
+    def decorate(demands: Callable[..., Iterator[Demand]]) -> Rule:
+        def rule(call: Call) -> Iterator[Demand]:
+            given = [call.get(name) for name in names]
+            if all(one is not None for one in given):
+                yield from demands(call, *[one.sizes if isinstance(one, Operand) else one for one in given])
+
+        return rule
+
+    return decorate
+
+
 def equal(one: Any, other: Any) -> Condition:
     """Return whether two sizes are the same; True if one is not known."""
     return True if one is None or other is None else one == other

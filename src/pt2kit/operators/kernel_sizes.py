@@ -22,6 +22,7 @@ from pt2kit.operators.demands import (
     every,
     filled,
     fit,
+    known,
     product,
     together,
 )
@@ -125,10 +126,8 @@ def _padded(count: int) -> Rule:
 def _per_channel(data: str, *names: str) -> Rule:
     """Return a rule for tensors with one element per channel, which dimension 1 counts."""
 
-    def rule(call: Call) -> Iterator[Demand]:
-        sizes = call.sizes(data)
-        if sizes is None:
-            return
+    @known(data)
+    def rule(call: Call, sizes: Any) -> Iterator[Demand]:
         yield Demand(len(sizes) >= 2, data, "2 dimensions or more")
         for name in names:
             yield Demand(fit(call.sizes(name), (sizes[1],)), name, f"one element for each channel of {data}")
@@ -168,12 +167,10 @@ def _half(call: Call) -> Iterator[Demand]:
     yield Demand(holds, "last_dim_size", "a length of which self has half the frequencies, and one")
 
 
-def _attention(call: Call) -> Iterator[Demand]:
+@known("query", "key", "value")
+def _attention(call: Call, query: Any, key: Any, value: Any) -> Iterator[Demand]:
     """Require that batches and heads of attention agree, that keys and values are as many, and that all have
     elements."""
-    query, key, value = (call.sizes(name) for name in ("query", "key", "value"))
-    if query is None or key is None or value is None:
-        return
     yield Demand(len(query) == len(key) == len(value) == 4, "query", "4 dimensions, as key and value")
     yield Demand(fit(key, value), "value", "the shape of key")
     expected = "the batches, heads and features of query"
@@ -188,22 +185,18 @@ def _attention(call: Call) -> Iterator[Demand]:
         yield Demand(holds, "attn_mask", "sizes that fit query and key")
 
 
-def _sums(call: Call) -> Iterator[Demand]:
+@known("query", "logsumexp")
+def _sums(call: Call, query: Any, sums: Any) -> Iterator[Demand]:
     """Require at least one sum for each query: torch's own decompositions pass more dimensions than the kernel
     reads."""
-    query, sums = call.sizes("query"), call.sizes("logsumexp")
-    if query is not None and sums is not None:
-        holds = fit(tuple(sums[:3]), tuple(query[:3]))
-        yield Demand(holds, "logsumexp", "the batches, heads and lengths of query first")
+    yield Demand(fit(tuple(sums[:3]), tuple(query[:3])), "logsumexp", "the batches, heads and lengths of query first")
 
 
 def pool_gradient(count: int) -> Rule:
     """Return a rule for backward kernels of pooling over the last `count` dimensions."""
 
-    def rule(call: Call) -> Iterator[Demand]:
-        sizes, grad = call.sizes("self"), call.sizes("grad_output")
-        if sizes is None or grad is None:
-            return
+    @known("self", "grad_output")
+    def rule(call: Call, sizes: Any, grad: Any) -> Iterator[Demand]:
         ranks = f"{count + 1} or {count + 2} dimensions, none of them 0"
         yield Demand(len(sizes) in (count + 1, count + 2) and filled(sizes), "self", ranks)
         yield Demand(
@@ -223,10 +216,8 @@ def pool_gradient(count: int) -> Rule:
 def grid(count: int) -> Rule:
     """Return a rule for backward kernels of grid sampling: a gradient for each point, in the channels of the input."""
 
-    def rule(call: Call) -> Iterator[Demand]:
-        sizes, grid, grad = call.sizes("input"), call.sizes("grid"), call.sizes("grad_output")
-        if sizes is None or grid is None or grad is None:
-            return
+    @known("input", "grid", "grad_output")
+    def rule(call: Call, sizes: Any, grid: Any, grad: Any) -> Iterator[Demand]:
         ranks = len(sizes) == len(grid) == len(grad) == count + 2
         yield Demand(
             ranks and filled(sizes), "input", f"{count + 2} dimensions, as grid and grad_output, with elements"
@@ -238,32 +229,27 @@ def grid(count: int) -> Rule:
     return rule
 
 
-def _layer_norm(call: Call) -> Iterator[Demand]:
+@known("input", "normalized_shape")
+def _layer_norm(call: Call, sizes: Any, shape: Any) -> Iterator[Demand]:
     """Require one mean for each of the other dimensions in backward kernels over the last dimensions."""
-    sizes, shape = call.sizes("input"), call.get("normalized_shape")
-    if sizes is None or shape is None:
-        return
     rest = (*sizes[: len(sizes) - len(shape)], *(1 for _ in shape))
     for name, expected in (("grad_out", sizes), ("mean", rest), ("rstd", rest), ("weight", tuple(shape))):
         yield Demand(fit(call.sizes(name), expected), name, "sizes that fit input and normalized_shape")
 
 
-def _pivots(call: Call) -> Iterator[Demand]:
+@known("LU_data", "LU_pivots")
+def _pivots(call: Call, data: Any, pivots: Any) -> Iterator[Demand]:
     """Require a pivot for each row or column, whichever are fewer, to unpack pivots."""
-    data, pivots = call.sizes("LU_data"), call.sizes("LU_pivots")
-    if data is None or pivots is None or len(data) < 2 or None in data[-2:]:
-        return
-    expected = "a pivot for each row or column of LU_data, whichever are fewer"
-    yield Demand(fit(pivots, (*data[:-2], min(data[-2:]))), "LU_pivots", expected)
+    if len(data) >= 2 and None not in data[-2:]:
+        expected = "a pivot for each row or column of LU_data, whichever are fewer"
+        yield Demand(fit(pivots, (*data[:-2], min(data[-2:]))), "LU_pivots", expected)
 
 
 def _weight_norm(direction: str, *lengths: str) -> Rule:
     """Return a rule for weights stored as direction and length: one length for each entry of one dimension."""
 
-    def rule(call: Call) -> Iterator[Demand]:
-        sizes = call.sizes(direction)
-        if sizes is None:
-            return
+    @known(direction)
+    def rule(call: Call, sizes: Any) -> Iterator[Demand]:
         yield Demand(bool(sizes) and filled(sizes), direction, "a tensor with dimensions and elements")
         axis = (call.get("dim") or 0) % max(len(sizes), 1)
         expected = [size if number == axis else 1 for number, size in enumerate(sizes)]
@@ -296,12 +282,10 @@ def _diagonals(call: Call) -> Iterator[Demand]:
     yield Demand(holds, "shape", "sizes that are not negative")
 
 
-def _distances(call: Call) -> Iterator[Demand]:
+@known("x1", "x2")
+def _distances(call: Call, first: Any, second: Any) -> Iterator[Demand]:
     """Require one distance for each pair of rows, which have equally many features, in backward kernels of
     distances."""
-    first, second = call.sizes("x1"), call.sizes("x2")
-    if first is None or second is None:
-        return
     holds = len(first) >= 2 and len(second) >= 2 and equal(first[-1], second[-1])
     yield Demand(holds, "x1", "2 dimensions or more, and the features of x2")
     for name in ("grad", "cdist"):
@@ -344,10 +328,8 @@ def _scaled(call: Call) -> Iterator[Demand]:
 def _lists(first: str, *others: str) -> Rule:
     """Return a rule for lists of tensors: as many in each, in pairs of one shape, and some."""
 
-    def rule(call: Call) -> Iterator[Demand]:
-        tensors = call.get(first)
-        if tensors is None:
-            return
+    @known(first)
+    def rule(call: Call, tensors: Any) -> Iterator[Demand]:
         yield Demand(bool(tensors), first, "a list with tensors")
         for other in others:
             against = call.get(other)
@@ -363,11 +345,9 @@ def _lists(first: str, *others: str) -> Rule:
 _STATES: Final = ("grads", "exp_avgs", "exp_avg_sqs", "max_exp_avg_sqs", "state_sums", "momentum_buffer_list")
 
 
-def _fused(call: Call) -> Iterator[Demand]:
+@known("self")
+def _fused(call: Call, parameters: Any) -> Iterator[Demand]:
     """Require lists as long as that of the parameters, with tensors of the same strides, in fused optimizers."""
-    parameters = call.get("self")
-    if parameters is None:
-        return
     yield Demand(bool(parameters) and all(map(_is_dense, parameters)), "self", "a list of dense tensors")
     for name in _STATES:
         tensors = call.get(name)
@@ -413,11 +393,9 @@ def _heads(call: Call) -> Iterator[Demand]:
         yield Demand(equal(data.dtype, bias.dtype), "qkv_bias", "the type of the first argument")
 
 
-def _observed(call: Call) -> Iterator[Demand]:
+@known("self", "per_row_fake_quant", "ch_axis")
+def _observed(call: Call, sizes: Any, is_per_row: Any, axis: Any) -> Iterator[Demand]:
     """Require a minimum and a maximum for each channel, or for all together, in fused observers."""
-    sizes, is_per_row, axis = call.sizes("self"), call.get("per_row_fake_quant"), call.get("ch_axis")
-    if sizes is None or is_per_row is None or axis is None:
-        return
     yield Demand(not is_per_row or 0 <= axis < len(sizes), "ch_axis", "a dimension of self, counted from the front")
     least, most = call.sizes("running_min"), call.sizes("running_max")
     if least is None or most is None:

@@ -19,6 +19,7 @@ from pt2kit.operators.demands import (
     every,
     filled,
     fit,
+    known,
     product,
     rising,
     together,
@@ -149,11 +150,9 @@ def _row_wise(call: Call) -> Iterator[Demand]:
     yield from alike("indices", "per_sample_weights")(call)
 
 
-def _ctc(call: Call) -> Iterator[Demand]:
+@known("log_probs", "targets")
+def _ctc(call: Call, probs: Any, targets: Any) -> Iterator[Demand]:
     """Require classes that exist and lengths that fit, in CTC losses."""
-    probs, targets = call.sizes("log_probs"), call.sizes("targets")
-    if probs is None or targets is None:
-        return
     yield Demand(
         len(probs) in (2, 3) and filled((probs[0], probs[-1])), "log_probs", "2 or 3 dimensions, with elements"
     )
@@ -190,11 +189,9 @@ def _ctc(call: Call) -> Iterator[Demand]:
         yield Demand((blank >= 0) & (blank < probs[-1]), "blank", "a class that log_probs has")
 
 
-def _ctc_gradient(call: Call) -> Iterator[Demand]:
-    yield from _ctc(call)
-    probs, alpha = call.sizes("log_probs"), call.sizes("log_alpha")
-    if probs is None or alpha is None:
-        return
+@known("log_probs", "log_alpha")
+def _ctc_states(call: Call, probs: Any, alpha: Any) -> Iterator[Demand]:
+    """Require the states that the loss returned, in its backward kernel."""
     yield Demand(len(probs) == 3 and filled(probs), "log_probs", "3 dimensions, with elements")
     yield Demand(len(alpha) == 3, "log_alpha", "3 dimensions")
     yield Demand(fit(alpha[:2], (probs[1], probs[0])), "log_alpha", "the sequences and steps of log_probs")
@@ -207,11 +204,9 @@ def _ctc_gradient(call: Call) -> Iterator[Demand]:
         yield Demand((2 * lengths + 1 <= alpha[2]).all(), "log_alpha", expected)
 
 
-def _classes(call: Call) -> Iterator[Demand]:
+@known("self", "target")
+def _classes(call: Call, sizes: Any, target: Any) -> Iterator[Demand]:
     """Require classes that exist, or the ignored one, in backward kernels of losses over classes."""
-    sizes, target = call.sizes("self"), call.sizes("target")
-    if sizes is None or target is None:
-        return
     yield Demand(len(sizes) >= 1 and filled(sizes[-1:] if len(sizes) == 1 else sizes[1:2]), "self", "classes")
     count = sizes[0] if len(sizes) == 1 else sizes[1]
     values = call.values("target")
@@ -237,21 +232,17 @@ def _saved(*names: str) -> Rule:
     return rule
 
 
-def _groups(call: Call) -> Iterator[Demand]:
+@known("self", "mat2")
+def _groups(call: Call, sizes: Any, others: Any) -> Iterator[Demand]:
     """Require the end of each group in order, in products of groups."""
-    sizes, others = call.sizes("self"), call.sizes("mat2")
-    if sizes is None or others is None:
-        return
     limit = sizes[-2] if len(sizes) == 2 and len(others) == 3 else others[-1] if len(sizes) == 3 else sizes[-1]
     yield from _places(call, "offs", limit, ends="ends of groups", of="the size that they divide")
 
 
-def _ldl(call: Call) -> Iterator[Demand]:
+@known("LD", "pivots")
+def _ldl(call: Call, matrix: Any, pivots: Any) -> Iterator[Demand]:
     """Require that pivots of factors are rows of the matrix from 1; negative ones in pairs, for two rows together."""
-    matrix, pivots = call.sizes("LD"), call.sizes("pivots")
     values = call.values("pivots")
-    if matrix is None or pivots is None:
-        return
     yield Demand(len(matrix) >= 2 and fit(pivots, matrix[:-1]), "pivots", "a pivot for each row of LD")
     if values is None:
         return
@@ -453,7 +444,7 @@ VALUES: Final[Mapping[str, Rule]] = MappingProxyType(
         "bags": _bags,
         "row-wise bags": _row_wise,
         "ctc": _ctc,
-        "ctc gradient": _ctc_gradient,
+        "ctc gradient": together(_ctc, _ctc_states),
         "classes": _classes,
         "saved target": _saved("target"),
         "groups": _groups,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from pt2kit.operators.demands import Call, Demand, Operand, Rule, at_least, equal, every, filled, fit
+from pt2kit.operators.demands import Call, Demand, Operand, Rule, at_least, equal, every, filled, fit, known
 from pt2kit.operators.facts import Mismatch, Tensor, agree, expect, like, require_rank, unlike_strides
 from pt2kit.operators.views import expand
 from pt2kit.operators.vocabulary import free, if_contiguous, is_number, one_dtype
@@ -154,11 +154,9 @@ def weights_flops(params: Sequence[Tensor], rows: Size) -> Size:
     return sum(2 * rows * weight.numel for weight in params if weight.rank == 2)
 
 
-def _layer(call: Call) -> Iterator[Demand]:
+@known("input", "hidden_size")
+def _layer(call: Call, data: Any, hidden: Any) -> Iterator[Demand]:
     """Require that weights, states and inputs of a layer agree on their features."""
-    data, hidden = call.sizes("input"), call.get("hidden_size")
-    if data is None or hidden is None:
-        return
     yield Demand(len(data) == 3 and filled(data), "input", "3 dimensions, with elements")
     gates = _GATES * hidden
     expected: dict[str, tuple[Any, ...]] = {"weight0": (gates, data[2]), "weight1": (gates, hidden)}
