@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
@@ -122,35 +123,14 @@ def require_fit(result: Tensor, into: Tensor) -> None:
         raise Mismatch(f"expected a result of dtype {short_name(into.dtype)}, got {short_name(result.dtype)}", "dtype")
 
 
-_BUILTINS: Final = (
-    bool,
-    str,
-    float,
-    len,
-    all,
-    any,
-    abs,
-    isinstance,
-    zip,
-    range,
-    sum,
-    sorted,
-    tuple,
-    list,
-    max,
-    min,
-    reversed,
-    enumerate,
-)
-
 NAMES: Final[Mapping[str, Any]] = MappingProxyType(
     {
+        **vars(builtins),
         **globals(),
         **{
             name: value for module in (polynomials, promotion, pointwise, facts) for name, value in vars(module).items()
         },
         **DTYPE_NAMES,
-        **{function.__name__: function for function in _BUILTINS},
     }
 )
 """Name in a row -> what it stands for."""
