@@ -108,11 +108,6 @@ class Operands:
     is_paired: bool = False
 
 
-def rest(start: int) -> Operands:
-    """Return that each argument from the one at `start` is passed on."""
-    return Operands(start)
-
-
 def lists(start: int, *roles: Role, is_paired: bool = False) -> Operands:
     """Return that the lists among the arguments from the one at `start` are passed on, entry by entry.
 
@@ -181,7 +176,7 @@ class Calls:
 def _once(position: int, arguments: int, *, is_lists: bool = False, start: int | None = None) -> Calls:
     """Return the convention of an operator that runs its subgraph in place, by default on all arguments after it."""
     first = position + 1 if start is None else start
-    return Calls((position,), lists(first) if is_lists else rest(first), ONCE, arguments, is_same=True)
+    return Calls((position,), lists(first) if is_lists else Operands(first), ONCE, arguments, is_same=True)
 
 
 HIGHER_ORDER: Final[Mapping[str, Calls]] = MappingProxyType(
@@ -210,11 +205,11 @@ HIGHER_ORDER: Final[Mapping[str, Calls]] = MappingProxyType(
         "foreach_map": _once(0, 1),
         "flex_attention": Calls((3,), lists(7), OPAQUE, 7, results=None),
         "flex_attention_backward": Calls((7, 8), lists(12), OPAQUE, 12, results=None),
-        "local_map_hop": Calls((0,), rest(1), OPAQUE, 1, results=None),
-        "map": Calls((0,), rest(1), OPAQUE, 2, results=None),
+        "local_map_hop": Calls((0,), Operands(1), OPAQUE, 1, results=None),
+        "map": Calls((0,), Operands(1), OPAQUE, 2, results=None),
         "run_const_graph": Calls((0,), lists(1), OPAQUE, 2),
         **{
-            name: Calls((), rest(0), OPAQUE, 0, results=None)
+            name: Calls((), Operands(0), OPAQUE, 0, results=None)
             for name in (
                 *("auto_functionalized", "auto_functionalized_v2", "call_torchbind", "out_dtype", "print"),
                 *("with_effects", "aoti_call_delegate", "executorch_call_delegate", "triton_kernel_wrapper_functional"),
