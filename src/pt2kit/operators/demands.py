@@ -31,8 +31,9 @@ class Demand:
     expected: str
 
 
+@dataclass(slots=True, eq=False)
 class Operand:
-    """A tensor of a call.
+    """A tensor of a call. Nothing changes; the bridge, which asks a live tensor, has properties in place of the fields.
 
     Args:
         sizes: in elements.
@@ -42,19 +43,11 @@ class Operand:
         dtype: its type in the schema; None if unknown.
     """
 
-    def __init__(
-        self,
-        sizes: Sequence[Any],
-        strides: Sequence[Any] | None = None,
-        values: Any = None,
-        least: int | None = None,
-        dtype: Any = None,
-    ) -> None:
-        self.sizes = sizes
-        self.strides = strides
-        self.values = values
-        self.least = least
-        self.dtype = dtype
+    sizes: Sequence[Any]
+    strides: Sequence[Any] | None = None
+    values: Any = None
+    least: int | None = None
+    dtype: Any = None
 
 
 class Arrays(Protocol):
