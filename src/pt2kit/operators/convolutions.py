@@ -18,6 +18,7 @@ from pt2kit.operators.facts import (
     at_least,
     expect,
     like,
+    require_least,
     require_rank,
     require_sizes,
     row_major,
@@ -39,8 +40,7 @@ def per_dimension(value: Any, count: int, name: str, least: int) -> tuple[Size, 
     numbers = (value,) if isinstance(value, int) else tuple(value)
     if len(numbers) not in (1, count):
         raise Mismatch(f"{name}: expected {count_text(count, 'number')}, got {len(numbers)}")
-    for number in numbers:
-        expect(at_least(number, least), f"{name}: expected numbers of {least} or more, got {shape_text(numbers)}")
+    require_least(numbers, least, f"{name}: expected numbers of {least} or more", "value")
     return numbers if len(numbers) == count else numbers * count
 
 
@@ -69,8 +69,7 @@ def pooled_size(size: Size, kernel: Size, stride: Size, padding: Size, dilation:
 
 def require_result(sizes: Sizes, what: str) -> None:
     """Refuse windows that do not fit: a result without elements along one of its dimensions."""
-    for size in sizes:
-        expect(at_least(size, 1), f"{what}: expected a window that fits, got a result of {shape_text(sizes)}", "sizes")
+    require_least(sizes, 1, f"{what}: expected a window that fits, for result sizes of 1 or more")
 
 
 def require_batch(tensor: Tensor, count: int, name: str) -> None:
@@ -170,8 +169,7 @@ def transpose(
             )
         ]
     )
-    for size in moved:
-        expect(at_least(size, 0), f"expected a result with sizes of 0 or more, got {size}", "sizes")
+    require_least(moved, 0, "expected a result with sizes of 0 or more")
     return _result(input, weight, channels, moved)
 
 
@@ -295,8 +293,7 @@ def upsampled(data: Tensor, output_size: Sizes) -> Tensor:
     if len(output_size) != data.rank - 2:
         raise Mismatch(f"output_size: expected {data.rank - 2} sizes, got {shape_text(output_size)}")
     for sizes in (data.sizes[2:], output_size):
-        for size in sizes:
-            expect(at_least(size, 1), f"expected sizes of 1 or more, got {shape_text(sizes)}", "sizes")
+        require_least(sizes, 1, "expected sizes of 1 or more")
     return in_format_of(data, (*data.sizes[:2], *output_size))
 
 

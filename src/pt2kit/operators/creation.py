@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from pt2kit.messages import count_text
-from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown, at_least, expect, new, row_major
+from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown, at_least, expect, new, require_least, row_major
 from pt2kit.operators.pointwise import (
     channels_last,
     if_row_major,
@@ -58,8 +58,7 @@ def created(
         default: the device if the call names none.
     """
     require_strided(layout)
-    for one in size:
-        expect(at_least(one, 0), f"size: expected sizes of 0 or more, got {text(one)}", "sizes")
+    require_least(size, 0, "size: expected sizes of 0 or more")
     return new(size, dtype, placed(device, default))
 
 

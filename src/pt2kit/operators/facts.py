@@ -239,6 +239,22 @@ def at_least(size: Size, least: int) -> bool | None:
         return None
 
 
+def require_least(sizes: Sequence[Size], least: int, expected: str, subject: Subject = "sizes") -> None:
+    """Refuse sizes below a least one.
+
+    Args:
+        sizes: the sizes.
+        least: what each has to be at least.
+        expected: the message: "size: expected sizes of 0 or more".
+        subject: what is wrong.
+
+    Raises:
+        Mismatch: one is less, whatever its symbols stand for.
+    """
+    if any(at_least(size, least) is False for size in sizes):
+        raise Mismatch(f"{expected}, got {shape_text(sizes)}", subject)
+
+
 def require_rank(tensor: Tensor, ranks: Sequence[int], name: str) -> None:
     """Refuse a tensor of another rank.
 

@@ -21,6 +21,7 @@ from pt2kit.operators.facts import (
     axis,
     expect,
     like,
+    require_least,
     require_rank,
     require_sizes,
     row_major,
@@ -119,8 +120,7 @@ def rolled(self: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
 
 def grown(self: Tensor, size: Sizes, memory_format: MemoryFormat | None = None) -> Tensor:
     """Return the tensor with other sizes: unchanged if they are the same, else row-major."""
-    for one in size:
-        expect(at_least(one, 0), f"size: expected 0 or more, got {text(one)}", "sizes")
+    require_least(size, 0, "size: expected sizes of 0 or more")
     if memory_format not in (None, MemoryFormat.ContiguousFormat):
         return replace(self, sizes=tuple(size), strides=None)
     is_same = len(size) == self.rank and [same(*pair) for pair in zip(size, self.sizes, strict=True)]
@@ -221,8 +221,7 @@ def repeated(self: Tensor, repeats: Sizes) -> Tensor:
     expect(
         missing >= 0, f"repeats: expected {count_text(self.rank, 'number')} or more, got {shape_text(repeats)}", "sizes"
     )
-    for count in repeats:
-        expect(at_least(count, 0), f"repeats: expected 0 or more, got {text(count)}", "sizes")
+    require_least(repeats, 0, "repeats: expected numbers of 0 or more")
     old = (1,) * missing + self.sizes
     return like(self, [size * count for size, count in zip(old, repeats, strict=True)])
 

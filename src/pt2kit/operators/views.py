@@ -19,11 +19,11 @@ from pt2kit.operators.facts import (
     Sizes,
     Tensor,
     Unknown,
-    at_least,
     axes,
     axis,
     expect,
     is_equal,
+    require_least,
     row_major,
     shape_text,
 )
@@ -220,8 +220,7 @@ def strided(self: Tensor, size: Sizes, stride: Sizes, offset: Size | None) -> Te
     """Return a view of given sizes and strides."""
     if len(size) != len(stride):
         raise Mismatch(f"expected as many strides as sizes, got {shape_text(stride)} for {shape_text(size)}", "sizes")
-    for one in (*size, *stride):
-        expect(at_least(one, 0), f"expected sizes and strides of 0 or more, got {text(one)}", "sizes")
+    require_least((*size, *stride), 0, "expected sizes and strides of 0 or more")
     return resized(self, size, stride, offset)
 
 
