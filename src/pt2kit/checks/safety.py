@@ -121,8 +121,8 @@ def package_findings(package: Package, models: Iterable[str] | None = None) -> I
             model_parts = package.layout.parts(model)
         except Pt2Error:
             model_parts = Parts("", sample_inputs=package.layout.record(names.sample_inputs(model)))
-        yield from _sample_inputs(package, model_parts.sample_inputs)
-        yield from _saved_payloads(package, model_parts.pickles)
+        yield from _pickles(package, [model_parts.sample_inputs], "X1", "torch unpickles the sample inputs")
+        yield from _pickles(package, model_parts.pickles, "X2", "torch unpickles tensors")
         yield from _pickled_payloads(package, model)
     yield from _compiled_code(package)
 
@@ -155,16 +155,11 @@ def step_findings(step: Step) -> Iterator[Problem]:
     yield from _printed(step)
 
 
-def _sample_inputs(package: Package, record: str | None) -> Iterator[Problem]:
-    if record is not None and record in package.records and package.records[record].size:
-        yield _pickle(package, record, "X1", "torch unpickles the sample inputs")
-
-
-def _saved_payloads(package: Package, records: Iterable[str | None]) -> Iterator[Problem]:
-    """Check weights and constants of torch 2.8 and before, which are a pickle each."""
+def _pickles(package: Package, records: Iterable[str | None], rule: str, what: str) -> Iterator[Problem]:
+    """Check sample inputs, and the weights and constants of torch 2.8 and before, which are a pickle each."""
     for record in records:
         if record is not None and record in package.records and package.records[record].size:
-            yield _pickle(package, record, "X2", "torch unpickles tensors")
+            yield _pickle(package, record, rule, what)
 
 
 def _pickle(package: Package, record: str, rule: str, what: str) -> Problem:
