@@ -49,7 +49,10 @@ _READERS: Final[Mapping[str, tuple[Callable[[str], object], str]]] = MappingProx
 def version_problems(context: ProgramContext) -> Iterator[Problem]:
     """Yield problems of a program's version numbers."""
     program = context.program
-    yield from _torch_version(program.torch_version, f"{context.record}: $.torch_version")
+    # A converted file keeps the release that exported it, with another schema.
+    if program.torch_version != _BEFORE_IT_WAS_STORED and _VERSION.fullmatch(program.torch_version) is None:
+        message = f"expected a version such as '2.13.0', got {quote(program.torch_version)}"
+        yield Problem(f"{context.record}: $.torch_version", "V2", message, "warning")
     for number, dialect in enumerate(program.verifiers):
         if dialect not in DIALECTS or not (dialect or context.stored_version in WITHOUT_DIALECT):
             message = f"expected a dialect that torch has ({', '.join(sorted(DIALECTS - {''}))}), got {quote(dialect)}"
@@ -78,12 +81,6 @@ def unknown_key_problems(keys: tuple[str, ...], stored_version: str) -> Iterator
     for key in keys:
         message = f"expected keys of schema {schema.CURRENT.number}, got one it does not have; it is kept as it is"
         yield Problem(key, "V4", message, "note" if newer else "warning")
-
-
-def _torch_version(text: str, place: str) -> Iterator[Problem]:
-    """Report what is no version of torch; a converted file keeps the release that exported it, with another schema."""
-    if text != _BEFORE_IT_WAS_STORED and _VERSION.fullmatch(text) is None:
-        yield Problem(place, "V2", f"expected a version such as '2.13.0', got {quote(text)}", "warning")
 
 
 def metadata_problems(context: ProgramContext) -> Iterator[Problem]:
