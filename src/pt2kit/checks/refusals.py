@@ -22,7 +22,7 @@ from pt2kit.checks.growth import growth_problems
 from pt2kit.checks.guards import guard_problems
 from pt2kit.checks.higher_order import escape_problems, higher_order_problems, region_problems
 from pt2kit.checks.payloads import read_stored, taken_twice_problems, takes_twice
-from pt2kit.checks.run import program_problems
+from pt2kit.checks.run import all_problems
 from pt2kit.checks.safety import expression_findings, step_findings
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.def_use import single_tensor_problems
@@ -162,7 +162,7 @@ def explained(package: Package, model: str) -> Iterator[None]:
         yield
     except Pt2Error as error:
         rules = (error.rule,) if error.rule.startswith("X") else _TRUSTED.get(error.rule, ())
-        problem = next((one for one in program_problems(package, model) if _is_about(one, rules)), None)
+        problem = next((one for one in all_problems(package, True, model) if _is_about(one, rules)), None)
         if problem is None:
             raise
         _, found, after = error.message.partition(_WAY_OUT)

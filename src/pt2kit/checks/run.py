@@ -111,13 +111,13 @@ def check(
     Cost: linear in the programs; 2,700 nodes take about 0.1 s. Weights are read with `payloads` only.
     """
     if isinstance(file, Package):
-        return Report(distinct(_all(file, payloads, model, progress)))
+        return Report(distinct(all_problems(file, payloads, model, progress)))
     try:
         package = open_package(file, limits=limits, storage_options=storage_options, weights_root=weights_root)
     except Pt2Error as error:
         return Report([problem_of(error, "archive", file_name(file))])
     with package:
-        return Report(distinct(_all(package, payloads, model, progress)))
+        return Report(distinct(all_problems(package, payloads, model, progress)))
 
 
 def file_name(file: FileLike | Package) -> str:
@@ -127,27 +127,18 @@ def file_name(file: FileLike | Package) -> str:
     return "<bytes>" if isinstance(file, (bytes, bytearray, memoryview)) else str(getattr(file, "name", ""))
 
 
-def _all(package: Package, payloads: bool, model: str | None, progress: Progress) -> Iterator[Problem]:
-    """Yield all problems, with the names of records relative to the root folder."""
-    models = package.layout.models if model is None else (package.choose(model),)
-    yield from _relative(package, _in_order(package, models, payloads, _counter(package, progress)))
-
-
-def program_problems(package: Package, model: str) -> Iterator[Problem]:
-    """Yield the problems of one program and its archive, payloads included; places are below the root folder.
+def all_problems(
+    package: Package, payloads: bool, model: str | None, progress: Progress = no_progress
+) -> Iterator[Problem]:
+    """Yield the problems of an open package, as `check` finds them, with places below its root folder.
 
     Args:
         package: an open package.
-        model: the program.
+        payloads, model, progress: as in `check`.
     """
-    return _relative(package, _in_order(package, (model,), True, lambda _: None))
-
-
-def _relative(package: Package, problems: Iterable[Problem]) -> Iterator[Problem]:
-    """Remove the root folder from the locations of problems."""
-    root = package.layout.root
-    for problem in problems:
-        yield replace(problem, loc=problem.loc.removeprefix(root)) if root and problem.loc.startswith(root) else problem
+    models = package.layout.models if model is None else (package.choose(model),)
+    for problem in _in_order(package, models, payloads, _counter(package, progress)):
+        yield replace(problem, loc=problem.loc.removeprefix(package.layout.root))
 
 
 def _counter(package: Package, progress: Progress) -> Callable[[int], object]:
