@@ -57,11 +57,11 @@ _MAX_COMPARISONS: Final = 1 << 11
 
 MAX_SYMBOLS: Final = 4
 """Symbols of one size for which examples are tried."""
-_FAR: Final = 1 << 20
+_FAR_END: Final = 1 << 20
 """The value that is tried for a symbol without an upper bound."""
-_FIRST: Final = (2, 9)
-"""The first release that fails."""
-Ranges = Mapping[str, schema.RangeConstraint]
+_FIRST_TO_FAIL: Final = (2, 9)
+"""The first release that does not load a program with an input whose size may be negative."""
+_Ranges = Mapping[str, schema.RangeConstraint]
 _Limits = Mapping[str, tuple[int | None, int | None]]
 _Example = Mapping[str, int | float | bool]
 
@@ -229,7 +229,7 @@ def _place(scope: Scope, table: str, name: str, *rest: str | int) -> Callable[[]
     return lambda: f"{scope.where}.{table}{path_text((cut(name), *rest))[1:]}"
 
 
-def _range_problems(ranges: Ranges, record: str) -> Iterator[Problem]:
+def _range_problems(ranges: _Ranges, record: str) -> Iterator[Problem]:
     for name, row in ranges.items():
         place = f"{record}: {path_text(('range_constraints', cut(name)))}"
         low, high = row.min_val, row.max_val
@@ -249,7 +249,7 @@ def _range_problems(ranges: Ranges, record: str) -> Iterator[Problem]:
 
 
 def _symbol_problems(
-    tree: symbols.Expr, place: str, ranges: Ranges, known: dict[str, symbols.Symbol], example: _Example
+    tree: symbols.Expr, place: str, ranges: _Ranges, known: dict[str, symbols.Symbol], example: _Example
 ) -> Iterator[Problem]:
     """Check for symbols without a range (E2) or with other assumptions than before (E5), each reported once.
 
@@ -402,7 +402,7 @@ def input_size_problems(context: ProgramContext) -> Iterator[Problem]:
 
 def _is_failing(release: str) -> bool:
     """Return whether a release ("2.13"; "" for an unknown one) does not load such a program."""
-    return not release or tuple(map(int, release.split("."))) >= _FIRST
+    return not release or tuple(map(int, release.split("."))) >= _FIRST_TO_FAIL
 
 
 def _sizes(graph: schema.Graph, name: str) -> Iterator[symbols.Expr]:
@@ -416,7 +416,7 @@ def _sizes(graph: schema.Graph, name: str) -> Iterator[symbols.Expr]:
                 continue  # Rule E1 reports it.
 
 
-def _negative(tree: symbols.Expr, ranges: Ranges) -> str | None:
+def _negative(tree: symbols.Expr, ranges: _Ranges) -> str | None:
     """Return values for which an expression is negative, "s0 is 2"; "" if none is found; None if it cannot be
     negative."""
     names = [symbol.name for symbol in symbols.free_symbols(tree)]
@@ -437,5 +437,5 @@ def _negative(tree: symbols.Expr, ranges: Ranges) -> str | None:
 def _near_ends(low: int | None, high: int | None) -> tuple[int, ...]:
     """Return numbers at both ends of a range of sizes; torch assumes that sizes are at least 1."""
     least = max(low or 1, 1)
-    most = _FAR if high is None else high
+    most = _FAR_END if high is None else high
     return tuple(dict.fromkeys(number for number in (least, least + 1, most - 1, most) if least <= number <= most))

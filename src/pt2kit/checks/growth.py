@@ -102,11 +102,11 @@ def number_problems(context: ProgramContext) -> Iterator[Problem]:
         return
     example = example_of(context)
     for step in steps:
-        if (message := _misfit(step, example)) is not None:
+        if (message := _mismatch(step, example)) is not None:
             yield Problem(f"{step.where}.outputs[0]", "T13", message)
 
 
-def _misfit(step: Step, example: Mapping[str, Number]) -> str | None:
+def _mismatch(step: Step, example: Mapping[str, Number]) -> str | None:
     """Return the error of a call; None if its result may be as declared."""
     graph, output, target = step.scope.graph, step.node.outputs[0], step.node.target
     numbers = ChainMap[str, Any](graph.sym_int_values, graph.sym_float_values, graph.sym_bool_values)

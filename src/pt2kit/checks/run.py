@@ -70,8 +70,8 @@ RULES_OF_PROGRAMS: Final[tuple[Callable[[ProgramContext], Iterable[Problem]], ..
 )
 """Checks of one program. Each traverses it by itself, so that one cannot hide what another finds."""
 
-_LOOKED_AT: Final = frozenset(("E3", "P6"))
-"""Rules that keep a package from giving a program out; here they are found again, all of them."""
+_FOUND_AGAIN: Final = frozenset(("E3", "P6"))
+"""Rules for which a package refuses a program at the first breach; the checks of a program find all of them."""
 
 _PASTED: Final = frozenset(("G8", "G15", "S10", "S14", "K5"))
 """Rules about names that X6 is about as well, where they are more than wrong."""
@@ -165,12 +165,12 @@ def _in_order(
     for model in models:
         context, problems = _read(package, model)
         yield from problems
-        stored, trouble = read_stored(package, model)
-        yield from trouble if context is not None else _not_repeated(trouble, problems)
+        stored, unreadable = read_stored(package, model)
+        yield from unreadable if context is not None else _not_repeated(unreadable, problems)
         seen[model] = context, stored
         if context is not None:
-            looks = (program_findings(context, stored.tables), uninitialized_problems(context))
-            findings = [finding for look in looks for finding in guarded(look, context.record)]
+            checks = (program_findings(context, stored.tables), uninitialized_problems(context))
+            findings = [finding for check in checks for finding in guarded(check, context.record)]
             safety += findings
             yield from _without_pasted(_program_problems(package, model, context, stored), findings)
             yield from sample_problems(package, model, context)
@@ -193,7 +193,7 @@ def _read(package: Package, model: str) -> tuple[ProgramContext | None, list[Pro
         return (context, []) if problem is None else (None, [problem])
     except Pt2Error as error:
         problem = problem_of(error, where, package.name)
-    if problem.rule in _LOOKED_AT and (program := _decoded(package, record, where)) is not None:
+    if problem.rule in _FOUND_AGAIN and (program := _decoded(package, record, where)) is not None:
         version = program.schema_version
         return context_of(program, where, f"{version.major}.{version.minor}"), []
     return None, [problem]
@@ -242,13 +242,13 @@ def _not_repeated(problems: list[Problem], before: list[Problem]) -> list[Proble
     return [problem for problem in problems if (problem.rule, problem.message) not in known]
 
 
-def _checksum_problems(package: Package, told: set[str], advance: Callable[[int], object]) -> Iterator[Problem]:
+def _checksum_problems(package: Package, reported: set[str], advance: Callable[[int], object]) -> Iterator[Problem]:
     """Yield errors that keep records from being read; those of external files were reported before."""
     for record, entry in package.records.items():
         try:
             package.archive.read(record)
         except Pt2Error as error:
-            if error.rule in told:
+            if error.rule in reported:
                 continue
             yield problem_of(error, package.relative(record), package.name)
         advance(entry.size)

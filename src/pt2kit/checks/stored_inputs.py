@@ -107,9 +107,9 @@ def numbers_of(payload: Payload | None) -> Any:
 
 
 def sample_problems(package: Package, model: str, context: ProgramContext) -> Iterator[Problem]:
-    """Yield sample inputs that do not fit the program: another number, element type or size.
+    """Yield sample inputs whose sizes are not those that the program declares for its inputs.
 
-    Inputs that cannot be read as data, or that the tree spec does not describe, are skipped. Raises nothing.
+    Samples that cannot be read as data, or that the tree spec does not describe, are skipped. Raises nothing.
     """
     try:
         if (samples := package.sample_inputs(model)) is None:

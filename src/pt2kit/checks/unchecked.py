@@ -39,6 +39,7 @@ from pt2kit.operators.kernel_values import NEEDED
 from pt2kit.operators.metas import Symbols
 from pt2kit.operators.requirements import RULES, UNINITIALIZED, Row, find_requirement, name_of
 from pt2kit.operators.schemas import INPLACE_VIEW, overloads_with
+from pt2kit.operators.symbolic import ARGUMENT_ERRORS
 from pt2kit.schema import Layout, ScalarType
 from pt2kit.schema.names import OPS
 from pt2kit.schema.operators import Operator
@@ -56,8 +57,6 @@ _LEAST: Final[Mapping[ScalarType | None, int]] = MappingProxyType(
         ScalarType.INT: -(1 << 31), ScalarType.LONG: -(1 << 63),
     }
 )  # fmt: skip
-_SLIPS: Final = (TypeError, ValueError, AttributeError, IndexError, KeyError, ArithmeticError)
-"""Errors that a rule may raise for arguments of kinds that the operator does not take; rule T5 reports those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +210,7 @@ def _broken(row: Row, call: Call) -> Demand | None:
         for demand in RULES[row.requires](call):
             if not demand.holds:
                 return demand
-    except _SLIPS:
+    except ARGUMENT_ERRORS:  # Rule T5 reports such arguments.
         call.unknown = True
     return None
 

@@ -78,7 +78,7 @@ class Tensor(Struct, frozen=True, gc=False):
 
     @property
     def may_be_sparse(self) -> bool:
-        """Return whether the layout is unknown.
+        """Return whether the tensor has a sparse layout, or may have one.
 
         torch makes every value strided when it reads a program, and sparse ones keep their strides of 0, which views of
         one element have, too.

@@ -1,6 +1,7 @@
 """Sizes that unchecked kernels trust: rules for batch norm, attention, pooling, padding, FFT and others.
 
-Recurrent networks are in `recurrent.py`, values of tensors in `kernel_values.py`.
+A rule is a function of a `Call` that yields demands (`demands.py`), or a function that returns such a rule for some
+parameters. `SIZES` names them. Recurrent networks are in `recurrent.py`, values of tensors in `kernel_values.py`.
 """
 
 from __future__ import annotations

@@ -30,7 +30,8 @@ _COMPLEX_OF: Final = {
     ScalarType.FLOAT: ScalarType.COMPLEXFLOAT,
     ScalarType.DOUBLE: ScalarType.COMPLEXDOUBLE,
 }
-_REAL_OF: Final = {parts: dtype for dtype, parts in _COMPLEX_OF.items()}  # Of FLOAT, which is after BFLOAT16.
+# COMPLEXFLOAT has parts of FLOAT, which replaces BFLOAT16.
+_REAL_OF: Final = {complex_dtype: dtype for dtype, complex_dtype in _COMPLEX_OF.items()}
 
 _KIND_NAMES: Final = {"b": "bool", "i": "integer", "f": "floating-point", "c": "complex"}
 

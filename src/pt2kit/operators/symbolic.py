@@ -15,7 +15,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from pt2kit.operators.facts import UNKNOWN, Result, Scalar, Symbolic, Tensor, Unknown, expect, shape_text
 from pt2kit.operators.promotion import BOOL, COMPLEX, INT, category, known_dtype, number_type
@@ -25,9 +25,8 @@ from pt2kit.symbols.polynomials import Size, Undecided, largest, same, smallest,
 from pt2kit.tensors.bounds import parse_device
 
 Rule = Callable[..., Result]
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 
-_SLIPS = (TypeError, ValueError, AttributeError, IndexError, KeyError, ArithmeticError, RecursionError)
+ARGUMENT_ERRORS: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError)
 """Errors that a rule may raise for arguments of kinds that the operator does not take (rule T5 of `check`)."""
 
 _MAX_POWER: Final = 64
@@ -99,7 +98,7 @@ def call_rule(rule: Rule, arguments: Mapping[str, Any], *, is_strict: bool = Fal
         return rule(**given)
     except Undecided as error:
         raise Unknown(str(error)) from error
-    except _SLIPS as error:
+    except ARGUMENT_ERRORS as error:
         if is_strict:
             raise
         raise Unknown(f"its arguments are not understood ({error})") from error
