@@ -387,7 +387,7 @@ def number_problems(
             elif isinstance(payload, OpaquePayload) and payload.kind == "pickle" and payload.is_as_written:
                 payload.view()
         except Pt2Error as error:
-            # What takes code to rebuild a pickled tensor is left to X2.
+            # Pickled tensors that only code can rebuild are left to X2.
             if isinstance(error, PayloadError) or not isinstance(payload, OpaquePayload):
                 yield problem_of(error, payload.record, file)
 
