@@ -13,7 +13,6 @@ from pt2kit.operators.facts import (
     agree,
     at_least,
     axes,
-    axis,
     expect,
     new,
     require_rank,
@@ -44,6 +43,7 @@ def transformed(self: Tensor, lengths: Sequence[Size | None], dims: Sequence[int
     Raises:
         Mismatch: a length below 1, or a name that is no normalization.
     """
+    expect(self.rank > 0 or not dims, "self: expected dimensions, got a scalar tensor", "sizes")
     is_norm = norm in (None, "forward", "backward", "ortho")
     expect(is_norm, f"norm: expected 'forward', 'backward' or 'ortho', got {norm!r}")
     if self.dtype is not None and kind == HALVED:
@@ -60,12 +60,6 @@ def transformed(self: Tensor, lengths: Sequence[Size | None], dims: Sequence[int
     if kind == HALVED and dims:
         sizes[dims[-1]] = sizes[dims[-1]] // 2 + 1
     return unlike_strides(new(sizes, dtype_of(self, kind != DOUBLED), self.device))
-
-
-def one_dimension(self: Tensor, n: Size | None, dim: int, norm: Any, kind: int) -> Tensor:
-    """Return a transform along one dimension."""
-    expect(self.rank > 0, "self: expected dimensions, got a scalar tensor", "sizes")
-    return transformed(self, [n], [axis(dim, self.rank)], norm, kind)
 
 
 def dimensions(self: Tensor, s: Sizes | None, dim: Any, norm: Any, kind: int) -> Tensor:
