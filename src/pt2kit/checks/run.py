@@ -163,7 +163,7 @@ def _in_order(
     seen: dict[str, tuple[ProgramContext | None, Stored]] = {}
     safety: list[Problem] = []
     for model in models:
-        context, problems = _read(package, model)
+        context, unknown, problems = _read(package, model)
         yield from problems
         stored, unreadable = read_stored(package, model)
         yield from unreadable if context is not None else _not_repeated(unreadable, problems)
@@ -172,7 +172,7 @@ def _in_order(
             checks = (program_findings(context, stored.tables), uninitialized_problems(context))
             findings = [finding for check in checks for finding in guarded(check, context.record)]
             safety += findings
-            yield from _without_pasted(_program_problems(package, model, context, stored), findings)
+            yield from _without_pasted(_program_problems(context, stored, unknown), findings)
             yield from sample_problems(package, model, context)
         if payloads:
             yield from number_problems(stored, package.name, advance)
@@ -182,21 +182,22 @@ def _in_order(
     yield from package_findings(package, models)
 
 
-def _read(package: Package, model: str) -> tuple[ProgramContext | None, list[Problem]]:
-    """Read one program, and the error that keeps it from being read."""
+def _read(package: Package, model: str) -> tuple[ProgramContext | None, list[str], list[Problem]]:
+    """Read one program, the places of its unknown keys, and the error that keeps it from being read."""
     record = package.layout.program_record(model)
     where = record.removeprefix(package.layout.root)
     try:
         stored = package.stored[model]
         context = context_of(stored.program, where, stored.version)
         problem = size_problem(context, package.records[record].size)
-        return (context, []) if problem is None else (None, [problem])
+        unknown = [f"{where}: {key}" for key in stored.unknown]
+        return (context, unknown, []) if problem is None else (None, [], [problem])
     except Pt2Error as error:
         problem = problem_of(error, where, package.name)
     if problem.rule in _FOUND_AGAIN and (program := _decoded(package, record, where)) is not None:
         version = program.schema_version
-        return context_of(program, where, f"{version.major}.{version.minor}"), []
-    return None, [problem]
+        return context_of(program, where, f"{version.major}.{version.minor}"), [], []
+    return None, [], [problem]
 
 
 def _decoded(package: Package, record: str, where: str) -> schema.ExportedProgram | None:
@@ -207,11 +208,9 @@ def _decoded(package: Package, record: str, where: str) -> schema.ExportedProgra
         return None
 
 
-def _program_problems(package: Package, model: str, context: ProgramContext, stored: Stored) -> Iterator[Problem]:
-    version = context.stored_version
+def _program_problems(context: ProgramContext, stored: Stored, unknown: list[str]) -> Iterator[Problem]:
     yield from version_problems(context)
-    keys = _unknown_keys(package, model, context)
-    yield from unknown_key_problems((*keys, *stored.unknown), version)
+    yield from unknown_key_problems([*unknown, *stored.unknown], context.stored_version)
     is_sound = True
     for rule in RULES_OF_PROGRAMS:
         if rule is result_problems and not is_sound:
@@ -221,13 +220,6 @@ def _program_problems(package: Package, model: str, context: ProgramContext, sto
             yield problem
     yield from guarded(storage_problems(context, stored.tables), context.record)
     yield from payload_problems(context, stored)
-
-
-def _unknown_keys(package: Package, model: str, context: ProgramContext) -> tuple[str, ...]:
-    try:
-        return tuple(f"{context.record}: {key}" for key in package.stored[model].unknown)
-    except Pt2Error:
-        return ()
 
 
 def _without_pasted(problems: Iterable[Problem], findings: list[Problem]) -> Iterator[Problem]:

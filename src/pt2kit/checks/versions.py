@@ -10,7 +10,7 @@ traces may be any text. Module stacks, functions, origins and custom values have
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -69,7 +69,7 @@ def version_problems(context: ProgramContext) -> Iterator[Problem]:
             yield Problem(place, "O1", f"expected a number from 1 to {EXPECTED[namespace]}, got {number}")
 
 
-def unknown_key_problems(keys: tuple[str, ...], stored_version: str) -> Iterator[Problem]:
+def unknown_key_problems(keys: Iterable[str], stored_version: str) -> Iterator[Problem]:
     """Yield keys that this build's schema does not have; files of a newer minor version may have some.
 
     Args:
