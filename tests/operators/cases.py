@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -30,28 +31,41 @@ def t(*sizes: Size, dtype: ScalarType | None = F32, strides: tuple[Size, ...] | 
     return new(sizes, dtype, CPU, strides)
 
 
-def check_result(name: str, arguments: dict[str, Any], expected: Any) -> None:
-    """Compare sizes, dtype and, if they are known, strides of the results with tensors; None leaves one out."""
-    found = infer(name, arguments, is_strict=True)
-    results = found if isinstance(found, (tuple, list)) else (found,)
-    wanted = expected if isinstance(expected, (tuple, list)) else (expected,)
-    assert len(results) >= len(wanted)
-    for got, want in zip(results, wanted, strict=False):
-        if want is None:
-            continue
-        assert isinstance(got, Tensor)
-        assert len(got.sizes) == len(want.sizes), got
-        assert all(same(one, other) for one, other in zip(got.sizes, want.sizes, strict=True)), got
-        assert got.dtype is want.dtype
-        assert got.strides is None or want.strides is None or got.strides == want.strides
+def results(cases: Sequence[tuple[str, dict[str, Any], Any]]) -> Callable[..., None]:
+    """Return a test of (operator, arguments, expected results): sizes, dtype and, if they are known, strides.
+
+    A result that is expected as None is not compared.
+    """
+
+    @pytest.mark.parametrize(("name", "arguments", "expected"), cases)
+    def test(name: str, arguments: dict[str, Any], expected: Any) -> None:
+        found = infer(name, arguments, is_strict=True)
+        given = found if isinstance(found, (tuple, list)) else (found,)
+        wanted = expected if isinstance(expected, (tuple, list)) else (expected,)
+        assert len(given) >= len(wanted)
+        for got, want in zip(given, wanted, strict=False):
+            if want is None:
+                continue
+            assert isinstance(got, Tensor)
+            assert len(got.sizes) == len(want.sizes), got
+            assert all(same(one, other) for one, other in zip(got.sizes, want.sizes, strict=True)), got
+            assert got.dtype is want.dtype
+            assert got.strides is None or want.strides is None or got.strides == want.strides
+
+    return test
 
 
-def check_refused(name: str, arguments: dict[str, Any], subject: str, text: str) -> None:
-    """Expect that torch refuses the arguments, with a subject and a part of the message."""
-    with pytest.raises(Mismatch) as caught:
-        infer(name, arguments, is_strict=True)
-    assert caught.value.subject == subject
-    assert text in str(caught.value)
+def refusals(cases: Sequence[tuple[str, dict[str, Any], str, str]]) -> Callable[..., None]:
+    """Return a test of (operator, arguments, subject, part of the message): arguments that torch refuses."""
+
+    @pytest.mark.parametrize(("name", "arguments", "subject", "text"), cases)
+    def test(name: str, arguments: dict[str, Any], subject: str, text: str) -> None:
+        with pytest.raises(Mismatch) as caught:
+            infer(name, arguments, is_strict=True)
+        assert caught.value.subject == subject
+        assert text in str(caught.value)
+
+    return test
 
 
 def flops(name: str, arguments: dict[str, Any]) -> Size:

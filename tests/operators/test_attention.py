@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-from tests.operators.cases import BOOL, F64, I64, S, check_refused, check_result, flops, t
+from tests.operators.cases import BOOL, F64, I64, S, flops, refusals, results, t
 
 SDPA = "aten.scaled_dot_product_attention.default"
 Q, K, V = t(2, 4, S, 8), t(2, 4, 6, 8), t(2, 4, 6, 5)
@@ -91,16 +90,8 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
         "embed_dim % num_head == 0, got embed_dim = 6, num_head = 0",
     ),
 ]
-
-
-@pytest.mark.parametrize(("name", "arguments", "expected"), RESULTS)
-def test_results(name: str, arguments: dict[str, Any], expected: Any) -> None:
-    check_result(name, arguments, expected)
-
-
-@pytest.mark.parametrize(("name", "arguments", "subject", "text"), REFUSED)
-def test_refused(name: str, arguments: dict[str, Any], subject: str, text: str) -> None:
-    check_refused(name, arguments, subject, text)
+test_results = results(RESULTS)
+test_refused = refusals(REFUSED)
 
 
 def test_flops() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.operators.cases import F64, I64, S, check_refused, check_result, flops, t
+from tests.operators.cases import F64, I64, S, flops, refusals, results, t
 
 from pt2kit.operators.facts import Unknown
 from pt2kit.operators.table import infer
@@ -198,16 +198,8 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
         "coordinates",
     ),
 ]
-
-
-@pytest.mark.parametrize(("name", "arguments", "expected"), RESULTS)
-def test_results(name: str, arguments: dict[str, Any], expected: Any) -> None:
-    check_result(name, arguments, expected)
-
-
-@pytest.mark.parametrize(("name", "arguments", "subject", "text"), REFUSED)
-def test_refused(name: str, arguments: dict[str, Any], subject: str, text: str) -> None:
-    check_refused(name, arguments, subject, text)
+test_results = results(RESULTS)
+test_refused = refusals(REFUSED)
 
 
 def test_flops() -> None:

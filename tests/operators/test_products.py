@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.operators.cases import BF16, F32, F64, I32, S, check_refused, check_result, flops, t
+from tests.operators.cases import BF16, F32, F64, I32, S, flops, refusals, results, t
 
 from pt2kit.operators.linalg import einsum_terms
 from pt2kit.schema import ScalarType
@@ -62,16 +62,8 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     ),
     ("aten._int_mm.default", {"self": t(2, 3), "mat2": t(3, 4)}, "dtype", "self: expected u8 or i8"),
 ]
-
-
-@pytest.mark.parametrize(("name", "arguments", "expected"), RESULTS)
-def test_results(name: str, arguments: dict[str, Any], expected: Any) -> None:
-    check_result(name, arguments, expected)
-
-
-@pytest.mark.parametrize(("name", "arguments", "subject", "text"), REFUSED)
-def test_refused(name: str, arguments: dict[str, Any], subject: str, text: str) -> None:
-    check_refused(name, arguments, subject, text)
+test_results = results(RESULTS)
+test_refused = refusals(REFUSED)
 
 
 def test_flops() -> None:

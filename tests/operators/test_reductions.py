@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.operators.cases import BOOL, F32, F64, I32, I64, S, check_refused, check_result, t
+from tests.operators.cases import BOOL, F32, F64, I32, I64, S, refusals, results, t
 
 from pt2kit.operators.facts import Unknown
 from pt2kit.operators.table import infer
@@ -96,16 +96,8 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     ),
     ("aten.bucketize.Tensor", {"self": t(3), "boundaries": t(2, 2)}, "sizes", "boundaries: expected 1 dimension,"),
 ]
-
-
-@pytest.mark.parametrize(("name", "arguments", "expected"), RESULTS)
-def test_results(name: str, arguments: dict[str, Any], expected: Any) -> None:
-    check_result(name, arguments, expected)
-
-
-@pytest.mark.parametrize(("name", "arguments", "subject", "text"), REFUSED)
-def test_refused(name: str, arguments: dict[str, Any], subject: str, text: str) -> None:
-    check_refused(name, arguments, subject, text)
+test_results = results(RESULTS)
+test_refused = refusals(REFUSED)
 
 
 @pytest.mark.parametrize("name", ["aten.any.dims", "aten.nansum.default", "aten.logsumexp.default"])

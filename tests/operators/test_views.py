@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.operators.cases import BOOL, F32, F64, I64, S, check_refused, t
+from tests.operators.cases import BOOL, F32, F64, I64, S, refusals, t
 
 from pt2kit.operators.facts import Tensor, Unknown
 from pt2kit.operators.table import infer
@@ -137,9 +137,7 @@ def test_results(name: str, arguments: dict[str, Any], expected: Any) -> None:
     assert infer(name, arguments, is_strict=True) == expected
 
 
-@pytest.mark.parametrize(("name", "arguments", "subject", "text"), REFUSED)
-def test_refused(name: str, arguments: dict[str, Any], subject: str, text: str) -> None:
-    check_refused(name, arguments, subject, text)
+test_refused = refusals(REFUSED)
 
 
 @pytest.mark.parametrize(("name", "arguments"), UNKNOWN)
