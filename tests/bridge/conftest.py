@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any
 
@@ -39,3 +41,11 @@ def own_errors_of_building(request: pytest.FixtureRequest, monkeypatch: pytest.M
             return nullcontext()
 
         monkeypatch.setattr("pt2kit.bridge.stored.explained", unexplained)
+
+
+@pytest.fixture
+def quiet() -> Iterator[None]:
+    """Drop what torch and pt2kit log."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)

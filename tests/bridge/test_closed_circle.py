@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import json
-import logging
 import pickle
 import warnings
 import zipfile
@@ -28,6 +27,8 @@ from torch.testing._internal.hop_db import hop_db
 import pt2kit
 from pt2kit.errors import Pt2Error, UnsupportedError
 
+pytestmark = pytest.mark.usefixtures("quiet")
+
 pytestmark = pytest.mark.filterwarnings("ignore")
 TRIPS = 2
 ZOO = zoo.programs()
@@ -43,13 +44,6 @@ TRUSTED = TRUST | {
     "inline_asm_elementwise": ("X10",),
 }
 """Program -> what `load` needs to be told to trust."""
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 def saved(program: ExportedProgram, save: Callable[..., None] = pt2kit.save) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,8 @@ from tests.packages import rewritten
 import pt2kit
 from pt2kit.errors import ConversionError
 
+pytestmark = pytest.mark.usefixtures("quiet")
+
 OLD = [path for path in samples.corpus() if path.parent.name not in samples.CURRENT_LAYOUT]
 NAMEDTUPLES = {"NT": "corpus.NT"}
 SPECIALISED = "result 0: |result 1: "
@@ -28,13 +29,6 @@ TARGETS = ("8.17", "8.14", "8.8", "8.7", "8.6", "8.2", "7.3", "5.3", "5.3-traces
 LOSSES = ("persistent", "dialect", "class_fqn", "model_name", "extra_files", "example_inputs")
 LOADED_AS_THEY_ARE = ("8.17", "8.14", "8.8", "8.7")
 """Older versions that torch reads without our help."""
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Any:
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 def loader(data: bytes) -> Callable[[], Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import logging
 import re
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,8 @@ from pt2kit.bridge.load import load
 from pt2kit.bridge.save import save
 from pt2kit.release.conversion import convert
 
+pytestmark = pytest.mark.usefixtures("quiet")
+
 PAGE = Path(__file__).parents[2] / "docs" / "differences.md"
 ZOO = "tests.bridge.zoo"
 TRUST = {
@@ -35,13 +36,6 @@ TRUST = {
 LEFT_OUT = {"enum_keys": "F1"}
 WITHOUT_DATA = {"fake_weights": "F2", "meta_weights": "F2"}
 ALL = zoo.programs()
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Any:
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 def saved(program: Any) -> bytes:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-import logging
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -21,16 +19,11 @@ from pt2kit.bridge.load import load
 from pt2kit.bridge.torch_names import child_specs
 from pt2kit.errors import UnsupportedError
 
+pytestmark = pytest.mark.usefixtures("quiet")
+
 OLD = [path for path in samples.corpus() if path.parent.name not in samples.CURRENT_LAYOUT]
 SPECIALISED = {"2.1.2", "2.2.2", "2.3.1", "2.4.1", "2.5.1", "2.6.0", "2.7.1"}
 """The releases whose exporter replaced max and min of two sizes (in `sym_ops`) by the one that the example had."""
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Any:
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 @pytest.mark.parametrize("path", OLD, ids=samples.release_id)

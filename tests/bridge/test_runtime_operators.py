@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import collections
-import logging
-import warnings
 from typing import Any
 
 import pytest
@@ -12,6 +10,8 @@ import torch
 import torch.ao.quantization.fx._decomposed
 from tests.bridge.operators.fake_calls import overload as find_overload
 from tests.bridge.runtime_samples import DTYPES, call_of, calls_of, entries, verdict
+
+pytestmark = [pytest.mark.usefixtures("quiet"), pytest.mark.filterwarnings("ignore")]
 
 ENTRIES = entries()
 PARTS = 7
@@ -32,15 +32,6 @@ def compared(found, dtypes, count):
                 if what == "different":
                     reasons.setdefault(call.name, f"{op.name} {dtype}: {why}")
     return by_operator, reasons
-
-
-@pytest.fixture(autouse=True)
-def _quiet():
-    logging.disable(logging.WARNING)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-    logging.disable(logging.NOTSET)
 
 
 @pytest.mark.slow

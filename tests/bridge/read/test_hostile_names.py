@@ -7,10 +7,7 @@ import functools
 import io
 import json
 import keyword
-import logging
-import warnings
 import zipfile
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,6 +17,8 @@ from pt2kit.bridge.load import load
 from pt2kit.bridge.run.load_module import load_module
 from pt2kit.errors import Pt2Error
 from pt2kit.schema.names import GLOBALS
+
+pytestmark = [pytest.mark.usefixtures("quiet"), pytest.mark.filterwarnings("ignore")]
 
 NAMES = (
     *("None", "lambda", "class", "match", "_", "self", "forward", "training", "state_dict", "type", "float", "graph"),
@@ -60,15 +59,6 @@ class Model(torch.nn.Module):
         y = y.to(device=torch.device("cpu"), dtype=torch.float64).clamp(max=float("inf"))
         z: torch.Tensor = torch.cond(y.sum() > 0, lambda a: a.sin(), lambda a: a.cos(), (y,))
         return z + key
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    logging.disable(logging.CRITICAL)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-    logging.disable(logging.NOTSET)
 
 
 @functools.cache

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import io
-import logging
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +20,8 @@ from torch.utils import _pytree as pytree
 from pt2kit.bridge.load import load
 from pt2kit.bridge.save import save
 from pt2kit.release.conversion import convert
+
+pytestmark = pytest.mark.usefixtures("quiet")
 
 NAMES = [
     "dynamic_two_dims",
@@ -71,13 +72,6 @@ PASSES: dict[str, Callable[..., Any]] = {
     "moved": lambda program, args, kwargs: torch.export.passes.move_to_device_pass(program, "cpu").module(),
     "saved": resaved,
 }
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Any:
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 def run(call: Callable[..., Any], args: Any, kwargs: Any) -> list[Any]:

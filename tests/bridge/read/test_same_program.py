@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -14,6 +12,8 @@ from tests.bridge.read import corpus_types as corpus_types
 from tests.bridge.read.same import differences, torch_keeps_expressions
 
 from pt2kit.bridge.load import load
+
+pytestmark = pytest.mark.usefixtures("quiet")
 
 # Details that torch's reader loses, and this one keeps.
 FUNCTION = r"graph: _sym_sqrt: meta\['val'\]: .*Function\('OpaqueUnaryFn_sqrt'\)"  # a class that it does not know
@@ -52,13 +52,6 @@ ELSEWHERE = {
     "L20": "test_hostile_names.py::test_hidden_names",
 }
 PAGE = Path(__file__).parents[3] / "docs" / "differences.md"
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Any:
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 @pytest.mark.parametrize("path", samples.corpus(*READ), ids=samples.release_id)

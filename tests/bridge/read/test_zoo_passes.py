@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
-import logging
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +19,8 @@ from torch.utils import _pytree as pytree
 from pt2kit.bridge.load import load
 from pt2kit.bridge.save import save
 
+pytestmark = [pytest.mark.usefixtures("quiet"), pytest.mark.filterwarnings("ignore")]
+
 PROGRAMS = [program for program in zoo.programs() if program.name not in WITHOUT_DATA and program.calls()]
 PASSES: dict[str, Callable[[Any, Any, Any], Callable[..., Any]]] = {
     "module": lambda program, args, kwargs: program.module(),
@@ -32,15 +32,6 @@ PASSES: dict[str, Callable[[Any, Any, Any], Callable[..., Any]]] = {
 }
 # Tried for one variant of each model, up to this many nodes.
 COSTLY = {"exported again": 200, "decomposed": 20}
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Any:
-    logging.disable(logging.CRITICAL)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-    logging.disable(logging.NOTSET)
 
 
 def outcome(work: Callable[..., Any], program: Any, call: Any) -> Any:

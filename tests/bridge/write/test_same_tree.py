@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import io
-import logging
 import operator
 import re
 import warnings
@@ -27,6 +26,8 @@ from tests.bridge.write.trees import (
 )
 from tests.bridge.zoo import zoo
 from tests.bridge.zoo.program import Program
+
+pytestmark = pytest.mark.usefixtures("quiet")
 
 PAGE = Path(__file__).parents[3] / "docs" / "differences.md"
 STACKS = r"models/model\.json: .*\.metadata\.(nn_module_stack|source_fn_stack|torch_fn)"
@@ -76,13 +77,6 @@ REFUSED_BY_TORCH = {
 ALL = zoo.programs()
 # Other releases may save what this one refuses.
 PINNED = torch.__version__.startswith("2.13.")
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Any:
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 @pytest.mark.parametrize("program", zoo.cases(ALL), ids=repr)
