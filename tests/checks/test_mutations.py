@@ -130,10 +130,6 @@ def _reorder(tree: Any, side: str, order: list[int]) -> None:
         holder[key] = [holder[key][number] for number in order]
 
 
-def _move_node(found: list[Any]) -> None:
-    found.insert(0, found.pop())
-
-
 def _second_entry(tree: Any) -> None:
     name = next(iter(graph(tree)["sym_int_values"]))
     described = graph(tree)["tensor_values"]
@@ -214,7 +210,6 @@ def _two_losses(tree: Any) -> None:
 
 
 _LEAF: Any = {"type": None, "context": None, "children_spec": []}
-_EMPTY = {"type": "builtins.tuple", "context": "null", "children_spec": []}
 
 
 def _two_targets(tree: Any) -> None:

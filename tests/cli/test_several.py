@@ -15,7 +15,6 @@ import pt2kit
 
 MLP = samples.sample("2.13.0", "mlp")
 BAD = samples.DATA / "hostile" / "000_pickle_sample_inputs.pt2"
-WARNED = samples.sample("2.13.0", "custom_op")
 
 
 @pytest.fixture

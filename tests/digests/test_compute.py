@@ -21,14 +21,13 @@ from tests.samples import CURRENT_LAYOUT, DATA, corpus, release_id, sample
 import pt2kit
 from pt2kit import codec, schema
 from pt2kit.canonical import writes
-from pt2kit.digests import PARTS, Digest, digest, digest_program, payloads_of, verify
+from pt2kit.digests import Digest, digest, digest_program, payloads_of, verify
 from pt2kit.errors import ArchiveError, PayloadError, UnsupportedError
 from pt2kit.graph import walk
 from pt2kit.tensors import OpaquePayload, Storage
 
 LATEST = CURRENT_LAYOUT[-3]
 FILES = corpus(CURRENT_LAYOUT[0], LATEST)
-MEANING = [part for part in PARTS if part != "metadata"]
 OTHERS = [path for path in FILES if path.stem != "multi_model_package"]
 
 

@@ -349,11 +349,6 @@ def test_no_pipe_is_waited_for(apart: Path) -> None:
         pt2kit.digest(apart)
 
 
-def _first_tensor(data: bytes) -> tuple[int, int]:
-    length = int.from_bytes(data[:8], "little")
-    return 8 + length, len(data)
-
-
 def test_changed_bytes(apart: Path) -> None:
     """One bit of a weight: reading it is refused with both sums; check finds it where it reads payloads."""
     path = apart.parent / NAME

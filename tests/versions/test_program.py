@@ -14,8 +14,6 @@ from pt2kit.versions import encoding
 from pt2kit.versions.conversion_log import HARMLESS, SideInputs
 from pt2kit.versions.program import downgrade_program, oldest_version, upgrade_program
 
-SPARED = {"2.1.2": {"buffer_mutation"}}
-
 
 def parse(data, record):
     return codec.parse(data, record, bare_literals=True)

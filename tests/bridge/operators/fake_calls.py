@@ -55,7 +55,6 @@ FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 INTS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 COMPLEX = (torch.complex64, torch.complex128, torch.complex32)
 DTYPES = (*FLOATS, *INTS, torch.bool, *COMPLEX)
-EXOTIC = (torch.uint16, torch.uint32, torch.uint64, torch.float8_e4m3fn, torch.float8_e5m2)
 BASE = (2, 5, 3, 4)
 """Shapes are ends of this one, so that tensors often fit each other."""
 NO_VERDICT = (

@@ -143,7 +143,6 @@ for _name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
             {"self": SIGNAL, "s": choose(None, [4, 5], [4]), "dim": choose(None, [0], [-2, -1]), "norm": NORM},
         ),
     ]
-WAVE = tensor("2s", dtypes=REAL)
 CASES += [
     ("aten.fft_fftshift.default", {"self": tensor("56", "456"), "dim": choose(None, [0], [5])}),
     (
