@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,13 @@ from pt2kit import codec, schema
 from pt2kit.package.layouts.detection import detect
 from pt2kit.pickles.reader import read_payload
 from pt2kit.versions import encoding
+from pt2kit.versions.check import check_tree
+from pt2kit.versions.conversion_log import ConversionLog
 from pt2kit.versions.program import upgrade_program
 from pt2kit.versions.steps import versions
 from pt2kit.zip.reader import open_archive
 
+Step = Callable[..., Any]
 GOLDEN = DATA.parent / "golden" / "programs"
 VERSIONS = versions()
 BY_RELEASE = {release: version.number for version in schema.LOG for release in version.releases}
@@ -36,6 +39,22 @@ def golden(version: str) -> dict[str, Any]:
     """The canonical tree of a golden file."""
     raw = codec.parse(golden_bytes(version), version, bare_literals=True)
     return encoding.from_wire(raw, version, version)
+
+
+def round_trip(version: str, upgrade: Step, downgrade: Step, newer: str) -> tuple[Any, ConversionLog]:
+    """Upgrade a golden tree, and downgrade to the same tree; neither step changes what it is passed.
+
+    Returns:
+        The tree of the newer version, and the log of both steps.
+    """
+    tree, log = golden(version), ConversionLog("x")
+    new = upgrade(tree, log)
+    assert tree == golden(version)
+    check_tree(new, newer, "x")
+    before = copied(new)
+    assert downgrade(new, log) == tree
+    assert new == before
+    return new, log
 
 
 def stored_programs(*releases: str) -> Iterator[tuple[Path, str, bytes]]:

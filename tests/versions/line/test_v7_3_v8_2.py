@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from tests.versions.programs import copied, golden
+from tests.versions.programs import golden, round_trip
 
-from pt2kit.versions.check import check_tree
 from pt2kit.versions.conversion_log import ConversionLog
 from pt2kit.versions.line.v7_3_v8_2 import downgrade, upgrade
 
 
 def test_up_and_down_is_the_same_tree():
     """Nothing of a 7.3 program is lost."""
-    tree = golden("7.3")
-    before = copied(tree)
-    log = ConversionLog("x")
-    new = upgrade(tree, log)
-    assert tree == before
-    check_tree(new, "8.2", "x")
-    assert downgrade(new, log) == before
+    _, log = round_trip("7.3", upgrade, downgrade, "8.2")
     assert log.notes == ()
 
 
