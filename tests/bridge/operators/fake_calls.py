@@ -16,12 +16,13 @@ import logging
 import random
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+import pytest
 import sympy
 import torch
 from tests.bridge.operators.drawn_values import differences
@@ -57,6 +58,8 @@ COMPLEX = (torch.complex64, torch.complex128, torch.complex32)
 DTYPES = (*FLOATS, *INTS, torch.bool, *COMPLEX)
 BASE = (2, 5, 3, 4)
 """Shapes are ends of this one, so that tensors often fit each other."""
+UNANSWERED = ("aten.linalg_lstsq.default", "aten.istft.default", "aten.ctc_loss.IntList")
+"""Operators whose rules or fake tensors answer no call."""
 NO_VERDICT = (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -257,6 +260,27 @@ def compare_calls(
                 report.wrong += value_differences(name, draw.given, of_values)
     assert not report.wrong, f"{name}: {len(report.wrong)} of {calls}\n" + "\n".join(report.wrong[:5])
     return report
+
+
+def agreement(
+    cases: Iterable[tuple[str, dict[str, Any]]], calls: int = 25, *, refused: bool = False
+) -> Callable[..., None]:
+    """Return a test that rules contradict no fake tensor, and answer calls of each case.
+
+    Args:
+        cases: (operator, drawers by parameter).
+        calls: how many for each case.
+        refused: some cases have only calls that torch refuses, too.
+    """
+    listed = list(cases)
+
+    @pytest.mark.parametrize(("name", "drawers"), listed, ids=[f"{name}-{at}" for at, (name, _) in enumerate(listed)])
+    def test(name: str, drawers: dict[str, Any]) -> None:
+        report = compare_calls(name, calls, symbolic=1, **drawers)
+        unanswered = name in UNANSWERED and report.calls > len(report.torch_refused)
+        assert report.answered or (refused and report.refused) or unanswered, report
+
+    return test
 
 
 def value_differences(name: str, arguments: Mapping[str, Any], rng: random.Random) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from tests.bridge.operators.drawers import choose, tensor
-from tests.bridge.operators.fake_calls import FLOATS, Draw, Drawer, compare_calls, overload, to_facts
+from tests.bridge.operators.fake_calls import FLOATS, Draw, Drawer, agreement, overload, to_facts
 from torch.utils.flop_counter import FlopCounterMode
 
 from pt2kit.operators.symbolic import call_rule
@@ -146,13 +146,7 @@ CASES += [
         },
     ),
 ]
-
-
-@pytest.mark.parametrize(("name", "drawers"), CASES, ids=[f"{case[0]}-{place}" for place, case in enumerate(CASES)])
-def test_rules_agree_with_fake_tensors(name: str, drawers: dict[str, Any]) -> None:
-    """No rule contradicts torch or refuses what torch computes, and it answers some calls."""
-    report = compare_calls(name, 6, symbolic=1, **drawers)
-    assert report.calls > len(report.torch_refused), report
+test_rules_agree_with_fake_tensors = agreement(CASES, 6, refused=True)
 
 
 def zeros(*sizes: int) -> torch.Tensor:

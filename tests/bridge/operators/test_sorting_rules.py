@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.bridge.operators.fake_calls import FLOATS, INTS, Draw, compare_calls
+from tests.bridge.operators.fake_calls import FLOATS, INTS, Draw, agreement
 
 
 def dim(draw: Draw) -> int:
@@ -46,12 +46,7 @@ OPERATORS: dict[str, dict[str, Any]] = {
     "aten.isin.Tensor_Scalar": {"elements": reals},
     "aten.isin.Scalar_Tensor": {"test_elements": reals},
 }
-
-
-@pytest.mark.parametrize("name", OPERATORS)
-def test_rules_of_scans_and_sorts_agree_with_fake_tensors(name: str) -> None:
-    report = compare_calls(name, 25, symbolic=1, **OPERATORS[name])
-    assert report.answered, report
+test_rules_of_scans_and_sorts_agree_with_fake_tensors = agreement(OPERATORS.items())
 
 
 @pytest.mark.parametrize("name", ["_unique2", "unique_dim", "unique_consecutive"])
