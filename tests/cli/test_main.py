@@ -180,23 +180,6 @@ finally:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60).returncode == 0
 
 
-def test_a_reader_that_goes_away() -> None:
-    """`pt2 show … | head -1` ends quietly, for text and for JSON."""
-    for option in ("--graph", "--json"):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "pt2kit", "show", str(samples.sample("2.13.0", "many_params")), option],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=ENVIRONMENT,
-        )
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.close()
-        assert process.stderr.read() == b""
-        process.stderr.close()
-        assert process.wait(timeout=60) == 0
-
-
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no device that is always full")
 def test_a_full_disk() -> None:
     """Output that cannot be written ends with 2 and one line."""

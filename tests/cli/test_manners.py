@@ -16,6 +16,7 @@ from tests.cli.run import ENVIRONMENT, in_terminal, pt2
 
 MLP = samples.sample("2.13.0", "mlp")
 WIDE = samples.sample("2.13.0", "kwargs_and_nested_inputs")
+MANY = samples.sample("2.13.0", "many_params")
 BAD = samples.DATA / "hostile" / "000_pickle_sample_inputs.pt2"
 NO_DIGEST = "sha256:" + "0" * 64
 
@@ -29,6 +30,12 @@ VERDICTS: list[tuple[list[str | Path], int]] = [
     (["convert", samples.sample("2.13.0", "float8"), "--target", "torch==2.1", "--dry-run"], 1),
     (["sanitize", BAD, "--dry-run"], 1),
     (["show", MLP], 0),
+    (["check", BAD, "--full"], 1),
+    (["check", BAD, "--sarif"], 1),
+    (["diff", MLP, WIDE, "--full"], 1),
+    (["diff", MLP, WIDE, "--json"], 1),
+    (["show", MANY, "--graph"], 0),
+    (["show", MANY, "--json"], 0),
 ]
 
 
