@@ -33,16 +33,33 @@ def _floats(inputs: tuple[Any, ...]) -> list[int]:
     return [position for position, value in enumerate(inputs) if value.is_floating_point()]
 
 
+def loaded(case: Case) -> Callable[..., Any]:
+    """The program of a call, as `load_module` runs it."""
+    return pt2kit.load_module(saved(Program(case.call), case.sound))
+
+
+def with_gradients(module: Callable[..., Any]) -> Run:
+    """Run a module with inputs that require gradients, forward and backward."""
+
+    def run(inputs: tuple[Any, ...]) -> Any:
+        result = module(*(value.clone().requires_grad_() if value.is_floating_point() else value for value in inputs))
+        if result.requires_grad:
+            result.real.sum().backward()
+        return result
+
+    return run
+
+
 def plain(case: Case) -> Run:
     """The program as it is."""
-    module = pt2kit.load_module(saved(Program(case.call), case.sound))
+    module = loaded(case)
     return lambda inputs: module(*inputs)
 
 
 def compiled(case: Case, backend: str = "aot_eager") -> Run:
     """Compiled."""
     torch._dynamo.config.capture_dynamic_output_shape_ops = True  # for sizes that follow from numbers, torch 2.9
-    module = torch.compile(pt2kit.load_module(saved(Program(case.call), case.sound)), backend=backend, fullgraph=True)
+    module = torch.compile(loaded(case), backend=backend, fullgraph=True)
     return lambda inputs: module(*inputs)
 
 
@@ -53,7 +70,7 @@ def inductor(case: Case) -> Run:
 
 def exported(case: Case, strict: bool = False) -> Run:
     """Exported again, decomposed, written and read by torch."""
-    module = pt2kit.load_module(saved(Program(case.call), case.sound))
+    module = loaded(case)
     program = torch.export.export(module, case.sound, strict=strict).run_decompositions({})
     file = io.BytesIO()
     torch.export.save(program, file)
@@ -68,7 +85,7 @@ def exported_strictly(case: Case) -> Run:
 
 def vmapped(case: Case) -> Run:
     """Under vmap, over two calls: a sound one and the one in question."""
-    module = pt2kit.load_module(saved(Program(case.call), case.sound))
+    module = loaded(case)
 
     def run(inputs: tuple[Any, ...]) -> Any:
         pairs = [torch.stack(pair) for pair in zip(case.sound, inputs, strict=True)]
@@ -79,14 +96,14 @@ def vmapped(case: Case) -> Run:
 
 def vmapped_compiled(case: Case) -> Run:
     """Under vmap, compiled; the validated call is run between two graphs."""
-    module = pt2kit.load_module(saved(Program(case.call), case.sound))
+    module = loaded(case)
     batched = torch.compile(torch.func.vmap(lambda *args: module(*args)), backend="aot_eager")
     return lambda inputs: batched(*[torch.stack(pair) for pair in zip(case.sound, inputs, strict=True)])
 
 
 def vmapped_graph(case: Case) -> Run:
     """Traced under vmap."""
-    module = pt2kit.load_module(saved(Program(case.call), case.sound))
+    module = loaded(case)
     pairs = [torch.stack((one, one)) for one in case.sound]
     from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -96,7 +113,7 @@ def vmapped_graph(case: Case) -> Run:
 
 def dual(case: Case) -> Run:
     """Under jvp."""
-    module = pt2kit.load_module(saved(Program(case.call), case.sound))
+    module = loaded(case)
 
     def run(inputs: tuple[Any, ...]) -> Any:
         places = _floats(inputs)
@@ -115,21 +132,12 @@ def dual(case: Case) -> Run:
 
 def differentiated(case: Case) -> Run:
     """With gradients, forward and backward."""
-    module = pt2kit.load_module(saved(Program(case.call), case.sound))
-
-    def run(inputs: tuple[Any, ...]) -> Any:
-        given = [value.clone().requires_grad_() if value.is_floating_point() else value for value in inputs]
-        result = module(*given)
-        if result.requires_grad:
-            result.real.sum().backward()
-        return result
-
-    return run
+    return with_gradients(loaded(case))
 
 
 def functional(case: Case) -> Run:
     """Functionalized."""
-    module = pt2kit.load_module(saved(Program(case.call), case.sound))
+    module = loaded(case)
     return lambda inputs: torch.func.functionalize(lambda *args: module(*args))(*inputs)
 
 
@@ -137,7 +145,7 @@ def traced(case: Case) -> Run:
     """Traced with fake tensors, then run."""
     from torch.fx.experimental.proxy_tensor import make_fx
 
-    module = pt2kit.load_module(saved(Program(case.call), case.sound))
+    module = loaded(case)
     graph = make_fx(lambda *args: module(*args), tracing_mode="symbolic")(*case.sound)
     return lambda inputs: graph(*inputs)
 
@@ -212,11 +220,10 @@ def weights(case: Case) -> Run:
 
 
 def _body(case: Case, call: Callable[..., Any], leading: tuple[Any, ...] = (), strict: bool = False) -> Run:
-    module = Program(call)
     file = io.BytesIO()
-    pt2kit.save(torch.export.export(module, (*leading, *case.sound), strict=strict), file)
-    loaded = pt2kit.load_module(file.getvalue())
-    return lambda inputs: loaded(*leading, *inputs)
+    pt2kit.save(torch.export.export(Program(call), (*leading, *case.sound), strict=strict), file)
+    module = pt2kit.load_module(file.getvalue())
+    return lambda inputs: module(*leading, *inputs)
 
 
 def in_cond(case: Case) -> Run:
@@ -231,15 +238,7 @@ def in_cond(case: Case) -> Run:
 def in_cond_with_gradients(case: Case) -> Run:
     """In a branch that torch traces for gradients."""
     run = in_cond(case)
-
-    def with_gradients(inputs: tuple[Any, ...]) -> Any:
-        given = tuple(value.clone().requires_grad_() if value.is_floating_point() else value for value in inputs)
-        result = run(given)
-        if result.requires_grad:
-            result.real.sum().backward()
-        return result
-
-    return with_gradients
+    return with_gradients(lambda *inputs: run(inputs))
 
 
 def in_while_loop(case: Case) -> Run:
@@ -297,16 +296,7 @@ def in_checkpoint(case: Case) -> Run:
                 state = {"name": "preserve_rng_state", "arg": {"as_bool": False}, "kind": 2}
                 node["inputs"] += [flag, state]
 
-    loaded = pt2kit.load_module(edited(file.getvalue(), change))
-
-    def run(inputs: tuple[Any, ...]) -> Any:
-        given = [value.clone().requires_grad_() if value.is_floating_point() else value for value in inputs]
-        result = loaded(*given)
-        if result.requires_grad:
-            result.real.sum().backward()
-        return result
-
-    return run
+    return with_gradients(pt2kit.load_module(edited(file.getvalue(), change)))
 
 
 def direct(case: Case) -> Run:
