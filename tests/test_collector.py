@@ -8,6 +8,7 @@ import os
 import threading
 
 import pytest
+from tests.threads import in_threads
 
 from pt2kit.collector import no_collection
 
@@ -57,11 +58,7 @@ def test_threads_that_overlap():
             first_out.wait(10)
             seen.append(gc.isenabled())
 
-    threads = [threading.Thread(target=first), threading.Thread(target=second)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(lambda work: work(), (first, second))
     assert seen == [False]
     assert gc.isenabled()
 
@@ -69,16 +66,12 @@ def test_threads_that_overlap():
 def test_many_threads():
     """However they overlap, it is on at the end."""
 
-    def work():
+    def work(_):
         for _ in range(200):
             with no_collection():
                 assert not gc.isenabled()
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, range(8))
     assert gc.isenabled()
 
 

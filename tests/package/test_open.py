@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
-import threading
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 from tests import samples
 from tests.narrow import instance, numbers, present
 from tests.packages import rewritten
+from tests.threads import in_threads
 from tools.trace import COMMANDS, trace
 
 import pt2kit
@@ -185,17 +184,14 @@ def test_a_failed_opening_closes_the_file() -> None:
 def test_threads() -> None:
     """Threads that share a package get the same objects, in any order."""
     with pt2kit.open(MLP) as package:
-        barrier = threading.Barrier(8)
 
         def read(_: int) -> tuple[int, int, bytes]:
-            barrier.wait()
             view = package.weights()[
                 "fc1.weight" if "fc1.weight" in package.weights() else next(iter(package.weights()))
             ]
             return id(package.programs["model"]), id(view), instance(pt2kit.TensorView, view).tobytes()
 
-        with ThreadPoolExecutor(8) as pool:
-            assert len(set(pool.map(read, range(8)))) == 1
+        assert len(set(in_threads(read, range(8)))) == 1
 
 
 @pytest.mark.parametrize("release", ["2.9.1", "2.13.0"])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
 
 import pytest
+from tests.threads import in_threads
 
 from pt2kit.errors import IntegrityError, PayloadError
 from pt2kit.tensors import Storage
@@ -63,11 +63,6 @@ def test_two_threads_load_once() -> None:
         return memoryview(bytes(4))
 
     under = Storage("r", 4, load)
-    got: list[memoryview] = []
-    threads = [threading.Thread(target=lambda: got.append(under.read())) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    got = in_threads(lambda _: under.read(), range(8))
     assert len(calls) == 1
     assert all(data is got[0] for data in got)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import struct
-import threading
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests import samples
+from tests.threads import in_threads
 from tests.zip.zip_forge import Entry, forge, simple
 
 from pt2kit.errors import ArchiveError, IntegrityError, LimitError, Pt2Error
@@ -173,18 +173,12 @@ def test_threads() -> None:
     with ArchiveWriter(file) as writer:
         for name, data in content.items():
             writer.write(name, data, deflate=name.endswith("7"))
-    failures: list[str] = []
     with open_archive(file) as archive:
 
-        def work() -> None:
-            failures.extend(name for name, data in content.items() if archive.read(f"archive/{name}") != data)
+        def failures(_: int) -> list[str]:
+            return [name for name, data in content.items() if archive.read(f"archive/{name}") != data]
 
-        threads = [threading.Thread(target=work) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert failures == []
+        assert in_threads(failures, range(8)) == [[]] * 8
 
 
 def test_many_entries() -> None:

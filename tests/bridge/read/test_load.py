@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import io
 import os
-import threading
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import torch
 from tests.bridge.read import corpus_types as corpus_types
 from tests.bridge.read.edited import edited, graph, sample
 from tests.bridge.read.same import differences
+from tests.threads import in_threads
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import pt2kit
@@ -242,18 +242,8 @@ def test_devices(device: Any) -> None:
 def test_threads() -> None:
     """Loads at the same time do not disturb each other."""
     paths = [sample(name) for name in ("dynamic_two_dims", "cond", "mlp", "sym_ops__decomp")] * 2
-    found: dict[int, Any] = {}
-
-    def work(index: int) -> None:
-        found[index] = load(paths[index])
-
-    threads = [threading.Thread(target=work, args=(index,)) for index in range(len(paths))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for index, path in enumerate(paths):
-        assert differences(found[index], torch.export.load(path)) == []
+    for path, found in zip(paths, in_threads(load, paths), strict=True):
+        assert differences(found, torch.export.load(path)) == []
     assert gc.isenabled()
 
 

@@ -7,7 +7,6 @@ import gc
 import inspect
 import io
 import pickle
-import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.threads import in_threads
 from torch.fx import GraphModule
 
 import pt2kit
@@ -118,13 +118,7 @@ def test_an_edit_is_seen() -> None:
 def test_threads_may_look_at_once() -> None:
     module = (program := pt2kit.load(FILE)).graph_module
     args = arguments(program)
-    results: list[Any] = []
-    threads = [threading.Thread(target=lambda: results.append(module(*args)[0].tolist())) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(results) == 8
+    results = in_threads(lambda _: module(*args)[0].tolist(), range(8))
     assert all(result == results[0] for result in results)
 
 

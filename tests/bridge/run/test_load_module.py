@@ -7,7 +7,6 @@ import inspect
 import io
 import pickle
 import re
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy
 import pytest
 import torch
 from tests import samples
+from tests.threads import in_threads
 from torch import nn
 
 import pt2kit
@@ -208,17 +208,11 @@ def test_threads() -> None:
     """Calls from several threads at once do not meet."""
     module = pt2kit.load_module(samples.sample("2.13.0", "dynamic_batch"))
     wanted = {batch: module(torch.full((batch, 8), float(batch))) for batch in range(2, 10)}
-    found: dict[int, bool] = {}
 
-    def work(batch: int) -> None:
-        found[batch] = all(torch.equal(module(torch.full((batch, 8), float(batch))), wanted[batch]) for _ in range(20))
+    def work(batch: int) -> bool:
+        return all(torch.equal(module(torch.full((batch, 8), float(batch))), wanted[batch]) for _ in range(20))
 
-    threads = [threading.Thread(target=work, args=(batch,)) for batch in wanted]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == dict.fromkeys(wanted, True)
+    assert all(in_threads(work, wanted))
 
 
 @pytest.mark.parametrize("strict", [False, True])

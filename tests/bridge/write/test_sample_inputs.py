@@ -10,6 +10,7 @@ import threading
 import pytest
 import torch
 from tests.bridge.write.trees import our_file
+from tests.threads import in_threads
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from pt2kit.bridge.save import write_sample_inputs
@@ -59,14 +60,8 @@ def test_fake():
 
 def test_threads():
     """Several threads may save programs with fake inputs at once."""
-    live, results = fake_program(), []
-    threads = [threading.Thread(target=lambda: results.append(our_file(live))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(results) == 8
-    assert len(set(results)) == 1
+    live = fake_program()
+    assert len(set(in_threads(lambda _: our_file(live), range(8)))) == 1
 
 
 @pytest.mark.parametrize("value", [lambda: None, (x for x in ""), threading.Lock()])
