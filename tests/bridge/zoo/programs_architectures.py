@@ -6,7 +6,7 @@ import functools
 import importlib
 
 import torch
-from tests.bridge.zoo.program import Program, Recipe
+from tests.bridge.zoo.program import Recipe
 from torch import nn
 from torch.export import Dim
 
@@ -183,8 +183,3 @@ def recipes() -> list[Recipe]:
         ),
         Recipe("quantized_convnet", _quantized, lambda: (torch.randn(2, 3, 6, 6),), variants=("plain", "decomp")),
     ]  # fmt: skip
-
-
-def programs() -> list[Program]:
-    """All programs of this file."""
-    return [program for recipe in recipes() for program in recipe.programs()]

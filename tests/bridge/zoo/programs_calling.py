@@ -8,7 +8,7 @@ import enum
 
 import torch
 import torch.utils._pytree as pytree
-from tests.bridge.zoo.program import Program, Recipe
+from tests.bridge.zoo.program import Recipe
 from torch import nn
 
 Point = collections.namedtuple("Point", ["x", "y"])
@@ -221,8 +221,3 @@ def recipes() -> list[Recipe]:
         Recipe("module_input", ModuleInput, lambda: (torch.randn(2, 3), Layer())),
         Recipe("multi_output", MultiOutput, lambda: (torch.randn(4, 4),), variants=all_),
     ]  # fmt: skip
-
-
-def programs() -> list[Program]:
-    """All programs of this file."""
-    return [program for recipe in recipes() for program in recipe.programs()]

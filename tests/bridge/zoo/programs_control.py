@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from tests.bridge.zoo.program import Program, Recipe
+from tests.bridge.zoo.program import Recipe
 from torch import nn
 from torch._higher_order_ops.associative_scan import associative_scan
 from torch._higher_order_ops.map import map as map_hop
@@ -191,8 +191,3 @@ def recipes() -> list[Recipe]:
         Recipe("vmap", Vmap, pair),
         Recipe("print_effect", Print, row, variants=("plain", "decomp")),
     ]  # fmt: skip
-
-
-def programs() -> list[Program]:
-    """All programs of this file."""
-    return [program for recipe in recipes() for program in recipe.programs()]

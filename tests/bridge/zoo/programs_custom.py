@@ -6,7 +6,7 @@ import enum
 import functools
 
 import torch
-from tests.bridge.zoo.program import Program, Recipe
+from tests.bridge.zoo.program import Recipe
 from torch import nn
 from torch.export import Dim
 
@@ -131,8 +131,3 @@ def recipes() -> list[Recipe]:
         calls("custom_op_symbol", lambda x: x.new_zeros(ops.measure(x, [1])) + ops.measure(x, []), square,
               dynamic_shapes=(({0: Dim.AUTO},),)),
     ]  # fmt: skip
-
-
-def programs() -> list[Program]:
-    """All programs of this file."""
-    return [program for recipe in recipes() for program in recipe.programs()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from tests.bridge.zoo.program import Program, Recipe
+from tests.bridge.zoo.program import Recipe
 from tests.bridge.zoo.programs_custom import Calls
 from torch import nn
 from torch._library.opaque_object import register_opaque_type
@@ -66,14 +66,13 @@ class Counting(nn.Module):
         return torch.ops.zoo.count(x, self.counter)
 
 
-def programs() -> list[Program]:
-    """All programs of this file."""
+def recipes() -> list[Recipe]:
+    """Every model here and how it is exported."""
 
     def square():
         return (torch.randn(4, 3),)
 
-    recipes = [
+    return [
         Recipe("opaque_object", Counting, square),
         Recipe("opaque_value", lambda: Calls(lambda x: weigh(x, Weighting(3))), square),
     ]
-    return [program for recipe in recipes for program in recipe.programs()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
-from tests.bridge.zoo.program import Program, Recipe
+from tests.bridge.zoo.program import Recipe
 from torch import nn
 from torch.export import Dim
 
@@ -183,8 +183,3 @@ def recipes() -> list[Recipe]:
         Recipe("interpolate", Interpolate, lambda: (torch.randn(1, 2, 6, 8),), dynamic_shapes=({2: auto, 3: auto},),
                variants=("plain", "decomp")),
     ]  # fmt: skip
-
-
-def programs() -> list[Program]:
-    """All programs of this file."""
-    return [program for recipe in recipes() for program in recipe.programs()]

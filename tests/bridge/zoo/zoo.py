@@ -2,52 +2,36 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 import pytest
-from tests.bridge.zoo import (
-    programs_architectures,
-    programs_calling,
-    programs_control,
-    programs_custom,
-    programs_examples,
-    programs_handmade,
-    programs_joint,
-    programs_shapes,
-    programs_state,
-    programs_transformers,
-    programs_values,
-)
-from tests.bridge.zoo.program import Program, exported
+from tests.bridge.zoo.program import Program, Recipe, exported
 
 __all__ = ["Program", "cases", "exported", "programs"]
 
 OPAQUE = importlib.util.find_spec("torch._opaque_base") is not None
 """True if torch has opaque objects."""
-_FILES = [
-    programs_architectures,
-    programs_calling,
-    programs_control,
-    programs_custom,
-    programs_examples,
-    programs_handmade,
-    programs_joint,
-    programs_shapes,
-    programs_state,
-    programs_transformers,
-    programs_values,
-]
-if OPAQUE:
-    from tests.bridge.zoo import programs_opaque
+_SUBJECTS = (
+    *("architectures", "calling", "control", "custom", "examples", "handmade", "joint", "shapes", "state"),
+    *("transformers", "values", *(("opaque",) if OPAQUE else ())),
+)
+_FILES = [importlib.import_module(f"tests.bridge.zoo.programs_{subject}") for subject in _SUBJECTS]
 
-    _FILES.append(programs_opaque)
+
+def _of_file(file: ModuleType) -> list[Program]:
+    """Variants of the recipes of a file, and the programs that it makes without one."""
+    recipes: list[Recipe] = getattr(file, "recipes", list)()
+    others: list[Program] = getattr(file, "programs", list)()
+    return [program for recipe in recipes for program in recipe.programs()] + others
 
 
 def programs(*, slow: bool = True) -> list[Program]:
     """All programs, by subject; without the slow ones if asked."""
-    found = [program for file in _FILES for program in file.programs() if slow or not program.slow]
+    found = [program for file in _FILES for program in _of_file(file) if slow or not program.slow]
     names = [program.name for program in found]
     if twice := {name for name in names if names.count(name) > 1}:
         raise ValueError(f"expected distinct names, got {sorted(twice)} more than once")
