@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
+import pt2kit
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.detection import detect
 from pt2kit.zip.reader import open_archive
@@ -45,3 +46,8 @@ def edited(
 def tree_of(data: bytes | memoryview) -> Any:
     """JSON bytes as a plain tree, keys of objects in their order."""
     return json.loads(bytes(data), object_pairs_hook=lambda pairs: dict(pairs))
+
+
+def errors(package: pt2kit.Package) -> list[str]:
+    """The errors that `check` finds in a package."""
+    return [str(problem) for problem in pt2kit.check(package) if problem.kind == "error"]

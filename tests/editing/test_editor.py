@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.narrow import dense, present
+from tests.packages import errors
 from tests.samples import corpus, release_id, sample
 
 import pt2kit
@@ -17,10 +18,6 @@ from pt2kit.errors import ArchiveError, GraphError
 
 def dynamic() -> PackageEditor:
     return pt2kit.edit(sample("2.13.0", "dynamic_batch"))
-
-
-def errors(package: pt2kit.Package) -> list[str]:
-    return [str(problem) for problem in pt2kit.check(package) if problem.kind == "error"]
 
 
 @pytest.mark.parametrize("path", corpus(), ids=release_id)

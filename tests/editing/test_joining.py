@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.packages import errors
 from tests.samples import corpus, release_id, sample
 
 import pt2kit
@@ -12,10 +13,6 @@ from pt2kit.editing import only, with_extra_files
 from pt2kit.errors import ArchiveError, GraphError
 
 PATHS = corpus("2.1.2", "2.4.1", "2.7.1", "2.13.0")
-
-
-def errors(package: pt2kit.Package) -> list[str]:
-    return [str(problem) for problem in pt2kit.check(package) if problem.kind == "error"]
 
 
 @pytest.mark.parametrize("path", PATHS, ids=release_id)

@@ -9,16 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.editing.scripts import run_script
+from tests.packages import errors
 from tests.samples import corpus
 
 import pt2kit
 from pt2kit.errors import GraphError, Pt2Error
 
 FILES = [path for path in corpus("2.13.0") if path.stat().st_size < 60_000]
-
-
-def _errors(package: pt2kit.Package) -> list[str]:
-    return [str(problem) for problem in pt2kit.check(package) if problem.kind == "error"]
 
 
 @settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
@@ -37,7 +34,7 @@ def test_scripts_end_in_a_sound_program(dice: Random) -> None:
         except Pt2Error as error:
             assert "expected" in str(error)
         else:
-            assert _errors(result) == []
+            assert errors(result) == []
             pt2kit.digest(result, model)
         assert pt2kit.digest(package, model) == before
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Iterator
 from itertools import pairwise
@@ -48,7 +49,7 @@ def _tree(arm: str, value: Any) -> Any:
 def meta(*sizes: int, strides: tuple[int, ...] | None = None, offset: int = 0) -> schema.TensorMeta:
     """A float tensor on the CPU; strides of a row-major tensor where none are given."""
     if strides is None:
-        strides = tuple(_product(sizes[dim + 1 :]) for dim in range(len(sizes)))
+        strides = tuple(math.prod(sizes[dim + 1 :]) for dim in range(len(sizes)))
     return schema.TensorMeta(
         dtype=schema.ScalarType.FLOAT,
         sizes=[schema.SymInt(as_int=size) for size in sizes],
@@ -58,13 +59,6 @@ def meta(*sizes: int, strides: tuple[int, ...] | None = None, offset: int = 0) -
         storage_offset=schema.SymInt(as_int=offset),
         layout=schema.Layout.Strided,
     )
-
-
-def _product(sizes: tuple[int, ...]) -> int:
-    result = 1
-    for size in sizes:
-        result *= size
-    return result
 
 
 def node(

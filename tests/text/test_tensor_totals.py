@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tests import samples
 
 import pt2kit
@@ -12,16 +14,9 @@ from pt2kit.text.payloads import NOTHING, Amount, amount_of, dtype_of, elements_
 
 def _view(name: str, *sizes: int, dtype: schema.ScalarType = schema.ScalarType.FLOAT, storage: Storage | None = None):
     strides = tuple(1 if number == len(sizes) - 1 else sizes[-1] for number in range(len(sizes)))
-    nbytes = 8 * max(1, _product(sizes))
+    nbytes = 8 * max(1, math.prod(sizes))
     storage = storage or Storage(name, nbytes, lambda: memoryview(bytes(nbytes)))
     return TensorView(name, dtype, sizes, strides, 0, storage)
-
-
-def _product(sizes: tuple[int, ...]) -> int:
-    found = 1
-    for size in sizes:
-        found *= size
-    return found
 
 
 ODD = OpaquePayload("odd", Storage("odd", 33, lambda: memoryview(bytes(33))), "opaque")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.checks.mutations import JOINT, graph, program
 from tests.narrow import dense
+from tests.packages import errors
 from tests.samples import corpus, sample
 
 import pt2kit
@@ -15,10 +16,6 @@ from pt2kit import schema
 from pt2kit.editing import passes
 from pt2kit.editing.metas import tensor_meta
 from pt2kit.errors import GraphError, Pt2Error
-
-
-def errors(package: pt2kit.Package) -> list[str]:
-    return [str(problem) for problem in pt2kit.check(package) if problem.kind == "error"]
 
 
 @pytest.mark.parametrize("path", corpus("2.13.0", "2.5.1"), ids=lambda path: f"{path.parent.name}/{path.stem}")
