@@ -15,6 +15,13 @@ from pt2kit.zip.reader import open_archive
 from pt2kit.zip.writer import ArchiveWriter
 
 
+def bytes_of(write: Callable[..., object], *arguments: Any, **options: Any) -> bytes:
+    """The file that a function writes, which takes a file object as its last argument: `bytes_of(pt2kit.save, p)`."""
+    file = io.BytesIO()
+    write(*arguments, file, **options)
+    return file.getvalue()
+
+
 def rewritten(path: Path | bytes | IO[bytes], records: Mapping[str, bytes | None]) -> bytes:
     """A file with other records.
 

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from tests.bridge.read import corpus_types  # noqa: F401 registers what the sample files use
 from tests.editing.scripts import run_script
+from tests.packages import bytes_of
 from tests.samples import corpus
 from torch.utils import _pytree as pytree
 
@@ -70,11 +71,10 @@ def script_problems(package: Package, dice: Random, log: list[str] | None = None
 
 def load_problems(result: Package, model: str) -> Iterator[str]:
     """Yield problems of writing, loading and running a package."""
-    buffer = io.BytesIO()
-    pt2kit.write(result, buffer)
-    ours = _tried(lambda: pt2kit.load(buffer.getvalue(), model=model))
+    file = bytes_of(pt2kit.write, result)
+    ours = _tried(lambda: pt2kit.load(file, model=model))
     is_alone = model != "model" or (_has_integer_parameters(result, model) and not loads_integer_parameters())
-    theirs = ours if is_alone else _tried(lambda: torch.export.load(io.BytesIO(buffer.getvalue())))
+    theirs = ours if is_alone else _tried(lambda: torch.export.load(io.BytesIO(file)))
     for name, program in (("pt2kit.load", ours), ("torch.export.load", theirs)):
         if isinstance(program, Exception):
             yield f"{name}: {type(program).__name__}: {program}"[:1500]

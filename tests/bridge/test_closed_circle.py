@@ -18,6 +18,7 @@ import pytest
 import torch
 from tests.bridge.test_fixed_point import TRUST
 from tests.bridge.zoo import zoo
+from tests.packages import bytes_of
 from torch.export import Dim, ExportedProgram
 from torch.nn import functional as nn
 from torch.testing._internal.common_methods_invocations import op_db
@@ -48,9 +49,7 @@ TRUSTED = TRUST | {
 
 def saved(program: ExportedProgram, save: Callable[..., None] = pt2kit.save) -> bytes:
     """The program as a file."""
-    buffer = io.BytesIO()
-    save(program, buffer)
-    return buffer.getvalue()
+    return bytes_of(save, program)
 
 
 def broken(program: ExportedProgram, name: str = "") -> list[str]:
@@ -331,9 +330,8 @@ class _Written(torch.nn.Module):
 def test_written_buffers(is_view: bool, is_decomposed: bool) -> None:
     """torch describes them as requiring a gradient, although they are stored without."""
     program = torch.export.export(_Written(is_view), (torch.ones(3),), strict=False)
-    file = io.BytesIO()
-    torch.export.save(program.run_decompositions({}) if is_decomposed else program, file)
-    assert not pt2kit.check(file.getvalue(), payloads=True).errors
+    file = bytes_of(torch.export.save, program.run_decompositions({}) if is_decomposed else program)
+    assert not pt2kit.check(file, payloads=True).errors
 
 
 class _WrittenInRegion(_Written):
@@ -347,6 +345,5 @@ class _WrittenInRegion(_Written):
 @pytest.mark.parametrize("is_view", [False, True])
 def test_buffers_written_in_regions(is_view: bool) -> None:
     """Buffers that a subgraph writes to are described likewise."""
-    file = io.BytesIO()
-    torch.export.save(torch.export.export(_WrittenInRegion(is_view), (torch.ones(3),), strict=False), file)
-    assert not pt2kit.check(file.getvalue(), payloads=True).errors
+    file = bytes_of(torch.export.save, torch.export.export(_WrittenInRegion(is_view), (torch.ones(3),), strict=False))
+    assert not pt2kit.check(file, payloads=True).errors

@@ -12,7 +12,7 @@ import torch
 from tests import samples
 from tests.bridge import recorded
 from tests.bridge.read import corpus_types as corpus_types
-from tests.packages import rewritten
+from tests.packages import bytes_of, rewritten
 
 import pt2kit
 from pt2kit.errors import ConversionError
@@ -38,9 +38,7 @@ def loader(data: bytes) -> Callable[[], Any]:
 
 def converted(source: Any, target: str) -> bytes:
     """Return the converted file."""
-    buffer = io.BytesIO()
-    pt2kit.convert(source, buffer, target=target, allow=LOSSES, namedtuples=NAMEDTUPLES)
-    return buffer.getvalue()
+    return bytes_of(pt2kit.convert, source, target=target, allow=LOSSES, namedtuples=NAMEDTUPLES)
 
 
 @pytest.mark.parametrize("path", OLD, ids=samples.release_id)
@@ -103,9 +101,7 @@ def test_weights_without_data() -> None:
         state = torch.load(io.BytesIO(package.archive.read(record)))
     moved = {key: value.to("meta") for key, value in state.items()}
     moved = {key: torch.nn.Parameter(one) if state[key].requires_grad else one for key, one in moved.items()}
-    buffer = io.BytesIO()
-    torch.save(moved, buffer)
-    source = rewritten(path, {record: buffer.getvalue()})
+    source = rewritten(path, {record: bytes_of(torch.save, moved)})
     data = converted(source, INSTALLED)
     assert list(pt2kit.open(data).weights()) == list(moved)
     assert pt2kit.digest(data) == pt2kit.digest(source)

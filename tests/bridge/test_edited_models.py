@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.packages import bytes_of
 from torch import nn
 from torch.nn import functional
 
@@ -151,9 +152,7 @@ def exported(name: str) -> tuple[nn.Module, torch.Tensor, bytes]:
 
 def saved(model: nn.Module, x: torch.Tensor) -> bytes:
     """Return the file that torch writes of a model."""
-    buffer = io.BytesIO()
-    torch.export.save(torch.export.export(model, (x,)), buffer)
-    return buffer.getvalue()
+    return bytes_of(torch.export.save, torch.export.export(model, (x,)))
 
 
 def loaded(package: pt2kit.Package) -> Any:
@@ -275,9 +274,7 @@ class Fixed(nn.Module):
 
 def test_a_size_that_is_needed_is_refused() -> None:
     """A weight with as many rows as the batch cannot follow it; the error names the node, and nothing changed."""
-    buffer = io.BytesIO()
-    torch.export.save(torch.export.export(Fixed(), (torch.randn(3, 4),)), buffer)
-    editor = pt2kit.edit(buffer.getvalue())
+    editor = pt2kit.edit(bytes_of(torch.export.save, torch.export.export(Fixed(), (torch.randn(3, 4),))))
     with pytest.raises(GraphError, match=r"make_dynamic\('x', 0\): .*got node 'add' \(aten.add.Tensor\)"):
         passes.make_dynamic(editor, "x", 0, 2, 40)
     assert editor.user_inputs[0].value is not None
@@ -295,9 +292,8 @@ class Pair(nn.Module):
 
 def test_two_inputs_of_one_size() -> None:
     """Dimensions that are always equal share a symbol; torch refuses inputs that differ."""
-    buffer = io.BytesIO()
-    torch.export.save(torch.export.export(Pair(), (torch.randn(3, 4), torch.randn(3, 4))), buffer)
-    with pt2kit.edit(buffer.getvalue()) as editor:
+    file = bytes_of(torch.export.save, torch.export.export(Pair(), (torch.randn(3, 4), torch.randn(3, 4))))
+    with pt2kit.edit(file) as editor:
         passes.make_dynamic(editor, "x", 0, 1, equal=[("y", 0)])
     module = loaded(editor.result)
     x, y = torch.randn(9, 4), torch.randn(9, 4)

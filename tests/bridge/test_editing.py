@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from tests.narrow import dense
+from tests.packages import bytes_of
 from tests.samples import sample
 
 import pt2kit
@@ -96,8 +97,7 @@ def test_programs_cut_at_any_value_run() -> None:
     """The first part returns the value as it was there; the parts joined compute what the whole does."""
     x = torch.randn(4, 9)
     program = torch.export.export(Branches(), (x,))
-    buffer = io.BytesIO()
-    torch.export.save(program, buffer)
+    file = bytes_of(torch.export.save, program)
     values: dict[str, torch.Tensor] = {}
 
     class Recorded(torch.fx.Interpreter):
@@ -110,8 +110,8 @@ def test_programs_cut_at_any_value_run() -> None:
     (whole,) = Recorded(program.graph_module).run(x)
     assert {"getitem", "getitem_3", "relu_", "mul_", "to_1"} <= values.keys()
     for name, value in values.items():
-        first = pt2kit.extract(buffer.getvalue(), outputs=[name])
-        second = pt2kit.extract(buffer.getvalue(), inputs=[name, "x"])
+        first = pt2kit.extract(file, outputs=[name])
+        second = pt2kit.extract(file, inputs=[name, "x"])
         assert torch.equal(load(first).module()(x), value), name
         joined = load(pt2kit.compose(first, second, {name: name})).module()
         assert torch.equal(joined(x, x), whole), name
@@ -132,9 +132,7 @@ class Written(torch.nn.Module):
 def test_parts_write_what_they_read() -> None:
     """Writes through views are part of what is cut out where the memory is read later, and happen once."""
     x = torch.randn(4)
-    buffer = io.BytesIO()
-    torch.export.save(torch.export.export(Written(), (x,)), buffer)
-    file, whole = buffer.getvalue(), Written()(x)
+    file, whole = bytes_of(torch.export.save, torch.export.export(Written(), (x,))), Written()(x)
     for one, other in zip(load(pt2kit.extract(file)).module()(x), whole, strict=True):
         assert torch.equal(one, other)
     assert torch.equal(load(pt2kit.extract(file, outputs=["mul"])).module()(x), x * 2)
@@ -164,19 +162,17 @@ class Cached(torch.nn.Module):
 
 def test_a_view_of_what_the_part_computes_is_refused() -> None:
     """Writes through the view would not be seen in the memory that the part has of its own."""
-    buffer = io.BytesIO()
-    torch.export.save(torch.export.export(Written(), (torch.randn(4),)), buffer)
+    file = bytes_of(torch.export.save, torch.export.export(Written(), (torch.randn(4),)))
     with pytest.raises(GraphError, match=r"got 'select', which shares what node 'add_' writes with 'mul'; name"):
-        pt2kit.extract(buffer.getvalue(), inputs=["select", "x"])
+        pt2kit.extract(file, inputs=["select", "x"])
 
 
 @pytest.mark.parametrize("inputs", [None, ["relu"]])
 def test_parts_write_to_buffers_through_views(inputs: list[str] | None) -> None:
     """Writes to memory that outlives the call are part of what is cut out, although no result depends on them."""
     x = torch.ones(4)
-    buffer = io.BytesIO()
-    torch.export.save(torch.export.export(Cached(), (x,)), buffer)
-    module = load(pt2kit.extract(buffer.getvalue(), inputs=inputs)).module()
+    file = bytes_of(torch.export.save, torch.export.export(Cached(), (x,)))
+    module = load(pt2kit.extract(file, inputs=inputs)).module()
     results = [module(x) for _ in range(2)]
     assert torch.equal(results[0], x.sin())
     assert torch.equal(results[1], (x + x).sin())
@@ -199,11 +195,10 @@ class Counted(torch.nn.Module):
 def test_a_buffer_that_both_parts_write_to_is_refused() -> None:
     """The second part counts alone, as the first one does; joined they share no buffer."""
     x = torch.ones(4)
-    buffer = io.BytesIO()
-    torch.export.save(torch.export.export(Counted(), (x,)), buffer)
+    file = bytes_of(torch.export.save, torch.export.export(Counted(), (x,)))
     first, second = (
-        pt2kit.extract(buffer.getvalue(), outputs=["sin"]),
-        pt2kit.extract(buffer.getvalue(), inputs=["sin"]),
+        pt2kit.extract(file, outputs=["sin"]),
+        pt2kit.extract(file, inputs=["sin"]),
     )
     module = load(second).module()
     assert [module(x)[0].item() for _ in range(2)] == [1, 2]
@@ -235,9 +230,8 @@ def test_sizes_change_under_autocast() -> None:
         (None, lambda editor: passes.make_dynamic(editor, "x", 0)),
         (({0: torch.export.Dim.DYNAMIC},), lambda editor: editor.specialize(next(iter(editor.ranges)), 3)),
     ]:
-        buffer = io.BytesIO()
-        torch.export.save(torch.export.export(model, (torch.randn(2, 8),), dynamic_shapes=shapes), buffer)
-        editor = pt2kit.edit(buffer.getvalue())
+        file = bytes_of(torch.export.save, torch.export.export(model, (torch.randn(2, 8),), dynamic_shapes=shapes))
+        editor = pt2kit.edit(file)
         edit(editor)
         x = torch.randn(3, 8)
         for one, other in zip(load(editor.finish()).module()(x), model(x), strict=True):
@@ -260,11 +254,10 @@ class Stepped(torch.nn.Module):
 
 def test_a_read_in_front_of_a_write_that_was_made_is_refused() -> None:
     """The counter has been written to where the second part begins; it would multiply by another number."""
-    buffer = io.BytesIO()
-    torch.export.save(torch.export.export(Stepped(), (torch.ones(4),)), buffer)
+    file = bytes_of(torch.export.save, torch.export.export(Stepped(), (torch.ones(4),)))
     with pytest.raises(GraphError, match=r"before node 'add_' writes to 'b_count', which node 'mul' reads as it was"):
-        pt2kit.extract(buffer.getvalue(), inputs=["sub", "x"])
-    second = load(pt2kit.extract(buffer.getvalue(), inputs=["mul", "sub"])).module()
+        pt2kit.extract(file, inputs=["sub", "x"])
+    second = load(pt2kit.extract(file, inputs=["mul", "sub"])).module()
     for one, other in zip(second(torch.ones(4), torch.zeros(4)), (torch.ones(4), torch.zeros(4)), strict=True):
         assert torch.equal(one, other)
 
@@ -284,19 +277,16 @@ class Asserted(torch.nn.Module):
 def test_assertions_of_memory_that_other_inputs_are_written_to_are_left_out() -> None:
     """The table is made without the input, but not what it holds."""
     x, y = torch.ones(4), torch.ones(4)
-    buffer = io.BytesIO()
-    torch.export.save(torch.export.export(Asserted(), (x, y)), buffer)
-    part = pt2kit.extract(buffer.getvalue(), inputs=["cos", "add"])
+    part = pt2kit.extract(bytes_of(torch.export.save, torch.export.export(Asserted(), (x, y))), inputs=["cos", "add"])
     assert torch.equal(load(part).module()(x, y), x + y)
 
 
 def test_a_write_that_was_made_and_is_needed_is_refused() -> None:
     """The result of the write is what the second part needs, not the value that was written to."""
     program = torch.export.export(Branches(), (torch.randn(4, 9),))
-    buffer = io.BytesIO()
-    torch.export.save(program, buffer)
+    file = bytes_of(torch.export.save, program)
     with pytest.raises(GraphError, match=r"got 'add', which node 'relu_' writes to; name its result"):
-        pt2kit.extract(buffer.getvalue(), inputs=["add", "to_1", "x"])
+        pt2kit.extract(file, inputs=["add", "to_1", "x"])
 
 
 class Cast(torch.nn.Module):
@@ -370,9 +360,8 @@ class Nested(torch.nn.Module):
 def test_samples_stay_with_what_is_left_of_an_argument() -> None:
     """One item of a list is frozen: the others keep their samples, and the program gives what it gave."""
     pair, more = [torch.randn(3), torch.randn(3)], {"a": torch.randn(3), "b": torch.randn(3)}
-    buffer = io.BytesIO()
-    pt2kit.save(torch.export.export(Nested(), (pair, more)), buffer)
-    with pt2kit.edit(buffer.getvalue()) as editor:
+    file = bytes_of(pt2kit.save, torch.export.export(Nested(), (pair, more)))
+    with pt2kit.edit(file) as editor:
         editor.freeze_input("pair_0", pair[0].numpy())
     assert editor.notes == []
     loaded = load(editor.result)

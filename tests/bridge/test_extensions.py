@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from tests.bridge.zoo.handmade import Sketch
+from tests.packages import bytes_of
 from torch._export.verifier import Verifier
 
 import pt2kit
@@ -42,9 +42,7 @@ def file(page: dict[str, Any]) -> bytes:
     sketch = Sketch()
     x = sketch.input("x", torch.ones(2))
     call = sketch.call(page["Scaled"](3), (x,), sketch.fake(2))
-    buffer = io.BytesIO()
-    pt2kit.save(sketch.program([call], verifiers=[ShopVerifier]), buffer)
-    return buffer.getvalue()
+    return bytes_of(pt2kit.save, sketch.program([call], verifiers=[ShopVerifier]))
 
 
 def test_page(page: dict[str, Any], file: bytes) -> None:
@@ -56,9 +54,7 @@ def test_page(page: dict[str, Any], file: bytes) -> None:
     assert call.target is page["KNOWN"]["by_3"]
     (result,) = program.graph_module(torch.ones(2))
     assert torch.equal(result, torch.full((2,), 3.0))
-    again = io.BytesIO()
-    pt2kit.save(program, again)
-    assert again.getvalue() == file
+    assert bytes_of(pt2kit.save, program) == file
 
 
 BAD = {

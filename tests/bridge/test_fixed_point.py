@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from tests.bridge.read.same import differences
 from tests.bridge.write.trees import content, names
 from tests.bridge.zoo import zoo
 from tests.bridge.zoo.program import Program
+from tests.packages import bytes_of
 
 from pt2kit.bridge.load import load
 from pt2kit.bridge.save import save
@@ -40,9 +40,7 @@ ALL = zoo.programs()
 
 def saved(program: Any) -> bytes:
     """Return what pt2kit.save writes."""
-    buffer = io.BytesIO()
-    save(program, buffer)
-    return buffer.getvalue()
+    return bytes_of(save, program)
 
 
 @pytest.mark.sampled(2)
@@ -74,9 +72,7 @@ def test_corpus(path: Path) -> None:
 
     Addresses of the exporting process are numbered when a program is saved (T10), so they are numbered first.
     """
-    numbered = io.BytesIO()
-    convert(path, numbered, normalize=True)
-    program = load(numbered.getvalue())
+    program = load(bytes_of(convert, path, normalize=True))
     first = saved(program)
     again = load(first)
     assert saved(again) == first

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from tests.bridge.read.edited import edited
+from tests.packages import bytes_of
 from torch.export import Dim
 
 import pt2kit
@@ -30,9 +31,7 @@ class Powers(torch.nn.Module):
 def powers() -> bytes:
     """The program as torch saves it."""
     program = torch.export.export(Powers(), (torch.ones(3),), dynamic_shapes={"x": {0: Dim.AUTO}})
-    out = io.BytesIO()
-    torch.export.save(program, out)
-    return out.getvalue()
+    return bytes_of(torch.export.save, program)
 
 
 def with_guards(data: bytes, *guards: str) -> bytes:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.packages import bytes_of
 from tests.samples import sample
 
 import pt2kit
@@ -138,9 +139,7 @@ def test_nothing_of_a_file_is_run(tmp_path: Path) -> None:
             is_it = name.endswith("sample_inputs/model.pt")
             content = source.read(name)
             if is_it:
-                inner = io.BytesIO()
-                torch.save(Attack(), inner, pickle_module=pickle)
-                content = inner.getvalue()
+                content = bytes_of(torch.save, Attack(), pickle_module=pickle)
             target.writestr(name, content)
     path = tmp_path / "m.pt2"
     path.write_bytes(data.getvalue())

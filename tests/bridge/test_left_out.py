@@ -12,6 +12,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from tests.narrow import instance
+from tests.packages import bytes_of
 from tests.samples import release_id, sample
 from torch import nn
 
@@ -28,11 +29,10 @@ def model_and_file() -> tuple[nn.Module, bytes]:
     """A model of two layers, exported and saved with other weights."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).eval()
-    file = io.BytesIO()
-    torch.export.save(torch.export.export(model, (torch.randn(2, 3),)), file)
+    file = bytes_of(torch.export.save, torch.export.export(model, (torch.randn(2, 3),)))
     for parameter in model.parameters():
         nn.init.normal_(parameter)
-    return model, file.getvalue()
+    return model, file
 
 
 @pytest.mark.parametrize("how", ["live", "file"])

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
+from tests.packages import bytes_of
 from tests.samples import corpus, release_id, sample
 from torch import nn
 
@@ -91,9 +92,7 @@ def test_sparse_weights() -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return self.rows.to_dense() @ self.weight.to_dense() @ x
 
-    out = io.BytesIO()
-    pt2kit.save(torch.export.export(Sparse(), (torch.ones(3, 3),)), out)
-    found = pt2kit.load_weights(out.getvalue())
+    found = pt2kit.load_weights(bytes_of(pt2kit.save, torch.export.export(Sparse(), (torch.ones(3, 3),))))
     assert {name: (tensor.layout, type(tensor)) for name, tensor in found.items()} == {
         "weight": (torch.sparse_coo, torch.nn.Parameter),
         "rows": (torch.sparse_csr, torch.Tensor),
@@ -241,9 +240,7 @@ def test_given_weights(path: Path, how: str, tmp_path: Path) -> None:
         save_file({name: tensor.contiguous() for name, tensor in given.items()}, tmp_path / "w.safetensors")
         source = tmp_path / "w.safetensors"
     elif how == "views":
-        file = io.BytesIO()
-        pt2kit.save(pt2kit.load(path, weights=given), file)
-        source = pt2kit.open(file.getvalue()).weights()
+        source = pt2kit.open(bytes_of(pt2kit.save, pt2kit.load(path, weights=given))).weights()
     elif how == "index":
         to_safetensors({name: to_view(name, one.numpy()) for name, one in given.items()}, tmp_path / "a.safetensors")
         index = {"weight_map": dict.fromkeys(given, "a.safetensors")}
@@ -291,13 +288,12 @@ def test_given_weights_run(caplog: pytest.LogCaptureFixture) -> None:
 def test_given_weights_of_narrow_types() -> None:
     """Arrays of ml_dtypes are taken as what they are."""
     model = nn.Linear(3, 2).bfloat16()
-    file = io.BytesIO()
-    pt2kit.save(torch.export.export(model, (torch.randn(2, 3).bfloat16(),)), file)
+    file = bytes_of(pt2kit.save, torch.export.export(model, (torch.randn(2, 3).bfloat16(),)))
     given = {
         "weight": np.ones((2, 3), ml_dtypes.bfloat16),
         "bias": np.zeros(2, ml_dtypes.bfloat16),
     }
-    program = pt2kit.load(file.getvalue(), weights=given)
+    program = pt2kit.load(file, weights=given)
     assert torch.equal(program.state_dict["weight"], torch.ones(2, 3).bfloat16())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import torch
 from tests import samples
 from tests.bridge import recorded
 from tests.bridge.read import corpus_types as corpus_types
-from tests.packages import rewritten
+from tests.packages import bytes_of, rewritten
 from tests.pickles import pickle_forge as forge
 
 import pt2kit
@@ -109,9 +108,8 @@ def test_devices_of_a_container(tmp_path: Path) -> None:
 def test_script_objects_need_trust(release: str, record: str) -> None:
     """A script object among old constants is refused by its name, and rebuilt for who trusts it."""
     weight = torch.quantize_per_tensor(torch.randn(3, 4), 0.1, 0, torch.qint8)
-    buffer = io.BytesIO()
-    torch.save({"odd": torch.ops.quantized.linear_prepack(weight, None), "t": torch.ones(2)}, buffer)
-    data = rewritten(samples.sample(release, "mlp"), {record: buffer.getvalue()})
+    file = bytes_of(torch.save, {"odd": torch.ops.quantized.linear_prepack(weight, None), "t": torch.ones(2)})
+    data = rewritten(samples.sample(release, "mlp"), {record: file})
     with pytest.raises(UnsupportedError, match=r"'odd': .*torch\.ScriptObject"):
         load(data)
     constants = load(data, trust=["torch.ScriptObject"]).constants

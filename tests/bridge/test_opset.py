@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from msgspec.structs import replace
+from tests.packages import bytes_of
 
 import pt2kit
 from pt2kit import schema
@@ -117,9 +118,8 @@ def stored(case: Case) -> bytes:
             return case.call(*tensors, *case.args[len(tensors) :])
 
     tensors = tuple(arg for arg in case.args if isinstance(arg, torch.Tensor))
-    buffer = io.BytesIO()
-    pt2kit.save(torch.export.export(Model(), tensors), buffer)
-    with pt2kit.open(buffer.getvalue()) as package:
+    file = bytes_of(pt2kit.save, torch.export.export(Model(), tensors))
+    with pt2kit.open(file) as package:
         program = package.programs["model"]
         graph = program.graph_module.graph
         nodes = [_old(node, case) for node in graph.nodes]
@@ -130,9 +130,7 @@ def stored(case: Case) -> bytes:
             graph_module=replace(program.graph_module, graph=replace(graph, nodes=nodes)),
             opset_version={"aten": case.version},
         )
-        written = io.BytesIO()
-        pt2kit.write(package, written, programs={"model": new})
-    return written.getvalue()
+        return bytes_of(pt2kit.write, package, programs={"model": new})
 
 
 def _old(node: schema.Node, case: Case) -> schema.Node:
@@ -175,11 +173,9 @@ def test_down_and_up_again() -> None:
             return torch.nn.functional.gelu(x), a / b, torch.full([2], 3), torch.linspace(0, 1, 5)
 
     live = torch.export.export(Model(), (X, A, B))
-    buffer = io.BytesIO()
-    pt2kit.save(live, buffer)
-    down = io.BytesIO()
-    pt2kit.convert(buffer.getvalue(), down, target="8.20", opset_version={"aten": 3})
-    with pt2kit.open(down.getvalue()) as package:
+    file = bytes_of(pt2kit.save, live)
+    down = bytes_of(pt2kit.convert, file, target="8.20", opset_version={"aten": 3})
+    with pt2kit.open(down) as package:
         program = package.programs["model"]
         assert program.opset_version == {"aten": 3}
         targets = [node.target for node in program.graph_module.graph.nodes]
@@ -187,7 +183,7 @@ def test_down_and_up_again() -> None:
         assert not any(
             named.name == "approximate" for node in program.graph_module.graph.nodes for named in node.inputs
         )
-    up = pt2kit.load(down.getvalue())
+    up = pt2kit.load(down)
     for got, want in zip(up.module()(X, A, B), live.module()(X, A, B), strict=True):
         assert got.dtype == want.dtype
         torch.testing.assert_close(got, want)
@@ -200,10 +196,9 @@ def test_a_formula_that_the_older_set_does_not_have() -> None:
         def forward(self, x: torch.Tensor) -> Any:
             return torch.nn.functional.gelu(x, approximate="tanh")
 
-    buffer = io.BytesIO()
-    pt2kit.save(torch.export.export(Model(), (X,)), buffer)
+    file = bytes_of(pt2kit.save, torch.export.export(Model(), (X,)))
     with pytest.raises(ConversionError, match="expected gelu with approximate 'none' for aten 9, got 'tanh'"):
-        pt2kit.convert(buffer.getvalue(), None, target="8.20", opset_version={"aten": 9})
+        pt2kit.convert(file, None, target="8.20", opset_version={"aten": 9})
 
 
 def test_every_change_that_torch_knows_is_known_here() -> None:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from tests import samples
 from tests.bridge import recorded
 from tests.narrow import instance, present
+from tests.packages import bytes_of
 from torch.export.pt2_archive._package import load_pt2
 
 import pt2kit
@@ -50,9 +51,7 @@ def test_real_files(path: Path) -> None:
     """A package holds the weights, constants and sample inputs that torch finds, and torch reads what is written."""
     programs = _load(path.read_bytes())
     with pt2kit.open(path) as package:
-        buffer = io.BytesIO()
-        pt2kit.write(package, buffer, programs=dict(package.programs))
-        written = _load(buffer.getvalue())
+        written = _load(bytes_of(pt2kit.write, package, programs=dict(package.programs)))
         if isinstance(programs, type):
             assert written is programs, "torch refuses both files alike"
             return
@@ -110,12 +109,11 @@ def test_a_changed_program_runs() -> None:
         relu = next(node for node in graph.nodes if node.target == "torch.ops.aten.relu.default")
         nodes = [replace(node, target="torch.ops.aten.neg.default") if node is relu else node for node in graph.nodes]
         module = replace(program.graph_module, graph=replace(graph, nodes=nodes))
-        buffer = io.BytesIO()
-        pt2kit.write(package, buffer, programs={"model": replace(program, graph_module=module)})
+        file = bytes_of(pt2kit.write, package, programs={"model": replace(program, graph_module=module)})
         (example, *_), _ = present(package.sample_inputs())
         value = torch.from_numpy(np.array(example.numpy()))
     old = torch.export.load(io.BytesIO(path.read_bytes())).module()
-    new = torch.export.load(io.BytesIO(buffer.getvalue())).module()
+    new = torch.export.load(io.BytesIO(file)).module()
     assert not torch.equal(old(value), new(value))
 
 
@@ -129,10 +127,9 @@ def test_torch_reads_a_newer_minor_as_it_reads_the_original() -> None:
 
     data = edited(samples.sample("2.13.0", "mlp"), change)
     with pt2kit.open(data) as package:
-        buffer = io.BytesIO()
-        pt2kit.write(package, buffer)
+        file = bytes_of(pt2kit.write, package)
         assert package.unknown() == ("models/model.json: $.novelty",)
-    old, new = _load(data), _load(buffer.getvalue())
+    old, new = _load(data), _load(file)
     if isinstance(old, type):
         assert old is new
     else:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 import torch
+from tests.packages import bytes_of
 
 from pt2kit.errors import Pt2Error, UnsupportedError
 from pt2kit.pickles import values as pv
@@ -45,9 +46,7 @@ class Point:
 
 
 def save(value: Any, protocol: int = 2, **options: Any) -> bytes:
-    buffer = io.BytesIO()
-    torch.save(value, buffer, pickle_protocol=protocol, **options)
-    return buffer.getvalue()
+    return bytes_of(torch.save, value, pickle_protocol=protocol, **options)
 
 
 def read(value: Any, protocol: int = 2) -> Any:

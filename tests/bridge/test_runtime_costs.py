@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import weakref
 
 import numpy as np
 import pytest
 import torch
 from tests.bridge.runtime_samples import array_of
+from tests.packages import bytes_of
 from torch import nn
 from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop
@@ -192,9 +192,7 @@ def exported(name, dynamic=True):
     batch = BATCH.get(name, 0)
     dims = tuple({batch: torch.export.Dim.DYNAMIC} if arg.dim() > 2 or arg.shape[0] == 3 else None for arg in args)
     program = torch.export.export(model().eval(), args, dynamic_shapes=dims if dynamic else None, strict=False)
-    file = io.BytesIO()
-    torch.export.save(program, file)
-    return program, inputs, file.getvalue()
+    return program, inputs, bytes_of(torch.export.save, program)
 
 
 def counted(program, args):
@@ -211,9 +209,7 @@ def test_flops_are_those_of_torch(name, training):
     program, inputs, data = exported(name)
     if not training:
         program = program.run_decompositions()
-        file = io.BytesIO()
-        torch.export.save(program, file)
-        data = file.getvalue()
+        data = bytes_of(torch.export.save, program)
     cost = pt2kit.cost(data)
     assert not cost.uncounted
     [symbol] = cost.symbols
@@ -230,10 +226,9 @@ def test_recurrent_layer_counts_its_products():
     torch.manual_seed(0)
     model, inputs = FIXED["lstm"]
     program = torch.export.export(model().eval(), inputs())
-    file = io.BytesIO()
-    torch.export.save(program, file)
+    file = bytes_of(torch.export.save, program)
     decomposed = program.run_decompositions()
-    assert pt2kit.cost(file.getvalue()).total.flops == counted(decomposed, inputs())
+    assert pt2kit.cost(file).total.flops == counted(decomposed, inputs())
 
 
 class Mapped(nn.Module):
@@ -256,9 +251,7 @@ class Mapped(nn.Module):
 def test_products_in_vmap_count_for_each_entry():
     """Sizes of values in a region of vmap do not show its batch; what does not depend on the entry counts once."""
     program = torch.export.export(Mapped(), (_sizes(3, 8),), dynamic_shapes=({0: torch.export.Dim.DYNAMIC},))
-    file = io.BytesIO()
-    torch.export.save(program, file)
-    cost = pt2kit.cost(file.getvalue())
+    cost = pt2kit.cost(bytes_of(torch.export.save, program))
     [symbol] = cost.symbols
     for size in (2, 5):
         assert cost.at({symbol: size}).total.flops == counted(program, (_sizes(size, 8),))

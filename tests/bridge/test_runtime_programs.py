@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from tests.bridge.runtime_samples import array_of
+from tests.packages import bytes_of
 from torch._higher_order_ops.map import map as map_over
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
@@ -124,10 +125,9 @@ def test_sessions_compute_what_torch_does(name):
     """The exported program gives the same in two calls, of which the second starts from changed buffers."""
     module, inputs = PROGRAMS[name]
     exported = torch.export.export(module, inputs)
-    buffer = io.BytesIO()
-    torch.export.save(exported, buffer)
+    file = bytes_of(torch.export.save, exported)
     live = exported.module()
-    session = pt2kit.Session(io.BytesIO(buffer.getvalue()))
+    session = pt2kit.Session(io.BytesIO(file))
     for _ in range(2):
         with torch.no_grad():
             wanted = pytree.tree_leaves(live(*inputs))
@@ -167,9 +167,7 @@ def test_decomposed_solvers_are_run():
 
     a, b = torch.eye(3) + torch.linspace(0, 1, 9).reshape(3, 3), torch.ones(3, 2)
     program = torch.export.export(Solve(), (a, b)).run_decompositions()
-    buffer = io.BytesIO()
-    torch.export.save(program, buffer)
-    got = pt2kit.run(buffer.getvalue(), array_of(a), array_of(b))
+    got = pt2kit.run(bytes_of(torch.export.save, program), array_of(a), array_of(b))
     for one, tensor in zip(got, program.module()(a, b), strict=True):
         assert not error_of(array_of(tensor), one).exceeds
 
@@ -200,8 +198,6 @@ def test_types_and_defaults_are_those_of_the_overload(name, is_decomposed):
     x = 60 * torch.sin(torch.arange(200.0)).reshape(5, 40)
     program = torch.export.export(Call(), (x,), strict=False)
     program = program.run_decompositions() if is_decomposed else program
-    buffer = io.BytesIO()
-    torch.export.save(program, buffer)
-    expected, got = program.module()(x), pt2kit.run(buffer.getvalue(), array_of(x))
+    expected, got = program.module()(x), pt2kit.run(bytes_of(torch.export.save, program), array_of(x))
     assert expected.shape == got.shape
     assert not error_of(array_of(expected), got).exceeds

@@ -17,7 +17,7 @@ from tests.bridge import recorded
 from tests.bridge.read import corpus_types as corpus_types
 from tests.bridge.read.same import differences
 from tests.narrow import present
-from tests.packages import rewritten
+from tests.packages import bytes_of, rewritten
 from torch._export.serde.serialize import _TORCH_TO_SERIALIZE_DTYPE
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
@@ -48,9 +48,7 @@ def quiet() -> Any:
 
 def sanitized(source: Any, **options: Any) -> bytes:
     """A file without pickles."""
-    buffer = io.BytesIO()
-    pt2kit.sanitize(source, buffer, **options)
-    return buffer.getvalue()
+    return bytes_of(pt2kit.sanitize, source, **options)
 
 
 def torch_load(source: Any, **options: Any) -> Any:
@@ -140,9 +138,7 @@ class Any1(torch.nn.Module):
 
 def exported(args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> bytes:
     """A file of a program that was exported with some inputs."""
-    buffer = io.BytesIO()
-    torch.export.save(torch.export.export(Any1(), args, kwargs), buffer)
-    return buffer.getvalue()
+    return bytes_of(torch.export.save, torch.export.export(Any1(), args, kwargs))
 
 
 def leaves_of(inputs: Any) -> list[Any]:
@@ -229,9 +225,7 @@ def test_fake_inputs() -> None:
         x = torch.empty(2, 3)
     program = torch.export.export(Any1(), (torch.zeros(2, 3),))
     program._example_inputs = ((x,), {})
-    buffer = io.BytesIO()
-    pt2kit.save(program, buffer)
-    clean = sanitized(buffer.getvalue())
+    clean = sanitized(bytes_of(pt2kit.save, program))
     ((found,), _) = pt2kit.load(clean).example_inputs
     assert isinstance(found, torch._subclasses.FakeTensor)
     assert (found.shape, found.dtype) == (x.shape, x.dtype)
@@ -273,7 +267,6 @@ def test_sparse_weights_are_refused() -> None:
     """A sparse constant, which pt2kit saves as a pickle, cannot be a raw record: it is refused by name."""
     program = torch.export.export(Any1(), (torch.ones(3),))
     program._state_dict["s"] = torch.eye(3).to_sparse()
-    buffer = io.BytesIO()
-    pt2kit.save(program, buffer)
+    file = bytes_of(pt2kit.save, program)
     with pytest.raises(UnsupportedError, match=r"model: weight 's': .*expected a dense tensor.*X2"):
-        sanitized(buffer.getvalue())
+        sanitized(file)

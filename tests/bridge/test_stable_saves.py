@@ -6,6 +6,7 @@ import io
 
 import msgspec
 import pytest
+from tests.packages import bytes_of
 from tests.samples import sample
 
 import pt2kit
@@ -14,9 +15,7 @@ from pt2kit import codec, schema
 
 def saved_again(data: bytes) -> bytes:
     """Load a file, save it, and return the result."""
-    out = io.BytesIO()
-    pt2kit.save(pt2kit.load(io.BytesIO(data)), out)
-    return out.getvalue()
+    return bytes_of(pt2kit.save, pt2kit.load(io.BytesIO(data)))
 
 
 def program(data: bytes) -> schema.ExportedProgram:

@@ -11,6 +11,7 @@ import pytest
 import torch
 from tests.bridge.read.edited import edited, sample
 from tests.bridge.zoo.programs_state import fake_weights, meta_weights
+from tests.packages import bytes_of
 from torch import nn
 from torch.export import ExportedProgram
 
@@ -22,9 +23,7 @@ MADE = {"fake": (fake_weights, "P9"), "meta": (meta_weights, "P6")}
 
 def saved(program: ExportedProgram, save: Any = pt2kit.save) -> bytes:
     """The file of a program."""
-    file = io.BytesIO()
-    save(program, file)
-    return file.getvalue()
+    return bytes_of(save, program)
 
 
 def filled(program: ExportedProgram) -> dict[str, torch.Tensor]:
@@ -83,9 +82,8 @@ def test_again(name: str) -> None:
     data = saved(MADE[name][0]())
     again = saved(pt2kit.load(data))
     assert list(pt2kit.load(again).state_dict) == list(pt2kit.load(data).state_dict)
-    cleaned = io.BytesIO()
-    pt2kit.sanitize(data, cleaned)
-    assert {value.device.type for value in pt2kit.load(cleaned.getvalue()).state_dict.values()} == {"meta"}
+    cleaned = bytes_of(pt2kit.sanitize, data)
+    assert {value.device.type for value in pt2kit.load(cleaned).state_dict.values()} == {"meta"}
 
 
 def test_mixed(caplog: pytest.LogCaptureFixture) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.checks.mutations import MLP, Mutation, call, graph, program, tensor
 from tests.checks.test_unchecked import calling, described
+from tests.packages import bytes_of
 
 from pt2kit.checks import check
 
@@ -113,8 +114,7 @@ def test_a_weight_that_views_a_larger_storage() -> None:
         def forward(self, x: Any) -> Any:
             return self.whole[:3] * 0 + x + self.part.as_strided((3,), (4,), 3)
 
-    buffer = io.BytesIO()
-    torch.export.save(torch.export.export(Part(), (torch.zeros(3),), strict=False), buffer)
-    assert not check(buffer.getvalue()).errors
-    again = torch.export.load(io.BytesIO(buffer.getvalue())).module()
+    file = bytes_of(torch.export.save, torch.export.export(Part(), (torch.zeros(3),), strict=False))
+    assert not check(file).errors
+    again = torch.export.load(io.BytesIO(file)).module()
     assert again(torch.zeros(3)).tolist() == [3.0, 7.0, 11.0]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.checks.mutations import OPERATORS, graph, nodes, program
+from tests.packages import bytes_of
 
 from pt2kit import schema
 from pt2kit.checks import check
@@ -87,12 +87,11 @@ def test_bools_that_torch_learned() -> None:
             torch._check(torch.ops.aten._is_all_true(x < 9).item())
             return x + 1
 
-    buffer = io.BytesIO()
-    torch.export.save(torch.export.export(Checked(), (torch.ones(3),)), buffer)
-    numbers = open_package(buffer.getvalue()).programs["model"].graph_module.graph.sym_bool_values
+    file = bytes_of(torch.export.save, torch.export.export(Checked(), (torch.ones(3),)))
+    numbers = open_package(file).programs["model"].graph_module.graph.sym_bool_values
     assert any(number.as_bool is True for number in numbers.values())
-    assert not check(buffer.getvalue()).errors
-    assert run(buffer.getvalue(), np.ones(3, np.float32)).tolist() == [2.0, 2.0, 2.0]
+    assert not check(file).errors
+    assert run(file, np.ones(3, np.float32)).tolist() == [2.0, 2.0, 2.0]
 
 
 @pytest.mark.parametrize("removed", ["", "torch.ops.aten._assert_scalar.default"])

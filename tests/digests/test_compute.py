@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import random
 import zipfile
@@ -16,6 +15,7 @@ from tests.canonical.programs import A, B, node, program, rewritten, tensor_grap
 from tests.digests.packing import packed, records, renumbered, shuffled_keys, with_json, without_traces
 from tests.graph.build import arg
 from tests.narrow import records as records_of
+from tests.packages import bytes_of
 from tests.samples import CURRENT_LAYOUT, DATA, corpus, release_id, sample
 
 import pt2kit
@@ -302,18 +302,16 @@ def test_who_pickled_a_tensor_does_not_count(release: str) -> None:
     path = sample(release, "sparse_buffer")
     with pt2kit.edit(path) as editor:
         editor.rename_input(editor.user_inputs[0].name, "renamed")
-    file = io.BytesIO()
-    pt2kit.write(editor.result, file)
-    converted = io.BytesIO()
-    pt2kit.convert(path, converted, target="torch==2.13")
+    file = bytes_of(pt2kit.write, editor.result)
+    converted = bytes_of(pt2kit.convert, path, target="torch==2.13")
     was = digest(path)
-    for data in (file.getvalue(), converted.getvalue()):
+    for data in (file, converted):
         with pt2kit.open(data) as package:
             assert isinstance(package.weights()["sp"], OpaquePayload)
         assert digest(data).weights == was.weights
         assert digest(data).tensors == was.tensors
         assert not [change for change in pt2kit.diff(path, data).changes if change.area == "weight"]
-    with pt2kit.edit(file.getvalue()) as again:
+    with pt2kit.edit(file) as again:
         again.rename_weight("sp", "other")
     assert digest(again.result).tensors["other"] == was.tensors["sp"]
 

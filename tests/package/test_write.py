@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 from tests import samples
 from tests.narrow import numbers
-from tests.packages import edited, rewritten, tree_of
+from tests.packages import bytes_of, edited, rewritten, tree_of
 
 import pt2kit
 from pt2kit import schema
@@ -26,9 +26,7 @@ MAJOR, MINOR = schema.CURRENT.pair
 
 
 def _written(package: pt2kit.Package, **more: Any) -> bytes:
-    buffer = io.BytesIO()
-    pt2kit.write(package, buffer, **more)
-    return buffer.getvalue()
+    return bytes_of(pt2kit.write, package, **more)
 
 
 def _contents(package: pt2kit.Package) -> dict[str, bytes]:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.packages import rewritten
+from tests.packages import bytes_of, rewritten
 
 import pt2kit
 from pt2kit.package import record_names as names
@@ -17,11 +17,8 @@ CONSTANTS = names.constants_config("model")
 
 def converted(source: Any, target: str, **more: Any) -> bytes:
     """Convert, and return the bytes."""
-    import io
 
-    buffer = io.BytesIO()
-    pt2kit.convert(source, buffer, target=target, **more)
-    return buffer.getvalue()
+    return bytes_of(pt2kit.convert, source, target=target, **more)
 
 
 def text(package: pt2kit.Package, model: str = "model") -> bytes:

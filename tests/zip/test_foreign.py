@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from tests.packages import bytes_of
 
 import pt2kit
 from pt2kit.errors import ArchiveError
@@ -26,9 +27,7 @@ def _zip(*names: str) -> bytes:
 
 
 def _npy(write: Callable[[io.BytesIO], None]) -> bytes:
-    file = io.BytesIO()
-    write(file)
-    return file.getvalue()
+    return bytes_of(write)
 
 
 def _safetensors() -> bytes:

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests import samples
+from tests.packages import bytes_of
 
 from pt2kit.errors import ArchiveError, LimitError
 from pt2kit.package.layouts.detection import detect
@@ -65,9 +66,7 @@ def write_all(target: Any, pieces: int = 0, **options: Any) -> None:
 
 def written(**options: Any) -> bytes:
     """The bytes of CONTENT as an archive."""
-    file = io.BytesIO()
-    write_all(file, **options)
-    return file.getvalue()
+    return bytes_of(write_all, **options)
 
 
 def read_all(archive: Archive) -> dict[str, bytes]:

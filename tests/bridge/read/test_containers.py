@@ -17,6 +17,7 @@ import pytest
 import torch
 from tests.bridge.read.edited import edited, graph, sample
 from tests.bridge.write.trees import content
+from tests.packages import bytes_of
 from torch.utils import _pytree as pytree
 
 from pt2kit.bridge.load import load
@@ -185,9 +186,7 @@ def test_stand_ins_without_a_pickled_name(file: bytes) -> None:
     program = load(file)
     kind = _input_spec(program, 0).context
     delattr(kind, PICKLED_NAME)
-    buffer = io.BytesIO()
-    save(program, buffer)
-    (given, _), _ = load(buffer.getvalue()).example_inputs
+    (given, _), _ = load(bytes_of(save, program)).example_inputs
     assert getattr(type(given), PICKLED_NAME) == "tuples.P"
     setattr(kind, PICKLED_NAME, "os\nsystem")
     with pytest.raises(UnsupportedError, match=r"sample inputs: expected named tuples whose class can be named"):

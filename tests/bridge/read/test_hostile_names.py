@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.packages import bytes_of
 
 from pt2kit.bridge.load import load
 from pt2kit.bridge.run.load_module import load_module
@@ -143,19 +144,16 @@ class Named(torch.nn.Module):
 def test_hidden_names(name: str) -> None:
     """A program with an argument called like what torch's source uses computes what the model does, guards included."""
     args, kwargs = (torch.ones(3),), {name: torch.ones(3)}
-    file = io.BytesIO()
-    torch.export.save(torch.export.export(Named(), args, kwargs), file)
+    file = bytes_of(torch.export.save, torch.export.export(Named(), args, kwargs))
     expected = Named()(*args, **kwargs)
-    program = load(file.getvalue())
-    modules = [load_module(file.getvalue())]
+    program = load(file)
+    modules = [load_module(file)]
     if name == NOT_CALLED:
-        for read in (program, torch.export.load(io.BytesIO(file.getvalue()))):
+        for read in (program, torch.export.load(io.BytesIO(file))):
             with pytest.raises(AttributeError, match="no attribute 'tree_flatten_spec'"):
                 read.module()(*args, **kwargs)
     else:
         modules += [program.module(), copy.deepcopy(program.module()), program.module(check_guards=False)]
     for module in modules:
         assert torch.equal(module(*args, **kwargs), expected)
-    again = io.BytesIO()
-    torch.export.save(program, again)
-    assert load(again.getvalue()).graph_module.code == program.graph_module.code
+    assert load(bytes_of(torch.export.save, program)).graph_module.code == program.graph_module.code

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 
@@ -11,6 +10,7 @@ import torch
 from tests.bridge.run.unchecked_calls import saved
 from tests.checks.mutations import MLP, Mutation, call, graph, new_value, program
 from tests.checks.test_unchecked import lying, pooled, said, wrong_padding
+from tests.packages import bytes_of
 from torch.export.experimental import _export_forward_backward
 
 import pt2kit
@@ -115,10 +115,9 @@ def test_training(name: str) -> None:
     """A joint graph of training calls such a kernel; it passes check, and loads."""
     torch.manual_seed(0)
     exported = torch.export.export(Trained(LAYERS[name]).train(), (torch.randn(1, 2, 8, 8),), strict=False)
-    file = io.BytesIO()
-    pt2kit.save(_export_forward_backward(exported), file)
+    file = bytes_of(pt2kit.save, _export_forward_backward(exported))
     assert find_requirement(f"torch.ops.aten.{name}.default") is not None
-    assert not pt2kit.check(file.getvalue()).errors
-    targets = [str(node.target) for node in pt2kit.load(file.getvalue()).graph.nodes]
+    assert not pt2kit.check(file).errors
+    targets = [str(node.target) for node in pt2kit.load(file).graph.nodes]
     assert any(target.startswith(f"aten.{name}.") for target in targets), json.dumps(targets)
-    assert pt2kit.load_module(file.getvalue()) is not None
+    assert pt2kit.load_module(file) is not None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import pytest
 import torch
 from tests.bridge.zoo import zoo
 from tests.bridge.zoo.programs_calling import Layer
+from tests.packages import bytes_of
 
 from pt2kit.bridge.load import load
 from pt2kit.bridge.read.module_inputs import Prototype, find_module_class, module_context
@@ -22,9 +22,7 @@ PROGRAM = next(program for program in zoo.programs() if program.name == "module_
 
 def file() -> bytes:
     """The program of the zoo, saved."""
-    buffer = io.BytesIO()
-    save(zoo.exported(PROGRAM), buffer)
-    return buffer.getvalue()
+    return bytes_of(save, zoo.exported(PROGRAM))
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -15,6 +15,7 @@ import torch.export.passes
 from tests.bridge.read import corpus_types as corpus_types
 from tests.bridge.read.edited import sample
 from tests.bridge.read.same import differences
+from tests.packages import bytes_of
 from torch.utils import _pytree as pytree
 
 from pt2kit.bridge.load import load
@@ -116,11 +117,10 @@ def test_constant_outputs() -> None:
             return x + 1, 3, "text", None, 2.5, True
 
     x = torch.ones(2)
-    buffer = io.BytesIO()
-    torch.export.save(export(Model(), (x,), {}), buffer)
+    file = bytes_of(torch.export.save, export(Model(), (x,), {}))
     for name in ("decomposed", "taken apart", "exported again", "compiled", "copied", "moved"):
         # Each with a program of its own: torch crashes when it copies a loaded one that was decomposed and taken apart.
-        result = PASSES[name](load(buffer.getvalue()), (x,), {})(x)
+        result = PASSES[name](load(file), (x,), {})(x)
         assert torch.equal(result[0], x + 1)
         assert result[1:] == (3, "text", None, 2.5, True)
 
@@ -140,16 +140,13 @@ def test_keywords_as_module_names() -> None:
             return getattr(self, "for")(getattr(self, "class")(x)) * getattr(self, "import")
 
     module, x = Model().eval(), torch.randn(2, 3)
-    buffer = io.BytesIO()
-    torch.export.save(export(module, (x,), {}), buffer)
-    program = load(buffer.getvalue())
+    file = bytes_of(torch.export.save, export(module, (x,), {}))
+    program = load(file)
     assert program.state_dict.keys() == module.state_dict().keys()
     for name in ("compiled", "copied", "moved"):
-        torch.testing.assert_close(PASSES[name](load(buffer.getvalue()), (x,), {})(x), module(x))
+        torch.testing.assert_close(PASSES[name](load(file), (x,), {})(x), module(x))
     torch.testing.assert_close(program.module()(x), module(x))
-    again = io.BytesIO()
-    save(program, again)
-    torch.testing.assert_close(load(again.getvalue()).module()(x), module(x))
+    torch.testing.assert_close(load(bytes_of(save, program)).module()(x), module(x))
 
 
 def test_nested_lists() -> None:

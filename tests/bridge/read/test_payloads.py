@@ -12,6 +12,7 @@ import pytest
 import torch
 from tests.bridge.read import corpus_types as corpus_types
 from tests.bridge.read.edited import edited, sample
+from tests.packages import bytes_of
 from torch._subclasses.fake_tensor import FakeTensor
 
 from pt2kit.bridge.load import load
@@ -42,9 +43,7 @@ THING = f"{Thing.__module__}.Thing"
 
 def saved(value: Any) -> bytes:
     """Return what torch.save writes."""
-    buffer = io.BytesIO()
-    torch.save(value, buffer)
-    return buffer.getvalue()
+    return bytes_of(torch.save, value)
 
 
 def with_constant(content: bytes, path: str, **fields: Any) -> bytes:

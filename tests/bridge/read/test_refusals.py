@@ -15,6 +15,7 @@ from tests.bridge.read.edited import edited
 from tests.bridge.read.test_kernels import with_stored_indices
 from tests.checks import mutations, test_mutations
 from tests.checks.test_unchecked import wrong_padding
+from tests.packages import bytes_of
 
 import pt2kit
 from pt2kit.bridge.read.reading import operator_entry, trusted
@@ -31,9 +32,7 @@ class Doubled(torch.nn.Module):
 
 def base() -> bytes:
     """The file that the cases change."""
-    file = io.BytesIO()
-    torch.export.save(torch.export.export(Doubled(), (torch.ones(2, 3),)), file)
-    return file.getvalue()
+    return bytes_of(torch.export.save, torch.export.export(Doubled(), (torch.ones(2, 3),)))
 
 
 def before(target: str, inputs: list[tuple[str, Any]], *, gives: bool = True) -> Callable[[Any], None]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.packages import bytes_of
 from torch.utils import _pytree as pytree
 
 import pt2kit
@@ -35,9 +36,7 @@ class Reshape(torch.nn.Module):
 def saved(request: pytest.FixtureRequest) -> tuple[bytes, Any]:
     """A program as torch saves it, and its call."""
     args, kwargs = CALLS[request.param]
-    out = io.BytesIO()
-    torch.export.save(torch.export.export(Reshape(), args, kwargs), out)
-    return out.getvalue(), (args, kwargs)
+    return bytes_of(torch.export.save, torch.export.export(Reshape(), args, kwargs)), (args, kwargs)
 
 
 def test_read(saved: tuple[bytes, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

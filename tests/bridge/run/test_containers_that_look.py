@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.packages import bytes_of
 from torch.utils import _pytree as pytree
 
 import pt2kit
@@ -91,19 +92,16 @@ MORE: dict[str, Any] = {
 def test_runs(more: str) -> None:
     """With sample inputs and without, the module is called with the library's own objects, and gives torch's result."""
     call = (ones(), Cache(ones(), ones())), {"more": MORE[more]()}
-    saved = io.BytesIO()
-    torch.export.save(torch.export.export(Attend(), *call), saved)
+    saved = bytes_of(torch.export.save, torch.export.export(Attend(), *call))
     wanted = Attend()(*call[0], **call[1])
-    for data in (saved.getvalue(), without_samples(saved.getvalue())):
+    for data in (saved, without_samples(saved)):
         assert torch.equal(pt2kit.load_module(data)(*call[0], **call[1]), wanted)
 
 
 def test_places_in_messages() -> None:
     """An input of another size is named by its way through the containers, whether they can be built or not."""
     call = (ones(), Cache(ones(), ones())), {"more": Pair(ones(), {"k": ones()})}
-    saved = io.BytesIO()
-    torch.export.save(torch.export.export(Attend(), *call), saved)
-    module = pt2kit.load_module(without_samples(saved.getvalue()))
+    module = pt2kit.load_module(without_samples(bytes_of(torch.export.save, torch.export.export(Attend(), *call))))
     with pytest.raises(InputError, match=r"input cache\['values'\]: size of dimension 0"):
         module(ones(), Cache(ones(), torch.ones(3)), more=call[1]["more"])
     with pytest.raises(InputError, match=r"input more\.second\['k'\]: size of dimension 0"):
@@ -112,10 +110,9 @@ def test_places_in_messages() -> None:
 
 def test_named_tuples_in_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other containers than a named tuple are refused with its name and fields, registered or not."""
-    saved = io.BytesIO()
-    torch.export.save(torch.export.export(Attend(), (ones(), Pair(ones(), ones())), {"more": []}), saved)
+    saved = bytes_of(torch.export.save, torch.export.export(Attend(), (ones(), Pair(ones(), ones())), {"more": []}))
     for name in ("Pair", NAMES[1]):
-        module = pt2kit.load_module(saved.getvalue())
+        module = pt2kit.load_module(saved)
         with pytest.raises(InputError) as caught:
             module(ones(), (ones(), ones()), more=[])
         assert str(caught.value) == (

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-import io
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from tests.packages import bytes_of
 from torch import nn
 
 import pt2kit
@@ -96,9 +96,7 @@ REGIONS = [
 
 def module_of(kind: type[nn.Module]) -> nn.Module:
     """The model, saved and loaded to run."""
-    buffer = io.BytesIO()
-    torch.export.save(torch.export.export(kind(), (X, GOOD)), buffer)
-    return pt2kit.load_module(buffer.getvalue())
+    return pt2kit.load_module(bytes_of(torch.export.save, torch.export.export(kind(), (X, GOOD))))
 
 
 @pytest.mark.parametrize(("kind", "outer"), REGIONS, ids=[kind.__name__ for kind, _ in REGIONS])

@@ -14,6 +14,7 @@ import numpy
 import pytest
 import torch
 from tests import samples
+from tests.packages import bytes_of
 from tests.threads import in_threads
 from torch import nn
 
@@ -37,9 +38,7 @@ class Two(nn.Module):
 
 def saved(module: nn.Module, args: Any, kwargs: Any = None, **options: Any) -> bytes:
     """A program as a file in memory."""
-    buffer = io.BytesIO()
-    torch.export.save(torch.export.export(module, args, kwargs, **options), buffer)
-    return buffer.getvalue()
+    return bytes_of(torch.export.save, torch.export.export(module, args, kwargs, **options))
 
 
 @pytest.fixture(scope="module")
@@ -110,9 +109,8 @@ class Factor(nn.Module):
 @pytest.mark.parametrize("number", [0.5, 1e-5, 1e30, float("inf"), float("nan")])
 def test_constant_numbers(number: float, release: str) -> None:
     """A number is accepted however its file spells it, with sample inputs and without, as in files of torch 2.3."""
-    older = io.BytesIO()
-    pt2kit.convert(saved(Factor(), (torch.ones(2), number)), older, target=f"torch=={release}")
-    module = pt2kit.load_module(older.getvalue())
+    older = bytes_of(pt2kit.convert, saved(Factor(), (torch.ones(2), number)), target=f"torch=={release}")
+    module = pt2kit.load_module(older)
     torch.testing.assert_close(module(torch.ones(2), number), torch.full((2,), number), equal_nan=True)
     with pytest.raises(InputError, match=r"expected .*as it was exported|expected nan"):
         module(torch.ones(2), 3.0)
@@ -325,9 +323,8 @@ def test_sizes_that_follow_from_no_size() -> None:
     half = torch.export.Dim("half", min=1, max=50)
     inputs = torch.ones(4, 3), torch.ones(6, 3)
     program = torch.export.export(Rows(), inputs, dynamic_shapes={"x": {0: 2 * half}, "y": {0: 3 * half}})
-    data = io.BytesIO()
-    torch.export.save(program, data)
-    ours, theirs = pt2kit.load_module(data.getvalue()), pt2kit.load(data.getvalue()).module()
+    data = bytes_of(torch.export.save, program)
+    ours, theirs = pt2kit.load_module(data), pt2kit.load(data).module()
 
     def is_taken(module: Any, rows: int, other: int) -> bool:
         try:

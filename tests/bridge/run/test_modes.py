@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.packages import bytes_of
 from torch import nn
 from torch.autograd import forward_ad
 from torch.overrides import TorchFunctionMode
@@ -24,9 +25,7 @@ X = torch.ones(4, 3)
 
 def saved(module: nn.Module, *args: Any) -> bytes:
     """A program as a file in memory."""
-    buffer = io.BytesIO()
-    torch.export.save(torch.export.export(module, args or (X,)), buffer)
-    return buffer.getvalue()
+    return bytes_of(torch.export.save, torch.export.export(module, args or (X,)))
 
 
 class Norm(nn.Module):
@@ -149,9 +148,7 @@ def test_failures_close_regions(kind: str) -> None:
     good, bad = torch.tensor([0, 1]), torch.tensor([9, 9])
     with torch.no_grad() if kind == "grad" else contextlib.nullcontext():
         program = torch.export.export(Regions(kind), (X, good))
-    buffer = io.BytesIO()
-    pt2kit.save(program, buffer)
-    module = pt2kit.load_module(buffer.getvalue())
+    module = pt2kit.load_module(bytes_of(pt2kit.save, program))
     wanted = module(X, good)
     had_grad = kind != "grad"
     with torch.set_grad_enabled(had_grad):
@@ -215,9 +212,7 @@ CONTEXTS: dict[str, Callable[[], Any]] = {
 
 
 def _saved_again(data: bytes) -> nn.Module:
-    buffer = io.BytesIO()
-    pt2kit.save(PROGRAM, buffer)
-    return pt2kit.load_module(buffer.getvalue())
+    return pt2kit.load_module(bytes_of(pt2kit.save, PROGRAM))
 
 
 PROGRAM = torch.export.export(Affine(), (X,))
@@ -232,19 +227,18 @@ LOADS: dict[str, Callable[[bytes], nn.Module]] = {
 @pytest.mark.parametrize("what", LOADS)
 def test_inside_modes(what: str, mode: str) -> None:
     """Inside a transform or a mode of torch, a program is loaded as outside, and the transform goes on."""
-    buffer = io.BytesIO()
-    torch.export.save(PROGRAM, buffer)
+    file = bytes_of(torch.export.save, PROGRAM)
     loaded: list[nn.Module] = []
 
     def load(x: torch.Tensor) -> torch.Tensor:
-        loaded.append(LOADS[what](buffer.getvalue()))
+        loaded.append(LOADS[what](file))
         return x.sum()
 
     if mode in TRANSFORMS:
         TRANSFORMS[mode](load)
     else:
         with CONTEXTS[mode]():
-            loaded.append(LOADS[what](buffer.getvalue()))
+            loaded.append(LOADS[what](file))
     assert torch._C._functorch.peek_interpreter_stack() is None
     [module] = loaded
     assert torch.equal(module(X), PROGRAM.module()(X))
@@ -253,9 +247,7 @@ def test_inside_modes(what: str, mode: str) -> None:
 
 def test_traced() -> None:
     """torch.compile calls it as it is; a strict export, which cannot represent it, ends in one clear error."""
-    buffer = io.BytesIO()
-    torch.export.save(PROGRAM, buffer)
-    data = buffer.getvalue()
+    data = bytes_of(torch.export.save, PROGRAM)
 
     class Loads(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -272,9 +264,7 @@ def test_saved_in_compiled_code() -> None:
     program = torch.export.export(Affine(), (X,), dynamic_shapes=({0: torch.export.Dim.DYNAMIC},))
 
     def saved_program() -> bytes:
-        buffer = io.BytesIO()
-        pt2kit.save(program, buffer)
-        return buffer.getvalue()
+        return bytes_of(pt2kit.save, program)
 
     wanted, got = saved_program(), []
 
@@ -298,9 +288,8 @@ class Refusing(TorchFunctionMode):
 def test_no_mode_sees_a_file() -> None:
     """Function modes are suspended as well: programs are saved and loaded where one would refuse every function."""
     with Refusing():
-        buffer = io.BytesIO()
-        pt2kit.save(PROGRAM, buffer)
-        program, module = pt2kit.load(buffer.getvalue()), pt2kit.load_module(buffer.getvalue())
-        weights = pt2kit.load_weights(buffer.getvalue())
+        file = bytes_of(pt2kit.save, PROGRAM)
+        program, module = pt2kit.load(file), pt2kit.load_module(file)
+        weights = pt2kit.load_weights(file)
     assert torch.equal(module(X), program.module()(X))
     assert weights.keys() == program.state_dict.keys()

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.packages import bytes_of
 from torch.utils import _pytree as pytree
 
 import pt2kit
@@ -191,15 +192,13 @@ def test_guards() -> None:
 
 def test_saved_again() -> None:
     """Saving writes the names of the library; with it, torch loads the file."""
-    again = io.BytesIO()
-    pt2kit.save(pt2kit.load(saved(Step(), (X, Cache([X], [X])), Cache)), again)
+    again = bytes_of(pt2kit.save, pt2kit.load(saved(Step(), (X, Cache([X], [X])), Cache)))
     with registered(Cache):
-        result = torch.export.load(io.BytesIO(again.getvalue())).module()(X, Cache([X], [X]))
+        result = torch.export.load(io.BytesIO(again)).module()(X, Cache([X], [X]))
     assert type(result["cache"]) is Cache
-    inputs = io.BytesIO()
-    pt2kit.save(pt2kit.load(saved(Add(), (Pair(X, X),), Pair)), inputs)
+    inputs = bytes_of(pt2kit.save, pt2kit.load(saved(Add(), (Pair(X, X),), Pair)))
     with registered(Pair):
-        assert torch.export.load(io.BytesIO(inputs.getvalue())).module()(Pair(X, X)).first.shape == (3,)
+        assert torch.export.load(io.BytesIO(inputs)).module()(Pair(X, X)).first.shape == (3,)
 
 
 def test_under_torch() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
@@ -16,7 +15,7 @@ import pytest
 import torch
 from tests.bridge.run.unchecked_calls import CASES, Program, saved
 from tests.bridge.run.unchecked_child import calls_in
-from tests.packages import edited
+from tests.packages import bytes_of, edited
 
 import pt2kit
 from pt2kit.bridge.operators import resolve
@@ -400,9 +399,8 @@ def test_dynamic_sizes() -> None:
         return torch.ones_like(out), x, indices, torch.zeros(2)
 
     shapes = ({0: batch}, {0: batch}, {0: batch}, None)
-    file = io.BytesIO()
-    pt2kit.save(torch.export.export(Normed(), inputs(3), dynamic_shapes=shapes, strict=False), file)
-    module = pt2kit.load_module(file.getvalue())
+    file = bytes_of(pt2kit.save, torch.export.export(Normed(), inputs(3), dynamic_shapes=shapes, strict=False))
+    module = pt2kit.load_module(file)
     again = torch.export.export(module, inputs(3), dynamic_shapes=shapes, strict=False).module()
     compiled = torch.compile(module, backend="aot_eager", fullgraph=True, dynamic=True)
     for count in (3, 5, 7):

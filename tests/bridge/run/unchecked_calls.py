@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torch
+from tests.packages import bytes_of
 
 import pt2kit
 
@@ -45,9 +45,7 @@ class Program(torch.nn.Module):
 
 def saved(module: torch.nn.Module, inputs: tuple[Any, ...]) -> bytes:
     """The file of a module, exported as torch traces it."""
-    file = io.BytesIO()
-    pt2kit.save(torch.export.export(module, inputs, strict=False), file)
-    return file.getvalue()
+    return bytes_of(pt2kit.save, torch.export.export(module, inputs, strict=False))
 
 
 def changed(tensor: torch.Tensor, number: int = HUGE) -> torch.Tensor:

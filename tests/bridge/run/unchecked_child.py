@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 from tests.bridge.run.unchecked_calls import CASES, Case, Program, saved
-from tests.packages import edited
+from tests.packages import bytes_of, edited
 
 import pt2kit
 from pt2kit.bridge.operators import resolve
@@ -72,9 +72,7 @@ def exported(case: Case, strict: bool = False) -> Run:
     """Exported again, decomposed, written and read by torch."""
     module = loaded(case)
     program = torch.export.export(module, case.sound, strict=strict).run_decompositions({})
-    file = io.BytesIO()
-    torch.export.save(program, file)
-    again = torch.export.load(io.BytesIO(file.getvalue())).module()
+    again = torch.export.load(io.BytesIO(bytes_of(torch.export.save, program))).module()
     return lambda inputs: again(*inputs)
 
 
@@ -220,9 +218,8 @@ def weights(case: Case) -> Run:
 
 
 def _body(case: Case, call: Callable[..., Any], leading: tuple[Any, ...] = (), strict: bool = False) -> Run:
-    file = io.BytesIO()
-    pt2kit.save(torch.export.export(Program(call), (*leading, *case.sound), strict=strict), file)
-    module = pt2kit.load_module(file.getvalue())
+    file = bytes_of(pt2kit.save, torch.export.export(Program(call), (*leading, *case.sound), strict=strict))
+    module = pt2kit.load_module(file)
     return lambda inputs: module(*leading, *inputs)
 
 
@@ -284,8 +281,7 @@ def in_subgraph(case: Case) -> Run:
 def in_checkpoint(case: Case) -> Run:
     """In a block whose values are computed again for gradients."""
     region = torch.compiler.nested_compile_region(lambda *inputs: case.call(*inputs) * 1)
-    file = io.BytesIO()
-    pt2kit.save(torch.export.export(Program(lambda *inputs: region(*inputs)), case.sound, strict=True), file)
+    file = bytes_of(pt2kit.save, torch.export.export(Program(lambda *inputs: region(*inputs)), case.sound, strict=True))
 
     def change(tree: Any) -> None:
         for node in tree["graph_module"]["graph"]["nodes"]:
@@ -296,7 +292,7 @@ def in_checkpoint(case: Case) -> Run:
                 state = {"name": "preserve_rng_state", "arg": {"as_bool": False}, "kind": 2}
                 node["inputs"] += [flag, state]
 
-    return with_gradients(pt2kit.load_module(edited(file.getvalue(), change)))
+    return with_gradients(pt2kit.load_module(edited(file, change)))
 
 
 def direct(case: Case) -> Run:

@@ -11,6 +11,7 @@ import pytest
 import torch
 from tests.bridge.write.trees import content, names, our_file, torch_file, tree
 from tests.bridge.zoo.handmade import Sketch
+from tests.packages import bytes_of
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export.pt2_archive._package import load_pt2, package_pt2
 
@@ -192,9 +193,7 @@ def test_programs_share_weights():
 
 def test_no_programs():
     """An archive without programs may hold extra files."""
-    buffer = io.BytesIO()
-    save({}, buffer, extra_files={"a": "b"})
-    assert content(buffer.getvalue(), "extra/a") == b"b"
+    assert content(bytes_of(save, {}, extra_files={"a": "b"}), "extra/a") == b"b"
 
 
 @pytest.mark.parametrize(

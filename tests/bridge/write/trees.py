@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from tests.packages import bytes_of
 from torch.export import ExportedProgram
 
 from pt2kit.bridge.save import save
@@ -52,9 +53,7 @@ def torch_file(program: ExportedProgram) -> bytes:
 
 def our_file(program: ExportedProgram, **options: Any) -> bytes:
     """Return what pt2kit.save writes."""
-    buffer = io.BytesIO()
-    save(program, buffer, **options)
-    return buffer.getvalue()
+    return bytes_of(save, program, **options)
 
 
 def tree(file: bytes, record: str) -> Any:
