@@ -89,12 +89,17 @@ def test_what_cannot_be_opened(file: str, text: str) -> None:
 
 def test_hostile_files() -> None:
     """No hostile file gets a traceback out of any command, and no control character onto the terminal."""
-    code = """
+    code = f"""
 import contextlib, io, json, sys
 from pt2kit.cli.main import main
+MLP = {str(MLP)!r}
 for file in json.load(sys.stdin):
-    for args in (["show"], ["show", "--json"], ["show", "--graph"], ["show", "--records"], ["weights", "--constants"]):
-        sys.argv = ["pt2", args[0], file, *args[1:]]
+    for args in (
+        ["show", file], ["show", file, "--json"], ["show", file, "--graph"], ["show", file, "--records"],
+        ["weights", file, "--constants"],
+        ["diff", file, MLP], ["diff", MLP, file, "--json"], ["diff", file, file], ["diff", "--textconv", file],
+    ):
+        sys.argv = ["pt2", *args]
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:
@@ -106,6 +111,7 @@ for file in json.load(sys.stdin):
         assert all(line.isprintable() for line in lines), (file, args)
         assert (code == 2) == bool(err.getvalue()), (file, args, err.getvalue())
         assert err.getvalue().count("\\n") == (1 if code == 2 else 0), (file, args)
+        assert code == 0 or "--textconv" not in args, (file, args, code)
 """
     files = [str(case["path"]) for case in samples.hostile() if case["name"] != "zip_bomb_json_list"]
     found = subprocess.run(
