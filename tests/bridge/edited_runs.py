@@ -123,10 +123,8 @@ class _Integers(torch.nn.Module):
 @functools.cache
 def loads_integer_parameters() -> bool:
     """Return whether the installed torch loads integer parameters; 2.9 expects them to require gradients."""
-    file = io.BytesIO()
-    torch.export.save(torch.export.export(_Integers(), (torch.ones(2),)), file)
-    file.seek(0)
-    return not isinstance(_tried(lambda: torch.export.load(file)), Exception)
+    data = bytes_of(torch.export.save, torch.export.export(_Integers(), (torch.ones(2),)))
+    return not isinstance(_tried(lambda: torch.export.load(io.BytesIO(data))), Exception)
 
 
 def _tried(load: Any) -> Any:

@@ -157,10 +157,7 @@ def saved(model: nn.Module, x: torch.Tensor) -> bytes:
 
 def loaded(package: pt2kit.Package) -> Any:
     """Return what stock torch loads of a package, as a module."""
-    buffer = io.BytesIO()
-    pt2kit.write(package, buffer)
-    buffer.seek(0)
-    return torch.export.load(buffer).module()
+    return torch.export.load(io.BytesIO(bytes_of(pt2kit.write, package))).module()
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)

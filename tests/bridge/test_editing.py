@@ -19,10 +19,7 @@ from pt2kit.errors import GraphError
 
 def load(package: pt2kit.Package) -> torch.export.ExportedProgram:
     """Load a package with stock torch."""
-    buffer = io.BytesIO()
-    pt2kit.write(package, buffer)
-    buffer.seek(0)
-    return torch.export.load(buffer)
+    return torch.export.load(io.BytesIO(bytes_of(pt2kit.write, package)))
 
 
 def test_an_edited_program_runs_as_the_same_edit_in_fx() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import sympy
 import torch
+from tests.packages import bytes_of
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
@@ -167,11 +168,9 @@ def torch_keeps_expressions() -> bool:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return torch.cat([x, x])
 
-    buffer = io.BytesIO()
     sizes = {"x": {0: torch.export.Dim.AUTO}}
-    torch.export.save(torch.export.export(Twice(), (torch.ones(5),), dynamic_shapes=sizes), buffer)
-    buffer.seek(0)
-    return any(not key.is_Symbol for key in hints(_get_shape_env(torch.export.load(buffer).graph_module)))
+    data = bytes_of(torch.export.save, torch.export.export(Twice(), (torch.ones(5),), dynamic_shapes=sizes))
+    return any(not key.is_Symbol for key in hints(_get_shape_env(torch.export.load(io.BytesIO(data)).graph_module)))
 
 
 def _shape_env(got: Any, want: Any) -> Iterator[str]:

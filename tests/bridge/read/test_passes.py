@@ -58,10 +58,7 @@ def compiled(program: Any, args: Any, kwargs: Any) -> Callable[..., Any]:
 
 def resaved(program: Any, args: Any, kwargs: Any) -> Callable[..., Any]:
     """The program through a file that torch writes and reads."""
-    buffer = io.BytesIO()
-    torch.export.save(program, buffer)
-    buffer.seek(0)
-    return torch.export.load(buffer).module()
+    return torch.export.load(io.BytesIO(bytes_of(torch.export.save, program))).module()
 
 
 PASSES: dict[str, Callable[..., Any]] = {
