@@ -8,10 +8,11 @@ import pytest
 import torch
 from tests.bridge.operators.drawers import choose, tensor
 from tests.bridge.operators.fake_calls import FLOATS, Draw, Drawer, agreement, overload, to_facts
+from tests.operators.cases import flops
 from torch.utils.flop_counter import FlopCounterMode
 
 from pt2kit.operators.symbolic import call_rule
-from pt2kit.operators.table import find, infer
+from pt2kit.operators.table import find
 
 F32 = (torch.float32,)
 NO, YES = choose(False), choose(True)
@@ -165,10 +166,7 @@ def test_attention_flops(arguments: tuple[Any, ...]) -> None:
     with FlopCounterMode(display=False) as counter:
         torch.matmul(torch.matmul(query, key.transpose(-1, -2)), value)
     facts = {"query": to_facts(query), "key": to_facts(key), "value": to_facts(value)}
-    row = find("aten.scaled_dot_product_attention.default")
-    assert row is not None
-    assert row.flops is not None
-    assert call_rule(row.flops, facts, is_strict=True) == counter.get_total_flops()
+    assert flops("aten.scaled_dot_product_attention.default", facts) == counter.get_total_flops()
 
 
 def test_backward_flops() -> None:
@@ -202,8 +200,4 @@ def test_network_flops() -> None:
     with FlopCounterMode(display=False) as counter:
         overload("aten.gru.input")(**arguments)
     facts = {key: to_facts(value) for key, value in arguments.items()}
-    row = find("aten.gru.input")
-    assert row is not None
-    assert row.flops is not None
-    counted = call_rule(row.flops, {**facts, "result": infer("aten.gru.input", facts)}, is_strict=True)
-    assert counted == counter.get_total_flops()
+    assert flops("aten.gru.input", facts) == counter.get_total_flops()

@@ -8,10 +8,8 @@ import pytest
 import torch
 from tests.bridge.operators.drawers import choose, tensor
 from tests.bridge.operators.fake_calls import FLOATS, Drawer, compare_calls, overload, to_facts
+from tests.operators.cases import flops
 from torch.utils.flop_counter import FlopCounterMode
-
-from pt2kit.operators.symbolic import call_rule
-from pt2kit.operators.table import find, infer
 
 F32 = (torch.float32,)
 IMAGES = {1: ("245", "45"), 2: ("2456", "456", "1411", "2416"), 3: ("24566", "4566")}
@@ -254,8 +252,4 @@ def test_flops(name: str, arguments: dict[str, Any]) -> None:
     with FlopCounterMode(display=False) as counter:
         overload(name)(**call)
     facts = {key: to_facts(value) for key, value in call.items()}
-    row = find(name)
-    assert row is not None
-    assert row.flops is not None
-    counted = call_rule(row.flops, {**facts, "result": infer(name, facts, is_strict=True)}, is_strict=True)
-    assert counted == counter.get_total_flops()
+    assert flops(name, facts) == counter.get_total_flops()

@@ -8,10 +8,10 @@ import pytest
 import torch
 from tests.bridge.operators.drawers import choose, tensor, tensors
 from tests.bridge.operators.fake_calls import FLOATS, Drawer, agreement, overload, to_facts
+from tests.operators.cases import flops
 from torch.utils.flop_counter import FlopCounterMode
 
-from pt2kit.operators.symbolic import call_rule
-from pt2kit.operators.table import find, infer
+from pt2kit.operators.table import infer
 
 MATRIX, BATCH = tensor("nm"), tensor("bnm")
 CASES: list[tuple[str, dict[str, Drawer]]] = [
@@ -132,11 +132,7 @@ def test_flops(name: str, arguments: dict[str, Any]) -> None:
     with FlopCounterMode(display=False) as counter:
         overload(name)(**arguments)
     facts = {key: to_facts(value) for key, value in arguments.items()}
-    row = find(name)
-    assert row is not None
-    assert row.flops is not None
-    counted = call_rule(row.flops, {**facts, "result": infer(name, facts, is_strict=True)}, is_strict=True)
-    assert counted == counter.get_total_flops()
+    assert flops(name, facts) == counter.get_total_flops()
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int64, torch.float16])
