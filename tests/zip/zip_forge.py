@@ -7,6 +7,11 @@ import zlib
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
+from pt2kit.errors import ArchiveError
+from pt2kit.zip.reader import open_archive
+
 LOCAL_FIELDS = ("signature", "version", "flags", "method", "time", "date", "crc32", "csize", "size", "nlen", "xlen")
 ENTRY_FIELDS = (
     "signature",
@@ -111,3 +116,12 @@ def forge(
 def simple(**changes: Any) -> bytes:
     """A zip file of two small records, `changes` applied to the second."""
     return forge(Entry(b"m/a", b"first"), Entry(**{"name": b"m/b", "data": b"second", **changes}))
+
+
+def check_refused(data: bytes, rule: str, text: str, place: str = "") -> None:
+    """Expect that an archive is refused by a rule, with a part of the message, which begins with its name."""
+    with pytest.raises(ArchiveError) as caught:
+        open_archive(data, name="x.pt2")
+    assert caught.value.rule == rule
+    assert text in str(caught.value)
+    assert str(caught.value).startswith(f"x.pt2: {place}")
