@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from tests import samples
+from tests.bridge.read.edited import graph
 from tests.packages import edited, rewritten
 
 import pt2kit
@@ -23,41 +24,37 @@ DYNAMIC = samples.sample("2.13.0", "dynamic_batch")
 SYMBOL = "Symbol('s77', positive=True, integer=True)"
 
 
-def _graph(tree: Any) -> Any:
-    return tree["graph_module"]["graph"]
-
-
 def _size(text: str) -> Callable[[Any], None]:
     def change(tree: Any) -> None:
         for name in ("x", "linear", "relu", "linear_1", "mul"):
-            _graph(tree)["tensor_values"][name]["sizes"][0]["as_expr"]["expr_str"] = text
+            graph(tree)["tensor_values"][name]["sizes"][0]["as_expr"]["expr_str"] = text
 
     return change
 
 
 def _number(tree: Any) -> None:
-    _graph(tree)["nodes"][1]["inputs"][0]["arg"] = {"as_int": 3}
+    graph(tree)["nodes"][1]["inputs"][0]["arg"] = {"as_int": 3}
 
 
 def _one_for_a_list(tree: Any) -> None:
-    node = _graph(tree)["nodes"][1]
+    node = graph(tree)["nodes"][1]
     node["target"] = "torch.ops.aten.chunk.default"
     node["inputs"].append({"name": "chunks", "arg": {"as_int": 1}, "kind": 1})
 
 
 def _dimensions(tree: Any) -> None:
-    _graph(tree)["tensor_values"]["relu"].update(sizes=[{"as_int": 1}] * 5000, strides=[{"as_int": 1}] * 5000)
+    graph(tree)["tensor_values"]["relu"].update(sizes=[{"as_int": 1}] * 5000, strides=[{"as_int": 1}] * 5000)
 
 
 def _forward(tree: Any) -> None:
-    _graph(tree)["nodes"][0]["inputs"][1]["arg"]["as_graph"]["name"] = "forward"
+    graph(tree)["nodes"][0]["inputs"][1]["arg"]["as_graph"]["name"] = "forward"
 
 
 def _subgraphs(prefix: str) -> Callable[[Any], None]:
     def change(tree: Any) -> None:
-        for named in _graph(tree)["nodes"][0]["inputs"]:
-            if graph := named["arg"].get("as_graph"):
-                graph["name"] = prefix + graph["name"]
+        for named in graph(tree)["nodes"][0]["inputs"]:
+            if branch := named["arg"].get("as_graph"):
+                branch["name"] = prefix + branch["name"]
 
     return change
 
@@ -78,18 +75,18 @@ def _target(name: str) -> Callable[[Any], None]:
 
 
 def _calls(target: str, node: int = 0) -> Callable[[Any], None]:
-    return lambda tree: _graph(tree)["nodes"][node].update(target=target)
+    return lambda tree: graph(tree)["nodes"][node].update(target=target)
 
 
 def _by_place(tree: Any) -> None:
-    node = _graph(tree)["nodes"][1]
+    node = graph(tree)["nodes"][1]
     node["target"] = "torch.ops.aten.sum.default"
     node["inputs"].append({"name": "dtype", "arg": {"as_scalar_type": 7}, "kind": 1})
 
 
 def _sampled(tree: Any) -> None:
     """The kernel has no such mode: what it returns was never written to."""
-    node = _graph(tree)["nodes"][1]
+    node = graph(tree)["nodes"][1]
     source = node["inputs"][0]["arg"]
     node["target"] = "torch.ops.aten.grid_sampler_2d.default"
     numbers = {"interpolation_mode": {"as_int": 0}, "padding_mode": {"as_int": 7}, "align_corners": {"as_bool": False}}
@@ -98,7 +95,7 @@ def _sampled(tree: Any) -> None:
 
 
 def _named(name: str) -> Callable[[Any], None]:
-    return lambda tree: _graph(tree)["nodes"][1].update(name=name)
+    return lambda tree: graph(tree)["nodes"][1].update(name=name)
 
 
 def _module(tree: Any) -> None:
@@ -108,7 +105,7 @@ def _module(tree: Any) -> None:
 def _static(*sizes: int) -> Callable[[Any], None]:
     def change(tree: Any) -> None:
         numbers = [{"as_int": size} for size in sizes]
-        _graph(tree)["tensor_values"]["relu"].update(sizes=numbers, strides=[numbers[-1], {"as_int": 1}])
+        graph(tree)["tensor_values"]["relu"].update(sizes=numbers, strides=[numbers[-1], {"as_int": 1}])
 
     return change
 
@@ -116,7 +113,7 @@ def _static(*sizes: int) -> Callable[[Any], None]:
 def _output(constant: Any) -> Callable[[Any], None]:
     def change(tree: Any) -> None:
         spec = tree["graph_module"]["signature"]["output_specs"][-1]
-        _graph(tree)["outputs"][-1] = spec["user_output"]["arg"] = constant
+        graph(tree)["outputs"][-1] = spec["user_output"]["arg"] = constant
 
     return change
 
@@ -124,7 +121,7 @@ def _output(constant: Any) -> Callable[[Any], None]:
 def _input(constant: Any) -> Callable[[Any], None]:
     def change(tree: Any) -> None:
         spec = tree["graph_module"]["signature"]["input_specs"][-1]
-        _graph(tree)["inputs"][-1] = spec["user_input"]["arg"] = constant
+        graph(tree)["inputs"][-1] = spec["user_input"]["arg"] = constant
 
     return change
 
@@ -244,18 +241,18 @@ def _with_root(target: str) -> Callable[[Any], None]:
     """Return a change: the program returns the square root of its symbolic size."""
 
     def change(tree: Any) -> None:
-        graph, signature = _graph(tree), tree["graph_module"]["signature"]
+        whole, signature = graph(tree), tree["graph_module"]["signature"]
         size, root = {"as_sym_int": {"as_name": "size"}}, {"as_sym_float": {"as_name": "root"}}
         x, first = {"as_tensor": {"name": "x"}}, {"as_int": 0}
         inputs = [{"name": "self", "arg": x, "kind": 1}, {"name": "dim", "arg": first, "kind": 1}]
-        graph["nodes"] = [
+        whole["nodes"] = [
             {"target": "torch.ops.aten.sym_size.int", "inputs": inputs, "outputs": [size], "metadata": {}},
             {"target": target, "inputs": [{"name": "", "arg": size}], "outputs": [root], "metadata": {}},
         ]
-        graph["sym_int_values"] = {"size": {"as_expr": {"expr_str": SYMBOL, "hint": {"as_int": 5}}}}
+        whole["sym_int_values"] = {"size": {"as_expr": {"expr_str": SYMBOL, "hint": {"as_int": 5}}}}
         text = f"Function('OpaqueUnaryFn_sqrt')({SYMBOL})"
-        graph["sym_float_values"] = {"root": {"as_expr": {"expr_str": text, "hint": None}}}
-        graph["outputs"] = [root]
+        whole["sym_float_values"] = {"root": {"as_expr": {"expr_str": text, "hint": None}}}
+        whole["outputs"] = [root]
         signature["output_specs"] = [{"user_output": {"arg": root}}]
 
     return change

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.bridge.read.edited import graph
 from tests.cli.run import pt2
 from tests.hostile.costly import LEAF, call, in_spec, meta, pack, program, relu, small
 
@@ -25,11 +26,6 @@ from pt2kit.checks.refusals import refuses
 from pt2kit.errors import InputError, Pt2Error
 
 Change = Callable[[Any], object]
-
-
-def graph(tree: Any) -> Any:
-    """The root graph of a program."""
-    return tree["graph_module"]["graph"]
 
 
 def specs(tree: Any, side: str) -> Any:
