@@ -1,4 +1,4 @@
-"""Sample files with some records changed, added or left out, as bytes."""
+"""Files of tests as bytes: written by a function, or a sample with some records changed; and a stream to write to."""
 
 from __future__ import annotations
 
@@ -58,3 +58,19 @@ def tree_of(data: bytes | memoryview) -> Any:
 def errors(package: pt2kit.Package) -> list[str]:
     """The errors that `check` finds in a package."""
     return [str(problem) for problem in pt2kit.check(package) if problem.kind == "error"]
+
+
+class Stream(io.RawIOBase):
+    """Takes bytes, a few at a time, and cannot seek."""
+
+    def __init__(self, most: int = 1 << 30) -> None:
+        self.data = bytearray()
+        self.most = most
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        part = bytes(data[: self.most])
+        self.data += part
+        return len(part)

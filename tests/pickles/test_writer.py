@@ -10,6 +10,7 @@ from collections import OrderedDict
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.packages import Stream
 from tools.golden_maker import tensor
 
 from pt2kit.errors import LimitError, UnsupportedError
@@ -138,18 +139,6 @@ def test_limits():
 
 def test_a_file_that_cannot_seek():
     """The file is written as it comes."""
-
-    class Pipe(io.RawIOBase):
-        def __init__(self):
-            self.data = b""
-
-        def writable(self):
-            return True
-
-        def write(self, data):
-            self.data += bytes(data)
-            return len(data)
-
-    pipe = Pipe()
+    pipe = Stream()
     torch_save.dump([tensor()], pipe, "x")  # type: ignore[arg-type]
     assert pipe.data == torch_save.dumps([tensor()], "x")

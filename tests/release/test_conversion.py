@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests import samples
 from tests.narrow import instance
-from tests.packages import edited, rewritten
+from tests.packages import Stream, edited, rewritten
 from tests.release.files import CONSTANTS, WEIGHTS, converted, entry, records, tensors, text, with_entries
 
 import pt2kit
@@ -335,24 +335,12 @@ def test_the_source_may_be_the_target(tmp_path: Path) -> None:
 
 def test_the_same_bytes_however_they_are_written(tmp_path: Path) -> None:
     """A path, a file object, one that cannot seek, twice: the same bytes, but for the root folder's name."""
-
-    class Pipe(io.RawIOBase):
-        def __init__(self) -> None:
-            self.content = bytearray()
-
-        def writable(self) -> bool:
-            return True
-
-        def write(self, data: Any) -> int:
-            self.content += data
-            return memoryview(data).nbytes
-
     for version in ("torch==2.15", "torch==2.5", "torch==2.8", "8.6"):
-        pipe = Pipe()
+        pipe = Stream()
         pt2kit.convert(MUTATION, pipe, target=version)  # type: ignore[arg-type]
         path = tmp_path / "archive.pt2"
         pt2kit.convert(MUTATION, path, target=version)
-        assert converted(MUTATION, version) == bytes(pipe.content) == path.read_bytes()
+        assert converted(MUTATION, version) == bytes(pipe.data) == path.read_bytes()
 
 
 def test_an_open_package_stays_open() -> None:

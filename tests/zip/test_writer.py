@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests import samples
-from tests.packages import bytes_of
+from tests.packages import Stream, bytes_of
 
 from pt2kit.errors import ArchiveError, LimitError
 from pt2kit.package.layouts.detection import detect
@@ -35,22 +35,6 @@ CONTENT = {
     "archive_format": (b"pt2", False),
     "archive_version": (b"0", False),
 }
-
-
-class Stream(io.RawIOBase):
-    """Takes bytes, a few at a time, and cannot seek."""
-
-    def __init__(self, most: int = 1 << 30) -> None:
-        self.data = bytearray()
-        self.most = most
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        part = bytes(data[: self.most])
-        self.data += part
-        return len(part)
 
 
 def write_all(target: Any, pieces: int = 0, **options: Any) -> None:

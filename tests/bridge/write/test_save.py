@@ -11,7 +11,7 @@ import pytest
 import torch
 from tests.bridge.write.trees import content, names, our_file, torch_file, tree
 from tests.bridge.zoo.handmade import Sketch
-from tests.packages import bytes_of
+from tests.packages import Stream, bytes_of
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export.pt2_archive._package import load_pt2, package_pt2
 
@@ -73,24 +73,9 @@ def test_file_object(tmp_path):
         assert torch.export.load(file)
 
 
-class Pipe(io.RawIOBase):
-    """Takes bytes and cannot seek."""
-
-    def __init__(self):
-        super().__init__()
-        self.data = b""
-
-    def writable(self):
-        return True
-
-    def write(self, data):
-        self.data += bytes(data)
-        return len(data)
-
-
 def test_pipe():
     """A target that cannot seek gets the same bytes."""
-    live, pipe = program(), Pipe()
+    live, pipe = program(), Stream()
     save(live, pipe)  # type: ignore[arg-type]
     assert pipe.data == our_file(live)
 
