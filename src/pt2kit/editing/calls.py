@@ -46,27 +46,23 @@ class Calls:
         self, module: schema.GraphModule, graph: Graph, inputs: Sequence[Input], outputs: Sequence[Output]
     ) -> None:
         self._graph = graph
-        self._entries = module.module_call_graph
-        root = self._entries[0].signature if self._entries and not self._entries[0].fqn else None
-        self.root = root
+        self._entries = [(entry, self._slots(entry.signature)) for entry in module.module_call_graph]
+        self.root = root = self._entries[0][0].signature if self._starts_with_root() else None
         self.added: list[schema.ModuleCallEntry] = []
+        self.prefix = ""
         self.ins = _tree(root.in_spec if root else "", [one for one in inputs if one.kind in USER_INPUTS])
         self.outs = _tree(root.out_spec if root else "", [one for one in outputs if one.kind in USER_OUTPUTS])
         self.arg_names = list(root.forward_arg_names or ()) if root else []
         self.opened = [one for one in inputs if one.kind in USER_INPUTS]
-        self._slots = {
-            number: tuple([self._slot(argument) for argument in side] for side in (one.inputs, one.outputs))
-            for number, entry in enumerate(self._entries)
-            if (one := entry.signature) is not None
-        }
+
+    def _starts_with_root(self) -> bool:
+        return bool(self._entries) and not self._entries[0][0].fqn
 
     def has_changed(self, inputs: Sequence[Input]) -> bool:
         """Return whether the caller passes other inputs than when the program was opened, or in another way."""
         if self.root is None or self.ins is None:
             return False
         return self.opened != inputs or spec_of(self.ins) != treespec.parse(self.root.in_spec)
-
-    prefix = ""
 
     def sides(self, edit: str) -> tuple[Branch, Branch]:
         """Return the tuple of positional arguments and the dict of keywords.
@@ -115,31 +111,28 @@ class Calls:
         by_name.type, by_name.keys = "builtins.dict", list(kwargs)
         self.ins, self.outs = tuple_of([tuple_of(args), by_name]), outs
         self.arg_names = list(names or ())
-        modules = self._entries[1:] if self._entries and not self._entries[0].fqn else self._entries
-        self._slots = {number + 1 - len(self._entries) + len(modules): row for number, row in self._slots.items()}
+        modules = self._entries[1:] if self._starts_with_root() else self._entries
         self.root = schema.ModuleCallSignature([], [], "", "", None if names is None else [])
-        self._entries = [schema.ModuleCallEntry("", self.root), *modules]
-        self._slots[0] = [], []
+        self._entries = [(schema.ModuleCallEntry("", self.root), ([], [])), *modules]
 
     def keep_modules(self, paths: Container[str]) -> None:
         """Remove the entries of all other modules."""
-        kept = [number for number, entry in enumerate(self._entries) if not entry.fqn or entry.fqn in paths]
-        self._slots = {new: self._slots[old] for new, old in enumerate(kept) if old in self._slots}
-        self._entries = [self._entries[number] for number in kept]
+        self._entries = [(entry, slots) for entry, slots in self._entries if not entry.fqn or entry.fqn in paths]
 
     def written(self) -> list[schema.ModuleCallEntry]:
         """Return the module call graph with all edits."""
-        own = [self._entry(number, entry) for number, entry in enumerate(self._entries)]
+        own = [self._entry(entry, *slots) for entry, slots in self._entries]
         if self.prefix:
             own = [replace(entry, fqn=f"{self.prefix}.{entry.fqn}") if entry.fqn else entry for entry in own]
         known = {entry.fqn for entry in own}
         return own + [entry for entry in self.added if entry.fqn not in known]
 
-    def _entry(self, number: int, entry: schema.ModuleCallEntry) -> schema.ModuleCallEntry:
+    def _entry(
+        self, entry: schema.ModuleCallEntry, inputs: Sequence[Slot], outputs: Sequence[Slot]
+    ) -> schema.ModuleCallEntry:
         old = entry.signature
         if old is None:
             return entry
-        inputs, outputs = self._slots[number]
         is_root = old is self.root
         if not is_root and not all(map(self._is_alive, (*inputs, *outputs))):
             return schema.ModuleCallEntry(entry.fqn, None)
@@ -154,26 +147,19 @@ class Calls:
         new = replace(old, **fields)
         return entry if new == old else schema.ModuleCallEntry(entry.fqn, new)
 
+    def _slots(self, call: schema.ModuleCallSignature | None) -> tuple[list[Slot], list[Slot]]:
+        """Return the slots of the inputs and of the outputs of a call; none if there is no call."""
+        return ([], []) if call is None else (list(map(self._slot, call.inputs)), list(map(self._slot, call.outputs)))
+
     def _slot(self, argument: schema.Argument) -> Slot:
-        """Return the slot of an argument of a kept signature; None if it names a value that the graph lacks (K6)."""
-        values = self._graph.values
-        named_values = [values.get(reference.name) for reference in rules.references(argument)]
-        if any(value is None for value in named_values):
-            return _Fixed(argument)
-        return Slot(argument, [value for value in named_values if value is not None])
+        """Return the slot of an argument of a kept signature; one that names a value which the graph lacks (K6) holds
+        none, and so stays as it is."""
+        names, values = list(rules.arguments(argument)), self._graph.values
+        is_known = all(name in values for name in names)
+        return Slot(argument, [values[name] for name in names] if is_known else [])
 
-    def _is_alive(self, slot: Any) -> bool:
+    def _is_alive(self, slot: Slot) -> bool:
         return all(self._graph.values.get(value.name) is value for value in slot.values)
-
-
-class _Fixed(Slot):
-    """An argument that names nothing of the graph, and is kept."""
-
-    def __init__(self, template: schema.Argument) -> None:
-        super().__init__(template, [])
-
-    def written(self) -> schema.Argument:
-        return self.template
 
 
 def _tree(text: str, leaves: Sequence[Any]) -> Tree | None:
