@@ -246,7 +246,8 @@ def payloads_of(package: Package, model: str, kind: str) -> Mapping[str, AnyView
 def unknown_in_configs(package: Package, model: str) -> dict[str, dict[str, Any]]:
     """Return kind of payload -> unknown keys of its config in this build; kinds without any are omitted."""
     by_kind = {}
-    for kind, config in (("weights", names.weights_config(model)), ("constants", names.constants_config(model))):
+    for kind in TABLE_OF:
+        config = names.payload_config(model, kind)
         if any(place.startswith(f"{config}: ") for place in package.unknown(model)):
             data = package.archive.read(package.layout.record(config))
             keys = codec.decode(data, schema.PayloadConfig, config).unknown

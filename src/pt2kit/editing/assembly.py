@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -59,7 +60,7 @@ class Parts:
 
     def config(self, model: str, kind: str) -> dict[str, schema.PayloadMeta]:
         """Return the config of a model's weights or constants; {} if no record has one."""
-        name = names.weights_config(model) if kind == "weights" else names.constants_config(model)
+        name = names.payload_config(model, kind)
         part = self.records.get(name)
         if part is None:
             return {}
@@ -67,13 +68,12 @@ class Parts:
 
     def set_config(self, model: str, kind: str, config: Mapping[str, schema.PayloadMeta]) -> None:
         """Set the config of a model's weights or constants."""
-        name = names.weights_config(model) if kind == "weights" else names.constants_config(model)
-        self.put(name, codec.encode(schema.PayloadConfig(dict(config))))
+        self.put(names.payload_config(model, kind), codec.encode(schema.PayloadConfig(dict(config))))
 
     def next_record(self, kind: str) -> str:
         """Return an unused record name for a weight or tensor constant."""
         stem = (names.weight if kind == "weights" else names.tensor_constant)(0).rpartition("_")[0]
-        count = sum(name.startswith(folder_of(kind)) for name in self.records)
+        count = sum(name.startswith(names.payload_folder(kind)) for name in self.records)
         return free_name(stem, self.records.__contains__, count)
 
     def add_payload(self, record: str, part: PlannedRecord, kind: str) -> str:
@@ -106,7 +106,7 @@ class Parts:
             kind: "weights" or "constants".
             same: returns the record with the same content that is here already, if there is one.
         """
-        record = folder_of(kind) + meta.path_name
+        record = names.payload_folder(kind) + meta.path_name
         part = source.records[record]
         place = same(self, record, part, kind) or self.add_payload(record, part, kind)
         return structs.replace(meta, path_name=place.rpartition("/")[2])
@@ -123,14 +123,13 @@ class Parts:
 
     def drop_samples(self, model: str) -> None:
         """Empty the record of the sample inputs that a model was exported with; torch requires the record itself."""
-
         self.records.pop(names.samples_index(model), None)
         self.put(names.sample_inputs(model), b"")
 
     def drop_unused(self) -> None:
         """Remove payload records that no config names."""
         used = {
-            folder_of(kind) + meta.path_name
+            names.payload_folder(kind) + meta.path_name
             for model in self.models
             for kind in ("weights", "constants")
             for meta in self.config(model, kind).values()
@@ -142,8 +141,7 @@ class Parts:
     def package(self) -> Package:
         """Return the package of these records."""
         for record in header():
-            if record.name not in self.records:
-                self.records[record.name] = record
+            self.records.setdefault(record.name, record)
         return Package(RecordArchive(PlannedArchive(self), f"{self.root}/", self.models, "torch 2.9 and later"))
 
 
@@ -201,19 +199,8 @@ def parts_of(package: Package) -> Parts:
     if not package.layout.models:
         raise UnsupportedError(package.without_program())
     root = package.layout.root.rstrip("/") or DEFAULT_ROOT
-    if is_current(package):
-        records = {
-            package.relative(record): _copied(package, record, row.size)
-            for record, row in package.records.items()
-            if package.relative(record) != names.SERIALIZATION_ID
-        }
-        return Parts(package.name, root, records, package.layout.models, [package])
-    return Parts(package.name, root, dict(_converted(package)), package.layout.models, [package])
-
-
-def folder_of(kind: str) -> str:
-    """Return the folder that holds the records of weights, or of constants."""
-    return names.WEIGHTS if kind == "weights" else names.CONSTANTS
+    records = dict((_copied if is_current(package) else _converted)(package))
+    return Parts(package.name, root, records, package.layout.models, [package])
 
 
 def is_current(package: Package) -> bool:
@@ -248,8 +235,12 @@ def _cut(record: PlannedRecord) -> Callable[[], Any]:
     return lambda: memoryview(record.read())[: record.size]
 
 
-def _copied(package: Package, record: str, size: int) -> PlannedRecord:
+def _copied(package: Package) -> Iterable[tuple[str, PlannedRecord]]:
+    """Yield the records of a package in the current layout as they are."""
     archive = package.archive
-    if isinstance(archive, PlannedArchive):
-        return archive.part(record)
-    return PlannedRecord(package.relative(record), size, lambda: archive.read(record), origin=(archive, record))
+    for record, row in package.records.items():
+        name = package.relative(record)
+        if isinstance(archive, PlannedArchive):
+            yield name, archive.part(record)
+        elif name != names.SERIALIZATION_ID:
+            yield name, PlannedRecord(name, row.size, partial(archive.read, record), origin=(archive, record))

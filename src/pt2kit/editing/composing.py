@@ -7,7 +7,7 @@ from typing import Any
 
 from pt2kit import schema, symbols
 from pt2kit.editing import sizes as arithmetic
-from pt2kit.editing.assembly import Parts, folder_of
+from pt2kit.editing.assembly import Parts
 from pt2kit.editing.editor import Editor, Source, edit, package_alone
 from pt2kit.editing.extracting import written_weights
 from pt2kit.editing.graphs import Graph, Value
@@ -30,6 +30,7 @@ from pt2kit.graph.argument_values import graph_arguments
 from pt2kit.messages import count_text, quote
 from pt2kit.package.open import Package
 from pt2kit.package.plan import PlannedRecord
+from pt2kit.package.record_names import payload_folder
 from pt2kit.schema.names import free_name
 from pt2kit.signature.consistency import targets_below
 
@@ -397,5 +398,5 @@ def _package(a: Editor, b: Editor, program: schema.ExportedProgram, shared: set[
 
 def _same_record(parts: Parts, record: str, part: PlannedRecord, kind: str) -> str | None:
     """Return the record of the same storage if both programs come from one package, so that tied weights stay tied."""
-    folder = folder_of(kind)
+    folder = payload_folder(kind)
     return next((name for name, one in parts.records.items() if name.startswith(folder) and one.is_same(part)), None)

@@ -207,12 +207,8 @@ class _Planner:
         self._problems += find_container(stored, model)
         program, paths = rewrite_metadata(stored.program, package.relative(place.program), options)
         self._problems += paths
-        configs = self._payloads.configs[model]
-        for name, config in (
-            (names.weights_config(model), configs["weights"]),
-            (names.constants_config(model), configs["constants"]),
-        ):
-            yield of_bytes(name, codec.encode(config), deflate=True)
+        for kind, config in self._payloads.configs[model].items():
+            yield of_bytes(names.payload_config(model, kind), codec.encode(config), deflate=True)
         # An unchanged program is copied: upgraded to a newer minor, an older torch might not read it.
         if program is stored.program and _is_current_shape(package, stored):
             yield copied(package, place.program, names.model_json(model), deflate=True)
@@ -262,8 +258,6 @@ def _raised(stored: StoredProgram) -> Iterator[str]:
         yield f"a method of the container {show_name(stored.model.name[:100])} became a program of its own"
 
 
-KINDS = ("weights", "constants")
-_WHAT = {"weights": "weight", "constants": "constant"}
 _RECORDS: Mapping[str, Callable[[int], str]] = {
     "weights": names.weight,
     "constants": names.tensor_constant,
@@ -306,7 +300,7 @@ class PayloadPlan:
             views[kind] = {}
             for name, payload in payloads.items():
                 self.used |= _records(payload)
-                view = self._dense(payload, f"{model}: {_WHAT[kind]} {name[:200]!r}", package)
+                view = self._dense(payload, f"{model}: {kind.removesuffix('s')} {name[:200]!r}", package)
                 views[kind][name] = view if view is not None else payload
                 if view is not None:
                     dense[name] = view
