@@ -5,8 +5,10 @@ Generators and tests read this one reflection over the classes.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
 from enum import IntEnum
-from types import UnionType
+from types import MappingProxyType, UnionType
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from msgspec import NODEFAULT, UNSET, UnsetType
@@ -22,6 +24,13 @@ TYPES: Final[tuple[type[Any], ...]] = tuple(
 
 NAMES: Final = tuple(cls.__name__ for cls in TYPES)
 """Their names."""
+
+
+# A memo of a pure function over classes, which never change.
+@functools.cache
+def field_classes(union: type[Union]) -> Mapping[str, type[Any]]:
+    """Return field -> the class of its value, of a union that holds structs: "token" -> `InputTokenSpec`."""
+    return MappingProxyType({name: get_args(hint)[0] for name, hint in get_type_hints(union).items()})
 
 
 def field_table() -> dict[str, Any]:

@@ -15,6 +15,7 @@ from pt2kit import schema
 from pt2kit.errors import GraphError, UnsupportedError
 from pt2kit.messages import quote
 from pt2kit.schema.names import target_of
+from pt2kit.schema.reflection import field_classes
 from pt2kit.signature.specs import (
     ArgumentSpec,
     Constant,
@@ -40,10 +41,8 @@ def argument_spec(argument: schema.Argument) -> ArgumentSpec:
     """
     arm, value = argument.type, argument.value
     match value:
-        case schema.TensorArgument():
-            return TensorArgument(value.name)
-        case schema.CustomObjArgument():
-            return CustomObjArgument(value.name, value.class_fqn)
+        case schema.TensorArgument() | schema.CustomObjArgument():
+            return _named_value(value)
         case schema.SymIntArgument(as_name=str(name)):
             return SymIntArgument(name)
         case schema.SymFloatArgument(as_name=str(name)):
@@ -58,6 +57,15 @@ def argument_spec(argument: schema.Argument) -> ArgumentSpec:
         return ConstantArgument("", value)
     got = f"{arm} with a constant" if arm.startswith("as_sym_") and not isinstance(value, list) else arm
     raise GraphError(f"expected one value or one constant, got {got}", rule="S12")
+
+
+def _named_value(held: schema.TensorArgument | schema.CustomObjArgument | schema.TokenArgument) -> ArgumentSpec:
+    match held:
+        case schema.TensorArgument():
+            return TensorArgument(held.name)
+        case schema.CustomObjArgument():
+            return CustomObjArgument(held.name, held.class_fqn)
+    return TokenArgument(held.name)
 
 
 def schema_argument(arg: ArgumentSpec) -> schema.Argument:
@@ -84,26 +92,18 @@ def input_spec(spec: schema.InputSpec) -> InputSpec:
     Raises:
         GraphError: a user input that is neither one value nor one constant (S12).
     """
-    match spec.value:
+    held = spec.value
+    match held:
         case schema.UserInputSpec(arg):
             given = argument_spec(arg)
             if isinstance(given, ConstantArgument) and isinstance(given.value, complex):
                 raise GraphError("expected a constant that an input can be, got a complex number", rule="S12")
             return InputSpec(InputKind.USER_INPUT, given, None)
-        case schema.InputToParameterSpec(arg, target):
-            return InputSpec(InputKind.PARAMETER, TensorArgument(arg.name), target)
-        case schema.InputToBufferSpec(arg, target, persistent):
-            return InputSpec(InputKind.BUFFER, TensorArgument(arg.name), target, persistent)
-        case schema.InputToTensorConstantSpec(arg, target):
-            return InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(arg.name), target)
-        case schema.InputToCustomObjSpec(arg, target):
-            return InputSpec(InputKind.CUSTOM_OBJ, CustomObjArgument(arg.name, arg.class_fqn), target)
-        case schema.InputTokenSpec(arg):
-            return InputSpec(InputKind.TOKEN, TokenArgument(arg.name), None)
-        case schema.InputToConstantInputSpec(name, held):
-            constant = None if held.type == "as_none" else held.value
+        case schema.InputToConstantInputSpec(name, value):
+            constant = None if value.type == "as_none" else value.value
             return InputSpec(InputKind.USER_INPUT, ConstantArgument(name, constant), None)
-    raise TypeError(f"input spec without a reader: {spec.type}")
+    kind = InputKind.CONSTANT_TENSOR if spec.type == "tensor_constant" else InputKind[spec.type.upper()]
+    return InputSpec(kind, _named_value(held.arg), target_of(spec), getattr(held, "persistent", None))
 
 
 def output_spec(spec: schema.OutputSpec) -> OutputSpec:
@@ -119,8 +119,7 @@ def output_spec(spec: schema.OutputSpec) -> OutputSpec:
             # torch compares the constants of outputs with those of the graph.
             raise GraphError("expected a constant that equals itself, got NaN", rule="S12")
         return OutputSpec(kind, returned, None)
-    arg = TokenArgument(held.arg.name) if kind is OutputKind.TOKEN else TensorArgument(held.arg.name)
-    return OutputSpec(kind, arg, target_of(spec))
+    return OutputSpec(kind, _named_value(held.arg), target_of(spec))
 
 
 def schema_input_spec(spec: InputSpec) -> schema.InputSpec:
@@ -129,47 +128,28 @@ def schema_input_spec(spec: InputSpec) -> schema.InputSpec:
     Raises:
         UnsupportedError: a complex constant input, which the schema cannot hold.
     """
-    arg, target = spec.arg, spec.target
-    match spec.kind, arg:
-        case InputKind.USER_INPUT, ConstantArgument(str(name), value) if name:
-            constant = schema.ConstantValue(**_constant_arm(value))
-            return schema.InputSpec(constant_input=schema.InputToConstantInputSpec(name, constant))
-        case InputKind.CUSTOM_OBJ, CustomObjArgument(name, class_fqn) if target is not None:
-            custom_obj = schema.CustomObjArgument(name, class_fqn)
-            return schema.InputSpec(custom_obj=schema.InputToCustomObjSpec(custom_obj, target))
-        case InputKind.TOKEN, _:
-            return schema.InputSpec(token=schema.InputTokenSpec(schema.TokenArgument(arg.name)))
-    if target is None:
-        return schema.InputSpec(user_input=schema.UserInputSpec(schema_argument(arg)))
-    tensor = schema.TensorArgument(arg.name)
-    if spec.kind is InputKind.PARAMETER:
-        return schema.InputSpec(parameter=schema.InputToParameterSpec(tensor, target))
-    if spec.kind is InputKind.BUFFER:
-        return schema.InputSpec(buffer=schema.InputToBufferSpec(tensor, target, bool(spec.persistent)))
-    return schema.InputSpec(tensor_constant=schema.InputToTensorConstantSpec(tensor, target))
+    if isinstance(spec.arg, ConstantArgument) and spec.arg.name:
+        constant = schema.ConstantValue(**_constant_arm(spec.arg.value))
+        return schema.InputSpec(constant_input=schema.InputToConstantInputSpec(spec.arg.name, constant))
+    flags = (spec.persistent,) if spec.kind is InputKind.BUFFER else ()
+    field = "tensor_constant" if spec.kind is InputKind.CONSTANT_TENSOR else spec.kind.name.lower()
+    return schema.InputSpec(**_spec_field(schema.InputSpec, field, spec, *flags))
 
 
 def schema_output_spec(spec: OutputSpec) -> schema.OutputSpec:
     """Write an output spec as the schema has it."""
-    name, target = spec.arg.name, spec.target or ""
-    tensor = schema.TensorArgument(name)
-    match spec.kind:
-        case OutputKind.USER_OUTPUT:
-            return schema.OutputSpec(user_output=schema.UserOutputSpec(schema_argument(spec.arg)))
-        case OutputKind.LOSS_OUTPUT:
-            return schema.OutputSpec(loss_output=schema.LossOutputSpec(tensor))
-        case OutputKind.BUFFER_MUTATION:
-            return schema.OutputSpec(buffer_mutation=schema.BufferMutationSpec(tensor, target))
-        case OutputKind.PARAMETER_MUTATION:
-            return schema.OutputSpec(parameter_mutation=schema.ParameterMutationSpec(tensor, target))
-        case OutputKind.GRADIENT_TO_PARAMETER:
-            return schema.OutputSpec(gradient_to_parameter=schema.GradientToParameterSpec(tensor, target))
-        case OutputKind.GRADIENT_TO_USER_INPUT:
-            return schema.OutputSpec(gradient_to_user_input=schema.GradientToUserInputSpec(tensor, target))
-        case OutputKind.USER_INPUT_MUTATION:
-            return schema.OutputSpec(user_input_mutation=schema.UserInputMutationSpec(tensor, target))
-        case OutputKind.TOKEN:
-            return schema.OutputSpec(token=schema.OutputTokenSpec(schema.TokenArgument(name)))
+    return schema.OutputSpec(**_spec_field(schema.OutputSpec, spec.kind.name.lower(), spec))
+
+
+def _spec_field(union: type[schema.Union], field: str, spec: InputSpec | OutputSpec, *flags: Any) -> dict[str, Any]:
+    """Return the one field of a spec of the schema: its argument, the target if the kind has one, then flags."""
+    argument: Any = schema_argument(spec.arg)
+    if isinstance(spec.arg, TokenArgument):
+        argument = schema.TokenArgument(spec.arg.name)
+    elif field not in ("user_input", "user_output"):
+        argument = argument.value
+    targets = () if spec.target is None else (spec.target,)
+    return {field: field_classes(union)[field](argument, *targets, *flags)}
 
 
 def _constant_arm(value: Constant) -> dict[str, Any]:

@@ -88,6 +88,9 @@ class ConstantArgument:
     value: Constant
 
 
+NAMED: Final = (TensorArgument, SymIntArgument, SymFloatArgument, SymBoolArgument, CustomObjArgument, TokenArgument)
+"""The arguments that stand for a value of the graph."""
+
 ArgumentSpec = (
     TensorArgument
     | SymIntArgument
@@ -97,16 +100,6 @@ ArgumentSpec = (
     | CustomObjArgument
     | TokenArgument
 )
-
-NAMED: Final = (
-    TensorArgument,
-    SymIntArgument,
-    SymFloatArgument,
-    SymBoolArgument,
-    CustomObjArgument,
-    TokenArgument,
-)
-"""The arguments that stand for a value of the graph."""
 
 _USER = (TensorArgument, SymIntArgument, SymFloatArgument, SymBoolArgument, CustomObjArgument, ConstantArgument)
 
@@ -259,27 +252,22 @@ def order_problems(inputs: Mapping[int, InputSpec], outputs: Mapping[int, Output
         outputs: position -> spec, likewise.
         where: the place of the signature, for messages.
     """
-    last: InputSpec | None = None
-    for position, spec in inputs.items():
-        if last is not None and FITS[spec.kind].group < FITS[last.kind].group:
-            yield Problem(f"{where}.input_specs[{position}]", "S5", f"{_INPUTS_EXPECTED}, got {_after(spec, last)}")
-        else:
-            last = spec
-    latest: OutputSpec | None = None
-    loss: OutputSpec | None = None
-    for position, output in outputs.items():
-        place = f"{where}.output_specs[{position}]"
-        if latest is not None and FITS[output.kind].group < FITS[latest.kind].group:
-            yield Problem(place, "S6", f"{_OUTPUTS_EXPECTED}, got {_after(output, latest)}")
-        else:
-            latest = output
-        if output.kind is OutputKind.LOSS_OUTPUT:
-            if loss is not None:
-                expected = f"expected one loss, {quote(loss.arg.name)}"
-                yield Problem(place, "S9", f"{expected}, got a second one, {quote(output.arg.name)}")
-            loss = loss or output
-
-
-def _after(spec: InputSpec | OutputSpec, last: InputSpec | OutputSpec) -> str:
-    first, second = quote(spec.arg.name), quote(last.arg.name)
-    return f"{spec.kind.name} {first} after {last.kind.name} {second}"
+    sides: tuple[tuple[str, Mapping[int, InputSpec | OutputSpec], str, str], ...] = (
+        ("input_specs", inputs, "S5", _INPUTS_EXPECTED),
+        ("output_specs", outputs, "S6", _OUTPUTS_EXPECTED),
+    )
+    for side, specs, rule, expected in sides:
+        last: InputSpec | OutputSpec | None = None
+        for position, spec in specs.items():
+            if last is not None and FITS[spec.kind].group < FITS[last.kind].group:
+                first, second = quote(spec.arg.name), quote(last.arg.name)
+                got = f"{spec.kind.name} {first} after {last.kind.name} {second}"
+                yield Problem(f"{where}.{side}[{position}]", rule, f"{expected}, got {got}")
+            else:
+                last = spec
+    losses = [(position, spec) for position, spec in outputs.items() if spec.kind is OutputKind.LOSS_OUTPUT]
+    for position, loss in losses[1:]:
+        expected = f"expected one loss, {quote(losses[0][1].arg.name)}"
+        yield Problem(
+            f"{where}.output_specs[{position}]", "S9", f"{expected}, got a second one, {quote(loss.arg.name)}"
+        )

@@ -12,13 +12,14 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, get_args, get_type_hints
+from typing import Any, Final
 
 from msgspec import UNSET
 
 from pt2kit import codec, schema
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import tables
+from pt2kit.schema.reflection import field_classes
 from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.tensors.dtypes import DTYPES
 
@@ -39,13 +40,9 @@ KIND_MARKS: Final[Mapping[schema.ArgumentKind | None, str]] = MappingProxyType(
 """How an argument is passed -> the prefix of its text."""
 
 
-def _classes_of(union: type[Any]) -> Mapping[str, type[Any]]:
-    return MappingProxyType({name: get_args(hint)[0] for name, hint in get_type_hints(union).items()})
-
-
-INPUT_SPECS: Final = _classes_of(schema.InputSpec)
+INPUT_SPECS: Final = field_classes(schema.InputSpec)
 """Field of `schema.InputSpec` -> the class of its value."""
-OUTPUT_SPECS: Final = _classes_of(schema.OutputSpec)
+OUTPUT_SPECS: Final = field_classes(schema.OutputSpec)
 """Field of `schema.OutputSpec` -> the class of its value."""
 SPEC_WORDS: Final[Mapping[str, str]] = MappingProxyType({"tensor_constant": "constant", "custom_obj": "object"})
 """Words of specs that differ from the names of the fields."""
