@@ -301,8 +301,8 @@ def test_specs_that_do_not_fit_the_graph_are_refused() -> None:
     module, signature = found.graph_module, found.graph_module.signature
     user = schema.UserOutputSpec(build.subgraph(module.graph))
     cases = [
-        (replace(signature, input_specs=[]), "S1", "as many input_specs as graph inputs, 1, got 0"),
-        (replace(signature, output_specs=[]), "S2", "as many output_specs as graph outputs, 1, got 0"),
+        (replace(signature, input_specs=[]), "S1", "expected 1 input_specs, one for each input of the graph, got 0"),
+        (replace(signature, output_specs=[]), "S2", "expected 1 output_specs, one for each output of the graph, got 0"),
         (replace(signature, output_specs=[schema.OutputSpec(user_output=user)]), "G10", "got a subgraph"),
         (
             replace(

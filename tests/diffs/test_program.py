@@ -313,7 +313,7 @@ def test_contradictions_are_refused() -> None:
     with pytest.raises(GraphError, match=r"^new \$\.graph_module\.graph\.nodes\[0\]\.inputs\[0\]: .*'nobody'.*\[G1\]"):
         changes(good, bad)
     short = replace(good, graph_module=replace(good.graph_module, signature=schema.GraphSignature([], [])))
-    with pytest.raises(GraphError, match=r"^old \$\.graph_module\.signature: expected as many input_specs"):
+    with pytest.raises(GraphError, match=r"^old \$\.graph_module\.signature\.input_specs: expected \d+ input_specs"):
         changes(short, good)
     with pytest.raises(LimitError, match="G11"):
         changes(program(build.nested(33)), program(build.nested(33)))

@@ -26,38 +26,29 @@ from pt2kit import schema
 from pt2kit.canonical.expressions import input_symbols, renamed_words
 from pt2kit.canonical.facts import Names, refuse_subgraph, rename, slots
 from pt2kit.canonical.form import Form, Keep, Reloading, check_free, normal_form
-from pt2kit.errors import GraphError
 from pt2kit.graph.traversal import Meta, tables
 from pt2kit.package.open import Package, open_package
 from pt2kit.schema import Argument, ExportedProgram, GraphModule, GraphSignature, InputSpec, OutputSpec
+from pt2kit.schema.names import target_of
+from pt2kit.signature.consistency import check_counts
 from pt2kit.zip.listing import FileLike
 
-INPUT_RANKS: Final[Mapping[str, tuple[int, str]]] = MappingProxyType(
-    {
-        "token": (0, ""),
-        "parameter": (1, "parameter_name"),
-        "buffer": (2, "buffer_name"),
-        "tensor_constant": (3, "tensor_constant_name"),
-        "custom_obj": (4, "custom_obj_name"),
-        "user_input": (5, ""),
-        "constant_input": (6, "name"),
-    }
-)
-"""Kind of input -> its rank, and the field by which inputs of the kind are sorted."""
+INPUT_KINDS: Final = ("token", "parameter", "buffer", "tensor_constant", "custom_obj", "user_input", "constant_input")
+"""The kinds of inputs, in the order of the normal form."""
 
-OUTPUT_RANKS: Final[Mapping[str, tuple[int, str]]] = MappingProxyType(
+OUTPUT_RANKS: Final[Mapping[str, int]] = MappingProxyType(
     {
-        "token": (0, ""),
-        "parameter_mutation": (1, "parameter_name"),
-        "buffer_mutation": (2, "buffer_name"),
-        "user_input_mutation": (3, "user_input_name"),
-        "user_output": (4, ""),
-        "loss_output": (4, ""),
-        "gradient_to_parameter": (5, "parameter_name"),
-        "gradient_to_user_input": (6, "user_input_name"),
+        "token": 0,
+        "parameter_mutation": 1,
+        "buffer_mutation": 2,
+        "user_input_mutation": 3,
+        "user_output": 4,
+        "loss_output": 4,
+        "gradient_to_parameter": 5,
+        "gradient_to_user_input": 6,
     }
 )
-"""Kind of output -> its rank, and the field by which outputs of the kind are sorted; user inputs by their position."""
+"""Kind of output -> its rank in the order of the normal form."""
 
 Spec = TypeVar("Spec", InputSpec, OutputSpec)
 
@@ -109,8 +100,9 @@ def canonicalize(
     module, where = program.graph_module, "$.graph_module"
     reloading = Reloading() if as_reloaded else None
     graph = module.graph if reloading is None else reloading.graph(module.graph)
-    input_order = sort_inputs(module, where)
-    output_order = _sort_outputs(module, input_order, where)
+    check_counts(module, where)
+    input_order = sort_inputs(module)
+    output_order = _sort_outputs(module, input_order)
     symbols = {} if keep_symbols else input_symbols(_described(graph, input_order))
     keep = Keep(keep_metadata, keep_write_order, symbols, reloading)
     form = normal_form(
@@ -146,29 +138,20 @@ def _described(graph: schema.Graph, order: Sequence[int]) -> Iterator[Meta]:
         yield from (known[name] for name in slots(graph.inputs[position]) if name in known)
 
 
-def sort_inputs(module: GraphModule, where: str = "$.graph_module") -> list[int]:
-    """Return the positions of a graph's inputs, in the order of the normal form.
-
-    Raises:
-        GraphError: there are more or fewer input specs than inputs (S1).
-    """
-    specs = module.signature.input_specs
-    if len(module.graph.inputs) != len(specs):
-        expected = f"expected as many input_specs as graph inputs, {len(module.graph.inputs)}"
-        raise GraphError(f"{where}.signature: {expected}, got {len(specs)}", rule="S1")
+def sort_inputs(module: GraphModule) -> list[int]:
+    """Return the positions of a graph's inputs in the order of the normal form: by kind, then by the name of the
+    weight, constant or placeholder."""
 
     def key(position: int) -> tuple[int, str, int]:
-        rank, field = INPUT_RANKS[specs[position].type]
-        return rank, getattr(specs[position].value, field) if field else "", position
+        spec = module.signature.input_specs[position]
+        return INPUT_KINDS.index(spec.type), str(target_of(spec) or getattr(spec.value, "name", "")), position
 
-    return sorted(range(len(specs)), key=key)
+    return sorted(range(len(module.signature.input_specs)), key=key)
 
 
-def _sort_outputs(module: GraphModule, input_order: Sequence[int], where: str) -> list[int]:
+def _sort_outputs(module: GraphModule, input_order: Sequence[int]) -> list[int]:
+    """Return the positions of a graph's outputs likewise; those of user inputs come in the order of these."""
     specs = module.signature.output_specs
-    if len(module.graph.outputs) != len(specs):
-        expected = f"expected as many output_specs as graph outputs, {len(module.graph.outputs)}"
-        raise GraphError(f"{where}.signature: {expected}, got {len(specs)}", rule="S2")
     places = {
         name: place
         for place, position in enumerate(input_order)
@@ -177,10 +160,10 @@ def _sort_outputs(module: GraphModule, input_order: Sequence[int], where: str) -
     }
 
     def key(position: int) -> tuple[int, str, int, int]:
-        rank, field = OUTPUT_RANKS[specs[position].type]
-        if field == "user_input_name":
-            return rank, "", places.get(specs[position].value.user_input_name, len(places)), position
-        return rank, getattr(specs[position].value, field) if field else "", 0, position
+        rank, target = OUTPUT_RANKS[specs[position].type], target_of(specs[position]) or ""
+        if hasattr(specs[position].value, "user_input_name"):
+            return rank, "", places.get(target, len(places)), position
+        return rank, target, 0, position
 
     return sorted(range(len(specs)), key=key)
 

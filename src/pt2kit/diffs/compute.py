@@ -21,11 +21,12 @@ from pt2kit.diffs.graphs import DiffOptions, GraphDiff, Names, value_details
 from pt2kit.diffs.input_roles import Pairs, input_role, match_inputs, match_outputs, renamed_payloads
 from pt2kit.diffs.tensors import compare_payloads
 from pt2kit.digests.compute import digest_parts, payloads_of, unknown_in_configs
-from pt2kit.errors import GraphError, Pt2Error
+from pt2kit.errors import Pt2Error
 from pt2kit.graph.argument_values import arguments
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
 from pt2kit.schema.names import target_of
+from pt2kit.signature.consistency import DEFAULT_WHERE, check_counts
 from pt2kit.zip.listing import FileLike
 from pt2kit.zip.source import Progress, no_progress
 
@@ -212,7 +213,7 @@ def compare_programs(
         for side, program in zip(reloading, (old, new), strict=True)
     )
     for module, which in ((before, "old"), (after, "new")):
-        _check_counts(module, which)
+        check_counts(module, f"{which} {DEFAULT_WHERE}")
     inputs = match_inputs(before, after)
     outputs = match_outputs(before, after, inputs)
     symbols = Symbols()
@@ -228,16 +229,6 @@ def compare_programs(
         *_around(old, new, model, options),
     ]
     return changes, ModelPair(old, new, tuple(graphs.graphs))
-
-
-def _check_counts(module: schema.GraphModule, which: str) -> None:
-    for specs, edges, what, rule in (
-        (module.signature.input_specs, module.graph.inputs, "input", "S1"),
-        (module.signature.output_specs, module.graph.outputs, "output", "S2"),
-    ):
-        if len(specs) != len(edges):
-            expected = f"expected as many {what}_specs as graph {what}s, {len(edges)}"
-            raise GraphError(f"{which} $.graph_module.signature: {expected}, got {len(specs)}", rule=rule)
 
 
 def _inputs(

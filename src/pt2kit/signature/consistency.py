@@ -57,6 +57,7 @@ def read_specs(
     graph, signature = graph_module.graph, graph_module.signature
     place = f"{where}.signature"
     yield from _count_problems(graph, signature, place)
+    yield from _token_problems(signature, place)
     yield from _read(signature.input_specs, input_spec, f"{place}.input_specs", inputs)
     yield from _read(signature.output_specs, output_spec, f"{place}.output_specs", outputs)
     yield from _compare(inputs, graph.inputs, f"{place}.input_specs", "S3")
@@ -76,6 +77,19 @@ def _count_problems(graph: schema.Graph, signature: schema.GraphSignature, place
         if expected != got:
             message = f"expected {expected} {side}_specs, one for each {side} of the graph, got {got}"
             yield Problem(f"{place}.{side}_specs", rule, message)
+
+
+def check_counts(graph_module: schema.GraphModule, where: str = DEFAULT_WHERE) -> None:
+    """Refuse a signature that has not one spec for each input and output of its graph.
+
+    Raises:
+        GraphError: there are more or fewer (S1, S2).
+    """
+    for problem in _count_problems(graph_module.graph, graph_module.signature, f"{where}.signature"):
+        raise GraphError(f"{problem.loc}: {problem.message}", rule=problem.rule)
+
+
+def _token_problems(signature: schema.GraphSignature, place: str) -> Iterator[Problem]:
     tokens_in = sum(spec.type == "token" for spec in signature.input_specs)
     tokens_out = sum(spec.type == "token" for spec in signature.output_specs)
     if tokens_in != tokens_out:
