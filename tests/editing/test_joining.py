@@ -116,8 +116,8 @@ def test_a_weight_and_a_module_of_one_name_are_refused() -> None:
 @pytest.mark.parametrize(
     ("connect", "text"),
     [
-        ({"nothing": "x"}, r"expected an output of the first program \(linear_1\), got 'nothing'"),
-        ({"linear_1": "nothing"}, r"expected an input of the second program \(input\), got 'nothing'"),
+        ({"nothing": "x"}, r"compose: first program: expected the name of an output \(linear_1\), got 'nothing'"),
+        ({"linear_1": "nothing"}, r"compose: second program: expected the name of an input \(input\), got 'nothing'"),
         ({"linear_1": "input"}, r"linear_1 -> input: expected sizes \(3, 8\), got \(3, 4\)"),
     ],
 )

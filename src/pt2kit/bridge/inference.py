@@ -48,7 +48,8 @@ def infer_with_torch(target: str, arguments: Mapping[str, Any], edit: str) -> An
     operator = resolve(target, edit)
     if operator is None or operator.kind not in ("operator", "symbolic"):
         raise GraphError(f"{edit}: expected an operator that torch has here, with a schema, got {target}; give meta=")
-    shapes = Shapes({name: _RANGE for value in _values(arguments) for name in _symbols(value.meta)}, edit)
+    integers = [value for value in _values(arguments) if value.kind in ("tensor", "sym_int")]
+    shapes = Shapes({one.name: _RANGE for value in integers for one in symbols_of(value.meta)}, edit)
     fakes = FakeValues(shapes, Devices(None))
 
     def live(held: Any) -> Any:
@@ -79,13 +80,6 @@ def _values(held: Any) -> list[Value]:
     if isinstance(held, list):
         return [value for one in held for value in _values(one)]
     return [held] if isinstance(held, Value) else []
-
-
-def _symbols(meta: Any) -> list[str]:
-    if isinstance(meta, schema.TensorMeta):
-        sizes = (*meta.sizes, *meta.strides, meta.storage_offset)
-        return [name for size in sizes for name in symbols_of(size)]
-    return list(symbols_of(meta)) if isinstance(meta, schema.SymInt) else []
 
 
 def _described(result: Any, into: Descriptions, edit: str) -> Any:

@@ -15,8 +15,6 @@ from pt2kit import graph as rules
 from pt2kit import schema, treespec
 from pt2kit.editing.graphs import Graph, Slot
 from pt2kit.editing.interface import (
-    USER_INPUTS,
-    USER_OUTPUTS,
     Branch,
     Input,
     Output,
@@ -50,10 +48,10 @@ class Calls:
         self.root = root = self._entries[0][0].signature if self._starts_with_root() else None
         self.added: list[schema.ModuleCallEntry] = []
         self.prefix = ""
-        self.ins = _tree(root.in_spec if root else "", [one for one in inputs if one.kind in USER_INPUTS])
-        self.outs = _tree(root.out_spec if root else "", [one for one in outputs if one.kind in USER_OUTPUTS])
+        self.ins = _tree(root.in_spec if root else "", [one for one in inputs if one.is_user])
+        self.outs = _tree(root.out_spec if root else "", [one for one in outputs if one.is_user])
         self.arg_names = list(root.forward_arg_names or ()) if root else []
-        self.opened = [one for one in inputs if one.kind in USER_INPUTS]
+        self.opened = [one for one in inputs if one.is_user]
 
     def _starts_with_root(self) -> bool:
         return bool(self._entries) and not self._entries[0][0].fqn
@@ -92,10 +90,10 @@ class Calls:
                 argument_names.append(child.name if isinstance(child, Input) and child.name else f"arg_{position}")
         return argument_names
 
-    def order(self, items: list[Any], tree: Tree, kinds: Sequence[str]) -> None:
-        """Sort the items of some kinds into the order of a tree's leaves; the others keep their positions."""
+    def order(self, items: list[Any], tree: Tree) -> None:
+        """Sort what the caller passes or gets into the order of a tree's leaves; the others keep their positions."""
         leaves = iter(list(leaves_of(tree)))
-        items[:] = [next(leaves) if one.kind in kinds else one for one in items]
+        items[:] = [next(leaves) if one.is_user else one for one in items]
 
     def restart(
         self, args: Sequence[Tree], kwargs: Mapping[str, Tree], outs: Tree, names: Sequence[str] | None

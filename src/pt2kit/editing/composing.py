@@ -11,19 +11,9 @@ from pt2kit.editing.assembly import Parts
 from pt2kit.editing.editor import Editor, Source, edit, package_alone
 from pt2kit.editing.extracting import written_weights
 from pt2kit.editing.graphs import Graph, Value
-from pt2kit.editing.interface import (
-    INPUT_GROUPS,
-    OUTPUT_GROUPS,
-    USER_INPUTS,
-    USER_OUTPUTS,
-    Branch,
-    Input,
-    Output,
-    Tree,
-    leaves_of,
-    tuple_of,
-)
-from pt2kit.editing.interface_edits import remove_arguments, substituted_meta, substituted_size
+from pt2kit.editing.interface import Branch, Input, Output, Tree, leaves_of, tuple_of
+from pt2kit.editing.interface_edits import find_output, substituted_meta, substituted_size, take_out
+from pt2kit.editing.state import find_input, forget_inputs
 from pt2kit.errors import GraphError, UnsupportedError
 from pt2kit.front_door import registered
 from pt2kit.graph.argument_values import graph_arguments
@@ -71,7 +61,13 @@ def compose(
     a, b = edit(first, models[0]), edit(second, models[1])
     if a.has_weights != b.has_weights:
         raise UnsupportedError("compose: expected two packages or two programs, got one of each")
-    pairs = [(_output(a, one), _input(b, other)) for one, other in connect.items()]
+    pairs = [
+        (
+            find_output(a, one, "compose: first program"),
+            find_input(b, other, "compose: second program", b.user_inputs),
+        )
+        for one, other in connect.items()
+    ]
     if len({id(target) for _, target in pairs}) != len(pairs):
         raise UnsupportedError("compose: expected each input of the second once, got one twice")
     for editor, prefix in ((a, prefixes[0]), (b, prefixes[1])):
@@ -82,8 +78,8 @@ def compose(
     once = _taken_once(a, b)
     _avoid_clashes(a, b, [*(target for _, target in pairs), *once])
     for one in once:
-        b.inputs.remove(one)
-        _connect(b, one, next(mine.value for mine in a.inputs if mine.name == one.name))
+        _connect(one, next(mine.value for mine in a.inputs if mine.name == one.name))
+    forget_inputs(b, once)
     _join(a, b, pairs)
     program = a.check()
     if not a.has_weights:
@@ -95,27 +91,6 @@ def compose(
     if prove:
         registered("prove_joined")(a.source_package, b.source_package, joined, connect, package)
     return package
-
-
-def _output(editor: Editor, which: str | int) -> Output:
-    users = editor.user_outputs
-    user_output = (
-        users[which]
-        if isinstance(which, int) and 0 <= which < len(users)
-        else next((one for one in users if one.name == which), None)
-    )
-    if user_output is None or user_output.value is None:
-        there = ", ".join(one.name for one in users)
-        raise GraphError(f"compose: expected an output of the first program ({there}), got {which!r}")
-    return user_output
-
-
-def _input(editor: Editor, which: str) -> Input:
-    user_input = next((one for one in editor.user_inputs if one.name == which), None)
-    if user_input is None or user_input.value is None:
-        there = ", ".join(one.name for one in editor.user_inputs)
-        raise GraphError(f"compose: expected an input of the second program ({there}), got {which!r}")
-    return user_input
 
 
 def _add_prefix(editor: Editor, prefix: str) -> None:
@@ -156,14 +131,15 @@ def _join_symbols(a: Editor, b: Editor, pairs: list[tuple[Output, Input]]) -> No
         _check_sizes(output, target, expr_by_name)
     taken = {*a.ranges, *b.ranges}
     clashing = [name for name in b.ranges if name in a.ranges and name not in expr_by_name]
-    known = _symbols(b) if clashing else {}
+    values = [value for graph in b.graph.walk() for value in graph.values.values()]
+    known = {one.name: one for value in values for one in arithmetic.symbols_of(value.meta)} if clashing else {}
     for name in clashing:
         free = free_name(name.rstrip("0123456789") or "s", taken.__contains__, 0, separator="")
         taken.add(free)
         if name in known:
             expr_by_name[name] = symbols.Symbol(free, known[name].assumptions)
     if any(not isinstance(expr, symbols.Symbol) or expr.name != name for name, expr in expr_by_name.items()):
-        for value in [value for graph in b.graph.walk() for value in graph.values.values()]:
+        for value in values:
             meta = substituted_meta(value.meta, expr_by_name)
             if meta is not value.meta:
                 value.meta = meta
@@ -179,18 +155,6 @@ def _join_symbols(a: Editor, b: Editor, pairs: list[tuple[Output, Input]]) -> No
             )
         if isinstance(expr, symbols.Symbol):
             b.ranges[expr.name] = low, high
-
-
-def _symbols(editor: Editor) -> dict[str, Any]:
-    """Return the symbols in the descriptions of values, by name."""
-    found: dict[str, Any] = {}
-    for graph in editor.graph.walk():
-        for value in graph.values.values():
-            meta = value.meta
-            for size in [*meta.sizes, *meta.strides] if isinstance(meta, schema.TensorMeta) else [meta]:
-                if getattr(size, "type", "") == "as_expr":
-                    found |= {one.name: one for one in symbols.free_symbols(symbols.parse(size.value.expr_str))}
-    return found
 
 
 def _bind(output: Output, target: Input, found: dict[str, Any]) -> None:
@@ -324,19 +288,19 @@ def _equal(a: Any, b: Any) -> bool:
 
 def _join(a: Editor, b: Editor, pairs: list[tuple[Output, Input]]) -> None:
     """Append the second program to the first."""
-    remove_arguments(b, [target for _, target in pairs])
     for output, target in pairs:
-        _connect(b, target, output.value)
+        _connect(target, output.value)
+        take_out(b, target, f"compose({quote(target.name)})")
     a.calls.added = b.calls.written()[1:]
     for output, _ in pairs:
         if output in a.outputs:
             a.drop_output(a.user_outputs.index(output))
     _join_calls(a, b)
     a.graph.absorb(b.graph)
-    a.inputs[:] = sorted([*a.inputs, *b.inputs], key=lambda one: INPUT_GROUPS.get(one.kind, 1))
-    a.outputs[:] = sorted([*a.outputs, *b.outputs], key=lambda one: OUTPUT_GROUPS.get(one.kind, 1))
-    a.calls.order(a.inputs, a.calls.ins, USER_INPUTS)
-    a.calls.order(a.outputs, a.calls.outs, USER_OUTPUTS)
+    a.inputs[:] = sorted([*a.inputs, *b.inputs], key=lambda one: one.group)
+    a.outputs[:] = sorted([*a.outputs, *b.outputs], key=lambda one: one.group)
+    a.calls.order(a.inputs, a.calls.ins)
+    a.calls.order(a.outputs, a.calls.outs)
     a.ranges |= b.ranges
     a.metadata = b.metadata | a.metadata
     a.namedtuple_fields = b.namedtuple_fields | a.namedtuple_fields
@@ -344,12 +308,11 @@ def _join(a: Editor, b: Editor, pairs: list[tuple[Output, Input]]) -> None:
     a.guards += b.guards
 
 
-def _connect(b: Editor, one: Input, value: Value | None) -> None:
+def _connect(one: Input, value: Value | None) -> None:
     """Use a value of the first program for an input of the second."""
     if one.value is not None and value is not None:
         for slot, position in list(one.value.uses):
             slot.put(position, value)
-        b.graph.forget(one.slot)
 
 
 def _join_calls(a: Editor, b: Editor) -> None:

@@ -11,7 +11,7 @@ from pt2kit import schema
 from pt2kit.dataflow.domain import effects_of
 from pt2kit.editing.editor import Editor, Source, edit, package_alone
 from pt2kit.editing.graphs import Graph, Node, Slot, Value
-from pt2kit.editing.interface import OF_INPUTS, USER_INPUTS, USER_OUTPUTS, Input, Output, tuple_of
+from pt2kit.editing.interface import OF_INPUTS, USER, Input, Output, tuple_of
 from pt2kit.errors import GraphError, UnsupportedError
 from pt2kit.front_door import registered
 from pt2kit.messages import quote
@@ -96,7 +96,7 @@ def extract(
 
 def _values_cut(editor: Editor, inputs: Sequence[str] | None, outputs: Sequence[str] | None) -> _Cut:
     graph = editor.graph
-    users = {one.value: one for one in editor.inputs if one.value is not None and one.kind in USER_INPUTS}
+    users = [one.value for one in editor.user_inputs if one.value is not None]
     outs = (
         [graph.value(name) for name in outputs]
         if outputs is not None
@@ -302,7 +302,7 @@ def _module_cut(editor: Editor, path: str) -> _Cut:
         )
     inside = {value for node in kept for value in node.outputs}
     used = list(dict.fromkeys(value for node in kept for value in node.inputs))
-    stored = {one.value for one in editor.inputs if one.kind not in USER_INPUTS}
+    stored = {one.value for one in editor.inputs if not one.is_user}
     ins = [value for value in used if value not in inside and value not in stored]
     chosen = set(kept)
     outs = [
@@ -333,7 +333,7 @@ def _size_of(value: Value, tensors: Iterable[Value]) -> tuple[Value, int] | None
 
 def _weights(editor: Editor, used: set[Value], ins: set[Value]) -> list[Input]:
     """Return the weights, constants and tokens that are needed."""
-    return [one for one in editor.inputs if one.kind not in USER_INPUTS and one.value in used and one.value not in ins]
+    return [one for one in editor.inputs if not one.is_user and one.value in used and one.value not in ins]
 
 
 def _apply(editor: Editor, cut: _Cut) -> None:
@@ -348,7 +348,7 @@ def _apply(editor: Editor, cut: _Cut) -> None:
     if cut.is_module:
         editor.calls.keep_modules({path for node in cut.nodes for path in _modules(node)})
     if not is_whole:
-        results = [one for one in outputs if one.kind in USER_OUTPUTS]
+        results = [one for one in outputs if one.is_user]
         is_named = editor.calls.arg_names or not editor.user_inputs  # files up to torch 2.5 do not name them
         outs = results[0] if len(cut.outs) == 1 else tuple_of(results)
         editor.calls.restart(call, {}, outs, [one.name for one in call] if is_named else None)
@@ -397,7 +397,7 @@ def _outputs(editor: Editor, cut: _Cut, ins: Collection[Input]) -> list[Output]:
     outputs: list[Output] = []
     tokens = [one for one in ins if one.kind == "token"]
     for one in editor.outputs:
-        if one.kind in USER_OUTPUTS or one.value not in made:
+        if one.is_user or one.value not in made:
             continue
         if (
             (one.kind == "token" and tokens)
@@ -411,7 +411,7 @@ def _outputs(editor: Editor, cut: _Cut, ins: Collection[Input]) -> list[Output]:
         if last is not None:
             spec = schema.OutputSpec(token=schema.OutputTokenSpec(schema.TokenArgument(last.name)))
             outputs.insert(0, Output(spec, Slot.of(last), {}))
-    place = sum(one.kind in ("token",) or one.kind.endswith("mutation") for one in outputs)
+    place = sum(one.group < USER for one in outputs)
     if [one.value for one in editor.user_outputs if one.value is not None] == cut.outs:
         return [*outputs[:place], *editor.user_outputs, *outputs[place:]]
     return [*outputs[:place], *map(Output.of, cut.outs), *outputs[place:]]

@@ -13,38 +13,22 @@ from pt2kit import schema, treespec
 from pt2kit.editing.graphs import Slot, Value
 from pt2kit.errors import GraphError
 from pt2kit.messages import quote
+from pt2kit.schema.names import target_of
+from pt2kit.schema.reflection import field_classes
 from pt2kit.treespec.spec import LEAF, TreeSpec
-
-TARGETS: Final = {
-    "parameter": "parameter_name",
-    "buffer": "buffer_name",
-    "tensor_constant": "tensor_constant_name",
-    "custom_obj": "custom_obj_name",
-    "buffer_mutation": "buffer_name",
-    "parameter_mutation": "parameter_name",
-    "gradient_to_parameter": "parameter_name",
-}
-"""Kind of a spec -> the field that names a weight or constant."""
-
-_WEIGHTS: Final[Mapping[str, type[Any]]] = {
-    "parameter": schema.InputToParameterSpec,
-    "buffer": schema.InputToBufferSpec,
-    "tensor_constant": schema.InputToTensorConstantSpec,
-}
-"""Kind of an input that may become another of these -> its spec."""
 
 OF_INPUTS: Final = ("user_input_mutation", "gradient_to_user_input")
 """The kinds of outputs whose target is an input of the caller's."""
 
-USER_INPUTS: Final = ("user_input", "constant_input")
-USER_OUTPUTS: Final = ("user_output", "loss_output")
-INPUT_GROUPS: Final = {"token": 0, "user_input": 2, "constant_input": 2}
-OUTPUT_GROUPS: Final = {
+USER: Final = 2
+"""The group of what the caller passes or gets."""
+
+_GROUPS: Final = {
     "token": 0,
-    **dict.fromkeys(("user_output", "loss_output"), 2),
+    **dict.fromkeys(("user_input", "constant_input", "user_output", "loss_output"), USER),
     **dict.fromkeys(("gradient_to_parameter", "gradient_to_user_input"), 3),
 }
-"""Kind -> its place in the order of inputs, and of outputs; 1 for those that are not listed."""
+"""Kind of an input or output -> its group, as groups follow one another; 1 for those that are not listed."""
 
 SEQUENCES: Final = ("builtins.tuple", "builtins.list", "torch.fx.immutable_collections.immutable_list")
 MAPPINGS: Final = (
@@ -72,7 +56,7 @@ class Port:
         self._origin = spec
         self.slot = slot
         self.kind: str = spec.type
-        self.target: str | None = getattr(spec.value, TARGETS.get(self.kind, ""), None)
+        self.target: str | None = None if self.kind in OF_INPUTS else target_of(spec)
 
     @property
     def value(self) -> Value | None:
@@ -84,21 +68,29 @@ class Port:
         """Return the name of the value; "" for a constant without one."""
         return self.slot.values[0].name if self.slot.values else ""
 
+    @property
+    def group(self) -> int:
+        """Return the number of its group: tokens, weights and writes, what the caller passes or gets, gradients."""
+        return _GROUPS.get(self.kind, 1)
+
+    @property
+    def is_user(self) -> bool:
+        """Return whether the caller passes or gets it."""
+        return self.group == USER
+
     def spec(self) -> Any:
         """Return the spec in the signature; the spec that was read if nothing changed."""
-        held = _WEIGHTS.get(self.kind, type(self._origin.value))
-        new = type(self._origin)(**{self.kind: held(**self._fields())})
+        union: type[schema.InputSpec | schema.OutputSpec] = type(self._origin)
+        new = union(**{self.kind: field_classes(union)[self.kind](*self._fields())})
         return self._origin if new == self._origin else new
 
-    def _fields(self) -> dict[str, Any]:
-        """Return the fields of the spec."""
-        argument = self.slot.written()
+    def _fields(self) -> list[Any]:
+        """Return the fields of the spec: the argument, then the target if it has one."""
         if self.kind == "token":
-            return {"arg": schema.TokenArgument(self.name)}
-        fields = {"arg": argument if self.kind in ("user_input", "user_output") else argument.value}
-        if self.kind in TARGETS:
-            fields[TARGETS[self.kind]] = self.target or ""
-        return fields
+            return [schema.TokenArgument(self.name)]
+        argument = self.slot.written()
+        given = argument if self.kind in ("user_input", "user_output") else argument.value
+        return [given] if self.target is None else [given, self.target]
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}: {self.kind}{f' {self.target}' if self.target else ''}>"
@@ -142,10 +134,10 @@ class Input(Port):
         """Rename the placeholder of a constant."""
         self._constant = name
 
-    def _fields(self) -> dict[str, Any]:
+    def _fields(self) -> list[Any]:
         if self.kind == "constant_input":
-            return {"name": self.name, "value": self._origin.value.value}
-        return super()._fields() | ({"persistent": self.persistent} if self.kind == "buffer" else {})
+            return [self.name, self._origin.value.value]
+        return [*super()._fields(), self.persistent] if self.kind == "buffer" else super()._fields()
 
 
 class Output(Port):
@@ -170,18 +162,15 @@ class Output(Port):
         slot = Slot.of(value)
         return cls(schema.OutputSpec(user_output=schema.UserOutputSpec(slot.template)), slot, {})
 
-    def _fields(self) -> dict[str, Any]:
+    def _fields(self) -> list[Any]:
         if self.kind not in OF_INPUTS:
             return super()._fields()
-        written = self._origin.value.user_input_name if self.input is None else self.input.name
-        return super()._fields() | {"user_input_name": written}
+        return [*super()._fields(), self._origin.value.user_input_name if self.input is None else self.input.name]
 
 
-def insert_in_group(items: list[Any], new: Any, groups: Mapping[str, int]) -> None:
+def insert_in_group(items: list[Any], new: Port) -> None:
     """Insert an input or output after the last one of its group."""
-    group = groups.get(new.kind, 1)
-    place = sum(groups.get(one.kind, 1) <= group for one in items)
-    items.insert(place, new)
+    items.insert(sum(one.group <= new.group for one in items), new)
 
 
 class Branch:

@@ -13,11 +13,7 @@ from pt2kit.editing import sizes as arithmetic
 from pt2kit.editing import weight_edits
 from pt2kit.editing.graphs import Node, Value
 from pt2kit.editing.interface import (
-    INPUT_GROUPS,
     OF_INPUTS,
-    OUTPUT_GROUPS,
-    USER_INPUTS,
-    USER_OUTPUTS,
     Branch,
     Input,
     Output,
@@ -28,7 +24,7 @@ from pt2kit.editing.interface import (
     tuple_of,
 )
 from pt2kit.editing.metas import entry, kind_of
-from pt2kit.editing.state import NEW_SYMBOL, EditState, find_input, meta_symbols
+from pt2kit.editing.state import NEW_SYMBOL, EditState, find_input, forget_inputs
 from pt2kit.editing.structures import check_name
 from pt2kit.editing.weights import to_view
 from pt2kit.errors import GraphError
@@ -71,10 +67,10 @@ def add_input(editor: EditState, name: str, meta: Any, *, keyword: bool = False,
         args.insert(place, new, None, edit)
     if editor.calls.arg_names or len(args.children) + len(kwargs.children) == 1:
         editor.calls.arg_names.insert(place, name)
-    insert_in_group(editor.inputs, new, INPUT_GROUPS)
-    editor.calls.order(editor.inputs, editor.calls.ins, USER_INPUTS)
-    for symbol in meta_symbols(value.kind, value_meta):
-        editor.ranges.setdefault(symbol, NEW_SYMBOL)
+    insert_in_group(editor.inputs, new)
+    editor.calls.order(editor.inputs, editor.calls.ins)
+    for symbol in arithmetic.symbols_of(value_meta):
+        editor.ranges.setdefault(symbol.name, NEW_SYMBOL)
     return value
 
 
@@ -96,10 +92,9 @@ def drop_input(editor: EditState, name: str) -> None:
             there = ", ".join(one.name for one in editor.user_inputs[:8]) or "none"
             raise GraphError(f"{edit}: expected the name of an input or argument ({there}), got {quote(name)}")
         chosen = [*args.children, *kwargs.children][names.index(name)]
-    gone = list(leaves_of(chosen))
-    for one in gone:
+    for one in leaves_of(chosen):
         _check_unused(editor, one, edit)
-    _take_out(editor, chosen, gone, edit)
+    take_out(editor, chosen, edit)
 
 
 def rename_input(editor: EditState, old: str, new: str) -> None:
@@ -123,7 +118,7 @@ def rename_input(editor: EditState, old: str, new: str) -> None:
         old = old_name
     else:
         check_name(edit, new)
-    if old in names and (one is None or one.kind in USER_INPUTS):
+    if old in names and (one is None or one.is_user):
         _rename_argument(editor, names, old, new, edit)
 
 
@@ -162,7 +157,7 @@ def reorder_inputs(editor: EditState, order: Sequence[str]) -> None:
     args.children[:] = [args.children[place] for place in places]
     known = editor.calls.arg_names
     known[:count] = [known[place] for place in places] if known else []
-    editor.calls.order(editor.inputs, editor.calls.ins, USER_INPUTS)
+    editor.calls.order(editor.inputs, editor.calls.ins)
 
 
 def freeze_input(editor: EditState, name: str, numbers: Any = None) -> None:
@@ -178,12 +173,12 @@ def freeze_input(editor: EditState, name: str, numbers: Any = None) -> None:
     """
     edit = f"freeze_input({quote(name)})"
     one = find_input(editor, name, edit)
-    if one.kind not in USER_INPUTS:
+    if not one.is_user:
         raise GraphError(f"{edit}: expected what the caller passes, got a {one.kind}")
     editor.calls.sides(edit)
     value = one.value
     if value is None:
-        _take_out(editor, one, [one], edit)
+        take_out(editor, one, edit)
     elif value.kind == "tensor":
         _freeze_tensor(editor, one, value, numbers, edit)
     elif value.kind == "sym_int" and isinstance(numbers, int):
@@ -191,7 +186,7 @@ def freeze_input(editor: EditState, name: str, numbers: Any = None) -> None:
             raise GraphError(f"{edit}: expected a number that is not given back, got an output")
         _check_unused(editor, one, edit, besides_nodes=True)
         put_number(editor, value, numbers, edit)
-        _take_out(editor, one, [one], edit)
+        take_out(editor, one, edit)
     else:
         raise GraphError(
             f"{edit}: expected an array for a tensor or an int for a sym_int, got {value.kind} and "
@@ -233,12 +228,12 @@ def _freeze_tensor(editor: EditState, one: Input, value: Value, numbers: Any, ed
         raise GraphError(f"{edit}: expected sizes that determine all symbols in {list(value.shape or ())}", rule="P14")
     for symbol, number in new_sizes.items():  # which may be refused: before anything is taken out
         specialize(editor, symbol, number)
-    _take_out(editor, one, [], edit)
+    _leave_call(editor, one, edit)
     editor.guards[:] = [guard for guard in editor.guards if not _mentions(guard, one.name)]
     value.meta = weight_edits.meta_like(view, value.meta)
     one.kind, one.target = "tensor_constant", target
     editor.inputs.remove(one)
-    insert_in_group(editor.inputs, one, INPUT_GROUPS)
+    insert_in_group(editor.inputs, one)
     editor.constants.payloads[target] = view
 
 
@@ -306,7 +301,7 @@ def substituted_meta(meta: Any, numbers: dict[str, int]) -> Any:
 
 def substituted_size(size: schema.SymInt, numbers: Mapping[str, int]) -> schema.SymInt:
     """Return a size with numbers instead of symbols."""
-    if arithmetic.known(size) is not None or numbers.keys().isdisjoint(arithmetic.symbols_of(size)):
+    if numbers.keys().isdisjoint(symbol.name for symbol in arithmetic.symbols_of(size)):
         return size
     expr = symbols.substitute(symbols.parse(size.value.expr_str), numbers)
     if not symbols.free_symbols(expr):
@@ -352,8 +347,8 @@ def add_output(editor: EditState, value: str | Value, *, key: str | None = None,
     outs.insert(place, new, key, edit)
     editor.calls.outs = outs
     new.slot.attach()
-    insert_in_group(editor.outputs, new, OUTPUT_GROUPS)
-    editor.calls.order(editor.outputs, outs, USER_OUTPUTS)
+    insert_in_group(editor.outputs, new)
+    editor.calls.order(editor.outputs, outs)
     return new
 
 
@@ -381,10 +376,10 @@ def drop_output(editor: EditState, which: int | str) -> None:
         GraphError: there is none, or it is in a container of a shape of its own.
     """
     edit = f"drop_output({which!r})"
-    one = _find_output(editor, which, edit)
+    one = find_output(editor, which, edit, editor.outputs)
     if one.kind == "token":
         raise GraphError(f"{edit}: expected an output other than a token, which goes out as it came in", rule="S13")
-    if one.kind in USER_OUTPUTS:
+    if one.is_user:
         outs = editor.calls.outs
         if outs is None:
             raise GraphError(f"{edit}: expected an out_spec over the outputs, got none in this program")
@@ -406,7 +401,7 @@ def rename_output(editor: EditState, old: str, new: str) -> None:
         GraphError: there is none, or the new name is taken or no identifier.
     """
     edit = f"rename_output({quote(old)}, {quote(new)})"
-    one = _find_output(editor, old, edit)
+    one = find_output(editor, old, edit, editor.outputs)
     if one.value is not None:
         editor.graph.rename(one.value, new)
     parent = parent_of(editor.calls.outs, one) if editor.calls.outs is not None else None
@@ -433,16 +428,27 @@ def reorder_outputs(editor: EditState, order: Sequence[int | str]) -> None:
     if sorted(places) != list(range(len(names))):
         raise GraphError(f"{edit}: expected each of the {count_text(len(names), 'item')} once, got {list(order)}")
     outs.children[:] = [outs.children[place] for place in places]
-    editor.calls.order(editor.outputs, outs, USER_OUTPUTS)
+    editor.calls.order(editor.outputs, outs)
 
 
-def _find_output(editor: EditState, which: int | str, edit: str) -> Output:
+def find_output(editor: EditState, which: int | str, edit: str, others: Sequence[Output] = ()) -> Output:
+    """Return what the caller gets, by its number or the name of its value.
+
+    Args:
+        editor: the program.
+        which: number or name.
+        edit: what messages call the edit.
+        others: further outputs that a name may be of.
+
+    Raises:
+        GraphError: there is none.
+    """
     users = editor.user_outputs
     if isinstance(which, int):
         if 0 <= which < len(users):
             return users[which]
         raise GraphError(f"{edit}: expected the number of one of {count_text(len(users), 'output')}, got {which}")
-    output = next((one for one in [*users, *editor.outputs] if one.name == which), None)
+    output = next((one for one in [*users, *others] if one.name == which), None)
     if output is None:
         there = ", ".join(one.name for one in users[:8]) or "none"
         raise GraphError(f"{edit}: expected the name of an output ({there}), got {quote(which)}")
@@ -465,27 +471,18 @@ def _check_unused(editor: EditState, one: Input, edit: str, *, besides_nodes: bo
             )
 
 
-def _take_out(editor: EditState, chosen: Tree, gone: Iterable[Input], edit: str) -> None:
-    """Remove a leaf or an argument from the tree of the call, and its inputs from the graph."""
+def take_out(editor: EditState, chosen: Tree, edit: str) -> None:
+    """Remove a leaf or an argument from the tree of the call, and its inputs, which nothing uses, from the graph.
+
+    Raises:
+        GraphError: it is in a container of a shape of its own.
+    """
     _leave_call(editor, chosen, edit)
-    for one in gone:
-        editor.inputs.remove(one)
-        editor.graph.forget(one.slot)
+    forget_inputs(editor, leaves_of(chosen))
 
 
 def _mentions(guard: str, name: str) -> bool:
     return f"L['{name}']" in guard or f'L["{name}"]' in guard
-
-
-def remove_arguments(editor: EditState, gone: Sequence[Input]) -> None:
-    """Remove inputs from the call, whether or not they have users: another value replaces them.
-
-    Raises:
-        GraphError: one is in a container of a shape of its own.
-    """
-    for one in gone:
-        _leave_call(editor, one, f"compose({quote(one.name)})")
-        editor.inputs.remove(one)
 
 
 def _leave_call(editor: EditState, chosen: Tree, edit: str) -> None:

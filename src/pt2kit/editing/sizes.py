@@ -81,11 +81,13 @@ def expression(size: schema.SymInt) -> Expr:
         return _parse(size.value.expr_str)
 
 
-def symbols_of(size: schema.SymInt) -> tuple[str, ...]:
-    """Return the names of the symbols in a size."""
-    if size.as_int is not UNSET:
-        return ()
-    return tuple(symbol.name for symbol in symbols.free_symbols(_parse(size.value.expr_str)))
+def symbols_of(meta: object) -> tuple[symbols.Symbol, ...]:
+    """Return the symbols in a size, or in the meta of a value of any kind."""
+    if isinstance(meta, schema.TensorMeta):
+        numbers = (*meta.sizes, *meta.strides, meta.storage_offset)
+        return tuple(symbol for number in numbers for symbol in symbols_of(number))
+    expr = getattr(meta, "as_expr", UNSET)
+    return () if expr is UNSET else tuple(symbols.free_symbols(_parse(expr.expr_str)))
 
 
 def _read(size: schema.SymInt) -> Size:

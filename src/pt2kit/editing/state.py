@@ -118,12 +118,12 @@ class EditState:
     @property
     def user_inputs(self) -> list[Input]:
         """Return the inputs that the caller passes, in order."""
-        return [one for one in self.inputs if one.kind in ("user_input", "constant_input")]
+        return [one for one in self.inputs if one.is_user]
 
     @property
     def user_outputs(self) -> list[Output]:
         """Return the outputs that the caller gets, in order."""
-        return [one for one in self.outputs if one.kind in ("user_output", "loss_output")]
+        return [one for one in self.outputs if one.is_user]
 
     def value(self, name: str) -> Value:
         """Return a value of the program's graph by its name.
@@ -142,13 +142,30 @@ class EditState:
         return find_input(self, name, "input")
 
 
-def find_input(editor: EditState, name: str, edit: str) -> Input:
-    """Return an input by the name of its value or placeholder, or by its target in the state dict."""
-    for one in editor.inputs:
+def find_input(editor: EditState, name: str, edit: str, among: Iterable[Input] | None = None) -> Input:
+    """Return an input by the name of its value or placeholder, or by its target in the state dict.
+
+    Args:
+        editor: the program.
+        name: the name.
+        edit: what messages call the edit.
+        among: the inputs that it may be; all where it is None.
+
+    Raises:
+        GraphError: there is none.
+    """
+    for one in editor.inputs if among is None else among:
         if name in (one.name, one.target):
             return one
     there = ", ".join(one.name for one in editor.user_inputs[:8]) or "none"
     raise GraphError(f"{edit}: expected the name of an input ({there}), got {quote(name)}")
+
+
+def forget_inputs(editor: EditState, gone: Iterable[Input]) -> None:
+    """Remove inputs from the signature and the graph; the caller must ensure that their values have no users."""
+    for one in gone:
+        editor.inputs.remove(one)
+        editor.graph.forget(one.slot)
 
 
 _RECORD = "program"
@@ -181,41 +198,21 @@ def check_program(editor: EditState, program: schema.ExportedProgram) -> None:
 
 def needed_ranges(editor: EditState, graph: schema.Graph) -> dict[str, schema.RangeConstraint]:
     """Return the ranges that a program needs: those it had, without removed symbols, and with new ones."""
-    old = editor.program.range_constraints
+    ranges = {name: schema.RangeConstraint(*limits) for name, limits in editor.ranges.items()}
     if graph is editor.graph.origin:
-        new = {name: range_of(limits) for name, limits in editor.ranges.items()}
-        return old if new == old else new
-    before, after = set(needed_symbols(editor.graph.origin)), dict.fromkeys(needed_symbols(graph))
+        return ranges
+    before, after = _symbol_names(editor.graph.origin), _symbol_names(graph)
     # Symbols that no value had before are kept: the program states them without using them.
-    kept = {name: range_of(limits) for name, limits in editor.ranges.items() if name in after or name not in before}
-    came = {name: range_of(None) for name in after if name not in kept and name not in before}
-    return {**kept, **came}
+    kept = {name: limits for name, limits in ranges.items() if name in after or name not in before}
+    new = [name for name in after if name not in kept and name not in before]
+    return kept | dict.fromkeys(new, schema.RangeConstraint(*NEW_SYMBOL))
 
 
-def range_of(limits: tuple[int | None, int | None] | None) -> schema.RangeConstraint:
-    """Return a range as the schema has it; that of a new symbol if there is none."""
-    return schema.RangeConstraint(*(NEW_SYMBOL if limits is None else limits))
-
-
-def needed_symbols(graph: schema.Graph) -> Iterator[str]:
-    """Yield the symbols in the metas of the values of a graph and its subgraphs."""
-    seen: set[int] = set()
-    for scope in rules.graphs(graph):
-        for kind, table in tables(scope.graph).items():
-            for meta in table.values():
-                if id(meta) in seen:
-                    continue
-                seen.add(id(meta))
-                yield from meta_symbols(kind, meta)
-
-
-def meta_symbols(kind: str, meta: Any) -> Iterator[str]:
-    """Yield the symbols in the meta of a value."""
-    if kind == "tensor":
-        for size in (*meta.sizes, *meta.strides, meta.storage_offset):
-            yield from symbols_of(size)
-    elif kind in ("sym_int", "sym_float", "sym_bool") and meta.type == "as_expr":
-        yield from symbols_of(schema.SymInt(as_expr=meta.value))
+def _symbol_names(graph: schema.Graph) -> dict[str, None]:
+    """Return the symbols in the metas of the values of a graph and its subgraphs, in the order of the tables."""
+    found = [table.values() for scope in rules.graphs(graph) for table in tables(scope.graph).values()]
+    distinct = {id(meta): meta for metas in found for meta in metas}
+    return dict.fromkeys(symbol.name for meta in distinct.values() for symbol in symbols_of(meta))
 
 
 def _errors(program: schema.ExportedProgram) -> Iterator[Problem]:

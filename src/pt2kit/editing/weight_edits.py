@@ -13,9 +13,9 @@ from msgspec import structs
 from pt2kit import schema
 from pt2kit.editing import sizes as arithmetic
 from pt2kit.editing.graphs import Value
-from pt2kit.editing.interface import INPUT_GROUPS, Input, insert_in_group
+from pt2kit.editing.interface import Input, insert_in_group
 from pt2kit.editing.metas import cast_meta
-from pt2kit.editing.state import EditState, find_input
+from pt2kit.editing.state import EditState, find_input, forget_inputs
 from pt2kit.editing.weights import Weights, laid_out, to_view
 from pt2kit.errors import GraphError
 from pt2kit.messages import quote
@@ -70,7 +70,7 @@ def add(
     value = editor.graph.define(editor.graph.names.unique(wish), "tensor", view.meta(), None)
     new = Input.of(value)
     new.kind, new.target, new.persistent = kind, name, kind == "buffer" and persistent
-    insert_in_group(editor.inputs, new, INPUT_GROUPS)
+    insert_in_group(editor.inputs, new)
     _home(editor, kind, persistent).payloads[name] = view
     return value
 
@@ -194,9 +194,7 @@ def drop_weight(editor: EditState, name: str) -> None:
         del table_of(editor, name, edit).payloads[name]
     elif not inputs:
         find_input(editor, name, edit)
-    for one in inputs:
-        editor.inputs.remove(one)
-        editor.graph.forget(one.slot)
+    forget_inputs(editor, inputs)
 
 
 def _check_unwritten(editor: EditState, name: str, kinds: Collection[str], edit: str) -> None:
@@ -303,8 +301,7 @@ def _join(editor: EditState, inputs: list[Input]) -> None:
     for one in inputs[1:]:
         if first is not None and one.value is not None:
             editor.graph.replace_uses(one.value, first)
-        editor.inputs.remove(one)
-        editor.graph.forget(one.slot)
+    forget_inputs(editor, inputs[1:])
     del inputs[1:]
 
 
