@@ -30,9 +30,8 @@ their metadata.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Final, NoReturn
 
 from msgspec import UNSET
@@ -42,17 +41,19 @@ from pt2kit import schema
 from pt2kit.canonical.canonical_labeling import Edge, Search, order
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import (
+    ARMS,
     FUNCTION_MODULES,
     Subgraphs,
     ValueKind,
     graph_arguments,
     leaves,
+    plain,
     references,
     renamed,
 )
 from pt2kit.graph.traversal import HIGHER_ORDER, operator_namespace, tables
 from pt2kit.messages import quote
-from pt2kit.schema import Argument, ArgumentKind, NamedArgument, OptionalTensorArgument
+from pt2kit.schema import Argument, ArgumentKind, NamedArgument
 from pt2kit.schema.names import OPS
 from pt2kit.schema.operators import find_operator, known_releases
 
@@ -138,40 +139,21 @@ def slots(argument: Argument) -> Slots:
     """
     if (tensor := argument.as_tensor) is not UNSET:
         return (tensor.name,)
-    read = _SLOTS.get(arm := argument.type)
-    return read(getattr(argument, arm)) if read else NOTHING
+    if argument.as_string_to_argument is not UNSET:
+        inner = sorted((keys, [reference.name for reference in references(leaf)]) for keys, leaf in leaves(argument))
+        return tuple(name for _, names in inner for name in names) or NOTHING
+    if ARMS[argument.type].renamed is None:
+        return NOTHING
+    return tuple(_names_in(plain(argument, str)))
 
 
-def _sym_slots(value: Any) -> Slots:
-    return (None if value.as_name is UNSET else value.as_name,)
-
-
-def _optional_slots(values: list[OptionalTensorArgument]) -> Slots:
-    return tuple(None if value.as_tensor is UNSET else value.as_tensor.name for value in values)
-
-
-def _entry_slots(entries: dict[str, Argument]) -> Slots:
-    keyed_leaves = leaves(Argument(as_string_to_argument=entries))
-    inner = [(keys, [reference.name for reference in references(leaf)]) for keys, leaf in keyed_leaves]
-    return tuple(name for _, names in sorted(inner) for name in names) or NOTHING
-
-
-_SLOTS: Final[Mapping[str, Callable[[Any], Slots]]] = MappingProxyType(
-    {
-        "as_tensors": lambda values: tuple(value.name for value in values),
-        "as_nested_tensors": lambda rows: tuple(value.name for row in rows for value in row),
-        "as_optional_tensor": lambda value: _optional_slots([value]),
-        "as_optional_tensors": _optional_slots,
-        **dict.fromkeys(("as_sym_int", "as_sym_float", "as_sym_bool"), _sym_slots),
-        **dict.fromkeys(
-            ("as_sym_ints", "as_sym_floats", "as_sym_bools"),
-            lambda values: tuple(name for value in values for name in _sym_slots(value)),
-        ),
-        "as_custom_obj": lambda value: (value.name,),
-        "as_string_to_argument": _entry_slots,
-    }
-)
-"""Arm -> what reads its slots; the arms that have no place for a value are not here."""
+def _names_in(held: Any) -> Iterator[str | None]:
+    """Yield the names in a plain value, and None for each constant."""
+    if isinstance(held, tuple):
+        for one in held:
+            yield from _names_in(one)
+    else:
+        yield held if isinstance(held, str) else None
 
 
 def rename(argument: Argument, names: Names, subgraphs: Subgraphs) -> Argument:
@@ -354,21 +336,29 @@ def refuse_subgraph(argument: schema.Argument, where: str) -> None:
         raise GraphError(f"{where}: expected values or constants, got a subgraph", rule="G10")
 
 
-def labels(
-    facts: Facts,
-    content: Callable[[int], bytes],
-    parts: Sequence[int],
-    metadata: Callable[[int], bytes],
-    search: Search,
-) -> list[int]:
+@dataclass(frozen=True, slots=True)
+class Tiebreakers:
+    """What decides between nodes of a graph that have one target and the same arguments.
+
+    Args:
+        content: node -> its content, without names; requested only for nodes that nothing cheaper distinguishes.
+        parts: node -> its part of the program; parts come one after another, each in order by itself.
+        metadata: node -> the bytes of its metadata, which decide between nodes that can be exchanged.
+        search: what searches for an order among nodes that lead to no output may cost.
+    """
+
+    content: Callable[[int], bytes]
+    parts: Sequence[int]
+    metadata: Callable[[int], bytes]
+    search: Search
+
+
+def labels(facts: Facts, ties: Tiebreakers) -> list[int]:
     """Number the nodes of a graph.
 
     Args:
         facts: the graph.
-        content: node -> its content, without names; asked for nodes that lead to no output.
-        parts: node -> its part of the program, where the order of parts is fixed.
-        metadata: node -> the bytes of its metadata, which decide between nodes that can be exchanged.
-        search: what searches may cost.
+        ties: what decides between equal nodes.
 
     Returns:
         node -> its number; no two are equal.
@@ -380,7 +370,7 @@ def labels(
     for number, node in enumerate(numbered):
         numbers[node] = number
     if len(numbered) < len(numbers):
-        for number, node in enumerate(_others(facts, content, parts, metadata, numbers, search), len(numbered)):
+        for number, node in enumerate(_others(facts, ties, numbers), len(numbered)):
             numbers[node] = number
     return numbers
 
@@ -398,17 +388,10 @@ def _from_outputs(facts: Facts) -> list[int]:
     return list(nodes)
 
 
-def _others(
-    facts: Facts,
-    content: Callable[[int], bytes],
-    parts: Sequence[int],
-    metadata: Callable[[int], bytes],
-    numbers: Sequence[int],
-    search: Search,
-) -> list[int]:
+def _others(facts: Facts, ties: Tiebreakers, numbers: Sequence[int]) -> list[int]:
     """Return the nodes without a number, in an order of their own."""
     results = {value: place for values in facts.results for place, value in enumerate(values)}
-    left = sorted((node for node, number in enumerate(numbers) if number < 0), key=metadata)
+    left = sorted((node for node, number in enumerate(numbers) if number < 0), key=ties.metadata)
     things = {node: thing for thing, node in enumerate(left)}
     colours: dict[int, Colour] = {}
     edges: list[Edge] = []
@@ -425,5 +408,5 @@ def _others(
             else:
                 seen.append((3, 0, results[value]))
                 edges.append((thing, slot, things[definer], results[value]))
-        colours[thing] = (parts[node], content(node), tuple(seen))
-    return [left[thing] for thing in order(colours, edges, search)]
+        colours[thing] = (ties.parts[node], ties.content(node), tuple(seen))
+    return [left[thing] for thing in order(colours, edges, ties.search)]

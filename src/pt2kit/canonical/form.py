@@ -29,6 +29,7 @@ Source: torch/_export/serde/serialize.py, torch 2.13, for the order.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import heapq
 import re
@@ -52,6 +53,7 @@ from pt2kit.canonical.facts import (
     Facts,
     Names,
     Positions,
+    Tiebreakers,
     collect,
     labels,
     place,
@@ -123,28 +125,20 @@ def _argument(named: schema.NamedArgument) -> schema.NamedArgument:
     return replace(named, arg=schema.Argument(as_operator=text))
 
 
-def node_order(
-    facts: Facts,
-    content: Callable[[int], bytes],
-    parts: Sequence[int],
-    metadata: Callable[[int], bytes],
-    search: Search,
-) -> list[int]:
+def node_order(facts: Facts, ties: Tiebreakers) -> list[int]:
     """Return the nodes of a graph in normal order.
 
     Args:
         facts: the graph.
-        content: node -> its content, without names; requested only for nodes that nothing cheaper distinguishes.
-        parts: node -> its part of the program; parts come one after another, each in order by itself.
-        metadata: node -> the bytes of its metadata, which decide between nodes that can be exchanged.
-        search: what searches for an order among nodes that lead to no output may cost.
+        ties: what decides between equal nodes.
 
     Raises:
         GraphError: a node uses what no earlier node can define (G1).
 
     Cost: the arguments, and the nodes times the logarithm of how many are ready together.
     """
-    contents, numbers = _ties(facts, content, parts, metadata, search)
+    parts = ties.parts
+    contents, numbers = _decided(facts, ties)
     waiting, users = _waiting(facts)
     ranks = _Ranks(facts)
     by_part: dict[int, list[int]] = defaultdict(list)
@@ -196,23 +190,17 @@ class _Ranks:
         return self._facts.graph.nodes[node].target, inputs, contents.get(node, b""), number, node
 
 
-def _ties(
-    facts: Facts,
-    content: Callable[[int], bytes],
-    parts: Sequence[int],
-    metadata: Callable[[int], bytes],
-    search: Search,
-) -> tuple[dict[int, bytes], list[int]]:
+def _decided(facts: Facts, ties: Tiebreakers) -> tuple[dict[int, bytes], list[int]]:
     """Return the contents and numbers of the nodes that need them: those with one target and the same values in all
     slots."""
     alike: dict[tuple[int, str, tuple[tuple[str, Positions], ...]], list[int]] = defaultdict(list)
     for node, inputs in enumerate(facts.inputs):
-        alike[parts[node], facts.graph.nodes[node].target, inputs].append(node)
+        alike[ties.parts[node], facts.graph.nodes[node].target, inputs].append(node)
     groups = [group for group in alike.values() if len(group) > 1]
-    contents = {node: content(node) for group in groups for node in group}
+    contents = {node: ties.content(node) for group in groups for node in group}
     if all(len({contents[node] for node in group}) == len(group) for group in groups):
         return contents, []
-    return contents, labels(facts, lambda node: contents.get(node) or content(node), parts, metadata, search)
+    return contents, labels(facts, ties)
 
 
 def _waiting(facts: Facts) -> tuple[list[int], list[list[int]]]:
@@ -357,7 +345,8 @@ def normal_form(
         writes(node) or any(form.writes for form in forms) for node, forms in zip(graph.nodes, inner, strict=True)
     ]
     parts = _parts(writing) if keep.write_order else [0] * len(writing)
-    order = node_order(facts, _contents(facts, inner, keep.digests), parts, _metadata(graph, keep), keep.search)
+    contents = _contents(facts, inner, keep.digests)
+    order = node_order(facts, Tiebreakers(contents, parts, _metadata(graph, keep), keep.search))
     names = _names(facts, order)
     check_free(facts.externals, names, f"{where}: custom object")
     numbers = iter(range(len(inner) + sum(map(len, inner))))
@@ -432,6 +421,7 @@ def _contents(facts: Facts, inner: list[list[Form]], digests: dict[int, bytes]) 
     replaced = _replaced(digests)
     metas = tables(facts.graph)
 
+    @functools.cache
     def content(n: int) -> bytes:
         subgraphs = iter([GraphArgument("", form.graph) for form in inner[n]])
         node = _node(facts.graph.nodes[n], nameless, subgraphs, keep_metadata=False)
