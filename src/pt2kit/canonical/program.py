@@ -26,6 +26,7 @@ from pt2kit import schema
 from pt2kit.canonical.expressions import input_symbols, renamed_words
 from pt2kit.canonical.facts import Names, refuse_subgraph, rename, slots
 from pt2kit.canonical.form import Form, Keep, Reloading, check_free, normal_form
+from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import Meta, tables
 from pt2kit.package.open import Package, open_package
 from pt2kit.schema import Argument, ExportedProgram, GraphModule, GraphSignature, InputSpec, OutputSpec
@@ -172,6 +173,7 @@ def _spec(spec: Spec, form: Form, where: str) -> Spec:
     """Return a spec under the new names."""
     value: Any = spec.value
     changes: dict[str, Any] = {}
+    kept = set(argument_names(spec))
     argument = getattr(value, "arg", None)
     if isinstance(argument, Argument):
         changes["arg"] = _renamed(argument, form.names, f"{where}: {spec.type}")
@@ -179,21 +181,18 @@ def _spec(spec: Spec, form: Form, where: str) -> Spec:
         changes["arg"] = replace(argument, name=form.names.get(argument.name, argument.name))
     if hasattr(value, "user_input_name"):
         changes["user_input_name"] = form.names.get(value.user_input_name, value.user_input_name)
-    _check_names(spec, form.names, where)
+        kept.add(value.user_input_name)
+    # A name that stays must not come to mean a value.
+    check_free(frozenset(kept - form.names.keys()), form.names, f"{where}: {spec.type}")
     return spec.__class__(**{spec.type: replace(value, **changes)})
 
 
-def _check_names(spec: InputSpec | OutputSpec, names: Names, where: str) -> None:
-    """Check that a name which stays does not come to mean a value."""
-    value: Any = spec.value
-    argument = getattr(value, "arg", None)
-    argument_names = slots(argument) if isinstance(argument, Argument) else (getattr(argument, "name", None),)
-    kept = {
-        name
-        for name in (*argument_names, getattr(value, "user_input_name", None))
-        if name is not None and name not in names
-    }
-    check_free(frozenset(kept), names, f"{where}: {spec.type}")
+def argument_names(spec: InputSpec | OutputSpec) -> list[str]:
+    """Return the names of the values that the argument of a spec uses."""
+    argument: Any = getattr(spec.value, "arg", None)
+    if isinstance(argument, Argument):
+        return list(arguments(argument))
+    return [] if argument is None else [argument.name]
 
 
 def _module_calls(module: GraphModule, names: Names, where: str) -> list[schema.ModuleCallEntry]:
@@ -203,7 +202,7 @@ def _module_calls(module: GraphModule, names: Names, where: str) -> list[schema.
         if (call := entry.signature) is None:
             calls.append(entry)
             continue
-        kept = {name for argument in (*call.inputs, *call.outputs) for name in slots(argument) if name is not None}
+        kept = {name for argument in (*call.inputs, *call.outputs) for name in arguments(argument)}
         check_free(frozenset(kept - names.keys()), names, f"{where}.module_call_graph")
         inputs = [_renamed(argument, names, f"{where}.module_call_graph") for argument in call.inputs]
         outputs = [_renamed(argument, names, f"{where}.module_call_graph") for argument in call.outputs]

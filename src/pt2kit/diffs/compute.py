@@ -15,14 +15,14 @@ from msgspec.structs import replace
 from pt2kit import codec, schema
 from pt2kit.canonical.facts import rename
 from pt2kit.canonical.form import Reloading
-from pt2kit.diffs.changes import Area, Change, Detail, Diff, ModelPair
+from pt2kit.canonical.program import argument_names
+from pt2kit.diffs.changes import Area, Change, Detail, Diff, Kind, ModelPair
 from pt2kit.diffs.fingerprints import ModuleNames, Symbols, is_of_another_kind
 from pt2kit.diffs.graphs import DiffOptions, GraphDiff, Names, value_details
 from pt2kit.diffs.input_roles import Pairs, input_role, match_inputs, match_outputs, renamed_payloads
 from pt2kit.diffs.tensors import compare_payloads
 from pt2kit.digests.compute import digest_parts, payloads_of, unknown_in_configs
 from pt2kit.errors import Pt2Error
-from pt2kit.graph.argument_values import arguments
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
 from pt2kit.schema.names import target_of
@@ -134,12 +134,10 @@ def _same_meaning(old: Package, before: list[str], new: Package, after: list[str
 def _payloads(
     old: Package, new: Package, before: str, after: str, values: bool, progress: Progress
 ) -> Iterator[Change]:
-    areas: tuple[tuple[Area, Any, Any], ...] = (
-        ("weight", payloads_of(old, before, "weights"), payloads_of(new, after, "weights")),
-        ("constant", payloads_of(old, before, "constants"), payloads_of(new, after, "constants")),
-    )
     renamed = renamed_payloads(old.programs[before].graph_module, new.programs[after].graph_module)
-    for area, one, other in areas:
+    areas: tuple[Area, ...] = ("weight", "constant")
+    for area in areas:
+        one, other = payloads_of(old, before, f"{area}s"), payloads_of(new, after, f"{area}s")
         yield from compare_payloads(one, other, area, after, renamed=renamed, values=values, progress=progress)
 
 
@@ -293,17 +291,9 @@ def _spec_details(
     old: schema.InputSpec | schema.OutputSpec, new: schema.InputSpec | schema.OutputSpec, names: Names
 ) -> Iterator[Detail]:
     """Yield the values that specs name: those that the graph has at their positions, in a sound program."""
-    first, second = (_spec_values(spec) for spec in (old, new))
+    first, second = argument_names(old), argument_names(new)
     if [names.values.get(name, name) for name in first] != second:
         yield Detail("spec", first, second)
-
-
-def _spec_values(spec: schema.InputSpec | schema.OutputSpec) -> list[str]:
-    value: Any = spec.value
-    argument = getattr(value, "arg", None)
-    if isinstance(argument, schema.Argument):
-        return list(arguments(argument))
-    return [argument.name] if argument is not None else []
 
 
 def _outputs(
@@ -375,14 +365,11 @@ def _constraints(
     for one, other in sorted(symbols.renamed.items()):
         if options.names or is_of_another_kind(one, other):
             yield Change("modified", "constraint", model, other, details=(Detail("name", one, other),))
-    for symbol, row in before.items():
-        if symbol not in after:
-            yield Change("removed", "constraint", model, symbol, details=(Detail("range", row, None),))
-        elif row != after[symbol]:
-            yield Change("modified", "constraint", model, symbol, details=(Detail("range", row, after[symbol]),))
-    for symbol, row in after.items():
-        if symbol not in before:
-            yield Change("added", "constraint", model, symbol, details=(Detail("range", None, row),))
+    for symbol in dict.fromkeys((*before, *after)):
+        detail = Detail("range", before.get(symbol), after.get(symbol))
+        if detail.old != detail.new:
+            kind: Kind = "removed" if detail.new is None else "added" if detail.old is None else "modified"
+            yield Change(kind, "constraint", model, symbol, details=(detail,))
     guards_old, guards_new = set(map(symbols.guard, old.guards_code)), set(new.guards_code)
     yield from (Change("removed", "guard", model, guard) for guard in sorted(guards_old - guards_new))
     yield from (Change("added", "guard", model, guard) for guard in sorted(guards_new - guards_old))

@@ -9,27 +9,22 @@ these names, expressions are texts that are equal in both programs.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pt2kit import codec, schema
 from pt2kit.canonical.expressions import renamed_expression, renamed_words
-from pt2kit.canonical.facts import NO_NODE, NO_VALUE, Facts, collect, rename, slots
+from pt2kit.canonical.facts import NO_NODE, NO_VALUE, Facts, collect, slots
 from pt2kit.canonical.form import Keep, subgraph_digest
-from pt2kit.graph.argument_values import graph_arguments
+from pt2kit.graph.argument_values import graph_arguments, renamed
 from pt2kit.node_metadata.modules import module_of
+from pt2kit.schema.names import target_of
 
-_CONSTANT: Final = frozenset(
-    {
-        *("as_none", "as_int", "as_ints", "as_float", "as_floats", "as_string", "as_strings", "as_bool", "as_bools"),
-        *("as_scalar_type", "as_memory_format", "as_layout", "as_device", "as_operator", "as_complex"),
-        *("as_int_lists", "as_float_lists"),
-    }
-)
-"""The arms that hold constants alone."""
+_NO_GRAPH: Final = schema.GraphArgument("", schema.Graph([], [], [], {}, {}, {}))
 _LONE: Final = re.compile(r"(?:Symbol\('(\w+)'[^()]*\))|([A-Za-z_]\w*)")
 _PREFIX: Final = re.compile(r"[A-Za-z_]*")
 
@@ -76,19 +71,12 @@ class Side:
         """Return the node that defines a value; `NO_NODE` for an input, and for the marker of no value."""
         return NO_NODE if value == NO_VALUE else self.facts.definers[value]
 
-    def input_values(self) -> dict[int, int]:
-        """Return position -> value of the graph inputs; constant inputs are omitted."""
-        values = iter(range(len(self.facts.names)))
-        return {
-            position: next(values) for position, argument in enumerate(self.facts.graph.inputs) if _is_value(argument)
-        }
-
 
 def make_side(
     graph: schema.Graph,
     where: str,
     intern: Interner,
-    inputs: Mapping[int, Hashable],
+    inputs: Sequence[Hashable],
     outputs: Sequence[Hashable],
     modules: ModuleNames,
     keep: Keep,
@@ -99,8 +87,8 @@ def make_side(
         graph: the graph.
         where: its place, for messages.
         intern: shared with the other graph.
-        inputs: position of a graph input -> its role, the same for inputs of both graphs that correspond.
-        outputs: position of a graph output -> its role, likewise.
+        inputs: the role of each graph input, the same for inputs of both graphs that correspond.
+        outputs: the role of each graph output, likewise.
         modules: of the program.
         keep: of the program; remembers its subgraphs.
 
@@ -112,10 +100,7 @@ def make_side(
     """
     facts = collect(graph, graph.inputs, graph.outputs, where)
     keys = [intern(operation(node, f"{where}.nodes[{n}]", keep)) for n, node in enumerate(graph.nodes)]
-    roles = {
-        value: intern(("input", inputs[position]))
-        for value, position in enumerate(n for n, argument in enumerate(graph.inputs) if _is_value(argument))
-    }
+    roles = {value: intern(("input", inputs[position])) for position, value in input_values(graph).items()}
     up = _up(facts, keys, roles, intern)
     users = _users(facts)
     returned = _returned(facts, outputs)
@@ -138,10 +123,8 @@ class ModuleNames:
         self._stacks: dict[str, str] = {"": ""}
         self._owners: dict[str, str] = {}
         for spec in program.graph_module.signature.input_specs:
-            value: Any = spec.value
-            for field in ("parameter_name", "buffer_name", "tensor_constant_name"):
-                if target := getattr(value, field, ""):
-                    self._owners[value.arg.name] = target.rpartition(".")[0]
+            if target := target_of(spec):
+                self._owners[spec.value.arg.name] = target.rpartition(".")[0]
 
     def of(self, nodes: Sequence[schema.Node], inputs: Sequence[Sequence[str]]) -> list[str]:
         """Return the dotted names of the modules of a graph's nodes, "" for the root or if unknown.
@@ -193,28 +176,22 @@ def operation(node: schema.Node, where: str, keep: Keep) -> Hashable:
 
 
 def _argument_key(argument: schema.Argument, where: str, keep: Keep) -> Hashable:
-    arm = argument.type
-    if arm == "as_tensor":
-        return arm
-    if arm in _CONSTANT:
-        return codec.encode(argument)
+    if argument.type == "as_tensor":
+        return "as_tensor"
     carried = graph_arguments(argument)
     digests = tuple((keys, subgraph_digest(subgraph.graph, where, keep)) for keys, subgraph in carried)
-    blank = iter([schema.GraphArgument("", schema.Graph([], [], [], {}, {}, {}))] * len(carried))
-    return codec.encode(rename(argument, _Blank(), blank)), digests
+    return encoded(argument, lambda name: ""), digests
 
 
-class _Blank(dict[str, str]):
-    """Every name, made empty."""
-
-    def get(self, key: str, default: Any = None) -> Any:
-        """Return an empty text, whatever the name."""
-        return ""
+def encoded(argument: schema.Argument, name: Callable[[str], str]) -> bytes:
+    """Return the bytes of an argument with other names of values, by `name`, and without its subgraphs."""
+    return codec.encode(renamed(argument, name, itertools.repeat(_NO_GRAPH), by_key=True))
 
 
-def _is_value(argument: schema.Argument) -> bool:
-    """Return whether a graph input is a value; the others are constants."""
-    return next(iter(slots(argument)), None) is not None
+def input_values(graph: schema.Graph) -> dict[int, int]:
+    """Return position -> value of the graph inputs, which are numbered first; constant inputs are omitted."""
+    positions = [n for n, argument in enumerate(graph.inputs) if next(iter(slots(argument)), None) is not None]
+    return {position: value for value, position in enumerate(positions)}
 
 
 def _up(facts: Facts, keys: list[int], roles: Mapping[int, int], intern: Interner) -> list[int]:

@@ -14,11 +14,11 @@ from msgspec import UNSET
 from msgspec.structs import asdict
 
 from pt2kit import codec, schema
-from pt2kit.canonical.facts import rename, usual_graph
+from pt2kit.canonical.facts import usual_graph
 from pt2kit.canonical.form import Keep, Reloading, writes_inside
 from pt2kit.diffs.changes import Area, Change, Detail, GraphPair, Kind
 from pt2kit.diffs.correspond import Matching, correspond
-from pt2kit.diffs.fingerprints import Interner, ModuleNames, Side, Symbols, make_side
+from pt2kit.diffs.fingerprints import Interner, ModuleNames, Side, Symbols, encoded, input_values, make_side
 from pt2kit.diffs.input_roles import Pairs
 from pt2kit.errors import LimitError
 from pt2kit.graph.argument_values import arguments, graph_arguments
@@ -47,10 +47,7 @@ class Names:
 
     def same_argument(self, old: schema.Argument, new: schema.Argument) -> bool:
         """Return whether two arguments are the same: values by correspondence, subgraphs ignored."""
-        blank = schema.GraphArgument("", schema.Graph([], [], [], {}, {}, {}))
-        blanks = iter([blank] * len(graph_arguments(old)))
-        other = iter([blank] * len(graph_arguments(new)))
-        return codec.encode(rename(old, self.values, blanks)) == codec.encode(rename(new, {}, other))
+        return encoded(old, lambda name: self.values.get(name, name)) == encoded(new, str)
 
 
 def known_pairs(matching: Matching) -> Iterator[tuple[Any, Any]]:
@@ -262,9 +259,13 @@ class GraphDiff:
         self, old: schema.Graph, new: schema.Graph, inputs: Pairs, outputs: Pairs, path: str, intern: Interner
     ) -> tuple[Side, Side]:
         where = f"{WHERE}: {path}" if path else WHERE
+        first, second = (
+            (_roles(graph.inputs, inputs, side), _roles(graph.outputs, outputs, side))
+            for side, graph in enumerate((old, new))
+        )
         return (
-            make_side(old, f"old {where}", intern, *_roles(old, inputs, outputs, 0), self.old, self._keeps[0]),
-            make_side(new, f"new {where}", intern, *_roles(new, inputs, outputs, 1), self.new, self._keeps[1]),
+            make_side(old, f"old {where}", intern, *first, self.old, self._keeps[0]),
+            make_side(new, f"new {where}", intern, *second, self.new, self._keeps[1]),
         )
 
     def _nodes(self, matching: Matching, path: str) -> None:
@@ -363,20 +364,15 @@ def display_label(node: schema.Node, number: int) -> str:
     return node.name or next(iter(node_outputs(node)), None) or node_label(node, number)
 
 
-def _roles(
-    graph: schema.Graph, inputs: Pairs, outputs: Pairs, side: int
-) -> tuple[dict[int, Hashable], Sequence[Hashable]]:
-    """Return roles of the inputs and outputs of one of two graphs: the new position of those that correspond."""
-    roles: dict[int, Hashable] = {position: (side, position) for position in range(len(graph.inputs))}
-    roles |= {pair[side]: pair[1] for pair in inputs}
-    returned: dict[int, Hashable] = {position: (side, position) for position in range(len(graph.outputs))}
-    returned |= {pair[side]: pair[1] for pair in outputs}
-    return roles, [returned[position] for position in range(len(graph.outputs))]
+def _roles(edges: Sequence[schema.Argument], pairs: Pairs, side: int) -> list[Hashable]:
+    """Return the roles of the inputs or outputs of one of two graphs: the new position of those that correspond."""
+    roles: dict[int, Hashable] = {position: (side, position) for position in range(len(edges))}
+    return list((roles | {pair[side]: pair[1] for pair in pairs}).values())
 
 
 def _value_pairs(old: Side, new: Side, inputs: Pairs) -> dict[int, int]:
     """Return old value -> new value, of the graph inputs that correspond and are values."""
-    before, after = old.input_values(), new.input_values()
+    before, after = input_values(old.facts.graph), input_values(new.facts.graph)
     return {before[one]: after[other] for one, other in inputs if one in before and other in after}
 
 
