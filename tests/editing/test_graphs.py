@@ -9,7 +9,7 @@ import pytest
 from tests.samples import corpus, sample
 
 import pt2kit
-from pt2kit import symbols
+from pt2kit import schema, symbols
 from pt2kit.editing import sizes
 from pt2kit.editing.metas import scalar_type
 from pt2kit.errors import GraphError
@@ -188,6 +188,17 @@ def test_what_does_not_fit_is_refused_and_not_begun(case: str) -> None:
     with pytest.raises(GraphError, match=text):
         edit(found)
     assert found.written() == before
+
+
+def test_subgraphs_are_walked_in_the_order_of_the_arguments() -> None:
+    """Also those that one argument holds, as a dict of arguments may."""
+    names = ["a", "b", "c"]
+    empty = schema.Graph([], [], [], {}, {}, {})
+    held = {name: Argument(as_graph=schema.GraphArgument(name, msgspec.structs.replace(empty))) for name in names}
+    inputs = [schema.NamedArgument("", Argument(as_string_to_argument=held))]
+    node = schema.Node("torch.ops.higher_order.mine", inputs, [], {}, None, "mine")
+    found = pt2kit.editing.Graph(schema.Graph([], [], [node], {}, {}, {}))
+    assert list(found.walk()) == [found, *(found.nodes[0].subgraphs[name] for name in names)]
 
 
 def test_errors_in_subgraphs_name_the_edit() -> None:

@@ -22,7 +22,7 @@ from pt2kit.editing.metas import Operand, are_entries, are_same, infer_meta, kin
 from pt2kit.editing.structures import Link, Names, Nodes, check_name
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import ONE_VALUE, ValueKind, graph_arguments, plain, references, renamed
-from pt2kit.graph.traversal import Meta, operator_name, tables
+from pt2kit.graph.traversal import Meta, depth_first, operator_name, tables
 from pt2kit.messages import quote
 from pt2kit.schema.names import HIGHER_ORDER_OPS, OPS
 from pt2kit.schema.operators import ValueType
@@ -404,11 +404,9 @@ class Graph:
 
     def walk(self) -> Iterator[Graph]:
         """Yield this graph and every subgraph, at any depth, each before the ones inside it."""
-        stack: list[Graph] = [self]
-        while stack:
-            graph = stack.pop()
-            yield graph
-            stack += [inner for node in reversed(graph.nodes) for slot in reversed(node.slots) for inner in slot.graphs]
+        return depth_first(
+            iter([self]), lambda graph: (inner for node in graph.nodes for slot in node.slots for inner in slot.graphs)
+        )
 
     def value(self, name: str | Value) -> Value:
         """Return a value by its name.
