@@ -11,7 +11,7 @@ from pt2kit import schema
 from pt2kit.dataflow.domain import effects_of
 from pt2kit.editing.editor import Editor, Source, edit, package_alone
 from pt2kit.editing.graphs import Graph, Node, Slot, Value
-from pt2kit.editing.interface import OF_INPUTS, USER, Input, Output, tuple_of
+from pt2kit.editing.interface import USER, Input, Output, tuple_of
 from pt2kit.errors import GraphError, UnsupportedError
 from pt2kit.front_door import registered
 from pt2kit.messages import quote
@@ -107,12 +107,10 @@ def _values_cut(editor: Editor, inputs: Sequence[str] | None, outputs: Sequence[
     goals = list(outs)
     if outputs is None:
         goals += [one.value for one in editor.outputs if one.value is not None]
-    orders = [one.producer.order for one in ins if one.producer] if inputs is not None else []
-    begin = min(orders, default=0)
-    end = max((one.producer.order for one in outs if one.producer), default=0) if outputs is not None else None
-    memory = Memory(editor.graph, set(ins), max(orders, default=0), end)
-    goals += _written(editor, memory, users, begin)
-    kept = _needed(memory, goals, _acting(memory, users, begin))
+    ends = [one.producer.order for one in outs if one.producer]
+    memory = Memory(graph, set(ins), max(ends, default=0) if outputs is not None else math.inf)
+    goals += _written(editor, memory, users)
+    kept = _needed(memory, goals, _acting(memory, users))
     for node in kept:
         if once := memory.written_before(node):
             raise GraphError(
@@ -141,15 +139,18 @@ class Memory:
     Args:
         graph: the graph.
         stops: values that the caller passes: each has memory of its own.
-        begin: the order of the last node that computes one of these: what writes to them in front of it has done so.
-        end: the order of the last node of the part; None for that of the graph.
+        end: the order of the last node of the part; infinite for that of the graph.
 
     Attributes:
+        first, last: the orders of the first and the last node that computes one of `stops`; 0 if none does. What
+            writes to them before the last has done so.
         writers: the nodes that may write, with the values in whose memory.
     """
 
-    def __init__(self, graph: Graph, stops: Set[Value], begin: int, end: int | None) -> None:
-        self.graph, self.stops, self.begin, self.end = graph, stops, begin, end
+    def __init__(self, graph: Graph, stops: Set[Value], end: float = math.inf) -> None:
+        self.graph, self.stops, self.end = graph, stops, end
+        orders = [value.producer.order for value in stops if value.producer]
+        self.first, self.last = min(orders, default=0), max(orders, default=0)
         self._owners: dict[Value, Set[Value]] = {}
         for node in graph.nodes:
             parameters = {parameter for _, parameter in effects_of(node.target, "").aliases}
@@ -158,6 +159,10 @@ class Memory:
             if owners:
                 self._owners.update((value, owners) for value in node.outputs if value not in stops)
         self.writers = {node: self._written(node) for node in graph.nodes if node.writes}
+
+    def is_between(self, node: Node) -> bool:
+        """Return whether a node is between the first of `stops` and the end of the part."""
+        return self.first <= node.order <= self.end
 
     def owners(self, value: Value) -> Set[Value]:
         """Return the values in whose memory a value may be: itself, if it is no view."""
@@ -170,7 +175,7 @@ class Memory:
 
     def written_before(self, node: Node) -> list[Value]:
         """Return the values that the caller passes after the node has written to them."""
-        written = self.writers.get(node, ()) if node.order < self.begin else ()
+        written = self.writers.get(node, ()) if node.order < self.last else ()
         return [one for one in written if one in self.stops and one.producer is not None]
 
 
@@ -183,7 +188,7 @@ def _check_overwritten(memory: Memory, kept: Sequence[Node], given: Set[Value]) 
     done = [
         (node, written & given)
         for node, written in memory.writers.items()
-        if node.order <= memory.begin and effects_of(node.target, "").written  # unknown operators may write nothing
+        if node.order <= memory.last and effects_of(node.target, "").written  # unknown operators may write nothing
     ]
     chosen = set(kept)
     for node in kept:
@@ -202,7 +207,7 @@ def _check_shared(graph: Graph, memory: Memory, ins: Iterable[Value], kept: Sequ
     Raises:
         GraphError: there is such an input.
     """
-    whole = Memory(graph, set(), 0, None)
+    whole = Memory(graph, set())
     for value in ins:
         if value.producer is None or (owners := whole.owners(value)) == {value}:
             continue
@@ -218,7 +223,7 @@ def _check_shared(graph: Graph, memory: Memory, ins: Iterable[Value], kept: Sequ
                     )
 
 
-def _written(editor: Editor, memory: Memory, users: Iterable[Value], begin: int) -> list[Value]:
+def _written(editor: Editor, memory: Memory, users: Iterable[Value]) -> list[Value]:
     """Return results of nodes that write to inputs of the program; the signature may not list them (training IR).
 
     They are part of what is cut out where they stand between its first input and its last output, unless they take
@@ -228,8 +233,7 @@ def _written(editor: Editor, memory: Memory, users: Iterable[Value], begin: int)
     outside = set(users) - memory.stops
     goals: list[Value] = []
     for node, written in memory.writers.items():
-        is_between = node.order >= begin and (memory.end is None or node.order <= memory.end)
-        if is_between and input_values & written and node.outputs:
+        if memory.is_between(node) and input_values & written and node.outputs:
             kept = _needed(memory, node.outputs)
             if not outside & {value for one in kept for value in one.inputs}:
                 goals += node.outputs
@@ -238,13 +242,13 @@ def _written(editor: Editor, memory: Memory, users: Iterable[Value], begin: int)
 
 def written_weights(editor: Editor) -> set[str]:
     """Return the names of weights that a program writes to: in its graph, or by its outputs."""
-    memory = Memory(editor.graph, set(), 0, None)
+    memory = Memory(editor.graph, set())
     values = {owner for written in memory.writers.values() for owner in written}
     mutated = {one.target for one in editor.outputs if one.kind.endswith("mutation") and one.target}
     return mutated | {one.target for one in editor.inputs if one.target and one.value in values}
 
 
-def _acting(memory: Memory, users: Iterable[Value], begin: int) -> list[Node]:
+def _acting(memory: Memory, users: Iterable[Value]) -> list[Node]:
     """Return nodes without results (assertions, prints) whose operands are available in the extracted part.
 
     What is computed from other inputs of the program is not, nor is memory that something computed from them is written
@@ -257,7 +261,7 @@ def _acting(memory: Memory, users: Iterable[Value], begin: int) -> list[Node]:
         if not outside.isdisjoint((*node.inputs, *read)):
             outside.update(value for value in node.outputs if value not in memory.stops)
             outside |= memory.writers.get(node, set())
-        elif not node.outputs and node.order >= begin and (memory.end is None or node.order <= memory.end):
+        elif not node.outputs and memory.is_between(node):
             acting_nodes.append(node)
     return acting_nodes
 
@@ -267,9 +271,8 @@ def _needed(memory: Memory, goals: Iterable[Value], nodes: Iterable[Node] = ()) 
 
     Nodes that write are needed where something reads the memory later; a result is read where the part ends.
     """
-    end = math.inf if memory.end is None else memory.end
     wanted = set(nodes)
-    read: dict[Value, float] = {owner: end for goal in goals for owner in memory.owners(goal)}
+    read = {owner: memory.end for goal in goals for owner in memory.owners(goal)}
     stack = [*goals]
     new = list(wanted)
     while stack or new:
@@ -284,7 +287,7 @@ def _needed(memory: Memory, goals: Iterable[Value], nodes: Iterable[Node] = ()) 
                 node
                 for node, written in memory.writers.items()
                 if node not in wanted
-                and node.order <= end
+                and node.order <= memory.end
                 and any(read.get(owner, 0) > node.order for owner in written)
                 and not memory.written_before(node)
             ]
@@ -399,11 +402,8 @@ def _outputs(editor: Editor, cut: _Cut, ins: Collection[Input]) -> list[Output]:
     for one in editor.outputs:
         if one.is_user or one.value not in made:
             continue
-        if (
-            (one.kind == "token" and tokens)
-            or one.target in targets
-            or (one.kind in OF_INPUTS and one.input is not None and one.input.value in cut.ins)
-        ):
+        is_of_input = one.input is not None and one.input.value in cut.ins
+        if (one.kind == "token" and tokens) or one.target in targets or is_of_input:
             outputs.append(one)
     kept = sum(one.kind == "token" for one in outputs)
     for token in tokens[kept:]:
