@@ -13,7 +13,7 @@ import pt2kit
 from pt2kit import treespec
 from pt2kit.editing import passes
 from pt2kit.editing.interface import Branch, grow, leaves_of, parent_of, spec_of, tuple_of
-from pt2kit.editing.structures import Link, Names, Ordered, check_name
+from pt2kit.editing.structures import Link, Names, Nodes, check_name
 from pt2kit.editing.weights import laid_out, to_view
 from pt2kit.errors import GraphError
 
@@ -31,7 +31,7 @@ def test_an_ordered_list_is_like_a_list(seed: int) -> None:
     """Random insertions and removals: the same items as in a list, and orders that grow along it."""
     dice = Random(seed)
     items: list[Item] = []
-    ordered: Ordered[Item] = Ordered()
+    ordered: Nodes[Item] = Nodes({})
     for number in range(300):
         if items and dice.random() < 0.3:
             ordered.unlink(items.pop(dice.randrange(len(items))))
@@ -49,7 +49,7 @@ def test_an_ordered_list_is_like_a_list(seed: int) -> None:
 
 def test_a_list_may_change_while_it_is_iterated() -> None:
     """Items that are inserted after the one at hand are visited; removed ones are not."""
-    ordered: Ordered[Item] = Ordered()
+    ordered: Nodes[Item] = Nodes({})
     items = [Item(number) for number in range(4)]
     for item in items:
         ordered.link(item, None)

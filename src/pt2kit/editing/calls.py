@@ -79,16 +79,10 @@ class Calls:
         """Return the name of each positional argument and keyword: the file's, else that of its value, else
         `arg_<i>`."""
         args, kwargs = self.sides(edit)
-        known = self.arg_names if len(self.arg_names) == len(args.children) + len(kwargs.children) else []
-        argument_names = []
-        for position, child in enumerate((*args.children, *kwargs.children)):
-            if known:
-                argument_names.append(known[position])
-            elif position >= len(args.children):
-                argument_names.append(str((kwargs.keys or [])[position - len(args.children)]))
-            else:
-                argument_names.append(child.name if isinstance(child, Input) and child.name else f"arg_{position}")
-        return argument_names
+        if len(self.arg_names) == len(args.children) + len(kwargs.children):
+            return list(self.arg_names)
+        own = [child.name if isinstance(child, Input) else "" for child in args.children]
+        return [*(name or f"arg_{place}" for place, name in enumerate(own)), *map(str, kwargs.keys or ())]
 
     def order(self, items: list[Any], tree: Tree) -> None:
         """Sort what the caller passes or gets into the order of a tree's leaves; the others keep their positions."""

@@ -103,23 +103,14 @@ def _add_prefix(editor: Editor, prefix: str) -> None:
     for one in editor.user_inputs:
         if one.value is None and one.name:
             one.rename_constant(f"{stem}_{one.name}")
-    arguments = editor.calls.arg_names
-    keep = len(arguments) - _keyword_count(editor)
+    arguments, (_, kwargs) = editor.calls.arg_names, editor.calls.sides("compose")
+    keep = len(arguments) - len(kwargs.children)
     arguments[:keep] = [names_before[old].name if old in names_before else f"{stem}_{old}" for old in arguments[:keep]]
     # Names that have the prefix already make room for the others.
-    targets = sorted({one.target for one in editor.inputs if one.target}, key=lambda one: _other_parts(one, stem))
-    for target in targets:
+    targets = {one.target for one in editor.inputs if one.target}
+    for target in sorted(targets, key=lambda one: [part != stem for part in one.split(".")]):
         editor.rename_weight(target, f"{stem}.{target}")
     editor.calls.prefix = stem
-
-
-def _other_parts(target: str, stem: str) -> list[bool]:
-    return [part != stem for part in target.split(".")]
-
-
-def _keyword_count(editor: Editor) -> int:
-    _, kwargs = editor.calls.sides("compose")
-    return len(kwargs.children)
 
 
 def _join_symbols(a: Editor, b: Editor, pairs: list[tuple[Output, Input]]) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import builtins
 import os
 from types import TracebackType
-from typing import IO, Any, TypeAlias, cast, overload
+from typing import IO, Any, Generic, TypeAlias, TypeVar, cast, overload
 
 from msgspec import structs
 
@@ -35,6 +35,8 @@ from pt2kit.zip.listing import FileLike
 
 Source: TypeAlias = "FileLike | Package | schema.ExportedProgram"
 Result: TypeAlias = "Package | schema.ExportedProgram"
+E = TypeVar("E", bound="Editor")
+R = TypeVar("R", Package, schema.ExportedProgram)
 
 
 @overload
@@ -209,7 +211,7 @@ class Editor(EditState):
             self.prove()
         write_package(result, target)
 
-    def __enter__(self) -> Editor:
+    def __enter__(self: E) -> E:
         return self
 
     def __exit__(
@@ -222,36 +224,25 @@ class Editor(EditState):
         return f"<Editor of {quote(self.model)}: {count_text(len(self.graph.nodes), 'node')}>"
 
 
-class ProgramEditor(Editor):
+class _EditorOf(Editor, Generic[R]):
+    """An editor whose result is of one type."""
+
+    @property
+    def result(self) -> R:
+        """Return the result, as `Editor.result`."""
+        return cast("R", super().result)
+
+    def finish(self) -> R:
+        """Return the result, as `Editor.finish`."""
+        return cast("R", super().finish())
+
+
+class ProgramEditor(_EditorOf[schema.ExportedProgram]):
     """An editor of a program alone, which has no weights: its result is a program."""
 
-    @property
-    def result(self) -> schema.ExportedProgram:
-        """Return the result, as `Editor.result`."""
-        return cast("schema.ExportedProgram", super().result)
 
-    def finish(self) -> schema.ExportedProgram:
-        """Return the result, as `Editor.finish`."""
-        return cast("schema.ExportedProgram", super().finish())
-
-    def __enter__(self) -> ProgramEditor:
-        return self
-
-
-class PackageEditor(Editor):
+class PackageEditor(_EditorOf[Package]):
     """An editor of a program in a package: its result is a package."""
-
-    @property
-    def result(self) -> Package:
-        """Return the result, as `Editor.result`."""
-        return cast("Package", super().result)
-
-    def finish(self) -> Package:
-        """Return the result, as `Editor.finish`."""
-        return cast("Package", super().finish())
-
-    def __enter__(self) -> PackageEditor:
-        return self
 
 
 def _finished(editor: EditState, program: schema.ExportedProgram) -> Package | schema.ExportedProgram:

@@ -7,6 +7,7 @@ of them go, which torch takes for a program that was saved without.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from pt2kit import schema, treespec
@@ -71,13 +72,10 @@ def _sample(one: Input, value: Any, edit: str) -> Any:
 def convert(editor: EditState, change: Callable[[TensorView], TensorView]) -> None:
     """Change the tensors among the sample inputs; samples that cannot be read as the program's call are left alone."""
     if editor.samples is None:
-        try:
+        with suppress(Pt2Error):
             editor.samples = _stored(editor)
-        except Pt2Error:
-            return
-    for one, value in (editor.samples or {}).items():
-        if isinstance(value, TensorView) and editor.samples is not None:
-            editor.samples[one] = change(value)
+    if editor.samples is not None:
+        editor.samples |= {one: change(value) for one, value in editor.samples.items() if isinstance(value, TensorView)}
 
 
 def _stored(editor: EditState) -> dict[Input, Any] | None:

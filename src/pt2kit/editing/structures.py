@@ -103,10 +103,15 @@ class Link(Generic[L]):
         self.next: L | None = None
 
 
-class Ordered(Generic[L]):
-    """The items in order; the one at hand may be removed, and others inserted, while the list is iterated."""
+class Nodes(Generic[L]):
+    """The nodes of a graph in execution order; the one at hand may be erased, and others inserted, on the way.
 
-    def __init__(self) -> None:
+    Args:
+        values: the values of the graph by name, each with the node that produces it.
+    """
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
         self.first: L | None = None
         self.last: L | None = None
         self._count = 0
@@ -164,18 +169,6 @@ class Ordered(Generic[L]):
             item.next.previous = item.previous
         item.order = -1
         self._count -= 1
-
-
-class Nodes(Ordered[L]):
-    """The nodes of a graph in execution order; the one at hand may be erased, and others inserted, on the way.
-
-    Args:
-        values: the values of the graph by name, each with the node that produces it.
-    """
-
-    def __init__(self, values: Mapping[str, Any]) -> None:
-        super().__init__()
-        self._values = values
 
     def __getitem__(self, key: str | int) -> L:
         """Return a node by its name, that of a value it defines, or its index; an index takes time linear in the

@@ -15,7 +15,7 @@ from msgspec import structs
 from pt2kit import schema
 from pt2kit.editing.assembly import Parts
 from pt2kit.errors import GraphError
-from pt2kit.messages import quote
+from pt2kit.messages import listed, quote
 from pt2kit.package.open import Package
 from pt2kit.package.plan import of_storage
 from pt2kit.package.stored import Payload
@@ -126,9 +126,9 @@ def _check_filled(weights: Weights) -> None:
     """Refuse weights of which some have values and some have none, unless they are on the meta device."""
     missing = [name for name, one in weights.items() if isinstance(one, MetaView) and one.device.type != "meta"]
     if missing and any(isinstance(one, TensorView) and one.storage.nbytes for one in weights.values()):
-        shown = ", ".join(map(quote, missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
         raise GraphError(
-            f"weights: expected numbers for all of a program that was saved without data, got none for {shown}; "
+            "weights: expected numbers for all of a program that was saved without data, got none for "
+            f"{listed([*map(quote, missing)], 5)}; "
             "set_weight or load_weights gives them",
             rule="P9",
         )

@@ -449,15 +449,12 @@ def _asked(graph: Graph, target: str, parameter: str, number: int, operand: Valu
     return None
 
 
-def _paths(graph: Graph) -> Iterator[tuple[str, Graph]]:
+def _paths(graph: Graph, path: str = "") -> Iterator[tuple[str, Graph]]:
     """Yield a graph and its subgraphs with the paths that `dataflow` gives them."""
-    stack = [("", graph)]
-    while stack:
-        path, one = stack.pop()
-        yield path, one
-        for number, node in enumerate(one.nodes):
-            label = node.name or f"nodes[{number}]"
-            stack += [(join(join(path, label), name), inner) for name, inner in node.subgraphs.items()]
+    yield path, graph
+    for number, node in enumerate(graph.nodes):
+        for name, inner in node.subgraphs.items():
+            yield from _paths(inner, join(join(path, node.name or f"nodes[{number}]"), name))
 
 
 def _restate(value: Value, fact: Any, edit: str) -> None:

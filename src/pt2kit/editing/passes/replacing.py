@@ -15,7 +15,7 @@ from msgspec import UNSET, structs
 
 from pt2kit import schema
 from pt2kit.editing import sample_inputs
-from pt2kit.editing.building import full_target
+from pt2kit.editing.building import full_target, signature_of
 from pt2kit.editing.editor import Editor
 from pt2kit.editing.graphs import Node, Slot, Value
 from pt2kit.editing.interface import Input
@@ -23,7 +23,6 @@ from pt2kit.editing.metas import cast_meta, device_of, inferred, scalar_type
 from pt2kit.editing.weight_edits import check_package
 from pt2kit.errors import GraphError
 from pt2kit.messages import quote
-from pt2kit.operators import schemas
 from pt2kit.operators.facts import Mismatch, Unknown
 from pt2kit.operators.higher_order import HIGHER_ORDER, plain_target
 from pt2kit.schema.names import ATEN_OPS, HIGHER_ORDER_OPS, OPS
@@ -278,7 +277,7 @@ def _given(node: Node) -> list[Value]:
 
 def _is_new(node: Node) -> bool:
     """Return whether a node makes a tensor of the default type, from no other tensor."""
-    signature = schemas.find(node.target, "") if node.target.startswith(OPS) else None
+    signature = signature_of(node.target)
     return (
         signature is not None
         and "dtype" in signature.parameters
