@@ -14,10 +14,9 @@ from msgspec.structs import replace
 
 from pt2kit import codec, schema
 from pt2kit.canonical.facts import rename
-from pt2kit.canonical.form import Reloading
 from pt2kit.canonical.program import argument_names
 from pt2kit.diffs.changes import Area, Change, Detail, Diff, Kind, ModelPair
-from pt2kit.diffs.fingerprints import ModuleNames, Symbols, is_of_another_kind
+from pt2kit.diffs.fingerprints import ProgramSide, Symbols, is_of_another_kind
 from pt2kit.diffs.graphs import DiffOptions, GraphDiff, Names, value_details
 from pt2kit.diffs.input_roles import Pairs, input_role, match_inputs, match_outputs, renamed_payloads
 from pt2kit.diffs.tensors import compare_payloads
@@ -205,17 +204,17 @@ def compare_programs(
     Raises:
         GraphError, LimitError: one of them contradicts itself.
     """
-    reloading = Reloading(), Reloading()
+    sides = ProgramSide("old", old), ProgramSide("new", new)
+    modules = [side.program.graph_module for side in sides]
     before, after = (
-        replace(program.graph_module, graph=side.graph(program.graph_module.graph))
-        for side, program in zip(reloading, (old, new), strict=True)
+        replace(module, graph=side.reloading.graph(module.graph)) for side, module in zip(sides, modules, strict=True)
     )
-    for module, which in ((before, "old"), (after, "new")):
-        check_counts(module, f"{which} {DEFAULT_WHERE}")
+    for side, module in zip(sides, modules, strict=True):
+        check_counts(module, f"{side.which} {DEFAULT_WHERE}")
     inputs = match_inputs(before, after)
     outputs = match_outputs(before, after, inputs)
     symbols = Symbols()
-    graphs = GraphDiff(model, ModuleNames(old), ModuleNames(new), symbols, options, reloading)
+    graphs = GraphDiff(model, sides, symbols, options)
     matching = graphs.compare(old.graph_module.graph, new.graph_module.graph, inputs, outputs)
     names = Names(matching, symbols)
     changes = [
@@ -223,7 +222,7 @@ def compare_programs(
         *_outputs(before, after, outputs, names, model),
         *graphs.changes,
         *_module_calls(before, after, names, model),
-        *_constraints(old, new, reloading, symbols, model, options),
+        *_constraints(*sides, symbols, model, options),
         *_around(old, new, model, options),
     ]
     return changes, ModelPair(old, new, tuple(graphs.graphs))
@@ -353,15 +352,10 @@ def _call_details(
 
 
 def _constraints(
-    old: schema.ExportedProgram,
-    new: schema.ExportedProgram,
-    reloading: tuple[Reloading, Reloading],
-    symbols: Symbols,
-    model: str,
-    options: DiffOptions,
+    old: ProgramSide, new: ProgramSide, symbols: Symbols, model: str, options: DiffOptions
 ) -> Iterator[Change]:
-    before = {symbols.new_name(symbol): row for symbol, row in reloading[0].ranges(old).items()}
-    after = reloading[1].ranges(new)
+    before = {symbols.new_name(symbol): row for symbol, row in old.reloading.ranges(old.program).items()}
+    after = new.reloading.ranges(new.program)
     for one, other in sorted(symbols.renamed.items()):
         if options.names or is_of_another_kind(one, other):
             yield Change("modified", "constraint", model, other, details=(Detail("name", one, other),))
@@ -370,7 +364,7 @@ def _constraints(
         if detail.old != detail.new:
             kind: Kind = "removed" if detail.new is None else "added" if detail.old is None else "modified"
             yield Change(kind, "constraint", model, symbol, details=(detail,))
-    guards_old, guards_new = set(map(symbols.guard, old.guards_code)), set(new.guards_code)
+    guards_old, guards_new = set(map(symbols.guard, old.program.guards_code)), set(new.program.guards_code)
     yield from (Change("removed", "guard", model, guard) for guard in sorted(guards_old - guards_new))
     yield from (Change("added", "guard", model, guard) for guard in sorted(guards_new - guards_old))
 

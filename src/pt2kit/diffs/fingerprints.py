@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from pt2kit import codec, schema
 from pt2kit.canonical.expressions import renamed_expression, renamed_words
-from pt2kit.canonical.facts import NO_NODE, NO_VALUE, Facts, collect, slots
-from pt2kit.canonical.form import Keep, subgraph_digest
+from pt2kit.canonical.facts import NO_NODE, NO_VALUE, Facts, collect, slots, usual_graph
+from pt2kit.canonical.form import Keep, Reloading, subgraph_digest
 from pt2kit.graph.argument_values import graph_arguments, renamed
 from pt2kit.node_metadata.modules import module_of
 from pt2kit.schema.names import target_of
@@ -73,24 +73,22 @@ class Side:
 
 
 def make_side(
+    program: ProgramSide,
     graph: schema.Graph,
     where: str,
     intern: Interner,
     inputs: Sequence[Hashable],
     outputs: Sequence[Hashable],
-    modules: ModuleNames,
-    keep: Keep,
 ) -> Side:
-    """Number every item of one graph.
+    """Number every item of one graph, in the form that a round trip through torch does not change.
 
     Args:
+        program: the program that it belongs to.
         graph: the graph.
         where: its place, for messages.
         intern: shared with the other graph.
         inputs: the role of each graph input, the same for inputs of both graphs that correspond.
         outputs: the role of each graph output, likewise.
-        modules: of the program.
-        keep: of the program; remembers its subgraphs.
 
     Raises:
         GraphError: the graph contradicts itself.
@@ -98,36 +96,48 @@ def make_side(
 
     Cost: linear in the arguments, times the logarithm of the number of uses of a value.
     """
+    graph, where = program.reloading.graph(usual_graph(graph)), f"{program.which} {where}"
     facts = collect(graph, graph.inputs, graph.outputs, where)
-    keys = [intern(operation(node, f"{where}.nodes[{n}]", keep)) for n, node in enumerate(graph.nodes)]
+    keys = [intern(operation(node, f"{where}.nodes[{n}]", program.keep)) for n, node in enumerate(graph.nodes)]
     roles = {value: intern(("input", inputs[position])) for position, value in input_values(graph).items()}
     up = _up(facts, keys, roles, intern)
     users = _users(facts)
     returned = _returned(facts, outputs)
     down = _down(facts, keys, roles, users, returned, intern)
-    named = modules.of(
+    modules = program.modules_of(
         graph.nodes, [[facts.names[value] for value in _inputs_used(facts, n)] for n in range(len(keys))]
     )
-    return Side(facts, keys, up, down, named, users, keep)
+    return Side(facts, keys, up, down, modules, users, program.keep)
 
 
-class ModuleNames:
-    """Nodes -> the modules that they belong to.
+class ProgramSide:
+    """One of two programs that are compared: what all of its graphs need.
 
     Args:
-        program: whose nodes they are. Where a node's metadata names no module, that of the first parameter, buffer or
-            constant that it uses counts.
+        which: "old" or "new", for messages.
+        program: the program.
+
+    Attributes:
+        which, program: as above.
+        reloading: drops what a round trip through torch changes.
+        keep: remembers its subgraphs.
     """
 
-    def __init__(self, program: schema.ExportedProgram) -> None:
+    def __init__(self, which: str, program: schema.ExportedProgram) -> None:
+        self.which = which
+        self.program = program
+        self.reloading = Reloading()
+        self.keep = Keep()
         self._stacks: dict[str, str] = {"": ""}
         self._owners: dict[str, str] = {}
         for spec in program.graph_module.signature.input_specs:
             if target := target_of(spec):
                 self._owners[spec.value.arg.name] = target.rpartition(".")[0]
 
-    def of(self, nodes: Sequence[schema.Node], inputs: Sequence[Sequence[str]]) -> list[str]:
+    def modules_of(self, nodes: Sequence[schema.Node], inputs: Sequence[Sequence[str]]) -> list[str]:
         """Return the dotted names of the modules of a graph's nodes, "" for the root or if unknown.
+
+        Where a node's metadata names no module, that of the first parameter, buffer or constant that it uses counts.
 
         Args:
             nodes: the nodes of one graph.

@@ -14,11 +14,10 @@ from msgspec import UNSET
 from msgspec.structs import asdict
 
 from pt2kit import codec, schema
-from pt2kit.canonical.facts import usual_graph
-from pt2kit.canonical.form import Keep, Reloading, writes_inside
+from pt2kit.canonical.form import writes_inside
 from pt2kit.diffs.changes import Area, Change, Detail, GraphPair, Kind
 from pt2kit.diffs.correspond import Matching, correspond
-from pt2kit.diffs.fingerprints import Interner, ModuleNames, Side, Symbols, encoded, input_values, make_side
+from pt2kit.diffs.fingerprints import Interner, ProgramSide, Side, Symbols, encoded, input_values, make_side
 from pt2kit.diffs.input_roles import Pairs
 from pt2kit.errors import LimitError
 from pt2kit.graph.argument_values import arguments, graph_arguments
@@ -196,22 +195,18 @@ class GraphDiff:
 
     Args:
         model: whose nodes they are.
-        old, new: the programs' modules.
+        programs: the old and the new program.
         symbols: the symbols that correspond, learned on the way.
         options: what is compared.
-        reloading: of the old and the new program; drops what a round trip through torch changes.
     """
 
     model: str
-    old: ModuleNames
-    new: ModuleNames
+    programs: tuple[ProgramSide, ProgramSide]
     symbols: Symbols
     options: DiffOptions
-    reloading: tuple[Reloading, Reloading]
     changes: list[Change] = field(default_factory=list)
     graphs: list[GraphPair] = field(default_factory=list)
     _paths: dict[str, int] = field(default_factory=dict)
-    _keeps: tuple[Keep, Keep] = field(default_factory=lambda: (Keep(), Keep()))
 
     def compare(
         self, old: schema.Graph, new: schema.Graph, inputs: Pairs, outputs: Pairs, path: str = "", depth: int = 0
@@ -231,9 +226,11 @@ class GraphDiff:
         if depth > MAX_SUBGRAPH_DEPTH:
             raise LimitError(f"{path}: expected subgraphs nested at most {MAX_SUBGRAPH_DEPTH} levels deep", rule="G11")
         path = self._own(path)
-        intern = Interner()
-        first, second = (side.graph(usual_graph(graph)) for side, graph in zip(self.reloading, (old, new), strict=True))
-        before, after = self._sides(first, second, inputs, outputs, path, intern)
+        where, intern = f"{WHERE}: {path}" if path else WHERE, Interner()
+        before, after = (
+            make_side(program, graph, where, intern, _roles(graph.inputs, inputs, n), _roles(graph.outputs, outputs, n))
+            for n, (program, graph) in enumerate(zip(self.programs, (old, new), strict=True))
+        )
         values = _value_pairs(before, after, inputs)
         matching = correspond(before, after, values, (inputs, outputs))
         self.symbols.learn(known_pairs(matching))
@@ -254,19 +251,6 @@ class GraphDiff:
             path = f"{path}'{times}"
         self._paths[path] = 1
         return path
-
-    def _sides(
-        self, old: schema.Graph, new: schema.Graph, inputs: Pairs, outputs: Pairs, path: str, intern: Interner
-    ) -> tuple[Side, Side]:
-        where = f"{WHERE}: {path}" if path else WHERE
-        first, second = (
-            (_roles(graph.inputs, inputs, side), _roles(graph.outputs, outputs, side))
-            for side, graph in enumerate((old, new))
-        )
-        return (
-            make_side(old, f"old {where}", intern, *first, self.old, self._keeps[0]),
-            make_side(new, f"new {where}", intern, *second, self.new, self._keeps[1]),
-        )
 
     def _nodes(self, matching: Matching, path: str) -> None:
         """Add the changes of a pair of graphs, in the order of the new one, removed nodes before what followed them."""
