@@ -202,8 +202,7 @@ def _avoid_clashes(a: Editor, b: Editor, gone: list[Input]) -> None:
             _rename(b, value, free_name(value.name, is_taken))
     for node in b.graph.nodes:
         if node.name in mine:
-            node.name = free_name(node.name or "", is_taken)
-            b.graph.names.nodes.add(node.name)
+            b.graph.name_node(node, free_name(node.name or "", is_taken))
     _rename_subgraphs(a.graph, b.graph)
 
 

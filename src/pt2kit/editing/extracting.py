@@ -374,15 +374,13 @@ def _apply(editor: Editor, cut: _Cut) -> None:
 
 def _release(editor: Editor, value: Value, node: Node) -> None:
     """Let a node define a value that nothing uses instead of one of its results, which becomes an input."""
-    names = editor.graph.names
-    unused = names.unique(f"{node.name or value.name}_unused_{node.outputs.index(value)}")  # as torch names them
+    # torch gives such names to unused results.
+    unused = editor.graph.names.unique(f"{node.name or value.name}_unused_{node.outputs.index(value)}")
     other = editor.graph.define(unused, value.kind, value.meta, node)
     for slot in node.outputs_:
         slot.values = [other if one is value else one for one in slot.values]
     if node.name == value.name:
-        names.nodes.discard(value.name)
-        names.nodes.add(unused)
-        node.name = unused
+        editor.graph.name_node(node, unused)
     value.producer = None
 
 

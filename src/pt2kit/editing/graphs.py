@@ -535,13 +535,21 @@ class Graph:
                     f"erase({node.label}): expected a node whose results nobody uses, got {quote(value.name)}, which "
                     f"{who} use; replace_uses first"
                 )
-        for slot in node.slots:
-            slot.detach()
         for value in node.outputs:
             del self._values[value.name]
-        if node.name:
-            self.names.nodes.discard(node.name)
+        self._remove(node)
+
+    def _remove(self, node: Node) -> None:
+        for slot in node.slots:
+            slot.detach()
+        self.names.nodes.discard(node.name or "")
         self.nodes.unlink(node)
+
+    def name_node(self, node: Node, name: str) -> None:
+        """Name a node; the caller must ensure that the name is free."""
+        self.names.nodes.discard(node.name or "")
+        self.names.nodes.add(name)
+        node.name = name
 
     def rename(self, value: str | Value, name: str) -> None:
         """Rename a value, wherever it is used; a node named after its result is renamed with it.
@@ -558,9 +566,7 @@ class Graph:
         self.names.check_free(edit, name)
         node = value.producer
         if node is not None and node.name == value.name:
-            self.names.nodes.discard(value.name)
-            self.names.nodes.add(name)
-            node.name = name
+            self.name_node(node, name)
         del self._values[value.name]
         value.name = name
         self._values[name] = value
@@ -595,10 +601,7 @@ class Graph:
         """Remove all other nodes; the caller must ensure that what these define is not used, or an input now."""
         for node in list(self.nodes):
             if node not in nodes:
-                for slot in node.slots:
-                    slot.detach()
-                self.nodes.unlink(node)
-                self.names.nodes.discard(node.name or "")
+                self._remove(node)
         kept = {*self.inputs, *(value for node in nodes for value in node.outputs)}
         for value in list(self._values.values()):
             if value not in kept:
@@ -721,8 +724,7 @@ class Graph:
         """Set the name of a node, and define the values that it returns."""
         single = len(results) == 1 and not isinstance(results[0], list)
         if not single:
-            node.name = self.names.unique(wish)
-            self.names.nodes.add(node.name)
+            self.name_node(node, self.names.unique(wish))
         number = 0
         for result in results:
             values = []
@@ -736,8 +738,7 @@ class Graph:
                 template = argument_of(values[0])
             node.outputs_.append(Slot(template, values, (), node))
         if single:
-            node.name = node.output.name
-            self.names.nodes.add(node.name)
+            self.name_node(node, node.output.name)
 
     def argument(self, target: str, name: str, value: Any, edit: str) -> Slot:
         """Return one argument of a call, not yet registered among the uses of its values.

@@ -13,7 +13,6 @@ from pt2kit.editing import sizes as arithmetic
 from pt2kit.editing import weight_edits
 from pt2kit.editing.graphs import Node, Value
 from pt2kit.editing.interface import (
-    OF_INPUTS,
     Branch,
     Input,
     Output,
@@ -24,7 +23,7 @@ from pt2kit.editing.interface import (
     tuple_of,
 )
 from pt2kit.editing.metas import entry, kind_of
-from pt2kit.editing.state import NEW_SYMBOL, EditState, find_input, forget_inputs
+from pt2kit.editing.state import NEW_SYMBOL, EditState, check_unused, find_input, forget_inputs
 from pt2kit.editing.structures import check_name
 from pt2kit.editing.weights import to_view
 from pt2kit.errors import GraphError
@@ -93,7 +92,8 @@ def drop_input(editor: EditState, name: str) -> None:
             raise GraphError(f"{edit}: expected the name of an input or argument ({there}), got {quote(name)}")
         chosen = [*args.children, *kwargs.children][names.index(name)]
     for one in leaves_of(chosen):
-        _check_unused(editor, one, edit)
+        check_unused(one, "an input", edit, "; replace_uses, or freeze_input")
+        _check_unwritten(editor, one, edit)
     take_out(editor, chosen, edit)
 
 
@@ -184,7 +184,7 @@ def freeze_input(editor: EditState, name: str, numbers: Any = None) -> None:
     elif value.kind == "sym_int" and isinstance(numbers, int):
         if value.is_output:
             raise GraphError(f"{edit}: expected a number that is not given back, got an output")
-        _check_unused(editor, one, edit, besides_nodes=True)
+        _check_unwritten(editor, one, edit)
         put_number(editor, value, numbers, edit)
         take_out(editor, one, edit)
     else:
@@ -221,7 +221,7 @@ def _freeze_tensor(editor: EditState, one: Input, value: Value, numbers: Any, ed
     meta = value.meta
     if view.dtype != meta.dtype:
         raise GraphError(f"{edit}: expected numbers of the type {meta.dtype.name}, got {view.dtype.name}", rule="P14")
-    _check_unused(editor, one, edit, besides_nodes=True)
+    _check_unwritten(editor, one, edit)
     new_sizes = bound_symbols(meta.sizes, view.sizes)
     check_sizes(editor, meta.sizes, view.sizes, new_sizes, edit)
     if any(arithmetic.known(substituted_size(size, new_sizes)) is None for size in meta.sizes):
@@ -455,20 +455,10 @@ def find_output(editor: EditState, which: int | str, edit: str, others: Sequence
     return output
 
 
-def _check_unused(editor: EditState, one: Input, edit: str, *, besides_nodes: bool = False) -> None:
-    """Refuse to take out an input that something uses, or that an output writes to."""
-    value = one.value
-    if value is not None and value.is_used and not besides_nodes:
-        who = ", ".join(user.label for user in value.users[:3]) or "an output"
-        raise GraphError(
-            f"{edit}: expected an input that nothing uses, got {quote(value.name)}, which {who} uses; "
-            "replace_uses, or freeze_input"
-        )
-    for output in editor.outputs:
-        if output.kind in OF_INPUTS and output.input is one:
-            raise GraphError(
-                f"{edit}: expected an input that the program does not write, got {quote(one.name)}", rule="S7"
-            )
+def _check_unwritten(editor: EditState, one: Input, edit: str) -> None:
+    """Refuse to take out an input that an output writes to."""
+    if any(output.input is one for output in editor.outputs):
+        raise GraphError(f"{edit}: expected an input that the program does not write, got {quote(one.name)}", rule="S7")
 
 
 def take_out(editor: EditState, chosen: Tree, edit: str) -> None:

@@ -161,6 +161,16 @@ def find_input(editor: EditState, name: str, edit: str, among: Iterable[Input] |
     raise GraphError(f"{edit}: expected the name of an input ({there}), got {quote(name)}")
 
 
+def check_unused(one: Input, what: str, edit: str, way_out: str = "") -> None:
+    """Refuse to take out an input, of a kind that messages call `what`, that a node or an output uses."""
+    value = one.value
+    if value is not None and value.is_used:
+        who = ", ".join(user.label for user in value.users[:3]) or "an output"
+        raise GraphError(
+            f"{edit}: expected {what} that nothing uses, got {quote(value.name)}, which {who} uses{way_out}"
+        )
+
+
 def forget_inputs(editor: EditState, gone: Iterable[Input]) -> None:
     """Remove inputs from the signature and the graph; the caller must ensure that their values have no users."""
     for one in gone:

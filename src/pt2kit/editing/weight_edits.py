@@ -15,7 +15,7 @@ from pt2kit.editing import sizes as arithmetic
 from pt2kit.editing.graphs import Value
 from pt2kit.editing.interface import Input, insert_in_group
 from pt2kit.editing.metas import cast_meta
-from pt2kit.editing.state import EditState, find_input, forget_inputs
+from pt2kit.editing.state import EditState, check_unused, find_input, forget_inputs
 from pt2kit.editing.weights import Weights, laid_out, to_view
 from pt2kit.errors import GraphError
 from pt2kit.messages import quote
@@ -186,9 +186,7 @@ def drop_weight(editor: EditState, name: str) -> None:
     inputs = [one for one in editor.inputs if one.target == name]
     kinds = {one.kind for one in inputs}
     for one in inputs:
-        if one.value is not None and one.value.is_used:
-            who = ", ".join(user.label for user in one.value.users[:3]) or "an output"
-            raise GraphError(f"{edit}: expected a weight that nothing uses, got {quote(one.name)}, which {who} uses")
+        check_unused(one, "a weight", edit)
     _check_unwritten(editor, name, kinds, edit)
     if editor.has_weights and (name in editor.weights or name in editor.constants):
         del table_of(editor, name, edit).payloads[name]
