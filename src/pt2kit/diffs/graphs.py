@@ -6,6 +6,7 @@ Properties of two matched nodes, inputs or values are compared without regard to
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -16,7 +17,7 @@ from msgspec.structs import asdict
 from pt2kit import codec, schema
 from pt2kit.canonical.form import writes_inside
 from pt2kit.diffs.changes import Area, Change, Detail, GraphPair, Kind
-from pt2kit.diffs.correspond import Matching, correspond
+from pt2kit.diffs.correspond import UNMATCHED, Matching, correspond
 from pt2kit.diffs.fingerprints import Interner, ProgramSide, Side, Symbols, encoded, input_values, make_side
 from pt2kit.diffs.input_roles import Pairs
 from pt2kit.errors import LimitError
@@ -257,14 +258,11 @@ class GraphDiff:
         names = Names(matching, self.symbols)
         moved = _moved(matching) if self.options.order else frozenset()
         across = _across_writes(matching)
-        removed, _ = matching.unmatched()
-        waiting = iter([*removed, len(matching.to_new)])
-        gone = next(waiting)
+        removed = deque(matching.unmatched()[0])
         for new, old in enumerate(matching.to_old):
-            while old >= 0 and gone < old:
-                self._one(matching, path, gone, None)
-                gone = next(waiting)
-            if old < 0:
+            while removed and removed[0] < old:
+                self._one(matching, path, removed.popleft(), None)
+            if old == UNMATCHED:
                 self._one(matching, path, None, new)
                 continue
             details = list(node_details(matching, old, new, names, metadata=self.options.metadata))
@@ -273,9 +271,8 @@ class GraphDiff:
                 details.append(Detail("write order", old, new))
             if details:
                 self._one(matching, path, old, new, tuple(details))
-        while gone < len(matching.to_new):
+        for gone in removed:
             self._one(matching, path, gone, None)
-            gone = next(waiting)
 
     def _labels(self, matching: Matching, old: int, new: int, moved: bool) -> list[Detail]:
         """Return the differences in the name and the position of a node, as far as they are compared."""

@@ -8,7 +8,7 @@ in memory, because writing to one changes the other.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
@@ -135,7 +135,7 @@ class Hasher:
     def _described(self, payload: AnyView) -> dict[str, Any]:
         flags = {"is_param": payload.is_param}
         if isinstance(payload, OpaquePayload):
-            content = self._opaque(payload)
+            content = hash_bytes(self._counted(_blocks(payload.storage.read(keep=False))))
             return {"kind": payload.kind, "tensor_meta": payload.tensor_meta, "bytes": content, **flags}
         if isinstance(payload, TensorView):
             return {"kind": "tensor", **self._dense(payload), **flags}
@@ -173,16 +173,13 @@ class Hasher:
         data = self._reader.take(view)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = hash_bytes(self._counted(lambda: _pieces(view, data)))
+            known = self._known[key] = hash_bytes(self._counted(_pieces(view, data)))
         else:
             self._count(view.nbytes)
         return known
 
-    def _opaque(self, payload: OpaquePayload) -> bytes:
-        return hash_bytes(self._counted(lambda: _blocks(payload.storage.read(keep=False))))
-
-    def _counted(self, pieces: Callable[[], Iterator[memoryview]]) -> Iterator[memoryview]:
-        for piece in pieces():
+    def _counted(self, pieces: Iterator[memoryview]) -> Iterator[memoryview]:
+        for piece in pieces:
             yield piece
             self._count(piece.nbytes)
 

@@ -15,6 +15,7 @@ from pt2kit.errors import GraphError
 from pt2kit.messages import quote
 from pt2kit.schema.names import target_of
 from pt2kit.schema.reflection import field_classes
+from pt2kit.treespec import containers
 from pt2kit.treespec.spec import LEAF, TreeSpec
 
 OF_INPUTS: Final = ("user_input_mutation", "gradient_to_user_input")
@@ -30,12 +31,9 @@ _GROUPS: Final = {
 }
 """Kind of an input or output -> its group, as groups follow one another; 1 for those that are not listed."""
 
-SEQUENCES: Final = ("builtins.tuple", "builtins.list", "torch.fx.immutable_collections.immutable_list")
-MAPPINGS: Final = (
-    "builtins.dict",
-    "collections.OrderedDict",
-    "torch.fx.immutable_collections.immutable_dict",
-)
+SEQUENCES: Final = tuple(kind for kind in containers.SEQUENCES if kind not in (containers.DEQUE, "torch.Size"))
+MAPPINGS: Final = tuple(kind for kind in containers.MAPPINGS if kind != containers.DEFAULTDICT)
+"""The containers whose items can be removed and inserted."""
 
 Tree: TypeAlias = "Branch | Any"
 """A container or a leaf."""
