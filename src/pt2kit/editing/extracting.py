@@ -108,7 +108,7 @@ def _values_cut(editor: Editor, inputs: Sequence[str] | None, outputs: Sequence[
     if outputs is None:
         goals += [one.value for one in editor.outputs if one.value is not None]
     ends = [one.producer.order for one in outs if one.producer]
-    memory = Memory(graph, set(ins), max(ends, default=0) if outputs is not None else math.inf)
+    memory = _Memory(graph, set(ins), max(ends, default=0) if outputs is not None else math.inf)
     goals += _written(editor, memory, users)
     kept = _needed(memory, goals, _acting(memory, users))
     for node in kept:
@@ -133,7 +133,7 @@ def _values_cut(editor: Editor, inputs: Sequence[str] | None, outputs: Sequence[
     return cut
 
 
-class Memory:
+class _Memory:
     """Which values of a graph may share memory, seen from a part of it.
 
     Args:
@@ -179,7 +179,7 @@ class Memory:
         return [one for one in written if one in self.stops and one.producer is not None]
 
 
-def _check_overwritten(memory: Memory, kept: Sequence[Node], given: Set[Value]) -> None:
+def _check_overwritten(memory: _Memory, kept: Sequence[Node], given: Set[Value]) -> None:
     """Refuse nodes that read what is given before something writes to it that the part does not repeat.
 
     Raises:
@@ -201,13 +201,13 @@ def _check_overwritten(memory: Memory, kept: Sequence[Node], given: Set[Value]) 
                 )
 
 
-def _check_shared(graph: Graph, memory: Memory, ins: Iterable[Value], kept: Sequence[Node]) -> None:
+def _check_shared(graph: Graph, memory: _Memory, ins: Iterable[Value], kept: Sequence[Node]) -> None:
     """Refuse inputs that share memory with what the part computes itself, if one is read after a write to the other.
 
     Raises:
         GraphError: there is such an input.
     """
-    whole = Memory(graph, set())
+    whole = _Memory(graph, set())
     for value in ins:
         if value.producer is None or (owners := whole.owners(value)) == {value}:
             continue
@@ -223,7 +223,7 @@ def _check_shared(graph: Graph, memory: Memory, ins: Iterable[Value], kept: Sequ
                     )
 
 
-def _written(editor: Editor, memory: Memory, users: Iterable[Value]) -> list[Value]:
+def _written(editor: Editor, memory: _Memory, users: Iterable[Value]) -> list[Value]:
     """Return results of nodes that write to inputs of the program; the signature may not list them (training IR).
 
     They are part of what is cut out where they stand between its first input and its last output, unless they take
@@ -242,13 +242,13 @@ def _written(editor: Editor, memory: Memory, users: Iterable[Value]) -> list[Val
 
 def written_weights(editor: Editor) -> set[str]:
     """Return the names of weights that a program writes to: in its graph, or by its outputs."""
-    memory = Memory(editor.graph, set())
+    memory = _Memory(editor.graph, set())
     values = {owner for written in memory.writers.values() for owner in written}
     mutated = {one.target for one in editor.outputs if one.kind.endswith("mutation") and one.target}
     return mutated | {one.target for one in editor.inputs if one.target and one.value in values}
 
 
-def _acting(memory: Memory, users: Iterable[Value]) -> list[Node]:
+def _acting(memory: _Memory, users: Iterable[Value]) -> list[Node]:
     """Return nodes without results (assertions, prints) whose operands are available in the extracted part.
 
     What is computed from other inputs of the program is not, nor is memory that something computed from them is written
@@ -266,7 +266,7 @@ def _acting(memory: Memory, users: Iterable[Value]) -> list[Node]:
     return acting_nodes
 
 
-def _needed(memory: Memory, goals: Iterable[Value], nodes: Iterable[Node] = ()) -> list[Node]:
+def _needed(memory: _Memory, goals: Iterable[Value], nodes: Iterable[Node] = ()) -> list[Node]:
     """Return the nodes that some values depend on, back to the given ones.
 
     Nodes that write are needed where something reads the memory later; a result is read where the part ends.

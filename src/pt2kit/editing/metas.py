@@ -29,8 +29,8 @@ from pt2kit.schema.names import OPS
 from pt2kit.symbols.polynomials import Polynomial, Undecided
 from pt2kit.tensors.bounds import parse_device
 from pt2kit.tensors.dtypes import DTYPES, scalar_type_named, scalar_type_of
+from pt2kit.tensors.view import CPU
 
-CPU: Final = schema.Device("cpu")
 ZERO: Final = schema.SymInt(as_int=0)
 
 _KINDS: Final[tuple[tuple[type[Any], ValueKind], ...]] = (

@@ -179,12 +179,16 @@ def forget_inputs(editor: EditState, gone: Iterable[Input]) -> None:
 
 
 _RECORD = "program"
+"""What messages call the record of a program that is in no file."""
 NEW_SYMBOL = (1, None)
+"""The range of a symbol that the program did not have."""
 _REFUSED = ("error", "safety")
+"""The kinds of problems that an edited program must not have."""
 _UNSURE = ("E8",)
 """Rules whose warnings say that torch may not load the program."""
 _OF_RESULTS = ("T8", "T11")
 """Rules that compare what is declared of a result with what the call computes."""
+# The place of a problem: a node, and which argument of it; or the entry of a value table.
 _STEP = re.compile(r"\.nodes\[(\d+)\](?:\.inputs\[(\d+)\])?")
 _TABLE = re.compile(r"_values(?:\.(\w+)|\[['\"](.*?)['\"]\])")
 

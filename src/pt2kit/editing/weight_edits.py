@@ -29,8 +29,11 @@ from pt2kit.tensors.safetensors_file import SUFFIXES, read_safetensors
 from pt2kit.tensors.view import Storage, TensorView
 
 _OF_SHAPE = (TensorView, MetaView)
+"""The payloads that numbers can replace: dense tensors, and those without data."""
 _PREFIXES = {"parameter": "p_", "buffer": "b_", "tensor_constant": "c_"}
+"""Kind of a weight -> how the name of its input begins, as torch names it."""
 _WRITES = {"buffer_mutation": "buffer", "parameter_mutation": "parameter", "gradient_to_parameter": "parameter"}
+"""Kind of an output that is about a weight -> the kind of that weight."""
 
 
 def check_package(editor: EditState, edit: str) -> None:

@@ -177,7 +177,7 @@ class _Followed(Sizes):
         """Return what the rule computes; what the program declares if the call does not depend on the symbol."""
         if not call.scope.path:
             self.arguments[call.number] = call.arguments
-        depends = any(mentions(fact, self._symbol) for fact in call.arguments.values())
+        depends = any(_mentions(fact, self._symbol) for fact in call.arguments.values())
         if depends and self._is_misplaced(call):
             raise _Unproven(call, "-1 stands for another size than the one that changes")
         try:
@@ -260,12 +260,12 @@ def _completed(fact: Any, declared: Any) -> Any:
     return msgspec.structs.replace(fact, strides=strides)
 
 
-def mentions(fact: Any, symbol: str) -> bool:
+def _mentions(fact: Any, symbol: str) -> bool:
     """Return whether a fact depends on a symbol."""
     if isinstance(fact, Tensor):
-        return any(mentions(size, symbol) for size in (*fact.sizes, *(fact.strides or ())))
+        return any(_mentions(size, symbol) for size in (*fact.sizes, *(fact.strides or ())))
     if isinstance(fact, (list, tuple)):
-        return any(mentions(one, symbol) for one in fact)
+        return any(_mentions(one, symbol) for one in fact)
     if not isinstance(fact, Polynomial) or fact.is_unknown:
         return False
     return any(one.name == symbol for one in free_symbols(to_expression(fact)))
@@ -278,7 +278,7 @@ def _at(fact: Any, symbol: str, number: int) -> Any:
         return msgspec.structs.replace(fact, **changed)
     if isinstance(fact, (list, tuple)):
         return type(fact)([_at(one, symbol, number) for one in fact])
-    if isinstance(fact, Polynomial) and mentions(fact, symbol):
+    if isinstance(fact, Polynomial) and _mentions(fact, symbol):
         return from_expression(substitute(to_expression(fact), {symbol: number}), polynomial_symbol)
     return fact
 
@@ -327,7 +327,7 @@ def _factors(facts: Iterable[Any], symbol: str, old: int) -> Iterator[int]:
             yield from _factors(fact, symbol, old)
         for size in fact.sizes if isinstance(fact, Tensor) else ():
             factor = _at(size, symbol, 1)
-            if mentions(size, symbol) and isinstance(factor, int) and _at(size, symbol, old + 1) == factor * (old + 1):
+            if _mentions(size, symbol) and isinstance(factor, int) and _at(size, symbol, old + 1) == factor * (old + 1):
                 yield factor
 
 
@@ -403,7 +403,7 @@ def _place(tensor: Tensor, known: Sequence[Size], symbol: str) -> int | None:
             and hint(quotient) == hint(size)
         ):
             fitting.append(place)
-    carrying = [place for place, size in enumerate(tensor.sizes) if mentions(size, symbol)]
+    carrying = [place for place, size in enumerate(tensor.sizes) if _mentions(size, symbol)]
     if len(fitting) > 1 and len(carrying) == 1:
         # The symbol keeps its position in memory: the sizes before it, and those after it, have as many elements as
         # before. Of a dimension that was merged from several it is the first: batch * heads.
