@@ -338,7 +338,7 @@ def refuse_subgraph(argument: schema.Argument, where: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Tiebreakers:
-    """What decides between nodes of a graph that have one target and the same arguments.
+    """The properties that decide between nodes of a graph with one target and the same arguments.
 
     Args:
         content: node -> its content, without names; requested only for nodes that nothing cheaper distinguishes.

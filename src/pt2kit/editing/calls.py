@@ -144,8 +144,8 @@ class Calls:
         return ([], []) if call is None else (list(map(self._slot, call.inputs)), list(map(self._slot, call.outputs)))
 
     def _slot(self, argument: schema.Argument) -> Slot:
-        """Return the slot of an argument of a kept signature; one that names a value which the graph lacks (K6) holds
-        none, and so stays as it is."""
+        """Return the slot of an argument of a kept signature; one that names a value which the graph lacks (K6) has
+        no values, and is written unchanged."""
         names, values = list(rules.arguments(argument)), self._graph.values
         is_known = all(name in values for name in names)
         return Slot(argument, [values[name] for name in names] if is_known else [])

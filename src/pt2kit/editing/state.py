@@ -179,7 +179,7 @@ def forget_inputs(editor: EditState, gone: Iterable[Input]) -> None:
 
 
 _RECORD = "program"
-"""What messages call the record of a program that is in no file."""
+"""The record of a program that is in no file, in messages."""
 NEW_SYMBOL = (1, None)
 """The range of a symbol that the program did not have."""
 _REFUSED = ("error", "safety")
