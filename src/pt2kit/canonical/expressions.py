@@ -281,10 +281,9 @@ def _times(value: Terms, factor: int) -> Terms:
 
 
 def _sum(values: Sequence[Terms]) -> Terms:
-    total: Terms = {}
+    total: Counter[tuple[str, ...]] = Counter()
     for value in values:
-        for factors, count in value.items():
-            total[factors] = total.get(factors, 0) + count
+        total.update(value)
     return _terms(total)
 
 

@@ -32,7 +32,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -87,7 +87,7 @@ def _usual(node: schema.Node) -> list[NamedArgument]:
     if node.target.startswith(FUNCTION_MODULES):
         return [NamedArgument("", named.arg) for named in node.inputs]
     if _is_bound_by_name(node.target):
-        order = _order(node.target, _names(node.inputs))
+        order = _order(node.target, tuple(named.name for named in node.inputs))
         inputs = node.inputs if order is None else [node.inputs[place] for place in order]
         return [NamedArgument(named.name, named.arg) for named in inputs]
     placed = [named for named in node.inputs if not named.name or named.kind is ArgumentKind.POSITIONAL]
@@ -106,10 +106,6 @@ def _is_bound_by_name(target: str) -> bool:
 
 def _is_same(one: NamedArgument, other: NamedArgument) -> bool:
     return one.arg is other.arg and one.name == other.name and one.kind is other.kind
-
-
-def _names(inputs: Sequence[NamedArgument]) -> tuple[str, ...]:
-    return tuple(named.name for named in inputs)
 
 
 # A pure function of tables that never change; programs make the same few calls over and over.
@@ -277,12 +273,14 @@ class _Collector:
 
     def _define(self, argument: schema.Argument, node: int | None, position: int) -> list[int]:
         numbers = []
-        refuse_subgraph(argument, place(self.where, "outputs" if node is not None else "inputs", node, position))
+        where = place(self.where, "outputs" if node is not None else "inputs", node, position)
+        refuse_subgraph(argument, where)
         for name, kind, _ in references(argument):
             if name in self.numbers:
-                self._refuse("G2", f"expected a name that is not taken, got {quote(name)} again", node, position)
+                raise GraphError(f"{where}: expected a name that is not taken, got {quote(name)} again", rule="G2")
             if name not in self.tables[kind]:
-                self._refuse("G3", f"expected an entry for {quote(name)} in {kind}_values, got none", node, position)
+                message = f"expected an entry for {quote(name)} in {kind}_values, got none"
+                raise GraphError(f"{where}: {message}", rule="G3")
             numbers.append(len(self.names))
             self.numbers[name] = len(self.names)
             self.names.append(name)
@@ -313,10 +311,6 @@ class _Collector:
             )
         self.externals.add(name)
         return NO_VALUE
-
-    def _refuse(self, rule: str, message: str, node: int | None, position: int) -> NoReturn:
-        side = "outputs" if node is not None else "inputs"
-        raise GraphError(f"{place(self.where, side, node, position)}: {message}", rule=rule)
 
 
 def place(where: str, side: str, node: int | None, position: int) -> str:

@@ -37,6 +37,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, Final
 
 import msgspec
@@ -406,12 +407,8 @@ def _inner_form(graph: Graph, where: str, keep: Keep, depth: int) -> Form:
 
 def _parts(writing: list[bool]) -> list[int]:
     """Return node -> its part of the program: each node that may write is a part of its own."""
-    parts, part = [], 0
-    for one in writing:
-        part += one
-        parts.append(part)
-        part += one
-    return parts
+    writers_before = accumulate(writing, initial=0)
+    return [2 * count + is_writing for count, is_writing in zip(writers_before, writing, strict=False)]
 
 
 def _contents(facts: Facts, inner: list[list[Form]], digests: dict[int, bytes]) -> Callable[[int], bytes]:
