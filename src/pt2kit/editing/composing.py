@@ -12,7 +12,7 @@ from pt2kit.editing.editor import Editor, Source, edit, package_alone
 from pt2kit.editing.extracting import written_weights
 from pt2kit.editing.graphs import Graph, Value
 from pt2kit.editing.interface import Branch, Input, Output, Tree, leaves_of, tuple_of
-from pt2kit.editing.interface_edits import find_output, substituted_meta, substituted_size, take_out
+from pt2kit.editing.interface_edits import find_output, substitute_symbols, substituted_size, take_out
 from pt2kit.editing.state import find_input, forget_inputs
 from pt2kit.errors import GraphError, UnsupportedError
 from pt2kit.front_door import registered
@@ -122,18 +122,15 @@ def _join_symbols(a: Editor, b: Editor, pairs: list[tuple[Output, Input]]) -> No
         _check_sizes(output, target, expr_by_name)
     taken = {*a.ranges, *b.ranges}
     clashing = [name for name in b.ranges if name in a.ranges and name not in expr_by_name]
-    values = [value for graph in b.graph.walk() for value in graph.values.values()]
-    known = {one.name: one for value in values for one in arithmetic.symbols_of(value.meta)} if clashing else {}
+    metas = [value.meta for graph in b.graph.walk() for value in graph.values.values()] if clashing else []
+    known = {one.name: one for meta in metas for one in arithmetic.symbols_of(meta)}
     for name in clashing:
         free = free_name(name.rstrip("0123456789") or "s", taken.__contains__, 0, separator="")
         taken.add(free)
         if name in known:
             expr_by_name[name] = symbols.Symbol(free, known[name].assumptions)
     if any(not isinstance(expr, symbols.Symbol) or expr.name != name for name, expr in expr_by_name.items()):
-        for value in values:
-            meta = substituted_meta(value.meta, expr_by_name)
-            if meta is not value.meta:
-                value.meta = meta
+        substitute_symbols(b, expr_by_name)
     for name, expr in expr_by_name.items():
         number, limits = arithmetic.known(arithmetic.expr_size(expr)), b.ranges.pop(name, (None, None))
         given = a.ranges.get(expr.name, (None, None)) if isinstance(expr, symbols.Symbol) else (number, number)

@@ -277,14 +277,21 @@ def specialize(editor: EditState, symbol: str, number: int) -> None:
         known = ", ".join(f"{name} from {low} to {high}" for name, (low, high) in editor.ranges.items()) or "none"
         raise GraphError(f"{edit}: expected a symbol of the program ({known}), got {quote(symbol)}")
     _check_range(editor, symbol, number, edit)
-    for graph in editor.graph.walk():
-        for value in graph.values.values():
-            value.meta = substituted_meta(value.meta, {symbol: number})
+    substitute_symbols(editor, {symbol: number})
     editor.ranges.pop(symbol, None)
 
 
-def substituted_meta(meta: Any, numbers: dict[str, int]) -> Any:
-    """Return the meta of a value, with numbers instead of symbols."""
+def substitute_symbols(editor: EditState, numbers: Mapping[str, Any]) -> None:
+    """Put numbers, or other expressions, instead of symbols into everything that is declared of values."""
+    for graph in editor.graph.walk():
+        for value in graph.values.values():
+            meta = _substituted_meta(value.meta, numbers)
+            if meta is not value.meta:
+                value.meta = meta
+
+
+def _substituted_meta(meta: Any, numbers: Mapping[str, Any]) -> Any:
+    """Return the meta of a value with numbers, or other expressions, instead of symbols."""
     if isinstance(meta, schema.TensorMeta):
         sizes = [substituted_size(size, numbers) for size in meta.sizes]
         strides = [substituted_size(stride, numbers) for stride in meta.strides]
@@ -299,8 +306,8 @@ def substituted_meta(meta: Any, numbers: dict[str, int]) -> Any:
     return meta
 
 
-def substituted_size(size: schema.SymInt, numbers: Mapping[str, int]) -> schema.SymInt:
-    """Return a size with numbers instead of symbols."""
+def substituted_size(size: schema.SymInt, numbers: Mapping[str, Any]) -> schema.SymInt:
+    """Return a size with numbers, or other expressions, instead of symbols."""
     if numbers.keys().isdisjoint(symbol.name for symbol in arithmetic.symbols_of(size)):
         return size
     expr = symbols.substitute(symbols.parse(size.value.expr_str), numbers)
