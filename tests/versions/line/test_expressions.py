@@ -41,17 +41,17 @@ def test_texts_of_old_releases_come_back(release):
     version = release_version(release)
     for path, record, data in stored_programs(release):
         tree = encoding.from_wire(parse(data, record, bare_literals=True), version, record)
-        new = to_structural(tree, version, ConversionLog(record))
+        new = rewrite(tree, version, {"SymExpr": to_structural(ConversionLog(record))})
         for old, text in zip(expressions(tree, version), expressions(new, version), strict=True):
             assert symbols.parse_str(old) == symbols.parse_srepr(text), path.stem
-        assert to_plain(new, version, ConversionLog(record), "8.2") == tree
+        assert rewrite(new, version, {"SymExpr": to_plain(ConversionLog(record), "8.2")}) == tree
 
 
 def test_assumptions_that_a_plain_text_loses_are_noted():
     """An integer input may be 0 or negative, which only srepr says of s0."""
     tree = with_expression("8.2", "Symbol('s0', integer=True)")
     log = ConversionLog("x")
-    assert "s0" in expressions(to_plain(tree, "8.2", log, "8.2"), "8.2")
+    assert "s0" in expressions(rewrite(tree, "8.2", {"SymExpr": to_plain(log, "8.2")}), "8.2")
     (note,) = log.notes
     assert (note.kind, note.name, note.since) == ("lost", "assumptions", "8.2")
     assert note.places == ("$.graph_module.graph.sym_int_values.n.as_expr.expr_str",)
@@ -62,7 +62,7 @@ def test_no_expression_is_refused_with_its_place():
     tree = with_expression("7.3", "__import__('os').system('true')")
     place = r"^x: \$\.graph_module\.graph\.sym_int_values\.n\.as_expr\.expr_str: "
     with pytest.raises(ExpressionError, match=place):
-        to_structural(tree, "7.3", ConversionLog("x"))
+        rewrite(tree, "7.3", {"SymExpr": to_structural(ConversionLog("x"))})
 
 
 RENAMED = [
@@ -80,10 +80,10 @@ def test_symbols_are_renamed_whole(old, new):
     """i0 becomes u0 where it is a symbol, and only there; the opposite gives the text back."""
     tree = with_expression("2", old)
     tree["range_constraints"] = {"i0": {"min_val": 2, "max_val": 3}, "s0": {"min_val": 2, "max_val": 4}}
-    up = rename_symbols(tree, "2", "i", "u")
+    up = rename_symbols(tree, "2", "i", "u", {})
     assert new in expressions(up, "2")
     assert list(up["range_constraints"]) == ["u0", "s0"]
-    assert rename_symbols(up, "2", "u", "i") == tree
+    assert rename_symbols(up, "2", "u", "i", {}) == tree
 
 
 def test_names_that_are_taken_stay():
@@ -91,4 +91,4 @@ def test_names_that_are_taken_stay():
     tree = with_expression("2", "i0 + u0")
     tree["range_constraints"] = {"i0": {"min_val": 2, "max_val": 3}, "u0": {"min_val": 2, "max_val": 4}}
     before = copied(tree)
-    assert rename_symbols(tree, "2", "i", "u") == before
+    assert rename_symbols(tree, "2", "i", "u", {}) == before

@@ -68,6 +68,14 @@ def test_no_call_is_refused(text, error, message):
         texts.with_keywords(text, ("in_spec",), ConversionLog("x"))
 
 
+def changed(text, change, log, having=""):
+    """The text after a change of its containers."""
+    visit = texts.call_specs(change, log, having=having)
+    new = visit({"in_spec": text, "out_spec": f"[1, {LEAF}]"}, ())
+    assert new["out_spec"] == f"[1, {LEAF}]"
+    return new["in_spec"]
+
+
 OLD = '{"class_name": "NT", "fields": ["a", "b"]}'
 
 
@@ -76,11 +84,11 @@ def test_named_tuples_get_their_registered_name(names, registered):
     """The class name stands for it, unless the caller knows better; fields are kept for the way back and up."""
     log = ConversionLog("x", namedtuples=names)
     text = f"[1, {tuple_of(pair(OLD))}]"
-    new = texts.name_tuples(text, (), log)
+    new = changed(text, texts.name_tuple, log)
     assert new == f"[1, {tuple_of(pair(f'{chr(34)}{registered}{chr(34)}'))}]"
     assert log.namedtuple_fields == {registered: ["a", "b"]}
     assert texts.registered_names(new, (), log) == [registered]
-    assert texts.describe_tuples(new, (), log, "5.3") == text
+    assert changed(new, texts.describe_tuple, log) == text
     assert log.notes == ()
 
 
@@ -89,7 +97,7 @@ def test_named_tuples_without_fields_are_blocked_for_2_3(fields):
     """Up to 2.3 the fields are in the text."""
     log = ConversionLog("x")
     log.namedtuple_fields.update(fields)
-    texts.describe_tuples(f"[1, {pair(chr(34) + 'corpus.NT' + chr(34))}]", (), log, "5.3")
+    changed(f"[1, {pair(chr(34) + 'corpus.NT' + chr(34))}]", texts.describe_tuple, log)
     assert [note.message for note in log.notes] == [
         "a named tuple 'corpus.NT' whose field names the program does not have"
     ]
@@ -99,17 +107,17 @@ def test_two_classes_of_one_name_are_refused():
     """They could not be told apart later."""
     other = '{"class_name": "NT", "fields": ["a", "c"]}'
     with pytest.raises(SchemaError, match=r"expected the fields a, b of the named tuple 'NT'.* got a, c"):
-        texts.name_tuples(f"[1, {tuple_of(pair(OLD), pair(other))}]", (), ConversionLog("x"))
+        changed(f"[1, {tuple_of(pair(OLD), pair(other))}]", texts.name_tuple, ConversionLog("x"))
 
 
 def test_texts_without_named_tuples_are_not_touched():
     """Not even parsed."""
-    for function in (texts.name_tuples, texts.registered_names):
-        assert function("no spec", (), ConversionLog("x")) in ("no spec", [])
-    assert texts.describe_tuples("no spec", (), ConversionLog("x"), "5.3") == "no spec"
-    signature = {"in_spec": "a", "out_spec": "b"}
-    assert texts.map_specs(signature, (), lambda text, _: text) is signature
-    assert texts.map_specs(signature, (), lambda text, _: text * 2) == {"in_spec": "aa", "out_spec": "bb"}
+    log = ConversionLog("x")
+    assert texts.registered_names("no spec", (), log) == []
+    for change in (texts.name_tuple, texts.describe_tuple):
+        assert changed("no spec", change, log, texts.NAMEDTUPLE) == "no spec"
+    signature = {"in_spec": f"[1, {LEAF}]", "out_spec": f"[1, {LEAF}]"}
+    assert texts.call_specs(texts.name_tuple, log)(signature, ()) is signature
 
 
 def dataclass(context: str, kind: str = "pkg.DC") -> str:
@@ -120,8 +128,8 @@ def test_the_context_of_a_dataclass_became_text():
     """2.2 lists where the class is, the fields given and those that are None; later the latter two are JSON text."""
     old, new = dataclass('["pkg.DC", ["x"], ["y"]]'), dataclass(r'"[[\"x\"], [\"y\"]]"')
     log = ConversionLog("x")
-    assert texts.text_dataclasses(old, (), log) == new
-    assert texts.list_dataclasses(new, (), log) == old
+    assert changed(old, texts.text_dataclass, log) == new
+    assert changed(new, texts.list_dataclass, log) == old
     assert [note.kind for note in log.notes] == ["changed", "changed"]
 
 
@@ -130,6 +138,6 @@ def test_other_contexts_are_left_alone(context):
     """Any other text, or one that does not fit its children, is unchanged."""
     text = dataclass(context)
     log = ConversionLog("x")
-    assert texts.list_dataclasses(text, (), log) == text
-    assert texts.text_dataclasses(text, (), log) == text
+    assert changed(text, texts.list_dataclass, log) == text
+    assert changed(text, texts.text_dataclass, log) == text
     assert log.notes == ()

@@ -22,7 +22,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit.errors import SchemaError
@@ -37,16 +36,22 @@ from pt2kit.treespec.spec import parse as parse_spec
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.rewrite import Visitor, rewrite
 
-_ATTRIBUTE: Final = r"(?<![\w.'])"
+
+def expressions(change: Callable[[str, Path], str]) -> Visitor:
+    """Return a visitor of `SymExpr` that writes expressions otherwise: `change(text, path)` once for each text."""
+    known: dict[str, str] = {}
+
+    def visit(value: Any, path: Path) -> Any:
+        text = value["expr_str"]
+        if text not in known:
+            known[text] = change(text, (*path, "expr_str"))
+        return value if known[text] == text else {**value, "expr_str": known[text]}
+
+    return visit
 
 
-_NO_VISITORS: Final[Mapping[str, Visitor]] = MappingProxyType({})
-
-
-def rename_symbols(
-    tree: Tree, version: str, old: str, new: str, visitors: Mapping[str, Visitor] = _NO_VISITORS
-) -> Tree:
-    """Rename symbols of one prefix in every expression and range: `rename_symbols(tree, "2", "i", "u")`.
+def rename_symbols(tree: Tree, version: str, old: str, new: str, visitors: Mapping[str, Visitor]) -> Tree:
+    """Rename symbols of one prefix in every expression and range: `rename_symbols(tree, "2", "i", "u", {})`.
 
     Args:
         tree: a program whose expressions are in the str dialect.
@@ -54,71 +59,56 @@ def rename_symbols(
         old, new: prefixes, each followed by a number.
         visitors: what else to apply on the same walk, to other types than `SymExpr`.
     """
-    pattern = re.compile(rf"{_ATTRIBUTE}{old}(\d+)(?!\w)")
-    known: dict[str, str] = {}
+    pattern = re.compile(rf"(?<![\w.']){old}(\d+)(?!\w)")
 
-    def expression(value: Any, _: Path) -> Any:
-        text = value["expr_str"]
-        if text not in known:
-            known[text] = pattern.sub(rf"{new}\1", text)
-        return value if known[text] == text else {**value, "expr_str": known[text]}
+    def renamed(text: str, _: Path = ()) -> str:
+        return pattern.sub(rf"{new}\1", text)
 
-    ranges = {pattern.sub(rf"{new}\1", name): limits for name, limits in tree["range_constraints"].items()}
+    ranges = {renamed(name): limits for name, limits in tree["range_constraints"].items()}
     if len(ranges) != len(tree["range_constraints"]):
         # Both names are taken, so one of them is no symbol of the prefix.
         return rewrite(tree, version, visitors)
-    changed = rewrite(tree, version, {**visitors, "SymExpr": expression})
+    changed = rewrite(tree, version, {**visitors, "SymExpr": expressions(renamed)})
     if list(ranges) == list(tree["range_constraints"]):
         return changed
     values = changed["range_constraints"].values()
     return {**changed, "range_constraints": dict(zip(ranges, values, strict=True))}
 
 
-def to_structural(tree: Tree, version: str, log: ConversionLog, visitors: Mapping[str, Visitor] = _NO_VISITORS) -> Tree:
-    """Write every expression in the srepr dialect.
+def to_structural(log: ConversionLog) -> Visitor:
+    """Return a visitor that turns expressions of the str dialect into the srepr dialect.
 
-    Args:
-        tree: a program whose expressions are in the str dialect.
-        version: the name of its table.
-        log: for places.
-        visitors: what else to apply on the same walk, to other types than `SymExpr`.
-
-    Raises:
+    Raises (while visiting):
         ExpressionError: a text that is no expression.
         LimitError: one that is too large.
     """
-    known: dict[str, str] = {}
-
-    def expression(value: Any, path: Path) -> Any:
-        text = value["expr_str"]
-        if text not in known:
-            known[text] = to_srepr(parse(text, where=log.place((*path, "expr_str"))))
-        return {**value, "expr_str": known[text]}
-
-    return rewrite(tree, version, {**visitors, "SymExpr": expression})
+    return expressions(lambda text, path: to_srepr(parse(text, where=log.place(path))))
 
 
-def to_plain(tree: Tree, version: str, log: ConversionLog, since: str) -> Tree:
-    """Write every expression in the str dialect, which has no place for what is assumed of a symbol.
+def to_plain(log: ConversionLog, since: str) -> Visitor:
+    """Return a visitor that turns expressions into the str dialect, which has no place for what is assumed of a symbol.
 
-    Raises:
+    Raises (while visiting):
         ExpressionError: a text that is no expression.
         LimitError: one that is too large.
     """
-    known: dict[str, tuple[str, tuple[str, ...]]] = {}
+    unusual: dict[str, list[str]] = {}
 
-    def expression(value: Any, path: Path) -> Any:
-        text = value["expr_str"]
-        if text not in known:
-            expr = parse(text, where=log.place((*path, "expr_str")))
-            symbols = free_symbols(expr)
-            unusual = tuple(s.name for s in symbols if set(s.assumptions) != set(default_assumptions(s.name)))
-            known[text] = to_str(expr), unusual
-        for name in known[text][1]:
+    def plain(text: str, path: Path) -> str:
+        expr = parse(text, where=log.place(path))
+        symbols = free_symbols(expr)
+        unusual[text] = [s.name for s in symbols if set(s.assumptions) != set(default_assumptions(s.name))]
+        return to_str(expr)
+
+    write = expressions(plain)
+
+    def visit(value: Any, path: Path) -> Any:
+        new = write(value, path)
+        for name in unusual[value["expr_str"]]:
             log.lost("assumptions", f"what is assumed of {name}", (*path, "expr_str"), since)
-        return {**value, "expr_str": known[text][0]}
+        return new
 
-    return rewrite(tree, version, {"SymExpr": expression})
+    return visit
 
 
 NAMEDTUPLE: Final = "collections.namedtuple"
@@ -163,80 +153,78 @@ def _has_keywords(spec: TreeSpec) -> bool:
     return bool(keys) and all(isinstance(key, str) for key in keys)
 
 
-def name_tuples(text: str, path: Path, log: ConversionLog) -> str:
-    """Replace contexts with class names and fields by registered names; the fields go to the log.
+def call_specs(
+    change: Callable[[TreeSpec, Path, ConversionLog], TreeSpec], log: ConversionLog, *, having: str = ""
+) -> Visitor:
+    """Return a visitor of `ModuleCallSignature` that changes the containers of both tree specs.
+
+    Args:
+        change: `name_tuple` or the like.
+        log: what `change` gets.
+        having: only texts that contain this are read.
+
+    Raises (while visiting):
+        SchemaError, JsonError, LimitError: a tree spec that is none.
+    """
+
+    def visit(signature: Any, path: Path) -> Any:
+        new = signature
+        for key in ("in_spec", "out_spec"):
+            if having in (text := signature[key]):
+                place = (*path, key)
+                spec = _parse(text, place, log)
+                changed = map_nodes(spec, lambda node, place=place: change(node, place, log))  # type: ignore[misc]
+                new = new if changed == spec else {**new, key: dump(changed)}
+        return new
+
+    return visit
+
+
+def name_tuple(node: TreeSpec, path: Path, log: ConversionLog) -> TreeSpec:
+    """Replace the context of a named tuple, class name and fields, by its registered name; the fields go to the log.
 
     A class name is taken for the registered name unless the caller of the conversion says otherwise.
     """
-    if NAMEDTUPLE not in text:
-        return text
+    match context_value(node, log.place(path)) if node.type == NAMEDTUPLE else None:
+        case {"class_name": str(name), "fields": list(fields)} if all(isinstance(f, str) for f in fields):
+            registered = log.namedtuples.get(name, name)
+            _keep_fields(registered, fields, path, log)
+            return TreeSpec(node.type, json.dumps(registered), node.children)
+    return node
 
-    def change(node: TreeSpec) -> TreeSpec:
-        context = context_value(node, log.place(path)) if node.type == NAMEDTUPLE else None
-        match context:
-            case {"class_name": str(name), "fields": list(fields)} if all(isinstance(f, str) for f in fields):
-                registered = log.namedtuples.get(name, name)
-                _keep_fields(registered, fields, path, log)
-                return TreeSpec(node.type, json.dumps(registered), node.children)
+
+def describe_tuple(node: TreeSpec, path: Path, log: ConversionLog) -> TreeSpec:
+    """Replace the registered name of a named tuple by its class name and fields, which the log must have."""
+    name = context_value(node, log.place(path)) if node.type == NAMEDTUPLE else None
+    if not isinstance(name, str):
         return node
-
-    return dump(map_nodes(_parse(text, path, log), change))
-
-
-def describe_tuples(text: str, path: Path, log: ConversionLog, since: str) -> str:
-    """Replace contexts with registered names by class names and fields, which the log must have."""
-    if NAMEDTUPLE not in text:
-        return text
-
-    def change(node: TreeSpec) -> TreeSpec:
-        name = context_value(node, log.place(path)) if node.type == NAMEDTUPLE else None
-        if not isinstance(name, str):
-            return node
-        fields = log.namedtuple_fields.get(name)
-        if fields is None or len(fields) != len(node.children):
-            log.blocked(f"a named tuple {name!r} whose field names the program does not have", path, since)
-            return node
-        described = {"class_name": name.rpartition(".")[2], "fields": fields}
-        return TreeSpec(node.type, json.dumps(described), node.children)
-
-    return dump(map_nodes(_parse(text, path, log), change))
-
-
-def text_dataclasses(text: str, path: Path, log: ConversionLog) -> str:
-    """Return contexts of dataclasses that are lists as later releases write them; the Python path of the class is
-    dropped."""
-
-    def change(node: TreeSpec) -> TreeSpec:
-        match context_value(node, log.place(path)):
-            case [str(place), list(given), list(missing)]:
-                log.changed(f"the dataclass {place!r} is known by its registered name {node.type!r}", path)
-                return TreeSpec(node.type, context_text([given, missing]), node.children)
+    fields = log.namedtuple_fields.get(name)
+    if fields is None or len(fields) != len(node.children):
+        log.blocked(f"a named tuple {name!r} whose field names the program does not have", path, "5.3")
         return node
+    described = {"class_name": name.rpartition(".")[2], "fields": fields}
+    return TreeSpec(node.type, json.dumps(described), node.children)
 
-    return _changed(text, path, log, change)
+
+def text_dataclass(node: TreeSpec, path: Path, log: ConversionLog) -> TreeSpec:
+    """Write the context of a dataclass, a list, as later releases do; the Python path of the class is dropped."""
+    match context_value(node, log.place(path)):
+        case [str(place), list(given), list(missing)]:
+            log.changed(f"the dataclass {place!r} is known by its registered name {node.type!r}", path)
+            return TreeSpec(node.type, context_text([given, missing]), node.children)
+    return node
 
 
-def list_dataclasses(text: str, path: Path, log: ConversionLog) -> str:
-    """Return contexts of dataclasses as lists; a class's Python path is taken from its registered name."""
-
-    def change(node: TreeSpec) -> TreeSpec:
-        if node.type is None or node.type.startswith(("builtins.", "collections.")):
-            return node
-        context = context_value(node, log.place(path))
-        match _json(context) if isinstance(context, str) else None:
-            case [list(given), list(missing)] if len(given) == len(node.children):
-                log.changed(f"the dataclass {node.type!r} is looked for in Python by that name", path)
-                return TreeSpec(node.type, json.dumps([node.type, given, missing]), node.children)
+def list_dataclass(node: TreeSpec, path: Path, log: ConversionLog) -> TreeSpec:
+    """Write the context of a dataclass as a list; the Python path of the class is taken from its registered name."""
+    if node.type is None or node.type.startswith(("builtins.", "collections.")):
         return node
-
-    return _changed(text, path, log, change)
-
-
-def _changed(text: str, path: Path, log: ConversionLog, change: Callable[[TreeSpec], TreeSpec]) -> str:
-    """Return a spec after a change of its nodes; the text itself if none changed."""
-    spec = _parse(text, path, log)
-    new = map_nodes(spec, change)
-    return text if new == spec else dump(new)
+    context = context_value(node, log.place(path))
+    match _json(context) if isinstance(context, str) else None:
+        case [list(given), list(missing)] if len(given) == len(node.children):
+            log.changed(f"the dataclass {node.type!r} is looked for in Python by that name", path)
+            return TreeSpec(node.type, json.dumps([node.type, given, missing]), node.children)
+    return node
 
 
 def _json(text: str) -> Any:
@@ -265,9 +253,3 @@ def _keep_fields(name: str, fields: list[str], path: Path, log: ConversionLog) -
 
 def _parse(text: str, path: Path, log: ConversionLog) -> TreeSpec:
     return parse_spec(text, log.place(path))
-
-
-def map_specs(signature: dict[str, Any], path: Path, change: Any) -> dict[str, Any]:
-    """Apply `change(text, path)` to both specs of a module call signature."""
-    new = {key: change(signature[key], (*path, key)) for key in ("in_spec", "out_spec")}
-    return signature if all(signature[key] == text for key, text in new.items()) else {**signature, **new}

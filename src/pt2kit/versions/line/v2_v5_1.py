@@ -25,7 +25,7 @@ from pt2kit.jsontext import Path
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.fx_names import value_name, value_names
 from pt2kit.versions.line import hops as hops
-from pt2kit.versions.line.texts import list_dataclasses, map_specs, rename_symbols, text_dataclasses
+from pt2kit.versions.line.texts import call_specs, list_dataclass, rename_symbols, text_dataclass
 from pt2kit.versions.operator_calls import from_cpu_operator, to_cpu_operator
 
 _SINCE: Final = "5.1"
@@ -46,9 +46,7 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
         "CustomObjArgument": custom_object,
         "Graph": lambda value, path: {**to_cpu_operator(value, path, log), "custom_obj_values": {}},
         "InputToBufferSpec": lambda value, _: {**value, "persistent": True},
-        "ModuleCallSignature": lambda value, path: map_specs(
-            value, path, lambda text, place: text_dataclasses(text, place, log)
-        ),
+        "ModuleCallSignature": call_specs(text_dataclass, log),
         "Node": node,
         "TensorMeta": lambda value, _: {**value, "storage_offset": {"as_int": value["storage_offset"]}},
     }
@@ -108,9 +106,7 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
         "CustomObjArgument": custom_object,
         "Graph": graph,
         "InputToBufferSpec": buffer,
-        "ModuleCallSignature": lambda value, path: map_specs(
-            value, path, lambda text, place: list_dataclasses(text, place, log)
-        ),
+        "ModuleCallSignature": call_specs(list_dataclass, log),
         "Node": node,
         "TensorMeta": offset,
     }

@@ -26,7 +26,7 @@ from pt2kit.schema.names import free_name
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.fx_names import name_as_fx, value_names
 from pt2kit.versions.line import hops as hops
-from pt2kit.versions.line.texts import describe_tuples, map_specs, name_tuples, rename_symbols
+from pt2kit.versions.line.texts import NAMEDTUPLE, call_specs, describe_tuple, name_tuple, rename_symbols
 from pt2kit.versions.reader_limits import narrow_ranges
 from pt2kit.versions.rewrite import rewrite
 
@@ -42,8 +42,13 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
     Raises:
         SchemaError, JsonError, LimitError: a tree spec that is none.
     """
-    signature = name_constants(upgrade_values(tree, "5.1", log), log)
-    return {**bound_symbols(signature, log), "schema_version": {"major": 5, "minor": 3}}
+    visitors = {
+        "OptionalTensorArgument": _upgrade_optional,
+        "ModuleCallSignature": call_specs(name_tuple, log, having=NAMEDTUPLE),
+        "Node": lambda value, path: hops.add_inputs(value, path, log),
+    }
+    new = name_constants(rename_symbols(tree, "5.1", "f", "zuf", visitors), log)
+    return {**bound_symbols(new, log), "schema_version": {"major": 5, "minor": 3}}
 
 
 def downgrade(tree: Tree, log: ConversionLog) -> Tree:
@@ -53,36 +58,13 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
         SchemaError, JsonError, LimitError: a tree spec that is none.
     """
     readable = narrow_ranges(name_as_fx(tree, log, keeps_inputs=False), log, _SINCE)
-    new = unname_constants(downgrade_values(readable, "5.3", log), log)
-    return {**new, "schema_version": {"major": 5, "minor": 1}}
-
-
-def upgrade_values(tree: Tree, version: str, log: ConversionLog) -> Tree:
-    """Upgrade values inside arguments, tree specs and symbols."""
-
-    def signature(value: Any, path: Path) -> Any:
-        return map_specs(value, path, lambda text, place: name_tuples(text, place, log))
-
-    visitors = {
-        "OptionalTensorArgument": _upgrade_optional,
-        "ModuleCallSignature": signature,
-        "Node": lambda value, path: hops.add_inputs(value, path, log),
-    }
-    return rename_symbols(tree, version, "f", "zuf", visitors)
-
-
-def downgrade_values(tree: Tree, version: str, log: ConversionLog) -> Tree:
-    """Downgrade values inside arguments, tree specs and symbols."""
-
-    def signature(value: Any, path: Path) -> Any:
-        return map_specs(value, path, lambda text, place: describe_tuples(text, place, log, _SINCE))
-
     visitors = {
         "OptionalTensorArgument": _downgrade_optional,
-        "ModuleCallSignature": signature,
+        "ModuleCallSignature": call_specs(describe_tuple, log, having=NAMEDTUPLE),
         "Node": lambda value, path: hops.remove_inputs(value, path, log, _SINCE),
     }
-    return rename_symbols(tree, version, "zuf", "f", visitors)
+    new = unname_constants(rename_symbols(readable, "5.3", "zuf", "f", visitors), log)
+    return {**new, "schema_version": {"major": 5, "minor": 1}}
 
 
 def bound_symbols(tree: Tree, log: ConversionLog) -> Tree:

@@ -50,8 +50,9 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
         "Graph": lambda value, _: {**value, "sym_float_values": {}},
         "ModuleCallSignature": lambda value, _: {**value, "forward_arg_names": None},
         "Node": node,
+        "SymExpr": to_structural(log),
     }
-    new = to_structural(tree, "7.3", log, visitors)
+    new = rewrite(tree, "7.3", visitors)
     if writing and new["verifiers"] == ["ATEN"]:
         log.changed(f"the dialect ATEN became TRAINING: {_WRITES} writes to its arguments", writing[0])
         new = {**new, "verifiers": ["TRAINING"]}
@@ -84,8 +85,9 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
         **dict.fromkeys(_WITH_NONE, _downgrade_none),
         "Graph": graph,
         "ModuleCallSignature": signature,
+        "SymExpr": to_plain(log, _SINCE),
     }
-    new = rewrite(to_plain(tree, "8.2", log, _SINCE), "8.2", visitors)
+    new = rewrite(tree, "8.2", visitors)
     return {**new, "schema_version": {"major": 7, "minor": 3}}
 
 
