@@ -51,11 +51,12 @@ def name_as_fx(tree: Tree, log: ConversionLog, *, keeps_inputs: bool) -> Tree:
     nodes = [renamed_node(node, names) for node in graph["nodes"]]
     tables = {key: {names.get(name, name): meta for name, meta in graph[key].items()} for key in _TABLES}
     ends = {key: renamed(graph[key], names) for key in ("inputs", "outputs")}
+    # A constant input has a name, but is no value.
     specs = {
-        key: [_renamed_spec(spec, names) for spec in module["signature"][key]]
+        key: [spec if "constant_input" in spec else renamed(spec, names) for spec in module["signature"][key]]
         for key in ("input_specs", "output_specs")
     }
-    calls = [_renamed_call(entry, names) for entry in module["module_call_graph"]]
+    calls = [{**entry, "signature": renamed(entry["signature"], names)} for entry in module["module_call_graph"]]
     new_module = {**module, "graph": {**graph, **tables, **ends, "nodes": nodes}, "module_call_graph": calls}
     return {**tree, "graph_module": {**new_module, "signature": {**module["signature"], **specs}}}
 
@@ -156,10 +157,11 @@ def value_name(argument: dict[str, Any]) -> str | None:
 
 
 def renamed(value: Any, names: Mapping[str, str]) -> Any:
-    """Return arguments with other names for values; subgraphs have values of their own.
+    """Return arguments, or what holds them, with other names for values; subgraphs have values of their own.
 
     Args:
-        value: arguments of the draft, or of schema 1 to 5.3. Up to 5.1, an entry of optional tensors is a bare name.
+        value: arguments of the draft, or of schema 1 to 5.3; specs and call signatures of 5.3. Up to 5.1, an entry of
+            optional tensors is a bare name.
         names: old name -> new name; others stay.
     """
     if isinstance(value, list):
@@ -168,7 +170,7 @@ def renamed(value: Any, names: Mapping[str, str]) -> Any:
         return value
     return {
         key: names.get(item, item)
-        if key in ("name", "as_name", "as_tensor") and isinstance(item, str)
+        if key in ("name", "as_name", "as_tensor", "user_input_name") and isinstance(item, str)
         else item
         if key in ("as_graph", "as_gm")
         else renamed(item, names)
@@ -180,19 +182,3 @@ def renamed_node(node: dict[str, Any], names: Mapping[str, str]) -> dict[str, An
     """Return a node of schema 1 to 5.3 with other names for values; the names of its arguments are unchanged."""
     inputs = [{**named, "arg": renamed(named["arg"], names)} for named in node["inputs"]]
     return {**node, "inputs": inputs, "outputs": renamed(node["outputs"], names)}
-
-
-def _renamed_spec(spec: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    ((kind, content),) = spec.items()
-    new = {**content, "arg": renamed(content["arg"], names)} if "arg" in content else content
-    if "user_input_name" in new:
-        new = {**new, "user_input_name": names.get(new["user_input_name"], new["user_input_name"])}
-    return {kind: new}
-
-
-def _renamed_call(entry: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    signature = entry["signature"]
-    if signature is None:
-        return entry
-    ends = {key: renamed(signature[key], names) for key in ("inputs", "outputs")}
-    return {**entry, "signature": {**signature, **ends}}
