@@ -87,6 +87,18 @@ def lift(program: Tree, log: ConversionLog) -> tuple[Tree, dict[str, dict[str, A
     return {**program, "graph_module": {**program["graph_module"], "graph": graph}}, lifted
 
 
+def with_lifted(module: Tree, inputs: list[Tree], specs: list[Tree]) -> Tree:
+    """Return a graph module of schema 2 or later with more inputs, and specs for them, before those of the user."""
+    graph, signature = module["graph"], module["signature"]
+    own = signature["input_specs"]
+    first = next((i for i, spec in enumerate(own) if "user_input" in spec), len(own))
+    return {
+        **module,
+        "graph": {**graph, "inputs": [*graph["inputs"][:first], *inputs, *graph["inputs"][first:]]},
+        "signature": {**signature, "input_specs": [*own[:first], *specs, *own[first:]]},
+    }
+
+
 def _value_names(program: Tree) -> set[str]:
     """Return the names of the tensors of all graphs."""
     names: set[str] = set()

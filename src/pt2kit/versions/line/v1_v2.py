@@ -29,16 +29,22 @@ from pt2kit.pickles.values import PickledTensor
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.line import hops as targets
 from pt2kit.versions.line import metadata, texts
-from pt2kit.versions.line.constants import decode_bytes, lift
+from pt2kit.versions.line.constants import decode_bytes, lift, with_lifted
 from pt2kit.versions.rewrite import rewrite
 
 _SINCE: Final = "2"
 _SIGNATURE: Final = ("graph_module", "signature")
-_TARGETS: Final[Mapping[str, str]] = {
-    "parameter": "parameter_name",
-    "buffer": "buffer_name",
-    "tensor_constant": "tensor_constant_name",
+_INPUTS: Final[Mapping[str, tuple[str, str]]] = {
+    "parameter": ("inputs_to_parameters", "parameter_name"),
+    "buffer": ("inputs_to_buffers", "buffer_name"),
 }
+_MUTATED: Final = "buffers_to_mutate"
+_OUTPUTS: Final[Mapping[str, tuple[str, str]]] = {
+    "buffer_mutation": (_MUTATED, "buffer_name"),
+    "gradient_to_parameter": ("gradients_to_parameters", "parameter_name"),
+    "gradient_to_user_input": ("gradients_to_user_inputs", "user_input_name"),
+}
+"""Kind of a spec -> the table of schema 1, from names of values to targets; and the field of the spec for a target."""
 
 
 def upgrade(tree: Tree, log: ConversionLog) -> Tree:
@@ -151,17 +157,9 @@ def _upgrade_truth(value: Any, _: Path) -> Any:
 
 def _upgrade_module(module: Tree, lifted: Mapping[str, dict[str, Any]], log: ConversionLog) -> Tree:
     graph, tables = module["graph"], module["signature"]
-    specs = [_input_spec(argument, tables) for argument in graph["inputs"]]
-    first = next((i for i, spec in enumerate(specs) if "user_input" in spec), len(specs))
-    arguments = [{"as_tensor": {"name": name}} for name in lifted]
-    constants = [{"tensor_constant": {"arg": {"name": n}, "tensor_constant_name": n}} for n in lifted]
+    specs = [_targeting(argument, _INPUTS, tables) or {"user_input": {"arg": argument}} for argument in graph["inputs"]]
     for name in lifted:
         log.changed("a constant inside the graph became a lifted input", ("graph_module", "graph", "inputs", name))
-    graph = {
-        **graph,
-        "inputs": [*graph["inputs"][:first], *arguments, *graph["inputs"][first:]],
-        "tensor_values": {**lifted, **graph["tensor_values"]},
-    }
     calls = module["call_spec"]
     path = ("graph_module", "call_spec", "in_spec")
     root = {
@@ -171,48 +169,43 @@ def _upgrade_module(module: Tree, lifted: Mapping[str, dict[str, Any]], log: Con
         "out_spec": calls["out_spec"],
     }
     entries = [entry for entry in module["module_call_graph"] if entry["fqn"]]
-    return {
+    upgraded = {
         **{key: value for key, value in module.items() if key != "call_spec"},
-        "graph": graph,
-        "signature": {
-            "input_specs": [*specs[:first], *constants, *specs[first:]],
-            "output_specs": _output_specs(graph["outputs"], tables),
-        },
+        "graph": {**graph, "tensor_values": {**lifted, **graph["tensor_values"]}},
+        "signature": {"input_specs": specs, "output_specs": _output_specs(graph["outputs"], tables)},
         "module_call_graph": [{"fqn": "", "signature": root}, *entries],
     }
+    arguments = [{"as_tensor": {"name": name}} for name in lifted]
+    constants = [{"tensor_constant": {"arg": {"name": n}, "tensor_constant_name": n}} for n in lifted]
+    return with_lifted(upgraded, arguments, constants)
 
 
-def _input_spec(argument: dict[str, Any], tables: Tree) -> dict[str, Any]:
+def _targeting(argument: dict[str, Any], kinds: Mapping[str, tuple[str, str]], tables: Tree) -> Tree | None:
+    """Return the spec of a value that one of the tables has; None if none has it."""
     name = argument.get("as_tensor", {}).get("name")
-    for kind, table in (("parameter", "inputs_to_parameters"), ("buffer", "inputs_to_buffers")):
-        if name in tables[table]:
-            return {kind: {"arg": {"name": name}, _TARGETS[kind]: tables[table][name]}}
-    return {"user_input": {"arg": argument}}
+    for kind, (table, field) in kinds.items():
+        if name in tables.get(table, ()):
+            return {kind: {"arg": {"name": name}, field: tables[table][name]}}
+    return None
 
 
 def _output_specs(outputs: list[dict[str, Any]], tables: Tree) -> list[dict[str, Any]]:
     """Return one spec per output: buffer mutations first, then user outputs, then gradients."""
     backward = tables["backward_signature"] or {}
-    mutations = dict(tables["buffers_to_mutate"])
+    mutated = {_MUTATED: dict(tables[_MUTATED])}
     users = list(tables["user_outputs"])
     specs: list[dict[str, Any]] = []
     for argument in outputs:
         name = argument.get("as_tensor", {}).get("name")
-        arg = {"name": name}
-        if name in mutations:
-            specs.append({"buffer_mutation": {"arg": arg, "buffer_name": mutations.pop(name)}})
+        if mutation := _targeting(argument, _OUTPUTS, mutated):
+            del mutated[_MUTATED][name]
+            specs.append(mutation)
         elif name in users:
             users.remove(name)
             is_loss = name == backward.get("loss_output")
-            specs.append({"loss_output": {"arg": arg}} if is_loss else {"user_output": {"arg": argument}})
-        elif name in backward.get("gradients_to_parameters", {}):
-            target = backward["gradients_to_parameters"][name]
-            specs.append({"gradient_to_parameter": {"arg": arg, "parameter_name": target}})
-        elif name in backward.get("gradients_to_user_inputs", {}):
-            target = backward["gradients_to_user_inputs"][name]
-            specs.append({"gradient_to_user_input": {"arg": arg, "user_input_name": target}})
+            specs.append({"loss_output": {"arg": {"name": name}}} if is_loss else {"user_output": {"arg": argument}})
         else:
-            specs.append({"user_output": {"arg": argument}})
+            specs.append(_targeting(argument, _OUTPUTS, backward) or {"user_output": {"arg": argument}})
     return specs
 
 
@@ -261,39 +254,25 @@ def _root_call(entries: list[Tree], log: ConversionLog) -> tuple[Tree, list[Tree
 
 def _tables(signature: Tree, log: ConversionLog) -> Tree:
     """Return the flat tables of schema 1."""
-    tables: Tree = {
-        "inputs_to_parameters": {},
-        "inputs_to_buffers": {},
-        "user_inputs": [],
-        "user_outputs": [],
-        "buffers_to_mutate": {},
-        "backward_signature": None,
-    }
-    for index, spec in enumerate(signature["input_specs"]):
-        match spec:
-            case {"parameter": {"arg": {"name": name}, "parameter_name": target}}:
-                tables["inputs_to_parameters"][name] = target
-            case {"buffer": {"arg": {"name": name}, "buffer_name": target}}:
-                tables["inputs_to_buffers"][name] = target
-            case {"user_input": {"arg": argument}}:
-                tables["user_inputs"] += _value_name(argument, "input", (*_SIGNATURE, "input_specs", index), log)
-    gradients: dict[str, dict[str, str]] = {"gradients_to_parameters": {}, "gradients_to_user_inputs": {}}
+    kinds = {**_INPUTS, **_OUTPUTS}
+    tables: Tree = {table: {} for table, _ in kinds.values()}
+    users: dict[str, list[str]] = {"input": [], "output": []}
     loss = ""
-    for index, spec in enumerate(signature["output_specs"]):
-        match spec:
-            case {"buffer_mutation": {"arg": {"name": name}, "buffer_name": target}}:
-                tables["buffers_to_mutate"][name] = target
-            case {"gradient_to_parameter": {"arg": {"name": name}, "parameter_name": target}}:
-                gradients["gradients_to_parameters"][name] = target
-            case {"gradient_to_user_input": {"arg": {"name": name}, "user_input_name": target}}:
-                gradients["gradients_to_user_inputs"][name] = target
-            case {"loss_output": {"arg": {"name": loss}}}:
-                tables["user_outputs"].append(loss)
-            case {"user_output": {"arg": argument}}:
-                tables["user_outputs"] += _value_name(argument, "output", (*_SIGNATURE, "output_specs", index), log)
-    if loss or any(gradients.values()):
-        tables["backward_signature"] = {**gradients, "loss_output": loss}
-    return tables
+    for what, names in users.items():
+        for index, spec in enumerate(signature[f"{what}_specs"]):
+            ((kind, content),) = spec.items()
+            if kind == f"user_{what}":
+                names += _value_name(content["arg"], what, (*_SIGNATURE, f"{what}_specs", index), log)
+            elif kind == "loss_output":
+                loss = content["arg"]["name"]
+                names.append(loss)
+            elif kind in kinds:
+                table, field = kinds[kind]
+                tables[table][content["arg"]["name"]] = content[field]
+    gradients = {table: tables.pop(table) for table in ("gradients_to_parameters", "gradients_to_user_inputs")}
+    backward = {**gradients, "loss_output": loss} if loss or any(gradients.values()) else None
+    outer = {"user_inputs": users["input"], "user_outputs": users["output"], "backward_signature": backward}
+    return {**tables, **outer}
 
 
 def _value_name(argument: dict[str, Any], what: str, path: Path, log: ConversionLog) -> list[str]:

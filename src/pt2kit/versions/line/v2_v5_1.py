@@ -25,6 +25,7 @@ from pt2kit.jsontext import Path
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.fx_names import value_name, value_names
 from pt2kit.versions.line import hops as hops
+from pt2kit.versions.line.constants import with_lifted
 from pt2kit.versions.line.texts import call_specs, list_dataclass, rename_symbols, text_dataclass
 from pt2kit.versions.operator_calls import from_cpu_operator, to_cpu_operator
 
@@ -116,27 +117,16 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
 
 def _lift_objects(module: Tree, names: list[str], log: ConversionLog) -> Tree:
     """Add inputs of the root graph for the custom objects that nodes name."""
-    graph, signature = module["graph"], module["signature"]
-    defined = {argument["as_custom_obj"]["name"] for argument in graph["inputs"] if "as_custom_obj" in argument}
-    objects = [{"name": name, "class_fqn": ""} for name in names if name not in defined]
+    defined = {
+        argument["as_custom_obj"]["name"] for argument in module["graph"]["inputs"] if "as_custom_obj" in argument
+    }
     values = {name: {"name": name, "class_fqn": ""} for name in names}
     for name in values:
         log.changed("a custom object became a lifted input", ("graph_module", "graph", "inputs", name))
-    if not values:
-        return module
-    specs = signature["input_specs"]
-    first = next((i for i, spec in enumerate(specs) if "user_input" in spec), len(specs))
-    lifted = [{"custom_obj": {"arg": value, "custom_obj_name": value["name"]}} for value in objects]
-    inputs = [{"as_custom_obj": value} for value in objects]
-    return {
-        **module,
-        "graph": {
-            **graph,
-            "inputs": [*graph["inputs"][:first], *inputs, *graph["inputs"][first:]],
-            "custom_obj_values": values,
-        },
-        "signature": {**signature, "input_specs": [*specs[:first], *lifted, *specs[first:]]},
-    }
+    objects = [value for name, value in values.items() if name not in defined]
+    specs = [{"custom_obj": {"arg": value, "custom_obj_name": value["name"]}} for value in objects]
+    lifted = with_lifted(module, [{"as_custom_obj": value} for value in objects], specs)
+    return {**lifted, "graph": {**lifted["graph"], "custom_obj_values": values}}
 
 
 def _unlift_objects(tree: Tree) -> Tree:
