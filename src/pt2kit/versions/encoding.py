@@ -129,53 +129,37 @@ def _spellers(version: str) -> Mapping[str, Turn]:
     spellers: dict[str, Turn] = {}
     for name, definition in frozen_table(version).definitions.items():
         fields = _turns(definition, spellers, _bare_float if spelled.bare_floats else None)
-        if definition.kind == "union":
-            plain = _union_speller(fields, padded=spelled.padded_unions)
-        else:
-            plain = _speller(fields, _left_out(definition) if spelled.left_out_nones else frozenset())
+        defaults = default_values(definition) if spelled.left_out_nones else {}
+        left_out = frozenset(key for key, default in defaults.items() if default is None)
+        is_padded = definition.kind == "union" and spelled.padded_unions
+        plain = _speller(fields, left_out, dict.fromkeys(fields) if is_padded else {})
         spellers[name] = _before(plain, _SPELLERS[name], spelled) if name in _SPELLERS else plain
     return MappingProxyType(spellers)
 
 
-def _left_out(definition: Definition) -> frozenset[str]:
-    return frozenset(key for key, default in default_values(definition).items() if default is None)
+def _speller(fields: Mapping[str, Turn | None], left_out: frozenset[str], padding: Mapping[str, None]) -> Turn:
+    """Return the speller of objects: fields in the order of the table, then unknown keys.
 
+    Args:
+        fields: field -> its speller.
+        left_out: fields that are not written if they are None.
+        padding: fields that are always written.
+    """
 
-def _speller(fields: Mapping[str, Turn | None], left_out: frozenset[str]) -> Turn:
-    def spell_object(value: Any) -> Any:
+    def spell(value: Any) -> Any:
         if type(value) is not dict:
             return copy.deepcopy(value)
-        struct = {}
-        for key, turn in fields.items():
+        spelled: dict[str, Any] = dict(padding)
+        for key in fields if len(value) > 1 else fields.keys() & value.keys():  # a union has one key of many
             if key in value:
-                child = value[key]
+                child, turn = value[key], fields[key]
                 if child is not None or key not in left_out:
-                    struct[key] = child if turn is None else turn(child)
-        return _with_unknown(struct, value, fields)
+                    spelled[key] = child if turn is None else turn(child)
+        if value.keys() <= fields.keys():
+            return spelled
+        return spelled | {key: copy.deepcopy(child) for key, child in value.items() if key not in fields}
 
-    return spell_object
-
-
-def _union_speller(fields: Mapping[str, Turn | None], *, padded: bool) -> Turn:
-    empty = dict.fromkeys(fields) if padded else {}
-
-    def spell_union(value: Any) -> Any:
-        if type(value) is not dict:
-            return copy.deepcopy(value)
-        union = dict(empty)
-        for arm, child in value.items():
-            if arm in fields:
-                turn = fields[arm]
-                union[arm] = child if turn is None else turn(child)
-        return _with_unknown(union, value, fields)
-
-    return spell_union
-
-
-def _with_unknown(found: dict[str, Any], value: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
-    if value.keys() <= fields.keys():
-        return found
-    return found | {key: copy.deepcopy(child) for key, child in value.items() if key not in fields}
+    return spell
 
 
 def _before(turn: Turn, change: Change, spelled: Spelling) -> Turn:
