@@ -123,9 +123,9 @@ def test_pickled_payloads():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"sizes": [{"as_int": 4}]}, r"^r: expected at least 16 bytes for 'w' \(float32 \[4\]\), got 12"),
+        ({"sizes": [{"as_int": 4}]}, r"^r: 'w': expected at least 16 bytes for float32 \[4\], got 12"),
         ({"storage_offset": {"as_int": 1}}, "expected at least 16 bytes"),
-        ({"strides": []}, "expected at least"),
+        ({"strides": []}, "expected as many strides as sizes, got 0 and 1"),
         ({"sizes": [{"as_expr": {"expr_str": "s0", "hint": None}}]}, "expected concrete sizes"),
         ({"sizes": [{"as_int": -1}]}, "expected concrete sizes"),
         ({"dtype": 33}, r"expected a dtype of schema 8\.6 for 'w', got 33"),

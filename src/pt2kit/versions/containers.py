@@ -22,10 +22,10 @@ from typing import Any, Final, Literal
 from pt2kit.errors import PayloadError, SchemaError
 from pt2kit.jsontext import Path, path_text
 from pt2kit.pickles.reader import read_payload
-from pt2kit.pickles.values import ITEM_SIZES, PickledStorage, PickledTensor, TensorKind
+from pt2kit.pickles.values import PickledStorage, PickledTensor, TensorKind
 from pt2kit.schema import CURRENT
 from pt2kit.versions.conversion_log import Tree
-from pt2kit.versions.line.constants import TORCH_NAMES
+from pt2kit.versions.line.constants import TORCH_NAMES, described
 from pt2kit.versions.program import Upgraded, upgrade_program
 from pt2kit.versions.rewrite import rewrite
 
@@ -111,19 +111,10 @@ def read_model_payload(
     dtype = TORCH_NAMES.get(meta["dtype"])
     if dtype is None:
         raise PayloadError(f"{where}: expected a dtype of schema {VERSION} for {name!r}, got {meta['dtype']}")
-    numbers = {key: _concrete(meta[key], name, where) for key in ("sizes", "strides")}
-    (offset,) = _concrete([meta["storage_offset"]], name, where)
     device = meta["device"]
     place = device["type"] if device.get("index") is None else f"{device['type']}:{device['index']}"
     storage = PickledStorage(where, dtype, data.nbytes, place, lambda: data)
-    sizes, strides = numbers["sizes"], numbers["strides"]
-    extent = 0 if 0 in sizes else offset + 1 + sum((n - 1) * step for n, step in zip(sizes, strides, strict=False))
-    if len(sizes) != len(strides) or extent * ITEM_SIZES[dtype] > data.nbytes:
-        raise PayloadError(
-            f"{where}: expected at least {extent * ITEM_SIZES[dtype]} bytes for {name!r} ({dtype} {list(sizes)}), "
-            f"got {data.nbytes}"
-        )
-    return PickledTensor(storage, dtype, sizes, strides, offset, requires_grad=meta["requires_grad"], kind=kind)
+    return described(storage, meta, kind, f"{where}: {name!r}")
 
 
 def map_devices(tree: Tree, devices: Mapping[str, str], where: str) -> Tree:
@@ -163,13 +154,6 @@ def _texts(model: Mapping[str, Any], key: str, where: str) -> Mapping[str, str]:
     if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
         raise SchemaError(f"{where}: $.{key}: expected an object of texts, got {type(texts).__name__}", rule="M1")
     return MappingProxyType(dict(texts))
-
-
-def _concrete(sizes: list[dict[str, Any]], name: str, where: str) -> tuple[int, ...]:
-    numbers = tuple(size.get("as_int") for size in sizes)
-    if not all(isinstance(number, int) and number >= 0 for number in numbers):
-        raise PayloadError(f"{where}: expected concrete sizes, strides and offset for {name!r}, got symbolic ones")
-    return tuple(number for number in numbers if number is not None)
 
 
 def _device(text: str, where: str) -> dict[str, Any]:

@@ -111,8 +111,8 @@ REFUSED = [
     ),
     (draft({"sizes": [{"as_sym": "s0"}]}), "expected concrete sizes, strides and offset, 0 or more, got 's0'"),
     (draft({"sizes": [{"as_int": -1}]}), "expected concrete sizes, strides and offset, 0 or more, got -1"),
-    (draft({"sizes": [{"as_int": 4}]}), "expected a storage of at least 4 elements, got 3"),
-    (draft({"storage_offset": {"as_int": 1}}), "expected a storage of at least 4 elements, got 3"),
+    (draft({"sizes": [{"as_int": 4}]}), "expected at least 16 bytes for float32"),
+    (draft({"storage_offset": {"as_int": 1}}), "expected at least 16 bytes for float32"),
     (draft({"strides": []}), "expected as many strides as sizes, got 0 and 1"),
 ]
 

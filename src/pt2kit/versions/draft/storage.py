@@ -19,11 +19,10 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit.errors import IntegrityError, PayloadError, UnsupportedError
-from pt2kit.messages import count_text
 from pt2kit.pickles.values import ITEM_SIZES, PickledStorage, PickledTensor, TensorKind
 from pt2kit.versions.conversion_log import ReadExternal, check_location
 from pt2kit.versions.draft.graph import SCALAR_TYPES
-from pt2kit.versions.line.constants import TORCH_NAMES, decode_bytes
+from pt2kit.versions.line.constants import TORCH_NAMES, decode_bytes, described
 
 DTYPES: Final[Mapping[str, str]] = MappingProxyType(
     {short: TORCH_NAMES[number] for short, number in SCALAR_TYPES.items()}
@@ -51,23 +50,11 @@ def decode_tensor(
     """
     meta, storage = tensor["meta"], tensor["storage"]
     dtype = DTYPES[meta["dtype"]]
-    itemsize = ITEM_SIZES[dtype]
-    numbers = {key: [_concrete(size, place) for size in meta[key]] for key in ("sizes", "strides")}
-    offset = _concrete(meta["storage_offset"], place)
     nbytes, read = _storage(storage, place, external)
-    _check_extent(numbers["sizes"], numbers["strides"], offset, nbytes // itemsize, place)
     device = meta["device"]
     name = device["type"] if device["type"] == "cpu" or device["index"] < 0 else f"{device['type']}:{device['index']}"
     pickled_storage = PickledStorage(place, dtype, nbytes, name, lambda: memoryview(swap_bytes(read(), dtype)))
-    return PickledTensor(
-        pickled_storage,
-        dtype,
-        tuple(numbers["sizes"]),
-        tuple(numbers["strides"]),
-        offset,
-        requires_grad=meta["requires_grad"],
-        kind=kind,
-    )
+    return described(pickled_storage, meta, kind, place)
 
 
 def encode_tensor(tensor: PickledTensor, meta: Mapping[str, Any], place: str) -> dict[str, Any]:
@@ -166,21 +153,3 @@ def _decimal(text: str, key: str, place: str) -> int:
     if not _DECIMAL.fullmatch(text):
         raise PayloadError(f"{place}: {key}: expected a decimal number, got {text[:80]!r}")
     return int(text)
-
-
-def _concrete(size: Mapping[str, Any], place: str) -> int:
-    number = size.get("as_int")
-    if not isinstance(number, int) or number < 0:
-        got = size.get("as_sym", number)
-        raise PayloadError(f"{place}: expected concrete sizes, strides and offset, 0 or more, got {got!r}")
-    return number
-
-
-def _check_extent(sizes: list[int], strides: list[int], offset: int, elements: int, place: str) -> None:
-    if len(sizes) != len(strides):
-        raise PayloadError(f"{place}: expected as many strides as sizes, got {len(strides)} and {len(sizes)}")
-    if 0 in sizes:
-        return
-    needed = offset + 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
-    if needed > elements:
-        raise PayloadError(f"{place}: expected a storage of at least {count_text(needed, 'element')}, got {elements}")

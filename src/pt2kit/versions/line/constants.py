@@ -13,8 +13,10 @@ from typing import Any, Final
 
 from pt2kit.errors import PayloadError, UnsupportedError
 from pt2kit.jsontext import Path
+from pt2kit.messages import count_text
 from pt2kit.pickles.reader import read_payload
-from pt2kit.pickles.values import MetaTensor, PickledTensor, SparseTensor
+from pt2kit.pickles.tensor_reducers import needed_bytes
+from pt2kit.pickles.values import MetaTensor, PickledStorage, PickledTensor, SparseTensor, TensorKind
 from pt2kit.schema import ScalarType
 from pt2kit.schema.names import free_name
 from pt2kit.versions.conversion_log import ConversionLog, Tree
@@ -63,6 +65,33 @@ def decode_bytes(text: str, place: str) -> bytes:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
         raise PayloadError(f"{place}: expected base64, got {text[:40]!r} ({error})") from None
+
+
+def described(storage: PickledStorage, meta: Mapping[str, Any], kind: TensorKind, place: str) -> PickledTensor:
+    """Return the tensor of a storage, of its element type, that a `TensorMeta` of any version describes.
+
+    Raises:
+        PayloadError: symbolic or negative numbers, or a tensor that the storage is too small for.
+    """
+    sizes, strides, (offset,) = (
+        tuple(_concrete(number, place) for number in numbers)
+        for numbers in (meta["sizes"], meta["strides"], [meta["storage_offset"]])
+    )
+    if len(sizes) != len(strides):
+        raise PayloadError(f"{place}: expected as many strides as sizes, got {len(strides)} and {len(sizes)}")
+    dtype = storage.dtype_name
+    if (needed := needed_bytes(sizes, strides, offset, dtype)) > storage.nbytes:
+        needs = f"at least {count_text(needed, 'byte')} for {dtype} {list(sizes)}"
+        raise PayloadError(f"{place}: expected {needs}, got {storage.nbytes}")
+    return PickledTensor(storage, dtype, sizes, strides, offset, requires_grad=meta["requires_grad"], kind=kind)
+
+
+def _concrete(size: Mapping[str, Any], place: str) -> int:
+    number = size.get("as_int")
+    if not isinstance(number, int) or number < 0:
+        got = repr(next(iter(size.values()), None))[:80]
+        raise PayloadError(f"{place}: expected concrete sizes, strides and offset, 0 or more, got {got}")
+    return number
 
 
 def lift(program: Tree, log: ConversionLog) -> tuple[Tree, dict[str, dict[str, Any]]]:
