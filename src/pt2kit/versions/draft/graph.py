@@ -10,23 +10,21 @@
 What schema 1 has and the draft has not blocks a downgrade: lists of strings, of optional tensors, of truth values;
 symbolic truth values; custom objects; inputs and outputs that are no tensors.
 
-The draft lists positional arguments without names and results without grouping. `operator_arguments.txt` holds the
-argument names and list results of the operators of aten and prims (all overloads without `out`), as torch 2.13
-registers them; a test compares the file with torch, `python -m tools.operator_arguments` writes the file.
+The draft lists positional arguments without names and results without grouping. Nothing in a program says which release
+of torch it is for: its operators are those that torch 2.13 registers (`schema.operators`).
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit.errors import UnsupportedError
 from pt2kit.jsontext import Path
 from pt2kit.schema.names import OPS
+from pt2kit.schema.operators import find_operator
 from pt2kit.versions.conversion_log import ConversionLog
 from pt2kit.versions.fx_names import renamed, renamed_node
 from pt2kit.versions.line.hops import is_higher_order
@@ -35,6 +33,7 @@ Graph = dict[str, Any]
 Argument = dict[str, Any]
 
 SINCE: Final = "1"
+_RELEASE: Final = "2.13"
 OUTPUTS: Final = "pt2kit.outputs"
 """Key of a node's extra metadata: the one arm of schema 1 that its results were grouped in."""
 
@@ -62,26 +61,17 @@ def positional_names(target: str) -> tuple[str, ...] | None:
     """Return the names of an operator's positional arguments in order ("torch.ops.aten.add.Tensor": self, other).
 
     Returns:
-        None for an operator that is not in the list.
+        None for an operator that torch does not have.
     """
-    name = target.removeprefix(OPS)
-    return _table().get(name, _table().get(f"{name}[]"))
+    if (operator := find_operator(target.removeprefix(OPS), _RELEASE)) is None:
+        return None
+    return tuple(parameter.name for parameter in operator.parameters.values() if not parameter.is_keyword_only)
 
 
 def returns_list(target: str) -> bool:
     """Return whether an operator's one result is a list of tensors ("torch.ops.aten.split.Tensor")."""
-    return f"{target.removeprefix(OPS)}[]" in _table()
-
-
-# A file of the package, which never changes; read when a draft program is.
-@functools.cache
-def _table() -> Mapping[str, tuple[str, ...]]:
-    text = (files("pt2kit.versions") / "operator_arguments.txt").read_text(encoding="utf-8")
-    names_by_operator: dict[str, tuple[str, ...]] = {}
-    for line in text.splitlines():
-        names, _, operators = line.partition("\t")
-        names_by_operator |= dict.fromkeys(operators.split(), tuple(names.split()))
-    return MappingProxyType(names_by_operator)
+    operator = find_operator(target.removeprefix(OPS), _RELEASE)
+    return operator is not None and [str(result) for result in operator.results] == ["Tensor[]"]
 
 
 def upgrade_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
