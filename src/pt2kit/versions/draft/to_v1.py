@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from pt2kit.codec import parse
@@ -63,7 +63,9 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
     names = _value_names(tree, said.get("names", {}))
     inner = Upgrader(log, lambda module, path: _upgrade_branch(module, path, log))
     graph = inner.graph(tree["graph"], ("graph",), names)
-    lifted, tables = _lift(tree, graph, names, said, log)
+    stated = said.get("constants", ())
+    constants = [target for target in tree["buffers"] if target in stated]
+    lifted, tables = _lift(tree, graph, (), names, constants, log)
     users = [argument["as_tensor"]["name"] for argument in graph["inputs"]]
     mutations = said.get("buffers_to_mutate", {})
     backward = said.get("backward_signature")
@@ -175,17 +177,17 @@ def _value_names(tree: Tree, chosen: Mapping[str, str]) -> dict[str, str]:
 
 
 def _lift(
-    tree: Tree, graph: Tree, names: Mapping[str, str], said: Mapping[str, Any], log: ConversionLog
+    module: Tree, graph: Tree, path: Path, names: Mapping[str, str], constants: Collection[str], log: ConversionLog
 ) -> tuple[list[Tree], Tree]:
-    """Return inputs for the module's tensors, and the tables that describe them; constants stay in the graph."""
+    """Put constants into a graph; return inputs for the other tensors of its module, and the tables of these."""
     inputs: list[Tree] = []
     tables: dict[str, dict[str, str]] = {}
     for kind, table, tensor_kind in _KINDS:
         tables[table] = {}
-        for target, tensor in tree[kind].items():
-            value = decode_tensor(tensor, tensor_kind, log.place((kind, target)), log.read_external)
+        for target, tensor in module[kind].items():
+            value = decode_tensor(tensor, tensor_kind, log.place((*path, kind, target)), log.read_external)
             name = names.get(target, target)
-            if kind == "buffers" and target in said.get("constants", ()):
+            if target in constants:
                 graph["constants"][name] = base64.b64encode(torch_save.dumps(value, target)).decode()
                 graph["tensor_values"].pop(name, None)
                 continue
@@ -203,12 +205,7 @@ def _upgrade_branch(module: Tree, path: Path, log: ConversionLog) -> Tree:
     said = _said(module["metadata"], log)
     names = _value_names(module, said.get("names", {}))
     graph = inner.graph(module["graph"], (*path, "graph"), names)
-    for kind, _, tensor_kind in _KINDS:
-        for target, tensor in module[kind].items():
-            value = decode_tensor(tensor, tensor_kind, log.place((*path, kind, target)), log.read_external)
-            name = names.get(target, target)
-            graph["constants"][name] = base64.b64encode(torch_save.dumps(value, target)).decode()
-            graph["tensor_values"].pop(name, None)
+    _lift(module, graph, path, names, {*module["parameters"], *module["buffers"]}, log)
     return {**graph, "is_single_tensor_return": said.get("is_single_tensor_return") is True}
 
 
