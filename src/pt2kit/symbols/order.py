@@ -174,25 +174,17 @@ def decimal_text(value: float, digits: int, *, strip: bool = True) -> str:
     """
     if value == 0:
         return "0.0"
-    sign = "-" if value < 0 else ""
-    # The digit after the last one decides, whatever follows it: so take many, and round these half up.
-    mantissa, _, power = f"{abs(value):.60e}".partition("e")
-    exponent = int(power)
-    rounded = str((int(mantissa.replace(".", "")[: digits + 1]) + 5) // 10)
-    if len(rounded) > digits:
-        rounded = rounded[:digits]
-        exponent += 1
-    fixed = min(-(digits // 3), -5) < exponent < digits
-    if not fixed:
-        body, point = rounded, 1
-    elif exponent < 0:
-        body, point = "0" * -exponent + rounded, 1
+    from decimal import ROUND_HALF_UP, Context  # costs 3 ms to import, and few expressions hold a float
+
+    rounded = Context(prec=digits, rounding=ROUND_HALF_UP).create_decimal(value)
+    exponent = rounded.adjusted()
+    if min(-(digits // 3), -5) < exponent < digits:
+        text, power = f"{rounded:.{digits - 1 - exponent}f}", ""
     else:
-        body, point = rounded, exponent + 1
-    text = f"{body[:point]}.{body[point:]}"
+        text, e, power = f"{rounded:.{digits - 1}e}".partition("e")
+        power = e + power
+    text = text if "." in text else f"{text}."
     if strip:
         text = text.rstrip("0")
         text += "0" if text.endswith(".") else ""
-    if fixed:
-        return sign + text
-    return f"{sign}{text}e{'+' if exponent >= 0 else ''}{exponent}"
+    return text + power
