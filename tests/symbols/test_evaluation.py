@@ -120,7 +120,7 @@ def test_what_is_not_needed_need_not_have_a_value(text, values, result):
         ("s0", {"s0": None}, "expected a number as s0, got NoneType"),
         ("zf0", {"zf0": math.nan}, "not a number"),
         ("(s0//u0)", {"s0": 1, "u0": 0}, "division by zero (in '(s0//u0)')"),
-        ("Mod(s0, u0)", {"s0": 1, "u0": 0}, "modulo by zero"),
+        ("Mod(s0, u0)", {"s0": 1, "u0": 0}, "division by zero"),
         ("s0/u0", {"s0": 1, "u0": 0}, "division by zero"),
         ("IntTrueDiv(s0, u0)", {"s0": 1, "u0": 0}, "division by zero"),
         ("FloatPow(zf0, -1.0)", {"zf0": 0.0}, "division by zero"),

@@ -9,6 +9,7 @@ before it is computed where it can be far larger than its operands (powers, shif
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Union
 
@@ -68,20 +69,11 @@ def to_float(value: Number) -> float:
         raise ExpressionError("the number is too large for a float") from None
 
 
-def add(args: Sequence[Number]) -> Number:
-    """Return the sum, from left to right."""
-    total: Number = 0
+def combined(args: Sequence[Number], start: Number, operate: Callable[[Number, Number], Number]) -> Number:
+    """Return a number and others, such as the terms of a sum, combined from left to right."""
     for arg in args:
-        total = checked(mixed(total, arg, lambda a, b: a + b))
-    return total
-
-
-def multiply(args: Sequence[Number]) -> Number:
-    """Return the product, from left to right."""
-    total: Number = 1
-    for arg in args:
-        total = checked(mixed(total, arg, lambda a, b: a * b))
-    return total
+        start = checked(mixed(start, arg, operate))
+    return start
 
 
 def power(args: Sequence[Number]) -> Number:
@@ -110,9 +102,7 @@ def _exact_power(base: int | Fraction, exponent: int) -> Number:
 def floor_divide(args: Sequence[Number]) -> Number:
     """Return a // b rounded down, as an int if it is finite."""
     a, b = args
-    if b == 0:
-        raise ExpressionError("division by zero")
-    return whole(math.floor, checked(mixed(a, b, _floor_quotient)))
+    return whole(math.floor, checked(real(lambda: mixed(a, b, _floor_quotient))))
 
 
 def _floor_quotient(a: Number, b: Number) -> Number:
@@ -123,20 +113,13 @@ def _floor_quotient(a: Number, b: Number) -> Number:
 def modulo(args: Sequence[Number]) -> Number:
     """Return a % b with the sign of b."""
     a, b = args
-    if b == 0:
-        raise ExpressionError("modulo by zero")
-    return checked(real(lambda: mixed(a, b, lambda x, y: x % y)))
+    return checked(real(lambda: mixed(a, b, operator.mod)))
 
 
 def true_divide(args: Sequence[Number]) -> Number:
     """Return a / b as the nearest double, also for integers that no double represents."""
     a, b = args
-    if b == 0:
-        raise ExpressionError("division by zero")
-    try:
-        return checked(float(mixed(a, b, lambda x, y: x / y)))
-    except OverflowError:
-        raise ExpressionError("the number is too large for a float") from None
+    return checked(real(lambda: float(mixed(a, b, operator.truediv))))
 
 
 def shift_left(args: Sequence[Number]) -> Number:
@@ -174,7 +157,7 @@ def modular_indexing(args: Sequence[Number]) -> Number:
 def ceil_divide(args: Sequence[Number]) -> Number:
     """Return a / b rounded up."""
     a, b = args
-    return multiply((-1, floor_divide((multiply((-1, a)), b))))
+    return -floor_divide((-a, b))
 
 
 def whole(rounding: Callable[[Number], int], value: Number) -> Number:

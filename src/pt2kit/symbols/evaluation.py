@@ -20,14 +20,13 @@ from pt2kit.errors import ExpressionError, LimitError
 from pt2kit.symbols.arithmetic import (
     MAX_BITS,
     Number,
-    add,
     ceil_divide,
     checked,
+    combined,
     floor_divide,
     integers,
     modular_indexing,
     modulo,
-    multiply,
     natural_power,
     power,
     real,
@@ -95,22 +94,17 @@ def _alike(args: Sequence[Number]) -> Sequence[Number]:
     return [to_float(arg) for arg in args] if any(isinstance(arg, float) for arg in args) else args
 
 
-def _absolute(args: Sequence[Number]) -> Number:
-    value = args[0]
-    return -value if value < 0 else value
-
-
 def _log(args: Sequence[Number]) -> Number:
     return checked(real(lambda: math.log(to_float(args[0]), *(to_float(base) for base in args[1:]))))
 
 
 NUMERIC: Mapping[str, Numeric] = by_name(
     {
-        "Add": add,
-        "Mul": multiply,
+        "Add": lambda args: combined(args, 0, operator.add),
+        "Mul": lambda args: combined(args, 1, operator.mul),
         "Max": lambda args: max(_alike(args)),
         "Min": lambda args: min(_alike(args)),
-        "Abs": _absolute,
+        "Abs": lambda args: max(args[0], -args[0]),
         "Identity": lambda args: args[0],
         "Pow": power,
         "FloorDiv, CleanDiv": floor_divide,
