@@ -80,30 +80,23 @@ def free_name(stem: str, is_taken: Callable[[str], bool], first: int = 1, *, sep
     return name
 
 
-_NAMES: Final = """
-___has_generation_tag_patch ___needs_generation_tag_patch
-T_destination __annotations__ __call__ __class__ __copy__ __deepcopy__ __delattr__ __dict__ __dir__ __doc__ __eq__
-__format__ __ge__ __getattr__ __getattribute__ __getstate__ __gt__ __hash__ __init__ __init_subclass__
-__jit_unused_properties__ __le__ __lt__ __module__ __ne__ __new__ __reduce__ __reduce_ex__ __reduce_package__ __repr__
-__setattr__ __setstate__ __sizeof__ __str__ __subclasshook__ __weakref__ _apply _backward_hooks _backward_pre_hooks
-_boxed_call _buffers _call_impl _code _compiled_call_impl _create_node_hooks _deepcopy_hooks _deepcopy_init
-_erase_node_hooks _forward_hooks _forward_hooks_always_called _forward_hooks_with_kwargs _forward_pre_hooks
-_forward_pre_hooks_with_kwargs _get_backward_hooks _get_backward_pre_hooks _get_name _graph _is_full_backward_hook
-_lineno_map _load_from_state_dict _load_state_dict_post_hooks _load_state_dict_pre_hooks
-_maybe_warn_non_full_backward_hook _modules _named_members _non_persistent_buffers_set _parameters _prologue_start
-_recompile_submodules _register_create_node_hook _register_deepcopy_hook _register_erase_node_hook
-_register_load_state_dict_pre_hook _register_replace_node_hook _register_state_dict_hook _replace_hooks
-_replicate_for_data_parallel _save_to_state_dict _set_replace_hook _slow_forward _state_dict_hooks
-_state_dict_pre_hooks _tracer_cls _tracer_extras _unregister_create_node_hook _unregister_deepcopy_hook
-_unregister_erase_node_hook _unregister_replace_node_hook _version _wrapped_call _wrapped_call_impl add_module
-add_submodule apply bfloat16 buffers call_super_init children code compile cpu cuda delete_all_unused_submodules
-delete_submodule double dump_patches eval extra_repr float forward get_buffer get_extra_state get_parameter
-get_submodule graph half ipu load_state_dict meta modules mtia named_buffers named_children named_modules
-named_parameters parameters print_readable recompile register_backward_hook register_buffer register_forward_hook
-register_forward_pre_hook register_full_backward_hook register_full_backward_pre_hook
+_MODULES_OWN: Final = """
+___has_generation_tag_patch ___needs_generation_tag_patch T_destination __annotations__ __call__ __class__ __delattr__
+__dict__ __dir__ __doc__ __eq__ __format__ __ge__ __getattr__ __getattribute__ __getstate__ __gt__ __hash__ __init__
+__init_subclass__ __le__ __lt__ __module__ __ne__ __new__ __reduce__ __reduce_ex__ __repr__ __setattr__ __setstate__
+__sizeof__ __str__ __subclasshook__ __weakref__ _apply _backward_hooks _backward_pre_hooks _buffers _call_impl
+_compiled_call_impl _forward_hooks _forward_hooks_always_called _forward_hooks_with_kwargs _forward_pre_hooks
+_forward_pre_hooks_with_kwargs _get_backward_hooks _get_backward_pre_hooks _get_name _is_full_backward_hook
+_load_from_state_dict _load_state_dict_post_hooks _load_state_dict_pre_hooks _maybe_warn_non_full_backward_hook _modules
+_named_members _non_persistent_buffers_set _parameters _register_load_state_dict_pre_hook _register_state_dict_hook
+_replicate_for_data_parallel _save_to_state_dict _slow_forward _state_dict_hooks _state_dict_pre_hooks _version
+_wrapped_call_impl add_module apply bfloat16 buffers call_super_init children compile cpu cuda double dump_patches eval
+extra_repr float forward get_buffer get_extra_state get_parameter get_submodule half ipu load_state_dict modules mtia
+named_buffers named_children named_modules named_parameters parameters register_backward_hook register_buffer
+register_forward_hook register_forward_pre_hook register_full_backward_hook register_full_backward_pre_hook
 register_load_state_dict_post_hook register_load_state_dict_pre_hook register_module register_parameter
-register_state_dict_post_hook register_state_dict_pre_hook requires_grad_ set_extra_state set_submodule shape_env
-share_memory state_dict to to_empty to_folder train training type xpu zero_grad
+register_state_dict_post_hook register_state_dict_pre_hook requires_grad_ set_extra_state set_submodule share_memory
+state_dict to to_empty train training type xpu zero_grad
 """
 _GRAPH_MODULES_OWN: Final = """
 __copy__ __deepcopy__ __jit_unused_properties__ __reduce_package__ _boxed_call _code _create_node_hooks _deepcopy_hooks
@@ -118,10 +111,10 @@ _EXPORTED_MODULES_OWN: Final = "_guards_fn _in_spec _out_spec range_constraints 
 
 Source: torch/export/_unlift.py, 2.13.
 """
-MODULE_ATTRIBUTES: Final = frozenset(_NAMES.split())
-"""The attributes of a graph module: the root of a program, and subgraphs."""
-PLAIN_MODULE_ATTRIBUTES: Final = MODULE_ATTRIBUTES - frozenset(_GRAPH_MODULES_OWN.split())
+PLAIN_MODULE_ATTRIBUTES: Final = frozenset(_MODULES_OWN.split())
 """The attributes of every `torch.nn.Module`."""
+MODULE_ATTRIBUTES: Final = PLAIN_MODULE_ATTRIBUTES | frozenset(_GRAPH_MODULES_OWN.split())
+"""The attributes of a graph module: the root of a program, and subgraphs."""
 ROOT_ATTRIBUTES: Final = MODULE_ATTRIBUTES | frozenset(_EXPORTED_MODULES_OWN.split())
 """The attributes of the module of a program."""
 
