@@ -138,18 +138,6 @@ def _list_of(one: Arm) -> Arm:
     )
 
 
-def _entries(entries: Mapping[str, schema.Argument], lookup: Lookup, depth: int = 0) -> dict[str, Any]:
-    """Read a dict of arguments; the schema's limit on nesting (G11) has been checked where programs are read."""
-    if depth > 64:
-        raise RecursionError("dicts of arguments nest too deep")
-    return {
-        key: _entries(held.as_string_to_argument, lookup, depth + 1)
-        if held.as_string_to_argument is not UNSET
-        else ARMS[held.type].plain(held.value, lookup)
-        for key, held in entries.items()
-    }
-
-
 _CONSTANT: Final = Arm(_nothing, lambda value, lookup: value)
 _CONSTANTS: Final = Arm(_nothing, lambda values, lookup: tuple(values))
 _ROWS: Final = Arm(_nothing, lambda rows, lookup: tuple([tuple(row) for row in rows]))
@@ -181,7 +169,7 @@ ARMS: Final[Mapping[str, Arm]] = MappingProxyType(
                 for _, leaf in leaves(schema.Argument(as_string_to_argument=entries))
                 for reference in references(leaf)
             ],
-            _entries,
+            lambda entries, lookup: {key: plain(held, lookup) for key, held in entries.items()},
         ),
     }
 )
