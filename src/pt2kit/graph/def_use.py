@@ -7,7 +7,7 @@ first error; `problems` takes them all. Each graph has names of its own, so a su
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -99,7 +99,7 @@ class Scan:
         graph = self.graph
         yield from table_problems(graph, self.where)
         for position, argument in enumerate(graph.inputs):
-            yield from self._check_input(argument, position)
+            yield from _one_value_problems(argument, self._place(None, "inputs", position))
             yield from self._define(argument, None, position)
         for number, node in enumerate(graph.nodes):
             for position, named in enumerate(node.inputs):
@@ -111,7 +111,9 @@ class Scan:
                 yield from single_tensor_problems(node, f"{self.where}.nodes[{number}]")
         for position, argument in enumerate(graph.outputs):
             yield from self._use(argument, None, position)
-        yield from self._check_outputs()
+        if graph.is_single_tensor_return:
+            stated = "a value, as is_single_tensor_return"
+            yield from _single_output_problems(graph.outputs, ONE_VALUE, stated, "G12", self.where)
         if len(self._kinds) != len(self.definitions):
             yield from self._left_over()
 
@@ -140,9 +142,7 @@ class Scan:
         try:
             value_references = references(argument)
         except LimitError:
-            yield Problem(
-                self._place(node, "inputs" if node is not None else "outputs", position), LIMIT_RULE, ARGUMENTS_TOO_DEEP
-            )
+            yield Problem(self._use_place(node, position), LIMIT_RULE, ARGUMENTS_TOO_DEEP)
             return
         for item, reference in enumerate(value_references):
             definition = self.definitions.get(reference.name)
@@ -151,11 +151,9 @@ class Scan:
                 continue
             self.uses[reference.name].append(Use(node, position, item))
             if reference.certain and reference.kind != definition.kind:
-                place = self._place(node, "inputs" if node is not None else "outputs", position)
                 expected = f"expected the name of a {reference.kind} value"
-                yield Problem(
-                    place, "G7", f"{expected}, got {quote(reference.name)}, which is a {definition.kind} value"
-                )
+                got = f"{quote(reference.name)}, which is a {definition.kind} value"
+                yield Problem(self._use_place(node, position), "G7", f"{expected}, got {got}")
         if node is None and graph_arguments(argument):
             yield Problem(self._place(None, "outputs", position), "G10", "expected values or constants, got a subgraph")
 
@@ -184,24 +182,8 @@ class Scan:
             return
         definer = "nothing defines" if later is None else f"nodes[{later}] defines, which is not earlier"
         by = "" if node is None else f" ({self._argument_text(node, position)})"
-        place = self._place(node, "inputs" if node is not None else "outputs", position)
         expected = "expected the name of a graph input or of an earlier node's result"
-        yield Problem(place, "G1", f"{expected}, got {quote(name)}, which {definer}{by}")
-
-    def _check_input(self, argument: schema.Argument, position: int) -> Iterator[Problem]:
-        if argument.type not in ONE_VALUE | ONE_CONSTANT:
-            yield Problem(
-                self._place(None, "inputs", position), "G9", f"expected one value or constant, got {argument.type}"
-            )
-
-    def _check_outputs(self) -> Iterator[Problem]:
-        outputs = self.graph.outputs
-        if not self.graph.is_single_tensor_return:
-            return
-        if len(outputs) != 1 or outputs[0].type not in ONE_VALUE:
-            got = outputs[0].type if len(outputs) == 1 else count_text(len(outputs), "output")
-            message = f"expected one output that is a value, as is_single_tensor_return says, got {got}"
-            yield Problem(f"{self.where}.outputs", "G12", message)
+        yield Problem(self._use_place(node, position), "G1", f"{expected}, got {quote(name)}, which {definer}{by}")
 
     def _left_over(self) -> Iterator[Problem]:
         for name, kind in self._kinds.items():
@@ -219,6 +201,9 @@ class Scan:
         schema_node = self.graph.nodes[node]
         name = schema_node.inputs[position].name
         return f"argument {quote(name) if name else position} of {quote(schema_node.target)[1:-1]}"
+
+    def _use_place(self, node: int | None, position: int) -> str:
+        return self._place(node, "outputs" if node is None else "inputs", position)
 
     def _place(self, node: int | None, side: str, position: int) -> str:
         owner = self.where if node is None else f"{self.where}.nodes[{node}]"
@@ -245,10 +230,23 @@ def single_tensor_problems(node: schema.Node, where: str) -> Iterator[Problem]:
         node: the node.
         where: its place.
     """
-    if [output.type for output in node.outputs] != ["as_tensor"]:
-        got = node.outputs[0].type if len(node.outputs) == 1 else count_text(len(node.outputs), "output")
-        message = f"expected one output that is a tensor, as is_hop_single_tensor_return says, got {got}"
-        yield Problem(f"{where}.outputs", "G13", message)
+    stated = "a tensor, as is_hop_single_tensor_return"
+    yield from _single_output_problems(node.outputs, ("as_tensor",), stated, "G13", where)
+
+
+def _single_output_problems(
+    outputs: Sequence[schema.Argument], arms: Collection[str], stated: str, rule: str, where: str
+) -> Iterator[Problem]:
+    """Yield the problem of outputs that are not one of certain arms, as a flag of their node or graph states."""
+    if len(outputs) != 1 or outputs[0].type not in arms:
+        got = outputs[0].type if len(outputs) == 1 else count_text(len(outputs), "output")
+        yield Problem(f"{where}.outputs", rule, f"expected one output that is {stated} says, got {got}")
+
+
+def _one_value_problems(argument: schema.Argument, where: str) -> Iterator[Problem]:
+    """Yield the problem of an input or output of a graph that is a list, a dict or a subgraph (G9)."""
+    if argument.type not in ONE_VALUE | ONE_CONSTANT:
+        yield Problem(where, "G9", f"expected one value or constant, got {argument.type}")
 
 
 def problems(source: Source, where: str = "") -> Iterator[Problem]:
@@ -279,9 +277,7 @@ def _graph_problems(scope: Scope, inner: list[Scope]) -> Iterator[Problem]:
     yield from scan.run()
     if scope.depth:  # Of the root's outputs the signature has its own rule.
         for position, output in enumerate(scope.graph.outputs):
-            if output.type not in ONE_VALUE | ONE_CONSTANT:
-                message = f"expected one value or constant, got {output.type}"
-                yield Problem(f"{scope.where}.outputs[{position}]", "G9", message)
+            yield from _one_value_problems(output, f"{scope.where}.outputs[{position}]")
     taken: dict[str, int] = {}
     for number, node in enumerate(scope.graph.nodes):
         step = Step(scope, number, node)
@@ -319,20 +315,15 @@ def _pasted_names(step: Step) -> Iterator[Problem]:
         if named.name and not named.name.isidentifier():
             yield Problem(f"{place}.name", "G15", f"expected an identifier, got {quote(named.name)}", "safety")
         for _, subgraph in graph_arguments(named.arg):
-            if not all(part.isidentifier() or part.isdecimal() for part in subgraph.name.split(".")):
-                message = (
-                    f"expected identifiers with dots between them as the name of a subgraph, got {quote(subgraph.name)}"
-                )
-                yield Problem(place, "G15", message, "safety" if subgraph.name else "error")
-            elif not is_variable(subgraph.name):
-                message = (
-                    f"expected an identifier that is no keyword as the name of a subgraph, got {quote(subgraph.name)}"
-                )
+            name, got = subgraph.name, f"got {quote(subgraph.name)}"
+            if not all(part.isidentifier() or part.isdecimal() for part in name.split(".")):
+                message = f"expected identifiers with dots between them as the name of a subgraph, {got}"
+                yield Problem(place, "G15", message, "safety" if name else "error")
+            elif not is_variable(name):
+                message = f"expected an identifier that is no keyword as the name of a subgraph, {got}"
                 yield Problem(place, "G15", message)
-            elif subgraph.name in MODULE_ATTRIBUTES:
-                message = (
-                    f"expected a free name for a subgraph, got {quote(subgraph.name)}, which modules of torch have"
-                )
+            elif name in MODULE_ATTRIBUTES:
+                message = f"expected a free name for a subgraph, {got}, which modules of torch have"
                 yield Problem(place, "G15", message)
 
 

@@ -98,7 +98,7 @@ def table_problems(graph: schema.Graph, where: str) -> Iterator[Problem]:
         if len(meta.sizes) != len(meta.strides):
             message = f"expected as many sizes as strides, got {len(meta.sizes)} and {len(meta.strides)}"
             yield Problem(entry_place(where, "tensor", name), "G6", message)
-        if (negative := _negative(meta)) is not None:
+        if (negative := next((number for number in _known_numbers(meta) if number < 0), None)) is not None:
             message = f"expected sizes, strides and storage_offset of at least 0, got {negative}"
             yield Problem(entry_place(where, "tensor", name), "G6", message)
         if (expected := _impossible(meta)) is not None:
@@ -120,10 +120,8 @@ def _impossible(meta: schema.TensorMeta) -> str | None:
         return f"expected at most {MAX_DIMENSIONS} dimensions, got {len(meta.sizes)}"
     if meta.requires_grad and meta.dtype in WITHOUT_GRADIENT:
         return f"expected a tensor of floats where a gradient is required, got one of {meta.dtype.name}"
-    for number in (*meta.sizes, *meta.strides, meta.storage_offset):
-        known = number.as_int
-        if isinstance(known, int) and known.bit_length() > 63:
-            return "expected sizes, strides and storage_offset below 2**63, got a larger one"
+    if any(number.bit_length() > 63 for number in _known_numbers(meta)):
+        return "expected sizes, strides and storage_offset below 2**63, got a larger one"
     known_sizes = [size.as_int for size in meta.sizes if isinstance(size.as_int, int)]
     if 0 not in known_sizes and prod(known_sizes).bit_length() > 63:
         return "expected fewer than 2**63 elements, got more"
@@ -150,13 +148,10 @@ def spanned_bytes(meta: schema.TensorMeta) -> int:
     return (last + 1) * (row.itemsize if row else 1)
 
 
-def _negative(meta: schema.TensorMeta) -> int | None:
-    """Return the first of a tensor's known numbers that is negative."""
-    for number in (*meta.sizes, *meta.strides, meta.storage_offset):
-        known = number.as_int
-        if isinstance(known, int) and known < 0:
-            return known
-    return None
+def _known_numbers(meta: schema.TensorMeta) -> list[int]:
+    """Return those of a tensor's sizes, strides and storage_offset that are no expressions."""
+    numbers = (*meta.sizes, *meta.strides, meta.storage_offset)
+    return [number.as_int for number in numbers if isinstance(number.as_int, int)]
 
 
 def node_outputs(node: schema.Node) -> tuple[str, ...]:
