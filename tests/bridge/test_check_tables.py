@@ -9,10 +9,8 @@ import torch
 from tests import samples
 
 import pt2kit
-from pt2kit.bridge.operators import (
-    SYMBOLIC,
-    resolve,
-)
+from pt2kit.bridge.operators import resolve
+from pt2kit.bridge.torch_names import SYMBOLIC
 from pt2kit.checks.calls import is_usual
 from pt2kit.checks.operators import parameter_arms
 from pt2kit.errors import OperatorError

@@ -11,33 +11,20 @@ file can only name what is registered. Extensions registered with torch's own `r
 
 from __future__ import annotations
 
-import builtins
 import inspect
-import math
-import operator
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-import torch
-
-from pt2kit.bridge.torch_names import extension_registry
+from pt2kit.bridge.torch_names import SYMBOLIC, extension_registry
 from pt2kit.errors import UnsupportedError
-from pt2kit.symbols.functions import TARGETS
-
-_MODULES = {"_operator": operator, "builtins": builtins, "math": math, "torch": torch}
 
 SYMBOLIC_FUNCTIONS: frozenset[Callable[..., Any]] = frozenset(
-    vars(_MODULES[module])[name]
-    for module, name in (target.rsplit(".", 1) for target in TARGETS)
-    if not name.startswith("_") and name in vars(_MODULES[module])
+    function for target, function in SYMBOLIC.items() if not target.startswith("torch._")
 )
-"""Functions over symbolic numbers that export puts into a graph, but for private ones.
-
-Source: `Verifier.allowed_builtin_ops` in torch/_export/verifier.py, 2.13, and the functions that follow it there.
-"""
+"""Functions over symbolic numbers that export puts into a graph, but for private ones."""
 
 
 def target_text(target: Any) -> str:
@@ -80,12 +67,6 @@ def parameter_names(function: Callable[..., Any]) -> tuple[str, ...]:
 def _public(module: str) -> str:
     """Return the public attribute for a generated module `torch._ops.<namespace>` that holds operators."""
     return f"torch.ops{module[len('torch._ops') :]}" if module.startswith("torch._ops") else module
-
-
-PLAIN_FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
-    {target_text(function): function for function in SYMBOLIC_FUNCTIONS}
-)
-"""Text -> function for each of `SYMBOLIC_FUNCTIONS`: the only plain functions over numbers that a file may name."""
 
 
 class StoredName(str):

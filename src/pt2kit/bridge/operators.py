@@ -25,11 +25,11 @@ from typing import Any, Final, Literal
 
 import torch
 
-from pt2kit.bridge.callables import PLAIN_FUNCTIONS, checked_name, find_namespace
+from pt2kit.bridge.callables import checked_name, find_namespace
 from pt2kit.bridge.read.reading import operator_entry, refused, trusts_operator
 from pt2kit.bridge.torch_names import (
     MKLDNN,
-    NUMBER_FUNCTIONS,
+    SYMBOLIC,
     OpOverload,
     find_function,
     find_higher_order,
@@ -54,9 +54,6 @@ Kind = Literal["operator", "symbolic", "higher_order", "function"]
 _DISPATCHED: Final = re.compile(r"torch\.ops\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)", re.ASCII)
 _ELEMENTS: Final = {"SymInt": "int", "Scalar": "number"}
 _HIGHER_ORDER: Final = re.compile(r"torch\.ops\.higher_order\.(\w+)", re.ASCII)
-
-SYMBOLIC: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType({**PLAIN_FUNCTIONS, **NUMBER_FUNCTIONS})
-"""Target -> function over numbers; its one result is a number or a truth value."""
 
 OLDEST: Final = (2, 9)
 NEWEST: Final = max(tuple(map(int, release.split("."))) for row in LOG for release in row.releases)

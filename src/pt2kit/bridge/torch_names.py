@@ -324,15 +324,13 @@ BUILTIN_NAMESPACES: Final = (
 )
 """Modules of builtin functions that a `source_fn_stack` names."""
 
-NUMBER_FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
-    {
-        target: vars(torch)[name]
-        for target in TARGETS
-        if target.startswith(("torch._sym_", "torch.sym_sqrt"))
-        and (name := target.removeprefix("torch.")) in vars(torch)
-    }
+SYMBOLIC: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
+    {target: function for target in TARGETS if (function := optional(*target.rsplit(".", 1))) is not None}
 )
-"""Target -> function over numbers."""
+"""Target -> function over numbers, whose one result is a number or a truth value: all that a file may name.
+
+Source: `Verifier.allowed_builtin_ops` in torch/_export/verifier.py, 2.13, and the functions that follow it there.
+"""
 
 
 def find_function(target: str) -> Callable[..., Any] | None:

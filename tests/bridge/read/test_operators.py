@@ -14,11 +14,8 @@ from tests.bridge.read.edited import edited, sample
 
 import pt2kit
 from pt2kit.bridge.callables import Extension, register_extension, unregister_extension
-from pt2kit.bridge.operators import (
-    SYMBOLIC,
-    resolve,
-    resolve_all,
-)
+from pt2kit.bridge.operators import resolve, resolve_all
+from pt2kit.bridge.torch_names import SYMBOLIC
 from pt2kit.errors import OperatorError
 from pt2kit.operators.higher_order import FUNCTIONS
 from pt2kit.operators.requirements import HIGHER_ORDER, TABLE

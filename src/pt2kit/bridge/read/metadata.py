@@ -17,10 +17,11 @@ from typing import Any, Final
 import torch
 
 from pt2kit import node_metadata
-from pt2kit.bridge.operators import SYMBOLIC, resolve
+from pt2kit.bridge.operators import resolve
 from pt2kit.bridge.read.names import is_quotable
 from pt2kit.bridge.torch_names import (
     BUILTIN_NAMESPACES,
+    SYMBOLIC,
     NodeSource,
     find_function,
     has_packet,

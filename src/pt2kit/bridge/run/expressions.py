@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import torch
 
-from pt2kit.bridge.torch_names import NUMBER_FUNCTIONS
+from pt2kit.bridge.torch_names import SYMBOLIC
 from pt2kit.errors import LimitError, UnsupportedError
 from pt2kit.symbols.expr import Boolean, Call, Expr, Float, Infinity, Integer, Leaf, Rational, Symbol, fold
 from pt2kit.symbols.functions import OPAQUE, PLAIN, by_name
@@ -159,7 +159,7 @@ def _check_bits(bits: int) -> None:
 
 def _one(name: str) -> Callable[..., Any]:
     """Return a function over a float: torch's if the value is symbolic."""
-    symbolic = NUMBER_FUNCTIONS.get(f"torch._sym_{name}")
+    symbolic = SYMBOLIC.get(f"torch._sym_{name}")
     plain = getattr(math, name)
     return lambda value: symbolic(value) if isinstance(value, _SYMBOLIC) and symbolic is not None else plain(value)
 
