@@ -26,7 +26,7 @@ from msgspec import Struct
 from torch import fx
 
 from pt2kit.bridge.callables import describe
-from pt2kit.bridge.run.validation import original
+from pt2kit.bridge.run.validation import original, replacing
 from pt2kit.bridge.torch_names import find_function, find_higher_order
 from pt2kit.errors import Pt2Error
 from pt2kit.node_metadata.frames import Frame, parse_stack_trace
@@ -129,13 +129,9 @@ def _in_autocast(
 
 
 REGIONS: Final[Mapping[Callable[..., Any], Callable[..., Any]]] = MappingProxyType(
-    {_GRAD: _in_grad_mode, _AUTOCAST: _in_autocast}
+    {_GRAD: replacing(_GRAD, _in_grad_mode), _AUTOCAST: replacing(_AUTOCAST, _in_autocast)}
 )
 """Callable that is used instead of each operator."""
-OPERATORS: Final[Mapping[Callable[..., Any], Callable[..., Any]]] = MappingProxyType(
-    {function: operator for operator, function in REGIONS.items()}
-)
-"""Operator that each of these callables replaces."""
 
 _PARAMETERS: Final = {f"{PREDISPATCH}_exit_dual_level": "level", "torch.amp.autocast_mode._exit_autocast": "mode"}
 _CLOSERS: Final[Mapping[Callable[..., Any], tuple[Callable[..., Any], str | None]]] = MappingProxyType(
@@ -221,9 +217,7 @@ def _text(step: Step, read: Callable[[Value], Any]) -> str:
     args += [f"{name}={_shown(arg, read)}" for name, arg in step.kwargs.items()]
     if len(args) > _SHOWN:
         args[_SHOWN:] = [f"and {len(args) - _SHOWN} more"]
-    place = source_line(step.origin.stack_trace)
-    target = original(step.target)
-    operator = describe(OPERATORS.get(target, target))
+    operator, place = describe(original(step.target)), source_line(step.origin.stack_trace)
     return f"in the node {step.origin.label} ({operator}), called with ({', '.join(args)}){place}"
 
 

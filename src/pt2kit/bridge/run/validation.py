@@ -37,7 +37,8 @@ _PLAIN: Final = (
     *(bool, int, float, complex, str, type(None), torch.SymInt, torch.SymFloat, torch.SymBool, torch.dtype),
     *(torch.device, torch.layout, torch.memory_format, torch.Generator),
 )
-_ORIGINALS: Final = "__pt2kit_operator__"
+_ORIGINAL: Final = "__pt2kit_operator__"
+"""Attribute of a function with the operator that it replaces."""
 _SHOWN: Final = 120
 
 _ZEROS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
@@ -46,9 +47,15 @@ _ZEROS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
 
 
 def original(target: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the operator that a validated call replaces; any other callable is returned unchanged."""
-    found: Callable[..., Any] = getattr(target, _ORIGINALS, target)
+    """Return the operator that a function replaces (`replacing`); any other callable is returned unchanged."""
+    found: Callable[..., Any] = getattr(target, _ORIGINAL, target)
     return found
+
+
+def replacing(target: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function, marked as the one that is called instead of an operator."""
+    setattr(function, _ORIGINAL, target)
+    return function
 
 
 def validated(
@@ -71,11 +78,11 @@ def validated(
         # Kernels that take optional lists of tensors read its memory, of which it has none.
         return _ZEROS.get(text.rpartition(".")[2], target)
     if name == "aten._values":
-        return _named(_aliased(target), target)
+        return replacing(target, _aliased(target))
     if name in UNINITIALIZED:
-        return _named(_filled(target), target)
+        return replacing(target, _filled(target))
     if name in GROWING:
-        return _named(_grown(target, name.endswith("_")), target)
+        return replacing(target, _grown(target, name.endswith("_")))
     row = find_requirement(text)
     if row is None or trusts_operator(trust, text, RULE):
         return target
@@ -83,12 +90,7 @@ def validated(
     names = tuple(operator.parameters)
     if needed is not None and not needed({**dict(zip(names, args, strict=False)), **kwargs}):
         return target
-    return _named(_validated(operator, row, label), target)
-
-
-def _named(function: Callable[..., Any], target: Callable[..., Any]) -> Callable[..., Any]:
-    setattr(function, _ORIGINALS, target)
-    return function
+    return replacing(target, _validated(operator, row, label))
 
 
 def _aliased(target: Callable[..., Any]) -> Callable[..., Any]:
@@ -392,4 +394,4 @@ def with_memory(target: Callable[..., Any]) -> Callable[..., Any]:
         _check_memory((*args, *kwargs.values()), name)
         return target(*args, **kwargs)
 
-    return _named(with_memory_call, original(target))
+    return replacing(original(target), with_memory_call)
