@@ -100,16 +100,6 @@ _TENSORS = (
     data.PickledTensor, data.SparseTensor, data.QuantizedTensor, data.NestedTensor, data.MetaTensor, data.DeviceTensor
 )  # fmt: skip
 
-_CONTAINERS: Final[Mapping[type, Callable[[Any, Callable[[Any], Any]], Any]]] = MappingProxyType(
-    {
-        list: lambda value, live: [live(item) for item in value],
-        tuple: lambda value, live: tuple(live(item) for item in value),
-        set: lambda value, live: {live(item) for item in value},
-        frozenset: lambda value, live: frozenset(live(item) for item in value),
-        dict: lambda value, live: {live(key): live(item) for key, item in value.items()},
-    }
-)
-
 _SHOWN: Final = 20
 RULE: Final = "P15"
 """Rule of payloads that take code to rebuild; in `trust=` it allows all of them."""
@@ -149,8 +139,10 @@ class PickledValues:
         if isinstance(value, _TENSORS):
             view = from_pickled(value, name="value", where=self._where, storages=self._storages)
             return self._tensors.any(view)
-        if type(value) in _CONTAINERS:
-            return _CONTAINERS[type(value)](value, lambda item: self.live(item, depth + 1))
+        if type(value) in (list, tuple, set, frozenset):
+            return type(value)(self.live(item, depth + 1) for item in value)
+        if type(value) is dict:
+            return {self.live(key, depth + 1): self.live(item, depth + 1) for key, item in value.items()}
         match value:
             case data.DType(name) | data.Layout(name) | data.MemoryFormat(name) if name in _BY_NAME:
                 return _BY_NAME[name]
@@ -189,7 +181,7 @@ def is_plain_tensor(payload: OpaquePayload, trust: Set[str] = frozenset()) -> bo
         payload: of a program.
         trust: globals outside the allow-list that are known to be harmless.
     """
-    return payload.kind == "pickle" and all(is_plain(name) or name in trust for name in globals_of(payload))
+    return payload.kind == "pickle" and all(is_plain(name) or name in trust for name in _globals(payload))
 
 
 def live_tensor(payload: OpaquePayload, tensors: Tensors, values: FakeTensors | None = None) -> torch.Tensor:
@@ -290,7 +282,7 @@ def load_trusted(payload: OpaquePayload, trust: Set[str], devices: Devices | Non
         UnsupportedError: it refers to globals that are neither plain data nor in `trust`; all are named.
         PayloadError: it cannot be rebuilt.
     """
-    names = script_classes(payload) if payload.kind == "torchbind" else globals_of(payload)
+    names = _globals(payload)
     foreign = [name for name in names if name not in trust and not (is_plain(name) or name == FAKE_TENSOR)]
     if RULE not in trust and (foreign or (not names and payload.kind == "torchbind")):
         shown = listed(foreign, _SHOWN) or "no class that can be told"
@@ -339,38 +331,25 @@ def _run(where: str, rebuild: Callable[[], Any]) -> Any:
         raise PayloadError(f"{where}: expected an object that can be rebuilt, got: {error}") from error
 
 
-def script_classes(payload: OpaquePayload) -> tuple[str, ...]:
-    """Return the classes of script objects in a payload: "__torch__.torch.classes.namespace.Class".
+def _globals(payload: OpaquePayload) -> tuple[str, ...]:
+    """Return the globals that a payload refers to, sorted.
+
+    Those of a script object are its classes: "__torch__.torch.classes.namespace.Class".
 
     Raises:
-        UnsupportedError: the payload is not what torchbind writes.
+        UnsupportedError: it is neither a pickle nor what torchbind writes.
     """
     try:
+        if payload.kind != "torchbind":
+            return payload.globals()
         with zipfile.ZipFile(io.BytesIO(bytes(payload.buffer()))) as archive:
             streams = [name for name in archive.namelist() if name.endswith(".pkl")]
-            paths = {path for name in streams for path in globals_in(archive.read(name), payload.where)}
+            return tuple(sorted({path for name in streams for path in globals_in(archive.read(name), payload.where)}))
     except (zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError, Pt2Error) as error:
-        raise UnsupportedError(
-            f"{payload.where}: expected a script object as torch writes it, got {payload.nbytes} bytes that are none; "
-            f"rebuilding it would run code ({error})",
-            rule="P15",
-        ) from error
-    return tuple(sorted(paths))
-
-
-def globals_of(payload: OpaquePayload) -> tuple[str, ...]:
-    """Return the globals that a pickled payload refers to.
-
-    Raises:
-        UnsupportedError: it is no pickle.
-    """
-    try:
-        return payload.globals()
-    except Pt2Error as error:
         raise UnsupportedError(
             f"{payload.where}: expected plain tensor data, got {payload.describe()}; rebuilding it would run code "
             f"({error})",
-            rule="P15",
+            rule=RULE,
         ) from error
 
 
