@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from torch.export import ExportedProgram
 
-from pt2kit import schema
 from pt2kit.bridge.given_weights import Given
-from pt2kit.bridge.read.checked import Checked, check_payloads, check_program
 from pt2kit.bridge.read.graph import Readers, read_graph
 from pt2kit.bridge.read.metadata import Metadata
-from pt2kit.bridge.read.module_inputs import attach_modules, guardable
+from pt2kit.bridge.read.module_inputs import attach_modules
 from pt2kit.bridge.read.names import check_apart
 from pt2kit.bridge.read.on_demand import write_on_demand
-from pt2kit.bridge.read.pickled_values import Context, Payloads
-from pt2kit.bridge.read.reading import trusted
 from pt2kit.bridge.read.shapes import ORIGIN, Shapes
-from pt2kit.bridge.read.tensors import Devices, Moves, Tensors
-from pt2kit.bridge.read.treespecs import live_module_calls, live_signature
+from pt2kit.bridge.read.tensors import Moves, Tensors
+from pt2kit.bridge.read.treespecs import live_signature
 from pt2kit.bridge.read.values import Values
-from pt2kit.bridge.stored import Chosen, opened_program, read_payloads
+from pt2kit.bridge.stored import Stored, opened_program, read_payloads
 from pt2kit.bridge.torch_export_names import without_stacks
 from pt2kit.bridge.torch_names import SpecViolationError, disable_current_modes, not_traced, set_guards_code
-from pt2kit.checks.stored_inputs import Tables, tables_of
 from pt2kit.collector import no_collection
 from pt2kit.errors import GraphError
 from pt2kit.versions.opset_changes import OperatorChange
@@ -36,8 +31,6 @@ if TYPE_CHECKING:
 
 
 WHERE: Final = "$.graph_module"
-OpenPayloads = Callable[[Context], Payloads]
-"""Function that opens the payloads."""
 
 
 @not_traced
@@ -96,26 +89,22 @@ def load(
 
     Source: `load` in torch/export/__init__.py and torch/export/pt2_archive/_package.py, 2.13.
     """
-    allowed = trusted(trust)
     with opened_program(
         f,
         device=device,
         model=model,
-        trust=allowed,
+        trust=trust,
         extra_files=extra_files,
+        weights=weights,
         weights_root=weights_root,
+        validates=False,
         expected=expected_opset_version,
         changes=operator_changes,
     ) as stored:
-        package, name, devices = stored.package, stored.name, stored.devices
-
-        def open_payloads(context: Context) -> Payloads:
-            tensors = Tensors(devices, package.archive, read_bytes=0 if mmap else None, verify=verify)
-            payloads = read_payloads(package, name, tensors, context, allowed, Chosen(weights))
-            tensors.finish()
-            return payloads
-
-        return build_program(stored.program, devices, tables_of(package, name, weights is None), open_payloads, allowed)
+        tensors = Tensors(stored.devices, stored.package.archive, mmap=mmap, verify=verify)
+        shapes = Shapes(stored.program.range_constraints)
+        with without_stacks(shapes.env, ORIGIN):
+            return _build(stored, tensors, shapes)
 
 
 @not_traced
@@ -148,66 +137,37 @@ def deserialize(
     return load(artifact, expected_opset_version=expected_opset_version, device=device, trust=trust)
 
 
-def build_program(
-    program: schema.ExportedProgram,
-    devices: Devices,
-    tables: Tables,
-    open_payloads: OpenPayloads,
-    trust: Set[str] = frozenset(),
-) -> ExportedProgram:
-    """Build a live program from a schema program and its payloads.
+def _build(stored: Stored, tensors: Tensors, shapes: Shapes) -> ExportedProgram:
+    """Build a live program, in the state that `torch.export.load` leaves one in.
 
-    Everything that can be refused without torch is refused first, then operators and containers that this process
-    lacks; then the payloads are opened, the graph is built over them, and torch checks the whole once more.
-
-    Args:
-        program: of the current schema version.
-        devices: where its tensors go.
-        tables: returns its payloads as the file has them, those that are the file's.
-        open_payloads: called once, after all checks that are possible before it.
-        trust: rules and operators that are not refused, and names of classes that may be imported.
-
-    Returns:
-        A program in the state that `torch.export.load` leaves one in. It shares nothing with `program`.
+    Its payloads are opened, the graph is built over them, and torch checks the whole once more.
 
     Raises:
-        GraphError, SchemaError, ExpressionError: a program that contradicts itself.
-        OperatorError: operators that are unknown, refused or called wrongly.
-        UnsupportedError: containers that are not registered, or something that torch has no live form of.
-        LimitError: a stated limit was passed.
-        Pt2Error: whatever `open_payloads` raises.
+        GraphError: a program that contradicts itself.
+        Pt2Error: payloads that cannot be read, or something that torch has no live form of.
     """
-    checked = check_program(program, tables, trust)
-    shapes = Shapes(program.range_constraints)
-    with without_stacks(shapes.env, ORIGIN):
-        return _build(checked, shapes, devices, open_payloads)
-
-
-def _build(checked: Checked, shapes: Shapes, devices: Devices, open_payloads: OpenPayloads) -> ExportedProgram:
-    module, signature = checked.module, checked.signature
-    calls = live_module_calls(module.module_call_graph, checked.specs, checked.tree_specs)
+    checked, devices = stored.checked, stored.devices
+    graph, input_specs = checked.module.graph, checked.signature.input_specs
     values = Values(shapes, devices)
-    payloads = open_payloads(Context(values, calls[0].signature.in_spec, checked.sources))
-    check_payloads(signature, payloads.state_dict, payloads.constants, module.graph)
-    examples = guardable(payloads.example_inputs, signature.input_specs)
+    payloads = read_payloads(stored, tensors, values)
+    tensors.finish()
     shared = Readers(checked.operators, devices, payloads.constants, shapes, values, Metadata())
-    names = [spec.arg.name for spec in signature.input_specs]
-    built = read_graph(module.graph, shared, f"{WHERE}.graph", 0, names)
-    targets = [spec.target for spec in signature.input_specs if spec.target]
+    built = read_graph(graph, shared, f"{WHERE}.graph", 0, [spec.arg.name for spec in input_specs])
+    targets = [spec.target for spec in input_specs if spec.target]
     check_apart([*targets, *payloads.state_dict, *payloads.constants], built.subgraphs, f"{WHERE}.signature")
-    for name in shared.inner.difference(spec.target for spec in signature.input_specs if spec.target):
+    for name in shared.inner.difference(targets):
         del payloads.constants[name]  # It is in the graph, and is no constant of the live program.
-    if examples is not None:
-        attach_modules([call.signature.in_spec for call in calls if call.signature], examples)
+    if payloads.example_inputs is not None:
+        attach_modules([call.signature.in_spec for call in checked.calls if call.signature], payloads.example_inputs)
     try:
         live = ExportedProgram(
             root=built.module,
             graph=built.graph,
-            graph_signature=live_signature(signature),
+            graph_signature=live_signature(checked.signature),
             state_dict=payloads.state_dict,
             range_constraints=shapes.constraints(),
-            module_call_graph=calls,
-            example_inputs=examples,
+            module_call_graph=checked.calls,
+            example_inputs=payloads.example_inputs,
             constants=payloads.constants,
             verifiers=list(checked.verifiers),
         )

@@ -65,7 +65,7 @@ def load_weights(
         model = package.choose(model)
         devices = devices_of(package, model, device)
         chosen = _chosen(package, model, names)
-        tensors = Tensors(devices, package.archive, read_bytes=0 if mmap else None, verify=verify)
+        tensors = Tensors(devices, package.archive, mmap=mmap, verify=verify)
         tensors.read(chosen.values())
         weights = {name: _tensor(view, tensors) for name, view in chosen.items()}
         tensors.finish()

@@ -1,4 +1,4 @@
-"""Common start of every way of loading: one program of a `.pt2` file as schema objects, and its payloads live.
+"""Common start of `load` and `load_module`: one program of a `.pt2` file, checked, and its payloads live.
 
 Weights that the caller does not want (`include=`) become descriptions without data.
 
@@ -21,9 +21,10 @@ from typing import Any, Final
 from pt2kit import schema, treespec
 from pt2kit.bridge.given_weights import Given, given_weights
 from pt2kit.bridge.placeholder_types import PICKLED_NAME, stand_in_name
+from pt2kit.bridge.read.checked import Checked, check_payloads, check_program
+from pt2kit.bridge.read.module_inputs import guardable
 from pt2kit.bridge.read.pickled_values import (
     MAX_DEPTH,
-    Context,
     FakeTensors,
     Payloads,
     PickledValues,
@@ -32,10 +33,12 @@ from pt2kit.bridge.read.pickled_values import (
     load_trusted,
     load_trusted_inputs,
 )
+from pt2kit.bridge.read.reading import trusted
 from pt2kit.bridge.read.tensors import Devices, Moves, Tensors
 from pt2kit.bridge.read.treespecs import find_enum, registered_namedtuples
 from pt2kit.bridge.torch_names import FAKE_TENSOR, pytree, walk_specs
 from pt2kit.checks.refusals import check_quickly, explained
+from pt2kit.checks.stored_inputs import tables_of
 from pt2kit.errors import IntegrityError, PayloadError, Pt2Error
 from pt2kit.messages import count_text, listed
 from pt2kit.package import record_names as names
@@ -59,33 +62,26 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """Selection of weights, and where they come from.
-
-    Args:
-        given: weights to use instead of the file's.
-        include: which names to load; the others are left on the meta device. None for all.
-    """
-
-    given: Given | None = None
-    include: Callable[[str], bool] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Stored:
-    """One program of an open package that `check_quickly` has let pass.
+    """One program of an open package that may be built.
 
     Args:
         package: the package.
         name: the program's name in it.
         program: with operators of the expected versions.
+        checked: the results of its checks.
         devices: where its tensors go.
+        trust: rules, operators and classes that are not refused.
+        given: weights to use instead of the file's.
     """
 
     package: Package
     name: str
     program: schema.ExportedProgram
+    checked: Checked
     devices: Devices
+    trust: frozenset[str]
+    given: Given | None
 
 
 @contextmanager
@@ -94,34 +90,40 @@ def opened_program(
     *,
     device: Moves,
     model: str | None,
-    trust: Set[str],
+    trust: Sequence[str],
     extra_files: dict[str, Any] | None,
+    weights: Given | None,
     weights_root: str | os.PathLike[str] | None,
+    validates: bool,
     expected: Mapping[str, int] | None = None,
     changes: Sequence[OperatorChange] = (),
 ) -> Iterator[Stored]:
-    """Open one program of a file, and let `check` explain what goes wrong with it inside the block.
+    """Open one program of a file and check it; let `check` explain what goes wrong with it inside the block.
 
-    The file is opened once, so that one that replaces it in between cannot be mixed with it.
+    The file is opened once, so that one that replaces it in between cannot be mixed with it. Everything that can be
+    refused without torch is refused first, then operators and containers that this process lacks.
 
     Args:
-        f, device, model, extra_files, weights_root: as in `pt2kit.load`.
-        trust: rules that are not refused.
+        f, device, model, trust, extra_files, weights, weights_root: as in `pt2kit.load`.
+        validates: whether the arguments of unchecked kernels are validated in a run.
         expected, changes: operator sets that the program is converted to, and how.
 
     Raises:
+        TypeError: `trust` is no collection of texts.
         OSError, Pt2Error: the program cannot be read, or is refused.
     """
+    allowed = trusted(trust)
     with (
         open_package(f, namedtuples=registered_namedtuples(), weights_root=weights_root) as package,
         explained(package, name := package.choose(model)),
     ):
         devices = devices_of(package, name, device)
         program = _with_operators(package.stored[name].program, name, expected, changes)
-        check_quickly(package, name, program, trust)
+        check_quickly(package, name, program, allowed)
         if extra_files is not None:
             extra_files.update(_read_texts(package))
-        yield Stored(package, name, program, devices)
+        checked = check_program(program, tables_of(package, name, weights is None), allowed, validates=validates)
+        yield Stored(package, name, program, checked, devices, allowed, weights)
 
 
 def devices_of(package: Package, name: str, device: Moves) -> Devices:
@@ -154,21 +156,31 @@ def _read_texts(opened: Package) -> dict[str, Any]:
 
 
 def read_payloads(
-    opened: Package, model: str, tensors: Tensors, context: Context, trust: Set[str], chosen: Chosen
+    stored: Stored, tensors: Tensors, values: FakeTensors, include: Callable[[str], bool] | None = None
 ) -> Payloads:
-    """Return the weights, constants and sample inputs of a program, live."""
-    values = context.values
+    """Return the weights, constants and sample inputs of a program, live.
+
+    Args:
+        stored: the program.
+        tensors: makes its tensors.
+        values: makes its fake tensors.
+        include: which weights to load; the others are left on the meta device. None for all.
+
+    Raises:
+        Pt2Error: one cannot be read, is refused, or is not what the program's signature says.
+    """
+    opened, model, trust = stored.package, stored.name, stored.trust
     weights, constant_views = opened.weights(model), opened.constants(model)
-    views = weights if chosen.include is None else leave_out(weights, chosen.include)
+    views = weights if include is None else leave_out(weights, include)
     left_out = {name for name, view in views.items() if view is not weights[name]}
-    read = {name: view for name, view in views.items() if chosen.given is None or name in left_out}
+    read = {name: view for name, view in views.items() if stored.given is None or name in left_out}
     tensors.read([*read.values(), *constant_views.values()])
     state_dict = {name: _payload(view, tensors, values, trust) for name, view in read.items()}
     if not opened.layout.parts(model).configs:
         state_dict = _as_objects(state_dict, read)
-    if chosen.given is not None:
+    if stored.given is not None:
         wanted = {name: view for name, view in views.items() if name not in left_out}
-        state_dict |= given_weights(chosen.given, wanted, tensors, left_out)
+        state_dict |= given_weights(stored.given, wanted, tensors, left_out)
         state_dict = {name: state_dict[name] for name in views}
     constants = {name: _payload(view, tensors, values, trust) for name, view in constant_views.items()}
     without = [view.name for views in (read, constant_views) for view in views.values() if _is_without_data(view)]
@@ -179,7 +191,9 @@ def read_payloads(
             count_text(len(without), "tensor"),
             shown,
         )
-    return Payloads(state_dict, constants, _sample_inputs(opened, model, tensors, context, trust))
+    examples = guardable(_sample_inputs(stored, tensors, values), stored.checked.signature.input_specs)
+    check_payloads(stored.checked, state_dict, constants)
+    return Payloads(state_dict, constants, examples)
 
 
 def _as_objects(state_dict: dict[str, Any], views: Mapping[str, Payload]) -> dict[str, Any]:
@@ -212,28 +226,29 @@ def _payload(view: Payload, tensors: Tensors, values: FakeTensors, trust: Set[st
 
 
 def _sample_inputs(
-    opened: Package, model: str, tensors: Tensors, context: Context, trust: Set[str]
+    stored: Stored, tensors: Tensors, values: FakeTensors
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     """Return the example inputs of a program: arguments and keyword arguments.
 
     None if there are none, or none that can be rebuilt (the log has the reason).
     """
+    opened, model, checked = stored.package, stored.name, stored.checked
     record = opened.layout.sample_inputs_record(model)
     payload = opened.archive.read(record) if record is not None else memoryview(b"")
     where = record or opened.layout.record(names.sample_inputs(model))
-    live, sources = context.in_spec, context.sources
-    values = PickledValues(where, tensors, context.values)
+    live, sources = checked.calls[0].signature.in_spec, checked.sources
+    rebuilt = PickledValues(where, tensors, values)
     try:
         moved = None if payload else read_pickle_free_inputs(opened.layout, model)
         if not payload and moved is None:
             return None
         if payload and sources is None:
-            trusted = load_trusted_inputs(payload, where, trust, tensors.devices)
-            if isinstance(trusted, tuple) and len(trusted) == 2:
-                return trusted
+            inputs = load_trusted_inputs(payload, where, stored.trust, tensors.devices)
+            if isinstance(inputs, tuple) and len(inputs) == 2:
+                return inputs
         module = opened.programs[model].graph_module
         leaves = _pickled_leaves(payload, where, module, live) if moved is None else _moved_leaves(moved, module)
-        made = [values.live(leaf) for leaf in leaves]
+        made = [rebuilt.live(leaf) for leaf in leaves]
     except IntegrityError:
         raise
     except Pt2Error as error:

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import torch
 from msgspec import UNSET
+from torch.export.exported_program import ModuleCallEntry
 
 from pt2kit import node_metadata, schema
 from pt2kit.bridge.operators import LAYOUTS, Operator, resolve_all
@@ -24,7 +25,7 @@ from pt2kit.bridge.read.adapt import adapt_named_tuples
 from pt2kit.bridge.read.module_inputs import check_guards
 from pt2kit.bridge.read.names import check_path
 from pt2kit.bridge.read.reading import refused
-from pt2kit.bridge.read.treespecs import Specs, TreeSpecs, parse_specs
+from pt2kit.bridge.read.treespecs import TreeSpecs, live_module_calls, parse_specs
 from pt2kit.bridge.torch_names import Verifier, find_verifier, has_script_class
 from pt2kit.checks.stored_inputs import Tables, stored_inputs
 from pt2kit.checks.unchecked import is_concerned, kernel_findings
@@ -36,6 +37,7 @@ from pt2kit.schema import operators
 from pt2kit.schema.names import ATEN_OPS
 from pt2kit.signature.export_signature import ExportGraphSignature, from_schema
 from pt2kit.signature.specs import InputKind
+from pt2kit.treespec.spec import TreeSpec
 
 WHERE: Final = "$.graph_module"
 _LOG: Final = logging.getLogger(__name__)
@@ -54,8 +56,9 @@ class Checked:
         module: the program for the current named tuples.
         signature: its signature.
         sources: where the leaves of its `in_spec` are in the file's; None where the two are the same.
-        specs: in_spec and out_spec of each module call, as data.
-        tree_specs: builds the live ones.
+        calls: its module call graph as torch has it, the root first.
+        out_spec: the structure of its outputs, as data.
+        tree_specs: builds live ones.
         guards: guard expressions, proven to be only conditions on the inputs.
         scopes: its graphs, the root first.
         operators: target -> operator, for every target in it.
@@ -66,7 +69,8 @@ class Checked:
     module: schema.GraphModule
     signature: ExportGraphSignature
     sources: tuple[int | None, ...] | None
-    specs: Sequence[Specs]
+    calls: list[ModuleCallEntry]
+    out_spec: TreeSpec
     tree_specs: TreeSpecs
     guards: list[str]
     scopes: Sequence[Scope]
@@ -110,8 +114,9 @@ def check_program(
     raise_missing(missing, specs.missing(parsed), missing_classes(scopes))
     _check_dialect(program.verifiers, operators)
     check_kernels(program, scopes, operators, tables, trust, validates)
+    calls = live_module_calls(module.module_call_graph, parsed, specs)
     return Checked(
-        module, signature, sources, parsed, specs, guards, scopes, operators,
+        module, signature, sources, calls, parsed[0][1], specs, guards, scopes, operators,
         [_verifier(name) for name in program.verifiers], _module_metadata(module),
     )  # fmt: skip
 
@@ -168,31 +173,26 @@ def _targets(scopes: Sequence[Scope]) -> dict[str, str]:
     return places
 
 
-def check_payloads(
-    signature: ExportGraphSignature,
-    state_dict: Mapping[str, Any],
-    constants: Mapping[str, Any],
-    graph: schema.Graph,
-) -> None:
+def check_payloads(checked: Checked, state_dict: Mapping[str, Any], constants: Mapping[str, Any]) -> None:
     """Refuse a signature whose parameters, buffers and constants are missing, and names that cannot be attributes.
 
     Args:
-        signature: of the program.
+        checked: the program.
         state_dict: parameters and persistent buffers, live.
         constants: everything else that is live.
-        graph: the root graph.
 
     Raises:
         GraphError: the first that is missing, in the wrong place, or of the wrong kind.
         UnsupportedError: a tensor that is stored in one layout and declared in another.
     """
-    for index, spec in enumerate(signature.input_specs):
+    for index, spec in enumerate(checked.signature.input_specs):
         name = spec.target
         if name is None:
             continue
         where = f"{WHERE}.signature.input_specs[{index}]"
         check_path(name, where)
-        _check_layout(state_dict.get(name, constants.get(name)), graph.tensor_values.get(spec.arg.name), where)
+        meta = checked.module.graph.tensor_values.get(spec.arg.name)
+        _check_layout(state_dict.get(name, constants.get(name)), meta, where)
         stored = name in state_dict
         if spec.kind is InputKind.PARAMETER:
             if not isinstance(state_dict.get(name), torch.nn.Parameter):
@@ -206,9 +206,9 @@ def check_payloads(
             raise GraphError(
                 f"{where}: expected the buffer {name!a}, which is not persistent, among the constants only"
             )
-    checked = {spec.target for spec in signature.input_specs}
+    targets = {spec.target for spec in checked.signature.input_specs}
     for name in (*state_dict, *constants):
-        if name not in checked:
+        if name not in targets:
             check_path(name, "payload names")
 
 

@@ -1,6 +1,6 @@
 """Live values of pickled payloads: plain data from descriptions, and other objects only by globals named in `trust`.
 
-`Payloads` are all live contents of a program, `Context` the facts about it that opening them requires.
+`Payloads` are all live contents of a program.
 
 Plain data is tensors, numbers, texts, containers and torch's small types. The reader of pickles has made descriptions
 of the stream, and the live values are built from them; no callable that the stream names is called.
@@ -63,27 +63,13 @@ class Payloads:
     Args:
         state_dict: parameters and persistent buffers.
         constants: lifted constants, non-persistent buffers and custom objects.
-        example_inputs: arguments and keyword arguments of the export, or None.
+        example_inputs: arguments and keyword arguments of the export; None without any from which torch can write
+            guards.
     """
 
     state_dict: dict[str, Any]
     constants: dict[str, Any]
     example_inputs: tuple[tuple[Any, ...], dict[str, Any]] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """Facts about the program that opening its payloads requires.
-
-    Args:
-        values: makes fake tensors.
-        in_spec: the live structure of the inputs.
-        sources: where its leaves are in the file's structure; None where the two are the same.
-    """
-
-    values: FakeTensors
-    in_spec: Any
-    sources: tuple[int | None, ...] | None
 
 
 MAX_DEPTH: Final = 200

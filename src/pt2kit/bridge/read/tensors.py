@@ -143,24 +143,22 @@ class Tensors:
     Args:
         devices: where tensors go.
         archive: the archive whose records the storages are; storages of torch.save payloads are not.
-        read_bytes: bytes up to which the storages of a file are read into memory. If the views of a call of `read` have
-            more, all are mapped where the file allows it. None to read all.
+        mmap: True to map the storages of a file where it allows that, False to read all into memory. None to decide in
+            each call of `read`: at most `READ_BYTES` together are read, and more are mapped.
         verify: make `finish` compare mapped records with their checksums; records that are read always are.
 
     Attributes:
         watched: the files that storages are mapped from.
     """
 
-    def __init__(
-        self, devices: Devices, archive: Archive, *, read_bytes: int | None = None, verify: bool = False
-    ) -> None:
+    def __init__(self, devices: Devices, archive: Archive, *, mmap: bool | None = False, verify: bool = False) -> None:
         self.devices = devices
         self._archive = archive
-        self._read_bytes = read_bytes
-        self._is_mapped = read_bytes == 0
+        self._mmap = mmap
+        self._is_mapped = bool(mmap)
         self._verify = verify
         self._files: dict[Source, tuple[Any, MappedFile | None]] = {}
-        if read_bytes is not None:  # Now, before more of the file is read: what is mapped later must be the same.
+        if mmap is not False:  # Now, before more of the file is read: what is mapped later must be the same.
             self._files[archive.source] = map_file(archive.source)
         self._mapped: list[Storage] = []
         self.watched: list[MappedFile] = []
@@ -183,8 +181,8 @@ class Tensors:
         return list(dict.fromkeys(self.watched))
 
     def of_other_file(self, archive: Archive) -> Tensors:
-        """Return a builder of another file's tensors for the same program: same devices, same byte limit."""
-        other = Tensors(self.devices, archive, read_bytes=self._read_bytes)
+        """Return a builder of another file's tensors for the same program: same devices, mapped alike."""
+        other = Tensors(self.devices, archive, mmap=self._mmap)
         other.watched = self.watched
         return other
 
@@ -200,8 +198,8 @@ class Tensors:
         """
         here = [view.storage for view in _dense_parts(views) if self.devices.find(view.device, view.where) == _HERE]
         asked = [stored for stored in dict.fromkeys(here) if stored.nbytes and (stored, _HERE) not in self._storages]
-        if self._read_bytes is not None:
-            self._is_mapped = sum(stored.nbytes for stored in asked) > self._read_bytes
+        if self._mmap is None:
+            self._is_mapped = sum(stored.nbytes for stored in asked) > READ_BYTES
         self._read(asked)
 
     def dense(self, view: TensorView) -> torch.Tensor:

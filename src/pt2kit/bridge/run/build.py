@@ -196,31 +196,31 @@ def _inputs(signature: ExportGraphSignature) -> Mapping[tuple[bool, str | None],
     return inputs
 
 
-def convention_of(program: schema.ExportedProgram, checked: Checked, call: Any, examples: Any) -> Convention:
+def convention_of(checked: Checked, ranges: Mapping[str, schema.RangeConstraint], examples: Any) -> Convention:
     """Return the calling convention of a program.
 
     Args:
-        program: has the ranges of its symbols.
-        checked: the program, checked.
-        call: the live signature of its root: tree specs, and names of arguments.
+        checked: the program.
+        ranges: symbol -> range.
         examples: its example inputs; None where it has none, and then torch's own module has no guards either.
 
     Raises:
         GraphError: a guard over something that is no input.
     """
+    call: Any = checked.calls[0].signature
     tree = InputTree(call.in_spec, _names(call))
     graph = checked.module.graph
     specs = checked.signature.input_specs
     arguments = [graph.inputs[index] for index, spec in enumerate(specs) if spec.kind is InputKind.USER_INPUT]
     paths = _paths(tree, examples)
     inputs = [Input(_path_text(path), argument, path) for path, argument in zip(paths, arguments, strict=False)]
-    written = Conditions(inputs, graph, program.range_constraints, is_guarded=examples is not None)
+    written = Conditions(inputs, graph, ranges, is_guarded=examples is not None)
     conditions = list(written.found)
     if examples is not None:
         conditions += [_guard(text, inputs, f"$.guards_code[{n}]") for n, text in enumerate(checked.guards)]
     modules = frozenset(type(leaf) for leaf in pytree.tree_leaves(examples) if isinstance(leaf, torch.nn.Module))
-    out_spec, where = checked.specs[0][1], f"{WHERE}[0].signature.out_spec"
-    outputs = OutputTree(call.out_spec, lambda: checked.tree_specs.read(out_spec, where))
+    where = f"{WHERE}[0].signature.out_spec"
+    outputs = OutputTree(call.out_spec, lambda: checked.tree_specs.read(checked.out_spec, where))
     return Convention(tree, conditions, outputs, modules)
 
 

@@ -16,26 +16,22 @@ from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.bridge.given_weights import Given
-from pt2kit.bridge.read.checked import Checked, check_payloads, check_program
-from pt2kit.bridge.read.module_inputs import guardable
+from pt2kit.bridge.read.checked import Checked
 from pt2kit.bridge.read.names import check_apart
-from pt2kit.bridge.read.pickled_values import Context, Payloads
-from pt2kit.bridge.read.reading import MappedFile, trusted
-from pt2kit.bridge.read.tensors import READ_BYTES, Moves, Tensors, check_described
-from pt2kit.bridge.read.treespecs import live_module_calls
+from pt2kit.bridge.read.pickled_values import Payloads
+from pt2kit.bridge.read.reading import MappedFile
+from pt2kit.bridge.read.tensors import Moves, Tensors, check_described
 from pt2kit.bridge.run.build import Tables, build_steps, convention_of, with_mutations
 from pt2kit.bridge.run.emitters import Fakes, compile_steps, subgraph_module
 from pt2kit.bridge.run.module import LoadedModule, make_module, place_tensors
 from pt2kit.bridge.run.steps import Steps
-from pt2kit.bridge.stored import Chosen, opened_program, read_payloads
+from pt2kit.bridge.stored import Stored, opened_program, read_payloads
 from pt2kit.bridge.torch_names import SUBGRAPHS_NEED_METADATA, disable_current_modes, not_traced
-from pt2kit.checks.stored_inputs import tables_of
 from pt2kit.collector import no_collection
 from pt2kit.signature.specs import InputKind
 from pt2kit.zip.listing import FileLike
 
 WHERE: Final = "$.graph_module"
-_READ_BYTES: Final = {None: READ_BYTES, True: 0, False: None}
 
 
 @not_traced
@@ -77,45 +73,36 @@ def load_module(
 
     Source: `_unlift_exported_program_lifted_states` in torch/export/_unlift.py, 2.13, for the behavior of the module.
     """
-    allowed = trusted(trust)
     with opened_program(
-        f, device=device, model=model, trust=allowed, extra_files=extra_files, weights_root=weights_root
+        f,
+        device=device,
+        model=model,
+        trust=trust,
+        extra_files=extra_files,
+        weights=weights,
+        weights_root=weights_root,
+        validates=True,
     ) as stored:
-        opened, name, program, devices = stored.package, stored.name, stored.program, stored.devices
-        tables = tables_of(opened, name, weights is None)
-        checked = check_program(program, tables, allowed, validates=True)
-        calls = live_module_calls(checked.module.module_call_graph, checked.specs, checked.tree_specs)
-        check_described(checked.scopes, devices)
-        tensors = Tensors(devices, opened.archive, read_bytes=_READ_BYTES[mmap], verify=verify)
-        fakes = Fakes(program.range_constraints, devices)
-        context = Context(fakes, calls[0].signature.in_spec, checked.sources)
-        payloads = read_payloads(opened, name, tensors, context, allowed, Chosen(weights, include))
-        files = tensors.finish()
-        is_mixed = _is_mixed(checked, payloads)
-        wrap = partial(_subgraph, fakes)
-        shared = Tables(checked.operators, devices, payloads.constants, wrap, allowed, is_mixed)
-        return _build(program, checked, calls[0].signature, payloads, shared, files)
+        check_described(stored.checked.scopes, stored.devices)
+        tensors = Tensors(stored.devices, stored.package.archive, mmap=mmap, verify=verify)
+        fakes = Fakes(stored.program.range_constraints, stored.devices)
+        payloads = read_payloads(stored, tensors, fakes, include)
+        return _build(stored, payloads, fakes, tensors.finish())
 
 
-def _build(
-    program: schema.ExportedProgram,
-    checked: Checked,
-    call: Any,
-    payloads: Payloads,
-    shared: Tables,
-    files: Sequence[MappedFile],
-) -> LoadedModule:
-    """Return the module of a program that may be built."""
-    signature, graph = checked.signature, checked.module.graph
-    check_payloads(signature, payloads.state_dict, payloads.constants, graph)
+def _build(stored: Stored, payloads: Payloads, fakes: Fakes, files: Sequence[MappedFile]) -> LoadedModule:
+    """Return the module of a program."""
+    checked, signature, graph = stored.checked, stored.checked.signature, stored.checked.module.graph
     targets = [spec.target for spec in signature.input_specs if spec.target]
     check_apart([*targets, *payloads.state_dict, *payloads.constants], (), f"{WHERE}.signature")
     tokens = [index for index, spec in enumerate(signature.input_specs) if spec.kind is InputKind.TOKEN]
+    wrap = partial(_subgraph, fakes)
+    is_mixed = _is_mixed(checked, payloads)
+    shared = Tables(checked.operators, stored.devices, payloads.constants, wrap, stored.trust, is_mixed)
     steps = with_mutations(build_steps(graph, shared, f"{WHERE}.graph", tokens=tokens), graph, signature)
     for name in shared.inner.difference(targets):
         del payloads.constants[name]  # It is in the graph, and is no attribute of the module.
-    examples = guardable(payloads.example_inputs, signature.input_specs)
-    convention = convention_of(program, checked, call, examples)
+    convention = convention_of(checked, stored.program.range_constraints, payloads.example_inputs)
     lifted = [index for index, spec in enumerate(signature.input_specs) if spec.target]
     users = [index for index, spec in enumerate(signature.input_specs) if spec.kind is InputKind.USER_INPUT]
     module = make_module(targets, compile_steps(steps, [*lifted, *users]), convention, files)
