@@ -78,8 +78,8 @@ def option(help: str, *flags: str, about: Any = None, **settings: Any) -> Any:
         settings: further arguments of `click.option`.
     """
 
-    def make(name: str) -> Callable[[Any], Any]:
-        return click.option(*(flags or (f"--{name.replace('_', '-')}",)), help=help, **settings)
+    def make(name: str) -> click.Parameter:
+        return click.Option([name, *(flags or (f"--{name.replace('_', '-')}",))], help=help, **settings)
 
     return field(metadata={"click": make, "about": about})
 
@@ -101,7 +101,7 @@ def at_option(help: str) -> Any:
 
 def argument(metavar: str, **settings: Any) -> Any:
     """Declare a field whose value is an argument: a path, a URL or -, unless `settings` say otherwise."""
-    return field(metadata={"click": lambda name: click.argument(name, metavar=metavar, **{"type": FILE, **settings})})
+    return field(metadata={"click": lambda name: click.Argument([name], metavar=metavar, **{"type": FILE, **settings})})
 
 
 def file_argument() -> Any:
@@ -168,13 +168,4 @@ def subcommand(name: str, kind: type[Options], run: Callable[[Options], int], ep
 
 def parameters(kind: Any) -> list[click.Parameter]:
     """Return the parameters that the fields of a dataclass declare."""
-    found = []
-    for one in fields(kind):
-
-        def holder() -> None: ...
-
-        one.metadata["click"](one.name)(holder)
-        [parameter] = holder.__click_params__  # type: ignore[attr-defined]
-        parameter.name = one.name
-        found.append(parameter)
-    return found
+    return [one.metadata["click"](one.name) for one in fields(kind)]
