@@ -127,7 +127,7 @@ def test_named_tuples_and_operator_sets() -> None:
     [
         ([MLP, "--target", "8.7"], "expected SRC and DST, or SRC --output DST, got one argument"),
         ([MLP, "x"], "expected --target TARGET, or --normalize"),
-        ([MLP, "--dry-run", "--target", "8.7", "--opset", "aten"], "--opset: expected NAMESPACE=NUMBER, got 'aten'"),
+        ([MLP, "--dry-run", "--target", "8.7", "--opset", "aten"], "--opset: expected NS=NUMBER, got 'aten'"),
         ([MLP, "--dry-run", "--target", "8.7", "--namedtuple", "NT"], "--namedtuple: expected CLASS=NAME, got 'NT'"),
     ],
 )

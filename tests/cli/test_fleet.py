@@ -34,7 +34,7 @@ MLP = str(samples.sample("2.13.0", "mlp"))
         (["digest", MLP, "--only", "all"], "only: expected one of program, graph"),
         (["convert", MLP], "convert: expected target, such as 'torch==2.13', got none"),
         (["convert", MLP, "--target", "torch==9.9"], "torch==9.9"),
-        (["convert", MLP, "--target", "torch==2.13", "--opset", "aten=x"], "--opset: expected NAMESPACE=NUMBER"),
+        (["convert", MLP, "--target", "torch==2.13", "--opset", "aten=x"], "--opset: expected NS=NUMBER"),
         (["sanitize", MLP, "--drop", "all"], "drop: expected one of"),
     ],
 )

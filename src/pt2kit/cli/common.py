@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias
 
 import click
 
@@ -19,6 +19,13 @@ from pt2kit.package.open import Package, open_package
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+
+Callback: TypeAlias = Callable[[click.Context, click.Parameter, Any], Any]
+"""Function of click that parses the value of an option.
+
+Raises:
+    UsageError: the value is not as expected.
+"""
 
 _ZIP: Final = b"PK\x03\x04"
 PATIENCE: Final = 0.4
@@ -107,70 +114,49 @@ def check_page(path: Path, force: bool) -> None:
         raise Refusal(f"--html: expected the name of a page, got the archive {path}; pass --force to replace it")
 
 
-def pairs(values: Iterable[str], option: str, form: str = "OLD=NEW") -> list[tuple[str, str]]:
-    """Split the values of an option at "=".
-
-    Raises:
-        UsageError: a value without "=".
-    """
-    sides = []
-    for value in values:
-        left, sign, right = value.partition("=")
-        if not left or not sign or not right:
-            raise click.UsageError(f"{option}: expected {form}, got {value!r}")
-        sides.append((left, right))
-    return sides
-
-
-def dict_of(form: str = "NAME=VALUE") -> Callable[[click.Context, click.Parameter, Iterable[str]], dict[str, str]]:
-    """Return the callback of an option whose values are pairs, which become a dict.
+def pairs(form: str) -> Callback:
+    """Return the callback of an option whose values are pairs, as a tuple of them.
 
     Args:
-        form: how a value is written, for the message.
+        form: how a value is written, such as OLD=NEW; the right sides of SYMBOL=N and NS=NUMBER are whole numbers.
     """
-    return lambda context, parameter, values: dict(pairs(values, parameter.opts[0], form))
+    is_numeric = form.endswith(("=N", "=NUMBER"))
+
+    def parse(context: click.Context, parameter: click.Parameter, values: Iterable[str]) -> tuple[tuple[str, Any], ...]:
+        sides = []
+        for value in values:
+            left, sign, right = value.partition("=")
+            if not left or not sign or not right or (is_numeric and not is_count(right)):
+                raise click.UsageError(f"{parameter.opts[0]}: expected {form}, got {value!r}")
+            sides.append((left, int(right) if is_numeric else right))
+        return tuple(sides)
+
+    return parse
 
 
-def numbers_of(form: str) -> Callable[[click.Context, click.Parameter, Iterable[str]], dict[str, int]]:
-    """Return the callback of an option whose values are names with numbers, which become a dict; as `dict_of`."""
-
-    def numbers(context: click.Context, parameter: click.Parameter, values: Iterable[str]) -> dict[str, int]:
-        option = parameter.opts[0]
-        found = dict(pairs(values, option, form))
-        for name, value in found.items():
-            if not is_count(value):
-                raise click.UsageError(f"{option}: expected {form}, got {f'{name}={value}'!r}")
-        return {name: int(value) for name, value in found.items()}
-
-    return numbers
-
-
-def parse_bytes(text: str, option: str) -> int:
-    """Return a number of bytes written as 500M or 4G.
-
-    Raises:
-        UsageError: no such number.
-    """
-    return int(parse_amount(text, option, 1024, r"\s*([KMGT]?)i?B?", "a size such as 500M or 4G"))
-
-
-def parse_amount(text: str, option: str, base: int, unit: str, expected: str) -> float:
-    """Return a number that is written with a unit.
+def amount(unit: str, base: int, expected: str) -> Callback:
+    """Return the callback of an option whose value is a number with a unit, as an integer; None without a value.
 
     Args:
-        text: the number.
-        option: the option that has it.
-        base: the factor from one unit to the next.
         unit: a pattern of what may follow the digits; its group is one of K, M, G, T and P, or empty.
-        expected: what the message says was expected.
-
-    Raises:
-        UsageError: no such number, or 0.
+        base: the factor from one unit to the next.
+        expected: what the message says was expected, for a text that is no such number or less than 1.
     """
-    match = re.fullmatch(rf"(\d+(?:\.\d+)?){unit}", text.strip(), re.IGNORECASE)
-    if match is None or not float(match[1]):
-        raise click.UsageError(f"{option}: expected {expected}, got {text!r}")
-    return float(match[1]) * float(base) ** " KMGTP".index(match[2].upper() or " ")
+
+    def parse(context: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
+        if text is None:
+            return None
+        match = re.fullmatch(rf"(\d+(?:\.\d+)?){unit}", text.strip(), re.IGNORECASE)
+        number = int(float(match[1]) * float(base) ** " KMGTP".index(match[2].upper() or " ")) if match else 0
+        if not number:
+            raise click.UsageError(f"{parameter.opts[0]}: expected {expected}, got {text!r}")
+        return number
+
+    return parse
+
+
+bytes_amount: Final = amount(r"\s*([KMGT]?)i?B?", 1024, "a size such as 500M or 4G")
+rate_amount: Final = amount("([KMGTP]?)", 1000, "a number such as 900G or 19.5T")
 
 
 def choose_model(package: Package, model: str | None) -> str:

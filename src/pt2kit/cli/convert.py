@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pt2kit.cli.common import choose_model, numbers_of, only_model, open_file, progress
+from pt2kit.cli.common import choose_model, only_model, open_file, progress
 from pt2kit.cli.frame import (
     Result,
     argument,
@@ -61,9 +61,7 @@ class Options:
     target: str | None = option("The release or version to convert to.", metavar="TARGET")
     allow: tuple[str, ...] = option("Accept a loss, by its name.", metavar="NAME", multiple=True)
     keep: tuple[str, ...] = option("Refuse to lose something that needs no --allow.", metavar="NAME", multiple=True)
-    opset: Mapping[str, int] = pairs_option(
-        "The operator set version to have (aten=10).", form="NS=NUMBER", callback=numbers_of("NAMESPACE=NUMBER")
-    )
+    opset: Mapping[str, int] = pairs_option("The operator set version to have (aten=10).", form="NS=NUMBER")
     namedtuples: Mapping[str, str] = pairs_option(
         "The name a named tuple is registered under, for files of torch 2.1 to 2.3, which do not have it.",
         "--namedtuple",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from pt2kit.cli.common import check_page, choose_model, open_file, progress
-from pt2kit.cli.frame import Result, argument, flag, force_option, json_option, option, print_result, subcommand
+from pt2kit.cli.frame import (
+    Result,
+    argument,
+    flag,
+    force_option,
+    json_option,
+    memory_option,
+    option,
+    print_result,
+    subcommand,
+)
 from pt2kit.cli.output import colour, print_lines, width
 
 if TYPE_CHECKING:
@@ -62,7 +72,7 @@ class Options:
     input: tuple[str, ...] = option("With --run: an input, as of `pt2 run`.", metavar="NAME=VALUE", multiple=True)
     seed: int = option("With --run: seed of random inputs and operators.  [default: 0]", type=int, default=0)
     timeout: float = option("With --run: stop then.  [default: 600]", type=float, default=600.0, metavar="SECONDS")
-    max_memory: str | None = option("With --run: memory to use, such as 4G.  [default: 3/4 of all]", metavar="SIZE")
+    max_memory: int | None = memory_option("With --run: memory to use, such as 4G.")
     as_json: bool = json_option()
 
 
@@ -88,11 +98,10 @@ def run(options: Options) -> int:
         found = _compare_runs(options)
         return print_result(Result(found.lines(), found.to_tree, int(not found.same)), options.as_json)
     from pt2kit.diffs.compute import diff
-    from pt2kit.zip.source import no_progress
 
     with ExitStack() as stack:
         old, new = (stack.enter_context(open_file(file)) for file in files)
-        with nullcontext(no_progress) if options.no_tensors else progress("comparing tensors") as report:
+        with progress("comparing tensors", wanted=not options.no_tensors) as report:
             comparison = diff(
                 old,
                 new,
@@ -111,11 +120,11 @@ command = subcommand("diff", Options, run, EPILOG)
 
 def _compare_runs(options: Options) -> RunComparison:
     """Run two programs, or one and PyTorch or recorded outputs, with the same inputs, and compare their results."""
-    from pt2kit.cli.run import filled, limited, memory_limit
+    from pt2kit.cli.run import filled, limited, most_memory
     from pt2kit.comparing.runs import compare_runs
     from pt2kit.runtime.session import RunLimits, Session, read_outputs
 
-    memory, seed, against = memory_limit(options.max_memory), options.seed, options.against
+    memory, seed, against = options.max_memory or most_memory(), options.seed, options.against
     limits = RunLimits(memory, options.timeout)
     # PyTorch reserves more memory than it uses.
     with limited(options.timeout, 1 << 62 if against == "torch" else memory), ExitStack() as stack:

@@ -95,12 +95,6 @@ def _drop_outputs(editor: Editor, values: Sequence[str]) -> Iterator[Done]:
         yield f"drop output {which}", 1
 
 
-def _specialize(editor: Editor, symbol: str, number: str) -> None:
-    if not is_count(number):
-        raise click.UsageError(f"--specialize: expected SYMBOL=N, got {symbol}={number}")
-    editor.specialize(symbol, int(number))
-
-
 def _set_sample_inputs(editor: Editor, file: str) -> int:
     from pt2kit.runtime.session import read_arrays
 
@@ -185,7 +179,7 @@ def _edit(form: str, help: str, make: str | Callable[..., Any] = "", label: str 
     """
     edit = Edit(make, label, settings.pop("make_all", None))
     if form in _PAIRS:
-        settings["callback"] = lambda context, parameter, values: tuple(pairs(values, parameter.opts[0], form))
+        settings["callback"] = pairs(form)
     flags = [settings.pop("flag")] if "flag" in settings else []
     return option(help, *flags, metavar=form, about=edit, **{"multiple": True, **settings})
 
@@ -221,7 +215,7 @@ class Options:
     add_output: tuple[str, ...] = _edit(
         "VALUE", "Return an additional value.", "add_output", shell_complete=complete_nodes
     )
-    specialize: tuple[tuple[str, str], ...] = _edit("SYMBOL=N", "Set a symbol to a number.", _specialize, "{} is {}")
+    specialize: tuple[tuple[str, int], ...] = _edit("SYMBOL=N", "Set a symbol to a number.", "specialize", "{} is {}")
     dynamic: tuple[str, ...] = _edit("DIM=RANGE", "Make a dimension dynamic: x.0=batch:1..64.", make_all=_make_dynamic)
     sample_inputs: str | None = _edit(
         *("FILE.npz", "Store sample inputs: one array for each input.", _set_sample_inputs, "sample inputs"),

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from pt2kit.cli.common import check_page, parse_bytes
+from pt2kit.cli.common import bytes_amount, check_page
 from pt2kit.cli.frame import argument, flag, force_option, json_option, option, pairs_option, parameters, subcommand
 from pt2kit.cli.output import print_json, print_lines
 from pt2kit.fleet.reading import DEFAULTS
@@ -133,7 +133,7 @@ class SharedOptions:
         "Memory limit of one file (4G).",
         default="4G",
         metavar="BYTES",
-        callback=lambda context, parameter, value: parse_bytes(value, "--memory"),
+        callback=bytes_amount,
     )
     storage: Mapping[str, str] = _storage_option()
     as_json: bool = json_option()

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import click
 
-from pt2kit.cli.common import FILE, dict_of, numbers_of
+from pt2kit.cli.common import FILE, bytes_amount, pairs
 from pt2kit.cli.completion import complete_models
 from pt2kit.cli.output import colour, print_json, print_lines
 from pt2kit.messages import printable
@@ -90,13 +90,14 @@ def flag(help: str, *flags: str) -> Any:
 
 
 def pairs_option(help: str, *flags: str, form: str = "NAME=VALUE", **settings: Any) -> Any:
-    """Declare a field whose values are pairs NAME=VALUE, parsed to a dict of texts; as `option`."""
-    return option(help, *flags, metavar=form, multiple=True, **{"callback": dict_of(form), **settings})
+    """Declare a field whose values are pairs, parsed to a dict as `pairs` does; as `option`."""
+    parse = pairs(form)
+    return option(help, *flags, metavar=form, multiple=True, callback=lambda *given: dict(parse(*given)), **settings)
 
 
 def at_option(help: str) -> Any:
     """Declare a field for the values of symbols."""
-    return pairs_option(help, form="SYMBOL=N", callback=numbers_of("SYMBOL=N"))
+    return pairs_option(help, form="SYMBOL=N")
 
 
 def argument(metavar: str, **settings: Any) -> Any:
@@ -138,6 +139,11 @@ def rename_option() -> Any:
 def prove_option() -> Any:
     """Declare a field that is true if the result is to be run and compared."""
     return flag("Run before and after on random inputs; refuse to write a difference.", "--prove")
+
+
+def memory_option(help: str) -> Any:
+    """Declare a field for the bytes of memory that a program may use; None without the option."""
+    return option(f"{help}  [default: 3/4 of all]", metavar="SIZE", callback=bytes_amount)
 
 
 def external_option() -> Any:

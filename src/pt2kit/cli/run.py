@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pt2kit.cli.common import Refusal, choose_model, open_file, parse_bytes
+from pt2kit.cli.common import Refusal, choose_model, open_file
 from pt2kit.cli.frame import (
     Result,
     file_argument,
     flag,
     json_option,
+    memory_option,
     model_option,
     option,
     print_result,
@@ -56,7 +57,7 @@ class Options:
     seed: int = option("Seed of random inputs and operators.", type=int, default=0, show_default=True)
     backend: str = option("The engine.", type=click.Choice(["numpy", "jax"]), default="numpy", show_default=True)
     timeout: float = option("Stop after this time.", type=float, default=600.0, show_default=True, metavar="SECONDS")
-    max_memory: str | None = option("Use at most this much memory, such as 4G.  [default: 3/4 of all]", metavar="SIZE")
+    max_memory: int | None = memory_option("Use at most this much memory, such as 4G.")
     model: str | None = model_option()
     as_json: bool = json_option()
 
@@ -66,7 +67,7 @@ def run(options: Options) -> int:
     from pt2kit.errors import InputError, LimitError, OperatorError
     from pt2kit.runtime.session import RunLimits, Session, describe_output, output_leaves, output_row, write_outputs
 
-    inputs, seed, memory = options.inputs, options.seed, memory_limit(options.max_memory)
+    inputs, seed, memory = options.inputs, options.seed, options.max_memory or most_memory()
     with limited(options.timeout, memory):
         with open_file(options.file) as package:
             limits = RunLimits(max_bytes=memory, max_seconds=options.timeout)
@@ -93,16 +94,8 @@ def run(options: Options) -> int:
 command = subcommand("run", Options, run, EPILOG)
 
 
-def memory_limit(text: str | None) -> int:
-    """Return the bytes that a command may use, as the user writes them; three quarters of all by default.
-
-    The default is 4 GiB if the memory of this machine is unknown.
-
-    Raises:
-        UsageError: no such number.
-    """
-    if text is not None:
-        return parse_bytes(text, "--max-memory")
+def most_memory() -> int:
+    """Return the bytes that a command may use by default: three quarters of this machine's, or 4 GiB if unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
     except (AttributeError, ValueError, OSError):

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from pt2kit.cli import views
-from pt2kit.cli.common import chosen_models, open_file, parse_amount
+from pt2kit.cli.common import chosen_models, open_file, rate_amount
 from pt2kit.cli.completion import complete_modules, complete_nodes
 from pt2kit.cli.frame import Result, at_option, flag, json_option, model_option, option, subcommand
 from pt2kit.cli.output import print_json, print_lines, print_paged, width
@@ -32,18 +32,9 @@ Exit codes: 0 fine, 1 shown, but part of a file contradicts itself, 2 a file cou
 """
 
 
-def _rate(context: click.Context, parameter: click.Parameter, text: str | None) -> float | None:
-    """Return a number that is written with a unit: 900G, 19.5T.
-
-    Raises:
-        UsageError: no such number.
-    """
-    expected = "a number such as 900G or 19.5T"
-    return None if text is None else parse_amount(text, parameter.opts[0], 1000, "([KMGTP]?)", expected)
-
-
-def _rate_option(text: str) -> Any:
-    return option(text, metavar="N", callback=_rate)
+def _rate_option(help: str) -> Any:
+    """Declare a field for a number such as 900G."""
+    return option(help, metavar="N", callback=rate_amount)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +58,8 @@ class Options:
     cost: bool = flag("Count FLOPs, bytes moved and peak memory, as formulas.")
     at: Mapping[str, int] = at_option("With --cost: the value of a symbol; repeatable.")
     depth: int = option("With --cost: levels of modules to list.", type=click.IntRange(0), default=3, show_default=True)
-    peak_flops: float | None = _rate_option("With --cost: FLOPs per second of a device, such as 19.5T.")
-    bandwidth: float | None = _rate_option("With --cost: bytes per second of its memory, such as 900G.")
+    peak_flops: int | None = _rate_option("With --cost: FLOPs per second of a device, such as 19.5T.")
+    bandwidth: int | None = _rate_option("With --cost: bytes per second of its memory, such as 900G.")
     oldest: bool = flag("Also find the oldest release that could read it, once converted.")
     model: str | None = model_option("; all by default")
     jobs: int = jobs_option()
