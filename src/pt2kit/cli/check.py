@@ -217,9 +217,7 @@ def run(options: Options) -> int:
         checked = answers(chosen, check, options.jobs) if several else [Answer(chosen[0], check(chosen[0]))]
         return _print_sarif(list(checked), options)
     task = partial(_task, options, without, several)
-    return run_task(
-        chosen, several, task, jobs=options.jobs, as_json=options.as_json, outcomes=_OUTCOMES, style=_painter()
-    )
+    return run_task(chosen, several, task, options, outcomes=_OUTCOMES, style=_painter())
 
 
 command = subcommand("check", Options, run, EPILOG)

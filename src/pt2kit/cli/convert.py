@@ -98,9 +98,7 @@ def run(options: Options) -> int:
         raise click.UsageError("--at: expected --to FORMAT with it")
     outcomes = {"converted": "would be converted" if options.dry_run else "converted", "refused": "not expressible"}
     task, unread = partial(_convert, options, places, several), "not readable or writable"
-    return run_task(
-        list(places), several, task, jobs=options.jobs, as_json=options.as_json, outcomes=outcomes, unread=unread
-    )
+    return run_task(list(places), several, task, options, outcomes=outcomes, unread=unread)
 
 
 command = subcommand("convert", Options, run, EPILOG)

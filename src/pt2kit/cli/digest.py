@@ -57,8 +57,7 @@ def run(options: Options) -> int:
     if several and options.verify is not None:
         raise click.UsageError(f"expected one file with --verify, got {len(chosen)} and more to come")
     task = partial(_digest if options.verify is None else _verify, options, several)
-    head = {"format": FORMAT}
-    return run_task(chosen, several, task, jobs=options.jobs, as_json=options.as_json, head=head)
+    return run_task(chosen, several, task, options, head={"format": FORMAT})
 
 
 command = subcommand("digest", Options, run, EPILOG)

@@ -23,6 +23,7 @@ import click
 
 from pt2kit.cli.common import bytes_amount, check_page
 from pt2kit.cli.frame import argument, flag, force_option, json_option, option, pairs_option, parameters, subcommand
+from pt2kit.cli.group import LazyGroup
 from pt2kit.cli.output import print_json, print_lines
 from pt2kit.fleet.reading import DEFAULTS
 from pt2kit.messages import count_text, printable, suggestion
@@ -40,6 +41,7 @@ WORKS: Final = {
     "digest": "Digest each program; find equal ones.",
     "convert": "Convert each file, below DIR by its relative path.",
     "sanitize": "Sanitize each file, below DIR by its relative path.",
+    "report": "Report a dataset: releases, operators, findings by rule, sizes, equal programs, failures.",
 }
 EPILOG = """\b
 Examples:
@@ -61,19 +63,20 @@ WIDTH: Final = 140
 _CELL: Final = 120
 
 
-class Works(click.Group):
+class Works(LazyGroup):
     """The commands of `pt2 fleet`: each runs the single command of its name on files, with some of its options."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the commands that run on files, and `report`."""
-        return [*WORKS, *self.commands]
+    helps = WORKS
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command of a name."""
-        command = _work_command(cmd_name) if cmd_name in WORKS else self.commands.get(cmd_name)
-        if command is not None:
-            command.context_class = self.context_class
-        return command
+    def load(self, name: str) -> click.Command:
+        """Make the command of a name: options of all, and those of the single command that apply to many files."""
+        if name == "report":
+            return subcommand("report", ReportOptions, report, "")
+        single = importlib.import_module(f"pt2kit.cli.{name}").command
+        own = [option for option in single.params if option.name in DEFAULTS[name]]
+        return click.Command(
+            name, callback=partial(_run, name), params=[*parameters(SharedOptions), *own], help=WORKS[name]
+        )
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -83,25 +86,11 @@ class Works(click.Group):
         Raises:
             UsageError: there is no such command; the message suggests close names.
         """
-        names = self.list_commands(ctx)
-        if args[0] not in names and not ctx.resilient_parsing:
+        if args[0] not in WORKS and not ctx.resilient_parsing:
             raise click.UsageError(
-                f"expected one of {', '.join(names)}, got {args[0]!r}{suggestion(args[0], names)}", ctx
+                f"expected one of {', '.join(WORKS)}, got {args[0]!r}{suggestion(args[0], WORKS)}", ctx
             )
         return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands with a line each."""
-        with formatter.section("Commands"):
-            formatter.write_dl([*WORKS.items(), ("report", str(report.__doc__))])
-
-
-def _work_command(name: str) -> click.Command:
-    single = importlib.import_module(f"pt2kit.cli.{name}").command
-    own = [option for option in single.params if option.name in DEFAULTS[name]]
-    return click.Command(
-        name, callback=partial(_run, name), params=[*parameters(SharedOptions), *own], help=WORKS[name]
-    )
 
 
 @click.group("fleet", cls=Works, epilog=EPILOG)
@@ -233,9 +222,6 @@ def report(options: ReportOptions) -> int:
     else:
         print_report(figures)
     return 0
-
-
-command.add_command(subcommand("report", ReportOptions, report, ""))
 
 
 @contextmanager

@@ -7,14 +7,14 @@ import gc
 import importlib
 import io
 import os
-import shutil
 import sys
 import warnings
 from types import MappingProxyType
 
 import click
 
-from pt2kit.cli.output import NARROWEST, drop_output, folded, print_error, said
+from pt2kit.cli.group import LazyGroup
+from pt2kit.cli.output import drop_output, folded, print_error, said
 from pt2kit.errors import ProofError, Pt2Error, SignatureError
 from pt2kit.front_door import OPTIONAL, instructions
 
@@ -52,36 +52,14 @@ EPILOG = """\b
 """
 
 
-class Help(click.HelpFormatter):
-    """Format help so that its examples fit the terminal as well."""
+class Commands(LazyGroup):
+    """The subcommands of `pt2`; `help COMMAND` and `FILE` are two more."""
 
-    def getvalue(self) -> str:
-        """Return the help text."""
-        from pt2kit.text.format import fit
+    helps = COMMANDS
 
-        columns = min(self.width + 2, max(NARROWEST, shutil.get_terminal_size().columns))
-        return "".join(f"{part}\n" for line in super().getvalue().splitlines() for part in fit(line, columns))
-
-
-class HelpContext(click.Context):
-    """The context of a subcommand."""
-
-    formatter_class = Help
-
-
-class Commands(click.Group):
-    """Import a subcommand's module when it is called; `pt2 --help` imports none."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the subcommands in the order of the help."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command object of a subcommand."""
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = importlib.import_module(f"pt2kit.cli.{cmd_name}").command
-        command.context_class = HelpContext  # A group passes it on to its commands.
+    def load(self, name: str) -> click.Command:
+        """Import the module of a subcommand."""
+        command: click.Command = importlib.import_module(f"pt2kit.cli.{name}").command
         return command
 
     def resolve_command(
@@ -106,11 +84,6 @@ class Commands(click.Group):
 
         near = [*COMMANDS, *(name for name in os.listdir() if name.endswith(".pt2"))]
         raise click.UsageError(f"expected a command or a file, got {first!r}{suggestion(first, near, 0.6)}", ctx)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the subcommands with a line each, without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
 
 
 @click.group(

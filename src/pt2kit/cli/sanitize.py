@@ -82,9 +82,7 @@ def run(options: Options) -> int:
     parts = make_options(options.drop, options.strip, options.scrub_paths)
     outcomes = {"written": "clean" if options.dry_run else "written", "refused": "refused"}
     task, unread = partial(_sanitize, options, parts, places, several), "not readable or writable"
-    return run_task(
-        list(places), several, task, jobs=options.jobs, as_json=options.as_json, outcomes=outcomes, unread=unread
-    )
+    return run_task(list(places), several, task, options, outcomes=outcomes, unread=unread)
 
 
 command = subcommand("sanitize", Options, run, EPILOG)

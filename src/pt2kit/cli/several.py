@@ -60,9 +60,8 @@ def run_task(
     files: Sequence[str],
     several: bool,
     task: Callable[[str], Result],
+    options: Any,
     *,
-    jobs: int,
-    as_json: bool,
     outcomes: Mapping[str, str] | None = None,
     summary: Callable[[Mapping[str, int]], str] | None = None,
     unread: str = "not readable",
@@ -75,8 +74,8 @@ def run_task(
         files: their names.
         several: whether to report on several files; otherwise the result of the one file is printed alone.
         task: file -> its result; a function of a module, or a `partial` of one.
-        jobs: the number of processes.
-        as_json: print one JSON document instead: `files`, `unreadable`, `summary`.
+        options: those of the command: `jobs`, the number of processes, and `as_json`: print one JSON document instead,
+            with `files`, `unreadable` and `summary`.
         outcomes: outcome -> its words in the summary line.
         summary: totals -> the words of the summary line, instead of `outcomes`; without either there is no such line.
         unread: what the summary calls a file that could not be processed.
@@ -91,10 +90,10 @@ def run_task(
     """
     if not several:
         [file] = files
-        return print_result(task(file), as_json, style)
+        return print_result(task(file), options.as_json, style)
     code, counts, totals = 0, Counter[str](), Counter[str]()
     rows, unreadable = [], []
-    for answer in answers(files, partial(_computed, task, as_json), jobs):
+    for answer in answers(files, partial(_computed, task, options.as_json), options.jobs):
         one = answer.found
         if one is None:
             unreadable.append({"file": answer.file, "error": answer.error})
@@ -103,11 +102,11 @@ def run_task(
         code = max(code, one.code)
         counts[one.outcome] += 1
         totals.update(one.totals)
-        if as_json:
+        if options.as_json:
             rows.append({"file": answer.file, **one.tree()})
         else:
             print_lines(one.lines, style, fitted=one.fitted)
-    if as_json:
+    if options.as_json:
         sums = {"files": len(files), **totals}
         print_json({**(head or {}), "files": rows, "unreadable": unreadable, "summary": sums})
     elif outcomes or summary:

@@ -83,7 +83,7 @@ def show(options: Options) -> int:
     chosen, several = chosen_files(options.files)
     if several:
         task = partial(_task, options)
-        return run_task(chosen, True, task, jobs=options.jobs, as_json=options.as_json, summary=_summary)
+        return run_task(chosen, True, task, options, summary=_summary)
     with open_file(chosen[0]) as package:
         view = _view(package, options)
         if options.as_json:
