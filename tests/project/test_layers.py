@@ -49,7 +49,7 @@ THIRD_PARTY = {
     "sanitizing": {"msgspec"},
     "signing": {"model_signing", "cryptography", "OpenSSL", "sigstore"},
     "editing": {"msgspec", "numpy"},
-    "tensors": {"numpy", "ml_dtypes", "safetensors"},
+    "tensors": {"numpy", "ml_dtypes"},
     "idl": {"yaml"},
     "digests": {"numpy", "msgspec"},
     "diffs": {"numpy", "msgspec"},
@@ -176,12 +176,11 @@ def test_names_come_from_the_modules_that_define_them():
 
 
 def test_heavy_packages_are_imported_inside_functions():
-    """Outside the bridge and the NumPy runtime, nobody pays for numpy, fsspec or safetensors before using them."""
+    """Outside the bridge and the NumPy runtime, nobody pays for numpy or fsspec before using them."""
     heavy = {
         "numpy",
         "ml_dtypes",
         "fsspec",
-        "safetensors",
         "yaml",
         "pyarrow",
         "bokeh",

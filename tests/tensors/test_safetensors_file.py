@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import struct
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,6 @@ from tests.tensors.helpers import every_pattern, storage, view, view_of
 from pt2kit.errors import PayloadError, UnsupportedError
 from pt2kit.schema import ScalarType
 from pt2kit.tensors import DTYPES, to_safetensors
-
-pytest.importorskip("safetensors")
 
 REFUSED = (ScalarType.COMPLEXHALF, ScalarType.COMPLEXDOUBLE)
 CODES = {
@@ -128,14 +125,3 @@ def test_bools_are_checked(tmp_path: Path) -> None:
     """Bytes that are no bools are not passed on."""
     with pytest.raises(PayloadError, match="P13"):
         to_safetensors({"a": view(b"\x02", ScalarType.BOOL, ())}, tmp_path / "a")
-
-
-def test_without_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If it is missing or too old, the error says how to get it."""
-    w = view(bytes(4), ScalarType.FLOAT, ())
-    monkeypatch.delattr("safetensors.TensorSpec")
-    with pytest.raises(UnsupportedError, match=r"expected safetensors 0\.8 or later, got .*pip install -U safetensors"):
-        to_safetensors({"a": w}, tmp_path / "a")
-    monkeypatch.setitem(sys.modules, "safetensors", None)
-    with pytest.raises(UnsupportedError, match=r"pip install 'pt2kit\[safetensors\]' \[P18\]"):
-        to_safetensors({"a": w}, tmp_path / "a")

@@ -27,7 +27,7 @@ from pt2kit.package.external_list import Reference
 from pt2kit.package.external_list import encode as encode_references
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.programs import DIRECT_SINCE
-from pt2kit.tensors.safetensors_header import arrange, code_of, header_bytes
+from pt2kit.tensors.safetensors_header import code_of, header
 from pt2kit.tensors.view import TensorView
 from pt2kit.zip.beside import path_problem, url_of
 from pt2kit.zip.listing import FileLike, is_url
@@ -179,10 +179,10 @@ def _shards(pieces: Iterable[Outside], shard_bytes: int) -> Iterator[list[Outsid
 def _write_shard(package: Package, shard: list[Outside], file: IO[bytes]) -> dict[str, str]:
     """Write one file; the SHA-256 of each tensor in it."""
     by_name = {piece.tensor: piece for piece in shard}
-    order = [by_name[name] for name in arrange({one.tensor: (one.dtype, one.shape, one.nbytes) for one in shard})]
-    file.write(header_bytes((one.tensor, one.dtype, one.shape, one.nbytes) for one in order))
+    head, order = header({one.tensor: (one.dtype, one.shape, one.nbytes) for one in shard})
+    file.write(head)
     sums = {}
-    for piece in order:
+    for piece in map(by_name.__getitem__, order):
         data, total = package.archive.read(piece.record), hashlib.sha256()
         for start in range(0, piece.nbytes, _PIECE):
             part = data[start : start + _PIECE]

@@ -35,7 +35,7 @@ from pt2kit.signature.export_signature import from_schema
 from pt2kit.signature.specs import InputKind, OutputKind
 from pt2kit.tensors.export import new_file
 from pt2kit.tensors.safetensors_file import read_safetensors
-from pt2kit.tensors.safetensors_header import arrange, code_of, header_bytes
+from pt2kit.tensors.safetensors_header import code_of, header
 from pt2kit.treespec.values import Node
 from pt2kit.zip.listing import FileLike
 from pt2kit.zip.source import Source
@@ -475,15 +475,15 @@ def write_outputs(outputs: Sequence[Any], target: str) -> list[str]:
 
 
 def _write_safetensors(arrays: Mapping[str, Any], path: str) -> None:
-    codes = {}
+    rows = {}
     for name, array in arrays.items():
         code = code_of(SCALAR_TYPE[array.dtype]) if array.dtype in SCALAR_TYPE else None
         if code is None:
             raise UnsupportedError(f"{name}: expected an element type of safetensors, got {array.dtype}")
-        codes[name] = code
-    order = arrange({name: (codes[name], array.shape, array.nbytes) for name, array in arrays.items()})
+        rows[name] = code, array.shape, array.nbytes
+    head, order = header(rows)
     with new_file(path) as file:
-        file.write(header_bytes((name, codes[name], arrays[name].shape, arrays[name].nbytes) for name in order))
+        file.write(head)
         for name in order:
             file.write(np.ascontiguousarray(arrays[name]).tobytes())
 

@@ -44,15 +44,10 @@ def new_file(path: str | os.PathLike[str], *, fsync: bool = False) -> Iterator[I
         OSError, ArchiveError: as `replacing`.
         UnsupportedError: `path` exists and is no file (P18).
     """
-    check_is_file(path)
-    with replacing(path, fsync=fsync) as file:
-        yield file
-
-
-def check_is_file(path: str | os.PathLike[str]) -> None:
-    """Refuse a target that is there and no plain file (P18)."""
     if os.path.exists(path) and not os.path.isfile(path):
         raise UnsupportedError(f"{os.fspath(path)}: expected a file to write, got a folder or a device", rule="P18")
+    with replacing(path, fsync=fsync) as file:
+        yield file
 
 
 class Reader:

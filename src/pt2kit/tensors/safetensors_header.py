@@ -11,7 +11,7 @@ only a requested tensor must be of a known one.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
@@ -33,6 +33,7 @@ _MAX_HEADER: Final = 100_000_000
 """Bytes of a header, as the safetensors library has it."""
 
 METADATA: Final = "__metadata__"
+NO_METADATA: Final[Mapping[str, str]] = MappingProxyType({})
 
 _NAMES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -156,31 +157,29 @@ def view_of(name: str, row: Row, source: Source) -> TensorView:
     return TensorView(name, dtype, row.shape, contiguous_strides(row.shape), 0, storage)
 
 
-def arrange(tensors: Mapping[str, tuple[str, tuple[int, ...], int]]) -> list[str]:
-    """Return the order to write tensors in: whole multiples of `ALIGNMENT` bytes first, then larger elements first.
+def header(
+    tensors: Mapping[str, tuple[str, tuple[int, ...], int]], metadata: Mapping[str, str] = NO_METADATA
+) -> tuple[bytes, list[str]]:
+    """Return the length and the header of a file, and the order of the tensors after it.
+
+    Whole multiples of `ALIGNMENT` bytes come first, then larger elements.
 
     Args:
         tensors: name -> dtype, shape and bytes.
+        metadata: texts besides `format: pt`, which identifies a state dict of PyTorch.
     """
 
     def key(name: str) -> tuple[bool, int]:
         dtype, _, nbytes = tensors[name]
         return nbytes % ALIGNMENT != 0, -(itemsize_of(dtype) or 0)
 
-    return sorted(tensors, key=key)
-
-
-def header_bytes(tensors: Iterable[tuple[str, str, tuple[int, ...], int]]) -> bytes:
-    """Return the length and the header of a file.
-
-    Args:
-        tensors: name, dtype, shape and bytes of each, in the order of the data.
-    """
-    tree: dict[str, Any] = {METADATA: {"format": "pt"}}
+    order = sorted(tensors, key=key)
+    tree: dict[str, Any] = {METADATA: {"format": "pt", **metadata}}
     reached = 0
-    for name, dtype, shape, nbytes in tensors:
+    for name in order:
+        dtype, shape, nbytes = tensors[name]
         tree[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [reached, reached + nbytes]}
         reached += nbytes
     text = codec.encode(tree)
     text += b" " * (-(8 + len(text)) % ALIGNMENT)
-    return len(text).to_bytes(8, "little") + text
+    return len(text).to_bytes(8, "little") + text, order
