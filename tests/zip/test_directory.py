@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import struct
-import zlib
 
 import pytest
 from tests.zip.zip_forge import Entry, check_refused, deflated, forge, simple, zip64
 
-from pt2kit.errors import LimitError, Pt2Error
-from pt2kit.zip.directory import read_directory
+from pt2kit.errors import LimitError
 from pt2kit.zip.reader import open_archive
-from pt2kit.zip.source import Limits, open_bytes
+from pt2kit.zip.source import Limits
 
 MAX32 = 0xFFFFFFFF
 FIRST = Entry(b"m/a", b"first")
@@ -144,63 +142,3 @@ def test_inflated_size_is_limited_by_file_size() -> None:
     open_archive(data, limits=Limits(free_inflated_bytes=200_000)).close()
     open_archive(data, limits=Limits(free_inflated_bytes=0, max_ratio=1000)).close()
     open_archive(forge(Entry(b"m/a", zeros)), limits=Limits(free_inflated_bytes=0, max_ratio=1)).close()
-
-
-def torch_like(*names: bytes) -> bytes:
-    """An archive such as torch writes, with a record of each name."""
-    entries = []
-    for name in names:
-        tail = struct.pack("<4s3I", b"PK\7\x08", zlib.crc32(name), len(name), len(name))
-        padding = struct.pack("<2H", 0x4246, 4) + b"ZZZZ"
-        empty = {"crc32": 0, "csize": 0, "size": 0}
-        entries.append(Entry(name, name, flags=0x0808, local=empty, local_extra=padding, descriptor=tail))
-    return forge(*entries)
-
-
-def outcome(data: bytes) -> object:
-    """The records of an archive, or why it is refused; local headers do not count."""
-    try:
-        return read_directory(open_bytes(data, name="x"), Limits())
-    except Pt2Error as error:
-        return str(error)
-
-
-def both_ways(data: bytes) -> tuple[object, object]:
-    """Return the results of reading a directory quickly and with the detailed checks."""
-    quick = outcome(data)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pt2kit.zip.directory._read_usual", lambda *_: None)
-        return quick, outcome(data)
-
-
-def test_the_usual_directory_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Directories that torch writes need no detailed checks for the same records."""
-    data = torch_like(b"m/data/weights/weight_0", b"m/.data/version", b"m/models/a-b_c.json")
-    quick, detailed = both_ways(data)
-    assert quick == detailed
-    monkeypatch.setattr("pt2kit.zip.directory._read_entry", lambda *_: pytest.fail("read in detail"))
-    assert outcome(data) == quick
-
-
-@pytest.mark.parametrize("bit", [1, 2, 4, 8, 16, 32, 64, 128])
-def test_the_quick_reading_accepts_no_more(bit: int) -> None:
-    """With any one bit of the directory changed, both ways of reading say the same."""
-    data = torch_like(b"m/.data/version", b"m/a.b", b"m/c")
-    for at in range(data.index(b"PK\1\2"), len(data)):
-        changed = bytearray(data)
-        changed[at] ^= bit
-        quick, detailed = both_ways(bytes(changed))
-        assert quick == detailed, at
-
-
-NAMES = rb"m/a m/A m/./a m/../a m//a /m m/ m/... m/..a m/.a C:/m m\a . m/- m/. .. m/\xff".split()
-
-
-@pytest.mark.parametrize(
-    "name", [*NAMES, "m/é".encode(), b"m/\xff", b"", b"m/a b", b"m/a\0", b"\n", b"m\na", b"m/a\nm/b"]
-)
-def test_both_readings_know_the_same_names(name: bytes) -> None:
-    """A name is fit for both ways of reading a directory, or for none."""
-    for names in ((name,), (b"m/a", name), (name, b"m/b")):
-        quick, detailed = both_ways(torch_like(*names))
-        assert quick == detailed

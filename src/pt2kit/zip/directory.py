@@ -7,17 +7,16 @@ in which of the two they believe, and an archive in which they disagree has no s
 
 from __future__ import annotations
 
-import re
 import stat
 from collections.abc import Callable, Iterable
-from itertools import islice, repeat
-from operator import itemgetter, sub
+from itertools import islice
+from operator import itemgetter
 from typing import Final, NamedTuple, NoReturn
 
 from pt2kit.errors import ArchiveError, LimitError
 from pt2kit.messages import count_text, quote
 from pt2kit.zip import end_record
-from pt2kit.zip.chosen_names import PLAIN_NAME, collision_key, decode_name, show_name
+from pt2kit.zip.chosen_names import collision_key, decode_name, show_name
 from pt2kit.zip.end_record import read_end
 from pt2kit.zip.source import Limits, Source
 
@@ -27,12 +26,6 @@ _MAX32: Final = end_record.MAX32
 _LOCAL_SIZE: Final = end_record.LOCAL.size
 _ZEROS: Final = bytes(12)
 _UNUSUAL_FLAGS: Final = 0xFFFF & ~(end_record.FLAG_DESCRIPTOR | end_record.FLAG_UTF8)
-_NO_REST: Final = bytes(6)
-_STORED_KINDS: Final = frozenset(
-    {0, end_record.FLAG_DESCRIPTOR, end_record.FLAG_UTF8, end_record.FLAG_DESCRIPTOR | end_record.FLAG_UTF8}
-)
-"""Flags and method, as one number, of stored records with nothing special about them."""
-_PLAIN_LINES: Final = re.compile(rb"%(name)s(?:\n%(name)s)*" % {b"name": PLAIN_NAME.pattern.encode()}, re.ASCII)
 _SLACK_WITH_DESCRIPTOR: Final = end_record.MAX_EXTRA + end_record.DESCRIPTOR_LENGTHS[-1]
 """Bytes that a record with a data descriptor can have in addition to its header, name and data."""
 
@@ -81,8 +74,6 @@ def read_directory(source: Source, limits: Limits) -> tuple[Record, ...]:
     """
     span = read_end(source, limits)
     data = bytes(source.read(span.offset, span.size))
-    if usual := _read_usual(data, span.count, span.offset):
-        return usual
     entries: list[Record] = []
     pos = 0
     for index in range(span.count):
@@ -96,38 +87,6 @@ def read_directory(source: Source, limits: Limits) -> tuple[Record, ...]:
     _check_names(source, entries)
     _check_inflated(source, entries, limits)
     return _place(source, entries, span.offset)
-
-
-def _read_usual(data: bytes, count: int, directory_offset: int) -> tuple[Record, ...] | None:
-    """Return the records of a directory such as torch writes; None for any other, be it right or wrong.
-
-    That is: plain names, content stored uncompressed, no extra fields, comments or file modes, the order of the
-    file. The detailed checks accept everything that this accepts, with the same result; they take twice as long.
-    """
-    before, *entries = data.split(end_record.ENTRY_SIGNATURE)
-    fixed = end_record.ENTRY_WORDS.size
-    if before or not entries or min(map(len, entries)) < fixed:
-        return None
-    names = [entry[fixed:] for entry in entries]
-    words = end_record.ENTRY_WORDS.iter_unpack(b"".join([entry[:fixed] for entry in entries]))
-    kinds, crcs, packed, sizes, name_lengths, others, modes, offsets = zip(*words, strict=True)
-    if name_lengths != tuple(map(len, names)) or packed != sizes or {*others} != {_NO_REST} or any(modes):
-        return None
-    if not _STORED_KINDS.issuperset(kinds) or max(sizes) == _MAX32 or max(offsets) == _MAX32:
-        return None
-    ends = (*offsets[1:], directory_offset)
-    # Bytes of each record besides its data and its name: a header, and extra fields or a descriptor.
-    rest = list(map(sub, map(sub, map(sub, ends, offsets), sizes), name_lengths))
-    lines = b"\n".join(names)
-    if offsets[0] or not _LOCAL_SIZE <= min(rest) <= max(rest) <= _LOCAL_SIZE + end_record.MAX_EXTRA:
-        return None
-    if not _PLAIN_LINES.fullmatch(lines):
-        return None
-    texts = lines.decode("ascii").split("\n")
-    if len(texts) != count or len(set(map(str.lower, texts))) != count:
-        return None
-    rows = zip(texts, sizes, sizes, repeat(end_record.STORED), crcs, kinds, offsets, ends, strict=False)
-    return tuple(map(Record._make, rows))
 
 
 def _read_entry(source: Source, data: bytes, pos: int, index: int) -> tuple[Record, int]:

@@ -36,10 +36,6 @@ ENTRY: Final = struct.Struct("<4s6H3I5H2I")
 comment length, disk, internal attributes, external attributes, header offset."""
 ENTRY_PARTS: Final = struct.Struct("<8x2H4x3I4H2x2I")
 """The same without signature, versions, time, date and internal attributes."""
-ENTRY_WORDS: Final = struct.Struct("<4xI4x3IH6s2x2I")
-"""All fields after the signature, combined: flags and method, crc32, compressed size, size, name length, the three
-numbers after it, external attributes, header offset.
-"""
 END: Final = struct.Struct("<4s4H2IH")
 """signature, this disk, directory's disk, entries here, entries, directory size, directory offset, comment length."""
 END64: Final = struct.Struct("<4sQ2H2I4Q")
