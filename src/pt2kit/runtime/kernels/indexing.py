@@ -369,28 +369,21 @@ _REDUCE: dict[str, Callable[..., Any]] = {
     "sum": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum, "mean": np.add,
 }  # fmt: skip
 _NEUTRAL: dict[str, Any] = {"sum": 0, "prod": 1, "mean": 0}
+"""Reduction -> the number that it begins with; an extreme begins with any of the values."""
 
 
 def _reduced(array: Array, where: Any, values: Array, reduce: str, include_self: bool = True) -> Any:
     require(reduce in _REDUCE, f"expected the reduction sum, prod, mean, amax or amin, got {reduce[:40]!a}")
     result = wide(array).copy()
-    counts = np.zeros_like(result, np.int64)
-    np.add.at(counts, where, 1)
+    numbers = cast(values, result.dtype)
     if not include_self:
-        if reduce in _NEUTRAL:
-            start: Any = _NEUTRAL[reduce]
-        elif result.dtype == BOOL:
-            start = reduce == "amin"
-        elif kind(result.dtype) == 2:
-            start = -np.inf if reduce == "amax" else np.inf
-        else:
-            limits = np.iinfo(result.dtype)
-            start = limits.min if reduce == "amax" else limits.max
-        result = np.where(counts > 0, cast(start, result.dtype), result)
+        result[where] = _NEUTRAL.get(reduce, numbers)
     ufunc: Any = _REDUCE[reduce]
-    ufunc.at(result, where, cast(values, result.dtype))
+    ufunc.at(result, where, numbers)
     if reduce == "mean":
-        divisor = np.maximum(counts + include_self, 1)
+        counts = np.full_like(result, include_self, INT64)
+        np.add.at(counts, where, 1)
+        divisor = np.maximum(counts, 1)
         return result / divisor.astype(result.dtype) if kind(result.dtype) > 1 else result // divisor
     return result
 
