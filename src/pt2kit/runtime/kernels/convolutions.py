@@ -220,7 +220,7 @@ def convolution_backward(
     grad_output: Array, input: Array, weight: Array, bias_sizes: Any, stride: Any, padding: Any, dilation: Any,
     transposed: bool, output_padding: Any, groups: int, output_mask: Sequence[bool],
 ) -> Any:  # fmt: skip
-    n = weight.ndim - 2
+    n, batch = weight.ndim - 2, len(input)
     steps, around, gaps = spread(stride, n), spread(padding, n), spread(dilation, n)
     of_input = of_weight = None
     # The gradient of the input of a transposed convolution is a convolution: input and gradient exchange places.
@@ -233,20 +233,12 @@ def convolution_backward(
         extra = [(size + 2 * p - (k - 1) * d - 1) % s for size, p, k, d, s in sizes]
         of_input = spread_back(grad_output, weight, steps, around, gaps, extra, groups)
     if output_mask[1]:
-        of_weight = _weight_gradient(grad, padded, weight, steps, gaps, groups)
+        # So is that of the weight: batch and channels exchange places, steps within windows and between them.
+        parts = padded.reshape(batch, groups, weight.shape[1], *padded.shape[2:])
+        turned = parts.swapaxes(0, 2).reshape(weight.shape[1], groups * batch, *padded.shape[2:])
+        found = correlate(turned, grad.swapaxes(0, 1), gaps, steps, groups)
+        of_weight = found[last(map(slice, weight.shape[2:]))].swapaxes(0, 1)
     return masked((of_input, of_weight, grad_output.sum((0, *range(2, grad_output.ndim)))), output_mask)
-
-
-def _weight_gradient(grad: Array, x: Array, w: Array, steps: Any, gaps: Any, groups: int) -> Array:
-    batch, outputs = grad.shape[:2]
-    per_group = w.shape[1]
-    result = np.zeros_like(grad, shape=w.shape)
-    rows = grad.reshape(batch, groups, outputs // groups, -1)
-    for place, where in offsets(grad.shape[2:], w.shape[2:], steps, gaps):
-        columns = x[last(where)].reshape(batch, groups, per_group, -1)
-        part = np.matmul(rows, columns.swapaxes(-1, -2)).sum(0)
-        result[last(place, 2)] = part.reshape(outputs, per_group)
-    return result
 
 
 # Windows as columns (`torch.nn.Unfold` and `Fold`).
