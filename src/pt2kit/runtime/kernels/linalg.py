@@ -162,12 +162,12 @@ def eigvalsh(self: Array, UPLO: str = "L") -> Any:
     return np.linalg.eigvalsh(square(self), UPLO)
 
 
-def _least(x: Array, largest: Array, relative: Any, absolute: Any) -> Any:
-    """Return the singular values up to which a matrix has no inverse, from its largest."""
+def _least(x: Array, s: Array, relative: Any, absolute: Any) -> Any:
+    """Return the singular values up to which a matrix has no inverse, from all that it has."""
     bound = np.asarray(0.0 if absolute is None else absolute)[..., None]
     if relative is None:
         relative = np.where(bound[..., 0] > 0, 0.0, max(x.shape[-2:]) * float(np.finfo(x.dtype).eps))
-    return np.maximum(bound, np.asarray(relative)[..., None] * largest)
+    return np.maximum(bound, np.asarray(relative)[..., None] * s.max(-1, keepdims=True, initial=0))
 
 
 @kernel("aten.linalg_pinv.default .rcond_tensor .atol_rtol_float .atol_rtol_tensor", adapt=computed)
@@ -180,13 +180,8 @@ def pinv(
 ) -> Any:
     if not self.size:
         return np.zeros((*self.shape[:-2], self.shape[-1], self.shape[-2]), self.dtype)
-    if hermitian:
-        s, u = np.linalg.eigh(self)
-        vh = _adjoint(u) * np.where(s < 0, -1, 1).astype(s.dtype)[..., None]
-        s = np.abs(s)
-    else:
-        u, s, vh = np.linalg.svd(self, full_matrices=False)
-    bound = _least(self, s.max(-1, keepdims=True), rtol if rcond is None else rcond, atol)
+    u, s, vh = np.linalg.svd(self, full_matrices=False, hermitian=hermitian)
+    bound = _least(self, s, rtol if rcond is None else rcond, atol)
     inverse = np.where(s > bound, 1 / np.where(s > bound, s, 1), 0).astype(s.dtype)
     return _adjoint(vh) @ (inverse[..., None] * _adjoint(u))
 
@@ -196,10 +191,8 @@ def matrix_rank(
     self: Array, tol: Any = None, hermitian: bool = False, atol: float | None = None, rtol: float | None = None
 ) -> Any:
     x = wide(self)
-    if not x.size:
-        return np.zeros(x.shape[:-2], np.int64)
-    s = np.abs(np.linalg.eigvalsh(x)) if hermitian else svdvals(x)
-    bound = np.asarray(tol)[..., None] if tol is not None else _least(x, s.max(-1, keepdims=True), rtol, atol)
+    s = np.linalg.svd(x, compute_uv=False, hermitian=hermitian)
+    bound = np.asarray(tol)[..., None] if tol is not None else _least(x, s, rtol, atol)
     return (s > bound).sum(-1)
 
 
@@ -223,9 +216,7 @@ def matrix_exp(self: Array) -> Any:
 @kernel("aten.linalg_norm.ord_str aten.linalg_matrix_norm.default .str_ord", adapt=computed)
 def matrix_norm(self: Array, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False) -> Any:
     axes = tuple(dim or (-2, -1))
-    x = np.moveaxis(self, axes, (-2, -1))
-    found = np.linalg.norm(x, ord, (-2, -1)) if x.size else np.zeros(x.shape[:-2], x.dtype)
-    return np.expand_dims(found, sorted(axis % self.ndim for axis in axes)) if keepdim else found
+    return np.linalg.norm(self, ord, axes, keepdim) if self.size else self.sum(axes, keepdims=keepdim)
 
 
 @kernel("aten.linalg_norm.default")
