@@ -200,15 +200,12 @@ class Convention:
                 raise InputError(place)
 
 
-def convention_of(
-    program: schema.ExportedProgram, arguments: Sequence[schema.Argument], *, guarded: bool
-) -> Convention:
+def convention_of(program: schema.ExportedProgram, arguments: Sequence[schema.Argument]) -> Convention:
     """Return how a program is called.
 
     Args:
         program: the program.
         arguments: its graph inputs that the caller passes.
-        guarded: whether its guards hold for the inputs, which torch writes from the sample inputs of a file.
 
     Raises:
         Pt2Error: tree specs, expressions or guards that cannot be read.
@@ -229,7 +226,7 @@ def convention_of(
     inputs = tuple(_input(path, argument, module.graph) for path, argument in zip(paths, arguments, strict=True))
     ranges = {name: (bounds.min_val, bounds.max_val) for name, bounds in program.range_constraints.items()}
     guards = []
-    for number, text in enumerate(program.guards_code if guarded else ()):
+    for number, text in enumerate(program.guards_code):
         guard = parse_guard(text, where=f"$.guards_code[{number}]")
         sources = tuple((source, _find(source, inputs, number)) for source in guard.sources)
         guards.append((guard, sources))

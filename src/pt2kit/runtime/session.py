@@ -196,7 +196,7 @@ class Session:
         self._inputs = signature.input_specs
         self._outputs = signature.output_specs
         users = [a for a, spec in zip(graph.inputs, self._inputs, strict=True) if spec.kind is InputKind.USER_INPUT]
-        self._convention = convention_of(program, users, guarded=True)
+        self._convention = convention_of(program, users)
         plan = prepare(graph, "$.graph_module.graph", release_of(program.torch_version))
         self._state = self._read_state(package, chosen, program)
         self._graph: Any = self._compiled(plan) if self._backend == "jax" else plan
