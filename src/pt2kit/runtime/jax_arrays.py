@@ -254,9 +254,9 @@ class JaxArray(NDArrayOperatorsMixin, ForeignArray):
         """Return a copy, laid out in the same order if the order is "K"."""
         return _wrapped(self.value, self if order == "K" else None)
 
-    def lgamma(self) -> Any:
-        """Return the logarithms of the absolute values of the gamma function, as jax computes them."""
-        return _wrapped(jax.scipy.special.gammaln(self.value), self)
+    def special(self, name: str) -> Any:
+        """Return the values of a special function, as jax computes them."""
+        return _wrapped(getattr(jax.scipy.special, name)(self.value), self)
 
     def correlate(self, weight: Any, stride: Any, padding: Any, spread: Any, dilation: Any, groups: int) -> Any:
         """Return the correlation of a batch [n, channels, ...] with a weight, as jax computes it.

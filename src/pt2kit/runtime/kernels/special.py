@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from statistics import NormalDist
 from typing import Any, Final
 
 import numpy as np
@@ -24,77 +25,71 @@ from pt2kit.runtime.arrays import (
 )
 from pt2kit.runtime.table import kernel, write
 
-_SMALL = 3.0
-"""The x at which `erf` changes from a series in x to one of erfc in 1/x."""
 _BLOCK = 1 << 14
-"""Elements that `erf` computes at a time."""
+"""Elements of float32 that `erf` computes at a time."""
+
+
+def _by_element(function: Callable[[float], float], of_jax: str) -> Callable[[Array], Any]:
+    """Return a function of arrays in double precision: for each element Python's own, or that of jax of some name."""
+    of_elements = np.vectorize(function, otypes=[np.float64])
+    return lambda x: x.special(of_jax) if isinstance(x, ForeignArray) else of_elements(x)
+
+
+def _log_gamma(x: float) -> float:
+    is_pole = x <= 0 and x == math.floor(x) if math.isfinite(x) else not math.isnan(x)
+    return math.inf if is_pole else math.lgamma(x)
+
+
+def _normal_quantile(p: float) -> float:
+    if 0 < p < 1:
+        return NormalDist().inv_cdf(p)
+    return {0.0: -math.inf, 1.0: math.inf}.get(p, math.nan)
+
+
+_precise_erf, erfc = _by_element(math.erf, "erf"), _by_element(math.erfc, "erfc")
+lgamma, _ndtri = _by_element(_log_gamma, "gammaln"), _by_element(_normal_quantile, "ndtri")
 
 
 @functools.cache
-def _chebyshev(which: str, degree: int) -> Any:
-    """Return Chebyshev coefficients of a smooth factor of an error function, fitted to Python's own."""
-    if which in ("single", "near"):  # erf(x) / x over x*x in [0, 16] or [0, 9]
-        low, high = 0.0, 16.0 if which == "single" else _SMALL**2
-        one = lambda u: math.erf(math.sqrt(u)) / math.sqrt(u) if u > 0 else 2 / math.sqrt(math.pi)  # noqa: E731
-    else:  # erfc(x) * exp(x*x) over t = 2 / (2 + x) from x = 26 to 3 (far), or from 3 to 0 (half)
-        low, high = (2 / 28, 2 / (2 + _SMALL)) if which == "far" else (2 / (2 + _SMALL), 1.0)
-        one = lambda t: math.erfc(2 / t - 2) * math.exp((2 / t - 2) ** 2)  # noqa: E731
-    nodes = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
-    values = [one(low + (high - low) * (node + 1) / 2) for node in nodes]
-    return low, high, np.polynomial.chebyshev.chebfit(nodes, values, degree)
-
-
-def _series(which: str, degree: int, x: Array) -> Any:
-    """Return a sum of Chebyshev polynomials, by Clenshaw's recurrence with three buffers."""
-    low, high, coefficients = _chebyshev(which, degree)
-    place = (x - x.dtype.type(low)) * x.dtype.type(2 / (high - low)) - x.dtype.type(1)
-    twice = place + place
-    first, second = np.full_like(place, coefficients[-1]), np.zeros_like(place)
-    for coefficient in coefficients[-2:0:-1]:
-        np.subtract(np.multiply(twice, first), second, out=second)
-        second += x.dtype.type(coefficient)
-        first, second = second, first
-    return place * first - second + x.dtype.type(coefficients[0])
+def _chebyshev() -> Any:
+    """Return Chebyshev coefficients of erf(x) / x as a function of x*x in [0, 16], fitted to Python's own."""
+    nodes = np.cos(np.pi * (np.arange(19) + 0.5) / 19)
+    roots = np.sqrt(8 + 8 * nodes)
+    return np.polynomial.chebyshev.chebfit(nodes, _precise_erf(roots) / roots, 18)
 
 
 def erf(x: Array) -> Any:
     """Return the error function of float32 or float64 numbers."""
+    if x.dtype != np.float32:
+        return _precise_erf(x)
     if x.size <= _BLOCK or isinstance(x, ForeignArray):
-        return _erf(x)
+        return _quick_erf(x)
     flat = x.reshape(-1)
     result = np.empty_like(flat)
     for start in range(0, flat.size, _BLOCK):  # twenty passes over what the caches hold
-        result[start : start + _BLOCK] = _erf(flat[start : start + _BLOCK])
+        result[start : start + _BLOCK] = _quick_erf(flat[start : start + _BLOCK])
     return result.reshape(x.shape)
 
 
-def _erf(x: Array) -> Any:
-    if x.dtype == np.float32:
-        inside = np.clip(x, -3.95, 3.95).astype(np.float32, copy=False)
-        result = np.clip(inside * _series("single", 18, inside * inside), -1, 1)
-        return np.where(np.isnan(x), x, result).astype(np.float32, copy=False)
-    size = np.abs(x)
-    near = x * _series("near", 32, np.minimum(x * x, _SMALL**2))
-    return np.where(size < _SMALL, near, np.sign(x) * (1 - erfc(size)))
+def _quick_erf(x: Array) -> Any:
+    """Return the error function of float32 numbers, by Clenshaw's recurrence with three buffers."""
+    inside = np.clip(x, -3.95, 3.95).astype(np.float32, copy=False)
+    place = inside * inside * np.float32(1 / 8) - np.float32(1)
+    twice, coefficients = place + place, _chebyshev()
+    first, second = np.full_like(place, coefficients[-1]), np.zeros_like(place)
+    for coefficient in coefficients[-2:0:-1]:
+        np.subtract(np.multiply(twice, first), second, out=second)
+        second += np.float32(coefficient)
+        first, second = second, first
+    result = np.clip(inside * (place * first - second + np.float32(coefficients[0])), -1, 1)
+    return np.where(np.isnan(x), x, result).astype(np.float32, copy=False)
 
 
 def scaled_erfc(x: Array) -> Any:
-    """Return erfc(x) * exp(x*x) for x of at least 0."""
-    t = 2 / (2 + np.minimum(x, 26))
-    far = _series("far", 20, np.minimum(t, 2 / (2 + _SMALL)))
-    near = _series("half", 24, np.maximum(t, 2 / (2 + _SMALL)))
-    # Beyond 26, the asymptotic series.
-    big = np.maximum(x, 26)
-    tail = (1 - 0.5 / big**2 + 0.75 / big**4 - 1.875 / big**6) / (big * math.sqrt(math.pi))
-    return np.where(x > 26, tail, np.where(x > _SMALL, far, near))
-
-
-def erfc(x: Array) -> Any:
-    """Return the complementary error function."""
-    y = x.astype(np.float64)
-    size = np.abs(y)
-    value = scaled_erfc(size) * np.exp(-size * size)
-    return np.where(y < 0, 2 - value, value).astype(x.dtype)
+    """Return erfc(x) * exp(x*x) for x of at least 0; beyond 26 by the asymptotic series."""
+    near, far = np.minimum(x, 26), np.maximum(x, 26)
+    tail = (1 - 0.5 / far**2 + 0.75 / far**4 - 1.875 / far**6) / (far * math.sqrt(math.pi))
+    return np.where(x > 26, tail, erfc(near) * np.exp(near * near))
 
 
 @kernel("aten.special_erfcx.default", adapt=in_doubles)
@@ -112,39 +107,13 @@ def log_ndtr(self: Array) -> Any:
 
 @kernel("aten.erfinv.default", adapt=in_doubles)
 def erfinv(self: Array) -> Any:
-    y = np.abs(self)
-    tail = np.clip(1 - y, 1e-17, 1)
-    # Winitzki's estimate, then Halley's steps on erfc(x) - tail, near 0 on y - erf(x).
-    a = 0.147
-    log = np.log(tail * (1 + np.minimum(y, 1)))
-    half = 2 / (math.pi * a) + log / 2
-    x = np.sqrt(np.sqrt(half * half - log / a) - half)
-    for _ in range(3):
-        error = np.where(y < 0.5, y - erf(x), erfc(x) - tail)
-        step = error / (-2 / math.sqrt(math.pi) * np.exp(-x * x))
-        x = x - step / (1 + x * step)
-    x = np.where(y == 1, np.inf, np.where(y > 1, np.nan, x))
-    return np.copysign(x, self)
-
-
-@kernel("aten.lgamma.default", adapt=in_doubles)
-def lgamma(self: Array) -> Any:
-    if isinstance(self, ForeignArray):
-        return self.lgamma()
-
-    def one(value: float) -> float:
-        if math.isnan(value):
-            return value
-        if math.isinf(value) or (value <= 0 and value == math.floor(value)):
-            return math.inf
-        return math.lgamma(value)
-
-    return np.vectorize(one, otypes=[np.float64])(self)
+    near_0 = math.sqrt(math.pi) / 2 * (self + math.pi / 12 * self**3)
+    return np.where(np.abs(self) < 1e-4, near_0, math.sqrt(0.5) * _ndtri((self + 1) / 2))
 
 
 @kernel("aten.mvlgamma.default", adapt=in_floats)
 def mvlgamma(self: Array, p: int) -> Any:
-    terms = [lgamma(asarray(self - i / 2)) for i in range(p)]
+    terms = [lgamma(double(asarray(self - i / 2))) for i in range(p)]
     return sum(terms) + p * (p - 1) / 4 * math.log(math.pi)
 
 
@@ -222,9 +191,10 @@ for _operator, _name in _OF_SCIPY.items():
 
 KERNELS: Final = {
     "aten.erf.default": in_floats(lambda self: erf(self)),
-    "aten.erfc.default": in_floats(lambda self: erfc(self)),
+    "aten.erfc.default": in_doubles(lambda self: erfc(self)),
+    "aten.lgamma.default": in_doubles(lambda self: lgamma(self)),
     "aten.special_ndtr.default": in_doubles(lambda self: 0.5 * erfc(-self * math.sqrt(0.5))),
-    "aten.special_ndtri.default": in_doubles(lambda self: math.sqrt(2) * erfinv(2 * self - 1)),
+    "aten.special_ndtri.default": in_doubles(lambda self: _ndtri(self)),
     "aten.i0.default aten.special_modified_bessel_i0.default": in_doubles(lambda self: np.i0(self).reshape(self.shape)),
     "aten.polygamma_.default": lambda self, n: write(self, polygamma(n, self)),
     "aten.sinc.default": lambda self: np.sinc(floating(self)),
