@@ -90,42 +90,46 @@ def avg_pool(
     count_include_pad: bool = True, divisor_override: int | None = None,
 ) -> Any:  # fmt: skip
     """Return the mean of each window."""
-    x, padded, counts, (taps, steps, around, gaps) = _windows(
+    x, padded, counts, (taps, steps, around, _) = _windows(
         n, self, kernel_size, stride, padding, 1, ceil_mode, lambda _: 0
     )
-    total = np.zeros_like(x, shape=reserve((*x.shape[:-n], *counts), x.dtype))
-    for _, cut in offsets(counts, taps, steps, gaps):
-        total += padded[last(cut)]
-    divisor = divisor_override or _elements(counts, taps, steps, around, x, count_include_pad)
+    total = _sums(padded, counts, taps, steps)
+    divisor = divisor_override or _elements(x, padded, counts, taps, steps, around, count_include_pad)
     return total / divisor if kind(x.dtype) == 2 else np.trunc(total / divisor)  # torch's integers round to 0
 
 
-def _elements(
-    counts: Sequence[int], taps: Sequence[int], steps: Sequence[int], around: Sequence[int], x: Array, padded: bool
-) -> Array:
-    """Return how many elements each window has inside, or with those that are padded."""
-    found = np.ones(counts, x.dtype)
+def _sums(padded: Array, counts: Sequence[int], taps: Sequence[int], steps: Sequence[int]) -> Array:
+    """Return the sum of each window."""
     n = len(counts)
-    for axis, (count, s, p, k, size) in enumerate(zip(counts, steps, around, taps, x.shape[-n:], strict=True)):
-        start = np.arange(count) * s - p
-        end = np.minimum(start + k, size + p)
-        if not padded:
-            start, end = np.maximum(start, 0), np.minimum(end, size)
-        found = found * (end - start).reshape([-1 if i == axis else 1 for i in range(n)]).astype(x.dtype)
-    return found
+    total = np.zeros_like(padded, shape=reserve((*padded.shape[:-n], *counts), padded.dtype))
+    for _, cut in offsets(counts, taps, steps, (1,) * n):
+        total += padded[last(cut)]
+    return total
+
+
+def _elements(
+    x: Array, padded: Array, counts: Sequence[int], taps: Sequence[int], steps: Sequence[int], around: Sequence[int],
+    count_include_pad: bool,
+) -> Array:  # fmt: skip
+    """Return how many elements each window has inside, or with those that are padded."""
+    n = len(counts)
+    inside = pad_around(np.ones(x.shape[-n:], x.dtype), around, around, count_include_pad)
+    beyond = [max(0, size - got) for size, got in zip(padded.shape[-n:], inside.shape, strict=True)]
+    return _sums(pad_around(inside, [0] * n, beyond), counts, taps, steps)
 
 
 # Adaptive pooling.
 
 
 def _bounds(size: int, count: int) -> list[slice]:
+    """Return the parts of a dimension."""
     return [slice(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
 
 
-def parts(sizes: Sequence[int], counts: Sequence[int]) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-    """Yield each position of the result of adaptive pooling with the slices of the array that it is computed from."""
-    bounds = [_bounds(size, count) for size, count in zip(sizes, counts, strict=True)]
-    return zip(itertools.product(*map(range, counts)), itertools.product(*bounds), strict=True)
+def _parts(bounds: Sequence[Sequence[slice]]) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
+    """Yield each position of a result with the slices that it is computed from, out of a list for each dimension."""
+    places = itertools.product(*(range(len(one)) for one in bounds))
+    return zip(places, itertools.product(*bounds), strict=True)
 
 
 def adaptive_avg_pool(n: int, self: Array, output_size: Any) -> Any:
@@ -142,14 +146,18 @@ def adaptive_avg_pool(n: int, self: Array, output_size: Any) -> Any:
 
 def adaptive_max_pool(n: int, self: Array, output_size: Any) -> Any:
     """Return the maxima of parts of the last dimensions, and where they are in the plane."""
-    x = wide(self)
-    counts = spread(output_size, n)
-    shape = reserve((*x.shape[:-n], *counts), x.dtype)
+    counts = reserve(spread(output_size, n), self.dtype)
+    return _maxima(wide(self), [_bounds(*one) for one in zip(self.shape[-n:], counts, strict=True)])
+
+
+def _maxima(x: Array, bounds: Sequence[Sequence[slice]]) -> tuple[Array, Array]:
+    """Return the maxima of the last dimensions between bounds, a list for each, and where they are in the plane."""
+    lead, sizes = x.shape[: -len(bounds)], x.shape[-len(bounds) :]
+    shape = reserve((*lead, *map(len, bounds)), x.dtype)
     result, where = np.empty_like(x, shape=shape), np.empty_like(x, INT64, shape=shape)
-    sizes = x.shape[-n:]
     flat = np.arange(math.prod(sizes)).reshape(sizes)
-    for at, cut in parts(sizes, counts):
-        block = x[last(cut)].reshape(*x.shape[:-n], -1)
+    for at, cut in _parts(bounds):
+        block = x[last(cut)].reshape(*lead, -1)
         best = block.argmax(-1)[..., None]
         for found, values in ((result, block), (where, np.broadcast_to(flat[cut].reshape(-1), block.shape))):
             found[last(at)] = np.take_along_axis(values, best, -1)[..., 0]
@@ -173,21 +181,18 @@ def fractional_max_pool(n: int, self: Array, kernel_size: Any, output_size: Any,
     taps, counts = spread(kernel_size, n), spread(output_size, n)
     reserve((*x.shape[:2], *counts, math.prod(taps)), x.dtype)
     result, where = np.empty((*x.shape[:2], *counts), x.dtype), np.empty((*x.shape[:2], *counts), INT64)
-    flat = np.arange(math.prod(sizes)).reshape(sizes)
     for plane in np.ndindex(*x.shape[:2]):
-        starts = [_starts(*one) for one in zip(samples[plane], sizes, counts, taps, strict=True)]
-        for at in itertools.product(*map(range, counts)):
-            cut = tuple(slice(s[i], s[i] + k) for s, i, k in zip(starts, at, taps, strict=True))
-            best, place = x[plane][cut].argmax(), (*plane, *at)
-            result[place], where[place] = x[plane][cut].flat[best], flat[cut].flat[best]
+        bounds = [_shifted(*one) for one in zip(samples[plane], sizes, counts, taps, strict=True)]
+        result[plane], where[plane] = _maxima(x[plane], bounds)
     return (result, where) if self.ndim == n + 2 else (result[0], where[0])
 
 
-def _starts(sample: Any, size: int, count: int, taps: int) -> list[int]:
-    """Return where the windows of a dimension begin: at steps that a number from 0 to 1 shifts, the last at the end."""
+def _shifted(sample: Any, size: int, count: int, taps: int) -> list[slice]:
+    """Return the windows of a dimension: at steps that a number from 0 to 1 shifts, the last one at the end."""
     require(0 <= taps <= size - count + 1, f"expected windows of {taps} within {size} elements, got {count}")
     step = sample.dtype.type((size - taps) / (count - 1)) if count > 1 else sample
-    return [*(int((i + sample) * step) - int(sample * step) for i in range(count - 1)), size - taps]
+    starts = [*(int((i + sample) * step) - int(sample * step) for i in range(count - 1)), size - taps]
+    return [slice(start, start + taps) for start in starts]
 
 
 # Gradients.
@@ -204,7 +209,8 @@ def avg_pool_backward(
     x, padded, counts, (taps, steps, around, gaps) = _windows(
         n, self, kernel_size, stride, padding, 1, ceil_mode, lambda _: 0
     )
-    part = wide(grad_output) / (divisor_override or _elements(counts, taps, steps, around, x, count_include_pad))
+    divisor = divisor_override or _elements(x, padded, counts, taps, steps, around, count_include_pad)
+    part = wide(grad_output) / divisor
     result = np.zeros_like(padded)
     for _, cut in offsets(counts, taps, steps, gaps):
         result[last(cut)] += part
@@ -214,7 +220,7 @@ def avg_pool_backward(
 def adaptive_avg_pool_backward(n: int, grad_output: Array, self: Array) -> Any:
     grad = wide(grad_output)
     result = np.zeros_like(grad, shape=self.shape)
-    for place, cut in parts(self.shape[-n:], grad.shape[-n:]):
+    for place, cut in _parts([_bounds(*one) for one in zip(self.shape[-n:], grad.shape[-n:], strict=True)]):
         area = math.prod(part.stop - part.start for part in cut)
         result[last(cut)] += (grad[last(place)] / area).reshape(*grad.shape[:-n], *(1,) * n)
     return result
