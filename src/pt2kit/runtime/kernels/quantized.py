@@ -54,10 +54,13 @@ def choose_qparams(input: Array, quant_min: int, quant_max: int, eps: float, dty
     return np.array([scale]), np.array([min(max(zero, quant_min), quant_max)])
 
 
-def _range(input: Array) -> Any:
-    """Return the least and the greatest number of a tensor and 0, in the type that torch computes with."""
-    x = wide(input)
-    return np.minimum(x.min(), 0), np.maximum(x.max(), 0)
+def _range(input: Array, dim: int | None = None) -> Any:
+    """Return the least and the greatest number of a tensor, or a dimension, and 0, in the type that torch computes in.
+
+    The dimension keeps the size 1.
+    """
+    x, keepdims = wide(input), dim is not None
+    return np.minimum(x.min(dim, keepdims=keepdims), 0), np.maximum(x.max(dim, keepdims=keepdims), 0)
 
 
 @kernel(f"{_Q}.choose_qparams_symmetric.tensor")
@@ -75,9 +78,7 @@ def choose_qparams_per_token(input: Array, dtype: Any) -> Any:
 
 @kernel(f"{_Q}.choose_qparams_per_token_asymmetric.default", f"{_Q}._choose_qparams_per_token_asymmetric_impl.default")
 def choose_qparams_per_token_asymmetric(input: Array, dtype: Any) -> Any:
-    x = wide(input)
-    low = np.minimum(x.min(-1, keepdims=True), 0)
-    high = np.maximum(x.max(-1, keepdims=True), 0)
+    low, high = _range(input, -1)
     scale = np.maximum((high - low) / np.float32(255), np.finfo(np.float32).eps)
     lowest, highest = low / scale, high / scale
     zero = np.where((-128 + lowest) + (127 + highest) > 0, -128 - lowest, 127 - highest)
