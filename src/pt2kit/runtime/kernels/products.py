@@ -205,9 +205,7 @@ def cross(self: Array, other: Array, dim: int | None) -> Any:
         dim = next((i for i, size in enumerate(a.shape) if size == 3), -1)
     axis = axis_of(dim, a.ndim)
     require(a.shape[axis] == 3, f"expected a dimension of size 3, got {a.shape[axis]}")
-    x, y, z = (np.take(a, i, axis) for i in range(3))
-    u, v, w = (np.take(b, i, axis) for i in range(3))
-    return np.stack((y * w - z * v, z * u - x * w, x * v - y * u), axis)
+    return np.cross(a, b, axis=axis)
 
 
 @kernel("aten._cdist_backward.default", adapt=computed)

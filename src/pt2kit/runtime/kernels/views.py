@@ -129,9 +129,7 @@ def squeeze(self: Array, dim: Any = None) -> Any:
         axes = set(range(self.ndim))
     else:
         axes = {axis_of(one, self.ndim) for one in ([dim] if isinstance(dim, int) else dim)}
-    where: Any = [0 if axis in axes and size == 1 else slice(None) for axis, size in enumerate(self.shape)]
-    where.append(...)
-    return self[tuple(where)]
+    return np.squeeze(self, tuple(axis for axis, size in enumerate(self.shape) if axis in axes and size == 1))
 
 
 @kernel("aten.unsqueeze.default aten.unsqueeze_.default")
