@@ -243,6 +243,20 @@ def first(function: Kernel) -> Kernel:
     return _then(function, itemgetter(0))
 
 
+def functional(function: Kernel, *written: str) -> Kernel:
+    """Return the kernel of an operator that returns, after its results, copies of the arguments that another writes."""
+    from pt2kit.runtime.arrays import ARRAYS
+
+    @functools.wraps(function)
+    def run(**arguments: Any) -> Any:
+        tensors = {name: arguments[name] for name in written if isinstance(arguments.get(name), ARRAYS)}
+        copies = {name: one.copy(order="K") for name, one in tensors.items()}
+        result = function(**(arguments | copies))
+        return (*(result if isinstance(result, tuple) else (result,)), *copies.values())
+
+    return run
+
+
 def _copying(view: Kernel) -> Kernel:
     """Return the kernel of a copy of a view, or of several."""
     return _then(view, lambda found: [one.copy() for one in found] if isinstance(found, list | tuple) else found.copy())

@@ -24,7 +24,7 @@ from pt2kit.runtime.arrays import (
     running,
 )
 from pt2kit.runtime.kernels.views import as_strided, select, slice_, storage_of
-from pt2kit.runtime.table import kernel, mutated_by
+from pt2kit.runtime.table import functional, kernel, mutated_by
 
 MAX_BITS = 4096
 """Bits that an integer of a program may have."""
@@ -260,11 +260,7 @@ def with_effects(token: Any, op: Callable[..., Any], *args: Any, **named: Any) -
 
 @kernel("higher_order.auto_functionalized")
 def auto_functionalized(_mutable_op: Any, /, **named: Any) -> Any:
-    written = {
-        name: named[name].copy(order="K") for name in mutated_by(_mutable_op) if isinstance(named.get(name), ARRAYS)
-    }
-    result = _mutable_op(**(named | written))
-    return (*_several(result), *written.values())
+    return functional(_mutable_op, *mutated_by(_mutable_op))(**named)
 
 
 @kernel("higher_order.auto_functionalized_v2")
@@ -277,12 +273,7 @@ def auto_functionalized_v2(_mutable_op: Any, /, _all_bases: Sequence[Any] = (), 
             name = key[1:].removesuffix("_base_index")
             arguments[name] = _view_of(bases, int(index), name, options)
     result = _mutable_op(**arguments)
-    return (*_several(result), *bases)
-
-
-def _several(result: Any) -> tuple[Any, ...]:
-    """Return results as a tuple; an operator without one has None, which is a result here."""
-    return tuple(result) if isinstance(result, tuple) else (result,)
+    return (*(result if isinstance(result, tuple) else (result,)), *bases)
 
 
 def _view_of(bases: Sequence[Any], index: int, name: str, options: dict[str, Any]) -> Any:

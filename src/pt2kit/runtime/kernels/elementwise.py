@@ -35,7 +35,7 @@ from pt2kit.runtime.arrays import (
     wide,
 )
 from pt2kit.runtime.kernels.special import erf
-from pt2kit.runtime.table import first, kernel, write
+from pt2kit.runtime.table import first, functional, kernel, write
 
 _FLOATING: dict[str, Callable[..., Any]] = {
     "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
@@ -397,14 +397,6 @@ def rrelu_with_noise(self: Array, noise: Array, lower: float, upper: float = 1 /
     return wide(self) * slopes
 
 
-@kernel("aten.rrelu_with_noise_functional.default")
-def rrelu_with_noise_functional(
-    self: Array, noise: Array, lower: float, upper: float = 1 / 3, training: bool = False
-) -> Any:
-    written = noise.copy()
-    return rrelu_with_noise(self, written, lower, upper, training), written
-
-
 @kernel("aten.logit.default", adapt=in_floats)
 def logit(self: Array, eps: float | None) -> Any:
     x = self if eps is None else np.clip(self, self.dtype.type(eps), self.dtype.type(1 - eps))
@@ -466,6 +458,7 @@ KERNELS: Final = {
     ),
     "aten.addcdiv.default": promoted(
         lambda self, tensor1, tensor2, value: self + cast(value, self.dtype) * (tensor1 / tensor2), 3
+    "aten.rrelu_with_noise_functional.default": functional(rrelu_with_noise, "noise"),
     ),
     "aten.square.default": lambda self: pow_(self, 2),
     "aten._foreach_pow.ScalarAndTensor": lambda self, exponent: [pow_(self, one) for one in exponent],

@@ -16,7 +16,7 @@ from pt2kit.runtime.kernels.convolutions import masked
 from pt2kit.runtime.kernels.elementwise import gelu, relu, sigmoid
 from pt2kit.runtime.kernels.products import linear
 from pt2kit.runtime.kernels.reductions import norm_except_dim
-from pt2kit.runtime.table import first, kernel, write
+from pt2kit.runtime.table import first, functional, kernel, write
 
 # Normalization.
 
@@ -57,13 +57,12 @@ def _batch_norm(
 _EMPTY = np.zeros(0, np.float32)
 
 
-def _variant(shown: Callable[..., Any], training: bool = False, *, writes: bool = True) -> Callable[..., Any]:
-    """Return the kernel of an overload.
+def _normalizing(*more: Array, training: bool = False) -> Callable[..., Any]:
+    """Return the kernel of an overload of batch normalization.
 
     Args:
-        shown: chooses its results from those of `_batch_norm`, and whether the statistics of the batch are used.
-        training: whether they are used, if no argument decides.
-        writes: write new running statistics into the old ones.
+        more: its results after the normalized batch, and the mean and inverse deviation, which are for gradients alone.
+        training: whether the statistics of the batch are used, if no argument decides.
     """
 
     def run(
@@ -72,17 +71,12 @@ def _variant(shown: Callable[..., Any], training: bool = False, *, writes: bool 
     ) -> Any:  # fmt: skip
         uses_batch = training or running_mean is None
         found = _batch_norm(input, weight, bias, running_mean, running_var, uses_batch, momentum, eps)
-        if writes and uses_batch and running_mean is not None:
+        if uses_batch and running_mean is not None:
             write(running_mean, found[3])
             write(running_var, found[4])
-        return shown(found, uses_batch)
+        return (*found[:3], *more) if uses_batch else (found[0], _EMPTY, _EMPTY, *more)
 
     return run
-
-
-def _used(found: Any, uses_batch: bool) -> Any:
-    """Return the result, the mean and the inverse deviation, the latter for gradients alone."""
-    return found[:3] if uses_batch else (found[0], _EMPTY, _EMPTY)
 
 
 @kernel("aten.instance_norm.default")
@@ -419,13 +413,11 @@ def mkldnn_rnn_layer(
 
 
 KERNELS: Final = {
-    "aten.batch_norm.default": first(_variant(_used)),
-    "aten.native_batch_norm.default aten._native_batch_norm_legit.default .no_stats": _variant(_used),
-    "aten._native_batch_norm_legit_no_training.default": _variant(_used),
-    "aten._native_batch_norm_legit_functional.default": _variant(
-        lambda found, uses_batch: (*_used(found, uses_batch), found[3].copy(), found[4].copy()), writes=False
-    ),
-    "aten._batch_norm_with_update.default": _variant(lambda found, _: (*found[:3], np.zeros(0, np.uint8)), True),
+    "aten.batch_norm.default": first(_normalizing()),
+    "aten.native_batch_norm.default aten._native_batch_norm_legit.default .no_stats": _normalizing(),
+    "aten._native_batch_norm_legit_no_training.default": _normalizing(),
+    "aten._native_batch_norm_legit_functional.default": functional(_normalizing(), "running_mean", "running_var"),
+    "aten._batch_norm_with_update.default": _normalizing(np.zeros(0, np.uint8), training=True),
     "aten.layer_norm.default": first(native_layer_norm),
     "aten.rms_norm.default": first(fused_rms_norm),
     "aten.group_norm.default": first(_group_norm),
