@@ -26,6 +26,7 @@ from pt2kit.runtime.arrays import (
     reserve,
     wide,
 )
+from pt2kit.runtime.kernels.reductions import renorm
 from pt2kit.runtime.kernels.views import as_strided, diagonal, select, slice_
 from pt2kit.runtime.table import kernel
 
@@ -158,11 +159,7 @@ def embedding(weight: Array, indices: Array, padding_idx: int) -> Any:
 @kernel("aten.embedding_renorm.default", adapt=computed)
 def embedding_renorm(self: Array, indices: Array, max_norm: float, norm_type: float) -> Any:
     chosen = np.unique(check_indices(indices.reshape(-1), self.shape[0]))
-    norms = np.linalg.norm(self[chosen], norm_type, 1, keepdims=True)
-    result = self.copy()
-    # Torch adds the small number so that a row of zeros is not divided by zero.
-    result[chosen] *= np.where(norms > max_norm, max_norm / (norms + 1e-7), 1).astype(self.dtype)
-    return result
+    return _replaced(self, chosen, renorm(self[chosen], norm_type, 0, max_norm))
 
 
 @kernel("aten._embedding_bag.default aten._embedding_bag_forward_only.default aten.embedding_bag.default")

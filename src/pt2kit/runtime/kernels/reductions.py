@@ -183,6 +183,7 @@ def dist(self: Array, other: Array, p: Any) -> Any:
 def renorm(self: Array, p: Any, dim: int, maxnorm: Any) -> Any:
     norms = norm_except_dim(self, p, axis_of(dim, self.ndim))
     return self * np.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1).astype(norms.dtype)
+    # Torch adds the small number so that zeros are not divided by zero.
 
 
 @kernel("aten.norm_except_dim.default")
