@@ -318,13 +318,6 @@ def last(index: Iterable[Any], ahead: int | None = None) -> Any:
     return (..., *index) if ahead is None else (*(slice(None),) * ahead, *index)
 
 
-def fill_value(value: Any, dtype: DType) -> Array:
-    """Return a number as an array without dimensions."""
-    if isinstance(value, int) and not isinstance(value, bool) and kind(dtype) == 1 and -(2**63) <= value < 2**63:
-        return np.asarray(value, INT64).astype(dtype)
-    return cast(value, dtype)
-
-
 def axis_of(dim: int, ndim: int) -> int:
     """Return a dimension counted from the first; a tensor without dimensions has one.
 

@@ -20,7 +20,6 @@ from pt2kit.runtime.arrays import (
     DType,
     cast,
     compute_type,
-    fill_value,
     kind,
     require,
     reserve,
@@ -45,7 +44,7 @@ def filled(size: Sequence[int], value: Any, dtype: DType) -> Array:
     sizes = reserve(size, dtype)
     if not isinstance(value, ARRAYS) and value == 0:
         return np.zeros(sizes, dtype)
-    return np.full(sizes, fill_value(value, dtype), dtype)
+    return np.full(sizes, cast(value, dtype), dtype)
 
 
 @kernel("aten.full.default aten.full_like.default")
@@ -305,7 +304,7 @@ KERNELS: Final = {
     "aten.new_ones.default": partial(new_full, fill_value=1),
     "aten.fill.Scalar .Tensor": lambda self, value: filled(self.shape, value, self.dtype),
     "aten.zero.default": lambda self: filled(self.shape, 0, self.dtype),
-    "aten.scalar_tensor.default": lambda s, dtype=None: fill_value(s, dtype or FLOAT32),
+    "aten.scalar_tensor.default": lambda s, dtype=None: cast(s, dtype or FLOAT32),
     "aten.new_empty_strided.default": lambda self, size, stride, dtype=None: empty_strided(
         size, stride, dtype or self.dtype
     ),
