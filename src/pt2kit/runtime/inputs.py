@@ -10,7 +10,6 @@ Random inputs are within the declared ranges of a program: for `pt2 run --random
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -357,12 +356,8 @@ def _converted(spec: InputSpec, value: Any) -> Any:
             raise InputError(f"input {spec.name}: expected a number, got {type(value).__name__}")
         return plain
     expected = None if argument.as_none is not UNSET else argument.value
-    same = isinstance(expected, float) and isinstance(value, float) and math.isnan(expected) and math.isnan(value)
-    if (
-        not same
-        and (type(value) is not type(expected) or value != expected)
-        and not (isinstance(value, int | float) and isinstance(expected, int | float) and value == expected)
-    ):
+    are_alike = type(value) is type(expected) or all(isinstance(one, int | float) for one in (value, expected))
+    if not are_alike or (value != expected and (value == value or expected == expected)):  # nan is what nan was
         raise InputError(
             f"input {spec.name}: expected {expected!r}, as it was exported, got {printable(repr(value), 80)}"
         )
