@@ -216,7 +216,7 @@ def _times_log(log: Callable[..., Any]) -> Callable[..., Any]:
 # Clamping and choosing.
 
 
-@kernel("aten.clamp.default .Tensor")
+@kernel("aten.clamp.default .Tensor aten.clamp_min.default .Tensor")
 def clamp(self: Array, min: Any = None, max: Any = None) -> Any:
     bounds = [bound for bound in (min, max) if bound is not None]
     (x, *arrays), _ = operands(self, *bounds)
@@ -403,7 +403,7 @@ def logit(self: Array, eps: float | None) -> Any:
     return np.log(x / (1 - x))
 
 
-@kernel("aten.leaky_relu.default", adapt=computed)
+@kernel("aten.leaky_relu.default aten._prelu_kernel.default", adapt=computed)
 def leaky_relu(self: Array, negative_slope: Any = 0.01) -> Any:
     return np.where(self > 0, self, self * cast(negative_slope, self.dtype))
 
@@ -425,7 +425,6 @@ def entropy(self: Array) -> Any:
 
 
 KERNELS: Final = {
-    "aten._prelu_kernel.default": lambda self, weight: leaky_relu(self, weight),
     "aten.deg2rad.default": in_floats(np.deg2rad),
     "aten.rad2deg.default": in_floats(np.rad2deg),
     "aten.frexp.Tensor": computed(np.frexp),
@@ -458,13 +457,12 @@ KERNELS: Final = {
     ),
     "aten.addcdiv.default": promoted(
         lambda self, tensor1, tensor2, value: self + cast(value, self.dtype) * (tensor1 / tensor2), 3
-    "aten.rrelu_with_noise_functional.default": functional(rrelu_with_noise, "noise"),
     ),
+    "aten.rrelu_with_noise_functional.default": functional(rrelu_with_noise, "noise"),
     "aten.square.default": lambda self: pow_(self, 2),
     "aten._foreach_pow.ScalarAndTensor": lambda self, exponent: [pow_(self, one) for one in exponent],
     "aten.resolve_conj.default aten.resolve_neg.default": lambda self: self,
-    "aten.nextafter.default": lambda self, other: np.nextafter(self, other),
-    "aten.clamp_min.default .Tensor": lambda self, min: clamp(self, min),
+    "aten.nextafter.default": np.nextafter,
     "aten.clamp_max.default .Tensor": lambda self, max: clamp(self, None, max),
     "aten.abs.default": computed(np.abs),
     "aten.neg.default": computed(np.negative),

@@ -138,11 +138,12 @@ def _by_channel(result: Array, weight: Any, bias: Any) -> Array:
     return _scaled(result, *(None if one is None else _channels(one, result) for one in (weight, bias)))
 
 
-def _group_norm(input: Array, num_groups: int, weight: Any, bias: Any, eps: float) -> tuple[Array, Array, Array]:
+@kernel("aten.native_group_norm.default")
+def native_group_norm(input: Array, group: int, weight: Any, bias: Any, eps: float) -> tuple[Array, Array, Array]:
     x = wide(input)
-    if num_groups < 1 or x.ndim < 2 or x.shape[1] % num_groups:
-        raise OperatorError(f"expected channels in {num_groups} num_groups, got sizes {list(x.shape)}")
-    parts = x.reshape(x.shape[0], num_groups, x.shape[1] // num_groups * math.prod(x.shape[2:]))
+    if group < 1 or x.ndim < 2 or x.shape[1] % group:
+        raise OperatorError(f"expected channels in {group} groups, got sizes {list(x.shape)}")
+    parts = x.reshape(x.shape[0], group, x.shape[1] // group * math.prod(x.shape[2:]))
     result, mean, inverse = _over(parts, (2,), eps)
     return _by_channel(result.reshape(x.shape), weight, bias), mean[..., 0], inverse[..., 0]
 
@@ -420,10 +421,7 @@ KERNELS: Final = {
     "aten._batch_norm_with_update.default": _normalizing(np.zeros(0, np.uint8), training=True),
     "aten.layer_norm.default": first(native_layer_norm),
     "aten.rms_norm.default": first(fused_rms_norm),
-    "aten.group_norm.default": first(_group_norm),
-    "aten.native_group_norm.default": lambda input, weight, bias, group, eps: _group_norm(
-        input, group, weight, bias, eps
-    ),
+    "aten.group_norm.default": first(native_group_norm),
     "aten.scaled_dot_product_attention.default": first(attend),
     "aten._scaled_dot_product_attention_math.default": lambda query, key, value, dropout_mask, **options: attend(
         query, key, value, **options

@@ -51,7 +51,7 @@ def addr(self: Array, vec1: Array, vec2: Array, beta: Any, alpha: Any) -> Any:
     return _mixed(cast(self, dtype), outer(cast(vec1, dtype), cast(vec2, dtype)), beta, alpha)
 
 
-@kernel("aten.matmul.default", adapt=computed)
+@kernel("aten.matmul.default aten.mv.default aten.dot.default", adapt=computed)
 def matmul(self: Array, other: Array) -> Any:
     if not (self.ndim and other.ndim):
         raise OperatorError("expected tensors with dimensions, got one without")
@@ -270,8 +270,6 @@ KERNELS: Final = {
     "aten.addbmm.default": (
         lambda self, batch1, batch2, beta, alpha: _mixed(self, bmm(batch1, batch2).sum(0), beta, alpha)
     ),
-    "aten.mv.default": computed(lambda self, vec: self @ vec),
-    "aten.dot.default": computed(lambda self, tensor: np.dot(self, tensor)),
     "aten.vdot.default": computed(lambda self, other: np.vdot(self, other)),
     "aten.corrcoef.default": (
         computed(lambda self: np.corrcoef(np.atleast_2d(self)) if self.ndim == 2 else np.ones((), np.float32))

@@ -154,6 +154,7 @@ def _with_mean(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @kernel("aten.linalg_vector_norm.default aten.norm.Scalar .ScalarOpt_dim .ScalarOpt_dtype .ScalarOpt_dim_dtype")
+@kernel("aten.frobenius_norm.dim")
 def vector_norm(self: Array, ord: Any = None, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
     order = 2.0 if ord is None else float(ord)
     x = _for_means(self, dtype or float_type(self.dtype))
@@ -182,8 +183,8 @@ def dist(self: Array, other: Array, p: Any) -> Any:
 @kernel("aten.renorm.default", adapt=computed)
 def renorm(self: Array, p: Any, dim: int, maxnorm: Any) -> Any:
     norms = norm_except_dim(self, p, axis_of(dim, self.ndim))
-    return self * np.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1).astype(norms.dtype)
     # Torch adds the small number so that zeros are not divided by zero.
+    return self * np.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1).astype(norms.dtype)
 
 
 @kernel("aten.norm_except_dim.default")
@@ -483,7 +484,6 @@ def histc(self: Array, bins: int, min: Any, max: Any) -> Any:
 
 
 KERNELS: Final = {
-    "aten.frobenius_norm.dim": lambda self, dim, keepdim: vector_norm(self, 2, dim, keepdim),
     "aten.count_nonzero.default .dim_IntList": _reduction(np.sum, lambda self, dtype: cast(self, BOOL)),
     "aten.aminmax.default": lambda self, dim, keepdim: (amin(self, dim, keepdim), amax(self, dim, keepdim)),
     "aten.sum.default .dim_IntList": _reduction(np.sum, _for_sums),

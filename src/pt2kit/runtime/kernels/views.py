@@ -100,7 +100,7 @@ def movedim(self: Array, source: Any, destination: Any) -> Any:
     return np.moveaxis(self, source, destination)
 
 
-@kernel("aten.expand.default")
+@kernel("aten.expand.default aten.broadcast_to.default")
 def expand(self: Array, size: Sequence[int]) -> Any:
     missing = len(size) - self.ndim
     sizes = [self.shape[i - missing] if one == -1 and i >= missing else one for i, one in enumerate(size)]
@@ -330,7 +330,6 @@ KERNELS: Final = {
     "aten.mT.default": lambda self: self.swapaxes(-1, -2),
     "aten.numpy_T.default": lambda self: self.T,
     "aten.expand_as.default": lambda self, other: expand(self, other.shape),
-    "aten.broadcast_to.default": lambda self, size: expand(self, size),
     "aten.vsplit.int .array": tensor_split,
     "aten.hsplit.int .array": lambda self, sections: tensor_split(self, sections, 0 if self.ndim == 1 else 1),
     "aten.dsplit.int .array": lambda self, sections: tensor_split(self, sections, 2),
