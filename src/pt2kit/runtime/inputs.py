@@ -25,7 +25,7 @@ from pt2kit.runtime.arrays import DTYPE, Array, DType, cast, kind, reserve
 from pt2kit.symbols.dialects import parse_size
 from pt2kit.symbols.evaluation import evaluate
 from pt2kit.symbols.expr import Expr, Integer, Symbol, free_symbols
-from pt2kit.symbols.guards import Guard, Source, parse_guard
+from pt2kit.symbols.guards import Guard, Path, Source, parse_guard, path_text
 from pt2kit.symbols.plain import to_str
 from pt2kit.treespec.callsig import split_call
 from pt2kit.treespec.containers import FieldTable, child_keys
@@ -55,7 +55,7 @@ class InputSpec:
     """
 
     name: str
-    path: tuple[Any, ...]
+    path: Path
     argument: schema.Argument
     dtype: DType | None = None
     sizes: tuple[int | Expr, ...] = ()
@@ -226,19 +226,19 @@ def convention_of(program: schema.ExportedProgram, arguments: Sequence[schema.Ar
     ranges = {name: (bounds.min_val, bounds.max_val) for name, bounds in program.range_constraints.items()}
     guards = []
     for number, text in enumerate(program.guards_code):
-        guard = parse_guard(text, where=f"$.guards_code[{number}]")
-        sources = tuple((source, _find(source, inputs, number)) for source in guard.sources)
-        guards.append((guard, sources))
+        where = f"$.guards_code[{number}]"
+        guard = parse_guard(text, where=where)
+        guards.append((guard, tuple((source, source.find(paths, where)) for source in guard.sources)))
     return Convention(in_spec, out_spec, fields, inputs, ranges, tuple(guards))
 
 
-def _paths(in_spec: TreeSpec, names: Sequence[str], fields: FieldTable) -> list[tuple[Any, ...]]:
+def _paths(in_spec: TreeSpec, names: Sequence[str], fields: FieldTable) -> list[Path]:
     """Return the keys that lead to each leaf, from the names of the arguments."""
     positional, by_name = split_call(in_spec)
     given = [*names][: len(positional)]
     given += [f"arg_{i}" for i in range(len(given), len(positional))]
-    paths: list[tuple[Any, ...]] = []
-    stack: list[tuple[TreeSpec, tuple[Any, ...]]] = list(
+    paths: list[Path] = []
+    stack: list[tuple[TreeSpec, Path]] = list(
         zip((*positional, *by_name.values()), ((name,) for name in (*given, *by_name)), strict=True)
     )[::-1]
     while stack:
@@ -252,10 +252,8 @@ def _paths(in_spec: TreeSpec, names: Sequence[str], fields: FieldTable) -> list[
     return paths
 
 
-def _input(path: tuple[Any, ...], argument: schema.Argument, graph: schema.Graph) -> InputSpec:
-    name = str(path[0]) + "".join(
-        f".{step[0]}" if isinstance(step, tuple) and len(step) == 1 else f"[{step!r}]" for step in path[1:]
-    )
+def _input(path: Path, argument: schema.Argument, graph: schema.Graph) -> InputSpec:
+    name = path_text(path)
     if argument.as_tensor is not UNSET:
         meta = _entry(graph.tensor_values, argument.as_tensor.name, "tensor_values")
         sizes, hints = zip(*map(_size, meta.sizes), strict=True) if meta.sizes else ((), ())
@@ -281,20 +279,6 @@ def _size(size: schema.SymInt) -> tuple[int | Expr, int | None]:
     expr = parse_size(written.expr_str)
     hint = None if written.hint is None else written.hint.value
     return (expr.value if isinstance(expr, Integer) else expr), hint if isinstance(hint, int) else None
-
-
-def _find(source: Source, inputs: Sequence[InputSpec], number: int) -> int:
-    """Return the input that a guard reads: by its number among all, or by its path."""
-    path = source.path
-    if len(path) == 2 and path[0] == "flat_args" and isinstance(path[1], int) and path[1] < len(inputs):
-        return path[1]
-    wanted = [path]
-    if len(path) >= 2 and isinstance(path[1], int):
-        wanted.append((f"{path[0]}_{path[1]}", *path[2:]))
-    for index, spec in enumerate(inputs):
-        if spec.path in wanted:
-            return index
-    raise GraphError(f"$.guards_code[{number}]: expected references to inputs, got {source.text[:80]!a}")
 
 
 def _read(source: Source, value: Any) -> Any:

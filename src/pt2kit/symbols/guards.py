@@ -16,9 +16,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, Literal, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
-from pt2kit.errors import LimitError
+from pt2kit.errors import GraphError, LimitError
 from pt2kit.symbols.algebra import Operand
 from pt2kit.symbols.evaluation import check_constants
 from pt2kit.symbols.expr import (
@@ -47,21 +47,46 @@ from pt2kit.symbols.value_kinds import kind
 Property = Literal["value", "size", "stride", "storage_offset", "item"]
 
 
+Path: TypeAlias = "tuple[Any, ...]"
+"""The steps from the arguments of a call to an input: a key or index for `[key]`, `(name,)` for `.name`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A number or truth value that a guard takes from an input.
 
     Args:
         text: the reference as written, which is also the name of its symbol.
-        path: the steps from the arguments to the input: a str or int for `[key]`, `(name,)` for `.name`.
+        path: leads to the input.
         what: the input itself ("value"), or what is asked of the tensor there.
         index: the dimension of a size or stride, else None.
     """
 
     text: str
-    path: tuple[str | int | tuple[str], ...]
+    path: Path
     what: Property
     index: int | None
+
+    def find(self, paths: Sequence[Path], where: str) -> int:
+        """Return the input that is read: by its number in the list of all, or by its path.
+
+        Source: `_force_ep_signature_match` and `_force_gm_signature_match` in torch/export/_unlift.py, 2.13.
+
+        Args:
+            paths: those of all inputs.
+            where: the place of the guard, for messages.
+
+        Raises:
+            GraphError: there is no such input.
+        """
+        first, *rest = self.path
+        if first == "flat_args" and len(rest) == 1 and isinstance(rest[0], int) and 0 <= rest[0] < len(paths):
+            return rest[0]
+        joined = (f"{first}_{rest[0]}", *rest[1:]) if rest and isinstance(rest[0], int) else self.path
+        for path in (self.path, joined):
+            if path in paths:
+                return paths.index(path)
+        raise GraphError(f"{where}: expected references to inputs, got {self.text[:80]!a}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +100,12 @@ class Guard:
     expr: Expr
     sources: tuple[Source, ...]
     open_powers: int = 0
+
+
+def path_text(path: Path) -> str:
+    """Return a path as messages write it: "d['k'].x"."""
+    steps = (f".{step[0]}" if isinstance(step, tuple) and len(step) == 1 else f"[{step!r}]" for step in path[1:])
+    return f"{path[0]}{''.join(steps)}"
 
 
 _KEY = r"\[(?:'[^'\"\\\x00-\x1f\x7f]*'|\"[^'\"\\\x00-\x1f\x7f]*\"|-?\d+)\]"

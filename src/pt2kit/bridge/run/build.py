@@ -35,13 +35,11 @@ from pt2kit.errors import GraphError, OperatorError
 from pt2kit.schema.names import ATEN_OPS
 from pt2kit.signature.export_signature import ExportGraphSignature
 from pt2kit.signature.specs import InputKind, OutputKind
-from pt2kit.symbols.guards import Source, parse_guard
+from pt2kit.symbols.guards import Path, parse_guard, path_text
 
 _MUTATIONS: Final = (OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION, OutputKind.USER_INPUT_MUTATION)
 _OWN: Final = (ATEN_OPS, "torch.ops.prims.")
 _EFFECTS: Final = "torch.ops.higher_order.with_effects"
-
-Path = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +211,7 @@ def convention_of(checked: Checked, ranges: Mapping[str, schema.RangeConstraint]
     specs = checked.signature.input_specs
     arguments = [graph.inputs[index] for index, spec in enumerate(specs) if spec.kind is InputKind.USER_INPUT]
     paths = _paths(tree, examples)
-    inputs = [Input(_path_text(path), argument, path) for path, argument in zip(paths, arguments, strict=False)]
+    inputs = [Input(path_text(path), argument, path) for path, argument in zip(paths, arguments, strict=False)]
     written = Conditions(inputs, graph, ranges, is_guarded=examples is not None)
     conditions = list(written.found)
     if examples is not None:
@@ -276,34 +274,7 @@ def _step(key: Any) -> Any:
     return (key.name,) if isinstance(key, pytree.GetAttrKey) else getattr(key, "key", None)
 
 
-def _path_text(path: Path) -> str:
-    return str(path[0]) + "".join(
-        f".{step[0]}" if isinstance(step, tuple) and len(step) == 1 else f"[{step!r}]" for step in path[1:]
-    )
-
-
 def _guard(text: str, inputs: Sequence[Input], where: str) -> Condition:
-    guard = parse_guard(text, where=where)
-    values = {}
-    for source in guard.sources:
-        index = _find(source, inputs)
-        if index is None:
-            raise GraphError(f"{where}: expected references to inputs, got {source.text[:80]!a}")
-        values[source.text] = read_source(source.what, index, source.index)
+    guard, paths = parse_guard(text, where=where), [one.path for one in inputs]
+    values = {one.text: read_source(one.what, one.find(paths, where), one.index) for one in guard.sources}
     return guard_condition(text, guard.expr, values)
-
-
-def _find(source: Source, inputs: Sequence[Input]) -> int | None:
-    """Return the input that a guard refers to: by its index in the list of all, or by its path.
-
-    Source: `_force_ep_signature_match` and `_force_gm_signature_match` in torch/export/_unlift.py, 2.13.
-    """
-    path = source.path
-    if len(path) == 2 and path[0] == "flat_args" and isinstance(path[1], int):
-        return path[1] if path[1] < len(inputs) else None
-    paths = [user_input.path for user_input in inputs]
-    if path in paths:
-        return paths.index(path)
-    if len(path) >= 2 and isinstance(path[1], int) and (joined := (f"{path[0]}_{path[1]}", *path[2:])) in paths:
-        return paths.index(joined)
-    return None
