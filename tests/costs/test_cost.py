@@ -15,7 +15,7 @@ import pt2kit
 from pt2kit import schema
 from pt2kit.costs.count import cost_of_program, frontier
 from pt2kit.errors import ArchiveError, InputError
-from pt2kit.operators.facts import Tensor
+from pt2kit.operators.facts import Tensor, Unknown
 from pt2kit.operators.symbolic import call_rule
 from pt2kit.operators.table import find
 from pt2kit.schema import ScalarType
@@ -196,6 +196,26 @@ def test_products_of_three_operands() -> None:
     assert row is not None
     assert row.flops is not None
     assert call_rule(row.flops, given) == 4 * 2 * 5 * 3 * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "expected"),
+    [
+        ("chain_matmul", [(10, 100), (100, 5), (5, 50)], 2 * (10 * 100 * 5 + 10 * 5 * 50)),  # from the left
+        ("linalg_multi_dot", [(50, 5), (5, 100), (100, 10)], 2 * (5 * 100 * 10 + 50 * 5 * 10)),  # from the right
+        ("linalg_multi_dot", [(5,), (5, 100), (100, 10), (10,)], 2 * (100 * 10 + 5 * 100 + 5)),  # vectors at both ends
+        ("chain_matmul", [(3, 4)], 0),
+    ],
+)
+def test_products_of_several_matrices(name: str, sizes: list[tuple[int, ...]], expected: int) -> None:
+    """Matrices are multiplied in the cheapest order, as by torch; too many are not counted."""
+    row = find(f"torch.ops.aten.{name}.default")
+    assert row is not None
+    assert row.flops is not None
+    parameter = "matrices" if name == "chain_matmul" else "tensors"
+    assert call_rule(row.flops, {parameter: [_float(*one) for one in sizes]}) == expected
+    with pytest.raises(Unknown, match="expected at most 100 matrices"):
+        call_rule(row.flops, {parameter: [_float(2, 2)] * 101})
 
 
 def _float(*sizes: int) -> Tensor:

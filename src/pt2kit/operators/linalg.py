@@ -27,7 +27,7 @@ from pt2kit.operators.pointwise import common_device
 from pt2kit.operators.promotion import integer_sum_type, require_kind
 from pt2kit.operators.vocabulary import if_contiguous, one_dtype
 from pt2kit.schema import ScalarType
-from pt2kit.symbols.polynomials import Size, bounds, product, same
+from pt2kit.symbols.polynomials import Size, bounds, hint, product, same
 
 
 def _matrix(tensor: Tensor, name: str) -> tuple[tuple[Size, ...], Size, Size]:
@@ -133,6 +133,32 @@ def chained(matrices: Sequence[Tensor], may_be_vectors: bool) -> Tensor:
         agree(one.sizes[-1], other.sizes[0], "expected operands with one inner size")
     result = of_operands((*matrices[0].sizes[:-1], *matrices[-1].sizes[1:]), None, *matrices)
     return if_contiguous(result, *matrices)
+
+
+_CHAIN: Final = 100
+"""Matrices whose product is counted: the ways to order it are as many as their third power."""
+
+
+def chain_flops(matrices: Sequence[Tensor]) -> Size:
+    """Count the FLOPs of a product of several matrices, in the order that is the cheapest at the sizes of the example.
+
+    Source: `multi_dot_impl` in aten/src/ATen/native/LinearAlgebra.cpp, 2.13.
+    """
+    count = len(matrices)
+    if count > _CHAIN:
+        raise Unknown(f"expected at most {_CHAIN} matrices, whose orders are compared, got {count}")
+    rows, columns = (one.sizes[end] if one.rank > 1 else 1 for one, end in ((matrices[0], 0), (matrices[-1], -1)))
+    edges = [rows, *(one.sizes[0] for one in matrices[1:]), columns]
+    least: dict[tuple[int, int], Size] = {(first, first + 1): 0 for first in range(count)}
+    for length in range(2, count + 1):
+        for first in range(count - length + 1):
+            end = first + length
+            ways = [
+                least[first, middle] + least[middle, end] + 2 * edges[first] * edges[middle] * edges[end]
+                for middle in range(first + 1, end)
+            ]
+            least[first, end] = min(ways, key=lambda way: hint(way) or 0)
+    return least[0, count]
 
 
 def grouped(self: Tensor, mat2: Tensor, offs: Tensor | None) -> tuple[Size, ...]:
