@@ -175,6 +175,28 @@ CALLS: dict[str, Any] = {
     "differences of joined": ("diff.default", NUMBERS, 2, 1, torch.full((2, 1, 4), 1j)),
 }
 
+    "quantization by a scale of 0": (
+        "fake_quantize_per_tensor_affine_cachemask.default",
+        torch.tensor([0, 1, -1, torch.nan, torch.inf]),
+        0.0,
+        3,
+        -128,
+        127,
+    ),
+    "quantization of channels by a scale of 0": (
+        "fake_quantize_per_channel_affine_cachemask.default",
+        NUMBERS,
+        torch.zeros(3),
+        torch.arange(3, dtype=torch.int32),
+        1,
+        -9,
+        9,
+    ),
+    "equal elements without eps": (
+        *("native_batch_norm.default", torch.ones(2, 3), None, None, torch.zeros(3), torch.ones(3)),
+        *(True, 0.1, 0.0),
+    ),
+    "equal channels without eps": ("instance_norm.default", torch.ones(2, 3, 4), *[None] * 4, True, 0.1, 0.0, False),
 
 @pytest.mark.parametrize("name", CALLS)
 def test_calls_without_samples(name):

@@ -50,6 +50,8 @@ def _batch_norm(
     else:
         mean, var = wide(running_mean), wide(running_var)
     inverse = 1 / np.sqrt(var + var.dtype.type(eps))
+    if training:
+        inverse = np.where(np.isinf(inverse), 0, inverse)  # equal elements are 0, as in torch, also if eps is
     result = _by_channel((x - _channels(mean, x)) * _channels(inverse, x), weight, bias)
     return result, mean, inverse, new_mean, new_var
 

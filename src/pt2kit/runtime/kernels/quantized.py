@@ -125,7 +125,8 @@ def fake_quantize_cachemask(
 def _faked(x: Array, scale: Any, zero: Any, quant_min: int, quant_max: int) -> tuple[Any, Any]:
     moved = np.round(x * (np.float32(1) / scale) + zero)
     mask = (moved >= quant_min) & (moved <= quant_max)
-    return (np.clip(moved, quant_min, quant_max) - zero) * scale, mask
+    # As in torch, nan is the least number.
+    return (np.fmin(np.fmax(moved, quant_min), quant_max) - zero) * scale, mask
 
 
 @kernel("aten.fake_quantize_per_channel_affine_cachemask.default")
