@@ -5,11 +5,14 @@ from __future__ import annotations
 import collections
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.ao.quantization.fx._decomposed
 from tests.bridge.operators.fake_calls import overload as find_overload
 from tests.bridge.runtime_samples import DTYPES, call_of, calls_of, entries, verdict
+
+from pt2kit.runtime.table import find_kernel
 
 pytestmark = [pytest.mark.usefixtures("quiet"), pytest.mark.filterwarnings("ignore")]
 
@@ -172,9 +175,6 @@ CALLS: dict[str, Any] = {
     "split into as many as a tensor says": ("tensor_split.tensor_indices_or_sections", NUMBERS, torch.tensor(3), 2),
     "convolution of time first": ("conv_tbc.default", NUMBERS, torch.ones(2, 4, 3), torch.arange(3.0), 1),
     "conjugate of a number": ("mH.default", torch.tensor(1 + 2j)),
-    "differences of joined": ("diff.default", NUMBERS, 2, 1, torch.full((2, 1, 4), 1j)),
-}
-
     "quantization by a scale of 0": (
         "fake_quantize_per_tensor_affine_cachemask.default",
         torch.tensor([0, 1, -1, torch.nan, torch.inf]),
@@ -197,6 +197,37 @@ CALLS: dict[str, Any] = {
         *(True, 0.1, 0.0),
     ),
     "equal channels without eps": ("instance_norm.default", torch.ones(2, 3, 4), *[None] * 4, True, 0.1, 0.0, False),
+    "differences of joined": ("diff.default", NUMBERS, 2, 1, torch.full((2, 1, 4), 1j)),
+}
+
+
+IMAGE = torch.arange(4.0).reshape(1, 4, 1, 1)
+COPIES: dict[str, Any] = {
+    "pixel_shuffle.default": (IMAGE, 1),
+    "pixel_unshuffle.default": (IMAGE, 1),
+    "channel_shuffle.default": (IMAGE, 1),
+    "im2col.default": (IMAGE, [1, 1], [1, 1], [0, 0], [1, 1]),
+    "chain_matmul.default": ([IMAGE[0, :, 0]],),
+    "sign.default": (IMAGE > 1,),
+    "sgn.default": (IMAGE > 1,),
+    "_conj_physical.default": (IMAGE,),
+    "logcumsumexp.default": (IMAGE[0, 3, 0, 0], 0),
+}
+"""Operator -> arguments whose elements are those of the result."""
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_results_are_copies_where_those_of_torch_are(name):
+    """A write to the result later must not change the operand."""
+    call = call_of(find_overload(f"aten.{name}"), COPIES[name], {})
+    assert call is not None
+    assert verdict(call) == ("equal", "")
+    operands = [one for given in call.arguments.values() for one in (given if isinstance(given, list) else [given])]
+    kernel = find_kernel(call.name)
+    assert kernel is not None
+    result = kernel(*call.arguments.values())
+    assert not any(np.shares_memory(result, one) for one in operands if isinstance(one, np.ndarray))
+
 
 @pytest.mark.parametrize("name", CALLS)
 def test_calls_without_samples(name):

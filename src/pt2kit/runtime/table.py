@@ -48,7 +48,7 @@ SAME_AS: Final = MappingProxyType(
         "special_gammaln": "lgamma", "special_multigammaln": "mvlgamma", "special_psi": "digamma",
         "subtract": "sub", "true_divide": "div", "_unsafe_view": "reshape",
         "slogdet": "linalg_slogdet", "pinverse": "linalg_pinv",
-        "conj_physical": "_conj_physical", "linalg_matmul": "matmul", "_linalg_eigvals": "linalg_eigvals",
+        "conj_physical": "conj", "linalg_matmul": "matmul", "_linalg_eigvals": "linalg_eigvals",
     }
 )  # fmt: skip
 """Operator -> another of the same meaning and parameters."""

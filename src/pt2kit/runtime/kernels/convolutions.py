@@ -251,7 +251,7 @@ def im2col(self: Array, kernel_size: Any, dilation: Any, padding: Any, stride: A
     view = windows(pad_around(x, around, around), spread(kernel_size, 2), spread(stride, 2), spread(dilation, 2))
     batch, channels, height, width, rows, columns = view.shape
     reserve(view.shape, x.dtype)
-    result = view.transpose(0, 1, 4, 5, 2, 3).reshape(batch, channels * rows * columns, height * width)
+    result = view.transpose(0, 1, 4, 5, 2, 3).copy().reshape(batch, channels * rows * columns, height * width)
     return result if self.ndim == 4 else result[0]
 
 

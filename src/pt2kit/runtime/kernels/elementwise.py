@@ -139,7 +139,7 @@ def lerp(self: Array, end: Array, weight: Any) -> Any:
 @kernel("aten.sign.default aten.sgn.default", adapt=computed)
 def sign(self: Array) -> Any:
     if self.dtype == BOOL:
-        return self
+        return self.copy()
     if is_complex(self):
         size = np.abs(self)
         return np.where(size == 0, 0, self / np.where(size == 0, 1, size))
@@ -184,7 +184,7 @@ def nan_to_num(self: Array, nan: float | None, posinf: float | None, neginf: flo
 # Complex numbers.
 
 
-@kernel("aten._conj.default aten._conj_physical.default aten.conj.default")
+@kernel("aten._conj.default aten.conj.default")
 def conj(self: Array) -> Any:
     return np.conjugate(self) if is_complex(self) else self
 
@@ -461,6 +461,7 @@ KERNELS: Final = {
     "aten.rrelu_with_noise_functional.default": functional(rrelu_with_noise, "noise"),
     "aten.square.default": lambda self: pow_(self, 2),
     "aten._foreach_pow.ScalarAndTensor": lambda self, exponent: [pow_(self, one) for one in exponent],
+    "aten._conj_physical.default": lambda self: np.conjugate(self) if is_complex(self) else self.copy(),
     "aten.resolve_conj.default aten.resolve_neg.default": lambda self: self,
     "aten.nextafter.default": np.nextafter,
     "aten.clamp_max.default .Tensor": lambda self, max: clamp(self, None, max),

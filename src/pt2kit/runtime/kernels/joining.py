@@ -135,7 +135,7 @@ def pixel_shuffle(self: Array, upscale_factor: int) -> Any:
     r, n = upscale_factor, len(batch)
     parts = self.reshape(*batch, channels // (r * r), r, r, height, width)
     order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
-    return parts.transpose(order).reshape(*batch, channels // (r * r), height * r, width * r)
+    return parts.transpose(order).copy().reshape(*batch, channels // (r * r), height * r, width * r)
 
 
 @kernel("aten.pixel_unshuffle.default")
@@ -144,13 +144,13 @@ def pixel_unshuffle(self: Array, downscale_factor: int) -> Any:
     r, n = downscale_factor, len(batch)
     parts = self.reshape(*batch, channels, height // r, r, width // r, r)
     order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
-    return parts.transpose(order).reshape(*batch, channels * r * r, height // r, width // r)
+    return parts.transpose(order).copy().reshape(*batch, channels * r * r, height // r, width // r)
 
 
 @kernel("aten.channel_shuffle.default")
 def channel_shuffle(self: Array, groups: int) -> Any:
     batch, channels, *rest = self.shape
-    return self.reshape(batch, groups, channels // groups, *rest).swapaxes(1, 2).reshape(self.shape)
+    return self.reshape(batch, groups, channels // groups, *rest).swapaxes(1, 2).copy().reshape(self.shape)
 
 
 # Padding.

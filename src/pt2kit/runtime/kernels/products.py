@@ -259,7 +259,9 @@ def cov(self: Array, correction: int, fweights: Array | None, aweights: Array | 
 
 KERNELS: Final = {
     "transformers.grouped_mm_fallback.default": computed(lambda input, weight, offs: grouped_mm(input, weight, offs)),
-    "aten.linalg_multi_dot.default aten.chain_matmul.default": lambda matrices: functools.reduce(matmul, matrices),
+    "aten.linalg_multi_dot.default aten.chain_matmul.default": lambda matrices: (
+        functools.reduce(matmul, matrices) if len(matrices) > 1 else matrices[0].copy()
+    ),
     "aten.mm.default .dtype": mm,
     "aten._int_mm.default": lambda self, mat2: mm(cast(self, np.dtype(np.int32)), cast(mat2, np.dtype(np.int32))),
     "aten.bmm.default .dtype": bmm,

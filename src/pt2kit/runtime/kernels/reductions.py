@@ -271,7 +271,7 @@ def _accumulated(function: Callable[..., Any]) -> Callable[..., Any]:
 @kernel("aten.logcumsumexp.default", adapt=computed)
 def logcumsumexp(self: Array, dim: int) -> Any:
     if not self.ndim:
-        return self
+        return self.copy()
     if is_complex(self):
         raise OperatorError(f"expected real numbers, as complex logarithms have several values, got {self.dtype}")
     return np.logaddexp.accumulate(self, axis_of(dim, self.ndim))
