@@ -12,6 +12,7 @@ import numpy as np
 
 from pt2kit.errors import OperatorError
 from pt2kit.messages import count_text
+from pt2kit.operators.linalg import einsum_terms
 from pt2kit.runtime.arrays import (
     Array,
     DType,
@@ -173,14 +174,11 @@ def trilinear(
 def einsum(equation: str, tensors: Sequence[Array]) -> Any:
     dtype = compute_type(joined_type(tensors))
     arrays = [cast(one, dtype) for one in tensors]
-    inputs, arrow, output = equation.replace(" ", "").partition("->")
+    letters, output = einsum_terms(equation, [one.ndim for one in arrays])
     sizes: dict[str, int] = {}
-    for term, array in zip(inputs.split(","), arrays, strict=True):
-        ahead, _, behind = term.partition("...")
-        letters = [*zip(ahead, array.shape, strict=False), *zip(behind[::-1], array.shape[::-1], strict=False)]
-        sizes.update({letter: max(sizes.get(letter, 1), size) for letter, size in letters})
-    if arrow and "..." not in output:
-        reserve([sizes.get(letter, 1) for letter in output], arrays[0].dtype)
+    for names, array in zip(letters, arrays, strict=True):
+        sizes.update({name: max(sizes.get(name, 1), size) for name, size in zip(names, array.shape, strict=True)})
+    reserve([sizes[name] for name in output], dtype)
     return np.einsum(equation, *arrays, optimize=len(arrays) > 1)
 
 
