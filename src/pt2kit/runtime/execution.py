@@ -11,6 +11,7 @@ import numpy as np
 
 from pt2kit.errors import GraphError, LimitError, OperatorError, Pt2Error
 from pt2kit.messages import count_text, printable
+from pt2kit.operators.facts import Mismatch
 from pt2kit.operators.higher_order import SHOWS
 from pt2kit.runtime.arrays import ARRAYS, DType, Running, cast, in_order, running
 from pt2kit.runtime.kernels.joining import stack
@@ -181,6 +182,8 @@ def _placed(error: Exception, step: Step) -> Pt2Error:
     if isinstance(error, Pt2Error):
         text = str(error)
         return error if text.startswith("node ") else type(error)(f"{where}: {text}")
+    if isinstance(error, Mismatch):
+        return OperatorError(f"{where}: {error}")
     if isinstance(error, MemoryError):
         return LimitError(f"{where}: expected memory for its results, got none")
     if isinstance(error, RecursionError):

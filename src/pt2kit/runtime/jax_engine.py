@@ -18,6 +18,7 @@ import numpy as np
 
 from pt2kit.errors import OperatorError, Pt2Error, UnsupportedError
 from pt2kit.messages import printable
+from pt2kit.operators.facts import Mismatch
 from pt2kit.runtime.arrays import RUNNING, Running
 from pt2kit.runtime.execution import Plan, Step, step_name
 from pt2kit.runtime.jax_arrays import JaxArray, input_array, lifted
@@ -170,7 +171,7 @@ class JaxExecutable:
         except UnsupportedError as error:
             raise self._refusal(error) from error
         except OperatorError as error:
-            if isinstance(error.__cause__, Pt2Error):
+            if isinstance(error.__cause__, Pt2Error | Mismatch):
                 raise
             raise self._refusal(error) from error
 

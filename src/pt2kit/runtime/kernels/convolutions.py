@@ -12,22 +12,19 @@ import numpy as np
 
 from pt2kit.errors import OperatorError
 from pt2kit.messages import count_text
+from pt2kit.operators.convolutions import per_dimension, window_count
 from pt2kit.runtime.arrays import Array, ForeignArray, computed, last, require, reserve, strided, wide
 from pt2kit.runtime.table import kernel
 
 
-def spread(values: Any, count: int) -> tuple[int, ...]:
-    """Return one number per spatial dimension.
+def per_axis(n: int, stride: Any, padding: Any, dilation: Any) -> tuple[Any, Any, Any]:
+    """Return strides, padding and dilations, one number per dimension.
 
     Raises:
-        OperatorError: neither one nor as many.
+        Mismatch: other lengths, or numbers that are too small.
     """
-    numbers = (values,) if isinstance(values, int) else tuple(int(value) for value in values)
-    if len(numbers) == 1:
-        numbers *= count
-    if len(numbers) != count:
-        raise OperatorError(f"expected {count_text(count, 'number')}, one per dimension, got {len(numbers)}")
-    return numbers
+    steps, gaps = (per_dimension(one, n, name, 1) for one, name in ((stride, "stride"), (dilation, "dilation")))
+    return steps, per_dimension(padding, n, "padding", 0), gaps
 
 
 def pad_around(x: Array, before: Sequence[int], after: Sequence[int], value: Any = 0) -> Array:
@@ -46,7 +43,6 @@ def windows(x: Array, kernel_size: Sequence[int], stride: Sequence[int], dilatio
         OperatorError: a window that is larger than the array.
     """
     n = len(kernel_size)
-    check_window(kernel_size, stride, dilation)
     spans = [(k - 1) * d + 1 for k, d in zip(kernel_size, dilation, strict=True)]
     counts = [(size - span) // s + 1 for size, span, s in zip(x.shape[-n:], spans, stride, strict=True)]
     if any(size < span for size, span in zip(x.shape[-n:], spans, strict=True)):
@@ -58,17 +54,6 @@ def windows(x: Array, kernel_size: Sequence[int], stride: Sequence[int], dilatio
         *(step * d for step, d in zip(steps, dilation, strict=True)),
     )
     return strided(x, (*lead, *counts, *kernel_size), strides)
-
-
-def check_window(kernel_size: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> None:
-    """Check that kernel sizes, strides and dilations are positive.
-
-    Raises:
-        OperatorError: one is not.
-    """
-    if any(value < 1 for value in (*kernel_size, *stride, *dilation)):
-        got = f"{list(kernel_size)}, {list(stride)} and {list(dilation)}"
-        raise OperatorError(f"expected kernel sizes, strides and dilations of at least 1, got {got}")
 
 
 def offsets(
@@ -94,7 +79,6 @@ def correlate(x: Array, weight: Array, stride: Sequence[int], dilation: Sequence
             f"expected {per_group * groups} channels for weights of {list(weight.shape)}, got {channels}"
         )
     if isinstance(x, ForeignArray):
-        check_window(kernel_size, stride, dilation)
         return x.correlate(weight, stride, [(0, 0)] * len(stride), (1,) * len(stride), dilation, groups)
     view = windows(x, kernel_size, stride, dilation)
     counts = view.shape[2 : 2 + len(kernel_size)]
@@ -126,7 +110,6 @@ def spread_back(
     rows, per_group, *kernel_size = weight.shape
     if groups < 1 or rows != channels or channels % groups:
         raise OperatorError(f"expected {rows} channels in {groups} groups, got {channels}")
-    check_window(kernel_size, stride, dilation)
     spans = [(k - 1) * d + 1 for k, d in zip(kernel_size, dilation, strict=True)]
     whole = [
         (size - 1) * s + span + extra for size, s, span, extra in zip(sizes, stride, spans, output_padding, strict=True)
@@ -178,10 +161,11 @@ def convolution(
     single = x.ndim == n + 1
     if single:
         x = x[None]
-    steps, around, gaps = spread(stride, n), spread(padding, n), spread(dilation, n)
-    require(all(p >= 0 for p in around), f"expected padding of at least 0, got {list(around)}")
+    steps, around, gaps = per_axis(n, stride, padding, dilation)
+    per_dimension(w.shape[2:], n, "kernel size", 1)
     if transposed:
-        result = spread_back(x, w, steps, around, gaps, spread(output_padding, n), groups)
+        extra: Any = per_dimension(output_padding, n, "output_padding", 0)
+        result = spread_back(x, w, steps, around, gaps, extra, groups)
     else:
         result = correlate(pad_around(x, around, around), w, steps, gaps, groups)
     if bias is not None:
@@ -198,7 +182,7 @@ def conv_mode(input: Array, weight: Array, bias: Any, stride: Any, padding: str,
     if padding == "valid":
         return conv(input, weight, bias, stride, 0, dilation, groups=groups)
     require(padding == "same", f"expected the padding valid or same, got {padding[:40]!a}")
-    totals = [d * (k - 1) for d, k in zip(spread(dilation, n), weight.shape[2:], strict=True)]
+    totals = [d * (k - 1) for d, k in zip(per_axis(n, 1, 0, dilation)[2], weight.shape[2:], strict=True)]
     before = [total // 2 for total in totals]
     padded = pad_around(wide(input), before, [total - b for total, b in zip(totals, before, strict=True)])
     return conv(padded, weight, bias, stride, 0, dilation, groups=groups)
@@ -221,7 +205,7 @@ def convolution_backward(
     transposed: bool, output_padding: Any, groups: int, output_mask: Sequence[bool],
 ) -> Any:  # fmt: skip
     n, batch = weight.ndim - 2, len(input)
-    steps, around, gaps = spread(stride, n), spread(padding, n), spread(dilation, n)
+    steps, around, gaps = per_axis(n, stride, padding, dilation)
     of_input = of_weight = None
     # The gradient of the input of a transposed convolution is a convolution: input and gradient exchange places.
     x, grad = (grad_output, input) if transposed else (input, grad_output)
@@ -247,8 +231,9 @@ def convolution_backward(
 @kernel("aten.im2col.default")
 def im2col(self: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
     x = self if self.ndim == 4 else self[None]
-    around = spread(padding, 2)
-    view = windows(pad_around(x, around, around), spread(kernel_size, 2), spread(stride, 2), spread(dilation, 2))
+    steps, around, gaps = per_axis(2, stride, padding, dilation)
+    taps: Any = per_dimension(kernel_size, 2, "kernel_size", 1)
+    view = windows(pad_around(x, around, around), taps, steps, gaps)
     batch, channels, height, width, rows, columns = view.shape
     reserve(view.shape, x.dtype)
     result = view.transpose(0, 1, 4, 5, 2, 3).copy().reshape(batch, channels * rows * columns, height * width)
@@ -258,13 +243,11 @@ def im2col(self: Array, kernel_size: Any, dilation: Any, padding: Any, stride: A
 @kernel("aten.col2im.default")
 def col2im(self: Array, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
     x = wide(self if self.ndim == 3 else self[None])
-    sizes, taps, steps, gaps, around = (spread(v, 2) for v in (output_size, kernel_size, stride, dilation, padding))
-    check_window(taps, steps, gaps)
+    steps, around, gaps = per_axis(2, stride, padding, dilation)
+    sizes: Any = per_dimension(output_size, 2, "output_size", 1)
+    taps: Any = per_dimension(kernel_size, 2, "kernel_size", 1)
     channels = x.shape[1] // math.prod(taps)
-    counts = [
-        (size + 2 * p - d * (k - 1) - 1) // s + 1
-        for size, p, d, k, s in zip(sizes, around, gaps, taps, steps, strict=True)
-    ]
+    counts = map(window_count, sizes, taps, steps, around, gaps)
     whole = [size + 2 * p for size, p in zip(sizes, around, strict=True)]
     result = _folded(x.reshape(x.shape[0], channels, *taps, *counts), whole, steps, around, gaps)
     return result if self.ndim == 3 else result[0]

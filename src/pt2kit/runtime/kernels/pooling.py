@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from pt2kit.operators.convolutions import per_dimension, pooled_size
 from pt2kit.runtime.arrays import INT64, Array, check_indices, kind, last, require, reserve, wide
-from pt2kit.runtime.kernels.convolutions import check_window, offsets, pad_around, spread
+from pt2kit.runtime.kernels.convolutions import offsets, pad_around, per_axis
 from pt2kit.runtime.kernels.indexing import summed_at
 
 
@@ -27,18 +28,13 @@ def _windows(
     """
     x = wide(self)
     require(x.ndim >= n + 1, f"expected at least {n + 1} dimensions, got {x.ndim}")
-    taps, around, gaps = spread(kernel_size, n), spread(padding, n), spread(dilation, n)
-    steps = spread(stride, n) if isinstance(stride, int) or (stride is not None and len(stride)) else taps
-    check_window(taps, steps, gaps)
-    counts = []
+    taps: Any = per_dimension(kernel_size, n, "kernel_size", 1)
+    steps, around, gaps = per_axis(n, stride if stride or stride == 0 else taps, padding, dilation)
+    counts: list[Any] = []
     for size, k, s, p, d in zip(x.shape[-n:], taps, steps, around, gaps, strict=True):
-        require(0 <= 2 * p <= k, f"expected padding of at most half the kernel size {k}, got {p}")
-        span = size + 2 * p - d * (k - 1) - 1
-        count = (-(-span // s) if ceil_mode else span // s) + 1
-        if ceil_mode and (count - 1) * s >= size + p:
-            count -= 1
-        require(count >= 1, f"expected windows within {size} elements, got a kernel of {k} with dilation {d}")
-        counts.append(count)
+        require(2 * p <= k, f"expected padding of at most half the kernel size {k}, got {p}")
+        counts.append(pooled_size(size, k, s, p, d, ceil_mode))
+        require(counts[-1] >= 1, f"expected windows within {size} elements, got a kernel of {k} with dilation {d}")
     ends = [(c - 1) * s + (k - 1) * d + 1 for c, s, k, d in zip(counts, steps, taps, gaps, strict=True)]
     after = [max(0, end - size - p) for p, end, size in zip(around, ends, x.shape[-n:], strict=True)]
     return x, pad_around(x, around, after, value(x)), counts, [taps, steps, around, gaps]
@@ -135,7 +131,8 @@ def _parts(bounds: Sequence[Sequence[slice]]) -> Iterator[tuple[tuple[int, ...],
 def adaptive_avg_pool(n: int, self: Array, output_size: Any) -> Any:
     """Return the means of parts of the last dimensions, of each in turn."""
     result = wide(self)
-    counts = spread([size if c is None else c for c, size in zip(output_size, result.shape[-n:], strict=False)], n)
+    wanted = [size if c is None else c for c, size in zip(output_size, result.shape[-n:], strict=False)]
+    counts: Any = per_dimension(wanted, n, "output_size", 0)
     reserve((*result.shape[:-n], *counts), result.dtype)
     for axis, count in enumerate(counts, result.ndim - n):
         bounds = [np.arange(part.start, part.stop) for part in _bounds(result.shape[axis], count)]
@@ -146,7 +143,8 @@ def adaptive_avg_pool(n: int, self: Array, output_size: Any) -> Any:
 
 def adaptive_max_pool(n: int, self: Array, output_size: Any) -> Any:
     """Return the maxima of parts of the last dimensions, and where they are in the plane."""
-    counts = reserve(spread(output_size, n), self.dtype)
+    wanted: Any = per_dimension(output_size, n, "output_size", 0)
+    counts = reserve(wanted, self.dtype)
     return _maxima(wide(self), [_bounds(*one) for one in zip(self.shape[-n:], counts, strict=True)])
 
 
@@ -178,7 +176,8 @@ def fractional_max_pool(n: int, self: Array, kernel_size: Any, output_size: Any,
     """Return the maxima of windows at random steps, and where they are in the plane."""
     x = wide(self if self.ndim == n + 2 else self[None])
     sizes, samples = x.shape[-n:], random_samples.reshape(*x.shape[:2], n)[..., ::-1] if n == 2 else random_samples
-    taps, counts = spread(kernel_size, n), spread(output_size, n)
+    taps: Any = per_dimension(kernel_size, n, "kernel_size", 1)
+    counts: Any = per_dimension(output_size, n, "output_size", 0)
     reserve((*x.shape[:2], *counts, math.prod(taps)), x.dtype)
     result, where = np.empty((*x.shape[:2], *counts), x.dtype), np.empty((*x.shape[:2], *counts), INT64)
     for plane in np.ndindex(*x.shape[:2]):
