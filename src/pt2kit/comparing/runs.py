@@ -20,7 +20,7 @@ from pt2kit.diffs.compute import diff
 from pt2kit.errors import InputError, Pt2Error
 from pt2kit.graph.traversal import node_label, operator_name
 from pt2kit.messages import count_text, printable
-from pt2kit.node_metadata.frames import parse_stack_trace
+from pt2kit.node_metadata.frames import lenient, parse_stack_trace
 from pt2kit.package.open import Package, open_package
 from pt2kit.runtime.arrays import cast, kind
 from pt2kit.runtime.inputs import random_inputs
@@ -93,17 +93,15 @@ def error_of(old: Any, new: Any, scale: float = 1.0) -> Error:
 
 def worst(errors: Iterable[Error]) -> Error:
     """Return the greatest errors among several."""
-    result = NOTHING
-    for one in errors:
-        counts = result.nonfinite[0] + one.nonfinite[0], result.nonfinite[1] + one.nonfinite[1]
-        result = Error(
-            max(result.max, one.max),
-            max(result.mean, one.mean),
-            min(result.cosine, one.cosine),
-            result.exceeds or one.exceeds,
-            counts,
-        )
-    return result
+    found = [NOTHING, *errors]
+    old, new = zip(*(one.nonfinite for one in found), strict=True)
+    return Error(
+        max(one.max for one in found),
+        max(one.mean for one in found),
+        min(one.cosine for one in found),
+        any(one.exceeds for one in found),
+        (sum(old), sum(new)),
+    )
 
 
 def _tolerance(*names: str) -> tuple[float, float]:
@@ -356,8 +354,5 @@ def _node(pair: GraphPair, before: int, after: int, error: Error) -> NodeError:
 def source_line(node: schema.Node) -> str:
     """Return the line of the model's code that a node comes from."""
     text = node.metadata.get("stack_trace", "")
-    try:
-        frames = parse_stack_trace(text).frames if text else ()
-    except Pt2Error:
-        return ""
-    return f"{frames[-1].file}:{frames[-1].line}" if frames else ""
+    trace = lenient(parse_stack_trace, text) if text else None
+    return f"{trace.frames[-1].file}:{trace.frames[-1].line}" if trace else ""
