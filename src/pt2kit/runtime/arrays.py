@@ -21,7 +21,7 @@ import numpy as np
 
 from pt2kit.errors import LimitError, OperatorError
 from pt2kit.operators import promotion
-from pt2kit.operators.facts import Symbolic, Tensor, Unknown
+from pt2kit.operators.facts import Symbolic, Tensor, Unknown, axes
 from pt2kit.schema import ScalarType
 from pt2kit.tensors.dtypes import DTYPES, numpy_dtype
 
@@ -318,26 +318,16 @@ def last(index: Iterable[Any], ahead: int | None = None) -> Any:
     return (..., *index) if ahead is None else (*(slice(None),) * ahead, *index)
 
 
-def axis_of(dim: int, ndim: int) -> int:
-    """Return a dimension counted from the first; a tensor without dimensions has one.
+def axes_of(dims: Any, ndim: int) -> tuple[int, ...]:
+    """Return dimensions counted from the first; all for None or an empty list.
 
     Raises:
-        OperatorError: no such dimension.
+        Mismatch: no such dimension, or one appears twice.
     """
-    count = max(ndim, 1)
-    if not -count <= dim < count:
-        raise OperatorError(f"expected a dimension from {-count} to {count - 1}, got {dim}")
-    return dim % count
-
-
-def axes_of(dims: Any, ndim: int) -> tuple[int, ...]:
-    """Return dimensions counted from the first; all for None or an empty list."""
     if dims is None or (not isinstance(dims, int) and not len(dims)):
         return tuple(range(ndim))
-    axes = tuple(axis_of(dim, ndim) for dim in ([dims] if isinstance(dims, int) else dims))
-    if len(set(axes)) < len(axes):
-        raise OperatorError(f"expected distinct dimensions, got {list(dims)}")
-    return axes if ndim else ()
+    found = axes(dims, ndim)
+    return found if ndim else ()
 
 
 def check_indices(indices: Array, size: int, *, negative: bool = False) -> Array:

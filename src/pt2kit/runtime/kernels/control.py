@@ -10,12 +10,12 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import LimitError, OperatorError, UnsupportedError
+from pt2kit.operators.facts import axis as axis_of
 from pt2kit.runtime.arrays import (
     ARRAYS,
     Array,
     ForeignArray,
     asarray,
-    axis_of,
     cast,
     is_known,
     kind,

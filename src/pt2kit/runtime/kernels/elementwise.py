@@ -11,12 +11,12 @@ import ml_dtypes
 import numpy as np
 
 from pt2kit.errors import OperatorError
+from pt2kit.operators.facts import axis as axis_of
 from pt2kit.runtime.arrays import (
     ARRAYS,
     BOOL,
     Array,
     asarray,
-    axis_of,
     cast,
     complex_type,
     computed,

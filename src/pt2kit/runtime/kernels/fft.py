@@ -8,7 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import Array, axes_of, axis_of, complex_type, floating, in_floats, reserve
+from pt2kit.operators.facts import axis as axis_of
+from pt2kit.runtime.arrays import Array, axes_of, complex_type, floating, in_floats, reserve
 from pt2kit.runtime.kernels.convolutions import windows
 from pt2kit.runtime.kernels.joining import pad_
 from pt2kit.runtime.table import kernel

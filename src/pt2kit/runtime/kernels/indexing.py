@@ -10,13 +10,13 @@ import numpy as np
 
 from pt2kit.errors import OperatorError
 from pt2kit.messages import count_text
+from pt2kit.operators.facts import axis as axis_of
 from pt2kit.runtime.arrays import (
     ARRAYS,
     BOOL,
     INT64,
     Array,
     asarray,
-    axis_of,
     cast,
     check_indices,
     computed,

@@ -11,11 +11,11 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import OperatorError
+from pt2kit.operators.facts import axis as axis_of
 from pt2kit.runtime.arrays import (
     Array,
     asarray,
     axes_of,
-    axis_of,
     cast,
     check_indices,
     joined_type,

@@ -12,12 +12,12 @@ import numpy as np
 
 from pt2kit.errors import OperatorError
 from pt2kit.messages import count_text
+from pt2kit.operators.facts import axis as axis_of
 from pt2kit.operators.linalg import einsum_terms
 from pt2kit.runtime.arrays import (
     Array,
     DType,
     asarray,
-    axis_of,
     cast,
     check_broadcast,
     check_indices,

@@ -8,7 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import FLOAT32, Array, asarray, axis_of, cast, kind, require, reserve, wide
+from pt2kit.operators.facts import axis as axis_of
+from pt2kit.runtime.arrays import FLOAT32, Array, asarray, cast, kind, require, reserve, wide
 from pt2kit.runtime.table import first, kernel
 
 _Q = "quantized_decomposed"

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import OperatorError
+from pt2kit.operators.facts import axis as axis_of
 from pt2kit.runtime.arrays import (
     ARRAYS,
     BOOL,
@@ -22,7 +23,6 @@ from pt2kit.runtime.arrays import (
     DType,
     asarray,
     axes_of,
-    axis_of,
     cast,
     check_broadcast,
     compute_type,

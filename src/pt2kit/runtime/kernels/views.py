@@ -11,12 +11,12 @@ import numpy as np
 
 from pt2kit.errors import OperatorError
 from pt2kit.messages import count_text
+from pt2kit.operators.facts import axis as axis_of
 from pt2kit.runtime.arrays import (
     ARRAYS,
     Array,
     DType,
     ForeignArray,
-    axis_of,
     cast,
     complex_type,
     is_complex,
