@@ -197,6 +197,8 @@ CALLS: dict[str, Any] = {
         *(True, 0.1, 0.0),
     ),
     "equal channels without eps": ("instance_norm.default", torch.ones(2, 3, 4), *[None] * 4, True, 0.1, 0.0, False),
+    "quantiles near 0": ("special_ndtri.default", torch.tensor([0, 1e-300, 1e-20, 0.5, 1, 2], dtype=torch.double)),
+    "inverse near 0": ("erfinv.default", torch.tensor([-1, -1e-3, -1e-5, 0, 1e-12, 2], dtype=torch.double)),
     "differences of joined": ("diff.default", NUMBERS, 2, 1, torch.full((2, 1, 4), 1j)),
 }
 
