@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -187,9 +186,3 @@ def unregister_operators() -> None:
     for name in ("addmul", "inc_", "nested_ints", "nested_floats", "kitchen2"):
         unregister(f"corpus::{name}")
     unregister("corpus2::scaleshift")
-
-
-def files(root: Path) -> Iterator[Path]:
-    """The files of a corpus, oldest release first."""
-    found = root.glob("*/*.pt2")
-    yield from sorted(found, key=lambda path: ([int(n) for n in path.parent.name.split(".")], path.name))
