@@ -10,9 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.zip.range_server import serve
+
 from benchmarks import measure, programs
 from benchmarks.harness import AtMost, Bench, Limit, Measured, Settings, TimesBetter
-from benchmarks.server import serving
 
 TRANSFORMER = "transformer_2700"
 GRAPH = "models/model.json"
@@ -170,11 +171,11 @@ def http_share(name: str, *, weight: str | None = None) -> Measured:
     import pt2kit
 
     file = programs.path(name)
-    with serving(file.parent) as server:
+    with serve(file.parent) as server:
         with pt2kit.open(server.url(file.name)) as package:
             if weight:
                 package.weights("model")[weight].numpy().sum()
-        sent, requests = server.sent, server.requests
+        sent, requests = server.sent, len(server.requests)
     size = file.stat().st_size
     note = f"{sent:,} of {size:,} bytes in {requests} requests"
     return Measured(100 * sent / size, unit="%", note=note)
