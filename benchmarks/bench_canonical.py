@@ -2,118 +2,52 @@
 
 from __future__ import annotations
 
+import json
 import os
-from types import SimpleNamespace
 from typing import Any
 
-from benchmarks import measure, programs
+from benchmarks import measure, pictures, programs
 from benchmarks.harness import AtMost, Bench, Limit, Measured, Settings, TimesBetter
+from pt2kit import canonicalize, codec, schema
 
-NODES = 100_000
-QUICK_NODES = 5_000
-LAYER = 10
-"""Nodes of one layer of the large program."""
-
-OPERATORS = ("linear", "mul", "sin", "relu", "add", "transpose", "matmul", "softmax", "mul", "add")
+LAYERS = 2_000
+QUICK_LAYERS = 200
+"""Layers of the large program, of 24 nodes each."""
 
 
-def our_classes() -> Any:
-    """Return our schema's classes for `large_program`."""
-    from pt2kit import schema
+def torch_program(program: schema.ExportedProgram) -> Any:
+    """Return a program as an object of torch's schema classes."""
+    from torch._export.serde import schema as theirs
+    from torch._export.serde.serialize import _dict_to_dataclass
 
-    return SimpleNamespace(**vars(schema), make=lambda cls, **held: cls(**held))
-
-
-def torch_classes() -> Any:
-    """Return torch's schema classes for `large_program`."""
-    from torch._export.serde import schema
-
-    return SimpleNamespace(**vars(schema), make=lambda cls, **held: cls.create(**held))
-
-
-def large_program(s: Any, count: int) -> Any:
-    """A program of `count` nodes in layers, each with a parameter, a residual connection and nodes of equal rank."""
-
-    def tensor(name: str) -> Any:
-        return s.make(s.Argument, as_tensor=s.TensorArgument(name=name))
-
-    one = s.make(s.SymInt, as_int=8)
-    meta = s.TensorMeta(
-        dtype=s.ScalarType.FLOAT, sizes=[one, one], requires_grad=False, device=s.Device(type="cpu", index=None),
-        strides=[one, s.make(s.SymInt, as_int=1)], storage_offset=s.make(s.SymInt, as_int=0), layout=s.Layout.Strided,
-    )  # fmt: skip
-    layers = count // LAYER
-    weights = [f"w{n}" for n in range(layers)]
-    nodes, last = [], "x"
-    for number in range(layers * LAYER):
-        layer, place = divmod(number, LAYER)
-        used = [
-            last if place < 4 else f"v{number - 4}",
-            weights[layer] if place == 0 else f"v{number - 1}" if number else "x",
-        ]
-        named = [
-            s.NamedArgument(name=f"a{n}", arg=tensor(name), kind=s.ArgumentKind.POSITIONAL)
-            for n, name in enumerate(used)
-        ]
-        named.append(s.NamedArgument(name="k", arg=s.make(s.Argument, as_int=place), kind=s.ArgumentKind.POSITIONAL))
-        nodes.append(
-            s.Node(
-                target=f"torch.ops.aten.{OPERATORS[place]}.default", inputs=named, outputs=[tensor(f"v{number}")],
-                metadata={}, is_hop_single_tensor_return=None, name=f"v{number}",
-            )
-        )  # fmt: skip
-        last = f"v{number}" if place == LAYER - 1 else last
-    values = [*weights, "x", *(f"v{number}" for number in range(len(nodes)))]
-    graph = s.Graph(
-        inputs=[tensor(name) for name in (*weights, "x")], outputs=[tensor(last)], nodes=nodes,
-        tensor_values=dict.fromkeys(values, meta), sym_int_values={}, sym_bool_values={},
-    )  # fmt: skip
-    inputs = [
-        s.make(s.InputSpec, parameter=s.InputToParameterSpec(arg=s.TensorArgument(name=name), parameter_name=name))
-        for name in weights
-    ]
-    inputs.append(s.make(s.InputSpec, user_input=s.UserInputSpec(arg=tensor("x"))))
-    outputs = [s.make(s.OutputSpec, user_output=s.UserOutputSpec(arg=tensor(last)))]
-    signature = s.GraphSignature(input_specs=inputs, output_specs=outputs)
-    module = s.GraphModule(graph=graph, signature=signature, module_call_graph=[], metadata={})
-    version = s.SchemaVersion(major=8, minor=20)
-    return s.ExportedProgram(
-        graph_module=module, opset_version={"aten": 10}, range_constraints={}, schema_version=version,
-        verifiers=[], torch_version="2.13.0", guards_code=[],
-    )  # fmt: skip
+    return _dict_to_dataclass(theirs.ExportedProgram, json.loads(codec.encode(program)))
 
 
 def canonical_vs_torch(settings: Settings) -> Measured:
     from torch._export.serde.serialize import canonicalize as by_torch
 
-    from pt2kit import canonicalize
-
-    count = QUICK_NODES if settings.quick else NODES
-    mine, theirs = large_program(our_classes(), count), large_program(torch_classes(), count)
+    mine = pictures.layers(QUICK_LAYERS if settings.quick else LAYERS)
+    theirs = torch_program(mine)
     ours, reference = measure.alternate(
         lambda: canonicalize(mine), lambda: by_torch(theirs), rounds=settings.rounds(3), reference_rounds=1
     )
-    small = large_program(our_classes(), QUICK_NODES), large_program(torch_classes(), QUICK_NODES)
-    targets = [
+    small = pictures.layers(QUICK_LAYERS)
+    one, other = (
         [node.target for node in program.graph_module.graph.nodes]
-        for program in (canonicalize(small[0]), by_torch(small[1]))
-    ]
-    same = targets[0] == targets[1]
-    return Measured(
-        ours, reference, note=f"{count:,} nodes, {'the same order' if same else 'ANOTHER ORDER'} as torch's"
+        for program in (canonicalize(small), by_torch(torch_program(small)))
     )
+    count, order = len(mine.graph_module.graph.nodes), "the same order" if one == other else "ANOTHER ORDER"
+    return Measured(ours, reference, note=f"{count:,} nodes, {order} as torch's")
 
 
 def canonical_growth(settings: Settings) -> Measured:
-    """Time per node of a program of ten times as many nodes."""
-    from pt2kit import canonicalize
-
-    few, many = (2_000, 20_000) if settings.quick else (10_000, 100_000)
-    small, large = large_program(our_classes(), few), large_program(our_classes(), many)
+    """Time per layer of a program of ten times as many layers."""
+    few = (QUICK_LAYERS if settings.quick else LAYERS) // 10
+    small, large = pictures.layers(few), pictures.layers(10 * few)
     ours, reference = measure.alternate(
         lambda: canonicalize(large), lambda: canonicalize(small), rounds=settings.rounds(3)
     )
-    return Measured(ours / many, reference / few, note=f"per node, {many:,} nodes against {few:,}")
+    return Measured(ours / (10 * few), reference / few, note=f"per layer, {10 * few:,} layers against {few:,}")
 
 
 def digest_program(settings: Settings) -> Measured:

@@ -4,49 +4,23 @@ from __future__ import annotations
 
 import time
 from itertools import pairwise
-from typing import Any
 
+from benchmarks import pictures
 from benchmarks.harness import AtMost, Bench, Limit, Measured, Settings
+from pt2kit import edit, schema
 
 NODES = 10_000
-_CALL = (
-    '[1, {"type": "builtins.tuple", "context": "null", "children_spec": [{"type": "builtins.tuple", "context": "null", '
-    '"children_spec": [{"type": null, "context": null, "children_spec": []}]}, {"type": "builtins.dict", '
-    '"context": "[]", "children_spec": []}]}]'
-)
-_RESULT = '[1, {"type": null, "context": null, "children_spec": []}]'
 
 
-def chain(count: int) -> Any:
+def chain(count: int) -> schema.ExportedProgram:
     """A program of `count` relus, one after another."""
-    from pt2kit import schema as s
-    from pt2kit.editing import tensor_meta
-
-    def tensor(name: str) -> s.Argument:
-        return s.Argument(as_tensor=s.TensorArgument(name))
-
-    meta, kind = tensor_meta("f32", [8, 8]), s.ArgumentKind.POSITIONAL
     names = ["x", *(f"v{number}" for number in range(count))]
-    nodes = [
-        s.Node(
-            "torch.ops.aten.relu.default", [s.NamedArgument("self", tensor(old), kind)], [tensor(new)], {}, None, new
-        )
-        for old, new in pairwise(names)
-    ]
-    graph = s.Graph([tensor("x")], [tensor(names[-1])], nodes, dict.fromkeys(names, meta), {}, {})
-    signature = s.GraphSignature(
-        [s.InputSpec(user_input=s.UserInputSpec(tensor("x")))],
-        [s.OutputSpec(user_output=s.UserOutputSpec(tensor(names[-1])))],
-    )
-    root = s.ModuleCallEntry("", s.ModuleCallSignature([], [], _CALL, _RESULT, ["x"]))
-    module = s.GraphModule(graph, signature, [root])
-    return s.ExportedProgram(module, {"aten": 10}, {}, s.SchemaVersion(8, 20), ["TRAINING"], "2.13.0")
+    nodes = [pictures.call("torch.ops.aten.relu.default", [("self", old)], new) for old, new in pairwise(names)]
+    return pictures.program(["x"], nodes, names[-1:])
 
 
-def replace_ours(program: Any) -> float:
+def replace_ours(program: schema.ExportedProgram) -> float:
     """Replace every relu by a gelu; the processor seconds it took, without reading and writing the program."""
-    from pt2kit import edit
-
     editor = edit(program)
     start = time.process_time()
     for node in list(editor.graph.nodes):
