@@ -7,9 +7,11 @@ from functools import cache, partial
 from typing import Any, Final
 
 import torch
+from torch import ones
 
 Q: Final = torch.ops.quantized
 Args = tuple[Any, ...] | dict[str, Any]
+"""Arguments by place, or by name."""
 
 
 def quantized(*sizes: int, dtype: torch.dtype = torch.quint8) -> torch.Tensor:
@@ -21,23 +23,21 @@ def _weight(*sizes: int) -> torch.Tensor:
     return quantized(*sizes, dtype=torch.qint8)
 
 
-def _channels(*sizes: int) -> torch.Tensor:
+def channels(*sizes: int) -> torch.Tensor:
+    """Return ones, quantized by channel."""
     scales, zeros = torch.ones(sizes[0]), torch.zeros(sizes[0], dtype=torch.int64)
     return torch.quantize_per_channel(torch.ones(sizes), scales, zeros, 0, torch.qint8)
 
 
-def _ones(*sizes: int) -> torch.Tensor:
-    return torch.ones(sizes)
-
-
-def _whole(*numbers: int) -> torch.Tensor:
+def whole(*numbers: int) -> torch.Tensor:
+    """Return a tensor of integers."""
     return torch.tensor(numbers)
 
 
 def _convolution(count: int, *, is_transposed: bool = False) -> Args:
     """Return a weight and what packs it."""
     numbers = ([1] * count, [0] * count, *([[0] * count] if is_transposed else []), [1] * count, 1)
-    return _weight(*((2, 3) if is_transposed else (3, 2)), *[3] * count), _ones(3), *numbers
+    return _weight(*((2, 3) if is_transposed else (3, 2)), *[3] * count), ones(3), *numbers
 
 
 def _packed_convolution(count: int, *, is_transposed: bool = False) -> Any:
@@ -54,53 +54,55 @@ def _convolved(count: int, *, is_transposed: bool = False) -> Args:
 
 
 def _dynamic(count: int, *, is_transposed: bool = False) -> Args:
-    return _ones(1, 2, *[5] * count), _packed_convolution(count, is_transposed=is_transposed)
+    return ones(1, 2, *[5] * count), _packed_convolution(count, is_transposed=is_transposed)
 
 
 def _linear(features: int = 4, outputs: int = 3) -> Any:
-    return Q.linear_prepack(_weight(outputs, features), _ones(outputs))
+    return Q.linear_prepack(_weight(outputs, features), ones(outputs))
 
 
 def _half(features: int = 4, outputs: int = 3) -> Any:
-    return Q.linear_prepack_fp16(_ones(outputs, features), _ones(outputs))
+    return Q.linear_prepack_fp16(ones(outputs, features), ones(outputs))
 
 
 def _rows(bits: int) -> Any:
     zeros = torch.zeros(5)
     dtype = torch.quint8 if bits == 8 else torch.quint4x2
-    weight = torch.quantize_per_channel(_ones(5, 8), torch.ones(5), zeros, 0, dtype)
+    weight = torch.quantize_per_channel(ones(5, 8), torch.ones(5), zeros, 0, dtype)
     return Q.embedding_bag_prepack(weight)
 
 
 def _cell(gates: int, state: Any) -> Args:
     inner, outer = _linear(4, 5 * gates), _linear(5, 5 * gates)
-    return _ones(2, 4), state, inner, outer, _ones(5 * gates), _ones(5 * gates)
+    return ones(2, 4), state, inner, outer, ones(5 * gates), ones(5 * gates)
 
 
-def _nested(features: int = 4) -> torch.Tensor:
+def nested(features: int = 4) -> torch.Tensor:
+    """Return a nested tensor of two parts."""
     return torch.nested.nested_tensor([torch.ones(2, features), torch.ones(3, features)])
 
 
-def _mkldnn(*sizes: int) -> torch.Tensor:
+def mkldnn(*sizes: int) -> torch.Tensor:
+    """Return ones in MKL-DNN's layout."""
     return torch.ones(sizes).to_mkldnn()
 
 
 def _attention(*tail: Any) -> Args:
-    x = _ones(2, 3, 8)
-    return x, x.clone(), x.clone(), 8, 2, _ones(24, 8), _ones(24), _ones(8, 8), _ones(8), *tail
+    x = ones(2, 3, 8)
+    return x, x.clone(), x.clone(), 8, 2, ones(24, 8), ones(24), ones(8, 8), ones(8), *tail
 
 
 def _encoder() -> Args:
-    norm = (_ones(8), _ones(8))
-    weights = (_ones(24, 8), _ones(24), _ones(8, 8), _ones(8))
-    feed = (_ones(16, 8), _ones(16), _ones(8, 16), _ones(8))
-    return _ones(2, 3, 8), 8, 2, *weights, True, False, 1e-5, *norm, *norm, *feed
+    norm = (ones(8), ones(8))
+    weights = (ones(24, 8), ones(24), ones(8, 8), ones(8))
+    feed = (ones(16, 8), ones(16), ones(8, 16), ones(8))
+    return ones(2, 3, 8), 8, 2, *weights, True, False, 1e-5, *norm, *norm, *feed
 
 
 def _observed() -> Args:
     return {
-        "self": _ones(3, 4), "observer_on": _whole(1), "fake_quant_on": _whole(1), "running_min": _ones(3),
-        "running_max": _ones(3), "scale": _ones(3), "zero_point": torch.zeros(3, dtype=torch.int32),
+        "self": ones(3, 4), "observer_on": whole(1), "fake_quant_on": whole(1), "running_min": ones(3),
+        "running_max": ones(3), "scale": ones(3), "zero_point": torch.zeros(3, dtype=torch.int32),
         "averaging_const": 0.1, "quant_min": 0, "quant_max": 255, "ch_axis": 0, "per_row_fake_quant": True,
     }  # fmt: skip
 
@@ -112,7 +114,7 @@ def objects(kind: str) -> dict[str, Any]:
         found = {
             "much wider": _linear(400, 3), "narrower": _linear(1, 3), "longer": _linear(4, 400), "half": _half(),
             "half, wider": _half(400, 3), "no bias": Q.linear_prepack(_weight(3, 4), None),
-            "per channel": Q.linear_prepack(_channels(3, 4), _ones(3)),
+            "per channel": Q.linear_prepack(channels(3, 4), ones(3)),
         }  # fmt: skip
     elif "Conv" in kind:
         found = {
@@ -124,9 +126,9 @@ def objects(kind: str) -> dict[str, Any]:
         ends = ([1] * count, [0] * count, [1] * count)
         prepack = getattr(Q, f"conv{count}d_prepack")
         found["more channels"] = prepack(_weight(3, 20, *[3] * count), None, *ends, 1)
-        found["groups"] = prepack(_weight(4, 1, *[3] * count), _ones(4), *ends, 2)
-        found["per channel"] = prepack(_channels(3, 2, *[3] * count), _ones(3), *ends, 1)
-        found["large kernel"] = prepack(_weight(3, 2, *[9] * count), _ones(3), *ends, 1)
+        found["groups"] = prepack(_weight(4, 1, *[3] * count), ones(4), *ends, 2)
+        found["per channel"] = prepack(channels(3, 2, *[3] * count), ones(3), *ends, 1)
+        found["large kernel"] = prepack(_weight(3, 2, *[9] * count), ones(3), *ends, 1)
     elif "Embedding" in kind:
         found = {"8 bits": _rows(8), "4 bits": _rows(4)}
     else:
@@ -136,45 +138,40 @@ def objects(kind: str) -> dict[str, Any]:
 
 def _faked(zeros: torch.dtype = torch.int32) -> dict[str, Any]:
     return {
-        "self": _ones(3, 4), "scale": _ones(3), "zero_point": torch.zeros(3, dtype=zeros), "axis": 0, "quant_min": 0,
+        "self": ones(3, 4), "scale": ones(3), "zero_point": torch.zeros(3, dtype=zeros), "axis": 0, "quant_min": 0,
         "quant_max": 255,
     }  # fmt: skip
 
 
 def _dilated(count: int) -> Args:
-    numbers = ([3] * count, _ones(3), [1] * count, [0] * count, [2] * count)
-    return _ones(1, 2, *[6] * count), _ones(3, 2, *[3] * count), *numbers
+    numbers = ([3] * count, ones(3), [1] * count, [0] * count, [2] * count)
+    return ones(1, 2, *[6] * count), ones(3, 2, *[3] * count), *numbers
 
 
 def _groups_of_tensors() -> Args:
-    return [_ones(3, 4), _ones(2)], [2.0, 3.0]
+    return [ones(3, 4), ones(2)], [2.0, 3.0]
 
 
 _LINEAR_TAIL: Final = (0.1, 0)
 _BINARY: Final = tuple(f"quantized::{name}{relu}" for name in ("add", "mul") for relu in ("", "_relu"))
 
 CALLS: dict[str, Callable[[], Args]] = {
-    "_quantized::add": lambda: (quantized(3, 4), quantized(3, 4), 0.1, 0),
     "_quantized::conv2d": lambda: _convolved(2),
     "_quantized::conv2d_relu": lambda: _convolved(2),
     "_quantized::conv_transpose1d": lambda: _convolved(1, is_transposed=True),
     "_quantized::conv_transpose2d": lambda: _convolved(2, is_transposed=True),
     "_quantized::linear": lambda: (quantized(2, 4), _linear(), *_LINEAR_TAIL),
-    "_quantized::linear_dynamic": lambda: (_ones(2, 4), _linear()),
-    "_quantized::linear_prepack": lambda: (_weight(3, 4), _ones(3)),
-    "_quantized::linear_prepack_fp16": lambda: (_ones(3, 4), _ones(3)),
+    "_quantized::linear_dynamic": lambda: (ones(2, 4), _linear()),
     "_quantized::wrapped_quantized_linear": lambda: (
-        _ones(2, 4), torch.tensor(0.1), torch.tensor(0), _ones(3, 4), torch.tensor(0.1), torch.tensor(0), _ones(3),
+        ones(2, 4), torch.tensor(0.1), torch.tensor(0), ones(3, 4), torch.tensor(0.1), torch.tensor(0), ones(3),
         torch.tensor(0.1), torch.tensor(0), 3,
     ),
-    "_quantized::_wrapped_linear_prepack": lambda: (_ones(3, 4), torch.tensor(0.1), torch.tensor(0), _ones(3)),
-    "aten::_wrapped_linear_prepack": lambda: (_ones(3, 4), torch.tensor(0.1), torch.tensor(0), _ones(3)),
-    "aten::_addmm_activation": lambda: (_ones(4), _ones(2, 3), _ones(3, 4)),
-    "aten::_amp_update_scale": lambda: (_ones(1), torch.zeros(1, dtype=torch.int32), _ones(1), 2.0, 0.5, 3),
-    "aten::_amp_update_scale_": lambda: (_ones(1), torch.zeros(1, dtype=torch.int32), _ones(1), 2.0, 0.5, 3),
-    "aten::_coalesce": lambda: (torch.sparse_coo_tensor(torch.zeros(2, 3, dtype=torch.int64), _ones(3), (2, 2)),),
+    "_quantized::_wrapped_linear_prepack": lambda: (ones(3, 4), torch.tensor(0.1), torch.tensor(0), ones(3)),
+    "aten::_wrapped_linear_prepack": lambda: (ones(3, 4), torch.tensor(0.1), torch.tensor(0), ones(3)),
+    "aten::_addmm_activation": lambda: (ones(4), ones(2, 3), ones(3, 4)),
+    "aten::_amp_update_scale": lambda: (ones(1), torch.zeros(1, dtype=torch.int32), ones(1), 2.0, 0.5, 3),
     "aten::_dyn_quant_pack_4bit_weight": lambda: (
-        torch.ones(8, 32, dtype=torch.uint8), _ones(8, 1), None, 64, 64, 8,
+        torch.ones(8, 32, dtype=torch.uint8), ones(8, 1), None, 64, 64, 8,
     ),
     "aten::_fused_moving_avg_obs_fq_helper": _observed,
     "aten::_fused_moving_avg_obs_fq_helper_functional": _observed,
@@ -184,207 +181,197 @@ CALLS: dict[str, Callable[[], Args]] = {
     "aten::_to_dense": lambda: (torch.eye(3).to_sparse(),),
     "aten::crow_indices": lambda: (torch.eye(3).to_sparse_csr(),),
     "aten::col_indices": lambda: (torch.eye(3).to_sparse_csr(),),
-    "aten::crow_indices_copy": lambda: (torch.eye(3).to_sparse_csr(),),
-    "aten::col_indices_copy": lambda: (torch.eye(3).to_sparse_csr(),),
-    "aten::_is_all_true": lambda: (_ones(3).bool(),),
-    "aten::_is_any_true": lambda: (_ones(3).bool(),),
+    "aten::_is_all_true": lambda: (ones(3).bool(),),
+    "aten::_is_any_true": lambda: (ones(3).bool(),),
     "aten::_make_per_tensor_quantized_tensor": lambda: (torch.ones(3, 4, dtype=torch.int8), 0.1, 0),
-    "aten::_masked_softmax": lambda: (_ones(2, 2, 3, 3), torch.ones(2, 3, dtype=torch.bool), 3, 1),
+    "aten::_masked_softmax": lambda: (ones(2, 2, 3, 3), torch.ones(2, 3, dtype=torch.bool), 3, 1),
     "aten::_masked_softmax_backward": lambda: (
-        _ones(2, 2, 3, 3), _ones(2, 2, 3, 3), torch.ones(2, 2, 3, 3, dtype=torch.bool), 3,
+        ones(2, 2, 3, 3), ones(2, 2, 3, 3), torch.ones(2, 2, 3, 3, dtype=torch.bool), 3,
     ),
-    "aten::_mkldnn_reshape": lambda: (_mkldnn(3, 4), [4, 3]),
-    "aten::_mkldnn_transpose": lambda: (_mkldnn(3, 4), 0, 1),
+    "aten::_mkldnn_reshape": lambda: (mkldnn(3, 4), [4, 3]),
+    "aten::_mkldnn_transpose": lambda: (mkldnn(3, 4), 0, 1),
     "aten::_native_multi_head_attention": lambda: _attention(),
     "aten::_transformer_encoder_layer_fwd": _encoder,
-    "aten::_nested_sum_backward": lambda: (_nested(1), _nested(), [2], True),
-    "aten::_nested_tensor_size": lambda: (_nested(),),
-    "aten::_nested_tensor_storage_offsets": lambda: (_nested(),),
-    "aten::_nested_tensor_strides": lambda: (_nested(),),
-    "aten::nested_to_padded_tensor": lambda: (_nested(), 0.0, [2, 3, 4]),
-    "aten::to_padded_tensor": lambda: (_nested(), 0.0, [2, 3, 4]),
-    "aten::linear_backward": lambda: (_nested(), _nested(3), _ones(3, 4), [True] * 3),
+    "aten::_nested_sum_backward": lambda: (nested(1), nested(), [2], True),
+    "aten::_nested_tensor_size": lambda: (nested(),),
+    "aten::_nested_tensor_storage_offsets": lambda: (nested(),),
+    "aten::_nested_tensor_strides": lambda: (nested(),),
+    "aten::nested_to_padded_tensor": lambda: (nested(), 0.0, [2, 3, 4]),
+    "aten::to_padded_tensor": lambda: (nested(), 0.0, [2, 3, 4]),
+    "aten::linear_backward": lambda: (nested(), nested(3), ones(3, 4), [True] * 3),
     "aten::matmul_backward": lambda: (
-        _nested(3), _nested(), torch.nested.nested_tensor([_ones(4, 3), _ones(4, 3)]), [True, True],
+        nested(3), nested(), torch.nested.nested_tensor([ones(4, 3), ones(4, 3)]), [True, True],
     ),
     "aten::_scaled_mm_v2": lambda: (
-        _ones(16, 16).to(torch.float8_e4m3fn), _ones(16, 16).to(torch.float8_e4m3fn).t(), [torch.ones(())], [0], [0],
+        ones(16, 16).to(torch.float8_e4m3fn), ones(16, 16).to(torch.float8_e4m3fn).t(), [torch.ones(())], [0], [0],
         [torch.ones(())], [0], [0], None, torch.float32,
     ),
-    "aten::_sparse_addmm": lambda: (_ones(3, 4), torch.eye(3).to_sparse(), _ones(3, 4)),
+    "aten::_sparse_addmm": lambda: (ones(3, 4), torch.eye(3).to_sparse(), ones(3, 4)),
     "aten::_sparse_broadcast_to": lambda: (torch.eye(3).to_sparse(), [2, 3, 3]),
-    "aten::_validate_sparse_bsc_tensor_args": lambda: (_whole(0, 1, 2), _whole(0, 1), _ones(2, 2, 2), [4, 4]),
-    "aten::_validate_sparse_bsr_tensor_args": lambda: (_whole(0, 1, 2), _whole(0, 1), _ones(2, 2, 2), [4, 4]),
-    "aten::_validate_sparse_coo_tensor_args": lambda: (torch.zeros(2, 3, dtype=torch.int64), _ones(3), [2, 2]),
+    "aten::_validate_sparse_bsc_tensor_args": lambda: (whole(0, 1, 2), whole(0, 1), ones(2, 2, 2), [4, 4]),
+    "aten::_validate_sparse_bsr_tensor_args": lambda: (whole(0, 1, 2), whole(0, 1), ones(2, 2, 2), [4, 4]),
+    "aten::_validate_sparse_coo_tensor_args": lambda: (torch.zeros(2, 3, dtype=torch.int64), ones(3), [2, 2]),
     "aten::sparse_bsr_tensor.crow_col_value": lambda: {
-        "crow_indices": _whole(0, 1, 2), "col_indices": _whole(0, 1), "values": _ones(2, 2, 2),
+        "crow_indices": whole(0, 1, 2), "col_indices": whole(0, 1), "values": ones(2, 2, 2),
     },
     "aten::sparse_bsc_tensor.ccol_row_value": lambda: {
-        "ccol_indices": _whole(0, 1, 2), "row_indices": _whole(0, 1), "values": _ones(2, 2, 2),
+        "ccol_indices": whole(0, 1, 2), "row_indices": whole(0, 1), "values": ones(2, 2, 2),
     },
-    "aten::cosine_embedding_loss": lambda: (_ones(3, 4), _ones(3, 4), _ones(3)),
+    "aten::cosine_embedding_loss": lambda: (ones(3, 4), ones(3, 4), ones(3)),
     "aten::dequantize.tensors": lambda: ([quantized(3, 4), quantized(2)],),
-    "aten::dequantize.self": lambda: (_channels(3, 4),),
-    "aten::empty_quantized": lambda: ([3, 4], _channels(3, 4)),
-    "aten::fbgemm_pack_quantized_matrix": lambda: (torch.ones(3, 4, dtype=torch.int8),),
+    "aten::dequantize.self": lambda: (channels(3, 4),),
+    "aten::empty_quantized": lambda: ([3, 4], channels(3, 4)),
     "aten::fbgemm_pack_quantized_matrix.KN": lambda: (torch.ones(3, 4, dtype=torch.int8), 4, 3),
-    "aten::glu_jvp": lambda: (_ones(3, 2), _ones(3, 4), _ones(3, 4), 1),
-    "aten::glu_backward_jvp": lambda: (_ones(3, 4), _ones(3, 2), _ones(3, 4), _ones(3, 2), _ones(3, 4), 1),
-    "aten::int_repr": lambda: (_channels(3, 4),),
+    "aten::glu_jvp": lambda: (ones(3, 2), ones(3, 4), ones(3, 4), 1),
+    "aten::glu_backward_jvp": lambda: (ones(3, 4), ones(3, 2), ones(3, 4), ones(3, 2), ones(3, 4), 1),
+    "aten::int_repr": lambda: (channels(3, 4),),
     "aten::linalg_tensorinv": lambda: (torch.eye(4).reshape(2, 2, 2, 2), 2),
-    "aten::masked_select_backward": lambda: (_ones(3), _ones(3), torch.ones(3, dtype=torch.bool)),
-    "aten::mkldnn_linear": lambda: (_mkldnn(2, 4), _mkldnn(3, 4), _mkldnn(3)),
-    "aten::mkldnn_linear_backward_input": lambda: ([2, 4], _mkldnn(2, 3), _ones(3, 4)),
-    "aten::mkldnn_linear_backward_weights": lambda: (_mkldnn(2, 3), _mkldnn(2, 4), _ones(3, 4), True),
-    "aten::mkldnn_linear_backward": lambda: (_mkldnn(2, 4), _mkldnn(2, 3), _ones(3, 4), [True] * 3),
-    "aten::mkldnn_max_pool3d": lambda: (_mkldnn(1, 2, 4, 4, 4), [2] * 3, [2] * 3, [0] * 3, [1] * 3, False),
+    "aten::masked_select_backward": lambda: (ones(3), ones(3), torch.ones(3, dtype=torch.bool)),
+    "aten::mkldnn_linear": lambda: (mkldnn(2, 4), mkldnn(3, 4), mkldnn(3)),
+    "aten::mkldnn_linear_backward_input": lambda: ([2, 4], mkldnn(2, 3), ones(3, 4)),
+    "aten::mkldnn_linear_backward_weights": lambda: (mkldnn(2, 3), mkldnn(2, 4), ones(3, 4), True),
+    "aten::mkldnn_linear_backward": lambda: (mkldnn(2, 4), mkldnn(2, 3), ones(3, 4), [True] * 3),
+    "aten::mkldnn_max_pool3d": lambda: (mkldnn(1, 2, 4, 4, 4), [2] * 3, [2] * 3, [0] * 3, [1] * 3, False),
     "aten::q_scale": lambda: (quantized(3),),
     "aten::q_zero_point": lambda: (quantized(3),),
-    "aten::quantize_per_tensor": lambda: (_ones(3, 4), 0.1, 0, torch.quint8),
-    "aten::quantize_per_tensor.tensor_qparams": lambda: (_ones(3, 4), torch.tensor(0.1), torch.tensor(0), torch.quint8),
-    "aten::quantize_per_tensor.tensors": lambda: ([_ones(3, 4), _ones(2)], _ones(2), _whole(0, 0), torch.quint8),
+    "aten::quantize_per_tensor": lambda: (ones(3, 4), 0.1, 0, torch.quint8),
+    "aten::quantize_per_tensor.tensor_qparams": lambda: (ones(3, 4), torch.tensor(0.1), torch.tensor(0), torch.quint8),
+    "aten::quantize_per_tensor.tensors": lambda: ([ones(3, 4), ones(2)], ones(2), whole(0, 0), torch.quint8),
     "aten::quantized_max_pool2d": lambda: (quantized(1, 2, 4, 4), [2, 2], [2, 2], [0, 0], [1, 1], False),
     "aten::quantized_max_pool3d": lambda: (quantized(1, 2, 4, 4, 4), [2] * 3, [2] * 3, [0] * 3, [1] * 3, False),
-    "aten::random.from": lambda: (_ones(3), 0, 5),
-    "aten::random_.from": lambda: (_ones(3), 0, 5),
+    "aten::random_.from": lambda: (ones(3), 0, 5),
     "aten::sparse_resize_": lambda: (torch.eye(3).to_sparse(), [4, 4], 2, 0),
-    "aten::sparse_resize": lambda: (torch.eye(3).to_sparse(), [4, 4], 2, 0),
     "aten::sparse_resize_and_clear_": lambda: (torch.eye(3).to_sparse(), [2, 2], 2, 0),
-    "aten::sparse_resize_and_clear": lambda: (torch.eye(3).to_sparse(), [2, 2], 2, 0),
     "aten::resize_as_sparse_": lambda: (torch.eye(3).to_sparse(), torch.eye(4).to_sparse()),
-    "aten::resize_as_sparse": lambda: (torch.eye(3).to_sparse(), torch.eye(4).to_sparse()),
     "aten::copy_sparse_to_sparse_": lambda: (torch.eye(3).to_sparse(), torch.eye(3).to_sparse()),
-    "aten::copy_sparse_to_sparse": lambda: (torch.eye(3).to_sparse(), torch.eye(3).to_sparse()),
-    "aten::sparse_mask": lambda: (_ones(3, 3), torch.eye(3).to_sparse()),
-    "aten::coalesce": lambda: (torch.sparse_coo_tensor(torch.zeros(2, 3, dtype=torch.int64), _ones(3), (2, 2)),),
+    "aten::sparse_mask": lambda: (ones(3, 3), torch.eye(3).to_sparse()),
+    "aten::coalesce": lambda: (torch.sparse_coo_tensor(torch.zeros(2, 3, dtype=torch.int64), ones(3), (2, 2)),),
     "mkl::_mkl_linear": lambda: (
-        _ones(2, 4), torch.ops.mkl._mkl_reorder_linear_weight(_ones(3, 4), 2), _ones(3, 4), _ones(3), 2,
+        ones(2, 4), torch.ops.mkl._mkl_reorder_linear_weight(ones(3, 4), 2), ones(3, 4), ones(3), 2,
     ),
-    "mkldnn::_linear_pointwise": lambda: (_ones(2, 4), _ones(3, 4), _ones(3), "relu", [], ""),
-    "mkldnn::_reorder_linear_weight": lambda: (_ones(3, 4), 2),
-    "mkldnn::_nbytes": lambda: (_mkldnn(3, 4),),
-    "mkldnn::_get_mkldnn_serialized_md": lambda: (_mkldnn(3, 4),),
+    "mkldnn::_linear_pointwise": lambda: (ones(2, 4), ones(3, 4), ones(3), "relu", [], ""),
+    "mkldnn::_reorder_linear_weight": lambda: (ones(3, 4), 2),
+    "mkldnn::_nbytes": lambda: (mkldnn(3, 4),),
+    "mkldnn::_get_mkldnn_serialized_md": lambda: (mkldnn(3, 4),),
     "mkldnn_prepacked::conv2d_prepack": lambda: (
-        _ones(3, 2, 3, 3), _ones(3), [1, 1], [0, 0], [1, 1], 1, [1, 2, 5, 5], "relu",
+        ones(3, 2, 3, 3), ones(3), [1, 1], [0, 0], [1, 1], 1, [1, 2, 5, 5], "relu",
     ),
     "mkldnn_prepacked::conv2d_run": lambda: (
-        _ones(1, 2, 5, 5),
+        ones(1, 2, 5, 5),
         torch.ops.mkldnn_prepacked.conv2d_prepack(
-            _ones(3, 2, 3, 3), _ones(3), [1, 1], [0, 0], [1, 1], 1, [1, 2, 5, 5], "relu"
+            ones(3, 2, 3, 3), ones(3), [1, 1], [0, 0], [1, 1], 1, [1, 2, 5, 5], "relu"
         ),
     ),
-    "onednn::linear_dynamic_fp16": lambda: (_ones(2, 4), torch.ops.onednn.linear_prepack_fp16(_ones(3, 4), None), None),
+    "onednn::linear_dynamic_fp16": lambda: (ones(2, 4), torch.ops.onednn.linear_prepack_fp16(ones(3, 4), None), None),
     "onednn::qbatch_norm2d": lambda: (
-        torch.ones(1, 2, 4, 4, dtype=torch.uint8), 0.1, 0, _ones(2), _ones(2), _ones(2), _ones(2), 1e-5, 0.1, 0,
+        torch.ones(1, 2, 4, 4, dtype=torch.uint8), 0.1, 0, ones(2), ones(2), ones(2), ones(2), 1e-5, 0.1, 0,
         torch.uint8,
     ),
     "onednn::qlinear_pointwise": lambda: (
         torch.ones(2, 4, dtype=torch.uint8), 0.1, 0,
-        torch.ops.onednn.qlinear_prepack(torch.ones(3, 4, dtype=torch.int8), None), _ones(3), _whole(0, 0, 0), _ones(3),
+        torch.ops.onednn.qlinear_prepack(torch.ones(3, 4, dtype=torch.int8), None), ones(3), whole(0, 0, 0), ones(3),
         0.1, 0, torch.uint8, "none", [], "",
     ),
     "prims::iota": lambda: {
         "length": 5, "start": 0, "step": 1, "dtype": torch.int64, "device": torch.device("cpu"),
         "requires_grad": False,
     },
-    "prims::squeeze": lambda: (_ones(3, 1), [1]),
+    "prims::squeeze": lambda: (ones(3, 1), [1]),
     "quantization::_Bfloat16QuantizedToFloat": lambda: (
-        torch.ops.quantization._FloatToBfloat16Quantized(_ones(3, 4)),
+        torch.ops.quantization._FloatToBfloat16Quantized(ones(3, 4)),
     ),
     "aten::slow_conv_dilated2d": lambda: _dilated(2),
     "aten::slow_conv_dilated3d": lambda: _dilated(3),
-    "aten::_pad_packed_sequence": lambda: (_ones(5, 4), _whole(2, 2, 1), False, 0.0, 3),
-    "aten::embedding_renorm_": lambda: (_ones(5, 4), _whole(0, 1, 4), 1.0, 2.0),
-    "aten::embedding_renorm": lambda: (_ones(5, 4), _whole(0, 1, 4), 1.0, 2.0),
-    "aten::embedding_sparse_backward": lambda: (_ones(3, 4), _whole(0, 1, 4), 5, -1, False),
-    "aten::cummaxmin_backward": lambda: (_ones(3, 4), _ones(3, 4), torch.zeros(3, 4, dtype=torch.int64), 1),
-    "aten::gather_backward": lambda: (_ones(3, 2), _ones(3, 4), 1, torch.zeros(3, 2, dtype=torch.int64), False),
-    "aten::_gather_sparse_backward": lambda: (_ones(3, 4), 1, torch.zeros(3, 2, dtype=torch.int64), _ones(3, 2)),
-    "aten::_fused_rms_norm": lambda: (_ones(3, 4), [4], _ones(4), 1e-5),
-    "aten::_unsafe_index.Tensor": lambda: (_ones(3, 4), [_whole(0, 2), None]),
-    "aten::_unsafe_index_put": lambda: (_ones(3, 4), [_whole(0, 2)], _ones(2, 4), True),
-    "aten::_unsafe_masked_index": lambda: (_ones(3), torch.ones(2, dtype=torch.bool), [_whole(0, 2)], 0),
+    "aten::_pad_packed_sequence": lambda: (ones(5, 4), whole(2, 2, 1), False, 0.0, 3),
+    "aten::embedding_renorm_": lambda: (ones(5, 4), whole(0, 1, 4), 1.0, 2.0),
+    "aten::embedding_sparse_backward": lambda: (ones(3, 4), whole(0, 1, 4), 5, -1, False),
+    "aten::cummaxmin_backward": lambda: (ones(3, 4), ones(3, 4), torch.zeros(3, 4, dtype=torch.int64), 1),
+    "aten::gather_backward": lambda: (ones(3, 2), ones(3, 4), 1, torch.zeros(3, 2, dtype=torch.int64), False),
+    "aten::_gather_sparse_backward": lambda: (ones(3, 4), 1, torch.zeros(3, 2, dtype=torch.int64), ones(3, 2)),
+    "aten::_fused_rms_norm": lambda: (ones(3, 4), [4], ones(4), 1e-5),
+    "aten::_unsafe_index.Tensor": lambda: (ones(3, 4), [whole(0, 2), None]),
+    "aten::_unsafe_index_put": lambda: (ones(3, 4), [whole(0, 2)], ones(2, 4), True),
+    "aten::_unsafe_masked_index": lambda: (ones(3), torch.ones(2, dtype=torch.bool), [whole(0, 2)], 0),
     "aten::_unsafe_masked_index_put_accumulate": lambda: (
-        _ones(3), torch.ones(2, dtype=torch.bool), [_whole(0, 2)], _ones(2),
+        ones(3), torch.ones(2, dtype=torch.bool), [whole(0, 2)], ones(2),
     ),
-    "aten::_index_put_impl_": lambda: (_ones(3, 4), [_whole(0, 2)], _ones(2, 4), True, True),
-    "aten::_index_put_impl": lambda: (_ones(3, 4), [_whole(0, 2)], _ones(2, 4), False, True),
-    "aten::_histogramdd_bin_edges": lambda: (_ones(5, 2), [3, 3]),
-    "aten::_histogramdd_from_bin_cts": lambda: (_ones(5, 2), [3, 3]),
-    "aten::_histogramdd_from_bin_tensors": lambda: (_ones(5, 2), [torch.arange(4.0), torch.arange(4.0)]),
-    "aten::histogram.bins_tensor": lambda: {"self": _ones(5), "bins": torch.arange(4.0), "weight": _ones(5)},
-    "aten::bincount": lambda: (_whole(0, 1, 4), _ones(3), 2),
-    "aten::unique_dim": lambda: (_ones(3, 4), 1, True, True, True),
-    "aten::_unique2": lambda: (_whole(1, 1, 2), True, True, True),
+    "aten::_index_put_impl_": lambda: (ones(3, 4), [whole(0, 2)], ones(2, 4), True, True),
+    "aten::_index_put_impl": lambda: (ones(3, 4), [whole(0, 2)], ones(2, 4), False, True),
+    "aten::_histogramdd_bin_edges": lambda: (ones(5, 2), [3, 3]),
+    "aten::_histogramdd_from_bin_cts": lambda: (ones(5, 2), [3, 3]),
+    "aten::_histogramdd_from_bin_tensors": lambda: (ones(5, 2), [torch.arange(4.0), torch.arange(4.0)]),
+    "aten::histogram.bins_tensor": lambda: {"self": ones(5), "bins": torch.arange(4.0), "weight": ones(5)},
+    "aten::bincount": lambda: (whole(0, 1, 4), ones(3), 2),
+    "aten::unique_dim": lambda: (ones(3, 4), 1, True, True, True),
+    "aten::_unique2": lambda: (whole(1, 1, 2), True, True, True),
     "aten::searchsorted.Tensor": lambda: {
-        "sorted_sequence": torch.ones(2, 4), "self": _ones(2, 3), "sorter": torch.zeros(2, 4, dtype=torch.int64),
+        "sorted_sequence": torch.ones(2, 4), "self": ones(2, 3), "sorter": torch.zeros(2, 4, dtype=torch.int64),
     },
     "aten::searchsorted.Scalar": lambda: {
         "sorted_sequence": torch.arange(4.0), "self": 2.0, "sorter": torch.arange(4),
     },
-    "aten::bucketize.Tensor": lambda: (_ones(3), torch.arange(4.0)),
-    "aten::pad_sequence": lambda: ([_ones(3, 4), _ones(2, 4)], True, 0.0, "left"),
+    "aten::bucketize.Tensor": lambda: (ones(3), torch.arange(4.0)),
+    "aten::pad_sequence": lambda: ([ones(3, 4), ones(2, 4)], True, 0.0, "left"),
     "aten::_fake_quantize_learnable_per_channel_affine": lambda: {
         **_faked(torch.float32), "grad_factor": 1.0,
     },
     "aten::_fake_quantize_learnable_per_channel_affine_backward": lambda: {
-        **_faked(torch.float32), "grad": _ones(3, 4), "grad_factor": 1.0,
+        **_faked(torch.float32), "grad": ones(3, 4), "grad_factor": 1.0,
     },
     "aten::fake_quantize_per_channel_affine": lambda: _faked(),
     "aten::fake_quantize_per_channel_affine_cachemask": lambda: _faked(),
     "aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams": lambda: (
-        _ones(3, 4), _ones(1), torch.zeros(1, dtype=torch.int32), _whole(1), 0, 255,
+        ones(3, 4), ones(1), torch.zeros(1, dtype=torch.int32), whole(1), 0, 255,
     ),
-    "aten::choose_qparams_optimized": lambda: (_ones(64), 64, 200, 0.16, 8),
-    "aten::_choose_qparams_per_tensor": lambda: (_ones(3, 4), False),
-    "aten::binomial": lambda: (_ones(3, 4), _ones(3, 4)),
-    "aten::native_channel_shuffle": lambda: (_ones(1, 4, 3, 3), 2),
-    "aten::as_strided": lambda: (_ones(3, 4), [2, 2], [4, 1], 1),
-    "aten::as_strided_copy": lambda: (_ones(3, 4), [2, 2], [4, 1], 1),
-    "aten::as_strided_": lambda: (_ones(3, 4), [2, 2], [4, 1], 1),
-    "aten::as_strided_scatter": lambda: (_ones(3, 4), _ones(2, 2), [2, 2], [4, 1], 1),
-    "aten::_nested_tensor_from_tensor_list": lambda: ([_ones(2, 4), _ones(3, 4)],),
+    "aten::choose_qparams_optimized": lambda: (ones(64), 64, 200, 0.16, 8),
+    "aten::_choose_qparams_per_tensor": lambda: (ones(3, 4), False),
+    "aten::binomial": lambda: (ones(3, 4), ones(3, 4)),
+    "aten::native_channel_shuffle": lambda: (ones(1, 4, 3, 3), 2),
+    "aten::as_strided": lambda: (ones(3, 4), [2, 2], [4, 1], 1),
+    "aten::as_strided_copy": lambda: (ones(3, 4), [2, 2], [4, 1], 1),
+    "aten::as_strided_": lambda: (ones(3, 4), [2, 2], [4, 1], 1),
+    "aten::as_strided_scatter": lambda: (ones(3, 4), ones(2, 2), [2, 2], [4, 1], 1),
+    "aten::_nested_tensor_from_tensor_list": lambda: ([ones(2, 4), ones(3, 4)],),
     "aten::_nested_compute_contiguous_strides_offsets": lambda: (torch.tensor([[2, 4], [3, 4]]),),
     "aten::to_sparse_bsr": lambda: (torch.eye(4), [2, 2]),
     "aten::to_sparse_bsc": lambda: (torch.eye(4), [2, 2]),
-    "aten::_to_sparse_bsr": lambda: (torch.eye(4), [2, 2]),
     "aten::_to_sparse_csr": lambda: (torch.eye(4),),
-    "aten::_weight_norm_differentiable_backward": lambda: (_ones(3, 4), _ones(3, 4), _ones(3, 1), _ones(3, 1), 0),
-    "aten::fbgemm_linear_quantize_weight": lambda: (_ones(3, 4),),
-    "aten::_saturate_weight_to_fp16": lambda: (_ones(3, 4),),
-    "aten::unsafe_split_with_sizes": lambda: (_ones(5), [2, 3]),
-    "aten::split_with_sizes_copy": lambda: (_ones(5), [2, 3]),
-    "aten::_amp_foreach_non_finite_check_and_unscale_": lambda: ([_ones(3, 4), _ones(2)], _ones(1), _ones(1)),
+    "aten::_weight_norm_differentiable_backward": lambda: (ones(3, 4), ones(3, 4), ones(3, 1), ones(3, 1), 0),
+    "aten::fbgemm_linear_quantize_weight": lambda: (ones(3, 4),),
+    "aten::_saturate_weight_to_fp16": lambda: (ones(3, 4),),
+    "aten::unsafe_split_with_sizes": lambda: (ones(5), [2, 3]),
+    "aten::split_with_sizes_copy": lambda: (ones(5), [2, 3]),
+    "aten::_amp_foreach_non_finite_check_and_unscale_": lambda: ([ones(3, 4), ones(2)], ones(1), ones(1)),
     "aten::_foreach_addcmul_.ScalarList": lambda: (
-        [_ones(3, 4), _ones(2)], [_ones(3, 4), _ones(2)], [_ones(3, 4), _ones(2)], [1.0, 2.0],
+        [ones(3, 4), ones(2)], [ones(3, 4), ones(2)], [ones(3, 4), ones(2)], [1.0, 2.0],
     ),
-    "aten::_foreach_lerp_.ScalarList": lambda: ([_ones(3, 4), _ones(2)], [_ones(3, 4), _ones(2)], [1.0, 2.0]),
-    "aten::_foreach_norm.Scalar": lambda: ([_ones(3, 4), _ones(2)], 2),
+    "aten::_foreach_lerp_.ScalarList": lambda: ([ones(3, 4), ones(2)], [ones(3, 4), ones(2)], [1.0, 2.0]),
+    "aten::_foreach_norm.Scalar": lambda: ([ones(3, 4), ones(2)], 2),
     "aten::_foreach_pow_.ScalarList": _groups_of_tensors,
     "aten::_foreach_clamp_max_.ScalarList": _groups_of_tensors,
-    "aten::_standard_gamma_grad": lambda: (_ones(3, 4), _ones(3, 4)),
-    "aten::_dirichlet_grad": lambda: (_ones(3, 4), _ones(3, 4), _ones(3, 4)),
-    "aten::thnn_conv2d": lambda: (_ones(1, 2, 5, 5), _ones(3, 2, 3, 3), [3, 3], _ones(3), [1, 1], [0, 0]),
-    "aten::conv_tbc_backward": lambda: (_ones(3, 2, 4), _ones(5, 2, 3), _ones(3, 3, 4), _ones(4), 0),
+    "aten::_standard_gamma_grad": lambda: (ones(3, 4), ones(3, 4)),
+    "aten::_dirichlet_grad": lambda: (ones(3, 4), ones(3, 4), ones(3, 4)),
+    "aten::thnn_conv2d": lambda: (ones(1, 2, 5, 5), ones(3, 2, 3, 3), [3, 3], ones(3), [1, 1], [0, 0]),
+    "aten::conv_tbc_backward": lambda: (ones(3, 2, 4), ones(5, 2, 3), ones(3, 3, 4), ones(4), 0),
     "aten::_lu_with_info": lambda: (torch.eye(3), True, True),
-    "aten::lu_solve": lambda: (_ones(3, 2), torch.eye(3), torch.tensor([1, 2, 3], dtype=torch.int32)),
-    "aten::linalg_lu_solve": lambda: (torch.eye(3), torch.tensor([1, 2, 3], dtype=torch.int32), _ones(3, 2)),
-    "aten::linalg_householder_product": lambda: (_ones(4, 3), _ones(3)),
-    "aten::ormqr": lambda: (_ones(4, 3), _ones(3), _ones(4, 2)),
+    "aten::lu_solve": lambda: (ones(3, 2), torch.eye(3), torch.tensor([1, 2, 3], dtype=torch.int32)),
+    "aten::linalg_lu_solve": lambda: (torch.eye(3), torch.tensor([1, 2, 3], dtype=torch.int32), ones(3, 2)),
+    "aten::linalg_householder_product": lambda: (ones(4, 3), ones(3)),
+    "aten::ormqr": lambda: (ones(4, 3), ones(3), ones(4, 2)),
     "aten::cholesky_inverse": lambda: (torch.eye(3),),
-    "aten::_cdist_forward": lambda: (_ones(3, 4), _ones(2, 4), 2.0, 1),
-    "aten::_euclidean_dist": lambda: (_ones(3, 4), _ones(2, 4)),
-    "aten::multinomial": lambda: (_ones(3, 4), 2, False),
-    "aten::take": lambda: (_ones(3, 4), _whole(0, 11)),
-    "aten::put_": lambda: (_ones(3, 4), _whole(0, 11), _ones(2), True),
-    "aten::index_reduce_": lambda: (_ones(3, 4), 0, _whole(0, 2), _ones(2, 4), "prod"),
-    "aten::scatter_reduce_.two": lambda: (_ones(3, 4), 0, torch.zeros(2, 4, dtype=torch.int64), _ones(2, 4), "amax"),
-    "aten::masked_scatter_": lambda: (_ones(3), torch.ones(3, dtype=torch.bool), _ones(3)),
-    "aten::col2im": lambda: (_ones(1, 18, 9), [5, 5], [3, 3], [1, 1], [0, 0], [1, 1]),
-    "aten::im2col": lambda: (_ones(1, 2, 5, 5), [3, 3], [1, 1], [0, 0], [1, 1]),
-    "aten::max_unpool2d": lambda: (_ones(1, 1, 2, 2), torch.zeros(1, 1, 2, 2, dtype=torch.int64), [4, 4]),
+    "aten::_cdist_forward": lambda: (ones(3, 4), ones(2, 4), 2.0, 1),
+    "aten::_euclidean_dist": lambda: (ones(3, 4), ones(2, 4)),
+    "aten::multinomial": lambda: (ones(3, 4), 2, False),
+    "aten::take": lambda: (ones(3, 4), whole(0, 11)),
+    "aten::put_": lambda: (ones(3, 4), whole(0, 11), ones(2), True),
+    "aten::index_reduce_": lambda: (ones(3, 4), 0, whole(0, 2), ones(2, 4), "prod"),
+    "aten::scatter_reduce_.two": lambda: (ones(3, 4), 0, torch.zeros(2, 4, dtype=torch.int64), ones(2, 4), "amax"),
+    "aten::masked_scatter_": lambda: (ones(3), torch.ones(3, dtype=torch.bool), ones(3)),
+    "aten::col2im": lambda: (ones(1, 18, 9), [5, 5], [3, 3], [1, 1], [0, 0], [1, 1]),
+    "aten::im2col": lambda: (ones(1, 2, 5, 5), [3, 3], [1, 1], [0, 0], [1, 1]),
+    "aten::max_unpool2d": lambda: (ones(1, 1, 2, 2), torch.zeros(1, 1, 2, 2, dtype=torch.int64), [4, 4]),
     "aten::max_unpool3d": lambda: (
-        _ones(1, 1, 2, 2, 2), torch.zeros(1, 1, 2, 2, 2, dtype=torch.int64), [4] * 3, [2] * 3, [0] * 3,
+        ones(1, 1, 2, 2, 2), torch.zeros(1, 1, 2, 2, 2, dtype=torch.int64), [4] * 3, [2] * 3, [0] * 3,
     ),
     "aten::_sparse_compressed_tensor_with_dims": lambda: {
         "nnz": 2, "dense_dim": 0, "size": [3, 4], "blocksize": [], "index_dtype": torch.int64,
@@ -393,9 +380,9 @@ CALLS: dict[str, Callable[[], Args]] = {
     "aten::to_sparse.sparse_dim": lambda: (torch.eye(3), 1),
     "aten::_coalesced_": lambda: (torch.eye(3).to_sparse(), True),
     "aten::_convert_weight_to_int4pack_for_cpu": lambda: (torch.ones(16, 64, dtype=torch.int32), 2),
-    "quantized::embedding_bag_2bit_prepack": lambda: (_ones(5, 8),),
-    "quantized::embedding_bag_4bit_prepack": lambda: (_ones(5, 8),),
-    "quantized::embedding_bag_byte_prepack": lambda: (_ones(5, 8),),
+    "quantized::embedding_bag_2bit_prepack": lambda: (ones(5, 8),),
+    "quantized::embedding_bag_4bit_prepack": lambda: (ones(5, 8),),
+    "quantized::embedding_bag_byte_prepack": lambda: (ones(5, 8),),
     "quantized::add_scalar": lambda: (quantized(3, 4), 2.0),
     "quantized::add_scalar_relu": lambda: (quantized(3, 4), 2.0),
     "quantized::add_scalar.Tensor": lambda: (quantized(3, 4), torch.tensor(2.0)),
@@ -424,7 +411,6 @@ CALLS: dict[str, Callable[[], Args]] = {
     ),
     "quantized::conv2d_dynamic": lambda: _dynamic(2),
     "quantized::conv2d_prepack": lambda: _convolution(2),
-    "_quantized::conv2d_prepack": lambda: _convolution(2),
     "quantized::conv2d_unpack": lambda: (_packed_convolution(2),),
     "quantized::conv2d_unpack_sizes": lambda: (_packed_convolution(2),),
     "quantized::conv2d_stride": lambda: (_packed_convolution(2),),
@@ -446,48 +432,48 @@ CALLS: dict[str, Callable[[], Args]] = {
     },
     "quantized::dropout": lambda: (quantized(3, 4), 0.1, 0, 0.5, True),
     "quantized::elu": lambda: (quantized(3, 4), 0.1, 0, 1, 1, 1),
-    "quantized::embedding_byte": lambda: (_rows(8), _whole(0, 1, 4)),
-    "quantized::embedding_4bit": lambda: (_rows(4), _whole(0, 1, 4)),
-    "quantized::embedding_bag_byte": lambda: (_rows(8), _whole(0, 1, 4), _whole(0, 2)),
-    "quantized::embedding_bag_4bit": lambda: (_rows(4), _whole(0, 1, 4), _whole(0, 2)),
+    "quantized::embedding_byte": lambda: (_rows(8), whole(0, 1, 4)),
+    "quantized::embedding_4bit": lambda: (_rows(4), whole(0, 1, 4)),
+    "quantized::embedding_bag_byte": lambda: (_rows(8), whole(0, 1, 4), whole(0, 2)),
+    "quantized::embedding_bag_4bit": lambda: (_rows(4), whole(0, 1, 4), whole(0, 2)),
     "quantized::embedding_bag_prepack": lambda: (
-        torch.quantize_per_channel(_ones(5, 8), torch.ones(5), torch.zeros(5), 0, torch.quint8),
+        torch.quantize_per_channel(ones(5, 8), torch.ones(5), torch.zeros(5), 0, torch.quint8),
     ),
     "quantized::embedding_bag_unpack": lambda: (_rows(8),),
     "quantized::embedding_bag_2bit_unpack": lambda: (torch.ones(5, 8, dtype=torch.uint8),),
     "quantized::embedding_bag_4bit_unpack": lambda: (torch.ones(5, 8, dtype=torch.uint8),),
     "quantized::embedding_bag_2bit_rowwise_offsets": lambda: (
-        Q.embedding_bag_2bit_prepack(_ones(5, 8)), _whole(0, 1, 4), _whole(0, 2),
+        Q.embedding_bag_2bit_prepack(ones(5, 8)), whole(0, 1, 4), whole(0, 2),
     ),
     "quantized::embedding_bag_4bit_rowwise_offsets": lambda: (
-        Q.embedding_bag_4bit_prepack(_ones(5, 8)), _whole(0, 1, 4), _whole(0, 2),
+        Q.embedding_bag_4bit_prepack(ones(5, 8)), whole(0, 1, 4), whole(0, 2),
     ),
     "quantized::embedding_bag_byte_rowwise_offsets": lambda: (
-        Q.embedding_bag_byte_prepack(_ones(5, 8)), _whole(0, 1, 4), _whole(0, 2),
+        Q.embedding_bag_byte_prepack(ones(5, 8)), whole(0, 1, 4), whole(0, 2),
     ),
     "quantized::hardswish": lambda: (quantized(3, 4), 0.1, 0),
     "quantized::int4mm_packed_weight_cpu": lambda: (
-        _ones(2, 64), torch.ops.aten._convert_weight_to_int4pack_for_cpu(torch.ones(16, 64, dtype=torch.int32), 2),
-        torch.tensor(32), _ones(2, 16, 2),
+        ones(2, 64), torch.ops.aten._convert_weight_to_int4pack_for_cpu(torch.ones(16, 64, dtype=torch.int32), 2),
+        torch.tensor(32), ones(2, 16, 2),
     ),
     "quantized::leaky_relu": lambda: (quantized(3, 4), 0.1, False, 0.1, 0),
     **{
         f"quantized::{name}": lambda: (quantized(2, 4), _linear(), *_LINEAR_TAIL)
         for name in ("linear", "linear_relu")
     },
-    "quantized::linear_dynamic": lambda: (_ones(2, 4), _linear()),
-    "quantized::linear_relu_dynamic": lambda: (_ones(2, 4), _linear()),
-    "quantized::linear_dynamic_fp16": lambda: (_ones(2, 4), _half()),
-    "quantized::linear_relu_dynamic_fp16": lambda: (_ones(2, 4), _half()),
-    "quantized::linear_dynamic_fp16_unpacked_weight": lambda: (_ones(2, 4), _ones(3, 4), _ones(3)),
-    "quantized::linear_prepack": lambda: (_weight(3, 4), _ones(3)),
-    "quantized::linear_prepack_fp16": lambda: (_ones(3, 4), _ones(3)),
+    "quantized::linear_dynamic": lambda: (ones(2, 4), _linear()),
+    "quantized::linear_relu_dynamic": lambda: (ones(2, 4), _linear()),
+    "quantized::linear_dynamic_fp16": lambda: (ones(2, 4), _half()),
+    "quantized::linear_relu_dynamic_fp16": lambda: (ones(2, 4), _half()),
+    "quantized::linear_dynamic_fp16_unpacked_weight": lambda: (ones(2, 4), ones(3, 4), ones(3)),
+    "quantized::linear_prepack": lambda: (_weight(3, 4), ones(3)),
+    "quantized::linear_prepack_fp16": lambda: (ones(3, 4), ones(3)),
     "quantized::linear_unpack": lambda: (_linear(),),
     "quantized::linear_unpack_fp16": lambda: (_half(),),
-    "quantized::linear_with_input_q_dq_qweight_dq_output_fp32": lambda: (_ones(2, 4), 0.1, 0, _linear()),
-    "quantized::linear_with_input_q_dq_qweight_dq_relu_output_fp32": lambda: (_ones(2, 4), 0.1, 0, _linear()),
+    "quantized::linear_with_input_q_dq_qweight_dq_output_fp32": lambda: (ones(2, 4), 0.1, 0, _linear()),
+    "quantized::linear_with_input_q_dq_qweight_dq_relu_output_fp32": lambda: (ones(2, 4), 0.1, 0, _linear()),
     "quantized::make_quantized_cell_params_dynamic": lambda: (
-        _linear(4, 15), _linear(5, 15), _ones(15), _ones(15),
+        _linear(4, 15), _linear(5, 15), ones(15), ones(15),
     ),
     "quantized::make_quantized_cell_params_fp16": lambda: (_half(4, 15), _half(5, 15)),
     "quantized::matmul": lambda: (quantized(2, 3), quantized(3, 4), 0.1, 0),
