@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from math import prod
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import torch
@@ -22,7 +24,6 @@ NUMBERS: Final = (float("nan"), float("inf"), float("-inf"), 0.0, -1.0, 1.5, 1e6
 DTYPES: Final = (
     *(torch.float64, torch.int64, torch.int32, torch.bool, torch.uint8, torch.complex64, torch.bfloat16, torch.float16),
 )
-DTYPE_NUMBERS: Final = (0, 3, 4, 6, 7, 9, 11, 12, 15, 24, 28, 44)
 BYTES: Final = {torch.quint8: torch.uint8, torch.qint8: torch.int8, torch.qint32: torch.int32}
 QUANTIZED: Final = tuple(BYTES)
 QUANTIZERS: Final = (
@@ -66,7 +67,7 @@ def cases(schema: Any, base: Call, seed: str) -> Iterator[Case]:
         seed: says which random pairs of lies are tried last.
     """
     names = [argument.name for argument in schema.arguments]
-    single: list[tuple[str, str, str, Callable[[], Any]]] = []
+    single: list[NamedLie] = []
     for name, argument in zip(names, schema.arguments, strict=True):
         value = _given(base, name, names)
         for kind, detail, lie in _lies(value, str(argument.real_type)):
@@ -77,22 +78,21 @@ def cases(schema: Any, base: Call, seed: str) -> Iterator[Case]:
     for _ in range(min(40, len(single))):
         first, second = chance.choice(single), chance.choice(single)
         if first[0] != second[0]:
-            detail = f"{first[0]} {first[1]} {first[2]}, {second[0]} {second[1]} {second[2]}"
-            lies = {first[0]: first[3], second[0]: second[3]}
-            yield Case("", "pair", detail, partial(_replaced, base, names, lies))
+            yield _pair(base, names, first, second)
 
 
 def _with_settings(base: Call, names: list[str], single: Sequence[NamedLie]) -> Iterator[Case]:
     """Pairs of a flag, a word, a small number or a missing argument, and a hostile tensor: each with each."""
     settings = [lie for lie in single if lie[1] in SETTINGS and (lie[1] != "number" or lie[2] in SMALL)]
     tensors = [lie for lie in single if (lie[1] in ("values", "shape") and lie[2] in TELLING) or lie[1] == "strides"]
-    for first in settings:
-        for second in tensors:
-            if first[0] != second[0]:
-                detail = f"{first[0]} {first[1]} {first[2]}, {second[0]} {second[1]} {second[2]}"
-                yield Case(
-                    "", "pair", detail, partial(_replaced, base, names, {first[0]: first[3], second[0]: second[3]})
-                )
+    for first, second in itertools.product(settings, tensors):
+        if first[0] != second[0]:
+            yield _pair(base, names, first, second)
+
+
+def _pair(base: Call, names: list[str], first: NamedLie, second: NamedLie) -> Case:
+    detail = f"{first[0]} {first[1]} {first[2]}, {second[0]} {second[1]} {second[2]}"
+    return Case("", "pair", detail, partial(_replaced, base, names, {first[0]: first[3], second[0]: second[3]}))
 
 
 def _given(base: Call, name: str, names: list[str]) -> Any:
@@ -346,35 +346,26 @@ def _shape_lies(value: torch.Tensor) -> Iterator[Lie]:
         for detail, other in (("0", 0), ("1", 1), ("longer by 1", size + 1), ("40 times", size * 40)):
             shapes[f"dimension {axis} {detail}"] = (*sizes[:axis], other, *sizes[axis + 1 :])
     for name, shape in shapes.items():
-        if shape != sizes and _elements(shape) <= 1 << 20:
-            yield "shape", name, partial(_ones, shape, value.dtype)
+        if shape != sizes and prod(shape) <= 1 << 20:
+            yield "shape", name, partial(torch.ones, shape, dtype=value.dtype)
     yield (
         "shape",
         "2**40 with stride 0",
-        lambda: _ones((1,) * max(len(sizes), 1), value.dtype).expand(2**40, *((1,) * (max(len(sizes), 1) - 1))),
+        lambda: torch.ones((1,) * max(len(sizes), 1), dtype=value.dtype).expand(
+            2**40, *((1,) * (max(len(sizes), 1) - 1))
+        ),
     )
-    yield "shape", "0 by 2**62", lambda: _ones((0, 2**62), value.dtype)
-
-
-def _elements(shape: tuple[int, ...]) -> int:
-    count = 1
-    for size in shape:
-        count *= size
-    return count
-
-
-def _ones(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-    return torch.ones(shape, dtype=dtype)
+    yield "shape", "0 by 2**62", lambda: torch.ones((0, 2**62), dtype=value.dtype)
 
 
 def _stride_lies(value: torch.Tensor) -> Iterator[Lie]:
     if value.dim() >= 2:
         yield "strides", "transposed", lambda: copy_tensor(value).transpose(0, -1).contiguous().transpose(0, -1)
     if value.dim() and value.numel():
-        yield "strides", "every second", lambda: _ones((*value.shape, 2), value.dtype)[..., 0]
-        yield "strides", "0", lambda: _ones((1,) * value.dim(), value.dtype).expand(value.shape)
+        yield "strides", "every second", lambda: torch.ones((*value.shape, 2), dtype=value.dtype)[..., 0]
+        yield "strides", "0", lambda: torch.ones((1,) * value.dim(), dtype=value.dtype).expand(value.shape)
         yield (
             "strides",
             "offset",
-            lambda: torch.cat([_ones((1,), value.dtype), value.detach().reshape(-1)])[1:].view(value.shape),
+            lambda: torch.cat([torch.ones((1,), dtype=value.dtype), value.detach().reshape(-1)])[1:].view(value.shape),
         )

@@ -17,14 +17,10 @@ class Evidence:
         deaths: "indices values all 2**40: SIGSEGV", of calls that die alone, too, and "target shape [0]: leak", of
             calls whose results follow what memory was filled with.
         succeeded: how many hostile calls went well.
-        base: where its valid calls come from: "recorded", "relative", "made", "none".
-        shared: a result may lie in an argument's memory without an alias in the schema.
     """
 
     deaths: list[str] = field(default_factory=list)
     succeeded: int = 0
-    base: str = ""
-    shared: bool = False
 
 
 def read(path: Path) -> tuple[str, dict[str, Evidence]]:
@@ -37,25 +33,13 @@ def read(path: Path) -> tuple[str, dict[str, Evidence]]:
             release = line["release"]
             continue
         item = found.setdefault(line["op"], Evidence())
-        if "death" in line:
-            if (
-                line["signal"] not in SLOW
-                and line["alone"] not in ("", *SLOW)
-                and not _is_made_by_refused(line["death"])
-            ):
-                item.deaths.append(f"{' '.join(filter(None, line['death']))}: {line['alone']}")
-        elif "leak" in line:
-            if not _is_made_by_refused(line["leak"]):
-                item.deaths.append(f"{' '.join(filter(None, line['leak']))}: leak")
+        if label := line.get("death") or line.get("leak"):
+            end = "leak" if "leak" in line else line["alone"]
+            if line.get("signal") not in SLOW and end not in ("", *SLOW) and not _is_made_by_refused(label):
+                item.deaths.append(f"{' '.join(filter(None, label))}: {end}")
         else:
             item.succeeded += max(line["ok"], 0)
-            item.base = line["base"] or item.base
-            item.shared |= line.get("shared", False)
     return release, found
-
-
-def _text(label: list[str], end: str) -> list[str]:
-    return [] if _is_made_by_refused(label) else [f"{' '.join(filter(None, label))}: {end}"]
 
 
 def _is_made_by_refused(label: list[str]) -> bool:

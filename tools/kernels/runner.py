@@ -3,8 +3,7 @@
 torch is imported once; a child runs operator after operator and says in shared memory what it is about to call. When
 it dies, the parent writes that down, has the one call run again alone, and starts the next child behind it. A kind of
 lie about an argument that killed once is not tried again. A call that succeeds is repeated over memory that is filled
-otherwise: results that follow the filling are memory that the operator did not write, or not own. Results are
-compared with arguments, too: those that share memory without an alias in the schema are written down.
+otherwise: results that follow the filling are memory that the operator did not write, or not own.
 """
 
 from __future__ import annotations
@@ -217,17 +216,7 @@ def _run_all(
                 state.cut = True
                 break
         os.write(2, b"\n")  # a sign of life
-        _write(
-            out,
-            {
-                "op": names[operator],
-                "cases": state.tried,
-                "ok": state.ok,
-                "base": state.base,
-                "cut": state.cut,
-                "shared": state.shared,
-            },
-        )
+        _write(out, {"op": names[operator], **vars(state)})
         dead = set()
 
 
@@ -248,13 +237,12 @@ def _is_dead(case: Case, dead: set[Any]) -> bool:
 
 @dataclass
 class Counts:
-    """How the calls of one operator went."""
+    """How the calls of one operator went; `base` is the source of its valid calls ("recorded", "relative", "made")."""
 
-    tried: int = 0
+    cases: int = 0
     ok: int = 0
     base: str = "none"
     cut: bool = False
-    shared: bool = False
 
 
 def _cases(
@@ -306,9 +294,8 @@ def _limited() -> Iterator[None]:
 
 def _try(name: str, case: Case, state: Counts) -> bool:
     """Call an operator, and again over other memory if that went well; whether the results follow the memory."""
-    target = find(name)
-    state.tried += 1
     call = target_of(name)
+    state.cases += 1
     results: list[Any] = []
     for fill in FILLS:
         _guard("guard_fill", fill)
@@ -318,7 +305,6 @@ def _try(name: str, case: Case, state: Counts) -> bool:
                 args, kwargs = case.make()
                 result = call(*args, **kwargs)
                 results.append(_bytes((result, args, kwargs)))
-                state.shared |= not state.shared and _is_sharing(target._schema, result, (args, kwargs))
                 del result, args, kwargs
         except Exception:  # noqa: BLE001  any refusal is one
             return False
@@ -356,24 +342,6 @@ def _with_gradient(value: Any) -> Any:
 
 def _is_differentiable(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.requires_grad
-
-
-def _is_sharing(schema: Any, result: Any, given: Any) -> bool:
-    """Return whether a result is in an argument's memory without an alias in the schema."""
-    if any(value.alias_info is not None for value in schema.returns):
-        return False
-    before = {_address(leaf) for leaf in pytree.tree_leaves(given)} - {0}
-    return any(_address(leaf) in before for leaf in pytree.tree_leaves(result))
-
-
-def _address(value: Any) -> int:
-    """Return the address of a tensor's memory; 0 if it has none."""
-    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or value.device.type != "cpu":
-        return 0
-    try:
-        return value.untyped_storage().data_ptr()
-    except (RuntimeError, NotImplementedError):
-        return 0
 
 
 def _bytes(value: Any) -> list[Any]:
