@@ -20,13 +20,6 @@ NOT_COMPARED: Final[Mapping[str, str]] = MappingProxyType(
         **dict.fromkeys(("cholesky_inverse", "cholesky_solve", "linalg_cond"), "matrices that are nearly singular"),
         **dict.fromkeys(("_linalg_svd", "svd", "linalg_lu"), "decompositions that are not unique"),
         **dict.fromkeys(("polygamma", "special_polygamma"), "poles, where torch returns rounding noise"),
-        **dict.fromkeys(
-            (
-                *("fake_quantize_per_channel_affine", "fake_quantize_per_channel_affine_cachemask"),
-                *("fake_quantize_per_tensor_affine", "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams"),
-            ),
-            "scales of 0",
-        ),
         "addcdiv": "complex numbers that are divided by 0",
         "isin": "elements that repeat although they are said to be unique",
         "topk": "no element of a number, for which torch returns uninitialized memory",

@@ -19,10 +19,13 @@ def _quantized(
     x: Array, scale: Any, zero: Any, quant_min: Any, quant_max: Any, dtype: Any, *, whole: bool = True
 ) -> Any:
     """Return integers for numbers, scales, and zero points, which are added after rounding if they are `whole`."""
+    return cast(np.clip(_moved(x, scale, zero, whole), _one(quant_min), _one(quant_max)), dtype)
+
+
+def _moved(x: Array, scale: Any, zero: Any, whole: bool) -> Any:
     # As torch: multiplied by the inverse of the scale in float32, rounded to even.
-    moved = wide(x) * (1.0 / scale).astype(FLOAT32)
-    moved = np.round(moved) + zero if whole else np.round(moved + zero)
-    return cast(np.clip(moved, _one(quant_min), _one(quant_max)), dtype)
+    found = wide(x) * (1.0 / scale).astype(FLOAT32)
+    return np.round(found) + zero if whole else np.round(found + zero)
 
 
 def _one(value: Any) -> Any:
@@ -123,8 +126,8 @@ def fake_quantize_cachemask(
     return np.where(is_off, x, result), mask | is_off
 
 
-def _faked(x: Array, scale: Any, zero: Any, quant_min: int, quant_max: int) -> tuple[Any, Any]:
-    moved = np.round(x * (np.float32(1) / scale) + zero)
+def _faked(x: Array, scale: Any, zero: Any, quant_min: int, quant_max: int, *, whole: bool = True) -> tuple[Any, Any]:
+    moved = _moved(x, scale, zero, whole)
     mask = (moved >= quant_min) & (moved <= quant_max)
     # As in torch, nan is the least number.
     return (np.fmin(np.fmax(moved, quant_min), quant_max) - zero) * scale, mask
@@ -137,7 +140,7 @@ def fake_quantize_per_channel_cachemask(
     require(kind(self.dtype) == 2, f"expected floating-point numbers, got {self.dtype}")
     reserve(self.shape, FLOAT32)
     factor, zero = (cast(_of_channels(one, self, axis), FLOAT32) for one in (scale, zero_point))
-    return _faked(wide(self), factor, zero, quant_min, quant_max)
+    return _faked(wide(self), factor, zero, quant_min, quant_max, whole=kind(zero_point.dtype) == 1)
 
 
 KERNELS: Final = {
