@@ -256,7 +256,7 @@ class GraphDiff:
     def _nodes(self, matching: Matching, path: str) -> None:
         """Add the changes of a pair of graphs, in the order of the new one, removed nodes before what followed them."""
         names = Names(matching, self.symbols)
-        moved = _moved(matching) if self.options.order else frozenset()
+        moved = _moved(matching.pairs(), matching.is_mirrored) if self.options.order else frozenset()
         across = _across_writes(matching)
         removed = deque(matching.unmatched()[0])
         for new, old in enumerate(matching.to_old):
@@ -362,21 +362,16 @@ def _across_writes(matching: Matching) -> frozenset[int]:
     old, new = matching.old.nodes, matching.new.nodes
     pairs = matching.pairs()
     writers = [pair for pair in pairs if writes_inside(new[pair[1]]) or writes_inside(old[pair[0]])]
-    if not writers:
-        return frozenset()
     before, after = sorted(one for one, _ in writers), sorted(other for _, other in writers)
-    return frozenset(
-        other for one, other in pairs if bisect_left(before, one) != bisect_left(after, other)
-    ) | _moved_among(writers, matching.is_mirrored)
+    across = {other for one, other in pairs if bisect_left(before, one) != bisect_left(after, other)}
+    return _moved(writers, matching.is_mirrored) | across
 
 
-def _moved(matching: Matching) -> frozenset[int]:
-    """Return the new indices of the fewest nodes without which the old and the new order agree."""
-    return _moved_among(matching.pairs(), matching.is_mirrored)
+def _moved(pairs: Sequence[tuple[int, int]], is_mirrored: bool) -> frozenset[int]:
+    """Return the new indices of the fewest nodes of some (old, new) pairs without which both orders agree.
 
-
-def _moved_among(pairs: Sequence[tuple[int, int]], is_mirrored: bool) -> frozenset[int]:
-    """Return the moved nodes among some (old, new) pairs, as `_moved`; a choice is made in the given direction."""
+    Where several choices are as good, one is made in the direction in which the nodes were matched.
+    """
     rows = sorted((old, new) if is_mirrored else (new, old) for old, new in pairs)
     tails: list[int] = []
     last: list[int] = []
