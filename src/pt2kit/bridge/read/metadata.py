@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 import torch
+from msgspec import to_builtins
 
 from pt2kit import node_metadata
 from pt2kit.bridge.operators import resolve
@@ -125,16 +126,4 @@ def _find_operator(text: str) -> Any:
 
 def _origins(text: str) -> list[NodeSource] | None:
     sources = lenient(node_metadata.parse_from_node, text)
-    return None if sources is None else [node_source(_plain(source)) for source in sources]
-
-
-def _plain(source: node_metadata.NodeSource) -> dict[str, Any]:
-    """Return an origin as the dict that torch makes one from; the parser has bounded its depth."""
-    return {
-        "name": source.name,
-        "target": source.target,
-        "graph_id": source.graph_id,
-        "pass_name": source.pass_name,
-        "action": source.action,
-        "from_node": [_plain(older) for older in source.from_node],
-    }
+    return None if sources is None else [node_source(to_builtins(source)) for source in sources]
