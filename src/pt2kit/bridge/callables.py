@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -159,22 +159,19 @@ def unregister_extension(namespace: str) -> None:
 
 def find_type(kind: type) -> Extension | None:
     """Return the extension for operators of exactly this type."""
-    for extension in _extensions.values():
-        if extension.type is kind:
-            return extension
-    handler = extension_registry().get(kind)
-    return None if handler is None else _from_torch(kind, handler)
+    return next((extension for extension in _registered() if extension.type is kind), None)
 
 
 def find_namespace(namespace: str) -> Extension | None:
     """Return the extension that names with this namespace in a file belong to."""
-    extension = _extensions.get(namespace)
-    if extension is not None:
-        return extension
+    return next((extension for extension in _registered() if extension.namespace == namespace), None)
+
+
+def _registered() -> Iterator[Extension]:
+    """Yield the extensions that are registered here, then those of torch's own `register_extension`."""
+    yield from _extensions.values()
     for kind, handler in extension_registry().items():
-        if handler.namespace() == namespace:
-            return _from_torch(kind, handler)
-    return None
+        yield Extension(handler.namespace(), kind, handler.to_op_name, handler.from_op_name, handler.op_schema)
 
 
 def checked_name(name: Any, namespace: str) -> str:
@@ -186,7 +183,3 @@ def checked_name(name: Any, namespace: str) -> str:
     if not isinstance(name, str) or ":" in name:
         raise UnsupportedError(f"extension {namespace!r}: expected a name without ':', got {name!r}")
     return name
-
-
-def _from_torch(kind: type, handler: Any) -> Extension:
-    return Extension(handler.namespace(), kind, handler.to_op_name, handler.from_op_name, handler.op_schema)
