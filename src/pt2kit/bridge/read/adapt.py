@@ -17,7 +17,10 @@ from msgspec.structs import replace
 from pt2kit import schema, treespec
 from pt2kit.bridge.torch_names import pytree
 from pt2kit.errors import GraphError
+from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.def_use import index
+from pt2kit.signature.convert import schema_argument
+from pt2kit.signature.specs import ConstantArgument
 from pt2kit.symbols.guards import parse_guard
 from pt2kit.treespec.containers import NAMEDTUPLE, FieldTable
 from pt2kit.treespec.spec import TreeSpec
@@ -194,14 +197,12 @@ def _constant_output(gained: _Gained) -> tuple[schema.Argument, schema.OutputSpe
             f"got {gained.field!r} without one; the file does not have it"
         )
     value = gained.defaults[0]
-    arms = {type(None): "as_none", bool: "as_bool", int: "as_int", float: "as_float", str: "as_string"}
-    arm = arms.get(type(value))
-    if arm is None:
+    if type(value) not in (bool, int, float, str, type(None)):
         raise GraphError(
             f"{WHERE}: expected the default of the field {gained.field!r} to be a number, a text or None, "
             f"got a {type(value).__name__}"
         )
-    argument: schema.Argument = schema.Argument.create(**{arm: True if value is None else value})
+    argument = schema_argument(ConstantArgument("", value))
     return argument, schema.OutputSpec(user_output=schema.UserOutputSpec(argument))
 
 
@@ -211,15 +212,12 @@ def _dropped(graph: schema.Graph, lost: Sequence[int]) -> set[str]:
     Raises:
         GraphError: the program uses one.
     """
-    graph_index = index(graph, f"{WHERE}.graph")
-    names = set()
-    for position in lost:
-        for name, definition in graph_index.definitions.items():
-            if definition.node is None and definition.position == position:
-                if graph_index.uses[name]:
-                    raise GraphError(
-                        f"{WHERE}: expected the named tuples of the inputs to have the fields that the program uses, "
-                        f"got one without that of the input {name!r}"
-                    )
-                names.add(name)
-    return names
+    uses = index(graph, f"{WHERE}.graph").uses
+    names = [name for position in lost for name in arguments(graph.inputs[position])]
+    for name in names:
+        if uses[name]:
+            raise GraphError(
+                f"{WHERE}: expected the named tuples of the inputs to have the fields that the program uses, "
+                f"got one without that of the input {name!r}"
+            )
+    return set(names)
