@@ -13,6 +13,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 import torch
@@ -25,7 +26,15 @@ from pt2kit.bridge.read.adapt import adapt_named_tuples
 from pt2kit.bridge.read.module_inputs import check_guards
 from pt2kit.bridge.read.names import check_path
 from pt2kit.bridge.read.reading import refused
-from pt2kit.bridge.read.treespecs import TreeSpecs, live_module_calls, parse_specs
+from pt2kit.bridge.read.treespecs import (
+    CONTAINER,
+    ENUM,
+    FACTORY,
+    Missing,
+    TreeSpecs,
+    live_module_calls,
+    parse_specs,
+)
 from pt2kit.bridge.torch_names import Verifier, find_verifier, has_script_class
 from pt2kit.checks.stored_inputs import Tables, stored_inputs
 from pt2kit.checks.unchecked import is_concerned, kernel_findings
@@ -44,8 +53,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 SHOWN: Final = 20
 _OWN: Final = frozenset({"aten", "prims", "higher_order", "quantized"})
-
-_CONTAINER: Final = "the container type "
+SCRIPT_CLASS: Final = "the script class {}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +119,7 @@ def check_program(
     specs = TreeSpecs(fields, trust)
     scopes = list(graphs(program))
     operators, missing = resolve_all(_targets(scopes), trust)
-    raise_missing(missing, specs.missing(parsed), missing_classes(scopes))
+    raise_missing(missing, chain(specs.missing(parsed), missing_classes(scopes)))
     _check_dialect(program.verifiers, operators)
     check_kernels(program, scopes, operators, tables, trust, validates)
     calls = live_module_calls(module.module_call_graph, parsed, specs)
@@ -220,66 +228,57 @@ def _check_layout(value: Any, meta: schema.TensorMeta | None, where: str) -> Non
 _SCRIPT_CLASS: Final = re.compile(r"__torch__\.torch\.classes\.(\w+)\.(\w+)", re.ASCII)
 
 
-def raise_missing(operators: Mapping[str, str], types: Iterable[str], classes: Iterable[str]) -> None:
+def raise_missing(operators: Mapping[str, str], others: Iterable[Missing]) -> None:
     """Raise if anything is missing.
 
     Args:
         operators: target -> where it is first used.
-        types: containers, factories and enum classes, as messages call them.
-        classes: script classes, by their names in the file.
+        others: containers, factories, enum classes and script classes.
 
     Raises:
         OperatorError: operators are missing, perhaps among other things.
         SchemaError: containers are, and no operators.
         UnsupportedError: only script classes are.
     """
-    types, classes = list(dict.fromkeys(types)), list(dict.fromkeys(classes))
+    names: dict[str, list[str]] = {}
+    for what, name in dict.fromkeys(others):
+        names.setdefault(what, []).append(name)
     texts = [f"the operator {text} ({where})" for text, where in operators.items()]
-    texts += types
-    texts += [f"the script class {name}" for name in classes]
+    texts += [what.format(name) for what in names for name in names[what]]
     if not texts:
         return
-    error = OperatorError if operators else SchemaError if types else UnsupportedError
-    advice = _advice(operators, types, classes)
+    error = OperatorError if operators else UnsupportedError if names.keys() == {SCRIPT_CLASS} else SchemaError
     raise error(
-        f"expected operators, containers and classes that are known here, got {listed(texts, SHOWN, '; ')}. {advice}"
+        f"expected operators, containers and classes that are known here, got {listed(texts, SHOWN, '; ')}. "
+        f"{_advice(operators, names)}"
     )
 
 
-def missing_classes(scopes: Iterable[Scope]) -> Iterator[str]:
+def missing_classes(scopes: Iterable[Scope]) -> Iterator[Missing]:
     """Yield the script classes of the custom objects in a program's graphs that nothing has registered."""
     for scope in scopes:
         for custom in scope.graph.custom_obj_values.values():
             match = _SCRIPT_CLASS.fullmatch(custom.class_fqn)
             if match and not has_script_class(*match.groups()):
-                yield custom.class_fqn
+                yield Missing(SCRIPT_CLASS, custom.class_fqn)
 
 
-_ENUM: Final = "the enum class "
-
-
-def _modules(types: list[str]) -> str:
-    """Return advice on classes of modules, the one kind of container that has no placeholder."""
-    names = [text.removeprefix(_CONTAINER) for text in types if text.startswith(_CONTAINER)]
-    if not names:
-        return ""
-    entries = ", ".join(map(repr, names[:SHOWN]))
-    return f"For classes of modules among the inputs, if you trust the file, pass trust=({entries},)."
-
-
-def _advice(operators: Mapping[str, str], types: list[str], classes: list[str]) -> str:
-    custom = sorted({text.split(".")[2] for text in operators} - _OWN)
+def _advice(operators: Mapping[str, str], names: Mapping[str, Sequence[str]]) -> str:
+    """Return what to do about operators and other things that are missing."""
+    namespaces = [text.split(".")[2] for text in operators]
+    custom = sorted(set(namespaces) - _OWN)
     parts = [f"the module that registers {namespace}::…" for namespace in custom]
-    enums = sorted({text.removeprefix(_ENUM).partition(":")[0] for text in types if text.startswith(_ENUM)})
-    parts += [f"the module {module}" for module in enums]
-    parts += ["the libraries that register the script classes"] if classes else []
-    own = len(operators) > sum(text.split(".")[2] in custom for text in operators)
+    parts += [f"the module {module}" for module in sorted({name.partition(":")[0] for name in names.get(ENUM, ())})]
+    parts += ["the libraries that register the script classes"] if SCRIPT_CLASS in names else []
     advice = [f"Before loading, import {', '.join(parts)}."] if parts else []
-    if own:
+    if not _OWN.isdisjoint(namespaces):
         advice.append(f"torch {torch.__version__} does not have {'the others' if custom else 'them'}.")
-    if any(not text.startswith((_CONTAINER, _ENUM)) for text in types):
+    if FACTORY in names:
         advice.append("Factories of a defaultdict can be containers and numbers of Python only.")
-    return " ".join([*advice, _modules(types)]).strip()
+    if CONTAINER in names:  # of modules; all others have placeholders
+        entries = ", ".join(map(repr, names[CONTAINER][:SHOWN]))
+        advice.append(f"For classes of modules among the inputs, if you trust the file, pass trust=({entries},).")
+    return " ".join(advice)
 
 
 def check_kernels(

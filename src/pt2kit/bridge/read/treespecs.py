@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from enum import Enum
 from itertools import chain
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from torch.export import graph_signature as live
 from torch.export.exported_program import ModuleCallEntry, ModuleCallSignature
@@ -40,14 +40,12 @@ from pt2kit.treespec.spec import TreeSpec
 
 _FACTORIES: Final[Mapping[str, Any]] = MappingProxyType(
     {
-        f"builtins.{kind.__name__}": kind
-        for kind in (bool, bytes, complex, dict, float, frozenset, int, list, set, str, tuple)
+        f"{kind.__module__}.{kind.__name__}": kind
+        for kind in (
+            *(bool, bytes, complex, dict, float, frozenset, int, list, set, str, tuple),
+            *(collections.Counter, collections.OrderedDict, collections.defaultdict, collections.deque),
+        )
     }
-    | {
-        f"collections.{kind.__name__}": kind
-        for kind in (collections.Counter, collections.OrderedDict, collections.deque)
-    }
-    | {"collections.defaultdict": collections.defaultdict}
 )
 
 WHERE = "$.graph_module.module_call_graph"
@@ -57,6 +55,23 @@ Specs = tuple[treespec.TreeSpec, ...]
 
 _NAMED: Final[Mapping[type, Callable[..., Any]]] = MappingProxyType({kind: vars(live)[kind.__name__] for kind in NAMED})
 """Class of an argument that stands for a value -> torch's class of its name."""
+
+
+class Missing(NamedTuple):
+    """Something that a program needs and this process lacks.
+
+    Args:
+        what: how messages call it, with a place for its name.
+        name: of it, in the file.
+    """
+
+    what: str
+    name: str
+
+
+CONTAINER: Final = "the container type {}"
+ENUM: Final = "the enum class {}"
+FACTORY: Final = "the factory {} of a defaultdict"
 
 
 class TreeSpecs:
@@ -87,7 +102,7 @@ class TreeSpecs:
 
         return treespec.fold(spec, lambda _: leaf, build)
 
-    def missing(self, specs: Iterable[Iterable[TreeSpec]]) -> Iterator[str]:
+    def missing(self, specs: Iterable[Iterable[TreeSpec]]) -> Iterator[Missing]:
         """Yield what the specs of a program need and this process lacks: type names, factories, enum classes.
 
         Raises:
@@ -99,15 +114,15 @@ class TreeSpecs:
                 continue
             if str(node.type) not in pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE:
                 if is_module(node) and find_module_class(str(node.type), self._trust) is None:
-                    yield f"the container type {node.type}"
+                    yield Missing(CONTAINER, str(node.type))
             elif node.type == DEFAULTDICT:
                 factory = defaultdict_parts(node, where)[0]
                 if factory not in _FACTORIES:
-                    yield f"the factory {factory} of a defaultdict"
+                    yield Missing(FACTORY, factory)
             if node.type in MAPPINGS:
                 for key in treespec.mapping_keys(node, where):
                     if isinstance(key, treespec.EnumKey) and find_enum(key.fqn) is None:
-                        yield f"the enum class {key.fqn}"
+                        yield Missing(ENUM, key.fqn)
 
     def named_tuple(self, name: str, where: str) -> Any:
         """Return the class of a named tuple: the registered one, or a placeholder class with the stored fields.
