@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -290,6 +291,19 @@ def test_missing_things() -> None:
         f"torch {torch.__version__} does not have the others",
     ):
         assert part in text
+
+
+@pytest.mark.parametrize(
+    ("target", "advice"),
+    [
+        ("mylib.relu", "Before loading, import the module mylib."),
+        ("torch._functorch.predispatch._nothing", f"torch {torch.__version__} does not have them."),
+    ],
+)
+def test_missing_functions(target: str, advice: str) -> None:
+    """A trusted function that is not there is a missing operator, too."""
+    with pytest.raises(OperatorError, match=rf"got the operator {re.escape(target)} .*\. {re.escape(advice)}$"):
+        load(edited(MLP, lambda tree: node(tree, RELU).update(target=target)), trust=[target])
 
 
 def test_verifiers() -> None:

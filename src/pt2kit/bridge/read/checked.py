@@ -43,7 +43,7 @@ from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Scope, graphs, is_custom, node_label
 from pt2kit.messages import listed
 from pt2kit.schema import operators
-from pt2kit.schema.names import ATEN_OPS
+from pt2kit.schema.names import ATEN_OPS, OPS
 from pt2kit.signature.export_signature import ExportGraphSignature, from_schema
 from pt2kit.signature.specs import InputKind
 from pt2kit.treespec.spec import TreeSpec
@@ -52,7 +52,8 @@ WHERE: Final = "$.graph_module"
 _LOG: Final = logging.getLogger(__name__)
 
 SHOWN: Final = 20
-_OWN: Final = frozenset({"aten", "prims", "higher_order", "quantized"})
+_OWN: Final = frozenset({"aten", "prims", "higher_order", "quantized", "torch"})
+"""Namespaces of torch's own operators; "torch" for its functions."""
 SCRIPT_CLASS: Final = "the script class {}"
 
 
@@ -265,10 +266,13 @@ def missing_classes(scopes: Iterable[Scope]) -> Iterator[Missing]:
 
 def _advice(operators: Mapping[str, str], names: Mapping[str, Sequence[str]]) -> str:
     """Return what to do about operators and other things that are missing."""
-    namespaces = [text.split(".")[2] for text in operators]
+    # A trusted function outside of torch names its module.
+    modules = {text.rpartition(".")[0] for text in operators if not text.startswith("torch.")}
+    modules |= {name.partition(":")[0] for name in names.get(ENUM, ())}
+    namespaces = [text.removeprefix(OPS).partition(".")[0] for text in operators if text.startswith("torch.")]
     custom = sorted(set(namespaces) - _OWN)
     parts = [f"the module that registers {namespace}::…" for namespace in custom]
-    parts += [f"the module {module}" for module in sorted({name.partition(":")[0] for name in names.get(ENUM, ())})]
+    parts += [f"the module {module}" for module in sorted(modules)]
     parts += ["the libraries that register the script classes"] if SCRIPT_CLASS in names else []
     advice = [f"Before loading, import {', '.join(parts)}."] if parts else []
     if not _OWN.isdisjoint(namespaces):
