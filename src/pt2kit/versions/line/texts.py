@@ -30,7 +30,7 @@ from pt2kit.symbols.dialects import parse
 from pt2kit.symbols.expr import default_assumptions, free_symbols
 from pt2kit.symbols.plain import to_str
 from pt2kit.symbols.srepr import to_srepr
-from pt2kit.treespec.containers import child_keys
+from pt2kit.treespec.callsig import split_call
 from pt2kit.treespec.spec import TreeSpec, context_text, context_value, dump, map_nodes, walk
 from pt2kit.treespec.spec import parse as parse_spec
 from pt2kit.versions.conversion_log import ConversionLog, Tree
@@ -124,11 +124,8 @@ def with_keywords(text: str, path: Path, log: ConversionLog) -> str:
         SchemaError, JsonError, LimitError: no tree spec, or not one of a call.
     """
     spec = _parse(text, path, log)
-    if spec.type != _TUPLE:
-        raise SchemaError(f"{log.place(path)}: expected a tuple of arguments at the root, got {spec.type!r}")
-    if _has_keywords(spec):
-        return text
-    return dump(TreeSpec(_TUPLE, spec.context, (spec, _NO_KEYWORDS)))
+    _, keywords = split_call(spec, log.place(path), schema_1=True)
+    return text if keywords else dump(TreeSpec(_TUPLE, spec.context, (spec, _NO_KEYWORDS)))
 
 
 def without_keywords(text: str, path: Path, log: ConversionLog) -> str:
@@ -140,17 +137,9 @@ def without_keywords(text: str, path: Path, log: ConversionLog) -> str:
     args, kwargs = spec.children
     if kwargs.children:
         return text
-    if _has_keywords(args):
+    if split_call(args, log.place(path), schema_1=True)[1]:
         log.blocked("a call of one tuple and one dict, which schema 1 takes for keywords", path, "2")
     return dump(args)
-
-
-def _has_keywords(spec: TreeSpec) -> bool:
-    """Return whether schema 1 means ((args), {kwargs}): a tuple and a dict with keys that are names."""
-    if [child.type for child in spec.children] != [_TUPLE, _DICT]:
-        return False
-    keys = [key.value for key in child_keys(spec.children[1])]
-    return bool(keys) and all(isinstance(key, str) for key in keys)
 
 
 def call_specs(
