@@ -17,9 +17,9 @@ from pathlib import Path
 from tools.golden_draft import draft, external_bytes
 from tools.golden_maker import Maker
 
+from pt2kit.schema.fieldtable import NAMES
 from pt2kit.versions import encoding
 from pt2kit.versions.check import check_tree
-from pt2kit.versions.steps import versions
 
 FOLDER = Path(__file__).parents[1] / "tests" / "golden" / "programs"
 
@@ -27,7 +27,7 @@ FOLDER = Path(__file__).parents[1] / "tests" / "golden" / "programs"
 def files() -> dict[str, bytes]:
     """Name -> content of every golden file."""
     found = {}
-    for version in versions():
+    for version in NAMES:
         tree = draft() if version == "draft" else Maker(version).program()
         check_tree(tree, version, version)
         found[f"{version}.json"] = encoding.encode(tree, version, version) + b"\n"

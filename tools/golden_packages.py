@@ -23,9 +23,8 @@ from tools.golden_maker import Maker
 
 import pt2kit
 from pt2kit.errors import ConversionError
-from pt2kit.schema.fieldtable import DictOf, ListOf, Ref, Type, frozen_table, references
+from pt2kit.schema.fieldtable import NAMES, DictOf, ListOf, Ref, Type, frozen_table, references
 from pt2kit.versions import encoding
-from pt2kit.versions.steps import versions
 from pt2kit.zip.reader import open_archive
 
 ROOT: Final = Path(__file__).parents[1]
@@ -70,7 +69,7 @@ def records(data: bytes) -> dict[str, str]:
 def files() -> dict[str, bytes]:
     """Path below the folder -> content of every golden file."""
     found: dict[str, bytes] = {}
-    for version in versions():
+    for version in NAMES:
         found |= {f"{version}/{name}": data for name, data in packages(version).items()}
         if types := other_types(version):
             found[f"{version}/types.json"] = json.dumps(types, indent=1).encode() + b"\n"

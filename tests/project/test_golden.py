@@ -15,12 +15,11 @@ from tools import golden_packages
 
 import pt2kit
 from pt2kit import schema
-from pt2kit.schema.fieldtable import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, frozen_table
+from pt2kit.schema.fieldtable import NAMES, AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, frozen_table
 from pt2kit.versions import encoding
 from pt2kit.versions.check import canonical_type, check_tree
-from pt2kit.versions.steps import versions
 
-VERSIONS = versions()
+VERSIONS = NAMES
 FOLDER = golden_packages.FOLDER
 MANIFEST = json.loads((FOLDER / "manifest.json").read_text())
 PACKAGES = [name for name in MANIFEST if not name.endswith("types.json")]

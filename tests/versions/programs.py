@@ -12,16 +12,16 @@ from tests.samples import DATA, RELEASES, corpus
 from pt2kit import codec, schema
 from pt2kit.package.layouts.detection import detect
 from pt2kit.pickles.reader import read_payload
+from pt2kit.schema.fieldtable import NAMES
 from pt2kit.versions import encoding
 from pt2kit.versions.check import check_tree
 from pt2kit.versions.conversion_log import ConversionLog
 from pt2kit.versions.program import upgrade_program
-from pt2kit.versions.steps import versions
 from pt2kit.zip.reader import open_archive
 
 Step = Callable[..., Any]
 GOLDEN = DATA.parent / "golden" / "programs"
-VERSIONS = versions()
+VERSIONS = NAMES
 BY_RELEASE = {release: version.number for version in schema.LOG for release in version.releases}
 
 

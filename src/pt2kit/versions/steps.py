@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Final
 
 from pt2kit.errors import VersionError
+from pt2kit.schema.fieldtable import NAMES
 from pt2kit.schema.versions import LOG
 from pt2kit.versions.check import check_tree, fits, narrowing
 from pt2kit.versions.conversion_log import ConversionLog, Tree, block_misfits
@@ -80,9 +81,8 @@ def route(source: str, target: str) -> tuple[tuple[Step, bool], ...]:
         VersionError: one of them has no table.
     """
     for name in (source, target):
-        if name not in VERSIONS and name != TRACES.older:
-            known = ", ".join((*VERSIONS, TRACES.older))
-            raise VersionError(f"schema version: expected one of {known}, got {name!r}", rule="M4")
+        if name not in NAMES:
+            raise VersionError(f"schema version: expected one of {', '.join(NAMES)}, got {name!r}", rule="M4")
     if source == target:
         return ()
     if source == TRACES.older:
@@ -168,8 +168,3 @@ def apply_step(checked: Checked, step: Step, upwards: bool, log: ConversionLog) 
     if not exact:
         check_tree(tree, version, log.where)
     return Checked(tree, version, exact)
-
-
-def versions() -> tuple[str, ...]:
-    """Return every version that a tree can be converted to, oldest first."""
-    return (*VERSIONS[: VERSIONS.index(TRACES.newer)], TRACES.older, *VERSIONS[VERSIONS.index(TRACES.newer) :])
