@@ -78,19 +78,20 @@ def _predicate(kind: Type, version: str, known: Mapping[str, Predicate]) -> Pred
         case Ref(name):
             return known[name] if name in known else lambda value: known[name](value)
         case ListOf(item):
-            return _all_of(item, _predicate(item, version, known))
+            entries = _all_of(item, _predicate(item, version, known))
+            return lambda value: type(value) is list and entries(value)
         case DictOf(item):
-            values = _values(item, _predicate(item, version, known))
-            return lambda value: type(value) is dict and values(value)
+            entries = _all_of(item, _predicate(item, version, known))
+            return lambda value: type(value) is dict and entries(value.values())
         case Nullable(inner):
             entry = _predicate(inner, version, known)
             return lambda value: value is None or entry(value)
         case TupleOf(items):
-            entries = tuple(_predicate(item, version, known) for item in items)
+            each = tuple(_predicate(item, version, known) for item in items)
             return lambda value: (
                 type(value) is list
-                and len(value) == len(entries)
-                and all(fits(item) for fits, item in zip(entries, value, strict=True))
+                and len(value) == len(each)
+                and all(fits(item) for fits, item in zip(each, value, strict=True))
             )
         case AnyOf(arms):
             # An alternative is one only without keys that it does not know.
@@ -104,17 +105,11 @@ def _exactly(kind: Type, version: str) -> Predicate:
 
 
 def _all_of(item: Type, entry: Predicate) -> Predicate:
+    """Return a predicate on the entries of a list, or the values of a dict: whether each is of a type."""
     if (plain := plain_kind(item)) is None:
-        return lambda value: type(value) is list and all(map(entry, value))
+        return lambda values: all(map(entry, values))
     only = frozenset((plain,))
-    return lambda value: type(value) is list and (set(map(type, value)) <= only or all(map(entry, value)))
-
-
-def _values(item: Type, entry: Predicate) -> Predicate:
-    if (plain := plain_kind(item)) is None:
-        return lambda value: all(map(entry, value.values()))
-    only = frozenset((plain,))
-    return lambda value: set(map(type, value.values())) <= only or all(map(entry, value.values()))
+    return lambda values: set(map(type, values)) <= only or all(map(entry, values))
 
 
 def plain_kind(kind: Type) -> type | None:
