@@ -385,12 +385,7 @@ class Reader(Tokens):
             classes = {"int": schema.SymInt, "float": schema.SymFloat, "bool": schema.SymBool}
             return f"sym_{token}", self._symbolic(classes[token], f"as_{token}")
         if token == "object":
-            self.sign("(")
-            name = self.name()
-            self.sign(",")
-            custom_obj = schema.CustomObjArgument(name, self.string())
-            self.sign(")")
-            return "custom_obj", custom_obj
+            return "custom_obj", _WORDS[token](self).value
         return self.fail('a type such as f32[2, 3], int 4 or object(%x, "class")', back=1)
 
     def _symbolic(self, cls: type[Any], arm: str) -> Any:

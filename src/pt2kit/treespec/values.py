@@ -305,13 +305,11 @@ def _named_tuple(
 
 
 def _container(spec: TreeSpec, children: list[object], where: str) -> object:
-    if spec.type in ("builtins.tuple", "torch.Size"):
-        return tuple(children)
     if spec.type == DEQUE:
         maxlen = inner_context(spec, where)
         return deque(children, maxlen=maxlen if isinstance(maxlen, int) else None)
     if spec.type in SEQUENCES:
-        return list(children)
+        return _SEQUENCE_TYPES[spec.type](children)
     if spec.type not in MAPPINGS:
         return Node(str(spec.type), spec.context, tuple(children))
     items = zip(mapping_keys(spec, where), children, strict=True)
