@@ -263,17 +263,13 @@ def smallest(kind: Type, version: str) -> Any:
         case AnyOf(arms):
             return smallest(arms[0], version)
         case Ref(name):
-            return _smallest_of(name, version)
-
-
-def _smallest_of(name: str, version: str) -> Any:
-    definition = frozen_table(version).definitions[name]
+            definition = frozen_table(version).definitions[name]
     if definition.kind == "enum":
         return next(iter(definition.members.values())).value
     if definition.kind == "union":
         arm, field = next(iter(definition.fields.items()))
         return {arm: smallest(field.type, version)}
-    return {key: smallest(canonical_type(name, field), version) for key, field in definition.fields.items()}
+    return {key: smallest(canonical_type(definition.name, field), version) for key, field in definition.fields.items()}
 
 
 def read_folder(folder: str | FilePath) -> ReadExternal:
