@@ -317,7 +317,7 @@ def _with_others(values: dict[str, Any], node: dict[str, Any], names: list[str])
     first = values[known[0]] if known and known[0] in values else None
     if first is None:
         return values
-    scalar = {**first, "sizes": [], "strides": [], "storage_offset": first["storage_offset"], "requires_grad": False}
+    scalar = {**first, "sizes": [], "strides": [], "requires_grad": False}
     metas = {
         name: {**scalar, "dtype": first["dtype"] if dtype is None else int(dtype)}
         for name, (_, dtype) in zip(names, _OTHERS, strict=True)
@@ -349,7 +349,6 @@ def _used_names(graph: Graph) -> set[str]:
                 names.add(name)
             case {"as_tensors": tensors}:
                 names |= {tensor["name"] for tensor in tensors}
-            case {"as_optional_tensors": tensors}:
-                present = [tensor["as_tensor"] for tensor in tensors if "as_tensor" in tensor]
-                names |= {tensor["name"] if isinstance(tensor, dict) else tensor for tensor in present}
+            case {"as_optional_tensors": tensors}:  # bare names
+                names |= {tensor["as_tensor"] for tensor in tensors if "as_tensor" in tensor}
     return names

@@ -122,8 +122,6 @@ def _without_calls(tree: Tree, log: ConversionLog) -> Tree:
         if entry["signature"] is not None:
             path = ("graph_module", "module_call_graph", index, "signature")
             log.lost("module_calls", f"how the module {entry['fqn']!r} is called", path, "2")
-    if all(entry["signature"] is None for entry in entries):
-        return tree
     return {**tree, "graph_module": {**module, "module_call_graph": [{**one, "signature": None} for one in entries]}}
 
 

@@ -69,7 +69,6 @@ def test_the_way_back():
         graph(used=[{"as_tensor": {"name": NAMES[4]}}]),
         graph(used=[{"as_tensors": [{"name": NAMES[2]}]}]),
         graph(used=[{"as_optional_tensors": [{"as_tensor": NAMES[2]}]}]),
-        graph(used=[{"as_optional_tensors": [{"as_tensor": {"name": NAMES[2]}}]}]),
         {**graph(), "outputs": [{"as_tensor": {"name": NAMES[6]}}]},
     ],
 )

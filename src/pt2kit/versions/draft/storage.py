@@ -61,15 +61,10 @@ def encode_tensor(tensor: PickledTensor, meta: Mapping[str, Any], place: str) ->
     """Return a payload description as a tensor of the draft, with its bytes inside.
 
     Args:
-        tensor: dense, of a dtype that the draft has.
+        tensor: not `unfit`.
         meta: the device, layout and gradient flag of the draft's `TensorMeta`.
         place: where it goes, for messages.
-
-    Raises:
-        UnsupportedError: a dtype that the draft does not have, or a lazily conjugated or negated tensor.
     """
-    if problem := unfit(tensor):
-        raise UnsupportedError(f"{place}: expected a plain tensor of one of {', '.join(_NAMES)}, got {problem}")
     data = swap_bytes(bytes(tensor.storage.data), tensor.dtype_name)
     return {
         "storage": {"data_location": "Internal", "data": {"buffer": base64.b64encode(data).decode()}},

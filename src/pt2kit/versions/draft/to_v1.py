@@ -101,7 +101,7 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
     """Downgrade a schema 1 program to a graph module of the draft; the log must have its weights.
 
     Raises:
-        PayloadError, UnsupportedError: a constant that is no tensor, or one that the draft cannot hold.
+        PayloadError, UnsupportedError: a constant that cannot be read.
     """
     module = tree["graph_module"]
     graph, signature = module["graph"], module["signature"]
