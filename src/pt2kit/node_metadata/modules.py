@@ -52,7 +52,7 @@ _MAX_PARTS = 32
 MAX_MODULE_DEPTH = 64  # real models nest about ten deep; deeper modules keep their dotted name as one name
 MAX_MODULES = 200_000
 
-# Entries of nodes that torch made itself, outside every module.
+# The path that torch gives nodes which it made itself, outside every module.
 NO_MODULE = "_empty_nn_module_stack_from_metadata_hook"
 _EXPORT_ROOT = "_export_root"
 

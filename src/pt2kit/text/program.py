@@ -29,7 +29,6 @@ from pt2kit.text.values import ValueTexts, argument_text, constant_text, named_t
 from pt2kit.treespec.callsig import show_name
 
 _INDENT = "  "
-"""The path that torch gives nodes which it made itself, outside every module."""
 _KINDS = {
     "parameter": "parameter",
     "buffer": "buffer",

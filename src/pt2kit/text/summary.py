@@ -201,7 +201,7 @@ def summarize(package: Package, *, oldest: bool = False) -> Summary:
 
     Raises:
         Pt2Error: a program cannot be read. Lesser errors (a signature that contradicts itself, payloads that are
-            missing) is reported in `ModelSummary.problems`.
+            missing) are reported in `ModelSummary.problems`.
     """
     records = package.layout.extra_files()
     extra = {name: package.records[records[name]].size for name in package.extra_files}

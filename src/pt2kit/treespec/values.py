@@ -64,8 +64,7 @@ def stand_in(name: str, names: Sequence[str], where: str = "treespec") -> type[t
 
     Raises:
         SchemaError: a field that is not a plain identifier. `collections.namedtuple` pastes the names into source, so
-        they
-            are checked here first.
+            they are checked here first.
     """
     for field in names:
         if not _is_field(field):

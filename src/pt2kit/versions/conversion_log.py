@@ -133,10 +133,10 @@ class ConversionLog:
     Args:
         where: the record's name, for messages.
         side_inputs: data outside of the program.
-        namedtuples: for raising: class name -> name under which it is registered today ("NT" -> "corpus.NT").
+        namedtuples: for an upgrade: class name -> name under which it is registered today ("NT" -> "corpus.NT").
 
     Attributes:
-        constants: name -> value of constants that were inside the program (raising), or go there (lowering).
+        constants: name -> value of constants that were inside the program (upgrade), or go there (downgrade).
         weights: likewise for the parameters and buffers of the draft.
         namedtuple_fields: registered name -> field names, between the versions that have a place for them.
         graph_metadata: metadata of the graph module, likewise.

@@ -4,8 +4,8 @@ The frozen tables say which fields there are, `schema.wire` how the releases spe
 wrote loss_outout for loss_output.
 
 A canonical tree has none of that: one arm, every field, strings for infinities, None for the open end of a range, so
-that two trees mean the same if they are equal. Keys that the table does not know are kept. `spell` undoes what `read`
-does; `encode(read(parse(data)), version) == data` for what the release itself wrote.
+that two trees mean the same if they are equal. Keys that the table does not know are kept. `to_wire` undoes what
+`from_wire` does; `encode(from_wire(parse(data)))` is `data` again for what the release itself wrote.
 """
 
 from __future__ import annotations

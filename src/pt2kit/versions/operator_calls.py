@@ -42,7 +42,7 @@ from pt2kit.schema.operators import (
     release_operators,
 )
 from pt2kit.versions.conversion_log import ConversionLog, Tree
-from pt2kit.versions.line import hops as targets
+from pt2kit.versions.line import hops
 from pt2kit.versions.rewrite import rewrite
 
 _UNLISTED: Final = "8.7"
@@ -91,7 +91,7 @@ def fit_calls(tree: Tree, version: str, release: str, log: ConversionLog) -> Tre
 
 
 def _fitted(node: dict[str, Any], path: Path, release: str, log: ConversionLog) -> dict[str, Any]:
-    target = targets.from_2_4(targets.from_2_1(node["target"]))
+    target = hops.from_2_4(hops.from_2_1(node["target"]))
     if not target.startswith(OPS) or target.startswith(HIGHER_ORDER_OPS):
         if (since := _missing(target, release)) is not None:
             log.blocked(f"the operator {target}", (*path, "target"), since)
@@ -119,7 +119,7 @@ def _missing(target: str, release: str) -> str | None:
     """Return the version that introduced a target without schema, if the release lacks it; None if it has it."""
     name = target.removeprefix(HIGHER_ORDER_OPS)
     is_function = name == target
-    having = _having(lambda known: known.functions if is_function else known.higher_order, name) or targets.having(name)
+    having = _having(lambda known: known.functions if is_function else known.higher_order, name) or hops.having(name)
     having = having[having.index(_CALLED_OTHERWISE[name]) :] if name in _CALLED_OTHERWISE else having
     first = _version(having[0]) if having else "" if is_function else _UNLISTED
     is_older = bool(first) and parse_version(_version(release)) < parse_version(first)

@@ -94,7 +94,7 @@ def upgrade_program(
         tree = encoding.from_wire(raw, stored_version.table, where)
         tree = convert(tree, stored_version.table, CURRENT.number, log)
         if stored_version.table != CURRENT.number:
-            tree = rewrite(tree, CURRENT.number, {"Node": _mended})
+            tree = rewrite(tree, CURRENT.number, {"Node": _repaired})
     except RecursionError:
         raise too_deep(where) from None
     major, minor = CURRENT.pair
@@ -183,7 +183,7 @@ def oldest_version(tree: Tree, where: str, *, allow: Collection[str] = HARMLESS)
         SchemaError: the tree does not fit its table (M1).
         ExpressionError, JsonError, LimitError: what a step cannot read.
 
-    Cost: that of lowering the program to that version and one step further.
+    Cost: that of downgrading the program to that version and one step further.
     """
     # Schema 1 keeps constants inside; that they can be written is taken for granted here.
     specs = [spec.get("tensor_constant", {}) for spec in tree["graph_module"]["signature"]["input_specs"]]
@@ -205,6 +205,6 @@ def oldest_version(tree: Tree, where: str, *, allow: Collection[str] = HARMLESS)
     return oldest
 
 
-def _mended(node: Any, _: Any) -> Any:
+def _repaired(node: Any, _: Any) -> Any:
     new = metadata.repair(node["metadata"])
     return node if new is node["metadata"] else {**node, "metadata": new}

@@ -79,7 +79,7 @@ class _Walk:
     key: str = ""
 
 
-_LEFT: Final = _Walk(lambda value, _: value)
+_UNCHANGED: Final = _Walk(lambda value, _: value)
 
 
 def _walks(plan: Plan, visitors: Mapping[str, Visitor], version: str) -> Mapping[str, _Walk]:
@@ -137,7 +137,7 @@ def _both(inside: Visitor, visitor: Visitor) -> _Walk:
 def _walk(kind: Type, walks: Mapping[str, _Walk]) -> _Walk:
     match kind:
         case Ref(name):
-            return walks.get(name, _LEFT)
+            return walks.get(name, _UNCHANGED)
         case ListOf(item):
             return _Walk(_entries(_walk(item, walks), list))
         case DictOf(item):
@@ -146,7 +146,7 @@ def _walk(kind: Type, walks: Mapping[str, _Walk]) -> _Walk:
             visit = _walk(inner, walks).visit
             return _Walk(lambda value, path: None if value is None else visit(value, path))
         case _:
-            return _LEFT
+            return _UNCHANGED
 
 
 def _entries(entry: _Walk, kind: type[Any]) -> Visitor:

@@ -20,8 +20,7 @@ from pt2kit.versions.check import check_tree, fits, narrowing
 from pt2kit.versions.conversion_log import ConversionLog, Tree, block_misfits
 from pt2kit.versions.identify import DRAFT
 from pt2kit.versions.line import metadata, v1_v2, v2_v5_1, v5_1_v5_3, v5_3_v7_3, v7_3_v8_2, v8_2_v8_6
-from pt2kit.versions.line.minor import Step as Function
-from pt2kit.versions.line.minor import downgrade_minor, upgrade_minor
+from pt2kit.versions.line.minor import Conversion, downgrade_minor, upgrade_minor
 
 MINORS: Final = tuple(row.number for row in LOG if row.pair[0] == 8 and row.pair >= (8, 6))
 """Versions whose differences `since` in the field tables describes completely."""
@@ -33,13 +32,13 @@ class Step:
 
     Args:
         older, newer: the names of the two tables.
-        upgrade, downgrade: (tree, log) -> tree; the tree that comes in is not changed.
+        upgrade, downgrade: from the one to the other, and back.
     """
 
     older: str
     newer: str
-    upgrade: Function
-    downgrade: Function
+    upgrade: Conversion
+    downgrade: Conversion
 
 
 def _upgrade_draft(tree: Tree, log: ConversionLog) -> Tree:

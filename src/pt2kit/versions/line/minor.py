@@ -27,7 +27,8 @@ from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.line.hops import gather_operands, mark_outputs, spread_operands
 from pt2kit.versions.rewrite import Visitor, rewrite
 
-Step = Callable[[Tree, ConversionLog], Tree]
+Conversion = Callable[[Tree, ConversionLog], Tree]
+"""(tree, log) -> the tree at another version; the tree that comes in is not changed."""
 
 LOSSES: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {("ExportedProgram", "guards_code"): "guards_code", ("Node", "name"): "node_names"}
@@ -35,7 +36,7 @@ LOSSES: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
 """Fields that a downgrade may drop although they say something, and the name by which that is allowed."""
 
 
-def upgrade_minor(older: str, newer: str) -> Step:
+def upgrade_minor(older: str, newer: str) -> Conversion:
     """Return the step from one minor of schema 8 to the next."""
 
     def upgrade(tree: Tree, log: ConversionLog) -> Tree:
@@ -48,7 +49,7 @@ def upgrade_minor(older: str, newer: str) -> Step:
     return upgrade
 
 
-def downgrade_minor(newer: str, older: str) -> Step:
+def downgrade_minor(newer: str, older: str) -> Conversion:
     """Return the step from one minor of schema 8 back to the one before."""
 
     def downgrade(tree: Tree, log: ConversionLog) -> Tree:

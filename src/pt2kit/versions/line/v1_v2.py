@@ -27,8 +27,7 @@ from pt2kit.jsontext import Path
 from pt2kit.pickles import writer as torch_save
 from pt2kit.pickles.values import PickledTensor
 from pt2kit.versions.conversion_log import ConversionLog, Tree
-from pt2kit.versions.line import hops as targets
-from pt2kit.versions.line import metadata, texts
+from pt2kit.versions.line import hops, metadata, texts
 from pt2kit.versions.line.constants import decode_bytes, lift, with_lifted
 from pt2kit.versions.rewrite import rewrite
 
@@ -89,7 +88,7 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
     def node(value: Any, path: Path) -> Any:
         return {
             **value,
-            "target": targets.to_2_1(value["target"]),
+            "target": hops.to_2_1(value["target"]),
             "metadata": metadata.to_2_1(value["metadata"], (*path, "metadata"), log),
         }
 
@@ -142,7 +141,7 @@ def _upgrade_graph(value: Any, _: Path) -> Any:
 def _upgrade_node(value: Any, _: Path) -> Any:
     return {
         **value,
-        "target": targets.from_2_1(value["target"]),
+        "target": hops.from_2_1(value["target"]),
         "metadata": metadata.from_2_1(value["metadata"]),
     }
 

@@ -7,7 +7,7 @@ What changed, upwards:
   are lifted. Their class is not in the file, so it is "";
 - a buffer says whether it is persistent: True, as 2.2 kept every buffer in the state dict;
 - the results of a higher-order operator are spread (see `hops`), `map_impl` takes lists of values;
-- flash attention on the CPU is an operator of its own (see `attention`);
+- flash attention on the CPU is an operator of its own (see `operator_calls`);
 - unbacked symbols are called u0, u1, … and not i0, i1, …;
 - a kept call signature names values of the graph: decomposing a program in 2.2 left old names there, which 2.3 on
   refuses. Such a signature is dropped, as which values it means is nowhere in the file.
@@ -24,7 +24,7 @@ from typing import Any, Final
 from pt2kit.jsontext import Path
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.fx_names import value_name, value_names
-from pt2kit.versions.line import hops as hops
+from pt2kit.versions.line import hops
 from pt2kit.versions.line.constants import with_lifted
 from pt2kit.versions.line.texts import call_specs, list_dataclass, rename_symbols, text_dataclass
 from pt2kit.versions.operator_calls import from_cpu_operator, to_cpu_operator

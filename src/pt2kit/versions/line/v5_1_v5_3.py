@@ -25,7 +25,7 @@ from pt2kit.jsontext import Path
 from pt2kit.schema.names import free_name
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.fx_names import name_as_fx, value_names
-from pt2kit.versions.line import hops as hops
+from pt2kit.versions.line import hops
 from pt2kit.versions.line.texts import NAMEDTUPLE, call_specs, describe_tuple, name_tuple, rename_symbols
 from pt2kit.versions.reader_limits import narrow_ranges
 from pt2kit.versions.rewrite import rewrite

@@ -19,7 +19,7 @@ from typing import Any, Final
 from pt2kit.jsontext import Path
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.fx_names import name_as_fx
-from pt2kit.versions.line import hops as targets
+from pt2kit.versions.line import hops
 from pt2kit.versions.rewrite import rewrite
 
 _SINCE: Final = "7.3"
@@ -29,7 +29,7 @@ _IN_PLACE: Final = re.compile(r"torch\.ops\.(?!higher_order\.)\w+\.\w*[^_]_\.\w+
 
 def upgrade(tree: Tree, log: ConversionLog) -> Tree:
     """Upgrade a 5.3 program to 7.3."""
-    new = rewrite(tree, "5.3", _renaming(targets.from_2_4, log))
+    new = rewrite(tree, "5.3", _renaming(hops.from_2_4, log))
     return {
         **{key: value for key, value in new.items() if key != "dialect"},
         "graph_module": {**new["graph_module"], "metadata": dict(log.graph_metadata)},
@@ -41,7 +41,7 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
 
 def downgrade(tree: Tree, log: ConversionLog) -> Tree:
     """Downgrade a 7.3 program to 5.3."""
-    new = rewrite(tree, "7.3", _renaming(targets.to_2_4, log))
+    new = rewrite(tree, "7.3", _renaming(hops.to_2_4, log))
     if new["torch_version"] != _FIRST_TORCH:
         log.lost("torch_version", f"torch_version {new['torch_version']!r}", ("torch_version",), _SINCE)
     module = new["graph_module"]

@@ -3,7 +3,7 @@
 What changed, upwards:
 
 - None as an argument is `true`, from an empty list;
-- `expr_str` is srepr, from str(): it states the assumptions of each symbol (see `expressions`);
+- `expr_str` is srepr, from str(): it states the assumptions of each symbol (see `texts`);
 - graphs got `sym_float_values`, module call signatures `forward_arg_names`;
 - `rrelu_with_noise` is declared to write to its noise, so that a program with it is of the dialect TRAINING;
 - each call of a module has an entry: "m", "m@1". Non-strict export of 2.5 listed the values of all calls in one.
