@@ -144,7 +144,7 @@ def test_the_end_of_the_worker_ends_the_process() -> None:
     """A process whose worker is gone does not stay behind."""
     pytest.importorskip("psutil", reason="pt2kit[fleet] is not installed")
     process = Process(job("check"))
-    process._input.close()
+    process._pipe.close()
     assert process._popen.wait(30) == 0
     process.end()
 

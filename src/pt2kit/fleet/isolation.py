@@ -7,7 +7,8 @@
 A file that ends its process by memory or a crash is tried once more in a fresh one, for what went before it may be to
 blame; the second time counts. A process is kept from file to file: starting one takes a good part of a second.
 
-`python -m pt2kit.fleet.isolation`: read items from one pipe, write rows to another, until the parent process ends.
+`python -m pt2kit.fleet.isolation`: read items from the socket that is standard input, answer with rows, until the
+parent process ends.
 
 The process that reads files is apart from Dask's worker, so that a file that ends it, takes too long or too much memory
 costs one process and no more: the worker goes on with the next file.
@@ -17,56 +18,33 @@ from __future__ import annotations
 
 import os
 import queue
-import select
 import signal
-import struct
 import subprocess
 import sys
 import threading
 import time
 from contextlib import suppress
-from typing import IO, Any, BinaryIO, Final, cast
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import Any, Final
 
 import msgspec
 
 from pt2kit.errors import LimitError
 from pt2kit.fleet.reading import Item, Job, Rows, failure, read_file
 
-LENGTH: Final = struct.Struct("<Q")
-
 START_SECONDS: Final = 120
-_LOOK_MILLISECONDS: Final = 50
+_LOOK_SECONDS: Final = 0.05
 _TRIES: Final = 2
-
-
-def send(file: BinaryIO, data: bytes) -> None:
-    """Write one message."""
-    file.write(LENGTH.pack(len(data)) + data)
-    file.flush()
-
-
-def receive(file: BinaryIO) -> bytes | None:
-    """Read one message; None where the other end is gone."""
-    head = file.read(LENGTH.size)
-    if len(head) < LENGTH.size:
-        return None
-    (length,) = LENGTH.unpack(head)
-    data = file.read(length)
-    return data if len(data) == length else None
 
 
 def main() -> None:
     """Serve a worker."""
-    # Output of libraries must not end up among the messages.
-    messages = os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    first = receive(sys.stdin.buffer)
-    if first is None:
-        return
-    job = msgspec.msgpack.decode(first, type=Job)
-    send(messages, b"ready")
-    threading.Thread(target=_listen, args=(requests,), daemon=True).start()
+    pipe: Connection[bytes, bytes] = Connection(os.dup(0))
+    job = msgspec.msgpack.decode(pipe.recv_bytes(), type=Job)
+    pipe.send_bytes(b"ready")
+    threading.Thread(target=_listen, args=(pipe, requests), daemon=True).start()
     decoder, encoder = msgspec.msgpack.Decoder(Item), msgspec.msgpack.Encoder()
     while True:
         item = decoder.decode(requests.get())
@@ -74,13 +52,14 @@ def main() -> None:
             answer = encoder.encode(read_file(job, item))
         except MemoryError:
             answer = encoder.encode(Rows({"outcome": "memory"}))
-        send(messages, answer)
+        pipe.send_bytes(answer)
 
 
-def _listen(requests: queue.SimpleQueue[bytes]) -> None:
-    """Take requests while others are worked on: that is how the end of the worker is noticed at once."""
-    while (data := receive(sys.stdin.buffer)) is not None:
-        requests.put(data)
+def _listen(pipe: Connection[bytes, bytes], requests: queue.SimpleQueue[bytes]) -> None:
+    """Receive requests while others are processed: that is how the end of the worker is noticed immediately."""
+    with suppress(EOFError, OSError):
+        while True:
+            requests.put(pipe.recv_bytes())
     os._exit(0)
 
 
@@ -112,18 +91,16 @@ class Process:
 
     def __init__(self, job: Job) -> None:
         # A session of its own: Ctrl-C is for the command, which ends everything in order.
-        self._popen = subprocess.Popen(
-            [sys.executable, "-m", "pt2kit.fleet.isolation"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        )
-        self._input = cast("IO[bytes]", self._popen.stdin)
-        self._output = cast("IO[bytes]", self._popen.stdout)
-        self._answers = select.poll()
-        self._answers.register(self._output, select.POLLIN)
+        self._pipe, theirs = Pipe()
+        with theirs:
+            self._popen = subprocess.Popen(
+                [sys.executable, "-m", "pt2kit.fleet.isolation"],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            )
         self._memory: Any = None
         try:
             self._ask(msgspec.msgpack.encode(job), Limits(START_SECONDS, 0))
@@ -146,28 +123,21 @@ class Process:
         """End the process, whatever it does."""
         with suppress(OSError):
             self._popen.kill()
-        for pipe in (self._input, self._output):
-            with suppress(OSError):
-                pipe.close()
-        with suppress(
-            subprocess.TimeoutExpired
-        ):  # A process that hangs in a file system cannot be ended; do not wait for it.
+        self._pipe.close()
+        with suppress(subprocess.TimeoutExpired):  # A process may hang in a file system.
             self._popen.wait(1)
 
     def _ask(self, request: bytes, limits: Limits) -> bytes:
         last = time.monotonic() + limits.seconds
         try:
-            send(cast("Any", self._input), request)
-            while not self._answers.poll(_LOOK_MILLISECONDS):
+            self._pipe.send_bytes(request)
+            while not self._pipe.poll(_LOOK_SECONDS):
                 if time.monotonic() >= last:
                     raise Ended("timeout", f"expected at most {limits.seconds:g} seconds, got more")
                 self._look_at_memory(limits)
-            answer = receive(cast("Any", self._output))
-        except OSError:
-            answer = None
-        if answer is None:
-            raise Ended("crashed", self._last_words())
-        return answer
+            return self._pipe.recv_bytes()
+        except (OSError, EOFError):
+            raise Ended("crashed", self._last_words()) from None
 
     def _look_at_memory(self, limits: Limits) -> None:
         import psutil
