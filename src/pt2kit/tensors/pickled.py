@@ -84,8 +84,7 @@ def from_pickled(tensor: TensorLike, *, name: str, where: str, storages: Storage
             place = f"{where}: {name!r}"
             scalar_type = scalar_type_named(tensor.dtype_name, place)
             check_shape(place, tensor.sizes, tensor.strides, 0, DTYPES[scalar_type].itemsize)
-            needs, is_param = tensor.requires_grad, tensor.kind == "parameter"
-            return MetaView(name, scalar_type, tensor.sizes, tensor.strides, requires_grad=needs, is_param=is_param)
+            return MetaView(name, scalar_type, tensor.sizes, tensor.strides, **_marks(tensor))
         case DeviceTensor():
             return at.moved(tensor, name)
         case SubclassTensor():
@@ -122,6 +121,11 @@ def plain_option(value: Any) -> Any:
     return value
 
 
+def _marks(tensor: TensorLike) -> dict[str, Any]:
+    """Return the fields that every view has in common."""
+    return {"requires_grad": tensor.requires_grad, "is_param": tensor.kind == "parameter"}
+
+
 class _Place:
     """Origin of the tensors of one payload: its record, and the storages that they share."""
 
@@ -145,9 +149,8 @@ class _Place:
             tensor.strides,
             tensor.storage_offset,
             self.storage(tensor.storage),
-            requires_grad=tensor.requires_grad,
             device=parse_device(tensor.storage.device, where),
-            is_param=tensor.kind == "parameter",
+            **_marks(tensor),
             conj=tensor.conj,
             neg=tensor.neg,
         )
@@ -166,8 +169,7 @@ class _Place:
             self.dense(tensor.values, f"{name}.values"),
             tensor.sizes,
             tensor.is_coalesced,
-            requires_grad=tensor.requires_grad,
-            is_param=tensor.kind == "parameter",
+            **_marks(tensor),
         )
 
     def quantized(self, tensor: QuantizedTensor, name: str) -> QuantizedView:
@@ -182,8 +184,7 @@ class _Place:
             self.dense(zero, f"{name}.zero_point") if isinstance(zero, PickledTensor) else zero,
             tensor.axis,
             _INTEGERS[tensor.values.dtype_name][1],
-            requires_grad=tensor.requires_grad,
-            is_param=tensor.kind == "parameter",
+            **_marks(tensor),
         )
 
     def integers(self, tensor: PickledTensor, name: str) -> TensorView:
@@ -215,8 +216,7 @@ class _Place:
             self.dense(tensor.sizes, f"{name}.sizes"),
             self.dense(tensor.strides, f"{name}.strides"),
             self.dense(offsets, f"{name}.storage_offsets") if isinstance(offsets, PickledTensor) else offsets,
-            requires_grad=tensor.requires_grad,
-            is_param=tensor.kind == "parameter",
+            **_marks(tensor),
         )
 
     def subclass(self, tensor: SubclassTensor, name: str) -> SubclassView:
@@ -232,8 +232,7 @@ class _Place:
             tensor.sizes,
             {part: self.dense(inner, f"{name}.{part}") for part, inner in tensor.parts.items()},
             {option: plain_option(value) for option, value in tensor.options.items()},
-            requires_grad=tensor.requires_grad,
-            is_param=tensor.kind == "parameter",
+            **_marks(tensor),
         )
 
     def moved(self, tensor: DeviceTensor, name: str) -> TensorView:
@@ -263,9 +262,8 @@ class _Place:
             source.sizes,
             16 * source.storage.nbytes,
             convert,
-            requires_grad=tensor.requires_grad,
             device=parse_device(tensor.device, where),
-            is_param=tensor.kind == "parameter",
+            **_marks(tensor),
         )
 
     def array(self, data: NumpyArray, name: str) -> TensorView:
