@@ -21,9 +21,9 @@ def written(packed):
     """The records in an archive, and what the config says of them there."""
     buffer = io.BytesIO()
     with ArchiveWriter(buffer) as writer:
-        write_records(writer, packed.records)
+        write_records(writer, packed[0])
     archive = open_archive(buffer.getvalue())
-    return views_from_config(packed.config, archive, folder="archive/data/weights/", where="config")
+    return views_from_config(packed[1], archive, folder="archive/data/weights/", where="config")
 
 
 def view(name: str, storage: Storage, dtype=ScalarType.FLOAT, sizes=(2,), offset=0, **more):
@@ -36,7 +36,7 @@ def test_a_state_dict() -> None:
     with pt2kit.open(samples.sample("2.7.1", "shared_weights")) as package:
         weights = {name: plain_tensor(payload) for name, payload in package.weights().items()}
         packed = pack(weights, {}, Numbering(), names.weight)
-        assert [record.name for record in packed.records] == ["data/weights/weight_0", "data/weights/weight_1"]
+        assert [record.name for record in packed[0]] == ["data/weights/weight_0", "data/weights/weight_1"]
         found = written(packed)
         assert list(found) == list(weights)
         for name, one in weights.items():
@@ -85,9 +85,9 @@ def test_sparse_tensors_are_pickled() -> None:
     with pt2kit.open(samples.sample("2.8.0", "sparse_buffer")) as package:
         meta = next(iter(package.programs["model"].graph_module.graph.tensor_values.values()))
         packed = pack({"sp": plain_tensor(package.weights()["sp"])}, {"sp": meta}, Numbering(), names.weight)
-        [record] = packed.records
+        [record], config = packed
         assert isinstance(record, PlannedPickle)
-        entry = packed.config.config["sp"]
+        entry = config.config["sp"]
         assert (entry.use_pickle, entry.tensor_meta) == (True, meta)
         payload = written(packed)["sp"]
         assert isinstance(payload, OpaquePayload)

@@ -134,23 +134,10 @@ def _kind(is_param: bool) -> TensorKind:
     return "parameter" if is_param else "tensor"
 
 
-@dataclass(frozen=True, slots=True)
-class Packed:
-    """The weights or the constants of one program as records.
-
-    Args:
-        records: in the order in which they are written.
-        config: lists them.
-    """
-
-    records: tuple[Planned, ...]
-    config: schema.PayloadConfig
-
-
 def pack(
     payloads: Mapping[str, Plain | MetaView], metas: Metas, numbering: Numbering, name_of: Callable[[int], str]
-) -> Packed:
-    """Arrange payloads as raw records.
+) -> tuple[list[Planned], schema.PayloadConfig]:
+    """Return payloads as raw records, and the config that lists them.
 
     Args:
         payloads: name -> view.
@@ -174,7 +161,7 @@ def pack(
         records.append(_raw(record, group[0][1]))
         for name, view in group:
             config[name] = schema.PayloadMeta(_last(record), view.is_param, False, _meta(view))
-    return Packed(tuple(records), schema.PayloadConfig(config))
+    return records, schema.PayloadConfig(config)
 
 
 def listed_in(package: Package, config: str) -> Iterable[str]:
@@ -413,10 +400,9 @@ def _as_records(model: Model, numbering: Numbering, found: Outcome) -> None:
             continue
         without_data = {name: one for name, one in model.payloads(kind).items() if isinstance(one, MetaView)}
         plain = dict(fitting(model, kind, found.notes, is_left_out=lambda one: isinstance(one, MetaView)))
-        packed = pack({**plain, **without_data}, stated, numbering, name_of)
-        found.records += packed.records
-        found.records.append(of_bytes(config, codec.encode(packed.config), deflate=True))
-        if packed.records:
+        records, listed = pack({**plain, **without_data}, stated, numbering, name_of)
+        found.records += [*records, of_bytes(config, codec.encode(listed), deflate=True)]
+        if records:
             found.notes.append(Note("changed", "", f"{kind} became raw records", "", (config,), 1))
 
 
