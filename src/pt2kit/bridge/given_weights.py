@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 import torch
 
 from pt2kit.bridge.operators import DTYPES
-from pt2kit.bridge.read.tensors import Devices, Tensors, finish
+from pt2kit.bridge.read.tensors import Tensors, finish
 from pt2kit.errors import PayloadError, UnsupportedError
 from pt2kit.package.stored import Payload
 from pt2kit.schema import Device
@@ -75,8 +75,7 @@ def given_weights(
     own = tensors.of_other_file(archive)
     if not isinstance(given, Mapping):
         own.read(replace(weights[name], device=_place(view)) for name, view in views.items() if name in weights)
-    maker = _Maker(tensors.devices, own, where)
-    made = {name: tensor for group in groups for name, tensor in maker.group(group, weights).items()}
+    made = {name: tensor for group in groups for name, tensor in _of_group(group, weights, own, where).items()}
     return {name: finish(made[name], view) for name, view in views.items()}
 
 
@@ -104,60 +103,48 @@ def _geometry(view: _Stated) -> tuple[Any, ...]:
     return view.sizes, view.strides, view.storage_offset
 
 
-class _Maker:
-    """Makes live tensors of replacement weights.
+def _of_group(
+    group: Mapping[str, _Stated], held: Mapping[str, Any], tensors: Tensors, where: str
+) -> dict[str, torch.Tensor]:
+    """Return the tensors over one memory.
 
-    Args:
-        devices: where they go.
-        tensors: makes those of views.
-        where: what messages call the replacement weights.
+    Raises:
+        PayloadError: another type or shape, or numbers that contradict each other (P14).
     """
-
-    def __init__(self, devices: Devices, tensors: Tensors, where: str) -> None:
-        self._devices = devices
-        self._tensors = tensors
-        self._where = where
-
-    def group(self, group: Mapping[str, _Stated], held: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-        """Return the tensors over one memory.
-
-        Raises:
-            PayloadError: another type or shape, or numbers that contradict each other (P14).
-        """
-        live = {name: self._live(name, held[name], view) for name, view in group.items() if name in held}
-        [first, *others] = live
-        same = len({_geometry(view) for view in group.values()}) == 1
-        if same and live[first].stride() == group[first].strides:
-            made = dict.fromkeys(group, live[first])
-        else:
-            made = _laid_over(group, live)
-        for name in (*others, first) if not same or others else ():
-            if live[name] is not made[name] and not _is_equal(live[name], made[name]):
-                raise PayloadError(
-                    f"{self._where}: {name!a}: expected the numbers that {first!a} has, with which it shares memory in "
-                    "the program's file, got others",
-                    rule="P14",
-                )
-        return made
-
-    def _live(self, name: str, value: Any, stated: _Stated) -> torch.Tensor:
-        """Return the value passed under a name, on its device."""
-        # The imports of editing take as long as a small program to load; replacement weights are rare.
-        from pt2kit.editing.weights import to_view
-
-        where = f"{self._where}: {name!a}"
-        live = value if isinstance(value, torch.Tensor) else to_view(name, value, edit=self._where)
-        dtype = live.dtype if isinstance(live, torch.Tensor) else DTYPES[live.dtype]
-        if dtype != DTYPES[stated.dtype] or tuple(live.shape) != stated.sizes:
+    live = {name: _live(name, held[name], view, tensors, where) for name, view in group.items() if name in held}
+    [first, *others] = live
+    same = len({_geometry(view) for view in group.values()}) == 1
+    if same and live[first].stride() == group[first].strides:
+        made = dict.fromkeys(group, live[first])
+    else:
+        made = _laid_over(group, live)
+    for name in (*others, first) if not same or others else ():
+        if live[name] is not made[name] and not _is_equal(live[name], made[name]):
             raise PayloadError(
-                f"{where}: expected {ROWS[stated.dtype].name} {list(stated.sizes)}, as the program's file has it, "
-                f"got {str(dtype).removeprefix('torch.')} {list(live.shape)}",
+                f"{where}: {name!a}: expected the numbers that {first!a} has, with which it shares memory in the "
+                "program's file, got others",
                 rule="P14",
             )
-        device = _place(stated)
-        if isinstance(live, TensorView):
-            return self._tensors.dense(replace(live, device=device, is_param=False, requires_grad=False))
-        return live.detach().to(self._devices.find(device, where))
+    return made
+
+
+def _live(name: str, value: Any, stated: _Stated, tensors: Tensors, where: str) -> torch.Tensor:
+    """Return the value passed under a name, on its device."""
+    # The imports of editing take as long as a small program to load; replacement weights are rare.
+    from pt2kit.editing.weights import to_view
+
+    live = value if isinstance(value, torch.Tensor) else to_view(name, value, edit=where)
+    dtype = live.dtype if isinstance(live, torch.Tensor) else DTYPES[live.dtype]
+    if dtype != DTYPES[stated.dtype] or tuple(live.shape) != stated.sizes:
+        raise PayloadError(
+            f"{where}: {name!a}: expected {ROWS[stated.dtype].name} {list(stated.sizes)}, as the program's file has it, "
+            f"got {str(dtype).removeprefix('torch.')} {list(live.shape)}",
+            rule="P14",
+        )
+    device = _place(stated)
+    if isinstance(live, TensorView):
+        return tensors.dense(replace(live, device=device, is_param=False, requires_grad=False))
+    return live.detach().to(tensors.devices.find(device, f"{where}: {name!a}"))
 
 
 def _place(stated: Any) -> Device:
