@@ -217,10 +217,12 @@ def main() -> int:
     from pt2kit.bridge.save import own_version
 
     total, failures = prove(options.corpus, options.jobs, quick=options.quick)
-    said = {"torch": torch.__version__, "schema": own_version(), "figures": total, "failures": failures}
+    said = {"torch": torch.__version__, "schema": own_version().number, "figures": total, "failures": failures}
     if options.json:
         options.json.write_text(json.dumps(said, indent=1) + "\n")
-    print(f"torch {torch.__version__}, schema {own_version()}: " + ", ".join(f"{k} {v}" for k, v in total.items()))
+    print(
+        f"torch {torch.__version__}, schema {own_version().number}: " + ", ".join(f"{k} {v}" for k, v in total.items())
+    )
     for name, why in failures.items():
         print(f"  {name}: {why}")
     short = list(missed(total))

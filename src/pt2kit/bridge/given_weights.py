@@ -137,8 +137,8 @@ def _live(name: str, value: Any, stated: _Stated, tensors: Tensors, where: str) 
     dtype = live.dtype if isinstance(live, torch.Tensor) else DTYPES[live.dtype]
     if dtype != DTYPES[stated.dtype] or tuple(live.shape) != stated.sizes:
         raise PayloadError(
-            f"{where}: {name!a}: expected {ROWS[stated.dtype].name} {list(stated.sizes)}, as the program's file has it, "
-            f"got {str(dtype).removeprefix('torch.')} {list(live.shape)}",
+            f"{where}: {name!a}: expected {ROWS[stated.dtype].name} {list(stated.sizes)}, as the program's file has "
+            f"it, got {str(dtype).removeprefix('torch.')} {list(live.shape)}",
             rule="P14",
         )
     device = _place(stated)

@@ -93,7 +93,7 @@ def serialize(
         Pt2Error: something that the format cannot hold, with its node, operator and argument.
     """
     _check_program(ep, "ep")
-    return _serialize(ep, opset_version, Payloads(pickle_protocol), pickle_protocol, own_version())
+    return _serialize(ep, opset_version, Payloads(pickle_protocol), pickle_protocol, own_version().number)
 
 
 @not_traced
@@ -136,7 +136,7 @@ def save(
 
     Source: `save` in torch/export/__init__.py and `package_pt2` in torch/export/pt2_archive/_package.py, 2.13.
     """
-    own = _own()
+    own = own_version()
     if target is None and not find_destination(own.number).layout.has_configs:
         target = own.releases[0]  # up to torch 2.8 the records are others
     if target is None:
@@ -183,12 +183,8 @@ def _save(
         write_records(writer, (*records, *header(sys.byteorder)))
 
 
-def own_version() -> str:
+def own_version() -> schema.Version:
     """Return the version of the schema that the installed torch writes, or the newest known one before it."""
-    return _own().number
-
-
-def _own() -> schema.Version:
     return max((row for row in schema.LOG if row.pair <= schema_version() and row.releases), key=lambda row: row.pair)
 
 

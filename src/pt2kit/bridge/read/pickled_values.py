@@ -101,7 +101,6 @@ class PickledValues:
     """
 
     def __init__(self, where: str, tensors: Tensors, values: FakeTensors | None) -> None:
-        self.devices = tensors.devices
         self._where = where
         self._tensors = tensors
         self._values = values
@@ -256,13 +255,13 @@ def _find(name: str, where: str) -> Any:
         ) from None
 
 
-def load_trusted(payload: OpaquePayload, trust: Set[str], devices: Devices | None = None) -> Any:
+def load_trusted(payload: OpaquePayload, trust: Set[str], devices: Devices) -> Any:
     """Return the object that a payload represents.
 
     Args:
         payload: a pickled tensor, a script object or a Python object.
         trust: "package.Class", "package.function", for script objects "__torch__.torch.classes.namespace.Class".
-        devices: where tensors in it go; where they were by default.
+        devices: where tensors in it go.
 
     Raises:
         UnsupportedError: it refers to globals that are neither plain data nor in `trust`; all are named.
@@ -303,8 +302,8 @@ def load_trusted_inputs(payload: memoryview, where: str, trust: Set[str], device
     return _run(where, lambda: _torch_load(bytes(payload), trust, devices))
 
 
-def _torch_load(data: bytes, trust: Set[str], devices: Devices | None = None) -> Any:
-    places = None if devices is None else devices.map_location()
+def _torch_load(data: bytes, trust: Set[str], devices: Devices) -> Any:
+    places = devices.map_location()
     return torch.load(io.BytesIO(data), map_location=places, weights_only=False, pickle_module=_module(trust))
 
 

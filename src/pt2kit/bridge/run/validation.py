@@ -16,7 +16,7 @@ from typing import Any, Final
 import torch
 
 from pt2kit.bridge.operators import DTYPES, Operator
-from pt2kit.bridge.read.reading import operator_entry, trusts_operator
+from pt2kit.bridge.read.reading import operator_entry, refused, trusts_operator
 from pt2kit.bridge.torch_names import check_symbolic, is_batched, is_functorch_tensor, is_observed, unwrap_functorch
 from pt2kit.errors import OperatorError, UnsupportedError
 from pt2kit.operators.demands import Call, Demand, Operand, Rule
@@ -355,7 +355,7 @@ def _without_rest(result: torch.Tensor, call: Call) -> torch.Tensor:
 
 
 def _fail(message: str, entry: str) -> None:
-    raise OperatorError(f"{message}; if you trust the file, pass trust=({entry!r},)", rule=RULE)
+    raise refused(OperatorError, message, RULE, [entry])
 
 
 def _message(demand: Demand, call: Call | None, entry: str) -> str:
