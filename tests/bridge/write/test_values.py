@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
 from pt2kit import codec
-from pt2kit.bridge.write.values import Values
+from pt2kit.bridge.write.values import Values, expression_text
 from pt2kit.errors import LimitError, UnsupportedError
 from pt2kit.schema import SymInt
 
@@ -120,4 +120,4 @@ def test_deep_expression(symbols):
     for _ in range(20000):
         expr = sympy.Pow(expr + 1, 2, evaluate=False)
     with pytest.raises(LimitError, match="nested too deeply"):
-        Values()._text(expr)
+        expression_text(expr)

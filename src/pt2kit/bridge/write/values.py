@@ -24,7 +24,6 @@ class Values:
     def __init__(self) -> None:
         self._ints: dict[int, SymInt] = {}
         self._symbols: dict[tuple[Any, Any], SymInt] = {}
-        self._texts: dict[Any, str] = {}
         self._numbers: dict[tuple[int, ...], list[SymInt]] = {}
         self._metas: dict[Any, TensorMeta] = {}
 
@@ -51,7 +50,7 @@ class Values:
         if sym_int is None:
             known = None if hint is None else SymExprHint(as_int=int(hint))
             is_constant = isinstance(expr, int | sympy.Integer)
-            sym_int = self._int(int(expr)) if is_constant else SymInt(as_expr=SymExpr(self._text(expr), known))
+            sym_int = self._int(int(expr)) if is_constant else SymInt(as_expr=SymExpr(expression_text(expr), known))
             self._symbols[key] = sym_int
         return sym_int
 
@@ -62,7 +61,8 @@ class Values:
         expr, hint = value.node.expr, value.node.hint
         if isinstance(expr, sympy.Float):
             return SymFloat(as_float=float(expr))
-        return SymFloat(as_expr=SymExpr(self._text(expr), None if hint is None else SymExprHint(as_float=float(hint))))
+        known = None if hint is None else SymExprHint(as_float=float(hint))
+        return SymFloat(as_expr=SymExpr(expression_text(expr), known))
 
     def sym_bool(self, value: bool | torch.SymBool) -> SymBool:
         """Return a truth value, known or symbolic; the format keeps no example value for these."""
@@ -71,7 +71,7 @@ class Values:
         expr = value.node.expr
         if isinstance(expr, (bool, BooleanAtom)):
             return SymBool(as_bool=bool(expr))
-        return SymBool(as_expr=SymExpr(self._text(expr)))
+        return SymBool(as_expr=SymExpr(expression_text(expr)))
 
     def tensor_meta(self, tensor: torch.Tensor) -> TensorMeta:
         """Return the description of a tensor without its bytes.
@@ -120,12 +120,11 @@ class Values:
             sym_int = self._ints[value] = SymInt(as_int=value)
         return sym_int
 
-    def _text(self, expr: Any) -> str:
-        """Return the text of an expression, in the dialect of torch 2.6 and later."""
-        text = self._texts.get(expr)
-        if text is None:
-            try:
-                text = self._texts[expr] = srepr(expr)
-            except RecursionError:
-                raise LimitError("expected an expression that can be printed, got one nested too deeply") from None
-        return text
+
+def expression_text(expr: Any) -> str:
+    """Return the text of an expression, in the dialect of torch 2.6 and later."""
+    try:
+        text: str = srepr(expr)
+    except RecursionError:
+        raise LimitError("expected an expression that can be printed, got one nested too deeply") from None
+    return text
