@@ -152,15 +152,19 @@ class Shared:
         """Script and opaque objects in the graph itself, by their names there."""
         self._write_graph = write_graph
         self._graphs: dict[int, tuple[Any, Graph]] = {}
+        self._of_extensions: dict[Any, Operator] = {}
         self._taken = constants.keys()
         self._named = {id(value): name for name, value in constants.items() if not isinstance(value, torch.Tensor)}
 
     def operator(self, target: Any) -> Operator:
         """Return the facts of an OpOverload's schema, or of an operator of an extension."""
-        extension = None if isinstance(target, OpOverload) else find_type(type(target))
-        if extension is not None:
-            return with_schema(extension.target(target), target, extension.schema(target))
-        return of_overload(target_text(target), target)
+        if isinstance(target, OpOverload):
+            return of_overload(target_text(target), target)
+        if target not in self._of_extensions:
+            extension = find_type(type(target))
+            assert extension is not None  # Or the node would be written as another kind of call.
+            self._of_extensions[target] = with_schema(extension.target(target), target, extension.schema(target))
+        return self._of_extensions[target]
 
     def graph(self, module: Any, depth: int) -> Graph:
         """Return a subgraph; one that is called twice is written once and shared.
