@@ -7,6 +7,7 @@ negative, as srepr writes it. Sums and products that are being read are kept ope
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from math import gcd
 
 from pt2kit.errors import LimitError
@@ -25,26 +26,22 @@ from pt2kit.symbols.expr import (
 from pt2kit.symbols.order import by_key
 
 
+@dataclass(slots=True)
 class OpenProduct:
     """A product whose end has not been read: an exact number p/q in front, and factors; only its reader holds it."""
 
-    __slots__ = ("factors", "is_fraction", "p", "q")
-
-    def __init__(self) -> None:
-        self.p = 1
-        self.q = 1
-        self.factors: list[Expr] = []
-        self.is_fraction = False
+    p: int = 1
+    q: int = 1
+    factors: list[Expr] = field(default_factory=list)
+    is_fraction: bool = False
 
 
+@dataclass(slots=True)
 class OpenChain:
     """`a + b + c` or `a & b & c` whose end has not been read; only its reader holds it."""
 
-    __slots__ = ("args", "function")
-
-    def __init__(self, function: str, first: Expr) -> None:
-        self.function = function
-        self.args = [first]
+    function: str
+    args: list[Expr]
 
 
 Operand = Expr | OpenProduct | OpenChain
@@ -72,7 +69,7 @@ def subtract(left: Operand, right: Operand, where: str, limits: Limits) -> Opera
 def chain(function: str, left: Operand, right: Operand) -> Operand:
     """Return function(left, right); extends `left` in place if it is an open chain of the same function."""
     if not (isinstance(left, OpenChain) and left.function == function):
-        left = OpenChain(function, close(left))
+        left = OpenChain(function, [close(left)])
     left.args.append(close(right))
     return left
 

@@ -43,6 +43,7 @@ class Grammar:
     conditional: bool
 
 
+@dataclass(slots=True)
 class _Frame:
     """An operator or an opening bracket that waits for what is right of it; only its reader holds it.
 
@@ -53,13 +54,10 @@ class _Frame:
         first: for brackets, the number of operands before the first argument.
     """
 
-    __slots__ = ("first", "kind", "precedence", "text")
-
-    def __init__(self, kind: str, text: str, precedence: int, first: int) -> None:
-        self.kind = kind
-        self.text = text
-        self.precedence = precedence
-        self.first = first
+    kind: str
+    text: str
+    precedence: int
+    first: int
 
 
 def parse_infix(text: str, grammar: Grammar, where: str, limits: Limits) -> Expr:

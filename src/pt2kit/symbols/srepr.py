@@ -12,7 +12,9 @@ loads and saves a program; it is read as the function, and printed without.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from math import gcd
+from types import MappingProxyType
 from typing import NoReturn
 
 from pt2kit.errors import LimitError
@@ -49,14 +51,17 @@ _TOKEN = r"""\s*(?:
     )"""
 _ASSUMPTION = r"(\w+)\s*=\s*(True|False)"
 
-_CONSTANTS: tuple[tuple[str, Leaf], ...] = (
-    ("true", Boolean(True)),
-    ("false", Boolean(False)),
-    ("oo", Infinity()),
-    ("-oo", Infinity(negative=True)),
-    ("int_oo", Infinity(integer=True)),
-    ("-int_oo", Infinity(negative=True, integer=True)),
+_CONSTANTS: Mapping[str, Leaf] = MappingProxyType(
+    {
+        "true": Boolean(True),
+        "false": Boolean(False),
+        "oo": Infinity(),
+        "-oo": Infinity(negative=True),
+        "int_oo": Infinity(integer=True),
+        "-int_oo": Infinity(negative=True, integer=True),
+    }
 )
+_NAMES = {leaf: name for name, leaf in _CONSTANTS.items()}
 
 
 def parse_srepr(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) -> Expr:
@@ -167,7 +172,7 @@ def _leaf(token: re.Match[str], where: str, limits: Limits) -> Leaf:
         return _rational(whole_number(p, where, limits), whole_number(q, where, limits), where)
     if decimal is not None:
         return float_of(decimal, int(precision), where)
-    return dict(_CONSTANTS)[constant]
+    return _CONSTANTS[constant]
 
 
 def _rational(p: int, q: int, where: str) -> Leaf:
@@ -186,7 +191,5 @@ def _leaf_text(leaf: Leaf) -> str:
             return f"Rational({p}, {q})"
         case Float(text, precision):
             return f"Float('{text}', precision={precision})"
-        case Boolean(value):
-            return "true" if value else "false"
-        case Infinity(negative, integer):
-            return f"{'-' if negative else ''}{'int_oo' if integer else 'oo'}"
+        case _:
+            return _NAMES[leaf]
