@@ -17,7 +17,6 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, Final, TypeAlias
@@ -39,94 +38,40 @@ MAX_SIGNATURE: Final = 1 << 28
 """Limit of a signature's bytes: a weight takes about 200 of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Signer:
-    """Identity of a signer: an elliptic-curve key, a certificate with its key, or an OpenID Connect identity.
-
-    Args:
-        key: a private key in PEM.
-        password: of the key, if it is encrypted.
-        certificate: the signing certificate in PEM.
-        chain: certificates between that and a root.
-        identity_token: of an identity; without one, the environment's (a CI run's) or the browser's is requested.
-    """
-
-    key: Path | None = None
-    password: str | None = None
-    certificate: Path | None = None
-    chain: tuple[Path, ...] = ()
-    identity_token: str | None = None
-
-    def configured(self, config: Any) -> Any:
-        """Return a `signing.Config` of model-signing that signs accordingly."""
-        if self.certificate is not None:
-            # model-signing 1.1 fails on an empty chain; the certificate once more changes nothing.
-            chain = self.chain or (self.certificate,)
-            return config.use_certificate_signer(
-                private_key=self.key, signing_certificate=self.certificate, certificate_chain=chain
-            )
-        if self.key is not None:
-            password = None if self.password is None else self.password.encode()
-            return config.use_elliptic_key_signer(private_key=self.key, password=password)
-        return config.use_sigstore_signer(
-            identity_token=self.identity_token, use_ambient_credentials=self.identity_token is None
+def _signing(
+    config: Any,
+    key: Path | None,
+    password: str | None,
+    certificate: Path | None,
+    chain: tuple[Path, ...],
+    identity_token: str | None,
+) -> Any:
+    """Return a `signing.Config` of model-signing that signs by a certificate with its key, a key, or an identity."""
+    if certificate is not None:
+        # model-signing 1.1 fails on an empty chain; the certificate once more changes nothing.
+        return config.use_certificate_signer(
+            private_key=key, signing_certificate=certificate, certificate_chain=chain or (certificate,)
         )
+    if key is not None:
+        return config.use_elliptic_key_signer(private_key=key, password=None if password is None else password.encode())
+    # Without a token, the environment's (a CI run's) or the browser's is requested.
+    return config.use_sigstore_signer(identity_token=identity_token, use_ambient_credentials=identity_token is None)
 
 
-@dataclass(frozen=True, slots=True)
-class Trusted:
-    """Trust anchor: the owner of a public key, of a certificate below a root, or of an identity.
-
-    Args:
-        key: a public key in PEM.
-        chain: root certificates, and any between, in PEM.
-        identity, issuer: an identity (an address, a workflow), and its issuer (a URL).
-    """
-
-    key: Path | None = None
-    chain: tuple[Path, ...] = ()
-    identity: str | None = None
-    issuer: str | None = None
-
-    def configured(self, config: Any) -> Any:
-        """Return a `verifying.Config` of model-signing that trusts accordingly."""
-        if self.key is not None:
-            return config.use_elliptic_key_verifier(public_key=self.key)
-        if self.chain:
-            return config.use_certificate_verifier(certificate_chain=self.chain)
-        return config.use_sigstore_verifier(identity=self.identity, oidc_issuer=self.issuer)
+def _trusting(config: Any, key: Path | None, chain: tuple[Path, ...], identity: str | None, issuer: str | None) -> Any:
+    """Return a `verifying.Config` of model-signing that trusts a key, roots of certificates, or an identity."""
+    if key is not None:
+        return config.use_elliptic_key_verifier(public_key=key)
+    if chain:
+        return config.use_certificate_verifier(certificate_chain=chain)
+    return config.use_sigstore_verifier(identity=identity, oidc_issuer=issuer)
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """Contents of a signature, before its authenticity is verified.
-
-    Args:
-        hashing: the name of its hashing method.
-        digests: resource name -> hexadecimal digits.
-    """
-
-    hashing: str
-    digests: Mapping[str, str]
-
-
-def sign_statement(stated: Mapping[str, str], name: str, target: Path, signer: Signer) -> None:
-    """Sign names and digests, and write the bundle to a file, which is replaced."""
-    library = _library()
-    config = library.signing.Config().set_hashing_config(_stating(library, stated, name))
-    with _as_errors_of_ours("signing"):
-        signer.configured(config).sign(name, target)
-
-
-def sign_bytes(file: Path, target: Path, signer: Signer) -> None:
-    """Sign a file's bytes as model-signing does, and write the bundle."""
-    library = _library()
-    with _as_errors_of_ours("signing"):
-        signer.configured(library.signing.Config()).sign(file, target)
-
-
-def claim(signature: bytes, where: str) -> Claim:
+def claim(signature: bytes, where: str) -> tuple[str, Mapping[str, str]]:
     """Read the contents of a bundle without trusting them.
+
+    Returns:
+        the name of its hashing method, and resource name -> hexadecimal digits.
 
     Raises:
         SignatureError: it is no bundle over a statement of model-signing.
@@ -143,19 +88,7 @@ def claim(signature: bytes, where: str) -> Claim:
         raise SignatureError(f"{where}: expected names and digests as text, got something else")
     if len(digests) != len(predicate["resources"]):
         raise SignatureError(f"{where}: expected each name once, got one twice")
-    return Claim(hashing, digests)
-
-
-def authenticate(claimed: Claim, signature: bytes, where: str, trusted: Trusted) -> None:
-    """Verify with model-signing that a trusted signer signed exactly the claim.
-
-    Raises:
-        SignatureError: another signer signed it, it was changed since, or it differs from the claim.
-    """
-    library = _library()
-    config = library.verifying.Config().set_hashing_config(_stating(library, claimed.digests, "claimed"))
-    with _copied(signature) as copy, _as_errors_of_ours(where):
-        trusted.configured(config).verify("claimed", copy)
+    return hashing, digests
 
 
 def file_digests(file: Path, hashing: str, where: str) -> dict[str, str]:
@@ -294,15 +227,17 @@ def sign(
     target = Path(signature) if signature is not None else source.with_name(source.name + ".sig")
     if certificate is not None and key is None:
         raise SignatureError(f"{certificate}: expected the certificate's private key with it, got none")
-    signer = Signer(_path(key), password, _path(certificate), tuple(map(Path, chain)), identity_token)
+    library = _library()
+    config = library.signing.Config()
+    if not whole_file:
+        with open_package(source) as package:
+            stated = statement(package, progress=progress)
+        config = config.set_hashing_config(_stating(library, stated, source.name))
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder, "signature")
-        if whole_file:
-            sign_bytes(source, made, signer)
-        else:
-            with open_package(source) as package:
-                stated = statement(package, progress=progress)
-            sign_statement(stated, source.name, made, signer)
+        with _as_errors_of_ours("signing"):
+            signer = _signing(config, _path(key), password, _path(certificate), tuple(map(Path, chain)), identity_token)
+            signer.sign(source if whole_file else source.name, made)
         with replacing(target) as new:
             new.write(made.read_bytes())
     return target
@@ -343,7 +278,6 @@ def verify(
     """
     source = Path(file)
     place = Path(signature) if signature is not None else source.with_name(source.name + ".sig")
-    trusted = Trusted(_path(key), tuple(map(Path, chain)), identity, issuer)
     if sum((key is not None, bool(chain), identity is not None and issuer is not None)) != 1:
         raise UnsupportedError(
             f"{place}: expected one trust anchor: a public key (--key), root certificates (--chain), "
@@ -352,20 +286,21 @@ def verify(
     if (size := place.stat().st_size) > MAX_SIGNATURE:
         raise SignatureError(f"{place}: expected at most {MAX_SIGNATURE} bytes of signature, got {size}")
     signed = place.read_bytes()
-    claimed = claim(signed, str(place))
-    if whole_file and claimed.hashing in DEFINITIONS:
+    hashing, claimed = claim(signed, str(place))
+    if whole_file and hashing in DEFINITIONS:
         raise SignatureError(f"{place}: expected a signature over the bytes of the file, got one over what it means")
-    authenticate(claimed, signed, str(place), trusted)
-    if claimed.hashing not in DEFINITIONS:
-        digests = file_digests(source, claimed.hashing, str(place))
-        changed = Difference(
-            "the bytes of the file", *(next(iter(one.values()), None) for one in (claimed.digests, digests))
-        )
-        return Verified("bytes", () if digests == claimed.digests else (changed,))
+    library = _library()
+    config = library.verifying.Config().set_hashing_config(_stating(library, claimed, "claimed"))
+    with _copied(signed) as copy, _as_errors_of_ours(str(place)):
+        _trusting(config, _path(key), tuple(map(Path, chain)), identity, issuer).verify("claimed", copy)
+    if hashing not in DEFINITIONS:
+        digests = file_digests(source, hashing, str(place))
+        changed = Difference("the bytes of the file", *(next(iter(one.values()), None) for one in (claimed, digests)))
+        return Verified("bytes", () if digests == claimed else (changed,))
     with open_package(source) as package:
-        digests = statement(package, progress=progress, definition=DEFINITIONS[claimed.hashing])
-        differing = tuple(differences(claimed.digests, digests))
-        return Verified("meaning", differing, left_out(claimed.digests, digests), not_covered(package))
+        digests = statement(package, progress=progress, definition=DEFINITIONS[hashing])
+        differing = tuple(differences(claimed, digests))
+        return Verified("meaning", differing, left_out(claimed, digests), not_covered(package))
 
 
 def _path(given: PathLike | None) -> Path | None:
