@@ -9,7 +9,7 @@ import pytest
 from tests import samples
 from tests.cli.run import pt2
 
-from pt2kit.cli.fleet import BAR, bar, told
+from pt2kit.cli.fleet import BAR, bar, run_text
 
 pytest.importorskip("distributed", reason="pt2kit[fleet] is not installed")
 
@@ -70,9 +70,9 @@ def test_what_the_bar_tells() -> None:
         counted=True,
         started=100.0,
     )
-    assert told(state, 160.0) == "1,500 of 5,100 files, 5 MB, 20.0 files/s, 0:03:00 left, 10 failed"
+    assert run_text(state, 160.0) == "1,500 of 5,100 files, 5 MB, 20.0 files/s, 0:03:00 left, 10 failed"
     state.counted = False
-    assert told(state, 160.0) == "1,500 of 5,100+ files, 5 MB, 20.0 files/s, 10 failed"
+    assert run_text(state, 160.0) == "1,500 of 5,100+ files, 5 MB, 20.0 files/s, 10 failed"
 
 
 @pytest.mark.parametrize(("number", "shown"), [(0, ""), (1, "▏"), (1000, "█" * BAR), (500, "█" * (BAR // 2))])

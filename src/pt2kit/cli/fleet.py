@@ -241,11 +241,11 @@ def _bar(work: str) -> Iterator[Callable[[Progress], None] | None]:
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
-        TextColumn("{task.fields[told]}", markup=False),
+        TextColumn("{task.fields[text]}", markup=False),
     )
     console = Console(stderr=True)
     with Bar(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as bar:
-        task = bar.add_task(work, total=None, told="starting processes")
+        task = bar.add_task(work, total=None, text="starting processes")
         shown = False
 
         def show(state: Progress) -> None:
@@ -254,12 +254,12 @@ def _bar(work: str) -> Iterator[Callable[[Progress], None] | None]:
                 shown = True
                 console.print(f"dashboard: {state.dashboard}", markup=False, highlight=False)
             done = state.files + state.skipped
-            bar.update(task, completed=done, total=state.total_files or None, told=told(state, time.monotonic()))
+            bar.update(task, completed=done, total=state.total_files or None, text=run_text(state, time.monotonic()))
 
         yield show
 
 
-def told(state: Progress, now: float) -> str:
+def run_text(state: Progress, now: float) -> str:
     """Return files, bytes, rate, time left and failures of a run, at a time of `time.monotonic()`."""
     from pt2kit.text.format import bytes_text
 

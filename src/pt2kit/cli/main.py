@@ -14,7 +14,7 @@ from types import MappingProxyType
 import click
 
 from pt2kit.cli.group import LazyGroup
-from pt2kit.cli.output import drop_output, folded, print_error, said
+from pt2kit.cli.output import drop_output, error_text, folded, print_error
 from pt2kit.errors import ProofError, Pt2Error, SignatureError
 from pt2kit.front_door import OPTIONAL, instructions
 
@@ -119,9 +119,9 @@ def main() -> None:
     except click.ClickException as error:
         code = _fail(error.format_message())
     except (ProofError, SignatureError) as error:
-        code = _fail(said(error), 1)
+        code = _fail(error_text(error), 1)
     except (Pt2Error, OSError) as error:
-        code = _fail(said(error))
+        code = _fail(error_text(error))
     except ModuleNotFoundError as error:
         if error.name not in OPTIONAL:
             raise

@@ -209,7 +209,7 @@ def folded(text: str) -> str:
     return "\n".join(fit(text, max(NARROWEST, shutil.get_terminal_size().columns)))
 
 
-def said(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """Return the text of an error; of an OSError the file and the reason, without its number."""
     if not isinstance(error, OSError) or not error.strerror:
         return str(error)

@@ -19,7 +19,7 @@ import click
 from pt2kit import codec
 from pt2kit.cli.common import Refusal
 from pt2kit.cli.frame import Result, argument, option, print_result
-from pt2kit.cli.output import colour, print_error, print_json, print_lines, said
+from pt2kit.cli.output import colour, error_text, print_error, print_json, print_lines
 from pt2kit.errors import Pt2Error
 from pt2kit.messages import count_text
 from pt2kit.zip.listing import is_many, is_url, list_files, pair_files
@@ -206,7 +206,7 @@ def _answer(work: Callable[[str], T], file: str) -> Answer[T]:
     try:
         return Answer(file, work(file))
     except (Pt2Error, OSError, Refusal) as error:
-        message = error.message if isinstance(error, Refusal) else said(error)
+        message = error.message if isinstance(error, Refusal) else error_text(error)
         return Answer(file, None, message)
 
 

@@ -396,5 +396,5 @@ def _add_error(rows: Rows, error: Exception, file: str) -> None:
 
 def _problem_of_text(text: str) -> Problem:
     """Parse a problem from the text "where: expected X, got Y [rule]"."""
-    told, _, rule = text.removesuffix("]").rpartition(" [")
-    return problem_of(Pt2Error(told, rule=rule) if told else Pt2Error(text), "")
+    message, _, rule = text.removesuffix("]").rpartition(" [")
+    return problem_of(Pt2Error(message, rule=rule) if message else Pt2Error(text), "")

@@ -27,7 +27,7 @@ from pt2kit.package.external_list import Reference
 from pt2kit.package.external_list import encode as encode_references
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.programs import DIRECT_SINCE
-from pt2kit.tensors.safetensors_header import code_of, header
+from pt2kit.tensors.safetensors_header import METADATA, code_of, header
 from pt2kit.tensors.view import TensorView
 from pt2kit.zip.beside import path_problem, url_of
 from pt2kit.zip.listing import FileLike, is_url
@@ -115,8 +115,8 @@ def plan(package: Package) -> list[Outside]:
             continue
         name = whole.name if _fills(whole) else f"{whole.name}.storage"
         shape = whole.sizes if _fills(whole) else (whole.storage.nbytes // whole.itemsize,)
-        wishes = [name, f"{model}.{name}", *(f"{model}.{name}.{number}" for number in range(2, len(taken) + 3))]
-        tensor = next(wish for wish in wishes if wish not in taken and wish != "__metadata__")
+        candidates = [name, f"{model}.{name}", *(f"{model}.{name}.{number}" for number in range(2, len(taken) + 3))]
+        tensor = next(one for one in candidates if one not in taken and one != METADATA)
         taken.add(tensor)
         pieces.append(Outside(record, tensor, dtype, shape, whole.storage.nbytes))
     return pieces

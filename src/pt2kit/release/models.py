@@ -285,7 +285,7 @@ def find_model(package: Package, name: str, to: Destination) -> Model:
     Raises:
         Pt2Error: the program cannot be read.
     """
-    moved = _buffers_beside(package.programs[name]) if to.keeps_all_buffers else []
+    moved = _buffers_outside_state_dict(package.programs[name]) if to.keeps_all_buffers else []
     return Model(package, name, package.layout.parts(name), tuple(moved))
 
 
@@ -296,7 +296,7 @@ def convert_model(model: Model, to: Destination, wanted: Requested, numbering: N
         Pt2Error: the program or its payloads cannot be read.
     """
     notes: list[Note] = []
-    side_inputs = _beside(model, notes) if to.has_constants_inside else SideInputs()
+    side_inputs = _payloads_inside(model, notes) if to.has_constants_inside else SideInputs()
     converted = convert_program(
         model.package, model.name, model.record, to.version, side_inputs, wanted, release=to.operators
     )
@@ -310,7 +310,7 @@ def convert_model(model: Model, to: Destination, wanted: Requested, numbering: N
     return outcome
 
 
-def _buffers_beside(program: schema.ExportedProgram) -> list[str]:
+def _buffers_outside_state_dict(program: schema.ExportedProgram) -> list[str]:
     """Return the buffers that are no part of the state dict today."""
     specs = [spec.value for spec in program.graph_module.signature.input_specs]
     return [spec.buffer_name for spec in specs if isinstance(spec, schema.InputToBufferSpec) and not spec.persistent]
@@ -347,7 +347,7 @@ def fitting(
             notes.append(Note("blocked", "", f"a payload of this kind: {error}", "", (f"{model.where}: {name!r}",), 1))
 
 
-def _beside(model: Model, notes: list[Note]) -> SideInputs:
+def _payloads_inside(model: Model, notes: list[Note]) -> SideInputs:
     """Return the payloads for versions that keep them inside the program.
 
     Other payloads than dense tensors are blocked there.

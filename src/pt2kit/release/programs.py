@@ -106,8 +106,8 @@ def convert_program(
     if stored.model is not None and not in_container:
         tree, left = _taken_out(tree, stored.model, where)
         notes += left
-    lowered, said = lower_tree(tree, version, where, side_inputs, release)
-    notes += [*(_placed(note, where) for note in (*stored.notes, *dropped)), *said]
+    lowered, lowering_notes = lower_tree(tree, version, where, side_inputs, release)
+    notes += [*(_placed(note, where) for note in (*stored.notes, *dropped)), *lowering_notes]
     blocked = in_container or any(note.kind == "blocked" for note in notes)
     return Converted(lowered.tree, b"" if blocked else lowered.encode(where), tuple(notes), converted.problems)
 

@@ -80,7 +80,7 @@ def statement(package: Package, *, progress: Progress = no_progress, definition:
         for kind, table in TABLES:
             stated |= {resource("models", model, kind, name): one for name, one in digests[table].items()}
     stated = {name: one.removeprefix(PREFIX) for name, one in stated.items()}
-    return stated | {resource("records", name): one for name, one in _beside(package)}
+    return stated | {resource("records", name): one for name, one in _other_records(package)}
 
 
 def differences(signed: Mapping[str, str], found: Mapping[str, str]) -> Iterator[Difference]:
@@ -148,7 +148,7 @@ def _explained(parts: tuple[str, ...], signed: Mapping[str, str], found: Mapping
     return any(signed.get(name) != found.get(name) for name in below)
 
 
-def _beside(package: Package) -> Iterator[tuple[str, str]]:
+def _other_records(package: Package) -> Iterator[tuple[str, str]]:
     """Yield name and sha256 of each record that no digest of a program covers.
 
     Empty ones are none, and so are sample inputs that were moved out of their pickle.
