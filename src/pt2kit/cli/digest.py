@@ -15,7 +15,7 @@ from pt2kit.cli.common import Refusal, choose_model, chosen_models, open_file, p
 from pt2kit.cli.frame import Result, by_program, flag, json_option, model_option, option, subcommand
 from pt2kit.cli.several import chosen_files, files_argument, jobs_option, run_task
 from pt2kit.digests.result import FORMAT, PARTS, TABLES, read_expected, read_programs
-from pt2kit.messages import printable
+from pt2kit.messages import count_text, printable
 from pt2kit.package.open import Package
 
 MAX_EXPECTED: Final = 1 << 28
@@ -154,5 +154,5 @@ def _verify_program(
     lines = [f"{part:<13} {'differs' if part in differs else 'as expected'}" for part in compared]
     lines += map(str, differences)
     if not compared and not differences:
-        lines.append(f"{len(names)} tensor{'' if len(names) == 1 else 's'} as expected")
+        lines.append(f"{count_text(len(names), 'tensor')} as expected")
     return [{"what": one.what, "expected": one.expected, "got": one.got} for one in differences], lines

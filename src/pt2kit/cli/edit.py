@@ -27,7 +27,7 @@ from pt2kit.cli.frame import (
 )
 from pt2kit.cli.output import print_lines
 from pt2kit.errors import Pt2Error, at
-from pt2kit.messages import printable
+from pt2kit.messages import count_text, printable
 
 if TYPE_CHECKING:
     from pt2kit.editing.editor import Editor
@@ -270,7 +270,7 @@ def run(options: Options) -> int:
         return 0
     lines = [
         target,
-        *(f"  {what}: {count:,} place{'' if count == 1 else 's'}" for what, count in done),
+        *(f"  {what}: {count_text(count, 'place')}" for what, count in done),
         *map(printable, editor.notes),
     ]
     edits = [{"edit": what, "places": count} for what, count in done]

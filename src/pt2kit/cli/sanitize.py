@@ -23,6 +23,7 @@ from pt2kit.cli.frame import (
 )
 from pt2kit.cli.several import chosen_targets, jobs_option, make_folder, run_task
 from pt2kit.digests.result import PARTS
+from pt2kit.messages import count_text
 
 if TYPE_CHECKING:
     from pt2kit.sanitizing.options import Options as Parts
@@ -116,8 +117,7 @@ def _sanitize(options: Options, parts: Parts, places: Mapping[str, str], several
 
 
 def _refused_lines(source: str, plan: Plan) -> Iterator[str]:
-    count = len(plan.problems)
-    yield f"{source}: not written: {count:,} thing{'' if count == 1 else 's'} cannot be expressed as data"
+    yield f"{source}: not written: {count_text(len(plan.problems), 'thing')} cannot be expressed as data"
     yield from (f"  {problem}" for problem in plan.problems)
 
 

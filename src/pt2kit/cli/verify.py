@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pt2kit.cli.common import progress
 from pt2kit.cli.frame import Result, argument, flag, json_option, option, print_result, subcommand
 from pt2kit.cli.output import print_json
+from pt2kit.messages import count_text
 
 if TYPE_CHECKING:
     from pt2kit.signing.statement import Verified
@@ -66,8 +67,7 @@ def _tree(found: Verified) -> dict[str, Any]:
 
 def _lines(file: str, found: Verified) -> Iterator[str]:
     what = "the bytes of the file" if found.signed == "bytes" else "what the file means"
-    count = len(found.differences)
-    yield f"{file}: {what}: " + ("as signed" if found.ok else f"{count} difference{'' if count == 1 else 's'}")
+    yield f"{file}: {what}: {'as signed' if found.ok else count_text(len(found.differences), 'difference')}"
     yield from (f"  ~ {one}" for one in found.differences)
     yield from (f"  - {one}: signed, and missing or changed" for one in found.left_out)
     yield from (f"  ? {one}: not part of what was signed" for one in found.not_covered)

@@ -25,7 +25,7 @@ from pt2kit.cli.frame import (
     print_result,
     subcommand,
 )
-from pt2kit.messages import printable, suggestion
+from pt2kit.messages import count_text, printable, suggestion
 from pt2kit.package.open import Package
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.view import TensorView
@@ -193,7 +193,7 @@ def _extract(package: Package, entries: list[Entry], target: Path, widen: bool) 
             to_npy(named[0][1], target, widen=widen, progress=report)
         else:
             raise Refusal(f"{target}: expected one tensor for a .npy file, got {len(views)}; name it")
-    click.echo(f"{printable(str(target))}: {len(views):,} tensor{'' if len(views) == 1 else 's'}", err=True)
+    click.echo(f"{printable(str(target))}: {count_text(len(views), 'tensor')}", err=True)
 
 
 def _tensors(entry: Entry) -> list[tuple[str, AnyView]]:
@@ -212,4 +212,4 @@ def _replace(package: Package, model: str, source: str, output: str, options: Op
     with edit(package, model) as editor:
         names = editor.load_weights(source, strict=not options.partial)
     write_result(editor.result, output, external=options.external)
-    click.echo(f"{printable(output)}: {len(names):,} weight{'' if len(names) == 1 else 's'} replaced", err=True)
+    click.echo(f"{printable(output)}: {count_text(len(names), 'weight')} replaced", err=True)

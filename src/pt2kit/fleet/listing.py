@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 
 from pt2kit.errors import Pt2Error
 from pt2kit.zip.listing import is_url
-from pt2kit.zip.remote import file_system, guarded, public_url, state_of
+from pt2kit.zip.remote import file_system, guarded, protocols, public_url, state_of
 
 States: TypeAlias = frozenset[int]
 """The parts of a pattern that may come next; its length stands for a match."""
@@ -206,7 +206,7 @@ def list_remote(root: str, pattern: Pattern, storage_options: Mapping[str, Any] 
     """
     shown = public_url(root)
     fs, path = guarded(shown, lambda: file_system(root, storage_options))
-    if _S3 & set((fs.protocol,) if isinstance(fs.protocol, str) else fs.protocol) and hasattr(fs, "call_s3"):
+    if _S3 & set(protocols(fs)) and hasattr(fs, "call_s3"):
         yield from _list_s3(fs, path, shown, pattern)
     else:
         yield from _list_folder(fs, path, shown, "", pattern, pattern.start())

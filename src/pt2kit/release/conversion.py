@@ -96,8 +96,7 @@ class Report:
 
     def __str__(self) -> str:
         lost = f"; lost: {', '.join(dict.fromkeys(note.name for note in self.lost))}" if self.lost else ""
-        count = len(self.changed)
-        return f"from {self.source} to {self.target}: {count} {'change' if count == 1 else 'changes'}{lost}"
+        return f"from {self.source} to {self.target}: {count_text(len(self.changed), 'change')}{lost}"
 
 
 def convert(

@@ -276,7 +276,7 @@ def open_beside(url: str, path: str, *, storage_options: Mapping[str, Any] | Non
     shown = public_url(url)
     fs, home = guarded(shown, lambda: file_system(url, storage_options))
     query = ""
-    if "http" in _protocols(fs):
+    if "http" in protocols(fs):
         home, sign, query = home.partition("?")
         path, query = quote(path), sign + query
     folder = home.rpartition("/")[0]
@@ -287,7 +287,7 @@ def _open_on(fs: Any, path: str, shown: str, name: str | None, max_stream_bytes:
     """Open a path of a file system."""
     if _is_local(fs):
         return open_path(path, name=name)
-    http = HttpFile(fs, path, shown) if "http" in _protocols(fs) else None
+    http = HttpFile(fs, path, shown) if "http" in protocols(fs) else None
     info = guarded(shown, (lambda: fs.info(path)) if http is None else http.info)
     size = info.get("size")
     if info.get("type") == "directory":
@@ -360,7 +360,8 @@ def _is_local(fs: Any) -> bool:
     return type(fs) is LocalFileSystem
 
 
-def _protocols(fs: Any) -> tuple[str, ...]:
+def protocols(fs: Any) -> tuple[str, ...]:
+    """Return the names of a file system of fsspec."""
     protocol = fs.protocol
     return (protocol,) if isinstance(protocol, str) else tuple(protocol)
 
@@ -427,7 +428,7 @@ def _created(fs: Any, path: str, shown: str) -> Iterator[IO[bytes]]:
 
 def put_whole(fs: Any, local: str, path: str) -> None:
     """Copy a local file to a remote path, where it appears whole or not at all."""
-    if _AT_ONCE & set(_protocols(fs)):
+    if _AT_ONCE & set(protocols(fs)):
         fs.put_file(local, path)
         return
     begun = f"{path}.{uuid4().hex[:8]}.tmp"

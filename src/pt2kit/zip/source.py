@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import IO, Final, Protocol, TypeAlias, runtime_checkable
 
 from pt2kit.errors import ArchiveError, LimitError
+from pt2kit.messages import count_text
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -289,7 +290,7 @@ def _hint(folder: str | os.PathLike[str]) -> str:
     if "MLmodel" in there:
         return ", which is an MLflow model; mlflow reads it, and its .pt2 is in data/"
     files = sorted(name for name in there if name.endswith(".pt2"))
-    return f" with {len(files)} .pt2 file{'' if len(files) == 1 else 's'}; name one" if files else ""
+    return f" with {count_text(len(files), '.pt2 file')}; name one" if files else ""
 
 
 def is_source(source: Source, file: IO[bytes]) -> bool:
