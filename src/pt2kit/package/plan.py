@@ -86,8 +86,8 @@ class PlannedPickle:
 
     def write(self, writer: ArchiveWriter, report: Callable[[int], None]) -> None:
         """Write the record."""
-        with writer.stream(self.name, size_hint=self.size) as file:
-            torch_save.dump(self.value, cast("IO[bytes]", _Reporting(file, report)), self.name)
+        with writer.stream(self.name, size_hint=self.size, report=report) as file:
+            torch_save.dump(self.value, cast("IO[bytes]", file), self.name)
 
 
 Planned: TypeAlias = PlannedRecord | PlannedPickle
@@ -162,25 +162,6 @@ def write_records(writer: ArchiveWriter, plan: Iterable[Planned], progress: Prog
 
     for record in records:
         record.write(writer, report)
-
-
-class _Reporting:
-    """File object that reports how many bytes were written to it."""
-
-    def __init__(self, file: Any, report: Callable[[int], None]) -> None:
-        self._file = file
-        self._report = report
-
-    def write(self, data: Any) -> int:
-        count = int(self._file.write(data))
-        self._report(count)
-        return count
-
-    def flush(self) -> None:
-        """Do nothing: no bytes are buffered."""
-
-    def seekable(self) -> bool:
-        return False
 
 
 def _pieces(data: memoryview) -> Iterator[memoryview]:

@@ -136,12 +136,15 @@ class ArchiveWriter:
         self._state = "open"
 
     @contextmanager
-    def stream(self, name: str, *, size_hint: int) -> Iterator[RecordFile]:
+    def stream(
+        self, name: str, *, size_hint: int, report: Callable[[int], object] = lambda count: None
+    ) -> Iterator[RecordFile]:
         """Write one stored record through a file object: bytes written to it go to the archive immediately.
 
         Args:
             name: name below the root folder.
             size_hint: about how many bytes it will be; from 4 GiB on more may come than that.
+            report: called with the number of bytes of each write.
 
         Raises:
             ArchiveError: as `write`.
@@ -152,12 +155,12 @@ class ArchiveWriter:
         self._state = "failed"  # Until this record is whole.
         if self._target.can_seek:
             record = self._begin(raw, end_record.STORED, 0, 0, 0, is_long=size_hint + _SLACK >= self._zip64_size)
-            file = RecordFile(self._target.write)
+            file = RecordFile(self._target.write, report)
             yield file
             self._patch(record._replace(crc32=file.crc32, compressed_size=file.size, size=file.size), size_hint)
         else:
             with _spool() as spool:
-                file = RecordFile(spool.write)
+                file = RecordFile(spool.write, report)
                 yield file
                 self._copy(raw, end_record.STORED, file.crc32, file.size, spool)
         self._keys.add(collision_key(raw.decode()))
@@ -371,10 +374,11 @@ class ArchiveWriter:
 class RecordFile:
     """A file object that writes one record, and cannot seek."""
 
-    def __init__(self, write: Callable[[memoryview], Any]) -> None:
+    def __init__(self, write: Callable[[memoryview], Any], report: Callable[[int], object]) -> None:
         self.crc32 = 0
         self.size = 0
         self._write = write
+        self._report = report
 
     def write(self, data: Any) -> int:
         """Write bytes at the end."""
@@ -382,6 +386,7 @@ class RecordFile:
         self._write(view)
         self.crc32 = zlib.crc32(view, self.crc32)
         self.size += view.nbytes
+        self._report(view.nbytes)
         return view.nbytes
 
     def flush(self) -> None:
