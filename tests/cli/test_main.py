@@ -12,8 +12,8 @@ import pytest
 from tests import samples
 from tests.cli.run import ENVIRONMENT, in_terminal, pt2
 
-from pt2kit.cli.group import Help
 from pt2kit.cli.main import COMMANDS
+from pt2kit.cli.output import Help
 
 MLP = samples.sample("2.13.0", "mlp")
 HEAVY = ("torch", "numpy", "rich", "fsspec", "ml_dtypes", "safetensors", "aiohttp")

@@ -23,8 +23,7 @@ import click
 
 from pt2kit.cli.common import bytes_amount, check_page
 from pt2kit.cli.frame import argument, flag, force_option, json_option, option, pairs_option, parameters, subcommand
-from pt2kit.cli.group import LazyGroup
-from pt2kit.cli.output import print_json, print_lines
+from pt2kit.cli.output import LazyGroup, print_json, print_lines
 from pt2kit.fleet.reading import DEFAULTS
 from pt2kit.messages import count_text, printable, suggestion
 

@@ -13,8 +13,7 @@ from types import MappingProxyType
 
 import click
 
-from pt2kit.cli.group import LazyGroup
-from pt2kit.cli.output import drop_output, error_text, folded, print_error
+from pt2kit.cli.output import LazyGroup, drop_output, error_text, folded, print_error
 from pt2kit.errors import ProofError, Pt2Error, SignatureError
 from pt2kit.front_door import OPTIONAL, instructions
 
