@@ -242,8 +242,8 @@ def raise_missing(operators: Mapping[str, str], others: Iterable[Missing]) -> No
         UnsupportedError: only script classes are.
     """
     names: dict[str, list[str]] = {}
-    for what, name in dict.fromkeys(others):
-        names.setdefault(what, []).append(name)
+    for one in dict.fromkeys(others):
+        names.setdefault(one.what, []).append(one.name)
     texts = [f"the operator {text} ({where})" for text, where in operators.items()]
     texts += [what.format(name) for what in names for name in names[what]]
     if not texts:

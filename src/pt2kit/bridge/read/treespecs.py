@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from enum import Enum
 from itertools import chain
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from torch.export import graph_signature as live
 from torch.export.exported_program import ModuleCallEntry, ModuleCallSignature
@@ -57,7 +58,8 @@ _NAMED: Final[Mapping[type, Callable[..., Any]]] = MappingProxyType({kind: vars(
 """Class of an argument that stands for a value -> torch's class of its name."""
 
 
-class Missing(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Missing:
     """Something that a program needs and this process lacks.
 
     Args:
