@@ -1,15 +1,11 @@
 """The corpus of real files -> the suite in `conformance/`: good files with what they hold, bad files, vectors.
 
-python -m tools.conformance          write it
-python -m tools.conformance --check  write nothing; exit 1 and name the files that are not what they would be
-
 The expected descriptions are pt2kit's; an independent reader, made from the specification, checks them in the tests.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from functools import cache
 from math import prod
@@ -341,17 +337,3 @@ def write() -> None:
                 path.unlink()
     for path, data in wanted.items():
         path.write_bytes(data)
-
-
-def main() -> int:
-    if "--check" in sys.argv[1:]:
-        found = stale()
-        for path in found:
-            print(f"{path.relative_to(ROOT)}: not what it would be; run: make regen")
-        return 1 if found else 0
-    write()
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,18 +1,12 @@
-"""The YAML files of `src/pt2kit/schema/history/` -> `tables.json` next to them, which is read at run time.
-
-python -m tools.history_tables          write the file
-python -m tools.history_tables --check  exit 1 if it is not what it would be
-"""
+"""The YAML files of `src/pt2kit/schema/history/` -> `tables.json` next to them, which is read at run time."""
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import yaml
-from tools.generated import CHECK, write_or_check
 
 HISTORY = Path(__file__).parents[1] / "src" / "pt2kit" / "schema" / "history"
 TARGET = HISTORY / "tables.json"
@@ -38,7 +32,3 @@ def text() -> str:
         rows = ",\n".join(f"  {json.dumps(key)}: {json.dumps(row)}" for key, row in types.items())
         lines.append(f"{json.dumps(name)}: {{\n{rows}\n}}")
     return "{" + ",\n".join(lines) + "}\n"
-
-
-if __name__ == "__main__":
-    sys.exit(write_or_check(TARGET, text(), "tools.history_tables", check=CHECK in sys.argv[1:]))

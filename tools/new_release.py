@@ -26,7 +26,7 @@ import yaml
 from tools import operator_schemas, operator_tags, torches
 
 from pt2kit.schema import LOG, parse_version
-from pt2kit.schema.operators import RELEASES, known_releases, operator_name
+from pt2kit.schema.operators import RELEASES, known_releases
 from pt2kit.versions.opset_changes import EXPECTED
 from pt2kit.zip.reader import open_archive
 
@@ -133,10 +133,8 @@ def compare_operators(environment: Path, release: str, folder: Path, *, write: b
     dump = folder / "operators.json"
     dump.write_text(run(environment, str(ROOT / "tools" / "registered_operators.py")))
     _, new = operator_schemas.lines_of_dump(dump)
-    before = known_releases()[-1] if release not in known_releases() else _previous(release)
-    old = operator_schemas.lines_of_table(before)
-    lines = [f"- {line}" for line in old - new] + [f"+ {line}" for line in new - old]
-    lines.sort(key=lambda line: (operator_name(line[2:]), line[0] == "+"))
+    before = operator_schemas.previous(release)
+    lines = operator_schemas.differences(operator_schemas.lines_of_table(before), new)
     if release in known_releases() and operator_schemas.lines_of_table(release) >= new:
         lines = []  # the table has them
     todo = "run this with --write once LOG names the release; a renamed argument is found, a new one with a default too"
@@ -145,10 +143,6 @@ def compare_operators(environment: Path, release: str, folder: Path, *, write: b
         operator_tags.put_in([dump])
         todo = "written into the tables of schemas and tags; look at what is gone: does anything replace it?"
     return Finding(f"operators, against torch {before}", tuple(lines), todo)
-
-
-def _previous(release: str) -> str:
-    return known_releases()[known_releases().index(release) - 1]
 
 
 def compare_layout(saved: Path, release: str) -> Finding:

@@ -2,7 +2,6 @@
 
     python -m tools.operator_schemas 2.4.json 2.5.json      put releases into the table, from what
                                                             `tools/registered_operators.py` printed in each
-    python -m tools.operator_schemas --check 2.13.json      exit 1 if the table says otherwise
     python -m tools.operator_schemas --news 2.15            what a release has otherwise than the one before
 
 Releases that are not given stay as the table has them. What a build leaves out that the releases before and after it
@@ -12,12 +11,10 @@ every build. The same installations give the same bytes.
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-
-from tools.generated import from_dumps
 
 from pt2kit.schema.operators import COMPLETE, RELEASES, known_releases, operator_name, release_operators
 
@@ -45,15 +42,15 @@ def text(lines: Mapping[str, frozenset[str]]) -> str:
     groups: dict[str, list[str]] = {}
     for line in sorted(set().union(*lines.values())):
         having = [release in lines and line in lines[release] for release in releases]
-        groups.setdefault(spans(releases, _filled(line, having)), []).append(line)
+        if "(" in line and line.partition("::")[0] not in COMPLETE:
+            having = filled(having)
+        groups.setdefault(spans(releases, having), []).append(line)
     ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
     return "\n".join([" ".join(releases), *("\n".join([f"@ {name}", *held]) for name, held in ordered)]) + "\n"
 
 
-def _filled(line: str, having: list[bool]) -> list[bool]:
-    """Which releases have a line, with what the builds between two others left out."""
-    if "(" not in line or line.partition("::")[0] in COMPLETE:
-        return having
+def filled(having: list[bool]) -> list[bool]:
+    """Return which releases have something, with those that lack it although the releases before and after have it."""
     return [has or (any(having[:at][-1:]) and any(having[at + 1 : at + 2])) for at, has in enumerate(having)]
 
 
@@ -70,34 +67,49 @@ def spans(releases: list[str], having: Iterable[bool]) -> str:
     return " ".join("-".join(run) for run in runs)
 
 
+def previous(release: str) -> str:
+    """Return the release before one, also before one that the table does not have yet."""
+    known = known_releases()
+    return known[known.index(release) - 1 if release in known else -1]
+
+
+def differences(old: frozenset[str], new: frozenset[str]) -> list[str]:
+    """Return the lines that went and came, in the order of their operators."""
+    lines = [*(f"- {line}" for line in old - new), *(f"+ {line}" for line in new - old)]
+    return sorted(lines, key=lambda line: (operator_name(line[2:]), line[0] == "+"))
+
+
 def news(release: str) -> list[str]:
     """Return a release's changes since the one before, a line each."""
-    before = known_releases()[known_releases().index(release) - 1]
-    old, new = release_operators(before), release_operators(release)
-    found = [f"- {name}" for name in old.schemas if name not in new.schemas]
-    for name, schema in new.schemas.items():
-        if name not in old.schemas:
-            found.append(f"+ {schema}")
-        elif old.schemas[name] != schema:
-            found += [f"- {old.schemas[name]}", f"+ {schema}"]
-    for what, gone, came in (
-        ("higher_order::", old.higher_order - new.higher_order, new.higher_order - old.higher_order),
-        ("", old.functions - new.functions, new.functions - old.functions),
-    ):
-        found += [*(f"- {what}{name}" for name in sorted(gone)), *(f"+ {what}{name}" for name in sorted(came))]
-    return sorted(found, key=lambda line: (operator_name(line[2:]), line[0] == "+"))
-
-
-def with_dumps(dumps: Iterable[Path]) -> str:
-    """The table with the releases of some dumps, and all others as they are."""
-    known = {release: lines_of_table(release) for release in known_releases()} if TARGET.exists() else {}
-    return text({**known, **dict(map(lines_of_dump, dumps))})
+    return differences(lines_of_table(previous(release)), lines_of_table(release))
 
 
 def put_in(dumps: Iterable[Path]) -> None:
-    """Write the table with the releases of some dumps."""
-    TARGET.write_text(with_dumps(dumps), encoding="utf-8")
+    """Write the table with the releases of some dumps, and all others as they are."""
+    known = {release: lines_of_table(release) for release in known_releases()}
+    TARGET.write_text(text({**known, **dict(map(lines_of_dump, dumps))}), encoding="utf-8")
+
+
+def main(
+    doc: str | None, put_in: Callable[[list[Path]], None], option: str, report: Callable[[str], list[str]]
+) -> None:
+    """Put dumps of releases into a table, or print a report.
+
+    Args:
+        doc: the docstring of the tool.
+        put_in: writes the table with the releases of some dumps.
+        option: for the report, with a value.
+        report: returns the lines of the report for that value.
+    """
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dumps", nargs="*", type=Path)
+    parser.add_argument(option, dest="report")
+    options = parser.parse_args()
+    if options.report:
+        print(*report(options.report), sep="\n")
+    else:
+        put_in(options.dumps)
 
 
 if __name__ == "__main__":
-    sys.exit(from_dumps(TARGET, __doc__ or "", "tools.operator_schemas", with_dumps, ("news", news)))
+    main(__doc__, put_in, "--news", news)

@@ -2,7 +2,6 @@
 
     python -m tools.operator_tags dumps/*.json              put releases into the table, from what
                                                             `tools/registered_operators.py` printed in each
-    python -m tools.operator_tags --check 2.13.json         exit 1 if the table differs
     python -m tools.operator_tags --differences TAG         overloads that have a tag in some of their releases only
 
 Releases without a dump are unchanged in the table. The same installations result in the same bytes.
@@ -11,12 +10,10 @@ Releases without a dump are unchanged in the table. The same installations resul
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from tools.generated import from_dumps
-from tools.operator_schemas import spans
+from tools.operator_schemas import filled, main, spans
 
 from pt2kit.operators.schemas import overloads_with, tagged_releases, tags_of
 from pt2kit.schema.operators import COMPLETE, RELEASES, operators_of
@@ -48,7 +45,7 @@ def text(entries: Mapping[str, Entries]) -> str:
         having = [entry in entries[release] for release in releases]
         # Builds differ: a namespace that the builds before and after have is not missing between them.
         if name.partition(".")[0] not in COMPLETE:
-            having = [has or (any(having[:at][-1:]) and any(having[at + 1 :][:1])) for at, has in enumerate(having)]
+            having = filled(having)
         groups.setdefault((tag, spans(releases, having)), []).append(name)
     lines = [" ".join(releases)]
     for (tag, named), names in sorted(groups.items(), key=lambda group: (group[0][0], -len(group[1]), group[0][1])):
@@ -65,15 +62,10 @@ def _by_operator(names: Iterable[str]) -> Iterator[str]:
     return (" ".join((base, *found)) for base, found in overloads.items())
 
 
-def with_dumps(dumps: Iterable[Path]) -> str:
-    """Return the table with the releases of some dumps, and all others unchanged."""
-    known = {release: entries_of_table(release) for release in tagged_releases()} if TARGET.exists() else {}
-    return text({**known, **dict(map(entries_of_dump, dumps))})
-
-
 def put_in(dumps: Iterable[Path]) -> None:
-    """Write the table with the releases of some dumps."""
-    TARGET.write_text(with_dumps(dumps), encoding="utf-8")
+    """Write the table with the releases of some dumps, and all others unchanged."""
+    known = {release: entries_of_table(release) for release in tagged_releases()}
+    TARGET.write_text(text({**known, **dict(map(entries_of_dump, dumps))}), encoding="utf-8")
 
 
 def differences(tag: str) -> list[str]:
@@ -88,4 +80,4 @@ def differences(tag: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(from_dumps(TARGET, __doc__ or "", "tools.operator_tags", with_dumps, ("differences", differences)))
+    main(__doc__, put_in, "--differences", differences)
