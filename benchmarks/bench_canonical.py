@@ -7,7 +7,9 @@ import os
 from typing import Any
 
 from benchmarks import measure, pictures, programs
+from benchmarks.bench_open import open_program
 from benchmarks.harness import AtMost, Bench, Limit, Measured, Settings, TimesBetter
+from benchmarks.programs import TRANSFORMER
 from pt2kit import canonicalize, codec, schema
 
 LAYERS = 2_000
@@ -52,12 +54,10 @@ def canonical_growth(settings: Settings) -> Measured:
 
 def digest_program(settings: Settings) -> Measured:
     from pt2kit.digests import digest_program as digest
-    from pt2kit.package.open import open_package
 
-    with open_package(programs.path("transformer_2700")) as package:
-        program = package.programs["model"]
+    program = open_program(programs.path(TRANSFORMER))
     ours = measure.best(lambda: digest(program), rounds=settings.rounds(10))
-    return Measured(ours, note=f"{programs.facts('transformer_2700')['nodes']} nodes, without weights")
+    return Measured(ours, note=f"{programs.facts(TRANSFORMER)['nodes']} nodes, without weights")
 
 
 def digest_weights(settings: Settings) -> Measured:

@@ -24,13 +24,13 @@ BENCHES = (
         "check_time",
         "pt2 check, 2,700-node transformer: process time",
         Limit(1.0, "s"),
-        lambda settings: check_command("transformer_2700", settings),
+        lambda settings: check_command(programs.TRANSFORMER, settings),
     ),
     Bench(
         "check_memory",
         "pt2 check, 2,700-node transformer: peak memory",
         Limit(150e6, "B"),
-        lambda settings: check_command("transformer_2700", settings, memory=True),
+        lambda settings: check_command(programs.TRANSFORMER, settings, memory=True),
     ),
     Bench(
         "check_small_time",
@@ -42,6 +42,6 @@ BENCHES = (
         "check_payloads_time",
         "pt2 check --payloads, 12 MB file: process time",
         None,
-        lambda settings: check_command("transformer_2700", settings, payloads=True),
+        lambda settings: check_command(programs.TRANSFORMER, settings, payloads=True),
     ),
 )

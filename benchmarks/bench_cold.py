@@ -7,6 +7,7 @@ from functools import partial
 
 from benchmarks import measure, programs
 from benchmarks.harness import Bench, Limit, Measured, Settings, TimesBetter
+from benchmarks.programs import WHAT
 
 IMPORT = "import torch"
 LOAD = "import torch, sys, pt2kit; pt2kit.load(sys.argv[1])"
@@ -28,29 +29,29 @@ def cold(name: str, ours: str, theirs: str, settings: Settings) -> Measured:
 
 
 FILES = (
-    ("bert", "BERT with 12 layers", "bert_12", 0.65, 0.25),
-    ("vit", "a vision transformer with 12 layers", "vit_12", 0.75, 0.25),
-    ("transformer", "a 28-layer transformer", "transformer_28", 0.75, 0.35),
+    ("bert", "bert_12", 0.65, 0.25),
+    ("vit", "vit_12", 0.75, 0.25),
+    ("transformer", "transformer_28", 0.75, 0.35),
 )
 BENCHES = tuple(
     bench
-    for short, what, name, load_s, module_s in FILES
+    for short, name, load_s, module_s in FILES
     for bench in (
         Bench(
             f"cold_load_{short}",
-            f"whole process: load of {what} : torch.export.load",
+            f"whole process: load of {WHAT[name]} : torch.export.load",
             Limit(load_s, "s"),
             partial(cold, name, LOAD, THEIR_LOAD),
         ),
         Bench(
             f"cold_load_module_{short}",
-            f"whole process: load_module of {what} : torch.export.load and module()",
+            f"whole process: load_module of {WHAT[name]} : torch.export.load and module()",
             Limit(module_s, "s"),
             partial(cold, name, LOAD_MODULE, THEIR_MODULE),
         ),
         Bench(
             f"cold_run_{short}",
-            f"whole process: load and module() of {what} : the same with torch",
+            f"whole process: load and module() of {WHAT[name]} : the same with torch",
             TimesBetter(2),
             partial(cold, name, MODULE, THEIR_MODULE),
         ),

@@ -6,8 +6,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks import measure, programs
-from benchmarks.bench_open import GRAPH, TRANSFORMER, open_program, record
+from benchmarks.bench_open import GRAPH, open_program, record
 from benchmarks.harness import Bench, Measured, Settings, TimesBetter
+from benchmarks.programs import TRANSFORMER
 
 LOSSES = frozenset({"persistent"})
 """The field of the transformer that torch 2.1 and 2.2 lack: it keeps two buffers out of the state dict."""

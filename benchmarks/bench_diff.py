@@ -9,19 +9,11 @@ from typing import Any
 import msgspec
 
 from benchmarks import measure, programs
+from benchmarks.bench_open import open_program
 from benchmarks.harness import AtMost, Bench, Limit, Measured, Settings
+from benchmarks.programs import CHAIN, TRANSFORMER
 
-TRANSFORMER = "transformer_2700"
 LAYER = "model.model.layers.17.mlp"
-CHAIN = "chain_10000"
-
-
-def program_of(name: str) -> Any:
-    """The typed program of a model."""
-    import pt2kit
-
-    with pt2kit.open(programs.path(name)) as package:
-        return package.programs["model"]
 
 
 def with_operators(program: Any, change: Any) -> Any:
@@ -44,7 +36,7 @@ def one_layer(settings: Settings) -> Measured:
 
     before = programs.path(TRANSFORMER)
     edited = with_operators(
-        program_of(TRANSFORMER), lambda n, node: "torch.ops.aten.gelu.default" if in_layer(node) else node.target
+        open_program(before), lambda n, node: "torch.ops.aten.gelu.default" if in_layer(node) else node.target
     )
     with tempfile.TemporaryDirectory() as folder:
         after = Path(folder, "after.pt2")
@@ -65,8 +57,7 @@ def many_edits(settings: Settings) -> Measured:
     from pt2kit.diffs.compute import compare_programs
     from pt2kit.diffs.graphs import DiffOptions
 
-    name = "chain_1000" if settings.quick else CHAIN
-    old = program_of(name)
+    old = open_program(programs.path(settings.program(CHAIN)))
     new = with_operators(old, lambda n, node: f"{node.target}_out" if n % 100 == 50 else node.target)
     ours = measure.best(lambda: compare_programs(old, new, "model", DiffOptions()), rounds=settings.rounds(3))
     found = len(compare_programs(old, new, "model", DiffOptions())[0])

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from benchmarks import curves, measure, programs
-from benchmarks.bench_open import TRANSFORMER, large
+from benchmarks import measure, programs
+from benchmarks.curves import curve_benches
 from benchmarks.harness import AtMost, Bench, Limit, Measured, Settings, TimesBetter
+from benchmarks.programs import CHAIN, LARGE, TRANSFORMER, WHAT
 
 # Runs in a fresh process: loads the file, calls the program once; prints what that took of memory, and how long.
 FIRST_RESULT = """
@@ -30,33 +30,23 @@ print(peak() - before if kind == "memory" else time.perf_counter() - started)
 """
 
 
-def _first(file: Path, call: Any) -> tuple[Callable[[], object], Callable[[], object]]:
+def first_result(name: str, settings: Settings) -> Measured:
+    """The time from a file to the first result."""
     import torch
 
     import pt2kit
-
-    args, kwargs = call
-
-    def ours() -> object:
-        with torch.no_grad():
-            return pt2kit.load_module(file)(*args, **kwargs)
-
-    def theirs() -> object:
-        with torch.no_grad():
-            return torch.export.load(file).module()(*args, **kwargs)
-
-    return ours, theirs
-
-
-def first_result(name: str, settings: Settings) -> Measured:
-    """The time from a file to the first result."""
     from benchmarks import inputs
 
-    name = "chain_1000" if settings.quick and name == "chain_10000" else name
-    file = programs.path(name)
-    ours, theirs = _first(file, inputs.read(file))
-    nodes = programs.facts(name)["nodes"]
-    best = measure.alternate(ours, theirs, rounds=settings.rounds(8), reference_rounds=settings.reference_rounds(nodes))
+    name = settings.program(name)
+    file, nodes = programs.path(name), programs.facts(name)["nodes"]
+    args, kwargs = inputs.read(file)
+    with torch.no_grad():
+        best = measure.alternate(
+            lambda: pt2kit.load_module(file)(*args, **kwargs),
+            lambda: torch.export.load(file).module()(*args, **kwargs),
+            rounds=settings.rounds(8),
+            reference_rounds=settings.reference_rounds(nodes),
+        )
     return Measured(*best, note=f"{nodes} nodes")
 
 
@@ -66,7 +56,7 @@ def load_large(settings: Settings) -> Measured:
 
     import pt2kit
 
-    file = programs.path(large(settings))
+    file = programs.path(settings.program(LARGE))
     best = measure.alternate(
         lambda: pt2kit.load_module(file),
         lambda: torch.export.load(file).module(),
@@ -95,7 +85,7 @@ def further_calls(name: str, settings: Settings) -> Measured:
 
 def memory(settings: Settings) -> Measured:
     """Measure the memory of the first result of a program with large weights, beyond the weights."""
-    name = large(settings)
+    name = settings.program(LARGE)
     spent = measure.command([sys.executable, "-c", FIRST_RESULT, "memory", str(programs.path(name))])
     weights = programs.facts(name)["size"] * 2**20
     return Measured(max(float(spent.stdout) - weights, 0.0), unit="B", note="peak above the imports and the weights")
@@ -108,34 +98,28 @@ def cold(settings: Settings) -> Measured:
     return Measured(best, unit="s", note="our own imports, decoding, building and the call")
 
 
-def curve(count: int, settings: Settings) -> Measured:
-    """CPU time per node as programs grow: ours against the smallest program's."""
+def _prepared(file: Path) -> Callable[[], object]:
     import pt2kit
 
-    return curves.curve(count, settings, lambda file: partial(pt2kit.load_module, file))
+    return partial(pt2kit.load_module, file)
 
 
-PROGRAMS = (
-    ("transformer", "a 2,700-node dynamic transformer", TRANSFORMER, 48),
-    ("bert", "BERT with 12 layers", "bert_12", 20),
-    ("vit", "a vision transformer with 12 layers", "vit_12", 20),
-    ("chain", "a 10,000-node chain", "chain_10000", 45),
-)
+PROGRAMS = (("transformer", TRANSFORMER, 48), ("bert", "bert_12", 20), ("vit", "vit_12", 20), ("chain", CHAIN, 45))
 BENCHES = (
     *(
         Bench(
             f"module_{short}",
-            f"first result of {what} : torch.export.load, module() and a call",
+            f"first result of {WHAT[name]} : torch.export.load, module() and a call",
             TimesBetter(bar),
             partial(first_result, name),
         )
-        for short, what, name, bar in PROGRAMS
+        for short, name, bar in PROGRAMS
     ),
     Bench(
         "module_large",
         "first result with 2 GB of weights : the same with torch",
         TimesBetter(100),
-        lambda settings: first_result(large(settings), settings),
+        partial(first_result, LARGE),
     ),
     Bench(
         "module_large_load",
@@ -146,21 +130,13 @@ BENCHES = (
     *(
         Bench(
             f"module_call_{short}",
-            f"a further call of {what} : of the module of torch",
+            f"a further call of {WHAT[name]} : of the module of torch",
             AtMost(1.0),
             partial(further_calls, name),
         )
-        for short, what, name, _ in PROGRAMS[:3]
+        for short, name, _ in PROGRAMS[:3]
     ),
     Bench("module_memory", "first result with 2 GB of weights: memory beyond these", Limit(50e6, "B"), memory),
     Bench("module_cold", "from torch's import to the first result of the transformer", Limit(0.1, "s"), cold),
-    *(
-        Bench(
-            f"module_curve_{count}",
-            f"load_module of a {count:,}-node chain, per node : of a {curves.SIZES[0]:,}-node chain, per node",
-            AtMost(1.5),
-            partial(curve, count),
-        )
-        for count in curves.SIZES[1:]
-    ),
+    *curve_benches("module", "load_module", _prepared),
 )

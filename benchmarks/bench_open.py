@@ -14,8 +14,8 @@ from tests.zip.range_server import serve
 
 from benchmarks import measure, programs
 from benchmarks.harness import AtMost, Bench, Limit, Measured, Settings, TimesBetter
+from benchmarks.programs import LARGE, TRANSFORMER
 
-TRANSFORMER = "transformer_2700"
 GRAPH = "models/model.json"
 WEIGHT = "weight_003"
 
@@ -36,12 +36,7 @@ def record(file: Path, name: str) -> bytes:
         return archive.read(f"{file.stem}/{name}")
 
 
-def large(settings: Settings) -> str:
-    """The archive that is mostly weights."""
-    return "weights_256mb" if settings.quick else "weights_2gb"
-
-
-def open_program(file: Path) -> object:
+def open_program(file: Path) -> Any:
     """Open a file and return its program."""
     import pt2kit
 
@@ -148,11 +143,12 @@ def show_memory(name: str, settings: Settings) -> Measured:
 def large_memory(settings: Settings) -> Measured:
     import numpy as np
 
-    file = programs.path(large(settings))
+    name = settings.program(LARGE)
+    file = programs.path(name)
     spent = measure.command([sys.executable, "-c", SUM_ONE_WEIGHT, str(file), WEIGHT])
     count, total = spent.stdout.split()
     expected = [
-        programs.facts(large(settings))["size"] // 64,
+        programs.facts(name)["size"] // 64,
         float(np.frombuffer(record(file, "data/weights/weight_3"), np.float32).sum(dtype=np.float64)),
     ]
     if [int(count), float(total)] != expected:
@@ -239,7 +235,7 @@ BENCHES = (
         "open_http",
         "opening a 2 GB archive over HTTP: share transferred",
         Limit(1.0, "%"),
-        lambda settings: http_share(large(settings)),
+        lambda settings: http_share(settings.program(LARGE)),
     ),
     Bench(
         "open_http_small",
@@ -251,6 +247,6 @@ BENCHES = (
         "open_http_weight",
         "the 2 GB archive over HTTP, reading one 64 MB weight: share transferred",
         None,
-        lambda settings: http_share(large(settings), weight=WEIGHT),
+        lambda settings: http_share(settings.program(LARGE), weight=WEIGHT),
     ),
 )

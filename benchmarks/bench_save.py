@@ -12,9 +12,11 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from benchmarks import curves, measure, programs
-from benchmarks.bench_open import GRAPH, TRANSFORMER, large, record
+from benchmarks import measure, programs
+from benchmarks.bench_open import GRAPH, record
+from benchmarks.curves import curve_benches
 from benchmarks.harness import AtMost, Bench, Limit, Measured, Settings, TimesBetter
+from benchmarks.programs import CHAIN, LARGE, TRANSFORMER, WHAT
 
 # Runs in a fresh process: loads a file mapped, saves it again, prints what saving added to the peak memory beyond the
 # weights, which are all read from the mapping on the way.
@@ -37,6 +39,7 @@ def save_program(name: str, settings: Settings) -> Measured:
 
     import pt2kit
 
+    name = settings.program(name)
     program = torch.export.load(programs.path(name))
     with tempfile.TemporaryDirectory() as folder:
         best = measure.alternate(
@@ -48,15 +51,11 @@ def save_program(name: str, settings: Settings) -> Measured:
     return Measured(*best, note=f"{programs.facts(name).get('nodes', '?')} nodes")
 
 
-def save_curve(count: int, settings: Settings) -> Measured:
-    """CPU time per node as programs grow: ours against the smallest program's."""
+def _prepared(file: Path) -> Callable[[], object]:
     import pt2kit
 
-    def prepare(file: Path) -> Callable[[], object]:
-        program = pt2kit.load(file)
-        return lambda: pt2kit.save(program, io.BytesIO())
-
-    return curves.curve(count, settings, prepare)
+    program = pt2kit.load(file)
+    return lambda: pt2kit.save(program, io.BytesIO())
 
 
 def save_large(settings: Settings) -> Measured:
@@ -67,7 +66,7 @@ def save_large(settings: Settings) -> Measured:
     """
     import pt2kit
 
-    file = programs.path(large(settings))
+    file = programs.path(settings.program(LARGE))
     program = pt2kit.load(file)
     with tempfile.TemporaryDirectory(dir=file.parent) as folder:
         written = Path(folder, "written.pt2")
@@ -87,7 +86,7 @@ def save_large(settings: Settings) -> Measured:
 
 def save_memory(settings: Settings) -> Measured:
     """The memory that saving a large program takes above its weights."""
-    file = programs.path(large(settings))
+    file = programs.path(settings.program(LARGE))
     with tempfile.TemporaryDirectory(dir=file.parent) as folder:
         argv = [sys.executable, "-c", SAVE_IN_A_PROCESS, str(file), str(Path(folder, "out.pt2"))]
         spent = measure.command(argv)
@@ -111,40 +110,17 @@ def record_size(settings: Settings) -> Measured:
 
 
 BENCHES = (
-    Bench(
-        "save",
-        "save of a 2,700-node dynamic transformer : torch.export.save",
-        TimesBetter(22),
-        lambda settings: save_program(TRANSFORMER, settings),
-    ),
-    Bench(
-        "save_chain",
-        "save of a 10,000-node chain : torch.export.save",
-        TimesBetter(8),
-        lambda settings: save_program("chain_1000" if settings.quick else "chain_10000", settings),
-    ),
-    Bench(
-        "save_bert",
-        "save of BERT with 12 layers : torch.export.save",
-        TimesBetter(10),
-        lambda settings: save_program("bert_12", settings),
-    ),
-    Bench(
-        "save_vit",
-        "save of a vision transformer with 12 layers : torch.export.save",
-        TimesBetter(10),
-        lambda settings: save_program("vit_12", settings),
+    *(
+        Bench(f"save{suffix}", f"save of {WHAT[name]} : torch.export.save", bar, partial(save_program, name))
+        for suffix, name, bar in (
+            ("", TRANSFORMER, TimesBetter(22)),
+            ("_chain", CHAIN, TimesBetter(8)),
+            ("_bert", "bert_12", TimesBetter(10)),
+            ("_vit", "vit_12", TimesBetter(10)),
+        )
     ),
     Bench("save_large", "save of 2 GB of weights : copying the file", AtMost(1.2), save_large),
     Bench("save_large_memory", "save of 2 GB of weights: memory above the weights", Limit(300e6, "B"), save_memory),
     Bench("save_record", "bytes of the graph's record : torch's", TimesBetter(20), record_size),
-    *(
-        Bench(
-            f"save_curve_{count}",
-            f"save of a {count:,}-node chain, per node : of a {curves.SIZES[0]:,}-node chain, per node",
-            AtMost(1.5),
-            partial(save_curve, count),
-        )
-        for count in curves.SIZES[1:]
-    ),
+    *curve_benches("save", "save", _prepared),
 )

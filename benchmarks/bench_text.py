@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from benchmarks import measure, programs
+from benchmarks.bench_open import open_program
 from benchmarks.harness import Bench, Limit, Measured, Settings
 
 
 def text_parse(settings: Settings) -> Measured:
     """The text form of a large program, read back."""
-    from pt2kit.package.open import open_package
     from pt2kit.text import parse, print_program
 
-    with open_package(programs.path("transformer_2700")) as package:
-        text = print_program(package.programs["model"])
+    text = print_program(open_program(programs.path(programs.TRANSFORMER)))
     ours = measure.best(lambda: parse(text), rounds=settings.rounds(5))
     return Measured(ours, note=f"{len(text) / 1e6:.1f} MB of text")
 

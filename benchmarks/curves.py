@@ -6,25 +6,32 @@ CPU seconds, because each call runs in one thread: other processes on the machin
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from benchmarks import measure, programs
-from benchmarks.harness import Measured, Settings
+from benchmarks.harness import AtMost, Bench, Measured, Settings
 
 SIZES = (1_000, 3_000, 10_000, 30_000, 100_000)
 QUICK = 3_000
 """The largest chain of a quick run."""
 
 
-def curve(count: int, settings: Settings, prepare: Callable[[Path], Callable[[], object]]) -> Measured:
-    """Seconds per node of a chain against those of the smallest chain.
+Prepare = Callable[[Path], Callable[[], object]]
+"""Makes the call to measure, for a chain's file."""
 
-    Args:
-        count: nodes of the chain.
-        settings: a quick run takes a small chain instead.
-        prepare: makes the call to measure, for a chain's file.
-    """
+
+def curve_benches(name: str, what: str, prepare: Prepare) -> Iterator[Bench]:
+    """Yield a benchmark for each length of chain but the smallest, which the others are compared with."""
+    smallest, *larger = SIZES
+    for count in larger:
+        subject = f"{what} of a {count:,}-node chain, per node : of a {smallest:,}-node chain, per node"
+        yield Bench(f"{name}_curve_{count}", subject, AtMost(1.5), partial(curve, count, prepare))
+
+
+def curve(count: int, prepare: Prepare, settings: Settings) -> Measured:
+    """Seconds per node of a chain against those of the smallest chain; a quick run takes a small chain instead."""
     count = min(count, QUICK) if settings.quick else count
     seconds = []
     for size in (SIZES[0], count):

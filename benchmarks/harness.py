@@ -20,6 +20,8 @@ import benchmarks
 from benchmarks import measure
 
 Unit = Literal["s", "B", "%"]
+QUICK_PROGRAMS = {"chain_10000": "chain_1000", "weights_2gb": "weights_256mb"}
+"""A large program -> the smaller one that replaces it in a quick run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,10 @@ class Settings:
     def rounds(self, full: int) -> int:
         """Rounds to take where a full run takes `full`."""
         return min(full, 2) if self.quick else full
+
+    def program(self, name: str) -> str:
+        """Return the program to take where a full run takes that one."""
+        return QUICK_PROGRAMS.get(name, name) if self.quick else name
 
     def reference_rounds(self, nodes: int) -> int:
         """Rounds of torch's side of a program of so many nodes: for thousands, one takes it many seconds."""

@@ -27,14 +27,27 @@ BUILD_TIMEOUT_S = 3600
 SMALL_CHAIN = "chain_1000"
 """The base of longer chains."""
 
+TRANSFORMER = "transformer_2700"
+CHAIN = "chain_10000"
+LARGE = "weights_2gb"
+"""The archive that is mostly weights."""
+WHAT = {
+    TRANSFORMER: "a 2,700-node dynamic transformer",
+    "transformer_28": "a 28-layer transformer",
+    "bert_12": "BERT with 12 layers",
+    "vit_12": "a vision transformer with 12 layers",
+    CHAIN: "a 10,000-node chain",
+}
+"""Programs in words."""
+
 # name -> (recipe, size)
 NAMED = {
-    "transformer_2700": ("transformer", 37),  # 2,680 nodes
+    TRANSFORMER: ("transformer", 37),  # 2,680 nodes
     "transformer_2mb": ("transformer", 5),  # about half of the file is the graph's JSON
     "bert_12": ("bert", 12),
     "vit_12": ("vit", 12),
     "mlp_small": ("mlp", 2000),  # a 2 MB file that is nearly all weights
-    "weights_2gb": ("weights", 2048),
+    LARGE: ("weights", 2048),
     "weights_256mb": ("weights", 256),
 }
 
