@@ -11,6 +11,7 @@ import itertools
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -60,39 +61,28 @@ class Call(torch.nn.Module):
 
 def sources() -> list[Source]:
     """Everything that programs are made of."""
-    operators = (Source(f"op {op.name} {op.variant_test_name}".strip(), _of_operator(op)) for op in op_db)
-    modules = (Source(f"module {info.name}", _of_module(info)) for info in module_db)
-    more = (Source(f"more {name}", _once(function, args)) for name, (function, args) in MORE.items())
+    operators = (Source(f"op {op.name} {op.variant_test_name}".strip(), partial(_of_operator, op)) for op in op_db)
+    modules = (Source(f"module {info.name}", partial(_of_module, info)) for info in module_db)
+    more = (Source(f"more {name}", partial(_once, function, args)) for name, (function, args) in MORE.items())
     return [*operators, *modules, *more]
 
 
-def _of_operator(op: Any) -> Callable[[], Iterator[Any]]:
-    def samples() -> Iterator[Any]:
-        dtype = next((dtype for dtype in DTYPES if dtype in op.supported_dtypes("cpu")), None)
-        if dtype is not None:
-            for sample in op.sample_inputs("cpu", dtype, requires_grad=False):
-                yield op.op, (sample.input, *sample.args), sample.kwargs
-
-    return samples
+def _of_operator(op: Any) -> Iterator[Any]:
+    dtype = next((dtype for dtype in DTYPES if dtype in op.supported_dtypes("cpu")), None)
+    if dtype is not None:
+        for sample in op.sample_inputs("cpu", dtype, requires_grad=False):
+            yield op.op, (sample.input, *sample.args), sample.kwargs
 
 
-def _of_module(info: Any) -> Callable[[], Iterator[Any]]:
-    def samples() -> Iterator[Any]:
-        for made in info.module_inputs_func(
-            info, device="cpu", dtype=torch.float32, requires_grad=False, training=True
-        ):
-            if made.forward_input is not None:
-                built, call = made.constructor_input, made.forward_input
-                yield info.module_cls(*built.args, **built.kwargs), call.args, call.kwargs
-
-    return samples
+def _of_module(info: Any) -> Iterator[Any]:
+    for made in info.module_inputs_func(info, device="cpu", dtype=torch.float32, requires_grad=False, training=True):
+        if made.forward_input is not None:
+            built, call = made.constructor_input, made.forward_input
+            yield info.module_cls(*built.args, **built.kwargs), call.args, call.kwargs
 
 
-def _once(function: Callable[..., Any], args: Callable[[], tuple[Any, ...]]) -> Callable[[], Iterator[Any]]:
-    def samples() -> Iterator[Any]:
-        yield function, args(), {}
-
-    return samples
+def _once(function: Callable[..., Any], args: Callable[[], tuple[Any, ...]]) -> Iterator[Any]:
+    yield function, args(), {}
 
 
 def module_of(source: Source, variant: str, seed: int) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]] | None:

@@ -20,6 +20,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,42 +37,33 @@ Made = tuple[Any, tuple[Any, ...], dict[str, Any]]
 """A model, its positional and its keyword arguments."""
 
 
-def _text(name: str, model: str = "AutoModelForCausalLM", /, **more: Any) -> Callable[[], Made]:
-    def make() -> Made:
-        import torch
-        import transformers
+def _text(name: str, model: str = "AutoModelForCausalLM", /, **more: Any) -> Made:
+    import torch
+    import transformers
 
-        config = transformers.AutoConfig.for_model(name, **{**SMALL, **more})
-        inputs = {"input_ids": torch.randint(1, 100, (2, 8))}
-        if model == "AutoModelForCausalLM":
-            return getattr(transformers, model).from_config(config), (), {**inputs, "use_cache": False}
-        return getattr(transformers, model).from_config(config), (), inputs
-
-    return make
+    config = transformers.AutoConfig.for_model(name, **{**SMALL, **more})
+    inputs = {"input_ids": torch.randint(1, 100, (2, 8))}
+    if model == "AutoModelForCausalLM":
+        return getattr(transformers, model).from_config(config), (), {**inputs, "use_cache": False}
+    return getattr(transformers, model).from_config(config), (), inputs
 
 
-def _seq2seq(name: str, **more: Any) -> Callable[[], Made]:
-    def make() -> Made:
-        import torch
-        import transformers
+def _seq2seq(name: str, **more: Any) -> Made:
+    import torch
+    import transformers
 
-        config = transformers.AutoConfig.for_model(name, **more)
-        ids = torch.randint(1, 100, (2, 8))
-        model = transformers.AutoModelForSeq2SeqLM.from_config(config)
-        return model, (), {"input_ids": ids, "decoder_input_ids": ids[:, :4], "use_cache": False}
-
-    return make
+    config = transformers.AutoConfig.for_model(name, **more)
+    ids = torch.randint(1, 100, (2, 8))
+    model = transformers.AutoModelForSeq2SeqLM.from_config(config)
+    return model, (), {"input_ids": ids, "decoder_input_ids": ids[:, :4], "use_cache": False}
 
 
-def _pixels(name: str, size: int = 32, **more: Any) -> Callable[[], Made]:
-    def make() -> Made:
-        import torch
-        import transformers
+def _pixels(name: str, size: int = 32, **more: Any) -> Made:
+    import torch
+    import transformers
 
-        config = transformers.AutoConfig.for_model(name, **more)
-        return transformers.AutoModel.from_config(config), (), {"pixel_values": torch.randn(1, 3, size, size)}
-
-    return make
+    config = transformers.AutoConfig.for_model(name, **more)
+    return transformers.AutoModel.from_config(config), (), {"pixel_values": torch.randn(1, 3, size, size)}
 
 
 def _whisper() -> Made:
@@ -88,19 +80,16 @@ def _whisper() -> Made:
     return model, (), {**sound, "use_cache": False}
 
 
-def _audio(name: str) -> Callable[[], Made]:
-    def make() -> Made:
-        import torch
-        import transformers
+def _audio(name: str) -> Made:
+    import torch
+    import transformers
 
-        config = transformers.AutoConfig.for_model(
-            name, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
-            conv_dim=(16, 16), conv_stride=(5, 2), conv_kernel=(10, 3), num_conv_pos_embeddings=16,
-            num_conv_pos_embedding_groups=4, num_feat_extract_layers=2,
-        )  # fmt: skip
-        return transformers.AutoModel.from_config(config), (), {"input_values": torch.randn(1, 800)}
-
-    return make
+    config = transformers.AutoConfig.for_model(
+        name, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
+        conv_dim=(16, 16), conv_stride=(5, 2), conv_kernel=(10, 3), num_conv_pos_embeddings=16,
+        num_conv_pos_embedding_groups=4, num_feat_extract_layers=2,
+    )  # fmt: skip
+    return transformers.AutoModel.from_config(config), (), {"input_values": torch.randn(1, 800)}
 
 
 def _clip() -> Made:
@@ -130,25 +119,19 @@ def _cached() -> Made:
     return model, (), {"input_ids": torch.randint(1, 100, (1, 1)), "past_key_values": cache, "use_cache": True}
 
 
-def _timm(name: str, size: int = 64, **more: Any) -> Callable[[], Made]:
-    def make() -> Made:
-        import timm
-        import torch
+def _timm(name: str, size: int = 64, **more: Any) -> Made:
+    import timm
+    import torch
 
-        return timm.create_model(name, pretrained=False, num_classes=10, **more), (torch.randn(1, 3, size, size),), {}
-
-    return make
+    return timm.create_model(name, pretrained=False, num_classes=10, **more), (torch.randn(1, 3, size, size),), {}
 
 
-def _vision(name: str, size: int = 64, **more: Any) -> Callable[[], Made]:
-    def make() -> Made:
-        import torch
-        import torchvision
+def _vision(name: str, size: int = 64, **more: Any) -> Made:
+    import torch
+    import torchvision
 
-        model = torchvision.models.get_model(name, weights=None, **more)
-        return model, (torch.randn(1, 3, size, size),), {}
-
-    return make
+    model = torchvision.models.get_model(name, weights=None, **more)
+    return model, (torch.randn(1, 3, size, size),), {}
 
 
 def _unet() -> Made:
@@ -184,26 +167,20 @@ def _dit() -> Made:
     return model, (torch.randn(1, 4, 16, 16),), more
 
 
-def _graphs(name: str, **more: Any) -> Callable[[], Made]:
-    def make() -> Made:
-        import torch
-        from torch_geometric.nn import models
+def _graphs(name: str, **more: Any) -> Made:
+    import torch
+    from torch_geometric.nn import models
 
-        model = getattr(models, name)(8, 16, num_layers=2, out_channels=4, **more)
-        return model, (torch.randn(6, 8), torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]])), {}
-
-    return make
+    model = getattr(models, name)(8, 16, num_layers=2, out_channels=4, **more)
+    return model, (torch.randn(6, 8), torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]])), {}
 
 
-def _segmentation(name: str) -> Callable[[], Made]:
-    def make() -> Made:
-        import segmentation_models_pytorch as segmentation
-        import torch
+def _segmentation(name: str) -> Made:
+    import segmentation_models_pytorch as segmentation
+    import torch
 
-        model = getattr(segmentation, name)("resnet18", encoder_weights=None, classes=2)
-        return model, (torch.randn(1, 3, 64, 64),), {}
-
-    return make
+    model = getattr(segmentation, name)("resnet18", encoder_weights=None, classes=2)
+    return model, (torch.randn(1, 3, 64, 64),), {}
 
 
 def _yolo() -> Made:
@@ -213,16 +190,13 @@ def _yolo() -> Made:
     return YOLO("yolo11n.yaml").model.fuse(), (torch.randn(1, 3, 64, 64),), {}
 
 
-def _quantized(name: str) -> Callable[[], Made]:
-    def make() -> Made:
-        import torch
-        from torchao import quantization
+def _quantized(name: str) -> Made:
+    import torch
+    from torchao import quantization
 
-        model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8)).eval()
-        quantization.quantize_(model, getattr(quantization, name)())
-        return model, (torch.randn(2, 64),), {}
-
-    return make
+    model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8)).eval()
+    quantization.quantize_(model, getattr(quantization, name)())
+    return model, (torch.randn(2, 64),), {}
 
 
 _T5 = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4, "vocab_size": 128,
@@ -234,55 +208,60 @@ _VIT = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "in
         "image_size": 32, "patch_size": 8}  # fmt: skip
 MODELS: dict[str, tuple[str, Callable[[], Made]]] = {
     **{
-        name: ("transformers", _text(name))
+        name: ("transformers", partial(_text, name))
         for name in ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "phi", "phi3", "olmo2", "granite",
                      "stablelm", "cohere", "gpt_neox", "starcoder2", "smollm3")
     },
-    **{name: ("transformers", _text(name, **_EXPERTS)) for name in ("mixtral", "qwen2_moe", "qwen3_moe", "olmoe")},
     **{
-        name: ("transformers", _text(name, "AutoModelForMaskedLM"))
+        name: ("transformers", partial(_text, name, **_EXPERTS))
+        for name in ("mixtral", "qwen2_moe", "qwen3_moe", "olmoe")
+    },
+    **{
+        name: ("transformers", partial(_text, name, "AutoModelForMaskedLM"))
         for name in ("bert", "roberta", "electra", "modernbert")
     },
-    "gpt2": ("transformers", _text("gpt2", n_embd=32, n_layer=2, n_head=4)),
-    "mamba": ("transformers", _text("mamba", state_size=8)),
-    "mamba2": ("transformers", _text("mamba2", state_size=8, head_dim=16, num_heads=4, n_groups=1)),
-    "t5": ("transformers", _seq2seq("t5", **_T5)),
-    "bart": ("transformers", _seq2seq("bart", **_BART)),
+    "gpt2": ("transformers", partial(_text, "gpt2", n_embd=32, n_layer=2, n_head=4)),
+    "mamba": ("transformers", partial(_text, "mamba", state_size=8)),
+    "mamba2": ("transformers", partial(_text, "mamba2", state_size=8, head_dim=16, num_heads=4, n_groups=1)),
+    "t5": ("transformers", partial(_seq2seq, "t5", **_T5)),
+    "bart": ("transformers", partial(_seq2seq, "bart", **_BART)),
     "whisper": ("transformers", _whisper),
-    "wav2vec2": ("transformers", _audio("wav2vec2")),
-    "hubert": ("transformers", _audio("hubert")),
+    "wav2vec2": ("transformers", partial(_audio, "wav2vec2")),
+    "hubert": ("transformers", partial(_audio, "hubert")),
     "clip": ("transformers", _clip),
-    "vit": ("transformers", _pixels("vit", **_VIT)),
-    "dinov2": ("transformers", _pixels("dinov2", **_VIT)),
-    "siglip_vision_model": ("transformers", _pixels("siglip_vision_model", **_VIT)),
+    "vit": ("transformers", partial(_pixels, "vit", **_VIT)),
+    "dinov2": ("transformers", partial(_pixels, "dinov2", **_VIT)),
+    "siglip_vision_model": ("transformers", partial(_pixels, "siglip_vision_model", **_VIT)),
     "llama with a cache": ("transformers", _cached),
     **{
-        name: ("timm", _timm(name))
+        name: ("timm", partial(_timm, name))
         for name in ("resnet18", "convnext_atto", "efficientnet_b0", "mobilenetv3_small_050", "regnetx_002",
                      "ghostnet_050", "repvgg_a0", "edgenext_xx_small")
     },
     **{
-        name: ("timm", _timm(name, img_size=64))
+        name: ("timm", partial(_timm, name, img_size=64))
         for name in ("vit_tiny_patch16_224", "swin_tiny_patch4_window7_224", "mixer_s32_224")
     },
     **{
-        name: ("torchvision", _vision(name))
+        name: ("torchvision", partial(_vision, name))
         for name in ("resnet50", "densenet121", "mobilenet_v3_small", "shufflenet_v2_x0_5", "squeezenet1_1",
                      "regnet_y_400mf", "efficientnet_v2_s")
     },
-    "googlenet": ("torchvision", _vision("googlenet", init_weights=False)),
-    "maxvit_t": ("torchvision", _vision("maxvit_t", 224)),
-    "swin_v2_t": ("torchvision", _vision("swin_v2_t")),
-    "deeplabv3_mobilenet_v3_large": ("torchvision", _vision("deeplabv3_mobilenet_v3_large", weights_backbone=None)),
-    "lraspp_mobilenet_v3_large": ("torchvision", _vision("lraspp_mobilenet_v3_large", weights_backbone=None)),
+    "googlenet": ("torchvision", partial(_vision, "googlenet", init_weights=False)),
+    "maxvit_t": ("torchvision", partial(_vision, "maxvit_t", 224)),
+    "swin_v2_t": ("torchvision", partial(_vision, "swin_v2_t")),
+    **{
+        name: ("torchvision", partial(_vision, name, weights_backbone=None))
+        for name in ("deeplabv3_mobilenet_v3_large", "lraspp_mobilenet_v3_large")
+    },
     "UNet2DConditionModel": ("diffusers", _unet),
     "AutoencoderKL": ("diffusers", _vae),
     "DiTTransformer2DModel": ("diffusers", _dit),
-    **{name: ("torch_geometric", _graphs(name)) for name in ("GCN", "GraphSAGE", "GIN", "GAT")},
-    **{name: ("segmentation_models_pytorch", _segmentation(name)) for name in ("Unet", "FPN", "Linknet")},
+    **{name: ("torch_geometric", partial(_graphs, name)) for name in ("GCN", "GraphSAGE", "GIN", "GAT")},
+    **{name: ("segmentation_models_pytorch", partial(_segmentation, name)) for name in ("Unet", "FPN", "Linknet")},
     "yolo11n": ("ultralytics", _yolo),
     **{
-        name: ("torchao", _quantized(name))
+        name: ("torchao", partial(_quantized, name))
         for name in ("Int8WeightOnlyConfig", "Int8DynamicActivationInt8WeightConfig", "Float8WeightOnlyConfig",
                      "IntxWeightOnlyConfig")
     },
