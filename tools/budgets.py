@@ -14,7 +14,7 @@ import ast
 import io
 import re
 import tokenize
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,13 +55,21 @@ def code_lines(source: str) -> int:
     return len(code - left_out)
 
 
-def counted(source: Path = SOURCE) -> Counter[str]:
-    """Count the code lines of each subpackage; modules in none of them count as `FOUNDATIONS`."""
-    total: Counter[str] = Counter()
-    for path in source.rglob("*.py"):
+def modules(source: Path = SOURCE) -> dict[str, list[Path]]:
+    """Return the modules of each subpackage; those in none of them are in `FOUNDATIONS`."""
+    found: dict[str, list[Path]] = defaultdict(list)
+    for path in sorted(source.rglob("*.py")):
         parts = path.relative_to(source).parts
-        total[parts[0] if len(parts) > 1 else FOUNDATIONS] += code_lines(path.read_text(encoding="utf-8"))
-    return total
+        found[parts[0] if len(parts) > 1 else FOUNDATIONS].append(path)
+    return found
+
+
+def counted(source: Path = SOURCE) -> dict[str, int]:
+    """Count the code lines of each subpackage."""
+    return {
+        name: sum(code_lines(path.read_text(encoding="utf-8")) for path in paths)
+        for name, paths in modules(source).items()
+    }
 
 
 def budgets(page: str) -> dict[str, Budget]:

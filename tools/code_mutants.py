@@ -15,15 +15,13 @@ import argparse
 import ast
 import difflib
 import random
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
-from tools.budgets import FOUNDATIONS, ROOT, code_lines
+from tools.budgets import ROOT, SOURCE, counted, modules
 
-SOURCE = ROOT / "src" / "pt2kit"
 _COMPARED: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
     a: b
     for pair in [(ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.Is, ast.IsNot), (ast.In, ast.NotIn)]
@@ -141,11 +139,7 @@ def _is_left_out(node: ast.AST) -> bool:
 
 def drawn(seed: int, count: int, source: Path = SOURCE) -> list[Mutant]:
     """Draw mutants: subpackages in proportion to their code lines, then a kind, then a place of that kind."""
-    files: dict[str, list[Path]] = defaultdict(list)
-    for path in sorted(source.rglob("*.py")):
-        parts = path.relative_to(source).parts
-        files[parts[0] if len(parts) > 1 else FOUNDATIONS].append(path)
-    lines = {name: sum(code_lines(path.read_text("utf-8")) for path in paths) for name, paths in files.items()}
+    files, lines = modules(source), counted(source)
     dice = random.Random(seed)
     step = sum(lines.values()) / count
     offset = dice.random() * step

@@ -44,6 +44,7 @@ class Maker:
         self.types = frozen_table(version).definitions
         self.old = version in ("1", "2")
         self.plain = version not in ("draft",) and parse_version(version.split("-")[0]) < (8, 0)
+        self.none: Any = [] if self.plain else True
 
     def has(self, type_name: str, field: str) -> bool:
         """Return whether the version has a field or arm."""
@@ -124,7 +125,7 @@ class Maker:
         found = []
         for arm, field in row.items():
             values: dict[str, list[Any]] = {
-                "as_none": [[] if self.plain else True],
+                "as_none": [self.none],
                 "as_tensor": [{"name": "x"}],
                 "as_tensors": [[{"name": "x"}, {"name": "p"}], []],
                 "as_optional_tensors": [self.every("OptionalTensorArgument")],
@@ -152,11 +153,10 @@ class Maker:
 
     def _optionals(self) -> list[Any]:
         bare = self.version in ("1", "2", "5.1")
-        return [{"as_tensor": "x" if bare else {"name": "x"}}, {"as_none": [] if self.plain else True}]
+        return [{"as_tensor": "x" if bare else {"name": "x"}}, {"as_none": self.none}]
 
     def _constant_values(self) -> list[Any]:
-        none: Any = [] if self.plain else True
-        return [{"as_none": none}, {"as_int": 3}, {"as_float": 0.5}, {"as_string": "abc"}, {"as_bool": True}]
+        return [{"as_none": self.none}, {"as_int": 3}, {"as_float": 0.5}, {"as_string": "abc"}, {"as_bool": True}]
 
     def _named_arguments(self) -> list[Any]:
         kinds: list[Any] = [None, *self.every("ArgumentKind")] if "ArgumentKind" in self.types else [None]
@@ -167,15 +167,13 @@ class Maker:
         return found
 
     def _meta(self, dtype: int = 7, layout: int = 7, **more: Any) -> dict[str, Any]:
-        offset: Any = 0 if self.old else {"as_int": 0}
-        sizes = [{"as_int": 3}]
         return {
             "dtype": dtype,
-            "sizes": sizes,
+            "sizes": [{"as_int": 3}],
             "requires_grad": False,
             "device": self.every("Device")[0],
             "strides": [{"as_int": 1}],
-            "storage_offset": offset,
+            "storage_offset": 0 if self.old else {"as_int": 0},
             "layout": layout,
             **more,
         }
@@ -248,7 +246,7 @@ class Maker:
         results: list[Any] = [{"as_tensor": {"name": "r0"}}, {"as_tensors": listed}]
         results += [{"as_sym_int": {"as_name": "n"}}, {"as_sym_bool": {"as_name": "b"}}]
         results += [{"as_sym_float": {"as_name": "f"}}] if self.has("Argument", "as_sym_float") else []
-        results += [{"as_none": [] if self.plain else True}]
+        results += [{"as_none": self.none}]
         many = self._node("torch.ops.golden.results.default", [self._named({"as_tensor": {"name": "x"}}, "x")], results)
         operands = self._named({"as_tensors": [{"name": "x"}]})
         branch = self._named({"as_graph": {"name": "branch", "graph": self._branch()}})
@@ -261,9 +259,8 @@ class Maker:
             self._node("torch.ops.higher_order.cond", given, single, is_hop_single_tensor_return=True),
             self._node("torch.ops.higher_order.cond", given, tuple_of_one, is_hop_single_tensor_return=False),
         ]
-        for index, call in enumerate(calls):
-            if self.has("Node", "name"):
-                call["name"] = "c" if index == 0 else None
+        if self.has("Node", "name"):
+            calls[0]["name"] = "c"
         for node in (many, *calls):
             if self.version == "5.3-traces":
                 node["metadata"]["stack_trace"] = "no trace"
@@ -356,15 +353,11 @@ class Maker:
         arguments.append({"as_tensor": {"name": "x"}})
         specs.append({"user_input": {"arg": {"as_tensor": {"name": "x"}}}})
         if self.version != "1":
-            for value in self._constants():
+            for value in self._constant_values():
                 arguments.append(value)
                 named = {"constant_input": {"name": f"in_{len(specs)}", "value": value}}
                 specs.append(named if self.has("InputSpec", "constant_input") else {"user_input": {"arg": value}})
         return arguments, specs
-
-    def _constants(self) -> list[Any]:
-        none: Any = [] if self.plain else True
-        return [{"as_none": none}, {"as_int": 3}, {"as_float": 0.5}, {"as_string": "abc"}, {"as_bool": True}]
 
     def outputs(self) -> tuple[list[Any], list[Any]]:
         """Graph outputs, and the spec of each, one for every arm."""
