@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import cache
+from io import BytesIO
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -84,10 +85,7 @@ def base(name: str) -> tuple[tuple[str, bytes], ...]:
     """The records of a base: small, without metadata of nodes and sample inputs."""
     path = CORPUS / f"{BASES[name]}.pt2"
     if name == "old":
-        import zipfile
-
-        with zipfile.ZipFile(path) as archive:
-            return tuple((record, archive.read(record)) for record in archive.namelist())
+        return tuple(read(path, root=False).items())
     records = {key: data for key, data in read(path).items() if not key.startswith("data/sample_inputs/")}
     tree = json.loads(records[PROGRAM])
     _strip(tree)
@@ -168,30 +166,34 @@ def made_good() -> Iterator[tuple[str, bytes]]:
     yield "sample_inputs_with_code", (HOSTILE / "000_pickle_sample_inputs.pt2").read_bytes()
 
 
-def made_bad() -> Iterator[tuple[str, tuple[str, ...], str, str, bytes]]:
-    """Bad files that are not made by changing JSON: name, rules, record, what is wrong, bytes."""
+Bad = tuple[str, str, str, str, bytes]
+"""A file that breaks rules: its name, the rules, the record, what is wrong, its bytes."""
+
+
+def made_bad() -> Iterator[Bad]:
+    """Yield bad files that are not made by changing JSON."""
     entries = stored(dict(base("small")))
     for name, rules, wrong, write in (*archive_cases(), *layout_cases()):
-        yield name, rules, "", wrong, write(entries)
+        yield name, " ".join(rules), "", wrong, write(entries)
     old = read(CORPUS / "2.8.0" / "sparse_buffer.pt2")
     payload = "data/weights/model.pt"
-    records = _inner(old[payload])
+    records = read(BytesIO(old[payload]))
     far = {**records, "data/0": (99).to_bytes(8, "little") + records["data/0"][8:]}
-    yield "sparse_index", ("P17",), payload, "an index beyond the sizes", _outer({**old, payload: far})
+    yield "sparse_index", "P17", payload, "an index beyond the sizes", _outer({**old, payload: far})
     pickle = records["data.pkl"].replace(b"ctorch._utils\n_rebuild_sparse_tensor\n", b"cos\nsystem\n", 1)
     code = {**records, "data.pkl": pickle}
-    yield "pickle_code", ("P15",), payload, "a pickle that calls os.system", _outer({**old, payload: code})
+    yield "pickle_code", "P15", payload, "a pickle that calls os.system", _outer({**old, payload: code})
     short = {**records, "data/1": b""}
-    yield "pickle_storage", ("P9", "P17", ""), payload, "a storage without its bytes", _outer({**old, payload: short})
+    yield "pickle_storage", "P9 P17", payload, "a storage without its bytes", _outer({**old, payload: short})
     bare = dict(old)
     bare[payload] = records["data.pkl"]
-    yield "pickle_bare", ("P15", "P9"), payload, "a pickle outside a zip", build(stored(bare))
+    yield "pickle_bare", "P15 P9", payload, "a pickle outside a zip", build(stored(bare))
     tensor = (HOSTILE / "003_pickle_tensor_constant.pt2").read_bytes()
-    yield "pickled_constant", ("P15",), "data/constants/tensor_0", "a constant that is a pickle with code", tensor
+    yield "pickled_constant", "P15", "data/constants/tensor_0", "a constant that is a pickle with code", tensor
 
 
-def reported() -> Iterator[tuple[str, str, str, str, bytes]]:
-    """Files that are read, and of which something is reported: name, rule, record, what it is, bytes."""
+def reported() -> Iterator[Bad]:
+    """Yield files that are read, and of which something is reported."""
     records = dict(base("small"))
     record = "data/weights/weight_99"
     yield "unused", "P20", record, "a record that no config names", build(stored({**records, record: b"unused.."}))
@@ -234,14 +236,6 @@ def torch_save(data: bytes, sizes: list[int]) -> bytes:
     return build(stored(records, "archive/"))
 
 
-def _inner(data: bytes) -> Records:
-    import io
-    import zipfile
-
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        return {name.partition("/")[2]: archive.read(name) for name in archive.namelist()}
-
-
 def _outer(records: dict[str, Any]) -> bytes:
     packed = {
         name: build(stored(data, "archive/")) if isinstance(data, dict) else data for name, data in records.items()
@@ -274,49 +268,24 @@ def files() -> dict[Path, bytes]:
         manifest["good"].append({**row, "layout": expected["layout"], "schema": versions})
         found[SUITE / row["file"]] = data
         found[SUITE / row["expected"]] = (json.dumps(expected, indent=1) + "\n").encode()
-    for case in CASES:
-        _add(found, manifest, case.name, case.rules, case.record, case.wrong, case.must, write_case(case))
-    for name, rules, record, wrong, data in made_bad():
-        _add(found, manifest, name, rules, record, wrong, "refuse", data)
-    for name, rule, record, wrong, data in reported():
-        _add(found, manifest, name, tuple(rule.split()), record, wrong, "report", data)
+    changed = ((c.must, (c.name, " ".join(c.rules), c.record, c.wrong, write_case(c))) for c in CASES)
+    refused = (("refuse", bad) for bad in made_bad())
+    for must, (name, rules, record, wrong, data) in (*changed, *refused, *(("report", bad) for bad in reported())):
+        listed = rules.split()
+        file = f"bad/{listed[0]}_{name}.pt2"
+        if SUITE / file in found:
+            raise LookupError(f"{file}: two cases")
+        found[SUITE / file] = data
+        manifest["bad"].append({"file": file, "rules": listed, "record": record, "wrong": wrong, "must": must})
     manifest["bad"].sort(key=lambda row: (row["file"][4], int(row["rules"][0][1:]), row["file"]))
-    found[SUITE / "manifest.json"] = _manifest_text(manifest)
-    found[SUITE / "vectors.json"] = conformance_vectors.text().encode()
+    found[SUITE / "manifest.json"] = conformance_vectors.one_a_line(manifest).encode()
+    found[SUITE / "vectors.json"] = conformance_vectors.one_a_line(conformance_vectors.vectors()).encode()
     return found
 
 
 def _name(model: str) -> str:
     release, _, name = model.partition("/")
     return f"{name.replace('__', '_')}_{release.rpartition('.')[0]}"
-
-
-def _add(
-    found: dict[Path, bytes],
-    manifest: dict[str, Any],
-    name: str,
-    rules: tuple[str, ...],
-    record: str,
-    wrong: str,
-    must: str,
-    data: bytes,
-) -> None:
-    file = f"bad/{rules[0]}_{name}.pt2"
-    if SUITE / file in found:
-        raise LookupError(f"{file}: two cases")
-    found[SUITE / file] = data
-    listed = [rule for rule in rules if rule]
-    row = {"file": file, "rules": listed, "record": record, "wrong": wrong, "must": must}
-    manifest["bad"].append(row)
-
-
-def _manifest_text(manifest: dict[str, Any]) -> bytes:
-    """The manifest, one case a line."""
-    lines = []
-    for key in ("good", "bad"):
-        rows = ",\n  ".join(json.dumps(row) for row in manifest[key])
-        lines.append(f'"{key}": [\n  {rows}\n ]')
-    return f'{{"format": {json.dumps(manifest["format"])},\n {", ".join(lines)}}}\n'.encode()
 
 
 def stale() -> list[Path]:

@@ -7,9 +7,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
-Tree = dict[str, Any]
+Tree: TypeAlias = Any
+"""JSON, parsed."""
 PROGRAM = "models/model.json"
 WEIGHTS = "data/weights/model_weights_config.json"
 CONSTANTS = "data/constants/model_constants_config.json"
@@ -44,32 +45,27 @@ class Case:
 
 def graph(tree: Tree) -> Tree:
     """The root graph."""
-    found: Tree = tree["graph_module"]["graph"]
-    return found
+    return tree["graph_module"]["graph"]
 
 
 def nodes(tree: Tree) -> list[Tree]:
     """The nodes of the root graph."""
-    found: list[Tree] = graph(tree)["nodes"]
-    return found
+    return graph(tree)["nodes"]
 
 
 def specs(tree: Tree, side: str) -> list[Tree]:
     """The input or output specs."""
-    found: list[Tree] = tree["graph_module"]["signature"][f"{side}_specs"]
-    return found
+    return tree["graph_module"]["signature"][f"{side}_specs"]
 
 
 def root(tree: Tree) -> Tree:
     """The signature of the root entry."""
-    found: Tree = tree["graph_module"]["module_call_graph"][0]["signature"]
-    return found
+    return tree["graph_module"]["module_call_graph"][0]["signature"]
 
 
 def meta(tree: Tree, name: str) -> Tree:
     """The description of a tensor of the root graph."""
-    found: Tree = graph(tree)["tensor_values"][name]
-    return found
+    return graph(tree)["tensor_values"][name]
 
 
 def subgraph(tree: Tree) -> Tree:
@@ -77,8 +73,7 @@ def subgraph(tree: Tree) -> Tree:
     for node in nodes(tree):
         for named in node["inputs"]:
             if "as_graph" in named["arg"]:
-                found: Tree = named["arg"]["as_graph"]
-                return found
+                return named["arg"]["as_graph"]
     raise LookupError("no subgraph")
 
 
@@ -103,8 +98,7 @@ def drop(holder: Callable[[Tree], Any], key: Any) -> Callable[[Tree], None]:
 def rename_value(tree: Tree, old: str, new: str) -> Tree:
     """The tree with a value's name changed everywhere."""
     text = json.dumps(tree).replace(json.dumps(old), json.dumps(new))
-    changed: Tree = json.loads(text)
-    return changed
+    return json.loads(text)
 
 
 def sized(tree: Tree, text: str) -> None:
@@ -245,13 +239,8 @@ def _spec(side: str, position: int, spec: Tree) -> Callable[[Tree], None]:
     return put(lambda tree: specs(tree, side), position, spec)
 
 
-def _swap_inputs(tree: Tree) -> None:
-    for rows in (graph(tree)["inputs"], specs(tree, "input")):
-        rows.insert(0, rows.pop())
-
-
-def _swap_outputs(tree: Tree) -> None:
-    for rows in (graph(tree)["outputs"], specs(tree, "output")):
+def _last_first(tree: Tree, side: str) -> None:
+    for rows in (graph(tree)[f"{side}s"], specs(tree, side)):
         rows.insert(0, rows.pop())
 
 
@@ -269,8 +258,7 @@ def _same_target(tree: Tree) -> None:
 
 def _target(tree: Tree) -> Tree:
     text = json.dumps(tree).replace('"fc1.weight"', '"fc1.wei\\"ght"').replace('"a.weight"', '"a.wei\\"ght"')
-    changed: Tree = json.loads(text)
-    return changed
+    return json.loads(text)
 
 
 def _user_list(tree: Tree) -> None:
@@ -306,8 +294,8 @@ SIGNATURE_CASES = (
     Case("outputs", ("S2",), "small", "one output spec too many", lambda t: specs(t, "output").append({"user_output": {"arg": {"as_int": 1}}})),
     Case("input_name", ("S3",), "small", "an input spec with another name", put(lambda t: specs(t, "input")[-1]["user_input"], "arg", {"as_tensor": {"name": "relu"}})),
     Case("output_name", ("S4",), "small", "an output spec with another name", put(lambda t: specs(t, "output")[-1]["user_output"], "arg", {"as_tensor": {"name": "relu"}})),
-    Case("input_order", ("S5",), "small", "a user input before the parameters", _swap_inputs),
-    Case("output_order", ("S6",), "buffers", "a user output before the mutations", _swap_outputs),
+    Case("input_order", ("S5",), "small", "a user input before the parameters", lambda t: _last_first(t, "input")),
+    Case("output_order", ("S6",), "buffers", "a user output before the mutations", lambda t: _last_first(t, "output")),
     Case("mutated", ("S7",), "buffers", "a mutation of a buffer that is not there", put(lambda t: specs(t, "output")[0]["buffer_mutation"], "buffer_name", "nobody")),
     Case("mutated_twice", ("S7",), "buffers", "two mutations of one buffer", _mutated_twice),
     Case("exchanged", ("S15",), "buffers", "buffers of other element types than what is written to them", _exchanged, must="report"),
@@ -353,8 +341,7 @@ def _deep_spec(tree: Tree) -> None:
 
 
 def _kept(tree: Tree) -> Tree:
-    found: Tree = next(e for e in tree["graph_module"]["module_call_graph"] if e["fqn"] and e["signature"])["signature"]
-    return found
+    return next(e for e in tree["graph_module"]["module_call_graph"] if e["fqn"] and e["signature"])["signature"]
 
 
 def _without_keywords(tree: Tree) -> None:
@@ -416,14 +403,12 @@ EXPRESSION_CASES = (
 
 def weight(tree: Tree, position: int = 0) -> Tree:
     """The first entry of a config."""
-    found: Tree = list(tree["config"].values())[position]
-    return found
+    return list(tree["config"].values())[position]
 
 
 def tensor(tree: Tree) -> Tree:
     """Return the `tensor_meta` of a config's first entry."""
-    found: Tree = weight(tree)["tensor_meta"]
-    return found
+    return weight(tree)["tensor_meta"]
 
 
 def _weight_case(name: str, rule: str, wrong: str, edit: Callable[[Tree], Any], *more: str) -> Case:

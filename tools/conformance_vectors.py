@@ -112,11 +112,11 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def text() -> str:
-    """The content of `vectors.json`, one vector a line."""
-    found = vectors()
-    parts = [f'"values": {json.dumps(found.pop("values"))}']
-    for key, rows in found.items():
-        lines = ",\n  ".join(map(json.dumps, rows))
-        parts.append(f'"{key}": [\n  {lines}\n ]')
+def one_a_line(document: dict[str, Any]) -> str:
+    """Return an object as JSON, with each element of its lists on a line."""
+    parts = []
+    for key, value in document.items():
+        is_list = isinstance(value, list)
+        text = "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]" if is_list else json.dumps(value)
+        parts.append(f"{json.dumps(key)}: {text}")
     return "{" + ",\n ".join(parts) + "}\n"

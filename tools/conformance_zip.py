@@ -10,7 +10,9 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 M16, M32 = 0xFFFF, 0xFFFFFFFF
 
@@ -30,8 +32,8 @@ class Entry:
     central_extra: bytes = b""
     attributes: int = 0o100644 << 16
     descriptor: bytes = b""
-    local: Mapping[str, object] = field(default_factory=dict)
-    central: Mapping[str, object] = field(default_factory=dict)
+    local: Mapping[str, Any] = field(default_factory=dict)
+    central: Mapping[str, Any] = field(default_factory=dict)
 
 
 def deflate(content: bytes) -> bytes:
@@ -80,24 +82,22 @@ def build(
     return bytes(body) + bytes(directory) + _end(len(body), len(directory), count, zip64, end) + after
 
 
-def _values(entry: Entry, overrides: Mapping[str, object]) -> dict[str, object]:
-    packed = len(entry.content if entry.data is None else entry.data)
-    values: dict[str, object] = {
-        "signature": b"",
+def _values(entry: Entry, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a header, those first that both headers have."""
+    return {
         "flags": entry.flags,
         "method": entry.method,
         "crc": zlib.crc32(entry.content),
-        "packed": packed,
+        "packed": len(entry.content if entry.data is None else entry.data),
         "size": len(entry.content),
         "name": entry.name,
+        **overrides,
     }
-    return {**values, **overrides}
 
 
 def _local(entry: Entry) -> bytes:
     row = _values(entry, {"signature": b"PK\3\4", **entry.local})
     name = row["name"]
-    assert isinstance(name, bytes)
     head = struct.pack(
         "<4s5H3I2H", row["signature"], 20, row["flags"], row["method"], 0, 0x21, row["crc"], row["packed"], row["size"],
         len(name), len(entry.extra),
@@ -108,7 +108,6 @@ def _local(entry: Entry) -> bytes:
 def _central(entry: Entry, offset: int) -> bytes:
     row = _values(entry, {"signature": b"PK\1\2", "offset": offset, "disk": 0, **entry.central})
     name = row["name"]
-    assert isinstance(name, bytes)
     head = struct.pack(
         "<4s6H3I5H2I", row["signature"], 0x32D, 20, row["flags"], row["method"], 0, 0x21, row["crc"], row["packed"],
         row["size"], len(name), len(entry.central_extra), 0, row["disk"], 0, entry.attributes, row["offset"],
@@ -126,10 +125,10 @@ def _end(offset: int, size: int, count: int, zip64: bool, end: Mapping[str, int]
     return large + struct.pack("<4s4H2IH", b"PK\5\6", *last)
 
 
-def read(path: Path) -> Records:
-    """The records of a good file below its root folder, in order."""
-    with zipfile.ZipFile(path) as archive:
-        return {name.partition("/")[2]: archive.read(name) for name in archive.namelist()}
+def read(source: Path | BytesIO, *, root: bool = True) -> Records:
+    """Return the records of a good file in order, by their names below its root folder if it has one."""
+    with zipfile.ZipFile(source) as archive:
+        return {name.partition("/")[2] if root else name: archive.read(name) for name in archive.namelist()}
 
 
 def stored(records: Records, root: str = "base/") -> list[Entry]:
@@ -195,7 +194,7 @@ def archive_cases() -> Iterator[Case]:
     yield "sizes_differ", ("A11",), "a stored record with two sizes", _weight(central={"size": 9}, local={"size": 9})
     yield "deflate_claim", ("A11",), "deflated data that cannot make so much", _claim
     yield "before_first", ("A12",), "bytes before the first record", lambda e: build(e, before=b"junk")
-    yield "gap", ("A12",), "bytes between the last record and the directory", _gap
+    yield "gap", ("A12",), "bytes between the last record and the directory", lambda e: build(e, gap=b"junk")
     yield "overlap", ("A12",), "two records at one place", _overlap
     yield (
         "local_name",
@@ -221,6 +220,11 @@ def _weight(**changes: object) -> Callable[[list[Entry]], bytes]:
     return lambda entries: build(changed(entries, WEIGHT, **changes))
 
 
+def _content_of(entries: list[Entry], name: str) -> bytes:
+    """Return the content of the record that ends with a name."""
+    return next(entry.content for entry in entries if entry.name.endswith(name.encode()))
+
+
 def _unicode(entries: list[Entry]) -> bytes:
     return build([*entries, Entry("base/extra/é".encode(), b""), Entry("base/extra/e\u0301".encode(), b"")])
 
@@ -230,24 +234,19 @@ def _claim(entries: list[Entry]) -> bytes:
     return build([*entries, Entry(b"base/extra/x", b"x", 8, data=deflate(b"x"), local=size, central=size)])
 
 
-def _gap(entries: list[Entry]) -> bytes:
-    return build(entries, gap=b"junk")
-
-
 def _overlap(entries: list[Entry]) -> bytes:
     last = entries[-1]
     return build([*entries, replace(last, name=b"base/extra/x", central={"offset": 0})])
 
 
 def _descriptor(entries: list[Entry]) -> bytes:
-    content = next(entry.content for entry in entries if entry.name.endswith(WEIGHT.encode()))
+    content = _content_of(entries, WEIGHT)
     return build(changed(entries, WEIGHT, flags=8, descriptor=descriptor(content, crc=1)))
 
 
 def _deflated(pack: Callable[[bytes], bytes]) -> Callable[[list[Entry]], bytes]:
     def write(entries: list[Entry]) -> bytes:
-        content = next(entry.content for entry in entries if entry.name.endswith(WEIGHT.encode()))
-        return build(changed(entries, WEIGHT, method=8, data=pack(content)))
+        return build(changed(entries, WEIGHT, method=8, data=pack(_content_of(entries, WEIGHT))))
 
     return write
 
@@ -298,5 +297,5 @@ def _both(entries: list[Entry]) -> bytes:
 
 
 def _plain_version(entries: list[Entry]) -> bytes:
-    program = next(entry.content for entry in entries if entry.name.endswith(b"models/model.json"))
+    program = _content_of(entries, "models/model.json")
     return build([Entry(b"serialized_exported_program.json", program), Entry(b"version", b"newest")])
