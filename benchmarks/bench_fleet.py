@@ -7,15 +7,12 @@ to a file that is no program, as reading them is not what is measured there.
 from __future__ import annotations
 
 import functools
-import json
 import os
 import pickle
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import measure
@@ -33,24 +30,9 @@ for name in open(sys.argv[1]).read().split():
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One run: seconds on the clock, seconds of CPU of all its processes, and the peak memory of the largest."""
-
-    wall_s: float
-    cpu_s: float
-    peak_bytes: int
-
-
-def run(argv: list[str]) -> Run:
-    """Run a command and everything that it starts."""
-    started = time.perf_counter()
-    launched = [sys.executable, "-I", "-S", str(measure.LAUNCHER), sys.executable, *argv]
-    done = subprocess.run(launched, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
-    if done.returncode not in (0, 1):
-        raise RuntimeError(done.stderr[-500:])
-    spent = json.loads(done.stderr.strip().splitlines()[-1])
-    return Run(time.perf_counter() - started, spent["cpu_s"], spent["peak_bytes"])
+def run(*arguments: str) -> measure.Spent:
+    """Run Python with some arguments; `pt2 fleet check` ends with 1 if it finds problems."""
+    return measure.spawn([sys.executable, *arguments], timeout_s=TIMEOUT_S, allowed=(0, 1))
 
 
 def links(folder: Path, count: int, sources: list[Path]) -> Path:
@@ -69,19 +51,17 @@ def links(folder: Path, count: int, sources: list[Path]) -> Path:
 
 
 @functools.cache
-def fleet(count: int, workers: int, *, programs: bool = True) -> Run:
+def fleet(count: int, workers: int, *, programs: bool = True) -> measure.Spent:
     """`pt2 fleet check` of so many files; with no workers, the plain call in one process."""
     with tempfile.TemporaryDirectory(dir=ROOT / "benchmarks" / ".cache") as name:
         folder = Path(name)
-        sources = []
-        for path in SAMPLES if programs else [ROOT / "pyproject.toml"]:
-            sources.append(folder / f"source-{path.name}")
-            shutil.copyfile(path, sources[-1])
+        originals = SAMPLES if programs else [ROOT / "pyproject.toml"]
+        sources = [Path(shutil.copyfile(path, folder / f"source-{path.name}")) for path in originals]
         listed = links(folder, count, sources)
         if not workers:
-            return run(["-c", PLAIN, str(listed)])
-        out = folder / "out"
-        return run(["-m", "pt2kit", "fleet", "check", str(listed), "--out", str(out), "--workers", str(workers)])
+            return run("-c", PLAIN, str(listed))
+        out = str(folder / "out")
+        return run("-m", "pt2kit", "fleet", "check", str(listed), "--out", out, "--workers", str(workers))
 
 
 def _count(settings: Settings) -> int:

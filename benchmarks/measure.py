@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,11 +23,12 @@ COMMAND_TIMEOUT_S = 600
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """The cost of a command: user and system CPU seconds together, and peak resident bytes; and its output."""
+    """The cost of a command: CPU seconds of user and system, peak bytes, seconds on the clock; and its output."""
 
     cpu_s: float
     peak_bytes: int
     stdout: str
+    wall_s: float
 
 
 def timed(call: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
@@ -83,14 +84,15 @@ def alternate(
 
 
 def command(argv: Sequence[str], *, rounds: int = 1, warmup: int = 1) -> Spent:
-    """The best CPU time and the largest peak memory of a command run `rounds` times, each in a fresh process.
+    """The best times and the largest peak memory of a command run `rounds` times, each in a fresh process.
 
     Raises: RuntimeError when the command fails, with the last line of what it said.
     """
     for _ in range(warmup):
-        _spawn(argv)  # fills the caches of bytecode and pages
-    runs = [_spawn(argv) for _ in range(rounds)]
-    return Spent(min(run.cpu_s for run in runs), max(run.peak_bytes for run in runs), runs[-1].stdout)
+        spawn(argv)  # fills the caches of bytecode and pages
+    runs = [spawn(argv) for _ in range(rounds)]
+    cpu_s, wall_s = min(run.cpu_s for run in runs), min(run.wall_s for run in runs)
+    return Spent(cpu_s, max(run.peak_bytes for run in runs), runs[-1].stdout, wall_s)
 
 
 def others_s() -> float | None:
@@ -109,15 +111,26 @@ def others_s() -> float | None:
     return busy - own.user - own.system - own.children_user - own.children_system
 
 
-def _spawn(argv: Sequence[str]) -> Spent:
+def spawn(argv: Sequence[str], *, timeout_s: float = COMMAND_TIMEOUT_S, allowed: Container[int] = (0,)) -> Spent:
+    """Run a command once.
+
+    Args:
+        argv: its words.
+        timeout_s: seconds on the clock that it may take.
+        allowed: exit statuses that are no failure.
+
+    Raises: RuntimeError when the command fails, with the last line of what it said.
+    """
     launched = [sys.executable, "-I", "-S", str(LAUNCHER), *argv]
     # An installed package has its bytecode; a source tree must be allowed to write it.
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    done = subprocess.run(launched, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False, env=env)
+    started = time.perf_counter()
+    done = subprocess.run(launched, capture_output=True, text=True, timeout=timeout_s, check=False, env=env)
+    wall_s = time.perf_counter() - started
     *said, numbers = done.stderr.strip().splitlines() or [""]
-    if done.returncode:
+    if done.returncode not in allowed:
         shown = f"{Path(argv[0]).name} {' '.join(argv[1:4])}".split("\n")[0]
         reason = next((line for line in reversed(said) if line.strip()), "it said nothing")
         raise RuntimeError(f"{shown} …: exit status {done.returncode}: {reason}")
     spent = json.loads(numbers)
-    return Spent(spent["cpu_s"], spent["peak_bytes"], done.stdout)
+    return Spent(spent["cpu_s"], spent["peak_bytes"], done.stdout, wall_s)
