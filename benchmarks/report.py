@@ -1,17 +1,17 @@
-"""Outcomes -> one table (rich on a terminal, plain columns in a pipe) or JSON."""
+"""Outcomes -> one table (with colors on a terminal) or JSON."""
 
 from __future__ import annotations
 
 import json
 import platform
-import textwrap
 from collections.abc import Sequence
 from typing import Any, TextIO
 
 from benchmarks.harness import Outcome, Settings, TimesBetter, quantity
 
 HEADERS = ("name", "what is compared", "ours", "reference", "ratio", "bar", "reached")
-WIDEST = 44  # of "what is compared" in a pipe
+WIDTH = 150
+"""Columns of the table in a pipe."""
 DISTURBED = 0.05
 """The share of all processors that other work may take without being mentioned."""
 
@@ -60,41 +60,24 @@ def notes(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def show(outcomes: Sequence[Outcome], out: TextIO) -> None:
-    """Print the table and the notes below it."""
-    (_rich if out.isatty() else _plain)(outcomes, out)
-
-
-def _rich(outcomes: Sequence[Outcome], out: TextIO) -> None:
+    """Print the table and the notes below it, as wide as the terminal, or in `WIDTH` columns elsewhere."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    console = Console(file=out)
-    table = Table(*HEADERS, title="benchmarks")
+    console = Console(file=out, width=None if out.isatty() else WIDTH)
+    table = Table(*HEADERS, box=None, pad_edge=False)
     for header, column in zip(HEADERS, table.columns, strict=True):
         column.no_wrap = header != "what is compared"
         column.justify = "right" if header in ("ours", "reference", "ratio") else "left"
     styles = {True: "green", False: "bold red", None: ""}
     for outcome in outcomes:
-        *cells, verdict = (escape(cell) for cell in row(outcome))
         style = "yellow" if outcome.error else styles[outcome.reached]
+        *cells, verdict = (escape(cell) for cell in row(outcome))
         table.add_row(*cells, f"[{style}]{verdict}[/]" if style else verdict)
     console.print(table)
     for line in notes(outcomes):
-        console.print(f"  {escape(line)}", style="dim", highlight=False)
-
-
-def _plain(outcomes: Sequence[Outcome], out: TextIO) -> None:
-    rows = [HEADERS, *(row(outcome) for outcome in outcomes)]
-    widths = [min(max(len(cells[i]) for cells in rows), WIDEST if i == 1 else 99) for i in range(len(HEADERS))]
-    for cells in rows:
-        lines = textwrap.wrap(cells[1], widths[1]) or [""]
-        for number, line in enumerate(lines):
-            texts = [*(cells if number == 0 else [""] * len(HEADERS))]
-            texts[1] = line
-            print("  ".join(text.ljust(width) for text, width in zip(texts, widths, strict=True)).rstrip(), file=out)
-    for line in notes(outcomes):
-        print(f"  {line}", file=out)
+        console.print(f"  {escape(line)}", style="dim", highlight=False, soft_wrap=True)
 
 
 def as_json(outcomes: Sequence[Outcome], settings: Settings) -> str:
