@@ -7,13 +7,23 @@ from pathlib import Path
 from typing import Any
 
 DATA = Path(__file__).parent / "data"
-RELEASES = tuple(
-    sorted((path.name for path in (DATA / "corpus").iterdir()), key=lambda r: [int(n) for n in r.split(".")])
-)
 CORPUS = DATA / "corpus"
+
+
+def numbers(release: str) -> list[int]:
+    """Return the numbers of a release, by which releases are compared."""
+    return [int(number) for number in release.split(".")]
+
+
+def release_folders(corpus: Path = CORPUS) -> list[Path]:
+    """Return the folders of a corpus, one for each release, oldest first."""
+    return sorted((path for path in corpus.iterdir() if path.is_dir()), key=lambda path: numbers(path.name))
+
+
+RELEASES = tuple(path.name for path in release_folders())
 COVER_LIST = DATA / "cover.txt"
 """The files that are read without `--all-samples`, as `tests/cover.py` chose them."""
-CURRENT_LAYOUT = tuple(release for release in RELEASES if [int(n) for n in release.split(".")] >= [2, 9])
+CURRENT_LAYOUT = tuple(release for release in RELEASES if numbers(release) >= [2, 9])
 
 
 def corpus(*releases: str) -> list[Path]:

@@ -30,10 +30,10 @@ from typing import Any
 import torch
 from tests.bridge import recorded
 from tests.bridge.read import corpus_types
+from tests.samples import CORPUS, release_folders
 
 import pt2kit
 
-CORPUS = Path(__file__).parents[1] / "tests" / "data" / "corpus"
 COLUMNS = ("files", "opens", "loads", "runs", "converted", "random")
 LOSSES = ("persistent", "dialect", "class_fqn", "model_name", "extra_files", "example_inputs")
 TARGET = f"torch=={'.'.join(torch.__version__.split('.')[:2])}"
@@ -87,12 +87,6 @@ def _converted(path: Path) -> Callable[[], Any]:
     return lambda: torch.export.load(io.BytesIO(buffer.getvalue()))
 
 
-def releases(corpus: Path, only: str | None) -> Iterator[Path]:
-    """The folders of the releases, oldest first."""
-    found = [folder for folder in corpus.iterdir() if folder.is_dir() and only in (None, folder.name)]
-    return iter(sorted(found, key=lambda folder: [int(part) for part in folder.name.split(".")]))
-
-
 def table(corpus: Path, only: str | None = None) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, str]]]:
     """Look at all files that have recorded outputs.
 
@@ -101,9 +95,9 @@ def table(corpus: Path, only: str | None = None) -> tuple[dict[str, dict[str, in
     """
     rows: dict[str, dict[str, int]] = {}
     failures: dict[str, dict[str, str]] = {}
-    for folder in releases(corpus, only):
+    for folder in release_folders(corpus):
         for path in sorted(folder.glob("*.pt2")):
-            if not recorded.has_outputs(path):
+            if only not in (None, folder.name) or not recorded.has_outputs(path):
                 continue
             row, reasons = look_at(path)
             held = rows.setdefault(folder.name, dict.fromkeys(COLUMNS, 0))

@@ -15,11 +15,12 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from tests.samples import CORPUS, release_folders
+
 import pt2kit
 from pt2kit.errors import ConversionError
 from pt2kit.schema import CURRENT, LOG
 
-SAMPLES = Path(__file__).parents[1] / "tests" / "data" / "corpus"
 RELEASES = tuple(release for version in LOG for release in version.releases[:1])
 """The first release of each version: the others write the same."""
 
@@ -60,23 +61,18 @@ def count(folder: Path, why: Counter[str]) -> dict[str, int]:
 
 def main() -> int:
     given = [arg for arg in sys.argv[1:] if not arg.startswith("-")]
-    root = Path(given[0]) if given else SAMPLES
-    folders = sorted((path for path in root.iterdir() if path.is_dir()), key=_key)
+    root = Path(given[0]) if given else CORPUS
     columns = ("files", "up", "same", *RELEASES)
     print(f"| from | {' | '.join(('files', 'up', 'byte for byte', *(f'to {release}' for release in RELEASES)))} |")
     print("|---" * (len(columns) + 1) + "|")
     why: Counter[str] = Counter()
-    for folder in folders:
+    for folder in release_folders(root):
         found = count(folder, why)
         print(f"| {folder.name} | {' | '.join(str(found.get(column, 0)) for column in columns)} |", flush=True)
     if "--why" in sys.argv:
         for text, times in why.most_common():
             print(f"{times:4}  {text}")
     return 0
-
-
-def _key(path: Path) -> list[int]:
-    return [int(part) for part in path.name.split(".")]
 
 
 if __name__ == "__main__":

@@ -29,6 +29,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.samples import numbers
+
 import pt2kit
 from pt2kit.errors import Pt2Error
 
@@ -140,11 +142,7 @@ def counts(results: dict[str, Result]) -> dict[str, dict[str, int]]:
         of_release = found.setdefault(name.partition("/")[0], Counter(dict.fromkeys(COLUMNS, 0)))
         column = {REFUSED: "refused", "own": "own"}.get(result.outcome, "good" if result.outcome in GOOD else "bad")
         of_release.update(("files", column))
-    return {release: dict(found[release]) for release in sorted(found, key=_numbers)}
-
-
-def _numbers(release: str) -> list[int]:
-    return [int(part) for part in release.split(".")]
+    return {release: dict(found[release]) for release in sorted(found, key=numbers)}
 
 
 def row(release: str, figures: dict[str, dict[str, int]]) -> str:
@@ -157,7 +155,7 @@ def row(release: str, figures: dict[str, dict[str, int]]) -> str:
 
 def matrix(figures: dict[str, dict[str, dict[str, int]]]) -> str:
     """A table from release to release: how many files are good, of how many that were converted."""
-    sources = sorted({source for of_target in figures.values() for source in of_target}, key=_numbers)
+    sources = sorted({source for of_target in figures.values() for source in of_target}, key=numbers)
     lines = [f"| from | {' | '.join(f'to {target}' for target in figures)} |", "|---" * (len(figures) + 1) + "|"]
     for source in sources:
         cells = [_cell(of_target[source]) if source in of_target else "-" for of_target in figures.values()]
@@ -181,8 +179,8 @@ def record(figures: dict[str, dict[str, dict[str, int]]]) -> None:
     known = json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.exists() else {}
     for target, of_target in figures.items():
         known[target] = {**known.get(target, {}), **of_target}
-        known[target] = {source: known[target][source] for source in sorted(known[target], key=_numbers)}
-    known = {target: known[target] for target in sorted(known, key=_numbers)}
+        known[target] = {source: known[target][source] for source in sorted(known[target], key=numbers)}
+    known = {target: known[target] for target in sorted(known, key=numbers)}
     FIGURES.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
     PAGE.write_text(page_with_tables(PAGE.read_text(encoding="utf-8"), known), encoding="utf-8")
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+from tests.samples import CORPUS, numbers, release_folders
 from tools import operator_schemas, operator_tags, torches
 
 from pt2kit.schema import LOG, parse_version
@@ -32,7 +33,6 @@ from pt2kit.zip.reader import open_archive
 
 ROOT = Path(__file__).parents[1]
 HISTORY = ROOT / "src" / "pt2kit" / "schema" / "history"
-CORPUS = ROOT / "tests" / "data" / "corpus"
 SAVE = """
 import sys, torch, torch.export
 from torch._export.serde import schema
@@ -150,13 +150,13 @@ def compare_layout(saved: Path, release: str) -> Finding:
 
     Those of its own sample files are known, too.
     """
-    releases = [_numbers(path.name) for path in CORPUS.iterdir()]
-    before = max(numbers for numbers in releases if numbers[:2] < _numbers(release)[:2])
-    known = [CORPUS / ".".join(map(str, numbers)) for numbers in releases
-             if numbers == before or numbers[:2] == _numbers(release)[:2]]  # fmt: skip
+    minor = numbers(release)[:2]
+    folders = release_folders(CORPUS)
+    before = [folder for folder in folders if numbers(folder.name)[:2] < minor][-1]
+    known = [before, *(folder for folder in folders if numbers(folder.name)[:2] == minor)]
     old = set().union(*(_records(path) for folder in known for path in folder.glob("*.pt2")))
     lines = tuple(f"+ {name}" for name in sorted(_records(saved) - old))
-    what = f"records of a file, against {'.'.join(map(str, before))}"
+    what = f"records of a file, against {before.name}"
     return Finding(what, lines, "see package/layout.py and docs/format/archive.md")
 
 
@@ -164,10 +164,6 @@ def _records(path: Path) -> set[str]:
     with open_archive(path) as archive:
         names = {name.partition("/")[2] or name for name in archive.records}
     return {re.sub(r"extra/.*", "extra/", re.sub(r"\d+", "0", name)) for name in names}
-
-
-def _numbers(release: str) -> list[int]:
-    return [int(part) for part in release.split(".")]
 
 
 def compare_names(environment: Path, release: str, folder: Path) -> Finding:
@@ -178,18 +174,18 @@ def compare_names(environment: Path, release: str, folder: Path) -> Finding:
     listed.write_text(json.dumps([name.path for name in NAMES]), encoding="utf-8")
     missing = json.loads(run(environment, str(ROOT / "tools" / "names_in_release.py"), str(listed)))
     lines = [f"- torch.{name.path}: {name.gives}; instead: {name.instead or 'NOTHING'}"
-             for name in NAMES if name.path in missing and _numbers(name.since) <= _numbers(release)]  # fmt: skip
+             for name in NAMES if name.path in missing and numbers(name.since) <= numbers(release)]  # fmt: skip
     todo = "find in bridge/torch_names.py what replaces them, or say what stands in"
     return Finding("names of torch", tuple(lines), todo)
 
 
 def compare_lists(release: str) -> Finding:
     """The places where the project names the releases that it is tried with."""
-    minor = _numbers(release)[:2]
+    minor = numbers(release)[:2]
     has = {
-        "RELEASES in tools/torches.py": minor in [_numbers(name)[:2] for name in torches.RELEASES],
+        "RELEASES in tools/torches.py": minor in [numbers(name)[:2] for name in torches.RELEASES],
         f"its figures in docs/{torches.FIGURES.name}": release in json.loads(torches.FIGURES.read_text()),
-        "sample files in tests/data/corpus": minor in [_numbers(path.name)[:2] for path in CORPUS.iterdir()],
+        "sample files in tests/data/corpus": minor in [numbers(path.name)[:2] for path in CORPUS.iterdir()],
     }
     todo = "name it there; --zoo writes the figures, tools/sample_files.py the sample files"
     return Finding("lists of releases", tuple(f"not there: {place}" for place, there in has.items() if not there), todo)

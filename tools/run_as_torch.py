@@ -14,6 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.bridge.run.torch_oracle import compare_with_torch, quiet
+from tests.samples import release_folders
 
 WORDS = ("same", "differs", "not loaded", "no module", "no inputs")
 
@@ -25,8 +26,7 @@ def main() -> int:
     parser.add_argument("--few", action="store_true", help="compare only some of the calls that may be refused")
     options = parser.parse_args()
     total: Counter[str] = Counter()
-    folders = [folder for folder in options.corpus.iterdir() if folder.is_dir()]
-    for folder in sorted(folders, key=lambda folder: [int(part) for part in folder.name.split(".")]):
+    for folder in release_folders(options.corpus):
         row = _release(folder, few=options.few)
         total += row
         print(_line(folder.name, row), flush=True)

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import torch
 from tests.bridge.read import corpus_types  # registers operators and classes
+from tests.samples import CORPUS, numbers, release_folders
 from torch.export.pt2_archive import _package as archives
 
-CORPUS = Path(__file__).parents[1] / "tests" / "data" / "corpus"
 IN_MEMORY = "archive"
 """The root folder of what was saved to a file object; elsewhere it is the file's name."""
 
@@ -37,12 +37,7 @@ def write_again(old: Path, new: Path) -> None:
 
 def release_before(release: str, folder: Path | None = None) -> Path:
     """The folder of sample files of the newest release that is older."""
-    older = [path for path in (folder or CORPUS).iterdir() if _numbers(path.name) < _numbers(release)]
-    return max(older, key=lambda path: _numbers(path.name))
-
-
-def _numbers(release: str) -> list[int]:
-    return [int(part) for part in release.split(".")]
+    return [path for path in release_folders(folder or CORPUS) if numbers(path.name) < numbers(release)][-1]
 
 
 def main() -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.cli.run import pt2
 from tests.project import console
+from tests.samples import CORPUS
 from tools import conversions
 
 from pt2kit.release.conversion import HARMLESS
@@ -54,6 +55,6 @@ def test_the_tool_counts() -> None:
     from collections import Counter
 
     why: Counter[str] = Counter()
-    found = conversions.count(conversions.SAMPLES / "2.4.1", why)
+    found = conversions.count(CORPUS / "2.4.1", why)
     assert found["files"] == found["up"] == found["same"] == found["2.12"] > 10
     assert any(line.startswith("print_effect -> 2.1: ") or "-> 2.1: " in line for line in why)
