@@ -120,24 +120,15 @@ def codec_vs_json(settings: Settings) -> Measured:
     return Measured(ours, reference, note="every check on the text, without the archive")
 
 
-def _show(name: str, settings: Settings) -> tuple[measure.Spent, str]:
+def show(name: str, kind: str, settings: Settings) -> Measured:
+    """The process time ("time") or the peak memory of `pt2 show` of a file."""
     file = programs.path(name)
     spent = measure.command([sys.executable, "-m", "pt2kit", "show", str(file)], rounds=settings.rounds(8))
     if not spent.stdout.strip():
         raise RuntimeError(f"pt2 show {file.name}: expected a summary, got no output")
     bare = measure.command([sys.executable, "-c", "pass"], rounds=settings.rounds(4))
     note = f"{file.stat().st_size / 1e6:.2f} MB; bare Python takes {bare.cpu_s:.3f} s, {bare.peak_bytes / 1e6:.0f} MB"
-    return spent, note
-
-
-def show_time(name: str, settings: Settings) -> Measured:
-    spent, note = _show(name, settings)
-    return Measured(spent.cpu_s, note=note)
-
-
-def show_memory(name: str, settings: Settings) -> Measured:
-    spent, note = _show(name, settings)
-    return Measured(spent.peak_bytes, unit="B", note=note)
+    return Measured(spent.cpu_s, note=note) if kind == "time" else Measured(spent.peak_bytes, unit="B", note=note)
 
 
 def large_memory(settings: Settings) -> Measured:
@@ -201,29 +192,16 @@ BENCHES = (
         TimesBetter(150),
         open_vs_torch,
     ),
-    Bench(
-        "show_time",
-        "pt2 show, 2 MB file of weights: process time",
-        Limit(0.25, "s"),
-        lambda settings: show_time("mlp_small", settings),
-    ),
-    Bench(
-        "show_memory",
-        "pt2 show, 2 MB file of weights: peak memory",
-        Limit(60e6, "B"),
-        lambda settings: show_memory("mlp_small", settings),
-    ),
-    Bench(
-        "show_graph_time",
-        "pt2 show, 2 MB file, half of it graph: process time",
-        Limit(0.25, "s"),
-        lambda settings: show_time("transformer_2mb", settings),
-    ),
-    Bench(
-        "show_graph_memory",
-        "pt2 show, 2 MB file, half of it graph: peak memory",
-        Limit(60e6, "B"),
-        lambda settings: show_memory("transformer_2mb", settings),
+    *(
+        Bench(f"{prefix}_{kind}", f"pt2 show, {what}: {subject}", bar, functools.partial(show, name, kind))
+        for prefix, what, name in (
+            ("show", "2 MB file of weights", "mlp_small"),
+            ("show_graph", "2 MB file, half of it graph", "transformer_2mb"),
+        )
+        for kind, subject, bar in (
+            ("time", "process time", Limit(0.25, "s")),
+            ("memory", "peak memory", Limit(60e6, "B")),
+        )
     ),
     Bench(
         "open_large_memory",
