@@ -30,7 +30,7 @@ $(CORE)/.stamp: pyproject.toml
 $(LOWEST)/.stamp: pyproject.toml tools/lowest.py
 	$(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' \
-	  $$($(PYTHON) tools/lowest.py http safetensors sign)
+	  $$($(PYTHON) tools/lowest.py http sign)
 	@touch $@
 
 demo: $(VENV)/.stamp ## install into .venv and run the main job on real files
