@@ -17,6 +17,7 @@ from pt2kit.errors import InputError
 from pt2kit.runtime import table
 from pt2kit.runtime.inputs import random_inputs
 from pt2kit.runtime.session import output_leaves, write_outputs
+from pt2kit.schema.operators import find_operator
 
 RELEASE = "2.13.0"
 NAMES = ("mlp", "convnet", "dynamic_two_dims", "sdpa", "multi_output", "dynamic_batch", "buffer_mutation")
@@ -61,6 +62,62 @@ def test_uninitialized_memory_does_not_differ():
         torch.use_deterministic_algorithms(False)
     assert found.same
     assert found.first is None
+
+
+class Several(torch.nn.Module):
+    """Results that another implementation can give differently: ties, signs, random numbers."""
+
+    def forward(self, x, m):
+        """Return numbers that depend on each choice."""
+        _, top = torch.topk(x, 2)
+        _, last = torch.sort(x, 0, descending=True)
+        places = (top, last, x.argmax(), x.argmin(1), x.max(1).indices, x.median(0).indices, x.kthvalue(3).indices)
+        even = m + m.T
+        q, r = torch.linalg.qr(m)
+        u, s, v = torch.linalg.svd(m)
+        values, vectors = torch.linalg.eigh(even)
+        factors = (q, r, u, s, v, values, vectors, torch.linalg.eig(even).eigenvectors.real)
+        chance = (torch.rand_like(x), torch.nn.functional.dropout(x, training=True), torch.randperm(5))
+        masked = torch.nn.functional.scaled_dot_product_attention(m[None], m[None], m[None])
+        return places, tuple(one.cos() for one in factors), tuple(one * 2 for one in chance), masked
+
+
+@pytest.fixture(scope="module")
+def several():
+    """A program whose answers are not unique, and inputs with equal elements."""
+    file = io.BytesIO()
+    x = torch.tensor([[0.5, 1, 1, 1, 0.5], [1, 1, 0.5, 0.5, 1], [2, 2, 2, 2, 2]] * 7)
+    inputs = x, torch.randn(4, 4, generator=torch.Generator().manual_seed(0))
+    torch.export.save(torch.export.export(Several(), inputs), file)
+    return file, [one.numpy() for one in inputs]
+
+
+def test_answers_that_are_not_unique_do_not_differ(several):
+    """Those of torch are right as well: neither these nodes nor later ones are reported."""
+    file, inputs = several
+    found = compare_with_torch(file, inputs)
+    assert found.same, str(found)
+    assert found.first is None, str(found)
+
+
+@pytest.mark.parametrize("operator", ["topk.default", "linalg_eigh.default", "max.dim", "linalg_qr.default"])
+def test_wrong_answers_differ_where_several_are_right(several, operator, monkeypatch):
+    """Places of other elements, and vectors whose product is another matrix."""
+    name = f"aten.{operator}"
+    kernel, described = table.find_kernel(name), find_operator(name, "2.13")
+    assert kernel is not None
+    assert described is not None
+    right = table.binding(kernel, described)
+
+    def wrong(*args, **options):
+        *others, last = right(*args, **options)
+        return *others, last * 0 + (0 if "linalg" not in operator else 1)
+
+    monkeypatch.setitem(table._REGISTERED, name, wrong)
+    file, inputs = several
+    first = compare_with_torch(file, inputs).first
+    assert first is not None
+    assert first.operator == name
 
 
 def test_recorded_outputs_are_compared(tmp_path):

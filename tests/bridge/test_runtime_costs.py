@@ -266,7 +266,7 @@ def measured(data, args):
     alive: dict[int, tuple[weakref.ref[np.ndarray], int]] = {}
     most = 0
 
-    def observe(number, values):
+    def observe(number, values, _):
         nonlocal most
         for value in values:
             base = _base(value) if isinstance(value, np.ndarray) else None

@@ -232,7 +232,7 @@ def test_types_of_64_bits_leave_the_configuration_unchanged():
 def test_nodes_cannot_be_observed():
     one = session("mlp")
     with pytest.raises(UnsupportedError, match="expected the backend numpy"):
-        one.run_leaves(random_inputs(one.convention), observe=lambda number, values: None)
+        one.run_leaves(random_inputs(one.convention), observe=lambda *_: None)
 
 
 def test_jax_that_is_missing_is_named(monkeypatch):

@@ -12,13 +12,16 @@ from torch.fx import Interpreter, Node
 
 from pt2kit.bridge.load import load
 from pt2kit.bridge.operators import DTYPES
-from pt2kit.comparing.runs import Error, NodeError, RunComparison, copied, error_of, source_line, worst
+from pt2kit.comparing.runs import Error, NodeError, RunComparison, copied, error_of, settle, source_line, worst
 from pt2kit.errors import Pt2Error
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import node_label, operator_name
 from pt2kit.node_metadata.modules import module_of
 from pt2kit.operators.requirements import UNINITIALIZED, name_of
+from pt2kit.operators.schemas import is_random
 from pt2kit.package.open import open_package
+from pt2kit.runtime.arrays import running
+from pt2kit.runtime.execution import Given
 from pt2kit.runtime.inputs import random_inputs
 from pt2kit.runtime.session import DEFAULT_RUN_LIMITS, RunLimits, Session, output_leaves
 from pt2kit.tensors.dtypes import numpy_dtype
@@ -63,7 +66,7 @@ def compare_with_torch(
         file: what `pt2kit.load` accepts.
         leaves: one value per input; random ones within the declared ranges by default.
         model: the program; by default the only one, or "model".
-        seed: of random inputs and of the session's random operators, whose numbers differ from torch's.
+        seed: of random inputs. Random numbers, places of equal elements and signs of vectors are those of torch.
         scale: factor on the tolerances.
         limits: what the call of the session may cost.
 
@@ -93,16 +96,23 @@ def compare_with_torch(
     specs = program.graph_signature.output_specs
     outputs = [one for one, spec in zip(returned, specs, strict=True) if spec.kind is OutputKind.USER_OUTPUT]
     nodes: list[NodeError] = []
+    drawn = np.random.default_rng(seed).bit_generator.state  # It changes with each node that draws numbers.
 
-    def observe(number: int, values: list[Any]) -> None:
+    def observe(number: int, values: list[Any], given: Given) -> None:
+        nonlocal drawn
         node = graph.nodes[number]
         names = [name for output in node.outputs for name in arguments(output)]
         pairs = [(recorder.values[a], b) for a, b in zip(names, values, strict=False) if a in recorder.values]
         if pairs:
+            name = operator_name(node.target)
+            if is_random(name) and (state := running().random.bit_generator.state) != drawn:
+                drawn = state
+                for a, b in pairs:
+                    if isinstance(b, np.ndarray) and b.shape == a.shape:
+                        b[...] = a
+            settle(name, given, *zip(*pairs, strict=True))
             label, error = node_label(node, number), worst(error_of(a, b, scale) for a, b in pairs)
-            nodes.append(
-                NodeError(label, label, operator_name(node.target), module_of(node.metadata), source_line(node), error)
-            )
+            nodes.append(NodeError(label, label, name, module_of(node.metadata), source_line(node), error))
 
     results = output_leaves(session.run_leaves(copied(leaves), observe))
     errors: list[Error] = [error_of(_array(a), b, scale) for a, b in zip(outputs, results, strict=True)]

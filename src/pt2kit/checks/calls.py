@@ -23,7 +23,7 @@ from pt2kit.checks.findings import ProgramContext
 from pt2kit.errors import GraphError, Problem, Pt2Error
 from pt2kit.graph.argument_values import arguments, leaves, references
 from pt2kit.graph.traversal import graphs, tables
-from pt2kit.messages import count_text, quote
+from pt2kit.messages import PRINTED, count_text, quote
 from pt2kit.operators.higher_order import FUNCTIONS, plain_target
 from pt2kit.schema.names import HIGHER_ORDER_OPS, MAX_NAME, is_reserved, is_variable
 from pt2kit.signature.convert import argument_spec
@@ -75,7 +75,9 @@ def call_problems(context: ProgramContext) -> Iterator[Problem]:
         yield from _entry(entry.signature, place, counts, fields, others, has_keywords=has_keywords)
         yield from _unknown_values(entry.signature, place, names)
     for kind, place in others.items():
-        message = f"containers of the type {quote(kind)} are not checked: torch loads them where it is registered"
+        message = (
+            f"containers of the type {quote(kind, PRINTED)} are not checked: torch loads them where it is registered"
+        )
         yield Problem(place, "K7", message, "note")
 
 

@@ -21,6 +21,7 @@ from pt2kit.messages import printable
 from pt2kit.operators.schemas import is_random
 from pt2kit.package.open import Package
 from pt2kit.runtime.arrays import cast, kind
+from pt2kit.runtime.execution import Given
 from pt2kit.runtime.inputs import random_inputs
 from pt2kit.runtime.session import RunLimits, Session, output_leaves
 from pt2kit.signature.export_signature import from_schema
@@ -98,7 +99,7 @@ def prove_part(whole: Package, model: str | None, part: Package) -> None:
     wanted = {*names, *outputs}
     seen: Named = {}
 
-    def keep(number: int, values: list[Any]) -> None:
+    def keep(number: int, values: list[Any], _: Given) -> None:
         defined = [one for output in graph.nodes[number].outputs for one in arguments(output)]
         seen.update({one: _copy(value) for one, value in zip(defined, values, strict=False) if one in wanted})
 

@@ -18,7 +18,11 @@ from pt2kit.runtime.kernels.joining import stack
 from pt2kit.runtime.kernels.views import narrow
 from pt2kit.runtime.table import Kernel
 
-Observer: TypeAlias = Callable[[int, list[Any]], None]
+Given: TypeAlias = Mapping[str | int, Any]
+"""The arguments of a call, by their names, and those by place before them, by their numbers."""
+
+Observer: TypeAlias = Callable[[int, list[Any], Given], None]
+"""Gets the number of a node, the values that it returned, and its arguments; may write to the arrays it returned."""
 
 Read = Callable[[list[Any]], Any]
 """Computes an argument from the values of a graph."""
@@ -132,8 +136,11 @@ def _run_steps(steps: Sequence[Step], values: list[Any], call: Running, observe:
         except Exception as error:
             raise _placed(error, step) from error
         if observe is not None:
+            given: dict[str | int, Any] = {place: read(values) for place, read in enumerate(step.positional)}
+            given.update((name, read(values)) for name, read in step.reads)
+            given.update(step.constants)
             for one in done:
-                observe(one.number, [values[result.slot] for result in _flat(one.results)])
+                observe(one.number, [values[result.slot] for result in _flat(one.results)], given)
         for slot in step.last:
             values[slot] = None
 

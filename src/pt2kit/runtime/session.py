@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ from pt2kit.graph.traversal import is_custom, walk
 from pt2kit.messages import printable, quote
 from pt2kit.package.open import Package, open_package
 from pt2kit.runtime.arrays import RUNNING, SCALAR_TYPE, Array, DType, Running
-from pt2kit.runtime.execution import Plan
+from pt2kit.runtime.execution import Observer, Plan
 from pt2kit.runtime.inputs import Convention, InputSpec, convention_of, random_inputs
 from pt2kit.runtime.plan import check_operators, prepare
 from pt2kit.runtime.table import write
@@ -127,12 +127,13 @@ class Session:
         """
         return self._run(self._convention.leaves(args, kwargs))
 
-    def run_leaves(self, values: Sequence[Any], observe: Callable[[int, list[Any]], None] | None = None) -> Any:
+    def run_leaves(self, values: Sequence[Any], observe: Observer | None = None) -> Any:
         """Run the program with one value per entry of `inputs`, without its containers.
 
         Args:
             values: the inputs.
-            observe: called after each node of the root graph with its number and the values that it returned.
+            observe: called after each node of the root graph with its number, the values that it returned, and its
+                arguments by their names or places.
 
         Raises:
             InputError, OperatorError, LimitError: as a call.
@@ -142,7 +143,7 @@ class Session:
             raise UnsupportedError(f"observe: expected the backend numpy, got {self._backend}")
         return self._run(self._convention.checked(values), observe)
 
-    def _run(self, leaves: Sequence[Any], observe: Callable[[int, list[Any]], None] | None = None) -> Any:
+    def _run(self, leaves: Sequence[Any], observe: Observer | None = None) -> Any:
         seconds = self._limits.max_seconds
         deadline = None if seconds is None else monotonic() + seconds
         # One call at a time: buffers may change, and the generator of random numbers does.
