@@ -36,26 +36,29 @@ class Rule:
     refuses: bool
 
 
-def _read() -> tuple[dict[str, str], dict[str, Rule]]:
+def _read() -> tuple[dict[str, str], dict[str, str], dict[str, Rule]]:
     families: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     rules: dict[str, Rule] = {}
     family_hint = ""
     for line in (files("pt2kit") / "rules.txt").read_text(encoding="utf-8").splitlines():
         if not line or line.startswith("#"):
             continue
-        head, text, *hint = line.split(" | ")
+        head, text, *more = line.split(" | ")
         id, *flags = head.split()
         if id == "=":
-            families[flags[0]], family_hint = text, hint[0]
+            families[flags[0]], (family_hint, reasons[flags[0]]) = text, more
             continue
         severity: Severity = "warning" if "warning" in flags else "note" if "note" in flags else "error"
         refuses = severity == "error" and "check-only" not in flags
-        rules[id] = Rule(id, text, severity, hint[0] if hint else family_hint, refuses)
-    return families, rules
+        rules[id] = Rule(id, text, severity, more[0] if more else family_hint, refuses)
+    return families, reasons, rules
 
 
-_FAMILIES, _RULES = _read()
+_FAMILIES, _REASONS, _RULES = _read()
 FAMILIES: Final[Mapping[str, str]] = MappingProxyType(_FAMILIES)
 """Letter -> what the rules with it are about, in the order in which problems are printed."""
+REASONS: Final[Mapping[str, str]] = MappingProxyType(_REASONS)
+"""Letter -> why there are rules with it."""
 RULES: Final[Mapping[str, Rule]] = MappingProxyType(_RULES)
 """Rule id -> rule, family by family."""

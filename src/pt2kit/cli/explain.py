@@ -1,7 +1,8 @@
 """`pt2 explain RULE...`: what a rule demands, why, a file that breaks it, and how to fix such a file.
 
-Texts, severities and hints are those of `pt2kit.rules`. The long form and the example of each rule are generated from
-`docs/format/` and `conformance/bad/` into `data/rules.json` (`tools/rule_pages.py`, which also writes `docs/rules/`).
+Texts, severities, reasons and hints are those of `pt2kit.rules`. The long form and the example of each rule are
+generated from `docs/format/` and `conformance/bad/` into `data/rules.json` (`tools/rule_pages.py`, which also writes
+`docs/rules/`).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -17,39 +18,7 @@ from pt2kit.cli.completion import complete_rules
 from pt2kit.cli.frame import Result, argument, json_option, print_result, subcommand
 from pt2kit.cli.output import width
 from pt2kit.messages import suggestion
-from pt2kit.rules import FAMILIES, RULES
-
-WHY: Final[Mapping[str, str]] = {
-    "A": "A zip archive can be read in several ways: from its directory or from its local headers, from the first or "
-    "from the last end record. If a scanner and torch read it differently, the scanner approves one program and torch "
-    "loads another. These rules leave one reading, and bound the memory that reading takes.",
-    "J": "Two readers must see the same values. JSON parsers differ in duplicate keys, large numbers and deep nesting, "
-    "and torch's own decoder ignores what it does not expect.",
-    "V": "A reader has to know which schema version a file follows. Reading a file by another version's rules gives "
-    "other values without an error.",
-    "G": "torch turns each value of the graph into a variable of generated Python code. A value that is undefined, "
-    "defined twice or described wrongly fails late, or computes something else than the file says.",
-    "S": "The signature maps graph inputs and outputs to parameters, buffers and user inputs by position. An entry at "
-    "the wrong position passes one weight for another.",
-    "K": "The call signature and its tree specs say how arguments are flattened into graph inputs. If they do not fit "
-    "the graph, arguments reach the wrong inputs.",
-    "E": "Sizes, guards and ranges are texts in the file. They must be expressions that can be parsed and bounded, "
-    "because torch evaluates them as Python.",
-    "T": "A call that does not fit its operator fails when it runs, on another machine than the one that exported it; "
-    "some kernels read memory out of bounds instead.",
-    "P": "The description of a tensor decides which bytes are read as which numbers. A wrong offset, stride or type "
-    "reads other numbers, or memory that belongs to something else.",
-    "B": "External weights are files that the archive only names. A name must not lead to unrelated "
-    "files, and the bytes must be those that were there when the archive was written.",
-    "M": "A conversion may not lose anything silently, and a file that claims a version has to follow its field table.",
-    "O": "Operators change their meaning between versions of an operator set. Which version a program means decides "
-    "what it computes.",
-    "X": "`torch.export.load` unpickles, evaluates and imports what a file names. The author of the file then decides "
-    "what runs on your machine. pt2kit reports these places and runs none of them.",
-    "Z": "`pt2 sanitize` writes tensors and text only. Contents that cannot be expressed that way are never dropped "
-    "silently: name what may go.",
-}
-"""Family of a rule -> the reason for its rules."""
+from pt2kit.rules import FAMILIES, REASONS, RULES
 
 EPILOG = """Examples:
   pt2 explain X5                        meaning, reason, example, how to fix
@@ -98,7 +67,7 @@ def explain(rule: str) -> Explanation:
     letter = rule[0]
     details, example = more.get("details", ""), more.get("example", {})
     return Explanation(
-        rule, row.text, FAMILIES[letter], row.severity, row.refuses, details, WHY[letter], row.hint, example
+        rule, row.text, FAMILIES[letter], row.severity, row.refuses, details, REASONS[letter], row.hint, example
     )
 
 
