@@ -1,7 +1,7 @@
 """Limits on pickled payloads: the budget of one reading, the wording of its errors, final checks of the value.
 
 The budget is what one reading has spent. An unpickled value is checked for cycles, depth, size as a tree, and stray
-globals. Nothing recurses.
+globals.
 
 Handlers of pickled calls share checks of arguments: each accepts a value of unknown type and returns it, or raises.
 """
@@ -169,24 +169,6 @@ class Budget:
             waiting.extend(inner)
 
 
-@dataclass(slots=True)
-class _Frame:
-    """A container that is being walked: the rest of its parts, its depth and size as far as they are known."""
-
-    owner: Any
-    parts: Iterator[Any]
-    depth: int = 0
-    items: int = 1
-
-
-@dataclass(slots=True)
-class _Walk:
-    budget: Budget
-    stray: set[str] = field(default_factory=set)
-    done: dict[int, tuple[int, int]] = field(default_factory=dict)
-    open: set[int] = field(default_factory=set)
-
-
 def check_tree(budget: Budget, value: Any, is_allowed: Callable[[str], bool]) -> list[str]:
     """Check that traversing `value` as a tree ends, within the limits on depth and size.
 
@@ -202,55 +184,63 @@ def check_tree(budget: Budget, value: Any, is_allowed: Callable[[str], bool]) ->
         PayloadError: a value that contains itself.
         LimitError: deeper or larger than the limits.
     """
-    walk = _Walk(budget)
-    frames = [_Frame(None, iter((value,)), items=0)]
-    while frames:
-        frame = frames[-1]
-        inner = _next_container(walk, frame, is_allowed, len(frames))
-        if inner is not None:
-            frames.append(inner)
-            continue
-        frames.pop()
-        if frames:
-            walk.open.discard(id(frame.owner))
-            walk.done[id(frame.owner)] = (frame.depth + 1, frame.items)
-            _add(walk, frames[-1], frame.depth + 1, frame.items, len(frames))
+    walk = _Walk(budget, is_allowed)
+    walk.measure(iter((value,)), 1, 0)
     return sorted(walk.stray)
 
 
-def _next_container(walk: _Walk, frame: _Frame, is_allowed: Callable[[str], bool], level: int) -> _Frame | None:
-    for part in frame.parts:
-        parts = _parts(part)
-        if parts is None:
-            if isinstance(part, Global) and not is_allowed(part.path):
-                walk.stray.add(part.path)
-            frame.items += 1
-            continue
-        if id(part) in walk.open:
-            raise walk.budget.error("value", "containers that do not contain themselves", f"a {type(part).__name__}")
-        known = walk.done.get(id(part))
-        if known is None:
-            _check_depth(walk, level)
-            walk.open.add(id(part))
-            return _Frame(part, parts)
-        _add(walk, frame, *known, level)
-    return None
+@dataclass(slots=True)
+class _Walk:
+    """Recurses as deep as the limit on depth allows.
 
+    Args:
+        budget: the reading.
+        is_allowed: as in `check_tree`.
+        stray: the globals that are not allowed.
+        known: identity of a container -> its depth and size as a tree.
+        open: the containers around the one that is being measured.
+    """
 
-def _add(walk: _Walk, frame: _Frame, depth: int, items: int, level: int) -> None:
-    frame.depth = max(frame.depth, depth)
-    frame.items += items
-    _check_depth(walk, level - 1 + depth)
-    allowed = walk.budget.limits.total_items
-    if frame.items > allowed:
-        where = walk.budget.where
-        raise LimitError(f"{where}: expected a value of at most {allowed} items, got {frame.items} or more as a tree")
+    budget: Budget
+    is_allowed: Callable[[str], bool]
+    stray: set[str] = field(default_factory=set)
+    known: dict[int, tuple[int, int]] = field(default_factory=dict)
+    open: set[int] = field(default_factory=set)
 
+    def measure(self, parts: Iterator[Any], level: int, items: int) -> tuple[int, int]:
+        """Return the depth of the parts of a container, and their number as trees, counted on from `items`."""
+        depth = 0
+        for part in parts:
+            inner = _parts(part)
+            if inner is None:
+                if isinstance(part, Global) and not self.is_allowed(part.path):
+                    self.stray.add(part.path)
+                items += 1
+                continue
+            key = id(part)
+            if key in self.open:
+                got = f"a {type(part).__name__}"
+                raise self.budget.error("value", "containers that do not contain themselves", got)
+            if key not in self.known:
+                self._check_depth(level)
+                self.open.add(key)
+                below, count = self.measure(inner, level + 1, 1)
+                self.open.remove(key)
+                self.known[key] = below + 1, count
+            below, count = self.known[key]
+            depth, items = max(depth, below), items + count
+            self._check_depth(level - 1 + below)
+            if items > (allowed := self.budget.limits.total_items):
+                raise LimitError(
+                    f"{self.budget.where}: expected a value of at most {allowed} items, got {items} or more as a tree"
+                )
+        return depth, items
 
-def _check_depth(walk: _Walk, depth: int) -> None:
-    allowed = walk.budget.limits.depth
-    if depth > allowed:
-        raise LimitError(f"{walk.budget.where}: expected containers nested at most {allowed} deep, got {depth} or more")
+    def _check_depth(self, depth: int) -> None:
+        if depth > (allowed := self.budget.limits.depth):
+            raise LimitError(
+                f"{self.budget.where}: expected containers nested at most {allowed} deep, got {depth} or more"
+            )
 
 
 def _parts(value: Any) -> Iterator[Any] | None:
