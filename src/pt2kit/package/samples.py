@@ -168,23 +168,12 @@ class _Converter:
     tensors: int = 0
 
     def __call__(self, value: Any) -> Any:
-        results: list[Any] = []
-        stack = [(value, False)]
-        while stack:
-            current, children_done = stack.pop()
-            children = _children(current)
-            if children_done:
-                first = len(results) - len(children)
-                results[first:] = [_rebuilt(current, results[first:])]
-                self.made[id(current)] = results[-1]
-            elif id(current) in self.made:
-                results.append(self.made[id(current)])
-            elif children:
-                stack.append((current, True))
-                stack += ((child, False) for child in reversed(children))
-            else:
-                results.append(self._leaf(current))
-        return results[0]
+        if id(value) in self.made:
+            return self.made[id(value)]
+        if not (children := _children(value)):
+            return self._leaf(value)
+        made = self.made[id(value)] = _rebuilt(value, [self(child) for child in children])
+        return made
 
     def _leaf(self, value: Any) -> Any:
         if isinstance(value, TensorLike):

@@ -377,9 +377,7 @@ def check_bool(budget: Budget, subject: str, value: Any) -> bool:
     Raises:
         PayloadError: it is not.
     """
-    if not isinstance(value, bool):
-        raise budget.error(subject, "True or False", describe(value))
-    return value
+    return check_type(budget, subject, value, bool, "True or False")
 
 
 def check_tensor(budget: Budget, subject: str, value: Any, *dtypes: str) -> PickledTensor:
