@@ -75,10 +75,11 @@ def test_numbers() -> None:
     assert names.weight_index("data/weights/weight_") is None
     assert names.weight_index("data/weights/weight_1x") is None
     assert names.weight_index("data/weights/weight_" + "9" * 30) is None
-    assert names.constant_index(names.tensor_constant(3)) == ("tensor constant", 3)
-    assert names.constant_index(names.custom_object(4)) == ("custom object", 4)
-    assert names.constant_index(names.opaque_object(5)) == ("opaque object", 5)
-    assert names.constant_index("data/constants/other_5") is None
+    assert names.tensor_constant_index(names.tensor_constant(3)) == 3
+    assert names.custom_object_index(names.custom_object(4)) == 4
+    assert names.opaque_object_index(names.opaque_object(5)) == 5
+    assert names.tensor_constant_index(names.opaque_object(5)) is None
+    assert names.tensor_constant_index("tensor_5") is None
 
 
 def test_compiled_code() -> None:

@@ -62,13 +62,7 @@ Kind = Literal[
 ]
 
 _SAMPLES_STORAGE: Final = re.compile(r"data/sample_inputs/tensor_(?:0|[1-9][0-9]{0,8})")
-_WEIGHT: Final = re.compile(r"data/weights/weight_([0-9]{1,18})")
-_CONSTANT: Final = re.compile(r"data/constants/(tensor|custom_obj|opaque_obj)_([0-9]{1,18})")
-_CONSTANT_KINDS: Final[dict[str, Kind]] = {
-    "tensor": "tensor constant",
-    "custom_obj": "custom object",
-    "opaque_obj": "opaque object",
-}
+_NUMBER: Final = re.compile(r"[0-9]{1,18}")
 
 
 def _pair(prefix: str, suffix: str = "") -> tuple[Callable[[str], str], Callable[[str], str | None]]:
@@ -84,6 +78,22 @@ def _pair(prefix: str, suffix: str = "") -> tuple[Callable[[str], str], Callable
         if record.startswith(prefix) and record.endswith(suffix) and len(record) > len(prefix) + len(suffix):
             return record[len(prefix) : len(record) - len(suffix)]
         return None
+
+    return build, parse
+
+
+def _numbered(prefix: str) -> tuple[Callable[[int], str], Callable[[str], int | None]]:
+    """Return the function that puts a number after a prefix, and the one that takes it out again.
+
+    The second one returns None for a record that has no number there.
+    """
+
+    def build(number: int) -> str:
+        return f"{prefix}{number}"
+
+    def parse(record: str) -> int | None:
+        number = record.removeprefix(prefix)
+        return int(number) if record != number and _NUMBER.fullmatch(number) else None
 
     return build, parse
 
@@ -106,6 +116,14 @@ extra, extra_name = _pair(EXTRA)
 """An extra file, as its user named it: "note.txt" <-> "extra/note.txt"."""
 plain_extra, plain_extra_name = _pair(PLAIN_EXTRA)
 """An extra file in a plain zip (torch 2.1 to 2.7)."""
+weight, weight_index = _numbered(f"{WEIGHTS}weight_")
+"""The storage of weights of a number."""
+tensor_constant, tensor_constant_index = _numbered(f"{CONSTANTS}tensor_")
+"""The storage of a constant tensor."""
+custom_object, custom_object_index = _numbered(f"{CONSTANTS}custom_obj_")
+"""A script object (a torchbind pickle)."""
+opaque_object, opaque_object_index = _numbered(f"{CONSTANTS}opaque_obj_")
+"""An opaque object (a pickle)."""
 
 _PLAIN_KINDS: Final[dict[str, Kind]] = {
     PLAIN_PROGRAM: "program",
@@ -120,7 +138,11 @@ PLAIN_RECORDS: Final = frozenset((*_PLAIN_KINDS, PLAIN_VERSION))
 _HEADERS: Final = frozenset(
     (ARCHIVE_FORMAT, ARCHIVE_VERSION, BYTEORDER, DATA_VERSION, DATA_VERSION_SHORT, SERIALIZATION_ID)
 )
-_PARSED_KINDS: Final[tuple[tuple[Callable[[str], str | None], Kind], ...]] = (
+_PARSED_KINDS: Final[tuple[tuple[Callable[[str], str | int | None], Kind], ...]] = (
+    (weight_index, "weight"),
+    (tensor_constant_index, "tensor constant"),
+    (custom_object_index, "custom object"),
+    (opaque_object_index, "opaque object"),
     (model_name, "program"),
     (extra_name, "extra file"),
     (plain_extra_name, "extra file"),
@@ -146,38 +168,6 @@ def payload_folder(kind: str) -> str:
 def payload_config(model: str, kind: str) -> str:
     """Return the config of a program's "weights" or "constants"."""
     return weights_config(model) if kind == "weights" else constants_config(model)
-
-
-def weight(index: int) -> str:
-    """Return the record of weight storage number `index`."""
-    return f"{WEIGHTS}weight_{index}"
-
-
-def weight_index(record: str) -> int | None:
-    """Return the number of a weight storage's record."""
-    match = _WEIGHT.fullmatch(record)
-    return int(match[1]) if match else None
-
-
-def tensor_constant(index: int) -> str:
-    """Return the record of constant tensor number `index`."""
-    return f"{CONSTANTS}tensor_{index}"
-
-
-def custom_object(index: int) -> str:
-    """Return the record of script object number `index` (a torchbind pickle)."""
-    return f"{CONSTANTS}custom_obj_{index}"
-
-
-def opaque_object(index: int) -> str:
-    """Return the record of opaque object number `index` (a pickle)."""
-    return f"{CONSTANTS}opaque_obj_{index}"
-
-
-def constant_index(record: str) -> tuple[Kind, int] | None:
-    """Return the kind of constant a record holds, and its number."""
-    match = _CONSTANT.fullmatch(record)
-    return (_CONSTANT_KINDS[match[1]], int(match[2])) if match else None
 
 
 def samples_storage(number: int) -> str:
@@ -222,8 +212,4 @@ def kind(record: str) -> Kind:
         return _PLAIN_KINDS[record]
     if record.startswith(AOTINDUCTOR):
         return "compiled code"
-    if weight_index(record) is not None:
-        return "weight"
-    if constant := constant_index(record):
-        return constant[0]
-    return next((found for parse, found in _PARSED_KINDS if parse(record)), "other")
+    return next((found for parse, found in _PARSED_KINDS if parse(record) is not None), "other")

@@ -184,11 +184,13 @@ def free_numbers(package: Package, models: list[Model], to: Destination) -> Numb
     replaced = [model.name for model in models if not (to.layout.has_configs and model.parts.configs)]
     gone = {record for name in replaced for record in records_of(package, name)}
     kept = [package.relative(record) for record in package.records if record not in gone]
-    weights = [index for record in kept if (index := names.weight_index(record)) is not None]
-    constants = [constant[1] for record in kept if (constant := names.constant_index(record))]
-    return Numbering(
-        {names.weight: max(weights, default=-1) + 1, names.tensor_constant: max(constants, default=-1) + 1}
-    )
+
+    def first_free(*parsers: Callable[[str], int | None]) -> int:
+        numbers = [number for parse in parsers for record in kept if (number := parse(record)) is not None]
+        return max(numbers, default=-1) + 1
+
+    constants = (names.tensor_constant_index, names.custom_object_index, names.opaque_object_index)
+    return Numbering({names.weight: first_free(names.weight_index), names.tensor_constant: first_free(*constants)})
 
 
 def _about_programs(package: Package, to: Destination) -> Iterator[Note]:
