@@ -30,11 +30,12 @@ from pt2kit.package.stored import Kind, Payload, StoredModel
 from pt2kit.pickles.values import PickledStorage, PickledTensor, SparseTensor, TensorKind
 from pt2kit.release.destinations import Destination
 from pt2kit.release.programs import Converted, Requested, convert_program
-from pt2kit.schema import Layout, ScalarType
+from pt2kit.schema import ScalarType
 from pt2kit.tensors.bounds import contiguous_strides, device_text
 from pt2kit.tensors.compound import MetaView, SparseView
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.opaque import OpaquePayload
+from pt2kit.tensors.pickled import LAYOUTS
 from pt2kit.tensors.view import Storage, TensorView
 from pt2kit.versions.conversion_log import Note, SideInputs
 
@@ -44,13 +45,7 @@ Plain: TypeAlias = TensorView | SparseView
 Raw: TypeAlias = TensorView | MetaView
 """The tensors that can be written as raw records."""
 
-_LAYOUTS = {
-    Layout.SparseCoo: "sparse_coo",
-    Layout.SparseCsr: "sparse_csr",
-    Layout.SparseCsc: "sparse_csc",
-    Layout.SparseBsr: "sparse_bsr",
-    Layout.SparseBsc: "sparse_bsc",
-}
+_LAYOUTS = {layout: name for name, layout in LAYOUTS.items()}
 
 Metas = Mapping[str, schema.TensorMeta]
 """The graph's description of each weight or constant, by name."""

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from pt2kit.errors import UnsupportedError
 from pt2kit.pickles.values import (
+    SPARSE_LAYOUTS,
     DeviceTensor,
     DType,
     MetaTensor,
@@ -36,15 +37,10 @@ from pt2kit.zip.chosen_names import show_name
 Storages = MutableMapping[PickledStorage, Storage]
 """Storages of one payload that are converted already; this table keeps tied tensors tied."""
 
-_LAYOUTS: Final[Mapping[str, Layout]] = MappingProxyType(
-    {
-        "sparse_coo": Layout.SparseCoo,
-        "sparse_csr": Layout.SparseCsr,
-        "sparse_csc": Layout.SparseCsc,
-        "sparse_bsr": Layout.SparseBsr,
-        "sparse_bsc": Layout.SparseBsc,
-    }
+LAYOUTS: Final[Mapping[str, Layout]] = MappingProxyType(
+    {name: Layout[name.title().replace("_", "")] for name in SPARSE_LAYOUTS}
 )
+"""torch's name of a sparse layout ("sparse_coo") -> the schema's."""
 _INTEGERS: Final[Mapping[str, tuple[ScalarType, int | None]]] = MappingProxyType(
     {
         "quint8": (ScalarType.BYTE, None),
@@ -156,10 +152,10 @@ class _Place:
         )
 
     def sparse(self, tensor: SparseTensor, name: str) -> SparseView:
-        layout = _LAYOUTS.get(tensor.layout)
+        layout = LAYOUTS.get(tensor.layout)
         if layout is None:
             raise UnsupportedError(
-                f"{self.where}: {name!r}: layout: expected one of {', '.join(_LAYOUTS)}, got {tensor.layout!r}",
+                f"{self.where}: {name!r}: layout: expected one of {', '.join(LAYOUTS)}, got {tensor.layout!r}",
                 rule="P5",
             )
         return SparseView(
