@@ -292,58 +292,24 @@ class ArchiveWriter:
             self._target.patch(record.offset + 18, struct.pack("<2I", record.compressed_size, record.size))
 
     def _local_header(self, record: _Written, is_long: bool) -> bytes:
-        compressed_size, size, extra = record.compressed_size, record.size, b""
+        compressed_size, size, extra, version = record.compressed_size, record.size, b"", _VERSION
         if is_long or max(compressed_size, size) >= self._zip64_size:
             extra = struct.pack("<2H2Q", end_record.EXTRA_ZIP64, 16, size, compressed_size)
             compressed_size = size = end_record.MAX32
+            version = _VERSION_ZIP64
         if record.method == end_record.STORED:
             extra += padding(record.offset + end_record.LOCAL.size + len(record.name) + len(extra))
-        return (
-            end_record.LOCAL.pack(
-                end_record.LOCAL_SIGNATURE,
-                _VERSION_ZIP64 if size == end_record.MAX32 else _VERSION,
-                end_record.FLAG_UTF8,
-                record.method,
-                0,
-                _DATE,
-                record.crc32,
-                compressed_size,
-                size,
-                len(record.name),
-                len(extra),
-            )
-            + record.name
-            + extra
-        )
+        fields = _fields(record, version, compressed_size, size, extra)
+        return end_record.LOCAL.pack(end_record.LOCAL_SIGNATURE, *fields) + record.name + extra
 
     def _directory_entry(self, record: _Written) -> bytes:
         values = (record.size, record.compressed_size, record.offset)
         long = [value for value in values if value >= self._zip64_size]
         size, compressed_size, offset = (end_record.MAX32 if value >= self._zip64_size else value for value in values)
         extra = struct.pack(f"<2H{len(long)}Q", end_record.EXTRA_ZIP64, 8 * len(long), *long) if long else b""
-        return (
-            end_record.ENTRY.pack(
-                end_record.ENTRY_SIGNATURE,
-                _MADE_BY,
-                _VERSION_ZIP64 if long else _VERSION,
-                end_record.FLAG_UTF8,
-                record.method,
-                0,
-                _DATE,
-                record.crc32,
-                compressed_size,
-                size,
-                len(record.name),
-                len(extra),
-                0,
-                0,
-                0,
-                _ATTRIBUTES,
-                offset,
-            )
-            + record.name
-            + extra
-        )
+        fields = _fields(record, _VERSION_ZIP64 if long else _VERSION, compressed_size, size, extra)
+        entry = end_record.ENTRY.pack(end_record.ENTRY_SIGNATURE, _MADE_BY, *fields, 0, 0, 0, _ATTRIBUTES, offset)
+        return entry + record.name + extra
 
     def _write_directory(self) -> None:
         offset = self._target.position
@@ -352,23 +318,14 @@ class ArchiveWriter:
         pos = self._target.position
         size, count = pos - offset, len(self._written)
         if max(size, offset) >= self._zip64_size or count >= self._zip64_count:
+            places = (count, count, size, offset)
             end64 = end_record.END64.pack(
-                end_record.END64_SIGNATURE,
-                end_record.END64.size - 12,
-                _MADE_BY,
-                _VERSION_ZIP64,
-                0,
-                0,
-                count,
-                count,
-                size,
-                offset,
+                end_record.END64_SIGNATURE, end_record.END64.size - 12, _MADE_BY, _VERSION_ZIP64, 0, 0, *places
             )
             self._target.write(memoryview(end64 + end_record.LOCATOR.pack(end_record.LOCATOR_SIGNATURE, 0, pos, 1)))
             size, offset, count = end_record.MAX32, end_record.MAX32, end_record.MAX16
-        self._target.write(
-            memoryview(end_record.END.pack(end_record.END_SIGNATURE, 0, 0, count, count, size, offset, 0))
-        )
+        end = end_record.END.pack(end_record.END_SIGNATURE, 0, 0, count, count, size, offset, 0)
+        self._target.write(memoryview(end))
 
 
 class RecordFile:
@@ -395,6 +352,12 @@ class RecordFile:
     def seekable(self) -> bool:
         """Return False: it cannot seek."""
         return False
+
+
+def _fields(record: _Written, version: int, compressed_size: int, size: int, extra: bytes) -> tuple[int, ...]:
+    """Return the fields that a local header and a directory entry have in common, in their order."""
+    lengths = (compressed_size, size, len(record.name), len(extra))
+    return (version, end_record.FLAG_UTF8, record.method, 0, _DATE, record.crc32, *lengths)
 
 
 def _spool() -> IO[bytes]:
