@@ -33,12 +33,10 @@ from pt2kit.pickles.builder import StorageRecord, build
 from pt2kit.pickles.machine import Hooks
 from pt2kit.pickles.opcodes import run
 from pt2kit.pickles.values import Global
+from pt2kit.zip.end_record import LOCAL_SIGNATURE
+from pt2kit.zip.foreign import LEGACY_MAGIC
 from pt2kit.zip.reader import Archive, open_archive
 
-ZIP_MAGIC = b"PK\x03\x04"
-"""Signature by which torch recognizes a zip; it has no effect anywhere else than at the start of a payload."""
-
-_LEGACY_MAGIC = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 _LEGACY_PICKLES = 5
 _TAR_MAGIC = b"ustar"
 _TAR_MAGIC_AT = 257
@@ -48,8 +46,8 @@ __all__ = ["DEFAULT_PICKLE_LIMITS", "PickleLimits", "globals_in", "is_plain", "r
 
 
 def is_zip(data: memoryview) -> bool:
-    """Return whether torch would open `data` as a zip."""
-    return bytes(data[:4]) == ZIP_MAGIC
+    """Return whether torch would open `data` as a zip: by the signature of a local header, at the start alone."""
+    return bytes(data[:4]) == LOCAL_SIGNATURE
 
 
 def open_payload(data: memoryview, where: str) -> tuple[Archive, str]:
@@ -136,7 +134,7 @@ def scan_other(data: memoryview, where: str, limits: PickleLimits, uses: Uses) -
     head = bytes(data[:512])
     if head[_TAR_MAGIC_AT:].startswith(_TAR_MAGIC):
         raise UnsupportedError(f"{where}: expected a zip of torch.save, got a tar file, as torch before 0.1.10 wrote")
-    legacy = head[:1] == b"\x80" and _LEGACY_MAGIC in head[:32]
+    legacy = head[:1] == b"\x80" and LEGACY_MAGIC in head[:32]
     stream = bytes(data[: limits.stream_bytes])
     end, broken = scan(stream, where, limits, 0, uses)
     for _ in range(_LEGACY_PICKLES - 1 if legacy else 0):

@@ -17,6 +17,8 @@ from pt2kit.messages import listed
 from pt2kit.schema import TensorMeta
 from pt2kit.tensors.view import Storage
 from pt2kit.zip.chosen_names import show_name
+from pt2kit.zip.end_record import LOCAL_SIGNATURE
+from pt2kit.zip.foreign import LEGACY_MAGIC
 
 if TYPE_CHECKING:
     from pt2kit.tensors.arrays import Array
@@ -29,9 +31,6 @@ _WHAT: Final[Mapping[OpaqueKind, str]] = MappingProxyType(
     {"pickle": "a pickled tensor", "torchbind": "a script object", "opaque": "a Python object"}
 )
 _SHOWN: Final = 20
-_ZIP: Final = b"PK\x03\x04"
-_MAGIC: Final = b"\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
-"""The number that torch.save wrote first before 1.6, as a pickle has it, and its end."""
 _BEGIN: Final = 32
 
 
@@ -57,7 +56,7 @@ class OpaquePayload:
     @property
     def is_pickled(self) -> bool:
         """Return whether the record begins as a zip archive or a pickle, so that torch unpickles it. Reads it."""
-        return self._begin.startswith((_ZIP, b"\x80"))
+        return self._begin.startswith((LOCAL_SIGNATURE, b"\x80"))
 
     @property
     def is_as_written(self) -> bool:
@@ -65,7 +64,9 @@ class OpaquePayload:
 
         Reads the record.
         """
-        return self.is_pickled and (self.kind != "pickle" or self._begin.startswith(_ZIP) or _MAGIC in self._begin)
+        return self.is_pickled and (
+            self.kind != "pickle" or self._begin.startswith(LOCAL_SIGNATURE) or LEGACY_MAGIC in self._begin
+        )
 
     @property
     def _begin(self) -> bytes:

@@ -7,48 +7,42 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from types import MappingProxyType
 from typing import Final
 
 from pt2kit.zip.source import Source
 
-_STARTS: Final = (
-    (b"\x1f\x8b", "a gzip file; unpack it first (gunzip)"),
-    (b"\x28\xb5\x2f\xfd", "a Zstandard file; unpack it first (unzstd)"),
-    (b"\xfd7zXZ\x00", "an xz file; unpack it first (unxz)"),
-    (b"BZh", "a bzip2 file; unpack it first (bunzip2)"),
-    (b"7z\xbc\xaf\x27\x1c", "a 7z archive; unpack it first"),
-    (b"Rar!", "a RAR archive; unpack it first"),
-    (b"GGUF", "a GGUF file; llama.cpp or the gguf package reads it"),
-    (b"ggjt", "a GGML file; llama.cpp converts it"),
-    (b"\x89HDF\r\n\x1a\n", "an HDF5 file; h5py or Keras reads it"),
-    (b"\x93NUMPY", "a NumPy array; numpy.load reads it"),
-    (b"\x7fELF", "an ELF library or program; pt2kit reads no machine code"),
-    (b"MZ", "a Windows library or program; pt2kit reads no machine code"),
-    (b"\xcf\xfa\xed\xfe", "a macOS library or program; pt2kit reads no machine code"),
-    (b"PAR1", "a Parquet file; pyarrow reads it"),
-    (b"ARROW1", "an Arrow file; pyarrow reads it"),
-    (b"%PDF", "a PDF document"),
-    (b"\x89PNG", "a PNG picture"),
-    (b"\xff\xd8\xff", "a JPEG picture"),
-    (b"SQLite format 3", "an SQLite database"),
-    (b"version https://git-lfs", "a Git LFS pointer and not the file itself; git lfs pull fetches that"),
+_MARKS: Final = (
+    (0, b"\x1f\x8b", "a gzip file; unpack it first (gunzip)"),
+    (0, b"\x28\xb5\x2f\xfd", "a Zstandard file; unpack it first (unzstd)"),
+    (0, b"\xfd7zXZ\x00", "an xz file; unpack it first (unxz)"),
+    (0, b"BZh", "a bzip2 file; unpack it first (bunzip2)"),
+    (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive; unpack it first"),
+    (0, b"Rar!", "a RAR archive; unpack it first"),
+    (0, b"GGUF", "a GGUF file; llama.cpp or the gguf package reads it"),
+    (0, b"ggjt", "a GGML file; llama.cpp converts it"),
+    (0, b"\x89HDF\r\n\x1a\n", "an HDF5 file; h5py or Keras reads it"),
+    (0, b"\x93NUMPY", "a NumPy array; numpy.load reads it"),
+    (0, b"\x7fELF", "an ELF library or program; pt2kit reads no machine code"),
+    (0, b"MZ", "a Windows library or program; pt2kit reads no machine code"),
+    (0, b"\xcf\xfa\xed\xfe", "a macOS library or program; pt2kit reads no machine code"),
+    (0, b"PAR1", "a Parquet file; pyarrow reads it"),
+    (0, b"ARROW1", "an Arrow file; pyarrow reads it"),
+    (0, b"%PDF", "a PDF document"),
+    (0, b"\x89PNG", "a PNG picture"),
+    (0, b"\xff\xd8\xff", "a JPEG picture"),
+    (0, b"SQLite format 3", "an SQLite database"),
+    (0, b"version https://git-lfs", "a Git LFS pointer and not the file itself; git lfs pull fetches that"),
+    (4, b"ET1", "an ExecuTorch program; executorch.runtime reads it"),
+    (4, b"TFL3", "a TensorFlow Lite model; tflite reads it"),
+    (257, b"ustar", "a tar archive; unpack it first (tar -xf)"),
 )
-"""First bytes of a file, and its type."""
-
-_FLATBUFFERS: Final = MappingProxyType(
-    {
-        b"ET1": "an ExecuTorch program; executorch.runtime reads it",
-        b"TFL3": "a TensorFlow Lite model; tflite reads it",
-    }
-)
-"""Bytes from the fifth on, which name the kind of a flatbuffer, and its type."""
+"""Offset in a file, the bytes there, and the type of file that has them. Flatbuffers name their kind at 4."""
 
 _HTML: Final = re.compile(rb"\s*(?:<!--.*?-->\s*)?<(?:!doctype html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
 _XML: Final = re.compile(rb"\s*<(?:\?xml|Error\b)", re.IGNORECASE)
 _PICKLE: Final = re.compile(rb"\x80[\x02-\x05]|[(\]}][dlt(]?p0?\n|c[a-z_]\w*(?:\.\w+)*\n\w+\n")
-_LEGACY_TORCH: Final = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
-"""A pickled long, the magic number that torch.save wrote first before 1.6."""
+LEGACY_MAGIC: Final = b"\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
+"""A pickled long and its end: the magic number that torch.save wrote first before 1.6, after the protocol."""
 _MODEL_PROTO: Final = (b"\x12", b"\x1a", b"\x22", b"\x28", b"\x32")
 """First bytes of the fields of an ONNX ModelProto that may come before its graph: producer_name, producer_version,
 domain, model_version (a number, the others are texts), doc_string. Source: onnx.proto.
@@ -62,21 +56,16 @@ def identify(source: Source) -> str:
     head = bytes(source.read(0, min(source.size, _SNIFFED)))
     if not head:
         return "an empty file"
-    for start, what in _STARTS:
-        if head.startswith(start):
+    for offset, mark, what in _MARKS:
+        if head.startswith(mark, offset):
             return what
-    for mark, what in _FLATBUFFERS.items():
-        if head[4:8].startswith(mark):
-            return what
-    if head[257:262] == b"ustar":
-        return "a tar archive; unpack it first (tar -xf)"
     if _is_safetensors(source, head):
         return "a safetensors file (weights, no program); the safetensors package reads it"
     if _HTML.match(head):
         return "an HTML page: a server gave a page (a login, an error) instead of the file; look at it and ask again"
     if _XML.match(head):
         return "an XML text: a server may have given an error instead of the file"
-    if head.startswith(_LEGACY_TORCH):
+    if head.startswith(b"\x80\x02" + LEGACY_MAGIC):
         return _TORCH_SAVE
     if _is_onnx(head):
         return "an ONNX model; onnx.load reads it"
