@@ -208,12 +208,11 @@ def run(options: Options) -> int:
         raise click.UsageError("expected --write-baseline with --baseline FILE, got it alone")
     chosen, several = chosen_files(options.files)
     baseline = None if options.baseline is None else Path(options.baseline)
+    without = accepted(options.allow, None if options.write_baseline else baseline)
+    check = partial(_check, options, without)
     if options.write_baseline and baseline is not None:
-        without = accepted(options.allow, None)
-        return _write(baseline, answers(chosen, partial(_check, options, without), options.jobs))
-    without = accepted(options.allow, baseline)
+        return _write(baseline, answers(chosen, check, options.jobs))
     if options.sarif:
-        check = partial(_check, options, without)
         checked = answers(chosen, check, options.jobs) if several else [Answer(chosen[0], check(chosen[0]))]
         return _print_sarif(list(checked), options)
     task = partial(_task, options, without, several)

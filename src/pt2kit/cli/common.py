@@ -16,6 +16,7 @@ import click
 from pt2kit.cli.output import print_lines
 from pt2kit.messages import printable
 from pt2kit.package.open import Package, open_package
+from pt2kit.zip.end_record import LOCAL_SIGNATURE
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -27,7 +28,6 @@ Raises:
     UsageError: the value is not as expected.
 """
 
-_ZIP: Final = b"PK\x03\x04"
 PATIENCE: Final = 0.4
 """Seconds after which a progress bar appears."""
 
@@ -100,16 +100,16 @@ def write_result(
         print_lines([f"{target}: {done}"])
 
 
-def check_page(path: Path, force: bool) -> None:
-    """Refuse to replace a model by a page without `--force`: `--html in.pt2` is a typing error.
+def check_page(page: str | Path | None, force: bool) -> None:
+    """Refuse to replace a model by a page, if there is one, without `--force`: `--html in.pt2` is a typing error.
 
     Raises:
         Refusal: the path is an existing `.pt2` file or another zip archive.
     """
-    if force or not path.is_file():
+    if page is None or force or not (path := Path(page)).is_file():
         return
     with path.open("rb") as file:
-        is_archive = file.read(4) == _ZIP
+        is_archive = file.read(4) == LOCAL_SIGNATURE
     if is_archive or path.suffix.lower() == ".pt2":
         raise Refusal(f"--html: expected the name of a page, got the archive {path}; pass --force to replace it")
 

@@ -90,8 +90,7 @@ def run(options: Options) -> int:
         raise click.UsageError("expected --textconv without --json and --html, got both")
     if files.count("-") > 1:
         raise click.UsageError("expected standard input once, got it twice")
-    if options.html is not None:
-        check_page(Path(options.html), options.force)
+    check_page(options.html, options.force)
     if textconv:
         return _print_whole(files[0])
     if options.run:

@@ -63,11 +63,10 @@ def explain(rule: str) -> Explanation:
     Raises:
         KeyError: there is no such rule.
     """
-    row, more = RULES[rule], generated().get(rule, {})
-    letter = rule[0]
-    details, example = more.get("details", ""), more.get("example", {})
+    row, letter = RULES[rule], rule[0]
+    more = generated().get(rule, {"details": "", "example": {}})
     return Explanation(
-        rule, row.text, FAMILIES[letter], row.severity, row.refuses, details, REASONS[letter], row.hint, example
+        rule, row.text, FAMILIES[letter], row.severity, row.refuses, why=REASONS[letter], hint=row.hint, **more
     )
 
 

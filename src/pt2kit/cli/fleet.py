@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -202,8 +201,7 @@ def report(options: ReportOptions) -> int:
 
     if options.html is not None and options.as_json:
         raise click.UsageError("expected one of --html and --json, got both")
-    if options.html is not None:
-        check_page(Path(options.html), options.force)
+    check_page(options.html, options.force)
     need_packages()
     figures = figures_of(options.folder, options.storage)
     if options.html is not None:

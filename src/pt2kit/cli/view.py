@@ -88,8 +88,7 @@ def run(options: Options) -> int:
         raise click.UsageError("expected standard input once, got it twice")
     if options.tensors and html is None:
         raise click.UsageError("expected --tensors with --html, got it alone: a served page reads tensors when asked")
-    if html is not None:
-        check_page(html, options.force)
+    check_page(html, options.force)
     if options.watch and (html or export or options.runs or any(not Path(name).is_file() for name in names)):
         raise click.UsageError("expected --watch with local files and without --html, --export and --run")
     if (fail_on or options.runs) and other is None:
