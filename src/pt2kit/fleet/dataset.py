@@ -38,47 +38,23 @@ from pt2kit.zip.target import replacing
 SCHEMA: Final = 1
 """Raised when a column goes, or means something else; a new column at the end does not raise it."""
 
+
+def _columns(*texts: str) -> Mapping[str, str]:
+    """Return column -> type of texts of columns, each `name` of strings or `name:type`."""
+    columns = (column.partition(":") for text in texts for column in text.split())
+    return MappingProxyType({name: kind or "string" for name, _, kind in columns})
+
+
 COLUMNS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
-        "files": MappingProxyType(
-            {
-                "url": "string",
-                "size": "int64",
-                "etag": "string",
-                "outcome": "string",
-                "rule": "string",
-                "place": "string",
-                "error": "string",
-                "release": "string",
-                "schema_version": "string",
-                "programs": "int64",
-                "nodes": "int64",
-                "parameters": "int64",
-                "bytes_by_dtype": "dtypes",
-                "errors": "int64",
-                "warnings": "int64",
-                "notes": "int64",
-                **{f"digest_{part}": "string" for part in PARTS},
-                "oldest_version": "string",
-                "output": "string",
-                "seconds": "double",
-                "ended": "time",
-            }
+        "files": _columns(
+            "url size:int64 etag outcome rule place error release schema_version",
+            "programs:int64 nodes:int64 parameters:int64 bytes_by_dtype:dtypes errors:int64 warnings:int64 notes:int64",
+            *(f"digest_{part}" for part in PARTS),
+            "oldest_version output seconds:double ended:time",
         ),
-        "problems": MappingProxyType(
-            {
-                "url": "string",
-                "etag": "string",
-                "rule": "string",
-                "severity": "string",
-                "kind": "string",
-                "place": "string",
-                "message": "string",
-            }
-        ),
-        "operators": MappingProxyType(
-            {"url": "string", "etag": "string", "program": "string", "operator": "string", "count": "int64"}
-        ),
+        "problems": _columns("url etag rule severity kind place message"),
+        "operators": _columns("url etag program operator count:int64"),
     }
 )
 """Table -> column -> its type; "dtypes" is a list of dtype, tensors, elements and bytes, "time" is UTC."""
@@ -323,10 +299,14 @@ def write_part(folder: Folder, name: str, tables: Mapping[str, Any]) -> None:
         folder.write(f"{table}/{name}{SUFFIX}", buffer.getvalue())
 
 
+def _named_parts(folder: Folder) -> dict[str, set[str]]:
+    """Return table -> the names of its parts, valid or not."""
+    return {table: {name.removesuffix(SUFFIX) for name in folder.names(table) if _is_part(name)} for table in TABLES}
+
+
 def part_names(folder: Folder) -> list[str]:
     """Return the names of the valid parts."""
-    named = [{name.removesuffix(SUFFIX) for name in folder.names(table) if _is_part(name)} for table in TABLES]
-    return sorted(set.intersection(*named))
+    return sorted(set.intersection(*_named_parts(folder).values()))
 
 
 def repair(folder: Folder) -> list[str]:
@@ -338,7 +318,7 @@ def repair(folder: Folder) -> list[str]:
     Raises:
         OSError, ArchiveError: the folder cannot be read or written.
     """
-    named = {table: {name.removesuffix(SUFFIX) for name in folder.names(table) if _is_part(name)} for table in TABLES}
+    named = _named_parts(folder)
     removed = []
     for name in sorted(set.union(*named.values())):
         if all(name in named[table] and is_whole(folder, table, name) for table in TABLES):

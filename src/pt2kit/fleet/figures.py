@@ -272,13 +272,8 @@ def tables_of(figures: Figures) -> Iterator[Table]:
 
 def report_tree(figures: Figures) -> dict[str, Any]:
     """Return the report as data for JSON."""
-    tree: dict[str, Any] = {
-        "work": figures.work,
-        "options": dict(figures.options),
-        "files": figures.files,
-        "bytes": figures.bytes,
-        "nodes": figures.nodes,
-        "parameters": figures.parameters,
+    return {
+        **{key: getattr(figures, key) for key in ("work", "options", "files", "bytes", "nodes", "parameters")},
         "seconds": round(figures.seconds, 3),
         "damaged": list(figures.damaged),
         "tables": [
@@ -291,7 +286,6 @@ def report_tree(figures: Figures) -> dict[str, Any]:
             for table in tables_of(figures)
         ],
     }
-    return tree
 
 
 def _all(figures: Figures) -> Iterator[Table]:

@@ -280,11 +280,9 @@ def _check(
 
 def _texts(targets: Any) -> Any:
     """Targets as a list of texts, or what comes one by one as it is."""
-    if isinstance(targets, str | os.PathLike):
-        return [local_path(os.fspath(targets))]
-    if isinstance(targets, Sequence):
-        return [local_path(os.fspath(target)) for target in targets]
-    return (local_path(os.fspath(target)) for target in targets)
+    given = [targets] if isinstance(targets, str | os.PathLike) else targets
+    texts = (local_path(os.fspath(target)) for target in given)
+    return list(texts) if isinstance(given, Sequence) else texts
 
 
 def _count(targets: Targets, state: Progress) -> None:
