@@ -46,7 +46,7 @@ class ExternalArchive(Archive):
     def __init__(self, inner: Archive, references: Mapping[str, Reference], listed: str, beside: Beside) -> None:
         super().__init__(inner.source, (), inner.limits)
         self.references = MappingProxyType(dict(references))
-        self._inner = inner
+        self._data_offsets, self._verified = inner._data_offsets, inner._verified
         self._beside = beside
         self._files: dict[str, tuple[Source, dict[str, Row]]] = {}
         self._lock = RLock()
@@ -58,29 +58,14 @@ class ExternalArchive(Archive):
             records[name] = Record(name, row.nbytes, row.nbytes, end_record.STORED, 0, 0, 0, 0)
         self._records = MappingProxyType(records)
 
-    def read(self, name: str, *, verify: bool = True) -> memoryview:
-        """Return the content of a record; of an external one, as `Archive.read` does, with its SHA-256 for a CRC.
+    def sum_of(self, name: str) -> Sum:
+        """Return a sum to which the bytes of a record can be added as they are read; as `Archive.sum_of`.
 
-        Raises:
-            UnsupportedError: its URL leaves the folder (B2).
-            ArchiveError: there is no such file (B3), or as `Archive.read`.
-            PayloadError: the file is no sound safetensors file (B4), or lacks the named tensor (B5).
-            IntegrityError: other bytes than those that were there when the archive was written (B6).
+        That of an external one refuses other bytes than those that were there when the archive was written (B6).
         """
         reference = self.references.get(name)
         if reference is None:
-            return self._inner.read(name, verify=verify)
-        source, offset = self.place_of(name)
-        content = source.read(offset, reference.nbytes)
-        if verify and name not in self._verified:
-            self._compare(name, reference, hashlib.sha256(content).hexdigest())
-        return content
-
-    def sum_of(self, name: str) -> Sum:
-        """Return a sum to which the bytes of a record can be added as they are read; as `Archive.sum_of`."""
-        reference = self.references.get(name)
-        if reference is None:
-            return self._inner.sum_of(name)
+            return super().sum_of(name)
         total = hashlib.sha256()
 
         def add(piece: memoryview, _: int) -> int:
@@ -89,18 +74,17 @@ class ExternalArchive(Archive):
 
         return Sum(add, lambda _: self._compare(name, reference, total.hexdigest()))
 
-    def data_offset(self, name: str) -> int:
-        """Return the offset of a record's data in its file."""
-        return self.place_of(name)[1] if name in self.references else self._inner.data_offset(name)
-
     def place_of(self, name: str) -> tuple[Source, int]:
         """Return the file of a record, and the offset of its data there.
 
-        Raises: as `read`, but for B6.
+        Raises:
+            UnsupportedError: its URL leaves the folder (B2).
+            ArchiveError: there is no such file (B3), or as `Archive.place_of`.
+            PayloadError: the file is no sound safetensors file (B4), or lacks the named tensor (B5).
         """
         reference = self.references.get(name)
         if reference is None:
-            return self._inner.place_of(name)
+            return super().place_of(name)
         source, rows = self._file(reference)
         row = rows.get(reference.tensor)
         where = self._described(reference)
@@ -116,14 +100,24 @@ class ExternalArchive(Archive):
 
     def is_in_place(self, name: str) -> bool:
         """Return whether reading a record copies nothing."""
-        return self._beside.is_local if name in self.references else self._inner.is_in_place(name)
+        return self._beside.is_local if name in self.references else super().is_in_place(name)
 
     def close(self) -> None:
         """Close all files. Views that were handed out remain valid; may be called twice."""
         with self._lock:
             for source, _ in self._files.values():
                 source.close()
-        self._inner.close()
+        super().close()
+
+    def _packed(self, record: Record) -> memoryview:
+        """Return the bytes of a record; those of an external one are compared with its SHA-256 by `read`.
+
+        Raises: as `Archive.read` and `place_of`.
+        """
+        if record.name not in self.references:
+            return super()._packed(record)
+        source, offset = self.place_of(record.name)
+        return source.read(offset, record.size)
 
     def _compare(self, name: str, reference: Reference, got: str) -> None:
         if got != reference.sha256:

@@ -154,12 +154,6 @@ class SafetensorsArchive(Archive):
             }
         )
 
-    def read(self, name: str, *, verify: bool = True) -> memoryview:
-        """Return the bytes of a tensor; there is no checksum."""
-        del verify
-        source, start = self._places[name]
-        return source.read(start, self._records[name].size)
-
     def place_of(self, name: str) -> tuple[Source, int]:
         """Return the file of a tensor, and its offset there."""
         return self._places[name]
@@ -171,6 +165,10 @@ class SafetensorsArchive(Archive):
     def sum_of(self, name: str) -> Sum:
         """Return a sum that is compared with nothing."""
         return Sum(lambda piece, total: total, lambda total: None, lambda first, second, nbytes: 0)
+
+    def _packed(self, record: Record) -> memoryview:
+        source, start = self._places[record.name]
+        return source.read(start, record.size)
 
 
 def _rows(path: str | os.PathLike[str]) -> dict[str, tuple[Row, Source]]:

@@ -130,18 +130,19 @@ class Archive:
             LimitError: it is deflated and larger than `Limits.max_inflated_bytes` (A18).
         """
         record = self._record(name)
-        if record.is_stored:
-            content = self._packed(record)
-        else:
-            if record.size > self._limits.max_inflated_bytes:
-                raise LimitError(
-                    f"{self._where(name)}: expected at most {self._limits.max_inflated_bytes} bytes once inflated, "
-                    f"got {record.size}; raise Limits.max_inflated_bytes if you trust the file",
-                    rule="A18",
-                )
-            content = inflate(self._where(name), self._packed(record), record.size)
+        if not record.is_stored and record.size > self._limits.max_inflated_bytes:
+            raise LimitError(
+                f"{self._where(name)}: expected at most {self._limits.max_inflated_bytes} bytes once inflated, "
+                f"got {record.size}; raise Limits.max_inflated_bytes if you trust the file",
+                rule="A18",
+            )
+        content = self._packed(record)
+        if not record.is_stored:
+            content = inflate(self._where(name), content, record.size)
         if verify and name not in self._verified:
-            self._verify(record, zlib.crc32(content))
+            total = self.sum_of(name)
+            total.add(content)
+            total.check()
         return content
 
     def data_offset(self, name: str) -> int:
@@ -150,15 +151,13 @@ class Archive:
         Raises:
             ArchiveError: no such record (A17), or its local header contradicts the directory (A12 to A14).
         """
-        record = self._record(name)
-        known = self._data_offsets.get(name)
-        if known is None:
-            known = self._fetch_data_offset(record)
-        return known
+        return self.place_of(name)[1]
 
     def place_of(self, name: str) -> tuple[Source, int]:
         """Return the source of a record's stored or deflated data, and its offset there; as `data_offset`."""
-        return self._source, self.data_offset(name)
+        record = self._record(name)
+        known = self._data_offsets.get(name)
+        return self._source, self._fetch_data_offset(record) if known is None else known
 
     def read_into(self, name: str, start: int, buffer: memoryview) -> None:
         """Fill a buffer with the bytes of a stored record from `start` on, uncompared; see `sum_of`.
