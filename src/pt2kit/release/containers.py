@@ -18,7 +18,7 @@ from pt2kit.package import record_names as names
 from pt2kit.package.layouts.base import PLAIN_MODEL
 from pt2kit.package.open import Package
 from pt2kit.package.plan import Numbering, Planned, PlannedPickle, PlannedRecord, copied, of_bytes, of_storage
-from pt2kit.package.stored import Kind
+from pt2kit.package.stored import Kind, StoredModel
 from pt2kit.release.destinations import Destination
 from pt2kit.release.models import Descriptions, Model, Outcome, Plain, fitting, metas, records_of, sample_inputs
 from pt2kit.release.programs import Requested, convert_program, lower_tree
@@ -65,7 +65,7 @@ def convert_models(models: list[Model], to: Destination, wanted: Requested, numb
                 model.package, model.name, model.record, to.version, SideInputs(), wanted, in_container=True
             )
             outcome = Outcome(converted, [], list(converted.notes))
-            methods[_method(model)] = converted.tree
+            methods[_home(model).method] = converted.tree
             _place(model, paths, numbering, outcome)
             sample_inputs(model, to, outcome)
             group_outcomes.append(outcome)
@@ -82,15 +82,16 @@ def _grouped(models: list[Model]) -> Iterator[list[Model]]:
     return iter(groups.values())
 
 
-def _method(model: Model) -> str:
-    return model.stored_model.method if model.stored_model is not None else METHOD
+def _home(model: Model) -> StoredModel:
+    """Return the container that a program was in; one of its own for a program that was in none."""
+    return model.stored_model or StoredModel("", METHOD)
 
 
 def _container(model: Model, methods: Mapping[str, Any], paths: Paths, found: Outcome) -> PlannedRecord:
     """Return the JSON of a `Model`."""
-    was = model.stored_model
+    was = _home(model)
     delegates: dict[str, Any] = {}
-    for delegate, programs in (was.delegates if was is not None else {}).items():
+    for delegate, programs in was.delegates.items():
         trees = {}
         for method, program in programs.items():
             place = f"{model.where}: delegate {delegate!a}"
@@ -99,16 +100,16 @@ def _container(model: Model, methods: Mapping[str, Any], paths: Paths, found: Ou
             trees[method] = lowered.tree
         delegates[delegate] = {"methods": trees}
     tree = {
-        "name": (was.name if was is not None else "") or model.name,
+        "name": was.name or model.name,
         "tensorPaths": paths.weights,
         "program": {"methods": dict(methods)},
         "delegates": delegates,
-        "deviceAllocationMap": dict(was.devices) if was is not None else {},
+        "deviceAllocationMap": dict(was.devices),
         "constantPaths": paths.constants,
     }
     data = encoding.encode(tree, VERSION, model.where, root="Model")
-    name = model.where if was is not None and model.where.startswith(names.MODELS) else names.model_json(model.name)
-    return of_bytes(name, data, deflate=True)
+    has_name = model.stored_model is not None and model.where.startswith(names.MODELS)
+    return of_bytes(model.where if has_name else names.model_json(model.name), data, deflate=True)
 
 
 def _place(model: Model, paths: Paths, numbering: Numbering, found: Outcome) -> None:
@@ -162,8 +163,9 @@ def plan_other_records(package: Package, models: list[Model], to: Destination) -
     plan: list[Planned] = []
     notes = list(_about_programs(package, to))
     claimed = {record for model in models for record in records_of(package, model.name)}
-    for name, record in _extra_records(package).items():
-        claimed.add(record)
+    by_name = package.layout.extra_files()
+    for name in package.extra_files:
+        claimed.add(record := by_name[name])
         if problem := _problem_with_extra(package, record, to):
             notes.append(Note("lost", "extra_files", problem, "", (names.extra(name),), 1))
         else:
@@ -201,12 +203,6 @@ def _about_programs(package: Package, to: Destination) -> Iterator[Note]:
         yield Note("blocked", "", message, _SINCE, (package.name,), 1)
     if to.has_fixed_name and models[0] != PLAIN_MODEL:
         yield Note("lost", "model_name", f"the name {models[0]!a} of the program", _SINCE, (package.name,), 1)
-
-
-def _extra_records(package: Package) -> dict[str, str]:
-    """Return the full name of the record of each of the user's extra files, by name."""
-    by_name = package.layout.extra_files()
-    return {name: by_name[name] for name in package.extra_files}
 
 
 def _problem_with_extra(package: Package, record: str, to: Destination) -> str:

@@ -13,7 +13,9 @@ draft               one JSON text, tensors inside
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from pt2kit.errors import VersionError
@@ -31,6 +33,19 @@ from pt2kit.versions.identify import DRAFT, TRACES, parse_target
 
 ARCHIVE_SINCE: Final = (8, 14)
 SAVED_ARCHIVE: Final = "8.8"
+_OWN_LAYOUTS: Final[Mapping[str, type[Layout]]] = MappingProxyType(
+    {DRAFT: BareJson, CONTAINER: Container, SAVED_ARCHIVE: TorchSaveArchive}
+)
+"""Version -> the layout that it alone has."""
+_PLAIN_RECORDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "1": (names.PLAIN_STATE_DICT_OLD,),
+        "2": (names.PLAIN_STATE_DICT_OLD, names.PLAIN_CONSTANTS_OLD),
+        "5.1": (names.PLAIN_STATE_DICT, names.PLAIN_CONSTANTS),
+        "5.3": (names.PLAIN_STATE_DICT, names.PLAIN_CONSTANTS, names.PLAIN_EXAMPLE_INPUTS),
+    }
+)
+"""Version -> the records of state dict, constants and sample inputs in a plain zip; later ones have those of 5.3."""
 _RELEASE: Final = re.compile(r"torch (\d+\.\d+)")
 
 
@@ -100,25 +115,12 @@ def find_destination(target: str) -> Destination:
         VersionError: neither; the ones there are, are listed (M4).
     """
     parsed = parse_target(target)
-    version, release, operators = parsed.version, parsed.release, parsed.operators
-    if version == DRAFT:
-        return Destination(version, release, operators, BareJson)
-    if version == CONTAINER:
-        return Destination(version, release, operators, Container)
-    if version == SAVED_ARCHIVE:
-        return Destination(version, release, operators, TorchSaveArchive)
-    if version != TRACES and parse_version(version) >= ARCHIVE_SINCE:
-        return Destination(version, release, operators, RecordArchive)
-    old = version in ("1", "2")
-    return Destination(
-        version,
-        release,
-        operators,
-        PlainZip,
-        names.PLAIN_STATE_DICT_OLD if old else names.PLAIN_STATE_DICT,
-        "" if version == "1" else names.PLAIN_CONSTANTS_OLD if old else names.PLAIN_CONSTANTS,
-        "" if old or version == "5.1" else names.PLAIN_EXAMPLE_INPUTS,
-    )
+    version = parsed.version
+    layout = _OWN_LAYOUTS.get(version)
+    if layout is None and version != TRACES and parse_version(version) >= ARCHIVE_SINCE:
+        layout = RecordArchive
+    records = () if layout is not None else _PLAIN_RECORDS.get(version, _PLAIN_RECORDS["5.3"])
+    return Destination(version, parsed.release, parsed.operators, layout or PlainZip, *records)
 
 
 def own_destination(package: Package) -> Destination:
