@@ -97,27 +97,20 @@ def statistics(view: TensorView | SparseView | QuantizedView) -> Statistics:
     tensor = view if isinstance(view, TensorView) else view.dense()
     array = arrays.without_repeats(stored_array(tensor, tensor.storage.read(keep=False)))
     check_copy(tensor.where, array.nbytes, tensor.storage.nbytes)
-    running = _Running()
+    running, kind = _Running(), DTYPES[tensor.dtype].kind
     with np.errstate(over="ignore", invalid="ignore"):
         for block in arrays.blocks(array):
             numbers = arrays.values(block, tensor.dtype, neg=tensor.neg, wide=True)
-            if DTYPES[tensor.dtype].kind == "complex":
+            if kind == "complex":
                 numbers = np.abs(numbers.astype(np.complex128))
-            running.add(numbers)
+            running.add(numbers.view(np.uint8) if kind == "bool" else numbers)
     repeats = tensor.numel // array.size if array.size else 1
-    return _finish(running, repeats, tensor.numel, DTYPES[tensor.dtype].kind == "bool")
-
-
-def _finish(running: _Running, repeats: int, numel: int, is_bool: bool) -> Statistics:
-    low, high = running.min, running.max
-    if is_bool and low is not None and high is not None:
-        low, high = int(low), int(high)
     return Statistics(
-        numel=numel,
-        min=low,
-        max=high,
-        mean=running.mean if running.count else None,
-        std=math.sqrt(running.squares / running.count) if running.count else None,
-        zeros=running.zeros * repeats,
-        non_finite=running.non_finite * repeats,
+        tensor.numel,
+        running.min,
+        running.max,
+        running.mean if running.count else None,
+        math.sqrt(running.squares / running.count) if running.count else None,
+        running.zeros * repeats,
+        running.non_finite * repeats,
     )
