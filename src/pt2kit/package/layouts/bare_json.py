@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from pt2kit.errors import LimitError, PayloadError, UnsupportedError
-from pt2kit.package.layouts.base import PLAIN_MODEL, Layout, Parts
+from pt2kit.package.layouts.base import PLAIN_MODEL, Layout
 from pt2kit.package.legacy_programs import list_programs
 from pt2kit.package.payloads import view_all
 from pt2kit.package.programs import read_json
@@ -75,19 +75,6 @@ class BareJson(Layout):
         """Return the name of the one record."""
         del model
         return next(iter(self.archive.records))
-
-    def sample_inputs_record(self, model: str) -> str | None:
-        """Return None: there are no sample inputs."""
-        del model
-        return None
-
-    def extra_files(self) -> Mapping[str, str]:
-        """Return nothing: there are no other files."""
-        return {}
-
-    def parts(self, model: str) -> Parts:
-        """Return the one record."""
-        return Parts(self.program_record(model))
 
     def read_payloads(
         self, model: str, kind: Kind, stored: Callable[[], StoredProgram], context: ReadContext

@@ -99,13 +99,13 @@ class Layout:
         return {name: record for record, short in relative.items() if (name := names.extra_name(short))}
 
     def parts(self, model: str) -> Parts:
-        """Return which records belong to a program, from names alone.
+        """Return which records belong to a program, from names alone; payloads that it names itself are left out.
 
         Raises:
             ArchiveError: a record that describes weights or constants is missing (A25).
             UnsupportedError: they are described twice, in two ways (A25).
         """
-        raise NotImplementedError
+        return Parts(self.program_record(model), sample_inputs=self.sample_inputs_record(model))
 
     def read_program(self, model: str, context: ReadContext) -> StoredProgram:
         """Read a program, upgraded to the current schema version.

@@ -16,7 +16,7 @@ from msgspec import structs
 
 from pt2kit import codec, schema
 from pt2kit.package import record_names as names
-from pt2kit.package.layouts.base import Layout, Parts
+from pt2kit.package.layouts.base import Layout
 from pt2kit.package.payloads import payload_inputs, view_all
 from pt2kit.pickles.reader import read_payload
 from pt2kit.pickles.values import PickledStorage, PickledTensor
@@ -80,10 +80,6 @@ class Container(Layout):
         """Return the full name of the record of a program's container."""
         home, _ = self.methods[model]
         return self.record(names.model_json(home))
-
-    def parts(self, model: str) -> Parts:
-        """Return which records belong to a program; those of its payloads are named inside it."""
-        return Parts(self.program_record(model), sample_inputs=self.sample_inputs_record(model))
 
     def read_payloads(
         self, model: str, kind: Kind, stored: Callable[[], StoredProgram], context: ReadContext
