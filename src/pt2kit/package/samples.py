@@ -51,7 +51,13 @@ def read_sample_inputs(data: memoryview, where: str, program: Callable[[], schem
         ArchiveError, LimitError: as `pickles.reader.read_payload`.
         Pt2Error: the program cannot be read, where it is needed.
     """
-    return _as_call(read_payload(data, where), where, program)
+    value = read_payload(data, where)
+    check_call(value, where)
+    convert = _Converter(where)
+    if _holds(value, NamedTuple) and (call := _by_tree_spec(value, where, program(), convert)) is not None:
+        return call
+    args, kwargs = convert(value)
+    return args, kwargs
 
 
 def view_pickle_free_inputs(moved: PickleFreeInputs, program: Callable[[], schema.ExportedProgram]) -> Call:
@@ -77,16 +83,6 @@ def view_pickle_free_inputs(moved: PickleFreeInputs, program: Callable[[], schem
     except GraphError as error:
         raise PayloadError(str(error)) from error
     return check_call(built, moved.where)
-
-
-def _as_call(value: Any, where: str, program: Callable[[], schema.ExportedProgram]) -> Call:
-    """Return the description of a call with views in it."""
-    check_call(value, where)
-    convert = _Converter(where)
-    if _holds(value, NamedTuple) and (call := _by_tree_spec(value, where, program(), convert)) is not None:
-        return call
-    args, kwargs = convert(value)
-    return args, kwargs
 
 
 def check_call(value: Any, where: str) -> Call:

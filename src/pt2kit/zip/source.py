@@ -144,11 +144,7 @@ class MemorySource:
         check_range(self, offset, length)
         data = os.pread(self._fd, length, offset)
         if len(data) != length:  # Looking into the mapping there would end the process.
-            raise ArchiveError(
-                f"{self.name}: expected {length} bytes at offset {offset}, got {len(data)}: the file was cut short "
-                "while it was open",
-                rule="A1",
-            )
+            raise _cut_short(self, offset, length, len(data))
         return data
 
     def close(self) -> None:
@@ -267,12 +263,16 @@ def read_into(source: Source, offset: int, buffer: memoryview) -> None:
     while done < buffer.nbytes:
         count = os.preadv(descriptor, [buffer[done:]], offset + done)
         if count == 0:
-            raise ArchiveError(
-                f"{source.name}: expected {buffer.nbytes} bytes at offset {offset}, got {done}: the file was cut short "
-                "while it was open",
-                rule="A1",
-            )
+            raise _cut_short(source, offset, buffer.nbytes, done)
         done += count
+
+
+def _cut_short(source: Source, offset: int, length: int, got: int) -> ArchiveError:
+    return ArchiveError(
+        f"{source.name}: expected {length} bytes at offset {offset}, got {got}: the file was cut short while it was "
+        "open",
+        rule="A1",
+    )
 
 
 def _hint(folder: str | os.PathLike[str]) -> str:
