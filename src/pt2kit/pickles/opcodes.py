@@ -28,19 +28,9 @@ _BIN_FLOAT = struct.Struct(">d")
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
 _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|[0-7]{1,3}|.)", re.DOTALL)
 _ESCAPED = MappingProxyType(
-    {
-        b"\\": b"\\",
-        b"'": b"'",
-        b'"': b'"',
-        b"n": b"\n",
-        b"r": b"\r",
-        b"t": b"\t",
-        b"a": b"\a",
-        b"b": b"\b",
-        b"f": b"\f",
-        b"v": b"\v",
-    }
+    {bytes([key]): bytes([value]) for key, value in zip(b"\\'\"nrtabfv", b"\\'\"\n\r\t\a\b\f\v", strict=True)}
 )
+"""Character after a backslash -> what both stand for."""
 
 
 def run(stream: bytes, where: str, hooks: Hooks, limits: PickleLimits, start: int = 0) -> tuple[Any, int]:

@@ -169,10 +169,15 @@ def rebuild_tensor_v2(
     requires_grad: Any,
     hooks: Any,
     metadata: Any = None,
+    *,
+    dtype_name: str = "",
 ) -> PickledTensor:
     """Handle `_rebuild_tensor_v2(storage, offset, size, stride, requires_grad, backward_hooks, metadata=None)`."""
-    tensor = dense(budget, path, storage, offset, size, stride)
-    return _finished(budget, path, tensor, requires_grad, hooks, metadata)
+    tensor = plain_values(budget, path, dense(budget, path, storage, offset, size, stride, dtype_name))
+    check_no_hooks(budget, path, hooks)
+    needs = check_bool(budget, f"{path}: requires_grad", requires_grad)
+    conj, neg = _flags(budget, path, metadata)
+    return replace(tensor, requires_grad=needs, conj=conj, neg=neg)
 
 
 def rebuild_tensor_v3(
@@ -189,18 +194,8 @@ def rebuild_tensor_v3(
 ) -> PickledTensor:
     """Handle `_rebuild_tensor_v3`: as v2, with `dtype` before `metadata`, for element types without a storage class."""
     check_type(budget, path, dtype, DType, "a dtype")
-    tensor = dense(budget, path, storage, offset, size, stride, dtype.name)
-    return _finished(budget, path, tensor, requires_grad, hooks, metadata)
-
-
-def _finished(
-    budget: Budget, path: str, tensor: PickledTensor, requires_grad: Any, hooks: Any, metadata: Any
-) -> PickledTensor:
-    plain_values(budget, path, tensor)
-    check_no_hooks(budget, path, hooks)
-    needs = check_bool(budget, f"{path}: requires_grad", requires_grad)
-    conj, neg = _flags(budget, path, metadata)
-    return replace(tensor, requires_grad=needs, conj=conj, neg=neg)
+    geometry = (storage, offset, size, stride)
+    return rebuild_tensor_v2(budget, path, *geometry, requires_grad, hooks, metadata, dtype_name=dtype.name)
 
 
 def _flags(budget: Budget, path: str, metadata: Any) -> tuple[bool, bool]:
