@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pt2kit.errors import LimitError, PayloadError, UnsupportedError
 from pt2kit.messages import count_text
-from pt2kit.schema import Device, Layout, ScalarType, TensorMeta
+from pt2kit.schema import Device, Layout, ScalarType
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import INT64_MAX, check_copy, check_shape, contiguous_strides, numel, show_integer
 from pt2kit.tensors.dtypes import DTYPES, dtype_of, numpy_dtype, short_name
-from pt2kit.tensors.view import Storage, TensorView, strided_meta
+from pt2kit.tensors.view import OneShape, Storage, Strided, TensorView
 
 META: Final = Device("meta")
 
@@ -111,20 +111,8 @@ class _View(ABC):
         return computed(self.name, f"{self.record} ({how})", dtype, sizes, held, make, **flags)
 
 
-class _OneShape:
-    """A description of one tensor, not of several."""
-
-    __slots__ = ()
-    sizes: tuple[int, ...]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Return `sizes`."""
-        return self.sizes
-
-
 @dataclass(frozen=True, slots=True, repr=False)
-class SparseView(_OneShape, _View):
+class SparseView(OneShape, _View):
     """A sparse tensor by its parts.
 
     Args:
@@ -194,7 +182,7 @@ class SparseView(_OneShape, _View):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class QuantizedView(_OneShape, _View):
+class QuantizedView(OneShape, _View):
     """A quantized tensor: integers, and their meaning.
 
     Args:
@@ -367,7 +355,7 @@ class NestedView(_View):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class MetaView(_OneShape, _View):
+class MetaView(Strided, _View):
     """A tensor without data: a type and a shape.
 
     Args:
@@ -393,22 +381,13 @@ class MetaView(_OneShape, _View):
         row = dtype_of(self.dtype, repr(self.name))
         check_shape(repr(self.name), self.sizes, self.strides, self.storage_offset, row.itemsize)
 
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes of all elements, if there were any."""
-        return numel(self.sizes) * DTYPES[self.dtype].itemsize
-
-    def meta(self) -> TensorMeta:
-        """Return the description as the schema writes it, for a payload config."""
-        return strided_meta(self, Layout.Strided)
-
     def describe(self) -> str:
         """Return type and shape: `f32[3, 4] meta`."""
         return f"{short_name(self.dtype)}{list(self.sizes)} meta"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SubclassView(_OneShape, _View):
+class SubclassView(OneShape, _View):
     """A tensor of a class of torchao, by its inner tensors.
 
     Args:

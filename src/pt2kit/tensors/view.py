@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pt2kit.errors import PayloadError, UnsupportedError
 from pt2kit.schema import Device, Layout, ScalarType, SymInt, TensorMeta
@@ -75,8 +75,59 @@ class Storage:
         return f"Storage({self.record!r}, {self.nbytes} bytes)"
 
 
+class OneShape:
+    """A description of one tensor, not of several."""
+
+    __slots__ = ()
+    sizes: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return `sizes`."""
+        return self.sizes
+
+
+class Strided(OneShape):
+    """A description of elements in a memory, or of the geometry of some."""
+
+    __slots__ = ()
+    dtype: ScalarType
+    strides: tuple[int, ...]
+    storage_offset: int
+    requires_grad: bool
+    device: Device
+    layout: Layout = Layout.Strided
+
+    @property
+    def itemsize(self) -> int:
+        """Return the bytes per element."""
+        return DTYPES[self.dtype].itemsize
+
+    @property
+    def numel(self) -> int:
+        """Return the number of elements; repeated ones count each time."""
+        return numel(self.sizes)
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of all elements: the length of `tobytes`, however few the file holds."""
+        return self.numel * self.itemsize
+
+    def meta(self) -> TensorMeta:
+        """Return the description as the schema writes it, for a payload config."""
+        return TensorMeta(
+            dtype=self.dtype,
+            sizes=[SymInt(as_int=size) for size in self.sizes],
+            requires_grad=self.requires_grad,
+            device=self.device,
+            strides=[SymInt(as_int=stride) for stride in self.strides],
+            storage_offset=SymInt(as_int=self.storage_offset),
+            layout=self.layout,
+        )
+
+
 @dataclass(frozen=True, slots=True, repr=False)
-class TensorView:
+class TensorView(Strided):
     """One dense tensor over a storage. Making one checks it and reads nothing.
 
     Args:
@@ -139,11 +190,6 @@ class TensorView:
             raise PayloadError(f"{where}: neg: expected a number, got {row.name}", rule="P12")
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Return `sizes`."""
-        return self.sizes
-
-    @property
     def record(self) -> str:
         """Return the archive record, or the storage of a payload, that holds the bytes."""
         return self.storage.record
@@ -152,21 +198,6 @@ class TensorView:
     def where(self) -> str:
         """Return the name of this tensor for messages: its record and its name."""
         return f"{show_name(self.storage.record)}: {self.name!r}"
-
-    @property
-    def itemsize(self) -> int:
-        """Return the bytes per element."""
-        return DTYPES[self.dtype].itemsize
-
-    @property
-    def numel(self) -> int:
-        """Return the number of elements; repeated ones count each time."""
-        return numel(self.sizes)
-
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes of all elements: the length of `tobytes`, however few the file holds."""
-        return self.numel * self.itemsize
 
     @property
     def is_contiguous(self) -> bool:
@@ -184,10 +215,6 @@ class TensorView:
     def __repr__(self) -> str:
         flags = "".join(f", {flag}" for flag in ("requires_grad", "conj", "neg") if getattr(self, flag))
         return f"TensorView({self.name!r}, {self.describe()}, {self.record!r}{flags})"
-
-    def meta(self) -> TensorMeta:
-        """Return the description as the schema writes it, for a payload config."""
-        return strided_meta(self, self.layout)
 
     def dense(self) -> TensorView:
         """Return this tensor: it is one array of numbers already. Every payload has this method."""
@@ -286,33 +313,3 @@ def pieces_of(view: TensorView, data: memoryview, *, wide: bool = False) -> Iter
     check_copy(view.where, view.nbytes, view.storage.nbytes)
     for block in arrays.blocks(stored_array(view, data)):
         yield arrays.raw_bytes(arrays.values(block, view.dtype, conj=view.conj, neg=view.neg, wide=wide))
-
-
-class _Strided(Protocol):
-    """Objects with elements in a memory, or with the geometry of some."""
-
-    @property
-    def dtype(self) -> ScalarType: ...
-    @property
-    def sizes(self) -> tuple[int, ...]: ...
-    @property
-    def strides(self) -> tuple[int, ...]: ...
-    @property
-    def storage_offset(self) -> int: ...
-    @property
-    def requires_grad(self) -> bool: ...
-    @property
-    def device(self) -> Device: ...
-
-
-def strided_meta(view: _Strided, layout: Layout) -> TensorMeta:
-    """Return the description of a tensor with known numbers for sizes, as the schema writes it."""
-    return TensorMeta(
-        dtype=view.dtype,
-        sizes=[SymInt(as_int=size) for size in view.sizes],
-        requires_grad=view.requires_grad,
-        device=view.device,
-        strides=[SymInt(as_int=stride) for stride in view.strides],
-        storage_offset=SymInt(as_int=view.storage_offset),
-        layout=layout,
-    )
