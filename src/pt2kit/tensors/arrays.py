@@ -1,4 +1,4 @@
-"""NumPy arrays over bytes of a proven geometry, and their elements in pieces of bounded size.
+"""Elements of NumPy arrays in pieces of bounded size, and the values that stored elements represent.
 
 Independent of file formats.
 
@@ -22,9 +22,9 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from pt2kit.errors import LimitError, PayloadError
+from pt2kit.errors import PayloadError
 from pt2kit.schema import Layout
-from pt2kit.tensors.dtypes import DTYPES, numpy_dtype
+from pt2kit.tensors.dtypes import DTYPES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,50 +35,6 @@ if TYPE_CHECKING:
 
 BLOCK_ELEMENTS: Final = 1 << 20
 """Elements that one step of a pass over a tensor handles: 8 MiB of doubles."""
-
-
-def strided(
-    data: memoryview,
-    scalar_type: ScalarType,
-    sizes: Sequence[int],
-    strides: Sequence[int],
-    storage_offset: int,
-    where: str,
-) -> Array:
-    """Return bytes as an array, without a copy.
-
-    Args:
-        data: the storage; the array keeps it alive and is read-only if it is.
-        scalar_type: element type.
-        sizes, strides, storage_offset: in elements, checked by `check_geometry` against the length of `data`.
-        where: what messages call the tensor.
-
-    Raises:
-        PayloadError: a bool that is neither 0 nor 1 (P13). Costs one pass over a bool tensor, nothing for others.
-        LimitError: more dimensions than this numpy has (P7).
-    """
-    import numpy as np
-
-    is_bool = DTYPES[scalar_type].kind == "bool"
-    dtype = np.dtype(np.uint8) if is_bool else numpy_dtype(scalar_type, where)
-    try:
-        if 0 in sizes:
-            array: Array = np.empty(tuple(sizes), dtype)
-            array.setflags(write=False)
-        else:
-            # numpy needs strides times item size in 64 bits; that of a dimension of size 1 may be anything.
-            steps = tuple(
-                dtype.itemsize * (stride if size > 1 else 1) for size, stride in zip(sizes, strides, strict=True)
-            )
-            array = np.ndarray(tuple(sizes), dtype, data, storage_offset * dtype.itemsize, steps)
-    except ValueError as exc:
-        raise LimitError(
-            f"{where}: expected sizes that this numpy can hold, got {list(sizes)}: {exc}", rule="P7"
-        ) from exc
-    if is_bool:
-        check_bools(array, where)
-        return array.view(np.bool_)
-    return array
 
 
 def check_bools(array: Array, where: str) -> None:
@@ -140,7 +96,7 @@ def values(
     """Compute the values that a tensor represents; a copy if anything has to be done.
 
     Args:
-        array: as `strided` returns it.
+        array: as `view.stored_array` returns it.
         scalar_type: its element type.
         conj: take the complex conjugates.
         neg: take the negatives.

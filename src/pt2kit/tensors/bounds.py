@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from pt2kit.errors import LimitError, PayloadError, UnsupportedError
-from pt2kit.messages import count_text
 from pt2kit.schema import Device
 from pt2kit.zip.chosen_names import show_name
 
@@ -80,42 +79,10 @@ def extent(sizes: Sequence[int], strides: Sequence[int], storage_offset: int, it
     return (last + 1) * itemsize
 
 
-def check_geometry(
-    where: str,
-    sizes: Sequence[int],
-    strides: Sequence[int],
-    storage_offset: int,
-    dtype_name: str,
-    itemsize: int,
-    nbytes: int,
-) -> None:
-    """Check that a tensor is well formed and inside its storage.
-
-    Args:
-        where: what messages call the tensor.
-        sizes, strides, storage_offset: in elements, any integers.
-        dtype_name, itemsize: its element type, and bytes per element.
-        nbytes: length of the storage in bytes.
-
-    Raises:
-        PayloadError: a number out of range (P7), too many elements (P8), or an extent beyond the storage (P9).
-        LimitError: more than 64 dimensions (P7).
-    """
-    check_shape(where, sizes, strides, storage_offset, itemsize)
-    needed = extent(sizes, strides, storage_offset, itemsize)
-    if needed > nbytes:
-        hint = "; it was saved without its data (a fake tensor)" if nbytes == 0 else ""
-        raise PayloadError(
-            f"{where}: expected at least {count_text(needed, 'byte')} (sizes {list(sizes)}, strides {list(strides)}, "
-            f"storage_offset {storage_offset}, {dtype_name}), got {nbytes}{hint}",
-            rule="P9",
-        )
-
-
 def check_shape(
     where: str, sizes: Sequence[int], strides: Sequence[int], storage_offset: int = 0, itemsize: int = 1
 ) -> None:
-    """Check the numbers of a tensor that may have no storage; see `check_geometry`.
+    """Check the numbers of a tensor, whether it has a storage or not.
 
     Raises:
         PayloadError: a number out of range (P7), too many elements (P8).

@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from pt2kit.errors import PayloadError, UnsupportedError
+from pt2kit.errors import LimitError, PayloadError, UnsupportedError
+from pt2kit.messages import count_text
 from pt2kit.schema import Device, Layout, ScalarType, SymInt, TensorMeta
 from pt2kit.tensors import arrays
-from pt2kit.tensors.bounds import check_copy, check_device, check_geometry, is_contiguous, numel
-from pt2kit.tensors.dtypes import DTYPES, dtype_of, short_name
+from pt2kit.tensors.bounds import check_copy, check_device, check_shape, extent, is_contiguous, numel
+from pt2kit.tensors.dtypes import DTYPES, DType, dtype_of, numpy_dtype, short_name
 from pt2kit.zip.chosen_names import show_name
 
 if TYPE_CHECKING:
@@ -175,9 +176,7 @@ class TensorView(Strided):
         check_device(where, self.device)
         if self.device.type == "meta":
             raise PayloadError(f"{where}: device: expected one that holds data, got meta", rule="P6")
-        check_geometry(
-            where, self.sizes, self.strides, self.storage_offset, row.name, row.itemsize, self.storage.nbytes
-        )
+        self._check_geometry(where, row)
         if self.requires_grad and not row.has_gradient:
             raise PayloadError(
                 f"{where}: requires_grad: expected false for {row.name}, got true; "
@@ -188,6 +187,18 @@ class TensorView(Strided):
             raise PayloadError(f"{where}: conj: expected a complex element type, got {row.name}", rule="P12")
         if self.neg and row.kind == "bool":
             raise PayloadError(f"{where}: neg: expected a number, got {row.name}", rule="P12")
+
+    def _check_geometry(self, where: str, row: DType) -> None:
+        """Check that the tensor is well formed and inside its storage."""
+        check_shape(where, self.sizes, self.strides, self.storage_offset, row.itemsize)
+        needed = extent(self.sizes, self.strides, self.storage_offset, row.itemsize)
+        if needed > (nbytes := self.storage.nbytes):
+            hint = "; it was saved without its data (a fake tensor)" if nbytes == 0 else ""
+            raise PayloadError(
+                f"{where}: expected at least {count_text(needed, 'byte')} (sizes {list(self.sizes)}, strides "
+                f"{list(self.strides)}, storage_offset {self.storage_offset}, {row.name}), got {nbytes}{hint}",
+                rule="P9",
+            )
 
     @property
     def record(self) -> str:
@@ -295,8 +306,39 @@ class TensorView(Strided):
 
 
 def stored_array(view: TensorView, data: memoryview) -> Array:
-    """Return the stored values of a tensor as an array over all bytes of its storage, without a copy; see `strided`."""
-    return arrays.strided(data, view.dtype, view.sizes, view.strides, view.storage_offset, view.where)
+    """Return the stored values of a tensor as an array over all bytes of its storage, without a copy.
+
+    Args:
+        view: the tensor.
+        data: the storage; the array keeps it alive and is read-only if it is.
+
+    Raises:
+        PayloadError: a bool that is neither 0 nor 1 (P13). Costs one pass over a bool tensor, nothing for others.
+        LimitError: more dimensions than this numpy has (P7).
+    """
+    import numpy as np
+
+    is_bool = DTYPES[view.dtype].kind == "bool"
+    dtype = np.dtype(np.uint8) if is_bool else numpy_dtype(view.dtype, view.where)
+    try:
+        if 0 in view.sizes:
+            array: Array = np.empty(view.sizes, dtype)
+            array.setflags(write=False)
+        else:
+            # numpy needs strides times item size in 64 bits; that of a dimension of size 1 may be anything.
+            steps = tuple(
+                dtype.itemsize * (stride if size > 1 else 1)
+                for size, stride in zip(view.sizes, view.strides, strict=True)
+            )
+            array = np.ndarray(view.sizes, dtype, data, view.storage_offset * dtype.itemsize, steps)
+    except ValueError as exc:
+        raise LimitError(
+            f"{view.where}: expected sizes that this numpy can hold, got {list(view.sizes)}: {exc}", rule="P7"
+        ) from exc
+    if is_bool:
+        arrays.check_bools(array, view.where)
+        return array.view(np.bool_)
+    return array
 
 
 def pieces_of(view: TensorView, data: memoryview, *, wide: bool = False) -> Iterator[memoryview]:
