@@ -8,6 +8,7 @@ from tests.versions.programs import VERSIONS, golden
 from pt2kit.schema.fieldtable import Ref, frozen_table
 from pt2kit.versions.check import check_tree, fits
 from pt2kit.versions.conversion_log import ConversionLog, block_misfits, smallest
+from pt2kit.versions.steps import STEPS, Step
 
 
 def test_a_tree_that_fits_is_the_same_object():
@@ -44,6 +45,20 @@ def test_fields_that_say_something_are_noted():
     noted = {note.message: (note.kind, note.name) for note in log.notes}
     assert noted["ExportedProgram.guards_code"] == ("blocked", "")
     assert noted["Node.colour, which no schema here knows"] == ("lost", "unknown_keys")
+
+
+@pytest.mark.parametrize("step", STEPS[1:], ids=lambda step: f"{step.newer} to {step.older}")
+def test_only_types_that_lost_a_part_are_visited(step: Step) -> None:
+    """Without unknown keys, visiting the types that differ between two tables finds what visiting all types finds."""
+    after = step.downgrade(golden(step.newer), ConversionLog("x"))
+    logs = ConversionLog("x"), ConversionLog("x")
+    some, whole = (
+        block_misfits(after, step.older, step.newer, log, exact=exact)
+        for log, exact in zip(logs, (True, False), strict=True)
+    )
+    assert some == whole
+    assert logs[0].notes == logs[1].notes
+    check_tree(some, step.older, "x")
 
 
 @pytest.mark.parametrize("version", [version for version in VERSIONS if version != "draft"])

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.versions.programs import VERSIONS, copied, golden
 
 from pt2kit.errors import LimitError, SchemaError
-from pt2kit.versions.check import check_tree, fits, misfits, narrowing
-from pt2kit.versions.conversion_log import ConversionLog
-from pt2kit.versions.steps import STEPS, Step
+from pt2kit.versions.check import check_tree, fits, misfits
 
 GRAPH = ("graph_module", "graph")
 NODE = (*GRAPH, "nodes", 1)
@@ -125,23 +120,3 @@ def test_the_quick_way_agrees_with_the_slow_one(value, place):
     """`fits` and `misfits` are two ways to say the same."""
     tree = put(golden("8.20"), place, value)
     assert fits(tree, "8.20") == (not list(misfits(tree, "8.20")))
-
-
-@pytest.mark.parametrize("step", STEPS[1:], ids=lambda step: f"{step.newer} to {step.older}")
-def test_what_differs_decides_as_the_whole_table(step: Step) -> None:
-    """The types that differ between two tables say of a program before and after the step what all types say."""
-    before = golden(step.newer)
-    after = step.downgrade(before, ConversionLog("model"))
-    fits_older = narrowing(step.newer, step.older)
-    for tree in (before, after, *(without(after, misfit.path) for misfit in misfits(after, step.older))):
-        assert fits_older(tree) == fits(tree, step.older)
-
-
-def without(tree: Any, path: Sequence[Any]) -> Any:
-    """A copy of the tree without the key at a place."""
-    new = copied(tree)
-    holder = new
-    for key in path[:-1]:
-        holder = holder[key]
-    del holder[path[-1]]
-    return new

@@ -33,7 +33,6 @@ from pt2kit.schema.fieldtable import (
     type_text,
 )
 from pt2kit.schema.wire import SPELLED_FLOATS
-from pt2kit.versions.rewrite import fields_reaching
 
 Predicate = Callable[[Any], bool]
 
@@ -130,60 +129,10 @@ def _type_predicate(definition: Definition, version: str, known: Mapping[str, Pr
     types = {key: canonical_type(definition.name, field) for key, field in definition.fields.items()}
     fields = {key: _predicate(kind, version, known) for key, kind in types.items()}
     kinds = {key: plain for key, kind in types.items() if (plain := plain_kind(kind)) is not None}
-    return _object_predicate(definition, fields, kinds, exact)
-
-
-def _object_predicate(
-    definition: Definition, fields: Mapping[str, Predicate], kinds: Mapping[str, type], exact: bool
-) -> Predicate:
-    """Return a predicate on objects of a type, which looks into some of its fields.
-
-    Args:
-        definition: of the type.
-        fields: field -> whether its value fits; values of other fields count as fitting.
-        kinds: field -> a Python type whose every value fits.
-        exact: refuse the keys of structs that the table does not know.
-    """
-    names = definition.fields.keys()
     if definition.kind == "union":
-        return _union({key: fields.get(key, _any) for key in names}, kinds)
+        return _union(fields, kinds)
     required = frozenset(key for key, field in definition.fields.items() if field.default is None)
-    return _struct(fields, kinds, required, frozenset(names) if exact else None)
-
-
-def _any(_: Any) -> bool:
-    return True
-
-
-# One for each step between versions that is used.
-@functools.cache
-def narrowing(newer: str, older: str) -> Predicate:
-    """Return a predicate on programs: whether one fits the older table, if what both tables have in common fits.
-
-    Only places whose types differ between the tables are looked at.
-    """
-    before, after = frozen_table(newer).definitions, frozen_table(older).definitions
-    differing = frozenset(name for name in after if name not in before or _shape(before[name]) != _shape(after[name]))
-    plan = fields_reaching(older, differing)
-    reaching = [name for name in after if name in differing or plan[name]]
-    by_name = {name: fits for name, fits in predicates(older).items() if name not in reaching}
-    for name in reaching:
-        definition = after[name]
-        if name not in before or definition.kind == "enum":
-            by_name[name] = predicates(older)[name]
-            continue
-        old, new = _shape(definition), _shape(before[name])
-        kinds = {key: kind for key, kind in old.items() if key in plan[name] or kind != new.get(key)}
-        fields = {key: _predicate(kind, older, by_name) for key, (kind, _) in kinds.items()}
-        by_name[name] = _object_predicate(definition, fields, {}, exact=True)
-    return by_name["ExportedProgram"] if "ExportedProgram" in reaching else _any
-
-
-def _shape(definition: Definition) -> Mapping[str, Any]:
-    """Return what of a definition decides whether a value fits: types of fields and arms, and values of members."""
-    types = {key: canonical_type(definition.name, field) for key, field in definition.fields.items()}
-    fields = {key: (kind, definition.fields[key].default is None) for key, kind in types.items()}
-    return fields | {key: (member.value, False) for key, member in definition.members.items()}
+    return _struct(fields, kinds, required, frozenset(fields) if exact else None)
 
 
 def _struct(

@@ -12,7 +12,8 @@ outside the program's folder.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+import functools
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any, Final, Literal
@@ -20,8 +21,20 @@ from typing import Any, Final, Literal
 from pt2kit.errors import ConversionError, PayloadError
 from pt2kit.jsontext import Path, path_text
 from pt2kit.pickles.values import PickledStorage, PickledTensor
-from pt2kit.schema.fieldtable import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, frozen_table
-from pt2kit.versions.check import Misfit, canonical_type, fits, misfits
+from pt2kit.schema.fieldtable import (
+    AnyOf,
+    Definition,
+    DictOf,
+    ListOf,
+    Nullable,
+    Ref,
+    Scalar,
+    TupleOf,
+    Type,
+    frozen_table,
+)
+from pt2kit.versions.check import canonical_type
+from pt2kit.versions.rewrite import Visitor, rewrite
 
 Kind = Literal["changed", "lost", "blocked"]
 
@@ -191,60 +204,65 @@ Tree = dict[str, Any]
 """A program as JSON's containers, in the canonical form of its version."""
 
 
-def block_misfits(tree: Tree, older: str, newer: str, log: ConversionLog) -> Tree:
+def block_misfits(tree: Tree, older: str, newer: str, log: ConversionLog, *, exact: bool = False) -> Tree:
     """Note everything that keeps a tree from fitting the older table, and make it fit.
 
     Args:
         tree: a program after the downgrade from `newer`; not changed.
         older, newer: names of the tables.
         log: gets the blockers.
+        exact: the tree had no keys that the newer table does not know, so that only types that lost a part are visited.
 
     Returns:
         `tree` itself if it fits; else a new one, which shares what needed no replacement.
     """
-    if fits(tree, older):
-        return tree
-    obstacles = [misfit for misfit in misfits(tree, older) if misfit.cause in ("unknown key", "arm", "member")]
-    for misfit in obstacles:
-        if misfit.cause == "unknown key" and misfit.key not in _known_keys(misfit.type, newer):
-            log.lost("unknown_keys", f"{misfit.type}.{misfit.key}, which no schema here knows", misfit.path, "")
-        else:
-            log.blocked(_message(misfit), misfit.path, newer)
-    new = dict(tree)
-    copied: set[Path] = {()}
-    for misfit in obstacles:
-        _replace(new, misfit, older, copied)
-    return new
+    types = frozen_table(older).definitions
+    names = _narrowed(older, newer) if exact else types.keys()
+    return rewrite(tree, older, {name: _blocking(types[name], older, newer, log) for name in names})
 
 
-def _known_keys(type_name: str, version: str) -> Collection[str]:
-    types = frozen_table(version).definitions
-    return types[type_name].fields if type_name in types else ()
+# One for each step between versions that is used.
+@functools.cache
+def _narrowed(older: str, newer: str) -> frozenset[str]:
+    """Return the types of which the older table lacks a field, an arm or a member."""
+    before, after = frozen_table(newer).definitions, frozen_table(older).definitions
+    return frozenset(name for name in after.keys() & before.keys() if _parts(before[name]) - _parts(after[name]))
 
 
-def _message(misfit: Misfit) -> str:
-    if misfit.cause == "unknown key":
-        return f"{misfit.type}.{misfit.key}"
-    if misfit.cause == "arm":
-        return f"the arm {misfit.key} of {misfit.type}"
-    return f"the {misfit.type} {misfit.value}"
+def _parts(definition: Definition) -> frozenset[Any]:
+    """Return the keys of fields or arms, or the values of members."""
+    return frozenset(definition.fields) | {member.value for member in definition.members.values()}
 
 
-def _replace(tree: Any, misfit: Misfit, version: str, copied: set[Path]) -> None:
-    """Replace a mismatch by something that fits, in place except for what is not in `copied` yet."""
-    *outer, last = misfit.path
-    holder = tree
-    for depth, step in enumerate(outer, 1):
-        if (way := misfit.path[:depth]) not in copied:
-            copied.add(way)
-            holder[step] = holder[step].copy()
-        holder = holder[step]
-    if misfit.cause == "member":
-        holder[last] = smallest(Ref(misfit.type), version)
-        return
-    del holder[last]
-    if misfit.cause == "arm":
-        holder |= smallest(Ref(misfit.type), version)
+def _blocking(definition: Definition, older: str, newer: str, log: ConversionLog) -> Visitor:
+    """Return a visitor that notes the parts of a value that the older table lacks, and removes or replaces them."""
+    name, known = definition.name, _parts(definition)
+
+    def enum(value: Any, path: Path) -> Any:
+        if value in known:
+            return value
+        log.blocked(f"the {name} {value}", path, newer)
+        return smallest(Ref(name), older)
+
+    def union(value: Any, path: Path) -> Any:
+        if value.keys() <= known:
+            return value
+        [arm] = value
+        log.blocked(f"the arm {arm} of {name}", (*path, arm), newer)
+        return smallest(Ref(name), older)
+
+    def struct(value: Any, path: Path) -> Any:
+        if value.keys() <= known:
+            return value
+        types = frozen_table(newer).definitions
+        for key in value:
+            if key not in known and name in types and key in types[name].fields:
+                log.blocked(f"{name}.{key}", (*path, key), newer)
+            elif key not in known:
+                log.lost("unknown_keys", f"{name}.{key}, which no schema here knows", (*path, key), "")
+        return {key: field for key, field in value.items() if key in known}
+
+    return {"enum": enum, "union": union, "struct": struct}[definition.kind]
 
 
 def smallest(kind: Type, version: str) -> Any:

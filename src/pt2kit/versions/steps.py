@@ -16,7 +16,7 @@ from typing import Final
 from pt2kit.errors import VersionError
 from pt2kit.schema.fieldtable import NAMES
 from pt2kit.schema.versions import LOG
-from pt2kit.versions.check import check_tree, fits, narrowing
+from pt2kit.versions.check import check_tree, fits
 from pt2kit.versions.conversion_log import ConversionLog, Tree, block_misfits
 from pt2kit.versions.identify import DRAFT
 from pt2kit.versions.line import metadata, v1_v2, v2_v5_1, v5_1_v5_3, v5_3_v7_3, v7_3_v8_2, v8_2_v8_6
@@ -153,17 +153,11 @@ def apply_step(checked: Checked, step: Step, upwards: bool, log: ConversionLog) 
     """
     version = step.newer if upwards else step.older
     tree = (step.upgrade if upwards else step.downgrade)(checked.tree, log)
-    if upwards:
-        # A minor only adds, so what fitted the one before fits; the last is looked at for them all.
-        is_between = version in MINORS[1:-1] and checked.exact
-        exact = is_between or fits(tree, version)
-    elif version == DRAFT:
-        exact = fits(tree, version)
-    else:
-        exact = narrowing(step.newer, version)(tree) if checked.exact else fits(tree, version)
-        if not exact:
-            tree = block_misfits(tree, step.older, step.newer, log)
-            exact = fits(tree, version)
+    if not upwards and version != DRAFT:
+        return Checked(block_misfits(tree, version, step.newer, log, exact=checked.exact), version, True)
+    # A minor only adds, so what fitted the one before fits; the last is looked at for them all.
+    is_between = upwards and version in MINORS[1:-1] and checked.exact
+    exact = is_between or fits(tree, version)
     if not exact:
         check_tree(tree, version, log.where)
     return Checked(tree, version, exact)
