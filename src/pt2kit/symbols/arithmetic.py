@@ -3,7 +3,8 @@
 Values are bool, int, Fraction and float. Integers and fractions stay exact, a float makes the result a float. Division
 and modulo round as in Python (down, the sign of the divisor), which is what torch does when it runs a program. Infinity
 is a float here, also torch's `int_oo`; a result that is not a number is an error. The bits a result needs are checked
-before it is computed where it can be far larger than its operands (powers, shifts).
+before it is computed where it can be far larger than its operands (powers, shifts). Python's own errors, such as
+`ZeroDivisionError`, become ours in one place: callers pass what they compute to `real`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, TypeVar, Union
 
 from pt2kit.errors import ExpressionError, LimitError
 from pt2kit.symbols.expr import DEFAULT_LIMITS
@@ -19,25 +20,10 @@ from pt2kit.symbols.expr import DEFAULT_LIMITS
 if TYPE_CHECKING:
     from fractions import Fraction
 
+T = TypeVar("T")
 Number = Union[int, float, "Fraction"]
 
 MAX_BITS = DEFAULT_LIMITS.bits
-
-
-def fraction(p: int, q: int) -> Number:
-    """Return p/q exactly: an int if it is whole, else a Fraction.
-
-    Raises:
-        ExpressionError: q is 0.
-        LimitError: p or q is too large.
-    """
-    if q == 0:
-        raise ExpressionError("division by zero")
-    if p % q == 0:
-        return checked(p // q)
-    from fractions import Fraction  # costs 2 ms to import, and few expressions hold a fraction
-
-    return checked(Fraction(p, q))
 
 
 def checked(value: Number) -> Number:
@@ -57,18 +43,6 @@ def checked(value: Number) -> Number:
     return value.numerator if value.denominator == 1 else value
 
 
-def to_float(value: Number) -> float:
-    """Return the nearest double.
-
-    Raises:
-        ExpressionError: the number is too large for one.
-    """
-    try:
-        return float(value)
-    except OverflowError:
-        raise ExpressionError("the number is too large for a float") from None
-
-
 def combined(args: Sequence[Number], start: Number, operate: Callable[[Number, Number], Number]) -> Number:
     """Return a number and others, such as the terms of a sum, combined from left to right."""
     for arg in args:
@@ -81,28 +55,30 @@ def power(args: Sequence[Number]) -> Number:
     base, exponent = args
     if isinstance(exponent, int) and not isinstance(base, float):
         return _exact_power(base, exponent)
-    b, e = to_float(base), to_float(exponent)
+    b, e = float(base), float(exponent)
     if b == 0 and e < 0:
         raise ExpressionError("division by zero")
     if b < 0 and not (e.is_integer() or math.isinf(e)):
         raise ExpressionError("a power of a negative number with a broken exponent is not real")
-    return checked(real(lambda: math.sqrt(b) if e == 0.5 else b**e))
+    return checked(math.sqrt(b) if e == 0.5 else b**e)
 
 
 def _exact_power(base: int | Fraction, exponent: int) -> Number:
-    if exponent < 0 and base == 0:
-        raise ExpressionError("division by zero")
     bits = max(base.numerator.bit_length(), base.denominator.bit_length())
     if base not in (-1, 0, 1) and abs(exponent) * (bits - 1) > MAX_BITS:
         raise LimitError(f"expected numbers of at most {MAX_BITS} bits, got a power that has more")
     raised = base ** abs(exponent)
-    return checked(raised) if exponent >= 0 else fraction(raised.denominator, raised.numerator)
+    if exponent >= 0:
+        return checked(raised)
+    from fractions import Fraction  # costs 2 ms to import, and few expressions hold a fraction
+
+    return checked(1 / Fraction(raised))
 
 
 def floor_divide(args: Sequence[Number]) -> Number:
     """Return a // b rounded down, as an int if it is finite."""
     a, b = args
-    return whole(math.floor, checked(real(lambda: mixed(a, b, _floor_quotient))))
+    return whole(math.floor, checked(mixed(a, b, _floor_quotient)))
 
 
 def _floor_quotient(a: Number, b: Number) -> Number:
@@ -113,13 +89,13 @@ def _floor_quotient(a: Number, b: Number) -> Number:
 def modulo(args: Sequence[Number]) -> Number:
     """Return a % b with the sign of b."""
     a, b = args
-    return checked(real(lambda: mixed(a, b, operator.mod)))
+    return checked(mixed(a, b, operator.mod))
 
 
 def true_divide(args: Sequence[Number]) -> Number:
     """Return a / b as the nearest double, also for integers that no double represents."""
     a, b = args
-    return checked(real(lambda: float(mixed(a, b, operator.truediv))))
+    return checked(float(mixed(a, b, operator.truediv)))
 
 
 def shift_left(args: Sequence[Number]) -> Number:
@@ -167,7 +143,7 @@ def whole(rounding: Callable[[Number], int], value: Number) -> Number:
     return checked(rounding(value))
 
 
-def real(compute: Callable[[], Number]) -> Number:
+def real(compute: Callable[[], T]) -> T:
     """Return the result of `compute`, with Python's errors converted to `ExpressionError`.
 
     Raises:
@@ -186,7 +162,7 @@ def real(compute: Callable[[], Number]) -> Number:
 def mixed(a: Number, b: Number, operate: Callable[[Number, Number], Number]) -> Number:
     """Return operate(a, b), with both as floats if one is."""
     if isinstance(a, float) != isinstance(b, float):
-        return operate(to_float(a), to_float(b))
+        return operate(float(a), float(b))
     return operate(a, b)
 
 

@@ -4,7 +4,8 @@ Only what the result needs is required to have a value: the branch of a `Piecewi
 divide by zero or name a symbol without a value, as in the Python text that torch makes of an expression.
 
 `NUMERIC` has the numeric functions of the table in `functions` by name, computed by `arithmetic`: rounding, floats and
-the functions that only torch has. Their rules are those of Python's `math`, which torch calls.
+the functions that only torch has. Their rules are those of Python's `math`, which torch calls; its errors are raised as
+they are, and converted by `arithmetic.real`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ from pt2kit.symbols.arithmetic import (
     real,
     shift_left,
     shift_right,
-    to_float,
     true_divide,
     whole,
 )
@@ -79,7 +79,7 @@ def round_decimal(args: Sequence[Number]) -> Number:
             return number
         return 0 if -digits > MAX_BITS else checked(round(number, digits))
     # No double has more than 1,075 digits on either side of its point.
-    return checked(round(to_float(number), max(-1100, min(1100, digits))))
+    return checked(round(float(number), max(-1100, min(1100, digits))))
 
 
 def _rounding(rounding: Callable[[Number], int]) -> Numeric:
@@ -87,15 +87,11 @@ def _rounding(rounding: Callable[[Number], int]) -> Numeric:
 
 
 def _float_function(function: Callable[[float], float]) -> Numeric:
-    return lambda args: checked(real(lambda: function(to_float(args[0]))))
+    return lambda args: checked(function(float(args[0])))
 
 
 def _alike(args: Sequence[Number]) -> Sequence[Number]:
-    return [to_float(arg) for arg in args] if any(isinstance(arg, float) for arg in args) else args
-
-
-def _log(args: Sequence[Number]) -> Number:
-    return checked(real(lambda: math.log(to_float(args[0]), *(to_float(base) for base in args[1:]))))
+    return [*map(float, args)] if any(isinstance(arg, float) for arg in args) else args
 
 
 NUMERIC: Mapping[str, Numeric] = by_name(
@@ -119,12 +115,12 @@ NUMERIC: Mapping[str, Numeric] = by_name(
         "TruncToInt": _rounding(math.trunc),
         "RoundToInt, Round": _rounding(round),
         "RoundDecimal": round_decimal,
-        "ToFloat": lambda args: to_float(args[0]),
-        "TruncToFloat": lambda args: to_float(whole(math.trunc, args[0])),
+        "ToFloat": lambda args: float(args[0]),
+        "TruncToFloat": lambda args: float(whole(math.trunc, args[0])),
         "IntTrueDiv, FloatTrueDiv, TrueDiv": true_divide,
-        "FloatPow": lambda args: power((to_float(args[0]), to_float(args[1]))),
+        "FloatPow": lambda args: power((float(args[0]), float(args[1]))),
         "IsNonOverlappingAndDenseIndicator": is_dense,
-        "log": _log,
+        "log": lambda args: checked(math.log(*map(float, args))),
         **{f"OpaqueUnaryFn_{name}": _float_function(getattr(math, name)) for name in OPAQUE},
         **{name: _float_function(getattr(math, name)) for name in PLAIN},
     }
@@ -242,7 +238,7 @@ def _call(node: Call, args: Sequence[_Result]) -> _Result:
             return ExpressionError("expected a value, got a pair that belongs in a Piecewise")
         values.append(arg)
     try:
-        return _STRICT[node.function](values)
+        return real(lambda: _STRICT[node.function](values))
     except (ExpressionError, LimitError) as error:
         return type(error)(f"{error} (in {quote(to_str(node))})")
 
@@ -265,7 +261,7 @@ def _as_kind(result: _Result, found: Kind) -> int | float | bool:
     if found == "bool":
         return bool(result)
     if found == "float" or (found == "any" and not isinstance(result, int)):
-        return to_float(result)
+        return real(lambda: float(result))
     if isinstance(result, float) and result.is_integer():
         return int(result)  # 0 % int_oo: a whole number that met an infinity, which is a float here
     if isinstance(result, int | float):

@@ -191,7 +191,7 @@ def _computed(function: str, args: Sequence[Part]) -> int | None:
         return None
     try:
         result = NUMERIC[function](values)
-    except (ExpressionError, LimitError):
+    except (ExpressionError, LimitError, ArithmeticError, ValueError):
         return None
     return result if type(result) is int else None
 
