@@ -13,15 +13,12 @@ from typing import Final, TypeAlias
 
 from pt2kit.symbols.expr import (
     DEFAULT_LIMITS,
-    Boolean,
     Call,
+    Constant,
     Expr,
-    Float,
-    Infinity,
-    Integer,
     Leaf,
-    Rational,
     Symbol,
+    constant_value,
     default_assumptions,
     fold,
 )
@@ -98,18 +95,12 @@ def _symbol(symbol: Symbol, given: tuple[End | None, End | None] | None) -> Inte
     return low if least is None else max(low, least), high if greatest is None else min(high, greatest)
 
 
-def _literal(leaf: Integer | Rational | Float | Boolean | Infinity) -> Interval:
-    match leaf:
-        case Integer(value):
-            return value, value
-        case Rational(p, q):
-            return outward(p / q, p / q) if max(p.bit_length(), q.bit_length()) < 1000 else ANY
-        case Float(text, _):
-            return float(text), float(text)
-        case Boolean(value):
-            return int(value), int(value)
-        case Infinity(negative, _):
-            return (-INF, -INF) if negative else (INF, INF)
+def _literal(leaf: Constant) -> Interval:
+    value = constant_value(leaf)
+    if isinstance(value, int | float):
+        return +value, +value  # a truth value is 0 or 1
+    is_small = max(value.numerator.bit_length(), value.denominator.bit_length()) < 1000
+    return outward(float(value), float(value)) if is_small else ANY
 
 
 def outward(low: End, high: End, largest: int = LARGEST) -> Interval:
@@ -184,10 +175,6 @@ def modulo(args: Sequence[Interval], *, is_int: bool = True) -> Interval:
     return (0, min(high, top)) if low >= 0 else (0, top)
 
 
-def _sum(args: Sequence[Interval]) -> Interval:
-    return sum(low for low, _ in args), sum(high for _, high in args)
-
-
 def _power(args: Sequence[Interval]) -> Interval:
     (low, high), (least, greatest) = args
     if least == greatest and isinstance(least, int) and 0 <= least < 64:
@@ -216,16 +203,17 @@ def _absolute(args: Sequence[Interval]) -> Interval:
     return (0 if low < 0 < high else min(abs(low), abs(high))), max(abs(low), abs(high))
 
 
+def _monotone(function: Callable[[Sequence[End]], End]) -> Rule:
+    """Return the rule of a function whose result grows with each of its arguments."""
+    return lambda args: (function([low for low, _ in args]), function([high for _, high in args]))
+
+
 def _rounding(rounding: Callable[[End], int]) -> Rule:
-    return lambda args: (whole(rounding, args[0][0]), whole(rounding, args[0][1]))
-
-
-def _float(args: Sequence[Interval]) -> Interval:
-    return float(args[0][0]), float(args[0][1])
+    return _monotone(lambda ends: whole(rounding, ends[0]))
 
 
 def _union(args: Sequence[Interval]) -> Interval:
-    return min(low for low, _ in args), max(high for _, high in args)
+    return hull([end for ends in args for end in ends])
 
 
 def _less(args: Sequence[Interval], *, strict: bool) -> Interval:
@@ -250,10 +238,10 @@ def _equal(args: Sequence[Interval]) -> Interval:
 
 _RULES: Mapping[str, Rule] = by_name(
     {
-        "Add": _sum,
+        "Add": _monotone(sum),
         "Mul": product,
-        "Max, Or": lambda args: (max(low for low, _ in args), max(high for _, high in args)),
-        "Min, And": lambda args: (min(low for low, _ in args), min(high for _, high in args)),
+        "Max, Or": _monotone(max),
+        "Min, And": _monotone(min),
         "Abs": _absolute,
         "Identity, ExprCondPair": lambda args: args[0],
         "Pow, PowByNatural": _power,
@@ -266,7 +254,7 @@ _RULES: Mapping[str, Rule] = by_name(
         "ceiling, CeilToInt": _rounding(math.ceil),
         "TruncToInt": _rounding(math.trunc),
         "RoundToInt, Round": _rounding(round),
-        "ToFloat": _float,
+        "ToFloat": _monotone(lambda ends: float(ends[0])),
         "IntTrueDiv, FloatTrueDiv, TrueDiv": _true_divide,
         "IsNonOverlappingAndDenseIndicator, Xor": lambda _: _TRUTH,
         "ITE, Where": lambda args: _union(args[1:]),
