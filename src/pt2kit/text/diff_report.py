@@ -17,7 +17,7 @@ same as one self-contained HTML page: no script, no font, no other file.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -384,21 +384,15 @@ def _operators(graph: GraphPair, changes: list[Change]) -> str:
 
 def _rows(graph: GraphPair) -> list[Row]:
     """Return all nodes of both graphs: the new ones in order, the removed ones before the node that followed them."""
-    matched = dict(graph.pairs)
-    olds = {new: old for old, new in graph.pairs}
-    removed = iter([*(old for old in range(len(graph.old.nodes)) if old not in matched), len(graph.old.nodes)])
+    matched, olds = dict(graph.pairs), {new: old for old, new in graph.pairs}
+    removed = deque(old for old in range(len(graph.old.nodes)) if old not in matched)
     rows: list[Row] = []
-    gone = next(removed)
     for new in range(len(graph.new.nodes)):
         old = olds.get(new)
-        while old is not None and gone < old:
-            rows.append((gone, None))
-            gone = next(removed)
+        while old is not None and removed and removed[0] < old:
+            rows.append((removed.popleft(), None))
         rows.append((old, new))
-    while gone < len(graph.old.nodes):
-        rows.append((gone, None))
-        gone = next(removed)
-    return rows
+    return [*rows, *((old, None) for old in removed)]
 
 
 def _hunks(places: list[int], length: int) -> list[tuple[int, int]]:

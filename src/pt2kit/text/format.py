@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 
 from pt2kit.messages import PRINTED, printable
 from pt2kit.treespec.callsig import show_name
@@ -125,12 +127,7 @@ def _reach(line: str, width: int) -> int:
     """Return how many characters of a line fit in some columns."""
     if line.isascii():
         return width
-    columns = 0
-    for number, char in enumerate(line):
-        columns += display_width(char)
-        if columns > width:
-            return number
-    return len(line)
+    return bisect_right([*accumulate(map(display_width, line))], width)
 
 
 def table(rows: Iterable[Sequence[str]], limit: int, *, right: Iterable[int] = ()) -> Iterator[str]:

@@ -10,9 +10,12 @@ repeat between graphs, so there may be several.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Final
+
+from msgspec.structs import replace
 
 from pt2kit.digests.compute import digest_parts, payloads_of
 from pt2kit.graph.argument_values import arguments, graph_arguments
@@ -55,13 +58,11 @@ def program_lines(program: ExportedProgram) -> Iterator[str]:
     texts = ValueTexts(program)
     graph, signature = program.graph_module.graph, program.graph_module.signature
     yield "inputs"
-    for argument, input_spec in _together(graph.inputs, signature.input_specs):
-        yield _INDENT + _edge_line(graph, argument, input_spec, texts)
+    yield from _edge_lines(graph, graph.inputs, signature.input_specs, texts)
     yield "nodes"
     yield from _node_lines(graph, texts, 1)
     yield "outputs"
-    for argument, output_spec in _together(graph.outputs, signature.output_specs):
-        yield _INDENT + _edge_line(graph, argument, output_spec, texts)
+    yield from _edge_lines(graph, graph.outputs, signature.output_specs, texts)
     if ranges := texts.ranges():
         yield "where"
         yield from (f"{_INDENT}{symbol}: {limits}" for symbol, limits in ranges)
@@ -121,10 +122,16 @@ def _subgraphs(node: Node) -> Iterator[GraphArgument]:
         yield from (subgraph for _, subgraph in graph_arguments(named.arg))
 
 
-def _edge_line(graph: Graph, argument: Argument, spec: InputSpec | OutputSpec | None, texts: ValueTexts) -> str:
-    if spec is not None and spec.type == "constant_input":
-        return f"{value_name(spec.value.name)}: {constant_text(spec.value.value)}  {_KINDS[spec.type]}"
-    return f"{_typed(graph, argument, texts)}  {_role(spec)}".rstrip()
+def _edge_lines(
+    graph: Graph, edge: Sequence[Argument], specs: Sequence[InputSpec | OutputSpec], texts: ValueTexts
+) -> Iterator[str]:
+    """Yield the inputs or the outputs of a graph with their specs, of which there may be too few."""
+    for argument, spec in zip_longest(edge, specs[: len(edge)]):
+        if spec is not None and spec.type == "constant_input":
+            text = f"{value_name(spec.value.name)}: {constant_text(spec.value.value)}  {_KINDS[spec.type]}"
+        else:
+            text = f"{_typed(graph, argument, texts)}  {_role(spec)}".rstrip()
+        yield _INDENT + text
 
 
 def _role(spec: InputSpec | OutputSpec | None) -> str:
@@ -139,13 +146,6 @@ def _role(spec: InputSpec | OutputSpec | None) -> str:
 def results_text(node: Node) -> str:
     """Return the values that a node defines: `%a, %b`; "" if it defines none."""
     return ", ".join(map(argument_text, node.outputs))
-
-
-def _together(
-    arguments: list[Argument], specs: list[InputSpec] | list[OutputSpec]
-) -> Iterator[tuple[Argument, InputSpec | OutputSpec | None]]:
-    for position, argument in enumerate(arguments):
-        yield argument, specs[position] if position < len(specs) else None
 
 
 def whole_lines(package: Package) -> Iterator[str]:
@@ -174,15 +174,8 @@ def whole_lines(package: Package) -> Iterator[str]:
 
 def _sorted(program: ExportedProgram) -> ExportedProgram:
     """Return a program with its maps and sets sorted."""
-    return ExportedProgram(
-        graph_module=program.graph_module,
-        opset_version=program.opset_version,
-        range_constraints=dict(sorted(program.range_constraints.items())),
-        schema_version=program.schema_version,
-        verifiers=program.verifiers,
-        torch_version=program.torch_version,
-        guards_code=sorted(program.guards_code),
-    )
+    ranges = dict(sorted(program.range_constraints.items()))
+    return replace(program, range_constraints=ranges, guards_code=sorted(program.guards_code))
 
 
 def _header_lines(program: ExportedProgram) -> Iterator[str]:
