@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -316,14 +316,14 @@ def _convert(
         walker = _Walker(change, where, is_whole=low <= first and last <= high, numbers=(number, wanted))
         graph = walker.graph(program.graph_module.graph, ("graph_module", "graph"), 0)
         count += walker.count
-        if graph is not program.graph_module.graph:
+        if walker.count:
             program = replace(program, graph_module=replace(program.graph_module, graph=graph))
     return program, count
 
 
 @dataclass(slots=True)
 class _Walker:
-    """Applies one change to every graph of a program, inner ones first."""
+    """Applies one change to every graph of a program, inner ones first; `count` says whether any node changed."""
 
     change: OperatorChange
     where: str
@@ -345,8 +345,6 @@ class _Walker:
                 values |= new.tensor_values
             else:
                 nodes.append(node)
-        if len(nodes) == len(graph.nodes) and all(map(_same, nodes, graph.nodes)):
-            return graph
         return replace(graph, nodes=nodes, tensor_values={**graph.tensor_values, **values})
 
     def _node(self, node: schema.Node, graph: schema.Graph, path: Path) -> Replacement:
@@ -363,21 +361,16 @@ class _Walker:
         return new if isinstance(new, Replacement) else Replacement((new,))
 
     def _inner(self, node: schema.Node, path: Path, depth: int) -> schema.Node:
-        inputs = []
-        for index, named in enumerate(node.inputs):
-            argument = self._argument(named.arg, (*path, "inputs", index, "arg"), depth)
-            inputs.append(named if argument is named.arg else replace(named, arg=argument))
-        return node if all(map(_same, inputs, node.inputs)) else replace(node, inputs=inputs)
+        inputs = [
+            replace(named, arg=self._argument(named.arg, (*path, "inputs", index, "arg"), depth))
+            for index, named in enumerate(node.inputs)
+        ]
+        return replace(node, inputs=inputs)
 
     def _argument(self, argument: schema.Argument, path: Path, depth: int) -> schema.Argument:
         if argument.as_graph is not UNSET:
-            graph_argument = argument.as_graph
-            graph = self.graph(graph_argument.graph, (*path, "as_graph", "graph"), depth + 1)
-            return (
-                argument
-                if graph is graph_argument.graph
-                else schema.Argument(as_graph=replace(graph_argument, graph=graph))
-            )
+            graph = self.graph(argument.as_graph.graph, (*path, "as_graph", "graph"), depth + 1)
+            return schema.Argument(as_graph=replace(argument.as_graph, graph=graph))
         if argument.as_operator is not UNSET and argument.as_operator == self.change.target:
             raise OperatorError(
                 f"{self.where}: {path_text((*path, 'as_operator'))}: expected an operator that did not change between "
@@ -387,12 +380,8 @@ class _Walker:
         if argument.as_string_to_argument is not UNSET:
             if depth > _MAX_DEPTH:
                 raise LimitError(f"{self.where}: expected arguments nested at most {_MAX_DEPTH} levels deep, got more")
-            entries = argument.as_string_to_argument
-            new = {key: self._argument(entry, (*path, key), depth + 1) for key, entry in entries.items()}
-            if not all(map(_same, new.values(), entries.values())):
-                return schema.Argument(as_string_to_argument=new)
+            entries = argument.as_string_to_argument.items()
+            return schema.Argument(
+                as_string_to_argument={key: self._argument(entry, (*path, key), depth + 1) for key, entry in entries}
+            )
         return argument
-
-
-def _same(new: Any, old: Any) -> bool:
-    return new is old
