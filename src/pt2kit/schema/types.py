@@ -16,7 +16,18 @@ from msgspec.structs import astuple, force_setattr
 
 from pt2kit.front_door import registered
 from pt2kit.messages import count_text
-from pt2kit.schema.wire import Float, FrozenDict, FrozenList, Holder, Object, Union, as_float, as_floats, wire
+from pt2kit.schema.wire import (
+    Float,
+    FloatUnion,
+    FrozenDict,
+    FrozenList,
+    Holder,
+    Object,
+    Union,
+    as_float,
+    as_floats,
+    wire,
+)
 
 
 class ScalarType(IntEnum):
@@ -109,16 +120,11 @@ class SymInt(Union, frozen=True):
             self._refuse()
 
 
-class SymFloat(Union, frozen=True):
+class SymFloat(FloatUnion, frozen=True):
     """A float, known or symbolic."""
 
     as_expr: Annotated[SymExpr | UnsetType, wire(10, since="8.2")] = UNSET
     as_float: Annotated[Float | UnsetType, wire(20, since="8.2")] = UNSET
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.as_float is not UNSET:
-            force_setattr(self, "as_float", as_float(self.as_float))
 
 
 class SymBool(Union, frozen=True):
@@ -151,16 +157,11 @@ class SymIntArgument(Union, frozen=True):
             self._refuse()
 
 
-class SymFloatArgument(Union, frozen=True):
+class SymFloatArgument(FloatUnion, frozen=True):
     """A float argument: a constant, or the name of a value."""
 
     as_name: Annotated[str | UnsetType, wire(10, since="8.2")] = UNSET
     as_float: Annotated[Float | UnsetType, wire(20, since="8.2")] = UNSET
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.as_float is not UNSET:
-            force_setattr(self, "as_float", as_float(self.as_float))
 
 
 class SymBoolArgument(Union, frozen=True):
@@ -356,7 +357,7 @@ class UserInputSpec(Object, frozen=True):
     arg: Annotated[Argument, wire(10, since="2")]
 
 
-class ConstantValue(Union, frozen=True):
+class ConstantValue(FloatUnion, frozen=True):
     """A constant of the calling convention."""
 
     as_none: Annotated[bool | UnsetType, wire(10, since="5.3")] = UNSET
@@ -364,11 +365,6 @@ class ConstantValue(Union, frozen=True):
     as_float: Annotated[Float | UnsetType, wire(30, since="5.3")] = UNSET
     as_string: Annotated[str | UnsetType, wire(40, since="5.3")] = UNSET
     as_bool: Annotated[bool | UnsetType, wire(50, since="5.3")] = UNSET
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.as_float is not UNSET:
-            force_setattr(self, "as_float", as_float(self.as_float))
 
 
 class InputToConstantInputSpec(Object, frozen=True):

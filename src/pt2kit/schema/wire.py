@@ -192,6 +192,15 @@ class Union(Struct, frozen=True, forbid_unknown_fields=True, gc=False, kw_only=T
         return cls(**one)
 
 
+class FloatUnion(Union, frozen=True):
+    """Union with a float among its fields, `as_float`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.type == "as_float":
+            force_setattr(self, "as_float", as_float(self.value))
+
+
 @dataclass(frozen=True, slots=True)
 class Spelling:
     """The spelling of one version.
