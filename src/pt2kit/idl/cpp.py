@@ -161,10 +161,6 @@ def _field(name: str) -> str:
     return safe_name(name, _KEYWORDS | _STRUCT_MEMBERS)
 
 
-def _arm(name: str) -> str:
-    return safe_name(name, _KEYWORDS | _UNION_MEMBERS)
-
-
 def _member(field: Field, table: Table) -> str:
     kind = field.type
     start = f"{cpp_type(kind)} {_field(field.name)}"
@@ -177,7 +173,8 @@ def _member(field: Field, table: Table) -> str:
 
 
 def _union_rows(definition: Definition) -> list[str]:
-    arms = [(_arm(field.name), cpp_type(field.type), field) for field in definition.fields.values()]
+    reserved = _KEYWORDS | _UNION_MEMBERS
+    arms = [(safe_name(field.name, reserved), cpp_type(field.type), field) for field in definition.fields.values()]
     keys = ", ".join(json.dumps(field.name) for field in definition.fields.values())
     return [
         f"  enum class Arm : std::size_t {{ {', '.join(arm for arm, _, _ in arms)} }};",

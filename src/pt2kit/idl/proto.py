@@ -55,10 +55,11 @@ _INT = Scalar("int")
 def emit(types: Table) -> str:
     """Write a table as one .proto file; its package is that of the major version ("pt2.v8"), within which ids last."""
     table = as_written(types)
+    package = version_suffix(types.version.split(".")[0] if types.has_ids else types.version)
     lines = [f"// {line}" for line in banner(types, "proto")]
     lines += ["// Dicts are lists of entries, which keeps their order: on the wire the same as map<string, …>."]
     lines += ["// A field …_digits holds an integer that 64 bits do not, in decimal, in place of the one it follows."]
-    lines += ["", 'syntax = "proto3";', "", f"package pt2.{_package(types)};"]
+    lines += ["", 'syntax = "proto3";', "", f"package pt2.{package};"]
     for definition in table.definitions.values():
         lines += ["", *comment("//", definition.doc), *_definition(definition)]
     helpers = _helpers(table)
@@ -66,10 +67,6 @@ def emit(types: Table) -> str:
     for name, rows in helpers.items():
         lines += ["", f"message {name} {{", *rows, "}"]
     return "\n".join(lines) + "\n"
-
-
-def _package(table: Table) -> str:
-    return version_suffix(table.version.split(".")[0] if table.has_ids else table.version)
 
 
 def _definition(definition: Definition) -> list[str]:

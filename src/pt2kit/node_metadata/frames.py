@@ -342,7 +342,7 @@ def compact(stack_traces: Sequence[str]) -> tuple[list[dict[str, Any]], list[str
             entries.append((len(table), {}))
             table.append({"file_name": frame.file, "line_info_map": entries[-1][1]})
         index, lines = entries[variant]
-        lines[str(frame.line)] = _line_info(frame)
+        lines[str(frame.line)] = {"name": frame.function, "line": "\n".join((frame.source or "", *frame.rest))}
         return f"{index}:{frame.line}"
 
     written: dict[str, str] = {}
@@ -420,10 +420,6 @@ def _standard_trace(text: str) -> StackTrace | None:
         if frame.source == "" or (frame.source is None and frame.rest):
             return None  # the table could not tell an empty source line from none
     return trace
-
-
-def _line_info(frame: Frame) -> dict[str, str]:
-    return {"name": frame.function, "line": "\n".join((frame.source or "", *frame.rest))}
 
 
 def _look_up(table: FileTable, index: int, line: str, where: str) -> tuple[str, str, str]:

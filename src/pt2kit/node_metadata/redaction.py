@@ -85,7 +85,7 @@ def scrub_paths(text: str, replace: Mapping[str, str] | None = None) -> str:
     for piece in sorted(replace or {}, key=lambda key: (-len(key), key)):
         if piece:
             text = text.replace(piece, (replace or {})[piece])
-    text = _FRAME_FILE.sub(lambda match: _scrub_file(match.group()), text)
+    text = _in_frames(text, _scrub_path)
     if "/" not in text and "\\" not in text:
         return text
     return _TOKEN.sub(lambda match: _known(match.group()) or match.group(), text)
@@ -114,7 +114,7 @@ def _hide(text: str, depth: int) -> str:
     if "/" not in text and "\\" not in text:
         return text
     if not (is_json := _is_json(text, depth)):
-        text = _FRAME_FILE.sub(lambda match: _hide_in_file(match.group()), text)
+        text = _in_frames(text, lambda path: _hidden(path) or path)
         text = _TOKEN.sub(_hide_token, text)
         is_json = _is_json(text, depth)  # a path was all that kept it from being JSON, which a second time would find
     return _JSON_STRING.sub(lambda match: _hide_in_string(match.group(), depth), text) if is_json else text
@@ -137,8 +137,9 @@ def _hide_in_string(literal: str, depth: int) -> str:
     return literal if hidden == value else json.dumps(hidden)
 
 
-def _hide_in_file(file: str) -> str:
-    return _part_of(file).sub(lambda match: _hidden(match.group()) or match.group(), file)
+def _in_frames(text: str, change: Callable[[str], str]) -> str:
+    """Return a text with other paths in the files of frames."""
+    return _FRAME_FILE.sub(lambda file: _part_of(file[0]).sub(lambda path: change(path[0]), file[0]), text)
 
 
 def _part_of(file: str) -> re.Pattern[str]:
@@ -173,10 +174,6 @@ def _hidden(path: str) -> str | None:
         return "~"
     last = plain.rstrip("/").rpartition("/")[2]
     return f".../{last}" if last else None
-
-
-def _scrub_file(file: str) -> str:
-    return _part_of(file).sub(lambda match: _scrub_path(match.group()), file)
 
 
 def _scrub_path(path: str) -> str:

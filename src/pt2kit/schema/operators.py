@@ -233,7 +233,7 @@ class ReleaseOperators:
 
 def known_releases() -> tuple[str, ...]:
     """Return the releases that the table has, oldest first."""
-    return _table().releases
+    return _table()[0]
 
 
 def nearest(release: str) -> str:
@@ -288,29 +288,22 @@ def release_operators(release: str) -> ReleaseOperators:
     Raises:
         VersionError: a release that is missing in the table.
     """
-    table = _table()
-    if release not in table.releases:
-        known = ", ".join(table.releases)
+    releases, groups = _table()
+    if release not in releases:
+        known = ", ".join(releases)
         raise VersionError(f"operators: expected a release of torch that the table has ({known}), got {release!r}")
-    lines = [line for spans, group in table.groups if release in spans for line in group]
+    lines = [line for spans, group in groups if release in spans for line in group]
     schemas = {operator_name(line): line for line in lines if "(" in line}
     higher_order = (line.removeprefix(_HIGHER_ORDER) for line in lines if line.startswith(_HIGHER_ORDER))
     functions = (line for line in lines if "::" not in line)
     return ReleaseOperators(MappingProxyType(schemas), frozenset(higher_order), frozenset(functions))
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """The file: its releases, and lines by the releases that have them."""
-
-    releases: tuple[str, ...]
-    groups: tuple[tuple[frozenset[str], tuple[str, ...]], ...]
-
-
 @functools.cache
-def _table() -> _Table:
+def _table() -> tuple[tuple[str, ...], tuple[tuple[frozenset[str], tuple[str, ...]], ...]]:
+    """Return the releases of the file, and its lines by the releases that have them."""
     releases, groups = read_groups("pt2kit.schema", "history/operators.txt")
-    return _Table(releases, tuple((releases_in(spans, releases), lines) for spans, lines in groups))
+    return releases, tuple((releases_in(spans, releases), lines) for spans, lines in groups)
 
 
 def read_groups(package: str, file: str) -> tuple[tuple[str, ...], list[tuple[str, tuple[str, ...]]]]:

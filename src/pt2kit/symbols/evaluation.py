@@ -269,10 +269,6 @@ def _as_kind(result: _Result, found: Kind) -> int | float | bool:
     raise ExpressionError(f"expected a whole number, got {result}")
 
 
-def _pair(args: Sequence[_Result]) -> _Result:
-    return args[0], args[1]
-
-
 def _piecewise(args: Sequence[_Result]) -> _Result:
     for arg in args:
         value, condition = arg if isinstance(arg, tuple) else (arg, True)
@@ -324,7 +320,7 @@ _DIVISORS: Mapping[str, tuple[int, ...]] = by_name(
 
 _LAZY: Mapping[str, Callable[[Sequence[_Result]], _Result]] = by_name(
     {
-        "ExprCondPair": _pair,
+        "ExprCondPair": lambda args: (args[0], args[1]),
         "Piecewise": _piecewise,
         "ITE, Where": _where,
         "And": _until(stop=False),

@@ -8,6 +8,7 @@ interval is everything.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
@@ -162,7 +163,7 @@ def whole(rounding: Callable[[End], int], end: End) -> End:
 
 def floor_divide(args: Sequence[Interval]) -> Interval:
     """Return the interval of a quotient rounded down."""
-    low, high = quotient(args, lambda a, b: a // b)
+    low, high = quotient(args, operator.floordiv)
     return whole(math.floor, low), whole(math.floor, high)
 
 
@@ -188,14 +189,6 @@ def _power(args: Sequence[Interval]) -> Interval:
 def _ceil_divide(args: Sequence[Interval]) -> Interval:
     low, high = quotient(args, lambda a, b: -(-a // b))
     return whole(math.floor, low), whole(math.ceil, high)
-
-
-def _true_divide(args: Sequence[Interval]) -> Interval:
-    return quotient(args, lambda a, b: a / b)
-
-
-def _modular_indexing(args: Sequence[Interval]) -> Interval:
-    return modulo([outward(*floor_divide(args[:2])), args[2]], is_int=True)
 
 
 def _absolute(args: Sequence[Interval]) -> Interval:
@@ -249,13 +242,13 @@ _RULES: Mapping[str, Rule] = by_name(
         "RShift": lambda args: floor_divide([args[0], _power([(2, 2), args[1]])]),
         "FloorDiv, CleanDiv": floor_divide,
         "CeilDiv": _ceil_divide,
-        "ModularIndexing": _modular_indexing,
+        "ModularIndexing": lambda args: modulo([outward(*floor_divide(args[:2])), args[2]]),
         "floor, FloorToInt": _rounding(math.floor),
         "ceiling, CeilToInt": _rounding(math.ceil),
         "TruncToInt": _rounding(math.trunc),
         "RoundToInt, Round": _rounding(round),
         "ToFloat": _monotone(lambda ends: float(ends[0])),
-        "IntTrueDiv, FloatTrueDiv, TrueDiv": _true_divide,
+        "IntTrueDiv, FloatTrueDiv, TrueDiv": lambda args: quotient(args, operator.truediv),
         "IsNonOverlappingAndDenseIndicator, Xor": lambda _: _TRUTH,
         "ITE, Where": lambda args: _union(args[1:]),
         "Piecewise": _union,

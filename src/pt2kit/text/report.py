@@ -158,17 +158,13 @@ def _first(items: Sequence[str], limit: int = MAX_LISTED) -> list[str]:
 def _group(label: str, group: TensorGroup, width: int) -> Iterator[str]:
     if not group.total.tensors:
         return
-    text = f"{_elements(group.total)} in {count_text(group.total.tensors, 'tensor')}"
+    text = f"{count_text(group.total.elements, 'element')} in {count_text(group.total.tensors, 'tensor')}"
     if group.opaque:
         text += f", {len(group.opaque)} of them pickled"
     yield from _entry(label, f"{text}: {_types(group.dtypes) or bytes_text(group.total.bytes)}", width)
     if group.opaque:
         shown = [f"{dotted(name)}: {what}" for name, what in group.opaque.items()]
         yield from _list("pickled", shown)
-
-
-def _elements(amount: Amount) -> str:
-    return count_text(amount.elements, "element")
 
 
 def _types(dtypes: Mapping[str, Amount]) -> str:

@@ -321,10 +321,6 @@ def _tensor_name(value: schema.TensorArgument) -> str:
     return _name(value.name)
 
 
-def _optional(value: schema.OptionalTensorArgument) -> str:
-    return "none" if value.as_tensor is UNSET else _name(value.as_tensor.name)
-
-
 def _symbolic(value: Any) -> str:
     return _constant(value.value) if value.as_name is UNSET else _name(value.as_name)
 
@@ -355,10 +351,6 @@ def _object(value: schema.CustomObjArgument) -> str:
     return f"{_name(value.name)}, {_text(value.class_fqn)}"
 
 
-def _complex(value: schema.ComplexValue) -> str:
-    return f"{_constant(float(value.real))}, {_constant(float(value.imag))}"
-
-
 _LITERALS: Final[Mapping[str, Callable[[Any], str]]] = MappingProxyType(
     {"tensor": _tensor_name, "int": _constant, "float": _constant, "string": _text, "bool": _constant}
 )
@@ -368,7 +360,7 @@ _WORDS: Final[Mapping[str, Callable[[Any], str]]] = MappingProxyType(
         "sym_int": _symbolic,
         "sym_float": _symbolic,
         "sym_bool": _symbolic,
-        "optional_tensor": _optional,
+        "optional_tensor": lambda value: "none" if value.as_tensor is UNSET else _name(value.as_tensor.name),
         "nested_tensor": _list(_tensor_name),
         "int_list": _list(_constant),
         "float_list": _list(_constant),
@@ -376,7 +368,7 @@ _WORDS: Final[Mapping[str, Callable[[Any], str]]] = MappingProxyType(
         "layout": lambda value: value.name,
         "device": _device,
         "operator": _text,
-        "complex": _complex,
+        "complex": lambda value: f"{_constant(float(value.real))}, {_constant(float(value.imag))}",
     }
 )
 """Arms that are written in the brackets of their word, and the text inside; the lists of these likewise."""

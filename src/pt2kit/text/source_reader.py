@@ -578,10 +578,6 @@ def _tensor_item(reader: Reader) -> TensorArgument:
     return TensorArgument(reader.name())
 
 
-def _constant_item(reader: Reader) -> Any:
-    return reader.constant()
-
-
 _LISTED: Final[Mapping[str, Callable[[Reader], Any]]] = MappingProxyType(
     {
         "sym_int": _symbolic_item(schema.SymIntArgument, "as_int"),
@@ -593,19 +589,19 @@ _LISTED: Final[Mapping[str, Callable[[Reader], Any]]] = MappingProxyType(
 """Words of arguments that also have lists."""
 _WORDS: Final[Mapping[str, Callable[[Reader], Argument]]] = MappingProxyType(
     {
-        "none": _single("as_none", _constant_item),
+        "none": _single("as_none", Reader.constant),
         "tensors": _items("as_tensors", _tensor_item),
-        **{f"{word}s": _items(f"as_{word}s", _constant_item) for word in ("int", "float", "string", "bool")},
+        **{f"{word}s": _items(f"as_{word}s", Reader.constant) for word in ("int", "float", "string", "bool")},
         **{word: _single(f"as_{word}", one) for word, one in _LISTED.items()},
         **{f"{word}s": _items(f"as_{word}s", one) for word, one in _LISTED.items()},
         "nested_tensors": _items("as_nested_tensors", _row(_tensor_item)),
-        **{word: _items(f"as_{word}", _row(_constant_item)) for word in ("int_lists", "float_lists")},
+        **{word: _items(f"as_{word}", _row(Reader.constant)) for word in ("int_lists", "float_lists")},
         "dtype": _single("as_scalar_type", _member(schema.ScalarType, _SHORT)),
         "memory_format": _single("as_memory_format", _member(schema.MemoryFormat)),
         "layout": _single("as_layout", _member(schema.Layout)),
         "device": _single("as_device", _device),
         "object": _single("as_custom_obj", _object),
-        "operator": _single("as_operator", lambda reader: reader.string()),
+        "operator": _single("as_operator", Reader.string),
         "complex": _single("as_complex", _complex),
         "graph": _single("as_graph", _graph),
         "dict": _dict,

@@ -16,7 +16,6 @@ from pt2kit.errors import GraphError, Pt2Error
 from pt2kit.messages import printable
 from pt2kit.schema import (
     Argument,
-    ComplexValue,
     ConstantValue,
     CustomObjArgument,
     Device,
@@ -26,7 +25,6 @@ from pt2kit.schema import (
     Layout,
     ModuleCallSignature,
     NamedArgument,
-    OptionalTensorArgument,
     OutputSpec,
     ScalarType,
     SymBool,
@@ -165,14 +163,6 @@ def _number_or_name(value: SymIntArgument | SymFloatArgument | SymBoolArgument) 
     return value_name(value.value) if value.type == "as_name" else str(value.value)
 
 
-def _optional(value: OptionalTensorArgument) -> str:
-    return "None" if value.type == "as_none" else _value(value.value)
-
-
-def _complex(value: ComplexValue) -> str:
-    return str(complex(float(value.real), float(value.imag)))
-
-
 def _list_of(inner: Callable[[Any], str]) -> Callable[[Iterable[Any]], str]:
     return lambda values: f"[{', '.join(map(inner, values))}]"
 
@@ -187,7 +177,7 @@ _LISTED: Mapping[str, Callable[[Any], str]] = MappingProxyType(
         "sym_int": _number_or_name,
         "sym_float": _number_or_name,
         "sym_bool": _number_or_name,
-        "optional_tensor": _optional,
+        "optional_tensor": lambda value: "None" if value.type == "as_none" else _value(value.value),
         "nested_tensor": _list_of(_value),
         "int_list": _list_of(str),
         "float_list": _list_of(str),
@@ -206,7 +196,7 @@ _ARMS: Mapping[str, Callable[[Any], str]] = MappingProxyType(
         "as_graph": lambda value: f"@{show_name(value.name)}",
         "as_custom_obj": _value,
         "as_operator": lambda value: f"operator({printable(value)})",
-        "as_complex": _complex,
+        "as_complex": lambda value: str(complex(float(value.real), float(value.imag))),
     }
 )
 

@@ -218,13 +218,9 @@ def _read_range(value: dict[str, Any], spelled: Spelling) -> dict[str, Any]:
     """Open ends as None; numbers of the versions that write them stay what they are elsewhere."""
     ends = {"min_val": spelled.lowest, "max_val": spelled.highest}
     return {
-        key: None if _is_infinite(bound) or (key in ends and bound == ends[key]) else bound
+        key: None if bound in (math.inf, -math.inf) or (key in ends and bound == ends[key]) else bound
         for key, bound in value.items()
     }
-
-
-def _is_infinite(value: Any) -> bool:
-    return isinstance(value, float) and math.isinf(value)
 
 
 def _spell_range(value: dict[str, Any], spelled: Spelling) -> dict[str, Any]:
