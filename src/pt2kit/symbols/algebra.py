@@ -56,11 +56,6 @@ def close(operand: Operand) -> Expr:
     return operand
 
 
-def add(left: Operand, right: Operand, where: str, limits: Limits) -> Operand:
-    """Return left + right; extends `left` in place if it is an open sum."""
-    return chain("Add", left, right)
-
-
 def subtract(left: Operand, right: Operand, where: str, limits: Limits) -> Operand:
     """Return left - right; extends `left` in place if it is an open sum."""
     return chain("Add", left, negate(close(right)))
@@ -100,11 +95,6 @@ def divide(left: Operand, right: Operand, where: str, limits: Limits) -> Operand
             factor = negate(factor)
         _times(product, invert(factor, where), where, limits)
     return product
-
-
-def plus(operand: Operand, where: str, limits: Limits) -> Operand:
-    """Return +operand, which is the operand."""
-    return operand
 
 
 def minus(operand: Operand, where: str, limits: Limits) -> Operand:

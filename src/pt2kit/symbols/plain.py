@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 from pt2kit.symbols.algebra import (
     Operand,
-    add,
     chain,
     close,
     divide,
@@ -30,7 +29,6 @@ from pt2kit.symbols.algebra import (
     minus,
     multiply,
     negate,
-    plus,
     subtract,
 )
 from pt2kit.symbols.expr import (
@@ -107,20 +105,12 @@ def parse_str(
 
 def call_operator(function: str) -> Binary:
     """Return the builder of a binary operator that represents a function."""
-
-    def build(left: Operand, right: Operand, where: str, _: Limits) -> Operand:
-        return make_call(function, (close(left), close(right)), where)
-
-    return build
+    return lambda left, right, where, limits: make_call(function, (close(left), close(right)), where)
 
 
 def chain_operator(function: str) -> Binary:
     """Return the builder of a binary operator whose calls grow: `a & b & c` is one call."""
-
-    def build(left: Operand, right: Operand, _where: str, _limits: Limits) -> Operand:
-        return chain(function, left, right)
-
-    return build
+    return lambda left, right, where, limits: chain(function, left, right)
 
 
 def not_operator(operand: Operand, where: str, limits: Limits) -> Operand:
@@ -164,7 +154,7 @@ ARITHMETIC: Mapping[str, tuple[int, int, Binary]] = MappingProxyType(
         "<=": (10, 11, call_operator("LessThan")),
         ">": (10, 11, call_operator("StrictGreaterThan")),
         ">=": (10, 11, call_operator("GreaterThan")),
-        "+": (40, 40, add),
+        "+": (40, 40, chain_operator("Add")),
         "-": (40, 40, subtract),
         "*": (50, 50, multiply),
         "//": (50, 50, call_operator("FloorDiv")),
@@ -172,7 +162,9 @@ ARITHMETIC: Mapping[str, tuple[int, int, Binary]] = MappingProxyType(
     }
 )
 """Operators that mean the same in sympy's text and in Python."""
-SIGNS: Mapping[str, tuple[int, Unary]] = MappingProxyType({"-": (60, minus), "+": (60, plus)})
+SIGNS: Mapping[str, tuple[int, Unary]] = MappingProxyType(
+    {"-": (60, minus), "+": (60, lambda operand, where, limits: operand)}
+)
 _BINARY: Mapping[str, tuple[int, int, Binary]] = MappingProxyType(
     {
         **ARITHMETIC,
