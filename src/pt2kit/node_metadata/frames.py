@@ -56,6 +56,7 @@ from pt2kit.node_metadata.modules import decode_name, encode_name
 
 _HEADER = re.compile(r'File "(.*)", line (0|[1-9]\d{0,8}), in (.*)', re.ASCII)
 _INDENT = "  "
+_NEXT_FRAME = re.compile(r'\n  (?=File ".*", line (?:0|[1-9]\d{0,8}), in .*$)', re.ASCII | re.MULTILINE)
 _SOURCE_INDENT = "    "
 
 T = TypeVar("T")
@@ -97,20 +98,12 @@ def parse_stack_trace(text: str, where: str = "stack_trace") -> StackTrace:
     """
     full = text.startswith(f'{_INDENT}File "') and text.endswith("\n")
     body = text[len(_INDENT) : -1] if full else text
-    lines = body.split("\n")
-    header = _HEADER.fullmatch(lines[0])
-    if header is None:
-        raise SchemaError(f"{where}: expected a frame 'File \"...\", line N, in NAME' first, got {lines[0][:80]!a}")
-    frames: list[Frame] = []
-    own: list[str] = []
-    for line in lines[1:]:
-        following = _HEADER.fullmatch(line[len(_INDENT) :]) if line.startswith(f"{_INDENT}File ") else None
-        if following is None:
-            own.append(line)
-        else:
-            frames.append(_frame(header, own))
-            header, own = following, []
-    frames.append(_frame(header, own))
+    frames = []
+    for text_of_frame in _NEXT_FRAME.split(body):
+        line, *own = text_of_frame.split("\n")
+        if (header := _HEADER.fullmatch(line)) is None:
+            raise SchemaError(f"{where}: expected a frame 'File \"...\", line N, in NAME' first, got {line[:80]!a}")
+        frames.append(_frame(header, own))
     return StackTrace(tuple(frames), full)
 
 
