@@ -6,6 +6,7 @@ Headings are at the left margin, entries are indented by two blanks and begin wi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 
 from pt2kit.errors import Problem
 from pt2kit.messages import count_text, printable
@@ -205,14 +206,9 @@ def _row(text: str, node: ModuleSummary, indent: int) -> tuple[str, str, str]:
 
 def _folded(children: Iterable[ModuleSummary]) -> Iterator[tuple[str, str, ModuleSummary]]:
     """Yield runs of numbered children that look alike as one: (first name, last name, the first of them)."""
-    run: list[ModuleSummary] = []
-    for child in children:
-        if run and not (child.name.isdigit() and run[-1].name.isdigit() and _shape(child) == _shape(run[0])):
-            yield run[0].name, run[-1].name, run[0]
-            run = []
-        run.append(child)
-    if run:
-        yield run[0].name, run[-1].name, run[0]
+    for _, run in groupby(children, lambda child: _shape(child) if child.name.isdigit() else child.fqn):
+        first, *others = run
+        yield first.name, others[-1].name if others else first.name, first
 
 
 def _shape(node: ModuleSummary) -> object:

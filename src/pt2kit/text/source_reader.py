@@ -495,16 +495,6 @@ class Reader(Tokens):
 # Words with brackets and the arguments that they stand for, such as `sym_ints(%s, 3)`.
 
 
-def _in_brackets(read: Callable[[Reader], Argument]) -> Callable[[Reader], Argument]:
-    def parse_word(reader: Reader) -> Argument:
-        reader.sign("(")
-        argument = read(reader)
-        reader.sign(")")
-        return argument
-
-    return parse_word
-
-
 def _symbolic_item(cls: type[Any], arm: str) -> Callable[[Reader], Any]:
     def read(reader: Reader) -> Any:
         if reader.kinds[reader.at] == "value":
@@ -519,7 +509,14 @@ def _items(arm: str, one: Callable[[Reader], Any]) -> Callable[[Reader], Argumen
 
 
 def _single(arm: str, one: Callable[[Reader], Any]) -> Callable[[Reader], Argument]:
-    return _in_brackets(lambda reader: Argument.create(**{arm: one(reader)}))
+    def parse_word(reader: Reader) -> Argument:
+        reader.sign("(")
+        value = one(reader)
+        reader.sign(")")
+        argument: Argument = Argument.create(**{arm: value})
+        return argument
+
+    return parse_word
 
 
 def _member(cls: Any, names: Mapping[str, Any] | None = None) -> Callable[[Reader], Any]:
