@@ -1,4 +1,4 @@
-"""Validation of a plain tree against the frozen table of its version: whether it conforms, and mismatches as data.
+"""Validation of a plain tree against the frozen table of its version: whether it conforms, and what does not.
 
 Trees are in their canonical form (see `encoding`): every field written out, unions with one key, infinities as strings,
 a range without an end as None whatever the release wrote.
@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from pt2kit.errors import LimitError, SchemaError
 from pt2kit.jsontext import Path, path_text
@@ -41,7 +40,6 @@ _KINDS: Final[Mapping[str, type]] = MappingProxyType(
     {"str": str, "int": int, "float": float, "bool": bool, "bytes": str}
 )
 
-Cause = Literal["unknown key", "missing key", "type", "arm", "arms", "member"]
 _LONGEST: Final = 80
 
 
@@ -181,42 +179,6 @@ SCALARS: Final[Mapping[str, Predicate]] = MappingProxyType(
 """Scalar type -> whether a value is one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Misfit:
-    """One place of a tree that its table does not allow.
-
-    Args:
-        path: keys and indices from the root.
-        cause: "unknown key" or "missing key" of a struct, "arm" that a union does not have, "arms" where it has none
-            or several, "member" that an enum does not have, or "type".
-        type: the type that the place belongs to ("Node"), or the text of what it should be.
-        key: the field or arm; "" where there is none.
-        value: what is there; None for a missing key.
-    """
-
-    path: Path
-    cause: Cause
-    type: str
-    key: str
-    value: Any
-
-    def __str__(self) -> str:
-        key = printable(self.key, _LONGEST)
-        return f"{path_text(self.path)}: {_MESSAGES[self.cause].format(self.type, key, _brief(self.value))}"
-
-
-_MESSAGES: Final[Mapping[Cause, str]] = MappingProxyType(
-    {
-        "unknown key": "expected a key of {0}, got {1}",
-        "missing key": "expected the key {1} of {0}, got none",
-        "type": "expected {0}, got {2}",
-        "arm": "expected an arm of {0}, got {1}",
-        "arms": "expected exactly one arm of {0}, got {2}",
-        "member": "expected a member of {0}, got {2}",
-    }
-)
-
-
 def check_tree(tree: Any, version: str, where: str, *, root: str = "") -> None:
     """Refuse a tree that does not fit the table of its version; unknown keys are accepted.
 
@@ -235,7 +197,7 @@ def check_tree(tree: Any, version: str, where: str, *, root: str = "") -> None:
     try:
         if predicates(version, exact=False)[root or frozen_table(version).root](tree):
             return
-        first = next((misfit for misfit in misfits(tree, version, root=root) if misfit.cause != "unknown key"), None)
+        first = next(misfits(tree, version, root=root), None)
     except RecursionError:
         raise too_deep(where) from None
     if first is not None:
@@ -247,9 +209,12 @@ def fits(tree: Any, version: str, *, root: str = "") -> bool:
     return predicates(version)[root or frozen_table(version).root](tree)
 
 
-def misfits(tree: Any, version: str, *, root: str = "") -> Iterator[Misfit]:
-    """Yield everything in a tree that the table of a version does not allow, in the tree's order."""
-    return _walk(tree, Ref(root or frozen_table(version).root), version, (), "")
+def misfits(tree: Any, version: str, *, root: str = "") -> Iterator[str]:
+    """Yield a message for each place of a tree that the table of a version does not allow, in the tree's order.
+
+    Keys that the table does not know are accepted, as by `check_tree`.
+    """
+    return _walk(tree, Ref(root or frozen_table(version).root), version, ())
 
 
 def too_deep(where: str) -> LimitError:
@@ -257,56 +222,52 @@ def too_deep(where: str) -> LimitError:
     return LimitError(f"{where}: expected a tree that fits this interpreter's stack, got one nested deeper", rule="M2")
 
 
-def _walk(value: Any, kind: Type, version: str, path: Path, key: str) -> Iterator[Misfit]:
+def _walk(value: Any, kind: Type, version: str, path: Path) -> Iterator[str]:
     match kind:
         case Ref(name):
-            yield from _walk_type(value, name, version, path, key)
+            yield from _walk_type(value, name, version, path)
         case Nullable(inner):
             if value is not None:
-                yield from _walk(value, inner, version, path, key)
+                yield from _walk(value, inner, version, path)
         case ListOf(item) if isinstance(value, list):
             for index, entry in enumerate(value):
-                yield from _walk(entry, item, version, (*path, index), key)
+                yield from _walk(entry, item, version, (*path, index))
         case DictOf(item) if isinstance(value, dict):
             for name, entry in value.items():
-                yield from _walk(entry, item, version, (*path, name), key)
+                yield from _walk(entry, item, version, (*path, name))
         case TupleOf(items) if isinstance(value, list) and len(value) == len(items):
             for index, (entry, item) in enumerate(zip(value, items, strict=True)):
-                yield from _walk(entry, item, version, (*path, index), key)
+                yield from _walk(entry, item, version, (*path, index))
         case Scalar(name) if SCALARS[name](value):
             return
         case AnyOf(arms) if any(predicate(arm, version)(value) for arm in arms):
             return
         case _:
-            yield Misfit(path, "type", type_text(kind).replace(" or ", " | "), key, value)
+            yield _message(path, type_text(kind).replace(" or ", " | "), value)
 
 
-def _walk_type(value: Any, name: str, version: str, path: Path, key: str) -> Iterator[Misfit]:
+def _walk_type(value: Any, name: str, version: str, path: Path) -> Iterator[str]:
     definition = frozen_table(version).definitions[name]
     if definition.kind == "enum":
         members = [member.value for member in definition.members.values()]
         if isinstance(value, bool) or not isinstance(value, int | str) or value not in members:
-            yield Misfit(path, "member", name, key, value)
-        return
-    if not isinstance(value, dict):
-        yield Misfit(path, "type", name, key, value)
-        return
-    if definition.kind == "union" and len(value) != 1:
-        yield Misfit(path, "arms", name, key, ", ".join(map(str, value)) or "none")
-        return
-    cause: Cause = "arm" if definition.kind == "union" else "unknown key"
-    for field in value:
-        if field in definition.fields:
-            kind = canonical_type(name, definition.fields[field])
-            yield from _walk(value[field], kind, version, (*path, field), field)
-        else:
-            yield Misfit((*path, field), cause, name, str(field), value[field])
-    if definition.kind == "struct":
-        for field, described in definition.fields.items():
+            yield _message(path, f"a member of {name}", value)
+    elif not isinstance(value, dict):
+        yield _message(path, name, value)
+    elif definition.kind == "union" and len(value) != 1:
+        yield _message(path, f"exactly one arm of {name}", ", ".join(map(str, value)) or "none")
+    else:
+        for field in value:
+            if field in definition.fields:
+                kind = canonical_type(name, definition.fields[field])
+                yield from _walk(value[field], kind, version, (*path, field))
+            elif definition.kind == "union":
+                yield _message((*path, field), f"an arm of {name}", str(field))
+        for field, described in definition.fields.items() if definition.kind == "struct" else ():
             if field not in value and described.default is None:
-                yield Misfit(path, "missing key", name, field, None)
+                yield _message(path, f"the key {printable(field, _LONGEST)} of {name}", "none")
 
 
-def _brief(value: Any) -> str:
-    text = value if isinstance(value, str) else type(value).__name__ if isinstance(value, dict | list) else repr(value)
-    return printable(text, _LONGEST)
+def _message(path: Path, expected: str, value: Any) -> str:
+    got = value if isinstance(value, str) else type(value).__name__ if isinstance(value, dict | list) else repr(value)
+    return f"{path_text(path)}: expected {expected}, got {printable(got, _LONGEST)}"
