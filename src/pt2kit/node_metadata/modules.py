@@ -143,6 +143,7 @@ def parse_module_stack(text: str, where: str = "nn_module_stack") -> tuple[Modul
     return _entries(text, _unescaped if style == "escaped" else str) or _search(text, where)
 
 
+@lru_cache(maxsize=256)  # also of texts that cannot be read, of which a search is made
 def stated_modules(text: str) -> tuple[ModuleEntry, ...]:
     """Return the modules that the stack of a node names, outermost first; () if it names none or cannot be read."""
     try:

@@ -9,16 +9,15 @@ The module tree of a program has the nodes, tensors and sizes of each module.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pt2kit import codec
 from pt2kit.checks.safety import safety_findings
 from pt2kit.errors import Problem, Pt2Error
-from pt2kit.graph.traversal import is_custom, operator_namespace, walk
+from pt2kit.graph.traversal import is_custom, operator_counts, operator_namespace, walk
 from pt2kit.messages import printable
-from pt2kit.node_metadata.frames import lenient
-from pt2kit.node_metadata.modules import ModuleEntry, ModuleNode, module_tree, parse_module_stack
+from pt2kit.node_metadata.modules import ModuleNode, module_tree, stated_modules
 from pt2kit.package.open import Package
 from pt2kit.package.stored import Payload
 from pt2kit.schema import ExportedProgram
@@ -65,22 +64,13 @@ def summarize_modules(program: ExportedProgram, tensors: Mapping[str, Payload]) 
         program: its nodes say in which modules they were traced.
         tensors: parameters and buffers by name.
     """
-    stacks = _stacks(step.node.metadata.get("nn_module_stack", "") for step in walk(program))
+    stacks = (stated_modules(step.node.metadata.get("nn_module_stack", "")) for step in walk(program))
     fqns = [entry.fqn for entry in program.graph_module.module_call_graph]
     try:
         root = module_tree(stacks, fqns, tensors)
     except Pt2Error:
         return None
     return _with_sizes(root, {name: amount_of(payload) for name, payload in tensors.items()})
-
-
-def _stacks(texts: Iterable[str]) -> Iterable[tuple[ModuleEntry, ...]]:
-    """Yield the module stacks of nodes; few differ, so each text is parsed once."""
-    known: dict[str, tuple[ModuleEntry, ...]] = {}
-    for text in texts:
-        if text not in known:
-            known[text] = lenient(parse_module_stack, text) or ()
-        yield known[text]
 
 
 def _with_sizes(node: ModuleNode, amounts: Mapping[str, Amount]) -> ModuleSummary:
@@ -316,7 +306,7 @@ def _call(program: ExportedProgram, texts: ValueTexts, problems: list[str]) -> C
 
 
 def _operators(program: ExportedProgram) -> dict[str, dict[str, int]]:
-    counts = Counter(step.node.target for step in walk(program))
+    counts = operator_counts(program)
     by_namespace: dict[str, dict[str, int]] = {}
     for target, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         by_namespace.setdefault(operator_namespace(target), {})[target] = count
