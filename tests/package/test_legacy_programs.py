@@ -371,6 +371,21 @@ def test_a_container_beside_its_files(tmp_path: Path) -> None:
         package.weights()
 
 
+def test_a_container_behind_the_url_of_a_local_file(tmp_path: Path) -> None:
+    """Its payloads are in the same folder as for its path."""
+    pytest.importorskip("fsspec")
+    folder = tmp_path / "a folder"
+    (folder / "blobs").mkdir(parents=True)
+    with pt2kit.open(samples.sample("2.6.0", "mlp")) as package:
+        expected = numbers(package.weights())
+    for name, data in expected.items():
+        (folder / "blobs" / name).write_bytes(data)
+    path = folder / "m.json"
+    path.write_text(json.dumps(container()))
+    with pt2kit.open(f"file://{path}") as package:
+        assert numbers(package.weights()) == expected
+
+
 def test_tied_tensors_of_a_container() -> None:
     """Two names with one path share their storage."""
     model = container()

@@ -143,15 +143,15 @@ def beside(file: Any, root: str | os.PathLike[str] | None, storage_options: Mapp
     """
     named = file if isinstance(file, str | os.PathLike) else getattr(file, "name", None)
     name = os.fsdecode(named) if isinstance(named, str | os.PathLike) else None
-    name = None if name is None else _local_path(name)
+    name = None if name is None else local_path(name)
     if name is not None and isinstance(file, str) and is_url(name):
         home: str | None = name
     else:
         home = os.path.dirname(os.path.abspath(name)) if name is not None and os.path.isfile(name) else None
-    return Beside(home, None if root is None else _local_path(os.fsdecode(root)), dict(storage_options or {}))
+    return Beside(home, None if root is None else local_path(os.fsdecode(root)), dict(storage_options or {}))
 
 
-def _local_path(place: str) -> str:
+def local_path(place: str) -> str:
     """Return the path that a `file://` URL names, so that it is checked as a path is; anything else unchanged.
 
     On Windows `file:///C:/models` is `C:/models`.
@@ -189,7 +189,7 @@ def _path_in(url: str, where: str, is_free: bool) -> str:
     except ValueError:
         parts = None
     if is_free and is_url(url):
-        return _local_path(url)
+        return local_path(url)
     path = unquote(url if parts is None else parts.path)
     if parts is None or parts.scheme or parts.netloc:
         problem: str | None = "is on another host, or of another scheme"
