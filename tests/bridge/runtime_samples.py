@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from pt2kit import schema
 from pt2kit.errors import Pt2Error, UnsupportedError
 from pt2kit.runtime.arrays import cast
-from pt2kit.runtime.table import bound, find_kernel, parameter_name
+from pt2kit.runtime.table import binding, find_kernel, parameter_name
 from pt2kit.schema.operators import find_operator, nearest
 
 DTYPES = (torch.float32, torch.int64, torch.bool, torch.bfloat16, torch.complex64, torch.float64, torch.uint8)
@@ -228,8 +228,7 @@ def verdict(call: Call) -> tuple[str, str]:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             operator = find_operator(call.name, nearest(""))
-            given, named = bound(kernel, operator, [], call.arguments) if operator else ([], call.arguments)
-            got = kernel(*given, **named)
+            got = (binding(kernel, operator) if operator else kernel)(**call.arguments)
     except UnsupportedError as error:
         return "refused", str(error)[:200]
     except Pt2Error as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
+import functools
 import inspect
 import sys
 
@@ -12,7 +14,7 @@ import pytest
 from pt2kit.errors import OperatorError, UnsupportedError
 from pt2kit.runtime.table import (
     WITHOUT_EFFECT,
-    bound,
+    binding,
     find_kernel,
     mutated_by,
     parameter_name,
@@ -23,6 +25,12 @@ from pt2kit.runtime.table import (
 from pt2kit.schema.operators import find_operator, known_releases
 
 COMPLETE = ("aten", "prims", "quantized_decomposed")
+
+
+def received(kernel, schema, *args, **named):
+    """The arguments that a kernel gets in a call, by place and by name; they need not be those of tensors."""
+    record = functools.wraps(kernel)(lambda *args, **named: ([*args], named))
+    return binding(record, dataclasses.replace(schema, name="no.rule.default"))(*args, **named)
 
 
 def newest_schema(name):
@@ -42,7 +50,7 @@ def test_kernels_have_the_parameters_of_their_schemas(name):
     assert kernel is not None
     required = [key for key, one in schema.parameters.items() if one.is_required]
     for names in (required, schema.parameters):
-        given, named = bound(kernel, schema, [], {parameter_name(key): key for key in names})
+        given, named = received(kernel, schema, **{parameter_name(key): key for key in names})
         inspect.signature(kernel).bind(*given, **named)
     assert [*given, *named.values()] == [*dict.fromkeys([*given, *named.values()])]
     assert {*schema.parameters} - {*given, *named.values()} <= WITHOUT_EFFECT
@@ -87,11 +95,11 @@ def test_defaults_come_from_the_schema():
     """Arguments that a call leaves out have the schema's defaults; those without effect are left out."""
     schema = newest_schema("aten.topk.default")
     assert schema is not None
-    given, named = bound(lambda self, k, dim, largest: None, schema, ["x"], {"k": 2, "sorted": False})
+    given, named = received(lambda self, k, dim, largest: None, schema, "x", k=2, sorted=False)
     assert (given, named) == ([], {"self": "x", "k": 2, "dim": -1, "largest": True})
-    given, named = bound(lambda x, k, dim, largest: None, schema, [], {"self": "x", "k": 2})
+    given, named = received(lambda x, k, dim, largest: None, schema, self="x", k=2)
     assert (given, named) == (["x"], {"k": 2, "dim": -1, "largest": True})
-    given, named = bound(lambda x, count, dim, largest: None, schema, [], {"self": "x", "k": 2})
+    given, named = received(lambda x, count, dim, largest: None, schema, self="x", k=2)
     assert (given, named) == (["x", 2], {"dim": -1, "largest": True})
 
 

@@ -21,7 +21,8 @@ import numpy as np
 
 from pt2kit.errors import LimitError, OperatorError
 from pt2kit.operators import promotion
-from pt2kit.operators.facts import Symbolic, Tensor, Unknown, axes
+from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown, axes
+from pt2kit.operators.symbolic import call_rule
 from pt2kit.schema import ScalarType
 from pt2kit.tensors.dtypes import DTYPES, numpy_dtype
 
@@ -108,6 +109,53 @@ def reserve(shape: Iterable[int], dtype: Any = FLOAT32) -> tuple[int, ...]:
             f"expected a result of at most {limit:,} bytes, got {nbytes:,} for sizes {list(sizes)}; pass a larger limit"
         )
     return sizes
+
+
+def check_call(rule: Any, arguments: Mapping[str, Any]) -> None:
+    """Check that an operator accepts the arguments of a call, and that its results may be allocated.
+
+    Args:
+        rule: its result rule in the table of operators.
+        arguments: arrays and plain values by parameter name.
+
+    Raises:
+        Mismatch: torch refuses such arguments.
+        LimitError: a result has more bytes than the call may use for one array.
+    """
+    names, values = tuple(arguments), arguments.values()
+    try:
+        results = _results(rule, names, *map(_fact, values))
+    except Mismatch as error:
+        if error.subject != "dtype":
+            raise
+        # Regions of autocast mix floating-point numbers of several widths.
+        results = _results(rule, names, *(_fact(one, compute_type) for one in values))
+    for sizes, dtype in results:
+        reserve(sizes, dtype)
+
+
+def _fact(value: Any, convert: Callable[[DType], DType] = lambda dtype: dtype) -> Any:
+    """Return an argument as rules of operators expect it; the element types of arrays are converted."""
+    if isinstance(value, ARRAYS):
+        return Tensor(value.shape, SCALAR_TYPE.get(convert(value.dtype)), None, None, None)
+    if isinstance(value, list | tuple):
+        return tuple([_fact(one, convert) for one in value])
+    return SCALAR_TYPE[value] if isinstance(value, np.dtype) else value
+
+
+@functools.lru_cache(maxsize=4096, typed=True)
+def _results(rule: Any, names: tuple[str, ...], *facts: Any) -> list[Any]:
+    """Return the sizes and element types of the results of a call, of those that its rule is certain of."""
+    try:
+        found = _flat(call_rule(rule, dict(zip(names, facts, strict=True))))
+    except Unknown:
+        return []
+    tensors = [one for one in found if isinstance(one, Tensor) and all(isinstance(size, int) for size in one.sizes)]
+    return [(one.sizes, FLOAT32 if one.dtype is None else DTYPE[one.dtype]) for one in tensors]
+
+
+def _flat(value: Any) -> list[Any]:
+    return [one for part in value for one in _flat(part)] if isinstance(value, list | tuple) else [value]
 
 
 def is_known(value: Any) -> bool:

@@ -23,7 +23,7 @@ from pt2kit.operators.higher_order import CLOSES, HIDES, OPENS
 from pt2kit.operators.schemas import is_random
 from pt2kit.runtime.arrays import ARRAYS, DTYPE, DType, cast, compute_type, kind
 from pt2kit.runtime.execution import Plan, Read, Result, Step
-from pt2kit.runtime.table import Kernel, binding, bound, find_kernel, parameter_name
+from pt2kit.runtime.table import Kernel, binding, find_kernel, parameter_name
 from pt2kit.schema import ScalarType
 from pt2kit.schema.names import OPS
 from pt2kit.schema.operators import find_operator, nearest
@@ -126,9 +126,6 @@ class _Builder:
                 given.append(value)
             else:
                 named[parameter_name(one.name)] = value
-        operator = find_operator(name, self.release)
-        if operator is not None:
-            given, named = bound(kernel, operator, given, named)
         constants = {parameter: value for parameter, value in named.items() if not _has_slots(value)}
         reads = tuple((parameter, _reader(value)) for parameter, value in named.items() if parameter not in constants)
         is_batched, first = self._is_batched(name, given), self.count
@@ -167,11 +164,12 @@ class _Builder:
         return tuple(levels[0])
 
     def kernel(self, target: str) -> Kernel:
-        """Return the kernel of an operator."""
-        kernel = find_kernel(operator_name(target))
+        """Return the kernel of an operator, which accepts the arguments of its schema if there is one."""
+        name = operator_name(target)
+        kernel, operator = find_kernel(name), find_operator(name, self.release)
         if kernel is None:
             raise UnsupportedError(f"{self.place}: expected an operator that the runtime has, got {quote(target)}")
-        return kernel
+        return kernel if operator is None else binding(kernel, operator)
 
     # Values.
 
@@ -230,8 +228,7 @@ class _Builder:
         if isinstance(value, schema.GraphArgument):
             return self._subgraph(value)
         if isinstance(value, OperatorName):
-            operator = find_operator(operator_name(value), self.release)
-            return self.kernel(value) if operator is None else binding(self.kernel(value), operator)
+            return self.kernel(value)
         return float(value) if isinstance(value, float) else value
 
     def _subgraph(self, value: schema.GraphArgument) -> Any:

@@ -12,14 +12,14 @@ import functools
 import inspect
 import keyword
 from ast import literal_eval
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from pt2kit.errors import OperatorError
-from pt2kit.operators.table import bases, copied, in_place, into_out
+from pt2kit.operators.table import bases, copied, find, in_place, into_out
 from pt2kit.schema.operators import Operator, find_operator, nearest
 
 Kernel = Callable[..., Any]
@@ -174,45 +174,42 @@ def _find(name: str) -> Kernel | None:
     return None
 
 
-def bound(
-    function: Kernel, operator: Operator, given: Sequence[Any], named: Mapping[str, Any]
-) -> tuple[list[Any], dict[str, Any]]:
-    """Return the arguments of a call as a kernel takes them, by place and by name.
+def binding(function: Kernel, operator: Operator) -> Kernel:
+    """Return a kernel that is called with the arguments of its operator, by place or by name, which are checked before.
 
     Args:
         function: the kernel.
         operator: the schema of the operator.
-        given, named: arguments by place, and by name.
     """
+    from pt2kit.runtime.arrays import check_call
+
     if function in _MUTATED:  # a user's, which has defaults of its own
-        return [*given], {**named}
-    names = [*map(parameter_name, operator.parameters)]
-    named = {**dict(zip(names, given, strict=False)), **named}
+        return function
+    names, parameters = [*map(parameter_name, operator.parameters)], operator.parameters.values()
     accepted, required, is_open = _parameters(function)
     # Up to the last parameter that the kernel calls otherwise, arguments go by place.
     places = [
         place + 1
-        for place, (name, parameter) in enumerate(zip(names, operator.parameters.values(), strict=True))
+        for place, (name, parameter) in enumerate(zip(names, parameters, strict=True))
         if not (is_open or name in accepted or name in WITHOUT_EFFECT or parameter.is_keyword_only)
     ]
     by_place = names[: max(places, default=0)]
-    for name, parameter in zip(names, operator.parameters.values(), strict=True):
-        if (name in required or name in by_place) and name not in named and parameter.default is not None:
-            named[name] = literal_eval(parameter.default)
-    kept = {name: value for name, value in named.items() if is_open or name in accepted or name not in WITHOUT_EFFECT}
-    return [named[name] for name in by_place if name in named], {
-        name: value for name, value in kept.items() if name not in by_place
+    defaults = {
+        name: literal_eval(parameter.default)
+        for name, parameter in zip(names, parameters, strict=True)
+        if (name in required or name in by_place) and parameter.default is not None
     }
-
-
-def binding(function: Kernel, operator: Operator) -> Kernel:
-    """Return a kernel that is called with the arguments of its operator, as `bound` accepts them."""
+    ignored = frozenset() if is_open else WITHOUT_EFFECT - accepted
+    row = find(operator.name)
 
     def run(*args: Any, **options: Any) -> Any:
-        given, named = bound(function, operator, args, options)
-        return function(*given, **named)
+        named = {**defaults, **dict(zip(names, args, strict=False)), **options}
+        if row is not None and row.rule is not None:
+            check_call(row.rule, named)
+        given = [named.pop(name) for name in by_place if name in named]
+        return function(*given, **{name: value for name, value in named.items() if name not in ignored})
 
-    return function if function in _MUTATED else run
+    return run
 
 
 @functools.cache
