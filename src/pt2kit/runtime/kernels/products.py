@@ -5,15 +5,12 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.messages import count_text
-from pt2kit.operators.facts import axis as axis_of
-from pt2kit.operators.linalg import einsum_terms
 from pt2kit.runtime.arrays import (
     Array,
     DType,
@@ -43,7 +40,6 @@ def _mixed(self: Array, product: Array, beta: Any, alpha: Any) -> Any:
     scaled = _scaled(product, alpha)
     if beta == 0:
         return np.broadcast_to(scaled, np.broadcast_shapes(self.shape, scaled.shape))
-    check_broadcast([self, scaled])
     return scaled + _scaled(wide(self), beta)
 
 
@@ -52,29 +48,14 @@ def addr(self: Array, vec1: Array, vec2: Array, beta: Any, alpha: Any) -> Any:
     return _mixed(cast(self, dtype), outer(cast(vec1, dtype), cast(vec2, dtype)), beta, alpha)
 
 
-@kernel("aten.matmul.default aten.mv.default aten.dot.default", adapt=computed)
+@kernel(
+    "aten.matmul.default aten.mm.default .dtype aten.bmm.default .dtype aten.mv.default aten.dot.default",
+    adapt=computed,
+)
 def matmul(self: Array, other: Array) -> Any:
-    if not (self.ndim and other.ndim):
-        raise OperatorError("expected tensors with dimensions, got one without")
     if self.ndim > 2 and other.ndim <= 2 and self.flags.c_contiguous:  # one product is faster than many
         return (self.reshape(-1, self.shape[-1]) @ other).reshape(*self.shape[:-1], *other.shape[1:])
-    rows, columns = self.shape[-2:-1], other.shape[-1:] if other.ndim > 1 else ()
-    reserve((*np.broadcast_shapes(self.shape[:-2], other.shape[:-2]), *rows, *columns), self.dtype)
     return np.matmul(self, other)
-
-
-def _product(dimensions: int) -> Callable[..., Any]:
-    """Return the product of two matrices, or batches of them."""
-
-    def run(self: Array, mat2: Array, out_dtype: Any = None) -> Any:
-        if self.ndim != dimensions or mat2.ndim != dimensions:
-            raise OperatorError(f"expected {count_text(dimensions, 'dimension')}, got {self.ndim} and {mat2.ndim}")
-        return matmul(self, mat2)
-
-    return run
-
-
-mm, bmm = _product(2), _product(3)
 
 
 @kernel("aten._scaled_mm.default")
@@ -88,7 +69,7 @@ def scaled_mm(
     out_dtype: DType | None = None,
     use_fast_accum: bool = False,
 ) -> Any:
-    result = mm(wide(self), wide(mat2)) * scale_a * scale_b  # one factor for all, or one for each row and column
+    result = matmul(self, mat2) * scale_a * scale_b  # one factor for all, or one for each row and column
     if bias is not None:
         result = result + wide(bias)
     if scale_result is not None and out_dtype is not None and out_dtype.itemsize == 1:
@@ -101,14 +82,11 @@ def grouped_mm(self: Array, mat2: Array, offs: Array | None = None, bias: Array 
     if bias is not None:
         raise OperatorError("expected products without a bias, got one")
     if offs is None:
-        return bmm(self, mat2)
-    if (self.ndim, mat2.ndim) not in ((2, 3), (3, 2), (2, 2)):
-        raise OperatorError(f"expected matrices, of which one may be a batch, got {self.ndim} and {mat2.ndim}")
+        return matmul(self, mat2)
     # Groups are parts of the rows of the result, of its columns, or of the dimension that is summed over.
     size = mat2.shape[1] if self.ndim == 3 else self.shape[0] if mat2.ndim == 3 else self.shape[1]
     ends = check_indices(offs, size + 1).tolist()
     parts = [slice(*pair) for pair in itertools.pairwise([0, *ends])]
-    reserve((len(ends) if self.ndim == mat2.ndim else 1, self.shape[-2], mat2.shape[-1]), self.dtype)
     if self.ndim == mat2.ndim:
         return np.stack([self[:, part] @ mat2[part] for part in parts])
     result = np.zeros((self.shape[-2], mat2.shape[-1]), self.dtype)
@@ -122,23 +100,13 @@ def grouped_mm(self: Array, mat2: Array, offs: Array | None = None, bias: Array 
 
 @kernel("aten.linalg_vecdot.default", adapt=computed)
 def vecdot(x: Array, y: Array, dim: int) -> Any:
-    check_broadcast([x, y])
     return (np.conjugate(x) * y).sum(-1 if x.ndim == y.ndim == 1 else dim)  # torch ignores dim of two vectors
 
 
 @kernel("aten.outer.default")
 def outer(self: Array, vec2: Array) -> Any:
-    reserve((self.size, vec2.size), self.dtype)
     dtype = compute_type(joined_type([self, vec2]))
     return np.outer(cast(self, dtype), cast(vec2, dtype))
-
-
-@kernel("aten.inner.default", adapt=computed)
-def inner(self: Array, other: Array) -> Any:
-    if not (self.ndim and other.ndim):
-        return self * other
-    reserve((*self.shape[:-1], *other.shape[:-1]), self.dtype)
-    return np.inner(self, other)
 
 
 @kernel("aten.linear.default", adapt=computed)
@@ -173,27 +141,7 @@ def trilinear(
 @kernel("aten.einsum.default")
 def einsum(equation: str, tensors: Sequence[Array]) -> Any:
     dtype = compute_type(joined_type(tensors))
-    arrays = [cast(one, dtype) for one in tensors]
-    letters, output = einsum_terms(equation, [one.ndim for one in arrays])
-    sizes: dict[str, int] = {}
-    for names, array in zip(letters, arrays, strict=True):
-        sizes.update({name: max(sizes.get(name, 1), size) for name, size in zip(names, array.shape, strict=True)})
-    reserve([sizes[name] for name in output], dtype)
-    return np.einsum(equation, *arrays, optimize=len(arrays) > 1)
-
-
-@kernel("aten.tensordot.default")
-def tensordot(self: Array, other: Array, dims_self: Sequence[int], dims_other: Sequence[int]) -> Any:
-    kept = [self.shape[i] for i in range(self.ndim) if i not in {axis_of(d, self.ndim) for d in dims_self}]
-    kept += [other.shape[i] for i in range(other.ndim) if i not in {axis_of(d, other.ndim) for d in dims_other}]
-    reserve(kept, self.dtype)
-    return np.tensordot(wide(self), wide(other), (list(dims_self), list(dims_other)))
-
-
-@kernel("aten.kron.default")
-def kron(self: Array, other: Array) -> Any:
-    reserve((self.size, other.size), joined_type([self, other]))
-    return np.kron(wide(self), wide(other))
+    return np.einsum(equation, *(cast(one, dtype) for one in tensors), optimize=len(tensors) > 1)
 
 
 @kernel("aten.cross.default aten.linalg_cross.default")
@@ -201,9 +149,7 @@ def cross(self: Array, other: Array, dim: int | None) -> Any:
     a, b = np.broadcast_arrays(wide(self), wide(other))
     if dim is None:
         dim = next((i for i, size in enumerate(a.shape) if size == 3), -1)
-    axis = axis_of(dim, a.ndim)
-    require(a.shape[axis] == 3, f"expected a dimension of size 3, got {a.shape[axis]}")
-    return np.cross(a, b, axis=axis)
+    return np.cross(a, b, axis=dim)
 
 
 @kernel("aten._cdist_backward.default", adapt=computed)
@@ -233,26 +179,21 @@ def pdist(self: Array, p: float) -> Any:
 
 @kernel("aten.pairwise_distance.default", adapt=computed)
 def pairwise_distance(x1: Array, x2: Array, p: float, eps: float, keepdim: bool) -> Any:
-    check_broadcast([x1, x2])
     difference = floating(x1 - x2)
     return vector_norm(difference + difference.dtype.type(eps), p, -1, keepdim)
 
 
 @kernel("aten.cosine_similarity.default", adapt=computed)
 def cosine_similarity(x1: Array, x2: Array, dim: int, eps: float) -> Any:
-    check_broadcast([x1, x2])
     a, b = np.broadcast_arrays(x1, x2)
-    axis = axis_of(dim, a.ndim)
-    sizes = [np.maximum(vector_norm(one, 2, axis, True), eps) for one in (a, b)]
-    return ((a / sizes[0]) * (b / sizes[1])).sum(axis)
+    sizes = [np.maximum(vector_norm(one, 2, dim, True), eps) for one in (a, b)]
+    return ((a / sizes[0]) * (b / sizes[1])).sum(dim)
 
 
 @kernel("aten.cov.default")
 def cov(self: Array, correction: int, fweights: Array | None, aweights: Array | None) -> Any:
-    require(self.ndim <= 2 and kind(self.dtype) != 0, f"expected numbers of at most 2 dimensions, got {self.ndim}")
-    x = np.atleast_2d(wide(self))
-    reserve((x.shape[0], x.shape[0]), np.float64)
-    return np.cov(x, ddof=correction, fweights=fweights, aweights=aweights)
+    require(kind(self.dtype) != 0, "expected numbers, got truth values")
+    return np.cov(np.atleast_2d(wide(self)), ddof=correction, fweights=fweights, aweights=aweights)
 
 
 KERNELS: Final = {
@@ -260,15 +201,18 @@ KERNELS: Final = {
     "aten.linalg_multi_dot.default aten.chain_matmul.default": lambda matrices: (
         functools.reduce(matmul, matrices) if len(matrices) > 1 else matrices[0].copy()
     ),
-    "aten.mm.default .dtype": mm,
-    "aten._int_mm.default": lambda self, mat2: mm(cast(self, np.dtype(np.int32)), cast(mat2, np.dtype(np.int32))),
-    "aten.bmm.default .dtype": bmm,
-    "aten.addmm.default": lambda self, mat1, mat2, beta, alpha: _mixed(self, mm(mat1, mat2), beta, alpha),
-    "aten.addmv.default": lambda self, mat, vec, beta, alpha: _mixed(self, wide(mat) @ wide(vec), beta, alpha),
+    "aten.inner.default": computed(lambda self, other: np.inner(self, other)),
+    "aten.tensordot.default": computed(
+        lambda self, other, dims_self, dims_other: np.tensordot(self, other, (dims_self, dims_other))
+    ),
+    "aten.kron.default": computed(np.kron),
+    "aten._int_mm.default": lambda self, mat2: matmul(cast(self, np.dtype(np.int32)), cast(mat2, np.dtype(np.int32))),
+    "aten.addmm.default": lambda self, mat1, mat2, beta, alpha: _mixed(self, matmul(mat1, mat2), beta, alpha),
+    "aten.addmv.default": lambda self, mat, vec, beta, alpha: _mixed(self, matmul(mat, vec), beta, alpha),
     "aten.addr.default": addr,
-    "aten.baddbmm.default": (lambda self, batch1, batch2, beta, alpha: _mixed(self, bmm(batch1, batch2), beta, alpha)),
+    "aten.baddbmm.default": lambda self, batch1, batch2, beta, alpha: _mixed(self, matmul(batch1, batch2), beta, alpha),
     "aten.addbmm.default": (
-        lambda self, batch1, batch2, beta, alpha: _mixed(self, bmm(batch1, batch2).sum(0), beta, alpha)
+        lambda self, batch1, batch2, beta, alpha: _mixed(self, matmul(batch1, batch2).sum(0), beta, alpha)
     ),
     "aten.vdot.default": computed(lambda self, other: np.vdot(self, other)),
     "aten.corrcoef.default": (
