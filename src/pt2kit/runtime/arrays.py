@@ -289,9 +289,7 @@ def operands(*values: Any, floats: bool = False) -> tuple[list[Array], DType]:
     if floats:
         dtype = float_type(dtype)
     compute = compute_type(dtype)
-    arrays = [cast(value, compute) for value in values]
-    check_broadcast(arrays)
-    return arrays, dtype
+    return [cast(value, compute) for value in values], dtype
 
 
 def named(function: Any) -> Any:
@@ -333,13 +331,6 @@ def promoted(function: Callable[..., Any], count: int = 2, *, floats: bool = Fal
 
 promoted_floats = functools.partial(promoted, floats=True)
 """Makes kernels as `promoted` does, of functions that compute integers as float32."""
-
-
-def check_broadcast(arrays: Sequence[Array]) -> None:
-    """Check that operands can be broadcast, and that the result may be allocated."""
-    shape = arrays[0].shape
-    if any(array.shape != shape for array in arrays[1:]):
-        reserve(np.broadcast_shapes(*(array.shape for array in arrays)), arrays[0].dtype)
 
 
 def wide(array: Array) -> Array:

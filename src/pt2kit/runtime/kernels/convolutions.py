@@ -11,7 +11,6 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.messages import count_text
 from pt2kit.operators.convolutions import per_dimension, window_count
 from pt2kit.runtime.arrays import Array, ForeignArray, computed, last, require, reserve, strided, wide
 from pt2kit.runtime.table import kernel
@@ -74,16 +73,11 @@ def correlate(x: Array, weight: Array, stride: Sequence[int], dilation: Sequence
     """Return the correlation of a padded batch [n, channels, ...] with a weight [outputs, channels / groups, ...]."""
     batch, channels = x.shape[:2]
     outputs, per_group, *kernel_size = weight.shape
-    if groups < 1 or channels != per_group * groups or outputs % groups:
-        raise OperatorError(
-            f"expected {per_group * groups} channels for weights of {list(weight.shape)}, got {channels}"
-        )
     if isinstance(x, ForeignArray):
         return x.correlate(weight, stride, [(0, 0)] * len(stride), (1,) * len(stride), dilation, groups)
     view = windows(x, kernel_size, stride, dilation)
     counts = view.shape[2 : 2 + len(kernel_size)]
     size, taps = math.prod(counts), math.prod(kernel_size)
-    reserve((batch, outputs, size), x.dtype)
     if per_group == 1 and outputs == channels:
         depth = np.zeros((batch, channels, *counts), x.dtype)
         shape = (-1, *(1,) * len(counts))
@@ -108,8 +102,7 @@ def spread_back(
     """Return the transposed convolution of a batch with a weight [channels, outputs / groups, ...]."""
     batch, channels, *sizes = x.shape
     rows, per_group, *kernel_size = weight.shape
-    if groups < 1 or rows != channels or channels % groups:
-        raise OperatorError(f"expected {rows} channels in {groups} groups, got {channels}")
+    require(channels % groups == 0, f"expected {rows} channels in {groups} groups, got {channels}")
     spans = [(k - 1) * d + 1 for k, d in zip(kernel_size, dilation, strict=True)]
     whole = [
         (size - 1) * s + span + extra for size, s, span, extra in zip(sizes, stride, spans, output_padding, strict=True)
@@ -154,10 +147,7 @@ def convolution(
 ) -> Any:  # fmt: skip
     x, w = wide(input), wide(weight)
     n = w.ndim - 2
-    if n < 1 or x.ndim not in (n + 1, n + 2):
-        raise OperatorError(
-            f"expected a batch for a kernel of {count_text(n, 'dimension')}, got {count_text(x.ndim, 'dimension')}"
-        )
+    require(n >= 1, f"expected a kernel with dimensions, got sizes {list(w.shape)}")
     single = x.ndim == n + 1
     if single:
         x = x[None]
@@ -181,7 +171,6 @@ def conv_mode(input: Array, weight: Array, bias: Any, stride: Any, padding: str,
     n = weight.ndim - 2
     if padding == "valid":
         return conv(input, weight, bias, stride, 0, dilation, groups=groups)
-    require(padding == "same", f"expected the padding valid or same, got {padding[:40]!a}")
     totals = [d * (k - 1) for d, k in zip(per_axis(n, 1, 0, dilation)[2], weight.shape[2:], strict=True)]
     before = [total // 2 for total in totals]
     padded = pad_around(wide(input), before, [total - b for total, b in zip(totals, before, strict=True)])
@@ -235,7 +224,6 @@ def im2col(self: Array, kernel_size: Any, dilation: Any, padding: Any, stride: A
     taps: Any = per_dimension(kernel_size, 2, "kernel_size", 1)
     view = windows(pad_around(x, around, around), taps, steps, gaps)
     batch, channels, height, width, rows, columns = view.shape
-    reserve(view.shape, x.dtype)
     result = view.transpose(0, 1, 4, 5, 2, 3).copy().reshape(batch, channels * rows * columns, height * width)
     return result if self.ndim == 4 else result[0]
 

@@ -249,9 +249,7 @@ def random(self: Array, to: int | None = None, from_: int = 0) -> Any:
 def multinomial(self: Array, num_samples: int, replacement: bool) -> Any:
     rows = np.atleast_2d(wide(self)).astype(np.float64)
     totals = rows.sum(-1, keepdims=True)
-    if not np.all(rows >= 0) or not np.all(totals > 0) or not num_samples > 0:
-        raise OperatorError("expected weights of at least 0 that are not all 0, and at least one sample")
-    reserve((len(rows), num_samples), INT64)
+    require(np.all(rows >= 0) and np.all(totals > 0), "expected weights of at least 0 that are not all 0")
     found = [
         running().random.choice(rows.shape[1], num_samples, replacement, row / total)
         for row, total in zip(rows, totals, strict=True)

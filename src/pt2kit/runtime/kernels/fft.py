@@ -8,7 +8,6 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.operators.facts import axis as axis_of
 from pt2kit.runtime.arrays import Array, axes_of, complex_type, floating, in_floats, reserve
 from pt2kit.runtime.kernels.convolutions import windows
 from pt2kit.runtime.kernels.joining import pad_
@@ -19,9 +18,7 @@ def _one(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the kernel of a transform of one dimension."""
 
     def run(self: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
-        if n is not None:
-            reserve((n, self.size // max(1, self.shape[dim])), np.complex128)
-        return function(floating(self), n, axis_of(dim, self.ndim), norm)
+        return function(floating(self), n, dim, norm)
 
     return run
 
@@ -31,7 +28,6 @@ def _many(function: Callable[..., Any], default: Any = None) -> Callable[..., An
 
     def run(self: Array, s: Any = None, dim: Any = default, norm: str | None = None) -> Any:
         if s is not None:
-            reserve(s, np.complex128)
             dim = range(-len(s), 0) if dim is None else dim
         axes = axes_of(dim, self.ndim) if dim is None or isinstance(dim, int) or len(dim) else ()
         sizes = s and [self.shape[axis] if one == -1 else one for one, axis in zip(s, axes, strict=True)]
@@ -67,7 +63,6 @@ def fft_r2c(self: Array, dim: Sequence[int], normalization: int, onesided: bool)
 @kernel("aten._fft_c2r.default")
 def fft_c2r(self: Array, dim: Sequence[int], normalization: int, last_dim_size: int) -> Any:
     sizes = [*(self.shape[axis] for axis in dim[:-1]), last_dim_size]
-    reserve((self.size, last_dim_size), np.float32)
     return np.fft.irfftn(self, sizes, dim, _norm(normalization, True))
 
 
@@ -139,6 +134,6 @@ KERNELS: Final = {
     "aten.stft.default": lambda self, n_fft, **options: stft(self, n_fft, center=False, **options),
     "aten.fft_fftshift.default": lambda self, dim: np.fft.fftshift(self, axes_of(dim, self.ndim)),
     "aten.fft_ifftshift.default": lambda self, dim: np.fft.ifftshift(self, axes_of(dim, self.ndim)),
-    "aten.fft_fftfreq.default": lambda n, d: np.fft.fftfreq(*reserve((n,), np.float64), d),
-    "aten.fft_rfftfreq.default": lambda n, d: np.fft.rfftfreq(*reserve((n,), np.float64), d),
+    "aten.fft_fftfreq.default": np.fft.fftfreq,
+    "aten.fft_rfftfreq.default": np.fft.rfftfreq,
 }

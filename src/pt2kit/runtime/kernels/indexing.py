@@ -83,12 +83,8 @@ def unsafe_masked_index(self: Array, mask: Array, indices: Sequence[Array | None
 
 @kernel("aten.index_select.default")
 def index_select(self: Array, dim: int, index: Array) -> Any:
-    axis = axis_of(dim, self.ndim)
-    require(index.ndim <= 1, f"expected indices of one dimension, got {index.ndim}")
     array = np.atleast_1d(self)
-    chosen = check_indices(index.reshape(-1), array.shape[axis])
-    reserve((*array.shape[:axis], chosen.size, *array.shape[axis + 1 :]), array.dtype)
-    result = np.take(array, chosen, axis)
+    result = np.take(array, check_indices(index.reshape(-1), array.shape[dim]), dim)
     return result if self.ndim else result.reshape(index.shape if index.ndim == 0 else ())
 
 
@@ -104,11 +100,7 @@ def gather(self: Array, dim: int, index: Array) -> Any:
 def take_along_dim(self: Array, indices: Array, dim: int | None) -> Any:
     if dim is None:
         return gather(self.reshape(-1), 0, indices.reshape(-1))
-    axis = axis_of(dim, self.ndim)
-    others = (tuple(1 if i == axis else size for i, size in enumerate(one.shape)) for one in (self, indices))
-    sizes = np.broadcast_shapes(*others)
-    reserve((*sizes[:axis], indices.shape[axis], *sizes[axis + 1 :]), self.dtype)
-    return np.take_along_axis(self, check_indices(indices, self.shape[axis], negative=True), axis)
+    return np.take_along_axis(self, check_indices(indices, self.shape[dim], negative=True), dim)
 
 
 @kernel("aten.masked_select.default")
@@ -128,7 +120,7 @@ def nonzero(self: Array) -> Any:
 @kernel("aten.nonzero_static.default")
 def nonzero_static(self: Array, size: int, fill_value: int) -> Any:
     is_set = cast(self, BOOL).reshape(-1)
-    result = np.full_like(is_set, fill_value, INT64, shape=reserve((size, self.ndim), INT64))
+    result = np.full_like(is_set, fill_value, INT64, shape=(size, self.ndim))
     order = np.argsort(~is_set, kind="stable")[:size]
     if self.ndim:
         found = np.stack(np.unravel_index(order, self.shape), 1)
@@ -152,7 +144,6 @@ def one_hot(self: Array, num_classes: int) -> Any:
 @kernel("aten.embedding.default")
 def embedding(weight: Array, indices: Array, padding_idx: int) -> Any:
     chosen = check_indices(indices, weight.shape[0])
-    reserve((*indices.shape, *weight.shape[1:]), weight.dtype)
     return np.take(weight, chosen, 0)
 
 
@@ -167,7 +158,6 @@ def embedding_bag(
     weight: Array, indices: Array, offsets: Array, mode: int = 0, per_sample_weights: Array | None = None,
     include_last_offset: bool = False, padding_idx: int | None = -1,
 ) -> Any:  # fmt: skip
-    require(mode in (0, 1, 2) and weight.ndim, f"expected the mode 0, 1 or 2, got {mode}")
     chosen = check_indices(indices, weight.shape[0])
     starts = check_indices(offsets, indices.size + 1).tolist()
     if starts and starts[0]:
@@ -176,7 +166,7 @@ def embedding_bag(
     if include_last_offset:
         starts, ends = starts[:-1], ends[:-1]
     rows = wide(weight)
-    result = np.zeros_like(rows, shape=reserve((len(starts), weight.shape[1]), rows.dtype))
+    result = np.zeros_like(rows, shape=(len(starts), weight.shape[1]))
     bag_of = np.zeros(indices.shape, INT64)
     sizes = np.zeros(len(starts), INT64)
     most = np.zeros_like(rows, INT64, shape=(len(starts), weight.shape[1]) if mode == 2 else len(starts))
@@ -241,7 +231,7 @@ def embedding_bag_padding_idx(
     weight: Array, indices: Array, offsets: Array, mode: int = 0, per_sample_weights: Array | None = None,
     include_last_offset: bool = False, padding_idx: int | None = None,
 ) -> Any:  # fmt: skip
-    if padding_idx is not None and weight.ndim:
+    if padding_idx is not None:
         padding_idx = axis_of(padding_idx, weight.shape[0])  # Here -1 is the last row, and not none.
     return embedding_bag(weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx)
 
@@ -300,8 +290,6 @@ def _replaced(target: Array, where: Any, values: Any) -> Array:
 def index_put(self: Array, indices: Sequence[Array | None], values: Array, accumulate: bool = False) -> Any:
     mask: Any = indices[0]
     if len(indices) == values.size == 1 and not accumulate and not is_known(mask) and mask.dtype == BOOL:
-        if mask.shape != self.shape[: mask.ndim]:
-            raise OperatorError(f"expected a mask of sizes {list(self.shape)}, got {list(mask.shape)}")
         mask = mask.reshape(*mask.shape, *(1,) * (self.ndim - mask.ndim))
         return np.where(mask, cast(values, self.dtype).reshape(()), self)
     where = index_arrays(self, indices)
@@ -327,9 +315,6 @@ def _along(self: Array, dim: int, index: Array) -> tuple[Array, Any]:
     """Return an array with a dimension, and an index of all places of it that are read or written."""
     array, places = np.atleast_1d(self), np.atleast_1d(index)
     axis = axis_of(dim, array.ndim)
-    require(array.ndim == places.ndim, f"expected an index of {array.ndim} dimensions, got {places.ndim}")
-    if any(n > size for i, (n, size) in enumerate(zip(places.shape, array.shape, strict=True)) if i != axis):
-        raise OperatorError(f"expected an index within sizes {list(array.shape)}, got {list(places.shape)}")
     where = list(np.ogrid[tuple(slice(0, size) for size in places.shape)])
     where[axis] = check_indices(places, array.shape[axis])
     return array, tuple(where)
@@ -452,7 +437,7 @@ def summed_at(values: Array, places: Array, shape: Sequence[int], n: int) -> Arr
 @kernel("aten.masked_scatter_backward.default")
 def masked_scatter_backward(grad_output: Array, mask: Array, sizes: Sequence[int]) -> Any:
     taken = grad_output[np.broadcast_to(mask, grad_output.shape)]
-    result = np.zeros_like(taken, shape=reserve((math.prod(sizes),), taken.dtype))
+    result = np.zeros_like(taken, shape=math.prod(sizes))
     result[: len(taken)] = taken
     return result.reshape(sizes)
 

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from pt2kit.errors import OperatorError
 from pt2kit.operators.facts import axis as axis_of
 from pt2kit.runtime.arrays import (
     Array,
@@ -20,7 +19,6 @@ from pt2kit.runtime.arrays import (
     check_indices,
     joined_type,
     kind,
-    require,
     reserve,
     wide,
 )
@@ -35,15 +33,12 @@ def cat(tensors: Sequence[Array], dim: int = 0) -> Any:
     # As in torch, a tensor of sizes [0] joins with any other.
     parts = [cast(one, dtype) for one in tensors if one.shape != (0,)] or [cast(tensors[0], dtype)]
     axis = axis_of(dim, parts[0].ndim)
-    if len(parts) > 1:
-        reserve((sum(part.size for part in parts),), dtype)
     return np.concatenate(parts, axis)
 
 
 @kernel("aten.stack.default aten._stack.default")
 def stack(tensors: Sequence[Array], dim: int = 0) -> Any:
     dtype = joined_type(tensors)
-    reserve((len(tensors), *tensors[0].shape), dtype)
     return np.stack([cast(one, dtype) for one in tensors], axis_of(dim, tensors[0].ndim + 1))
 
 
@@ -61,7 +56,7 @@ def column_stack(tensors: Sequence[Array]) -> Any:
 @kernel("aten.block_diag.default")
 def block_diag(tensors: Sequence[Array]) -> Any:
     blocks = [np.atleast_2d(one) for one in tensors]
-    sizes = reserve((sum(one.shape[0] for one in blocks), sum(one.shape[1] for one in blocks)), np.float64)
+    sizes = sum(one.shape[0] for one in blocks), sum(one.shape[1] for one in blocks)
     result, row, column = np.zeros_like(blocks[0], joined_type(blocks), shape=sizes), 0, 0
     for block in blocks:
         result[row : row + block.shape[0], column : column + block.shape[1]] = block
@@ -78,7 +73,6 @@ def meshgrid(tensors: Sequence[Array], indexing: str = "ij") -> Any:
 def cartesian_prod(tensors: Sequence[Array]) -> Any:
     if len(tensors) == 1:
         return tensors[0]
-    reserve((math.prod(one.size for one in tensors), len(tensors)), np.float64)
     return stack([one.reshape(-1) for one in meshgrid(tensors)], 1)
 
 
@@ -96,13 +90,9 @@ def combinations(self: Array, r: int, with_replacement: bool) -> Any:
 # Repeating.
 
 
-@kernel("aten.repeat.default")
+@kernel("aten.repeat.default aten.tile.default")
 def repeat(self: Array, repeats: Sequence[int]) -> Any:
-    if len(repeats) < self.ndim or any(count < 0 for count in repeats):
-        raise OperatorError(f"expected at least {self.ndim} counts of at least 0, got {list(repeats)}")
-    shape = (1,) * (len(repeats) - self.ndim) + self.shape
-    reserve([size * count for size, count in zip(shape, repeats, strict=True)], self.dtype)
-    return np.tile(self.reshape(shape), tuple(repeats))
+    return np.tile(self, tuple(repeats))
 
 
 @kernel("aten.repeat_interleave.self_int .self_Tensor")
@@ -161,8 +151,7 @@ def constant_pad_nd(self: Array, pad: Sequence[int], value: Any = 0) -> Any:
     unpadded = self.ndim - len(pad) // 2
     before, after = ([0] * unpadded + [*pad[side::2]][::-1] for side in (0, 1))
     widths = list(zip(self.shape, before, after, strict=True))
-    sizes = reserve([size + b + a for size, b, a in widths], self.dtype)
-    result = np.full_like(self, cast(value, self.dtype), shape=sizes)
+    result = np.full_like(self, cast(value, self.dtype), shape=[size + b + a for size, b, a in widths])
     source = tuple(slice(max(0, -b), size - max(0, -a)) for size, b, a in widths)
     target = tuple(slice(max(0, b), size + b + a - max(0, a)) for size, b, a in widths)
     result[target] = self[source]
@@ -171,24 +160,20 @@ def constant_pad_nd(self: Array, pad: Sequence[int], value: Any = 0) -> Any:
 
 def _pad_by(self: Array, padding: Sequence[int], count: int, mode: str) -> Any:
     """Pad the last dimensions by their own elements, by index arithmetic, as amounts may be negative."""
-    require(len(padding) == 2 * count and self.ndim >= count, f"expected {2 * count} amounts, got {len(padding)}")
     result = self
     for i in range(count):
         axis, before, after = self.ndim - 1 - i, padding[2 * i], padding[2 * i + 1]
         size = self.shape[axis]
-        (total,) = reserve((size + before + after,))
-        place = np.arange(total) - before
+        place = np.arange(*reserve((size + before + after,))) - before
         if mode == "replicate":
             index = np.clip(place, 0, size - 1)
         elif mode == "circular":
             first, last = max(0, -before), size - max(0, -after)  # Negative amounts cut off.
             index = first + (place - first) % max(1, last - first)
         else:
-            require(before < size and after < size, f"expected padding below the size {size}, got {before} and {after}")
             index = np.abs(place)
             index = np.where(index >= size, 2 * (size - 1) - index, index)
         check_indices(index, size)
-        reserve((result.size // max(1, size), total), self.dtype)
         result = np.take(result, index, axis)
     return result
 
@@ -210,8 +195,6 @@ for _name, _mode in (("reflection_pad", "reflect"), ("replication_pad", "replica
 def pad_(self: Array, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Any:
     if mode == "constant":
         return constant_pad_nd(self, pad, value or 0)
-    if mode not in ("reflect", "replicate", "circular"):
-        raise OperatorError(f"expected the mode constant, reflect, replicate or circular, got {mode[:40]!a}")
     return _pad_by(self, pad, len(pad) // 2, mode)
 
 
@@ -223,7 +206,7 @@ def pad_sequence(
     padding_side: str = "right",
 ) -> Any:
     longest = max(one.shape[0] for one in sequences)
-    sizes = reserve((len(sequences), longest, *sequences[0].shape[1:]), sequences[0].dtype)
+    sizes = (len(sequences), longest, *sequences[0].shape[1:])
     result = np.full_like(sequences[0], cast(padding_value, sequences[0].dtype), shape=sizes)
     for row, one in zip(result, sequences, strict=True):
         row[slice(None, one.shape[0]) if padding_side == "right" else slice(longest - one.shape[0], None)] = one
@@ -234,7 +217,6 @@ def pad_sequence(
 
 
 def _triangle(self: Array, diagonal: int, *, lower: bool) -> Any:
-    require(self.ndim >= 2, f"expected at least 2 dimensions, got {self.ndim}")
     mask = np.tri(*self.shape[-2:], diagonal if lower else diagonal - 1, dtype=bool)
     return np.where(mask if lower else ~mask, self, np.zeros((), self.dtype))
 
@@ -242,7 +224,7 @@ def _triangle(self: Array, diagonal: int, *, lower: bool) -> Any:
 @kernel("aten.diag_embed.default")
 def diag_embed(self: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     size = self.shape[-1] + abs(offset)
-    result = np.zeros_like(self, shape=reserve((*self.shape[:-1], size, size), self.dtype))
+    result = np.zeros_like(self, shape=(*self.shape[:-1], size, size))
     result = np.moveaxis(result, (-2, -1), (axis_of(dim1, self.ndim + 1), axis_of(dim2, self.ndim + 1)))
     diagonal(result, offset, dim1, dim2)[...] = self
     return result
@@ -278,7 +260,6 @@ KERNELS: Final = {
     "aten.repeat_interleave.Tensor": lambda repeats: repeat_interleave(np.arange(repeats.size), repeats),
     "aten.vstack.default": lambda tensors: cat([np.atleast_2d(one) for one in tensors], 0),
     "aten.dstack.default": lambda tensors: cat([np.atleast_3d(one) for one in tensors], 2),
-    "aten.tile.default": lambda self, dims: repeat(self, [1] * (self.ndim - len(dims)) + list(dims)),
     "aten.fliplr.default": lambda self: np.fliplr(self).copy(),
     "aten.flipud.default": lambda self: np.flipud(self).copy(),
     "aten.rot90.default": lambda self, k, dims: np.rot90(self, k, tuple(dims)).copy(),

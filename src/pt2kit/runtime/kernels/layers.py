@@ -143,8 +143,6 @@ def _by_channel(result: Array, weight: Any, bias: Any) -> Array:
 @kernel("aten.native_group_norm.default")
 def native_group_norm(input: Array, group: int, weight: Any, bias: Any, eps: float) -> tuple[Array, Array, Array]:
     x = wide(input)
-    if group < 1 or x.ndim < 2 or x.shape[1] % group:
-        raise OperatorError(f"expected channels in {group} groups, got sizes {list(x.shape)}")
     parts = x.reshape(x.shape[0], group, x.shape[1] // group * math.prod(x.shape[2:]))
     result, mean, inverse = _over(parts, (2,), eps)
     return _by_channel(result.reshape(x.shape), weight, bias), mean[..., 0], inverse[..., 0]
@@ -165,7 +163,6 @@ def attend(
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """Return attention, the logarithm of the sum of each row's exponentials, and the weights."""
     q, k, v = wide(query), wide(key), wide(value)
-    require(min(q.ndim, k.ndim, v.ndim) >= 2, "expected queries, keys and values of at least 2 dimensions")
     if enable_gqa and q.shape[-3] != k.shape[-3]:
         k, v = (np.repeat(one, q.shape[-3] // one.shape[-3], -3) for one in (k, v))
     factor = q.dtype.type(1 / math.sqrt(q.shape[-1]) if scale is None else scale) if q.shape[-1] else q.dtype.type(1)

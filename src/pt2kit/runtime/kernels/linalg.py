@@ -9,21 +9,11 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import ARRAYS, Array, computed, is_complex, require, reserve, wide
+from pt2kit.runtime.arrays import ARRAYS, Array, computed, is_complex, require, wide
 from pt2kit.runtime.kernels.reductions import vector_norm
 from pt2kit.runtime.table import kernel
 
 INFO = np.dtype("int32")
-
-
-def square(A: Array) -> Array:
-    """Return square matrices in the type that they are computed in.
-
-    Raises:
-        OperatorError: other sizes.
-    """
-    require(A.ndim >= 2 and A.shape[-1] == A.shape[-2], f"expected square matrices, got sizes {list(A.shape)}")
-    return wide(A)
 
 
 def _turned(array: Any) -> Any:
@@ -58,7 +48,7 @@ def _with_info(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @kernel("aten._linalg_slogdet.default aten.linalg_slogdet.default")
 def slogdet(A: Array) -> Any:
-    matrix = square(A)
+    matrix = wide(A)
     return *np.linalg.slogdet(matrix), *_factors(matrix)
 
 
@@ -71,20 +61,20 @@ def _factors(A: Array) -> tuple[Array, Array]:
 
 @kernel("aten.logdet.default")
 def logdet(self: Array) -> Any:
-    sign, size = np.linalg.slogdet(square(self))
+    sign, size = np.linalg.slogdet(wide(self))
     return np.where(sign == 0, -np.inf, np.log(sign) + size)
 
 
-@kernel("aten.linalg_inv.default")
+@kernel("aten.linalg_inv.default", adapt=computed)
 @_invertible
 def inv(A: Array) -> Any:
-    return np.linalg.inv(square(A))
+    return np.linalg.inv(A)
 
 
 @kernel("aten.linalg_solve.default")
 @_invertible
 def solve(A: Array, B: Array, left: bool = True) -> Any:
-    a, b = square(A), wide(B)
+    a, b = wide(A), wide(B)
     if not left:
         return _turned(solve(_turned(a), _turned(b)))
     is_vector = b.ndim == 1 or (a.ndim - 1 == b.ndim and b.shape == a.shape[:-1])
@@ -110,7 +100,7 @@ def triangular_solve(self: Array, A: Array, upper: bool, transpose: bool, unitri
 @kernel("aten.linalg_cholesky.default aten.cholesky.default")
 @_solvable("positive-definite matrices, got another one")
 def cholesky(self: Array, upper: bool = False) -> Any:
-    matrix = square(self)
+    matrix = wide(self)
     return _adjoint(cholesky(_adjoint(matrix))) if upper else np.linalg.cholesky(np.tril(matrix))
 
 
@@ -124,8 +114,6 @@ def _of_factor(factor: Array, upper: bool) -> Array:
 def qr(A: Array, mode: str = "reduced") -> Any:
     if mode == "r":
         return np.zeros(0, A.dtype), np.linalg.qr(wide(A), "r")
-    require(mode in ("reduced", "complete"), f"expected the mode reduced, complete or r, got {mode[:40]!a}")
-    reserve((*A.shape[:-1], A.shape[-2]), A.dtype)
     return tuple(np.linalg.qr(wide(A), mode))
 
 
@@ -133,8 +121,6 @@ def qr(A: Array, mode: str = "reduced") -> Any:
 def svd(A: Array, full_matrices: bool, compute_uv: bool = True) -> Any:
     if not compute_uv:
         return np.zeros(0, A.dtype), svdvals(A), np.zeros(0, A.dtype)
-    if full_matrices:
-        reserve((*A.shape[:-2], max(A.shape[-2:]), max(A.shape[-2:])), A.dtype)
     return tuple(np.linalg.svd(wide(A), full_matrices))
 
 
@@ -151,15 +137,13 @@ def svdvals(A: Array) -> Any:
 
 @kernel("aten._linalg_eigh.default aten.linalg_eigh.default")
 def eigh(A: Array, UPLO: str = "L", compute_v: bool = True) -> Any:
-    matrix = square(A)
+    matrix = wide(A)
     if not compute_v:
         return eigvalsh(matrix, UPLO), np.zeros(0, matrix.dtype)
     return tuple(np.linalg.eigh(matrix, UPLO))
 
 
-@kernel("aten.linalg_eigvalsh.default")
-def eigvalsh(self: Array, UPLO: str = "L") -> Any:
-    return np.linalg.eigvalsh(square(self), UPLO)
+eigvalsh = kernel("aten.linalg_eigvalsh.default", adapt=computed)(np.linalg.eigvalsh)
 
 
 def _least(x: Array, s: Array, relative: Any, absolute: Any) -> Any:
@@ -198,7 +182,7 @@ def matrix_rank(
 
 @kernel("aten.linalg_matrix_exp.default")
 def matrix_exp(self: Array) -> Any:
-    x = square(self)
+    x = wide(self)
     if not x.size:
         return x
     norm = np.abs(x).sum(-2, np.float64).max(-1)[..., None, None]
@@ -309,8 +293,8 @@ def check_errors_(info: Array, api_name: str, is_matrix: bool) -> None:
 
 KERNELS: Final = {
     "aten.linalg_lu.default": lambda A, pivot: lu_unpack(*lu_factor(A, pivot)[:2]),
-    "aten._linalg_det.default": lambda A: (np.linalg.det(square(A)), *_factors(square(A))),
-    "aten._linalg_solve_ex.default": lambda A, B, left: (solve(A, B, left), *lu_factor(square(A))),
+    "aten._linalg_det.default": lambda A: (np.linalg.det(wide(A)), *_factors(wide(A))),
+    "aten._linalg_solve_ex.default": lambda A, B, left: (solve(A, B, left), *lu_factor(A)),
     "aten.linalg_inv_ex.default": _with_info(inv),
     "aten.linalg_solve_ex.default": _with_info(solve),
     "aten.linalg_cholesky_ex.default": _with_info(cholesky),
@@ -318,15 +302,15 @@ KERNELS: Final = {
         lambda self, input2, upper: np.linalg.solve(_of_factor(input2, upper), self)
     ),
     "aten.cholesky_inverse.default": computed(lambda self, upper: np.linalg.inv(_of_factor(self, upper))),
-    "aten.linalg_det.default": lambda A: np.linalg.det(square(A)),
+    "aten.linalg_det.default": computed(np.linalg.det),
     "aten.qr.default": lambda self, some: qr(self, "reduced" if some else "complete"),
-    "aten.linalg_eig.default": lambda self: tuple(np.linalg.eig(square(self))),
-    "aten.linalg_eigvals.default": lambda self: np.linalg.eigvals(square(self)),
+    "aten.linalg_eig.default": computed(lambda self: tuple(np.linalg.eig(self))),
+    "aten.linalg_eigvals.default": computed(np.linalg.eigvals),
     "aten.linalg_matrix_power.default": lambda self, n: (
-        self.copy() if n == 1 else np.linalg.matrix_power(square(self), n)
+        self.copy() if n == 1 else np.linalg.matrix_power(wide(self), n)
     ),
     "aten.lu_solve.default": lambda self, LU_data, LU_pivots: lu_solve(LU_data, LU_pivots, self),
-    "aten.linalg_cond.default .p_str": computed(lambda self, p=None: np.linalg.cond(self, p)),
-    "aten.linalg_tensorinv.default": computed(lambda self, ind: np.linalg.tensorinv(self, ind)),
-    "aten.linalg_tensorsolve.default": computed(lambda self, other, dims: np.linalg.tensorsolve(self, other, dims)),
+    "aten.linalg_cond.default .p_str": computed(np.linalg.cond),
+    "aten.linalg_tensorinv.default": computed(np.linalg.tensorinv),
+    "aten.linalg_tensorsolve.default": computed(np.linalg.tensorsolve),
 }

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.operators.convolutions import per_dimension, pooled_size
-from pt2kit.runtime.arrays import INT64, Array, check_indices, kind, last, require, reserve, wide
+from pt2kit.runtime.arrays import INT64, Array, check_indices, kind, last, wide
 from pt2kit.runtime.kernels.convolutions import offsets, pad_around, per_axis
 from pt2kit.runtime.kernels.indexing import summed_at
 
@@ -22,19 +22,11 @@ def _windows(
     """Return an array, also padded as far as its windows reach, their counts, and their sizes, steps, padding and gaps.
 
     With `ceil_mode` windows count that start inside and end outside.
-
-    Raises:
-        OperatorError: too few dimensions, or windows that do not fit.
     """
     x = wide(self)
-    require(x.ndim >= n + 1, f"expected at least {n + 1} dimensions, got {x.ndim}")
     taps: Any = per_dimension(kernel_size, n, "kernel_size", 1)
     steps, around, gaps = per_axis(n, stride if stride or stride == 0 else taps, padding, dilation)
-    counts: list[Any] = []
-    for size, k, s, p, d in zip(x.shape[-n:], taps, steps, around, gaps, strict=True):
-        require(2 * p <= k, f"expected padding of at most half the kernel size {k}, got {p}")
-        counts.append(pooled_size(size, k, s, p, d, ceil_mode))
-        require(counts[-1] >= 1, f"expected windows within {size} elements, got a kernel of {k} with dilation {d}")
+    counts: Any = [pooled_size(*each, ceil_mode) for each in zip(x.shape[-n:], taps, steps, around, gaps, strict=True)]
     ends = [(c - 1) * s + (k - 1) * d + 1 for c, s, k, d in zip(counts, steps, taps, gaps, strict=True)]
     after = [max(0, end - size - p) for p, end, size in zip(around, ends, x.shape[-n:], strict=True)]
     return x, pad_around(x, around, after, value(x)), counts, [taps, steps, around, gaps]
@@ -53,7 +45,7 @@ def max_pool(
         n, self, kernel_size, stride, padding, dilation, ceil_mode, _lowest
     )
     sizes = x.shape[-n:]
-    result = np.full_like(x, _lowest(x), shape=reserve((*x.shape[:-n], *counts), x.dtype))
+    result = np.full_like(x, _lowest(x), shape=(*x.shape[:-n], *counts))
     starts = [np.arange(c) * s - p for c, s, p in zip(counts, steps, around, strict=True)]
     # As in torch, the place of a maximum is at first that of the first element inside.
     firsts = [np.where(at < 0, at + -(at // d) * d, at) for at, d in zip(starts, gaps, strict=True)]
@@ -97,7 +89,7 @@ def avg_pool(
 def _sums(padded: Array, counts: Sequence[int], taps: Sequence[int], steps: Sequence[int]) -> Array:
     """Return the sum of each window."""
     n = len(counts)
-    total = np.zeros_like(padded, shape=reserve((*padded.shape[:-n], *counts), padded.dtype))
+    total = np.zeros_like(padded, shape=(*padded.shape[:-n], *counts))
     for _, cut in offsets(counts, taps, steps, (1,) * n):
         total += padded[last(cut)]
     return total
@@ -131,9 +123,7 @@ def _parts(bounds: Sequence[Sequence[slice]]) -> Iterator[tuple[tuple[int, ...],
 def adaptive_avg_pool(n: int, self: Array, output_size: Any) -> Any:
     """Return the means of parts of the last dimensions, of each in turn."""
     result = wide(self)
-    wanted = [size if c is None else c for c, size in zip(output_size, result.shape[-n:], strict=False)]
-    counts: Any = per_dimension(wanted, n, "output_size", 0)
-    reserve((*result.shape[:-n], *counts), result.dtype)
+    counts: Any = per_dimension(output_size, n, "output_size", 0)
     for axis, count in enumerate(counts, result.ndim - n):
         bounds = [np.arange(part.start, part.stop) for part in _bounds(result.shape[axis], count)]
         means = [np.take(result, part, axis).mean(axis, keepdims=True) for part in bounds]
@@ -143,15 +133,14 @@ def adaptive_avg_pool(n: int, self: Array, output_size: Any) -> Any:
 
 def adaptive_max_pool(n: int, self: Array, output_size: Any) -> Any:
     """Return the maxima of parts of the last dimensions, and where they are in the plane."""
-    wanted: Any = per_dimension(output_size, n, "output_size", 0)
-    counts = reserve(wanted, self.dtype)
+    counts: Any = per_dimension(output_size, n, "output_size", 0)
     return _maxima(wide(self), [_bounds(*one) for one in zip(self.shape[-n:], counts, strict=True)])
 
 
 def _maxima(x: Array, bounds: Sequence[Sequence[slice]]) -> tuple[Array, Array]:
     """Return the maxima of the last dimensions between bounds, a list for each, and where they are in the plane."""
     lead, sizes = x.shape[: -len(bounds)], x.shape[-len(bounds) :]
-    shape = reserve((*lead, *map(len, bounds)), x.dtype)
+    shape = (*lead, *map(len, bounds))
     result, where = np.empty_like(x, shape=shape), np.empty_like(x, INT64, shape=shape)
     flat = np.arange(math.prod(sizes)).reshape(sizes)
     for at, cut in _parts(bounds):
@@ -166,7 +155,7 @@ def max_unpool(n: int, self: Array, indices: Array, output_size: Any, **options:
     """Return zeros with each element at its index of the plane."""
     size = math.prod(output_size)
     lead = self.shape[:-n]
-    result = np.zeros_like(self, shape=reserve((*lead, size), self.dtype))
+    result = np.zeros_like(self, shape=(*lead, size))
     chosen = check_indices(indices, size).reshape(*lead, -1)
     np.put_along_axis(result, chosen, self.reshape(*lead, -1), -1)
     return result.reshape(*lead, *output_size)
@@ -178,8 +167,8 @@ def fractional_max_pool(n: int, self: Array, kernel_size: Any, output_size: Any,
     sizes, samples = x.shape[-n:], random_samples.reshape(*x.shape[:2], n)[..., ::-1] if n == 2 else random_samples
     taps: Any = per_dimension(kernel_size, n, "kernel_size", 1)
     counts: Any = per_dimension(output_size, n, "output_size", 0)
-    reserve((*x.shape[:2], *counts, math.prod(taps)), x.dtype)
-    result, where = np.empty((*x.shape[:2], *counts), x.dtype), np.empty((*x.shape[:2], *counts), INT64)
+    shape = (*x.shape[:2], *counts)
+    result, where = np.empty(shape, x.dtype), np.empty(shape, INT64)
     for plane in np.ndindex(*x.shape[:2]):
         bounds = [_shifted(*one) for one in zip(samples[plane], sizes, counts, taps, strict=True)]
         result[plane], where[plane] = _maxima(x[plane], bounds)
@@ -188,7 +177,6 @@ def fractional_max_pool(n: int, self: Array, kernel_size: Any, output_size: Any,
 
 def _shifted(sample: Any, size: int, count: int, taps: int) -> list[slice]:
     """Return the windows of a dimension: at steps that a number from 0 to 1 shifts, the last one at the end."""
-    require(0 <= taps <= size - count + 1, f"expected windows of {taps} within {size} elements, got {count}")
     step = sample.dtype.type((size - taps) / (count - 1)) if count > 1 else sample
     starts = [*(int((i + sample) * step) - int(sample * step) for i in range(count - 1)), size - taps]
     return [slice(start, start + taps) for start in starts]

@@ -16,7 +16,6 @@ from pt2kit.runtime.arrays import (
     DType,
     asarray,
     cast,
-    check_broadcast,
     check_indices,
     compute_type,
     computed,
@@ -134,7 +133,7 @@ def trilinear(
     for number, dims in enumerate((expand1, expand2, expand3)):
         for dim in dims:
             parts[number] = np.expand_dims(parts[number], dim)
-    check_broadcast(parts)
+    reserve(np.broadcast_shapes(*(one.shape for one in parts)), i1.dtype)
     return (parts[0] * parts[1] * parts[2]).sum(tuple(sumdim))
 
 
@@ -166,7 +165,7 @@ def cdist_backward(grad: Array, x1: Array, x2: Array, p: float, cdist: Array) ->
 @kernel("aten.cdist.default aten._cdist_forward.default", adapt=computed)
 def cdist(x1: Array, x2: Array, p: float = 2.0) -> Any:
     a, b = x1[..., :, None, :], x2[..., None, :, :]
-    check_broadcast([a, b])
+    reserve(np.broadcast_shapes(a.shape, b.shape), x1.dtype)
     return vector_norm(a - b, p, -1)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from pt2kit.errors import OperatorError
 from pt2kit.operators.facts import axis as axis_of
-from pt2kit.runtime.arrays import FLOAT32, Array, asarray, cast, kind, require, reserve, wide
+from pt2kit.runtime.arrays import FLOAT32, Array, asarray, cast, kind, wide
 from pt2kit.runtime.table import first, kernel
 
 _Q = "quantized_decomposed"
@@ -137,8 +137,6 @@ def _faked(x: Array, scale: Any, zero: Any, quant_min: int, quant_max: int, *, w
 def fake_quantize_per_channel_cachemask(
     self: Array, scale: Array, zero_point: Array, axis: int, quant_min: int, quant_max: int
 ) -> Any:
-    require(kind(self.dtype) == 2, f"expected floating-point numbers, got {self.dtype}")
-    reserve(self.shape, FLOAT32)
     factor, zero = (cast(_of_channels(one, self, axis), FLOAT32) for one in (scale, zero_point))
     return _faked(wide(self), factor, zero, quant_min, quant_max, whole=kind(zero_point.dtype) == 1)
 

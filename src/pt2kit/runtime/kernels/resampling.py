@@ -92,15 +92,11 @@ def _resizing(resize: Resize, n: int) -> Callable[..., Any]:
         self: Array, output_size: Any, align_corners: bool = False, scale_factors: Any = None, scales: Any = None,
         scales_d: Any = None, scales_h: Any = None, scales_w: Any = None,
     ) -> Any:  # fmt: skip
-        require(self.ndim == n + 2, f"expected {n + 2} dimensions, got {self.ndim}")
         factors, sizes = [scales] if n == 1 else [scales_d, scales_h, scales_w][3 - n :], output_size
         if sizes is None:
-            if scale_factors is None or len(scale_factors) != n:
-                raise OperatorError(f"expected {n} sizes or factors, got {scale_factors}")
             factors = scale_factors
             sizes = [int(size * factor) for size, factor in zip(self.shape[2:], factors, strict=True)]
         x = wide(self)
-        reserve((*x.shape[:2], *sizes), x.dtype)
         for axis, (count, factor) in enumerate(zip(sizes, factors, strict=True), 2):
             x = resize(x, axis, count, factor, align_corners)
         return x
@@ -178,9 +174,6 @@ def grid_sampler(input: Array, grid: Array, interpolation_mode: int, padding_mod
     """Return elements of a batch at the places of a grid [n, ..., dimensions], from -1 to 1."""
     x, g, mode = input, grid, interpolation_mode
     n = x.ndim - 2
-    if g.ndim != x.ndim or g.shape[-1] != n or g.shape[0] != x.shape[0] or not all(x.shape[2:]):
-        raise OperatorError(f"expected a grid of {n} coordinates, got sizes {list(g.shape)} for {list(x.shape)}")
-    reserve((*g.shape[:-1], x.shape[1]), x.dtype)
     sizes = x.shape[2:]
     raw = [_placed(g[..., n - 1 - axis], size, align_corners) for axis, size in enumerate(sizes)]
     require(mode in (0, 1, 2), f"expected the mode 0, 1 or 2, got {mode}")
@@ -207,7 +200,6 @@ def grid_sampler(input: Array, grid: Array, interpolation_mode: int, padding_mod
 @kernel("aten.affine_grid_generator.default", adapt=computed)
 def affine_grid_generator(theta: Array, size: Sequence[int], align_corners: bool) -> Any:
     x, sizes = theta, size[2:]
-    reserve((size[0], *sizes, len(sizes)), x.dtype)
     lines = []
     for count in sizes:
         line = np.linspace(-1, 1, count, dtype=x.dtype) if count > 1 else np.zeros(1, x.dtype)

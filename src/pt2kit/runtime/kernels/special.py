@@ -21,7 +21,6 @@ from pt2kit.runtime.arrays import (
     in_floats,
     operands,
     promoted_floats,
-    require,
 )
 from pt2kit.runtime.table import kernel, write
 
@@ -155,7 +154,6 @@ def zeta(self: Array, other: Array) -> Any:
 def polygamma(n: int, self: Array) -> Any:
     if n == 0:
         return digamma(self)
-    require(n >= 0, f"expected an order of at least 0, got {n}")
     return (-1.0) ** (n + 1) * math.factorial(n) * zeta(np.asarray(float(n + 1)), double(self))
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from pt2kit.errors import OperatorError
 from pt2kit.messages import count_text
+from pt2kit.operators.facts import axes
 from pt2kit.operators.facts import axis as axis_of
 from pt2kit.runtime.arrays import (
     ARRAYS,
@@ -30,30 +31,14 @@ from pt2kit.runtime.table import kernel
 
 
 def resolve_sizes(size: Sequence[int], numel: int) -> tuple[int, ...]:
-    """Return sizes with the entry -1 replaced by the computed size.
-
-    Raises:
-        OperatorError: the sizes do not hold as many elements.
-    """
-    sizes = [int(one) for one in size]
-    if sizes.count(-1) > 1 or any(one < -1 for one in sizes):
-        raise OperatorError(f"expected sizes with one -1 at most, got {sizes}")
-    if -1 in sizes:
-        known = math.prod(one for one in sizes if one != -1)
-        if known == 0 or numel % known:
-            raise OperatorError(f"expected sizes for {count_text(numel, 'element')}, got {sizes}")
-        sizes[sizes.index(-1)] = numel // known
-    if math.prod(sizes) != numel:
-        raise OperatorError(f"expected sizes for {count_text(numel, 'element')}, got {sizes}")
-    return tuple(sizes)
+    """Return sizes with the entry -1 replaced by the computed size; unlike NumPy's, also of no elements."""
+    known = math.prod(one for one in size if one != -1)
+    return tuple(numel // known if one == -1 else one for one in size)
 
 
 @kernel("aten.view.default aten.reshape.default")
 def reshape(self: Array, size: Any) -> Any:
-    sizes = resolve_sizes(size, self.size)
-    if not self.flags.c_contiguous:
-        reserve(sizes, self.dtype)
-    return self.reshape(sizes)
+    return self.reshape(resolve_sizes(size, self.size))
 
 
 @kernel("aten.view.dtype")
@@ -66,7 +51,6 @@ def view_dtype(self: Array, dtype: DType) -> Any:
 @kernel("aten.flatten.using_ints")
 def flatten(self: Array, start_dim: int, end_dim: int) -> Any:
     start, end = axis_of(start_dim, self.ndim), axis_of(end_dim, self.ndim)
-    require(start <= end, f"expected start_dim of at most end_dim, got {start_dim} and {end_dim}")
     if not self.ndim:
         return self.reshape(1)
     return reshape(self, (*self.shape[:start], math.prod(self.shape[start : end + 1]), *self.shape[end + 1 :]))
@@ -84,7 +68,7 @@ def unflatten(self: Array, dim: int, sizes: Sequence[int]) -> Any:
     "aten.swapdims_.default"
 )
 def transpose(self: Array, dim0: int, dim1: int) -> Any:
-    return self if not self.ndim else self.swapaxes(axis_of(dim0, self.ndim), axis_of(dim1, self.ndim))
+    return self.swapaxes(dim0, dim1) if self.ndim else self
 
 
 @kernel("aten.mH.default aten.adjoint.default aten.matrix_H.default")
@@ -125,11 +109,8 @@ def broadcast_tensors(tensors: Sequence[Array]) -> Any:
 
 @kernel("aten.squeeze.default .dim .dims aten.squeeze_.default .dim .dims")
 def squeeze(self: Array, dim: Any = None) -> Any:
-    if dim is None:
-        axes = set(range(self.ndim))
-    else:
-        axes = {axis_of(one, self.ndim) for one in ([dim] if isinstance(dim, int) else dim)}
-    return np.squeeze(self, tuple(axis for axis, size in enumerate(self.shape) if axis in axes and size == 1))
+    asked = range(self.ndim) if dim is None else axes(dim, self.ndim)
+    return np.squeeze(self, tuple(axis for axis, size in enumerate(self.shape) if axis in asked and size == 1))
 
 
 @kernel("aten.unsqueeze.default aten.unsqueeze_.default")
@@ -139,8 +120,6 @@ def unsqueeze(self: Array, dim: int) -> Any:
 
 @kernel("aten.slice.Tensor")
 def slice_(self: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
-    if step < 1:
-        raise OperatorError(f"expected a step of at least 1, got {step}")
     axis = axis_of(dim, self.ndim)
     return self[(slice(None),) * axis + (slice(start, end, step),)]
 
@@ -152,34 +131,23 @@ def select(self: Array, dim: int, index: int) -> Any:
 
 @kernel("aten.narrow.default .Tensor")
 def narrow(self: Array, dim: int, start: Any, length: int) -> Any:
-    axis = axis_of(dim, self.ndim)
-    first = int(start)
-    first += self.shape[axis] if first < 0 else 0
-    if length < 0 or first + length > self.shape[axis]:
-        raise OperatorError(f"expected a part of {count_text(self.shape[axis], 'element')}, got {length} from {first}")
+    size, first = self.shape[axis_of(dim, self.ndim)], int(start)
+    first += size if first < 0 else 0
+    require(first + length <= size, f"expected a part of {count_text(size, 'element')}, got {length} from {first}")
     return slice_(self, dim, first, first + length)
-
-
-def _pieces(self: Array, sizes: Sequence[int], dim: int) -> list[Array]:
-    return np.split(self, [*itertools.accumulate(sizes[:-1])], axis_of(dim, self.ndim))
 
 
 @kernel("aten.split.Tensor")
 def split(self: Array, split_size: int, dim: int = 0) -> Any:
     total = self.shape[axis_of(dim, self.ndim)]
-    if split_size < 0 or (split_size == 0 and total):
-        raise OperatorError(f"expected a split size above 0, got {split_size}")
     count = max(1, -(-total // max(1, split_size)))
     reserve((count,))
-    return _pieces(self, [min(split_size, total - i * split_size) for i in range(count)], dim)
+    return split_with_sizes(self, [min(split_size, total - i * split_size) for i in range(count)], dim)
 
 
 @kernel("aten.split_with_sizes.default aten.split.sizes .default")
 def split_with_sizes(self: Array, sizes: Sequence[int], dim: int) -> Any:
-    total = self.shape[axis_of(dim, self.ndim)]
-    if any(size < 0 for size in sizes) or sum(sizes) != total:
-        raise OperatorError(f"expected sizes that sum to {total}, got {list(sizes)}")
-    return _pieces(self, sizes, dim)
+    return np.split(self, [*itertools.accumulate(sizes[:-1])], axis_of(dim, self.ndim))
 
 
 @kernel("aten.chunk.default")
@@ -188,7 +156,7 @@ def chunk(self: Array, chunks: int, dim: int) -> Any:
     size = -(-total // chunks)
     if size == 0:
         reserve((chunks,))
-        return _pieces(self, [0] * chunks, dim)
+        return split_with_sizes(self, [0] * chunks, dim)
     return split(self, size, dim)
 
 
@@ -202,8 +170,7 @@ def tensor_split(self: Array, sections: Any, dim: int = 0) -> Any:
 
 @kernel("aten.unbind.int")
 def unbind(self: Array, dim: int) -> Any:
-    axis = axis_of(dim, self.ndim)
-    return [select(self, axis, i) for i in range(self.shape[axis])]
+    return [select(self, dim, i) for i in range(self.shape[dim])]
 
 
 @kernel("aten.unfold.default")
@@ -212,10 +179,8 @@ def unfold(self: Array, dimension: int, size: int, step: int) -> Any:
     if not self.ndim:
         return unfold(self.reshape(1), 0, size, step)[0]
     total = self.shape[axis]
-    if size > total or size < 0 or step < 1:
-        raise OperatorError(
-            f"expected windows of 0 to {count_text(total, 'element')} with steps above 0, got windows of {size}"
-        )
+    # A view of other strides must not reach beyond its memory, also when another kernel asks for it.
+    require(0 <= size <= total and step >= 1, f"expected windows within {count_text(total, 'element')}, got {size}")
     count = (total - size) // step + 1
     shape = (*self.shape[:axis], count, *self.shape[axis + 1 :], size)
     strides = (*self.strides[:axis], self.strides[axis] * step, *self.strides[axis + 1 :], self.strides[axis])
@@ -293,7 +258,6 @@ def as_strided(self: Array, size: Sequence[int], stride: Sequence[int], storage_
 
 @kernel("aten.view_as_real.default")
 def view_as_real(self: Array) -> Any:
-    require(is_complex(self), f"expected complex numbers, got {self.dtype}")
     if isinstance(self, ForeignArray):
         return self.viewed(_parts, lambda x: x[..., None].view(real_type(self.dtype)))
     return _parts(self)
@@ -305,8 +269,6 @@ def _parts(x: Array) -> Array:
 
 @kernel("aten.view_as_complex.default")
 def view_as_complex(self: Array) -> Any:
-    if not self.ndim or self.shape[-1] != 2:
-        raise OperatorError(f"expected a last dimension of size 2, got sizes {list(self.shape)}")
     wide = cast(self, real_type(complex_type(self.dtype)))
     if wide.strides[-1] != wide.itemsize:
         wide = wide.copy("C")
@@ -324,7 +286,7 @@ KERNELS: Final = {
     "aten.atleast_2d.default .Sequence": _at_least(np.atleast_2d),
     "aten.atleast_3d.default .Sequence": _at_least(np.atleast_3d),
     "aten.view_as.default aten.reshape_as.default": lambda self, other: reshape(self, other.shape),
-    "aten.ravel.default": lambda self: reshape(self, (-1,)) if self.size else self.reshape(0),
+    "aten.ravel.default": lambda self: reshape(self, (-1,)),
     "aten.real.default": lambda self: self.real if is_complex(self) else self,
     "aten.imag.default": lambda self: self.imag,
     "aten.mT.default": lambda self: self.swapaxes(-1, -2),
