@@ -22,7 +22,7 @@ import numpy as np
 from pt2kit.errors import LimitError, OperatorError
 from pt2kit.operators import promotion
 from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown, axes
-from pt2kit.operators.symbolic import call_rule
+from pt2kit.operators.table import infer
 from pt2kit.schema import ScalarType
 from pt2kit.tensors.dtypes import DTYPES, numpy_dtype
 
@@ -111,11 +111,11 @@ def reserve(shape: Iterable[int], dtype: Any = FLOAT32) -> tuple[int, ...]:
     return sizes
 
 
-def check_call(rule: Any, arguments: Mapping[str, Any]) -> None:
+def check_call(operator: str, arguments: Mapping[str, Any]) -> None:
     """Check that an operator accepts the arguments of a call, and that its results may be allocated.
 
     Args:
-        rule: its result rule in the table of operators.
+        operator: its name; operators without a rule accept all arguments.
         arguments: arrays and plain values by parameter name.
 
     Raises:
@@ -124,12 +124,12 @@ def check_call(rule: Any, arguments: Mapping[str, Any]) -> None:
     """
     names, values = tuple(arguments), arguments.values()
     try:
-        results = _results(rule, names, *map(_fact, values))
+        results = _results(operator, names, *map(_fact, values))
     except Mismatch as error:
         if error.subject != "dtype":
             raise
         # Regions of autocast mix floating-point numbers of several widths.
-        results = _results(rule, names, *(_fact(one, compute_type) for one in values))
+        results = _results(operator, names, *(_fact(one, compute_type) for one in values))
     for sizes, dtype in results:
         reserve(sizes, dtype)
 
@@ -144,10 +144,10 @@ def _fact(value: Any, convert: Callable[[DType], DType] = lambda dtype: dtype) -
 
 
 @functools.lru_cache(maxsize=4096, typed=True)
-def _results(rule: Any, names: tuple[str, ...], *facts: Any) -> list[Any]:
+def _results(operator: str, names: tuple[str, ...], *facts: Any) -> list[Any]:
     """Return the sizes and element types of the results of a call, of those that its rule is certain of."""
     try:
-        found = _flat(call_rule(rule, dict(zip(names, facts, strict=True))))
+        found = _flat(infer(operator, dict(zip(names, facts, strict=True))))
     except Unknown:
         return []
     tensors = [one for one in found if isinstance(one, Tensor) and all(isinstance(size, int) for size in one.sizes)]

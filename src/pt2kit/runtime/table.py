@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from pt2kit.errors import OperatorError
-from pt2kit.operators.table import bases, copied, find, in_place, into_out
+from pt2kit.operators.table import bases, copied, in_place, into_out
 from pt2kit.schema.operators import Operator, find_operator, nearest
 
 Kernel = Callable[..., Any]
@@ -200,12 +200,10 @@ def binding(function: Kernel, operator: Operator) -> Kernel:
         if (name in required or name in by_place) and parameter.default is not None
     }
     ignored = frozenset() if is_open else WITHOUT_EFFECT - accepted
-    row = find(operator.name)
 
     def run(*args: Any, **options: Any) -> Any:
         named = {**defaults, **dict(zip(names, args, strict=False)), **options}
-        if row is not None and row.rule is not None:
-            check_call(row.rule, named)
+        check_call(operator.name, named)
         given = [named.pop(name) for name in by_place if name in named]
         return function(*given, **{name: value for name, value in named.items() if name not in ignored})
 
