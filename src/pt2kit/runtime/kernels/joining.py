@@ -16,7 +16,6 @@ from pt2kit.runtime.arrays import (
     asarray,
     axes_of,
     cast,
-    check_indices,
     joined_type,
     kind,
     reserve,
@@ -146,56 +145,50 @@ def channel_shuffle(self: Array, groups: int) -> Any:
 # Padding.
 
 
+_MODES: Final = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+"""Mode of torch -> what NumPy calls it."""
+
+
+def _pad_by(self: Array, padding: Sequence[int], mode: str, **options: Any) -> Array:
+    """Return an array with its last dimensions padded; negative amounts cut elements off."""
+    unpadded = self.ndim - len(padding) // 2
+    before, after = ([0] * unpadded + [*padding[side::2]][::-1] for side in (0, 1))
+
+    def grown(x: Array) -> Array:
+        widths = [(max(0, b), max(0, a)) for b, a in zip(before, after, strict=True)]
+        reserve([size + sum(width) for size, width in zip(x.shape, widths, strict=True)], x.dtype)
+        return np.pad(x, widths, _MODES[mode], **options)
+
+    def cut(x: Array) -> Array:
+        starts = [max(0, -b) for b in before]
+        sizes = reserve([size - s + min(0, a) for size, s, a in zip(x.shape, starts, after, strict=True)], x.dtype)
+        return x[tuple(slice(start, start + size) for start, size in zip(starts, sizes, strict=True))]
+
+    # Elements that are cut off do not come back at the other side, but are reflected.
+    return grown(cut(self)) if mode in ("constant", "circular") else cut(grown(self))
+
+
 @kernel("aten.constant_pad_nd.default")
 def constant_pad_nd(self: Array, pad: Sequence[int], value: Any = 0) -> Any:
-    unpadded = self.ndim - len(pad) // 2
-    before, after = ([0] * unpadded + [*pad[side::2]][::-1] for side in (0, 1))
-    widths = list(zip(self.shape, before, after, strict=True))
-    result = np.full_like(self, cast(value, self.dtype), shape=[size + b + a for size, b, a in widths])
-    source = tuple(slice(max(0, -b), size - max(0, -a)) for size, b, a in widths)
-    target = tuple(slice(max(0, b), size + b + a - max(0, a)) for size, b, a in widths)
-    result[target] = self[source]
-    return result
-
-
-def _pad_by(self: Array, padding: Sequence[int], count: int, mode: str) -> Any:
-    """Pad the last dimensions by their own elements, by index arithmetic, as amounts may be negative."""
-    result = self
-    for i in range(count):
-        axis, before, after = self.ndim - 1 - i, padding[2 * i], padding[2 * i + 1]
-        size = self.shape[axis]
-        place = np.arange(*reserve((size + before + after,))) - before
-        if mode == "replicate":
-            index = np.clip(place, 0, size - 1)
-        elif mode == "circular":
-            first, last = max(0, -before), size - max(0, -after)  # Negative amounts cut off.
-            index = first + (place - first) % max(1, last - first)
-        else:
-            index = np.abs(place)
-            index = np.where(index >= size, 2 * (size - 1) - index, index)
-        check_indices(index, size)
-        result = np.take(result, index, axis)
-    return result
+    return _pad_by(self, pad, "constant", constant_values=cast(value, self.dtype))
 
 
 def _pad_back(grad_output: Array, self: Array, padding: Sequence[int], count: int, mode: str) -> Any:
     """Return the gradient of `_pad_by`: each element gets those of its copies."""
     sizes = self.shape[-count:]
-    places = _pad_by(np.arange(math.prod(sizes)).reshape(sizes), padding, count, mode)
+    places = _pad_by(np.arange(math.prod(sizes)).reshape(sizes), padding, mode)
     return summed_at(grad_output, places, self.shape, count)
 
 
 for _name, _mode in (("reflection_pad", "reflect"), ("replication_pad", "replicate")):
     for _count in (1, 2, 3):
-        kernel(f"aten.{_name}{_count}d.default")(partial(_pad_by, count=_count, mode=_mode))
+        kernel(f"aten.{_name}{_count}d.default")(partial(_pad_by, mode=_mode))
         kernel(f"aten.{_name}{_count}d_backward.default")(partial(_pad_back, count=_count, mode=_mode))
 
 
 @kernel("aten.pad.default")
 def pad_(self: Array, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Any:
-    if mode == "constant":
-        return constant_pad_nd(self, pad, value or 0)
-    return _pad_by(self, pad, len(pad) // 2, mode)
+    return constant_pad_nd(self, pad, value or 0) if mode == "constant" else _pad_by(self, pad, mode)
 
 
 @kernel("aten.pad_sequence.default")
@@ -263,7 +256,7 @@ KERNELS: Final = {
     "aten.fliplr.default": lambda self: np.fliplr(self).copy(),
     "aten.flipud.default": lambda self: np.flipud(self).copy(),
     "aten.rot90.default": lambda self, k, dims: np.rot90(self, k, tuple(dims)).copy(),
-    "aten._pad_circular.default": lambda self, pad: _pad_by(self, pad, len(pad) // 2, "circular"),
+    "aten._pad_circular.default": lambda self, pad: _pad_by(self, pad, "circular"),
     "aten.tril.default": lambda self, diagonal: _triangle(self, diagonal, lower=True),
     "aten.triu.default": lambda self, diagonal: _triangle(self, diagonal, lower=False),
     "aten.diagflat.default": lambda self, offset: diag_embed(self.reshape(-1), offset),
