@@ -107,7 +107,7 @@ def test_every_name_is_listed() -> None:
 
 
 # Beginnings of names that the code puts together, or that are found in a table of functions.
-PUT_TOGETHER = ("_sym_", "unbacked_", "BitwiseFn_")
+PUT_TOGETHER = ("_sym_", "unbacked_", "BitwiseFn_", "_mkldnn")
 # Fallbacks for names of the table, and attributes that torch.compile looks for on functions.
 ITS_OWN = {"children_specs", "var_to_val", "_TABLE", "_torchdynamo_disable", "_torchdynamo_disable_msg"}
 

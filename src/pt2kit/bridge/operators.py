@@ -20,6 +20,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
+from enum import IntEnum
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -28,7 +29,6 @@ import torch
 from pt2kit.bridge.callables import checked_name, find_namespace
 from pt2kit.bridge.read.reading import operator_entry, refused, trusts_operator
 from pt2kit.bridge.torch_names import (
-    MKLDNN,
     SYMBOLIC,
     OpOverload,
     find_function,
@@ -62,25 +62,16 @@ NEWEST: Final = max(tuple(map(int, release.split("."))) for row in LOG for relea
 DTYPES: Mapping[ScalarType, torch.dtype] = MappingProxyType(
     {number: getattr(torch, row.name) for number, row in ROWS.items() if hasattr(torch, row.name)}
 )
-LAYOUTS: Mapping[Layout, torch.layout] = MappingProxyType(
-    {
-        Layout.SparseCoo: torch.sparse_coo,
-        Layout.SparseCsr: torch.sparse_csr,
-        Layout.SparseCsc: torch.sparse_csc,
-        Layout.SparseBsr: torch.sparse_bsr,
-        Layout.SparseBsc: torch.sparse_bsc,
-        Layout._mkldnn: MKLDNN,
-        Layout.Strided: torch.strided,
-    }
-)
-MEMORY_FORMATS: Mapping[MemoryFormat, torch.memory_format] = MappingProxyType(
-    {
-        MemoryFormat.ContiguousFormat: torch.contiguous_format,
-        MemoryFormat.ChannelsLast: torch.channels_last,
-        MemoryFormat.ChannelsLast3d: torch.channels_last_3d,
-        MemoryFormat.PreserveFormat: torch.preserve_format,
-    }
-)
+
+
+def _named(members: type[IntEnum]) -> Mapping[Any, Any]:
+    """Return what torch calls as the schema does: `torch.sparse_coo` for the member SparseCoo; Unknown is nothing."""
+    spelled = {member: re.sub(r"(?<=[a-z])(?=[A-Z\d])", "_", member.name).lower() for member in members}
+    return MappingProxyType({member: vars(torch)[name] for member, name in spelled.items() if name in vars(torch)})
+
+
+LAYOUTS: Mapping[Layout, torch.layout] = _named(Layout)
+MEMORY_FORMATS: Mapping[MemoryFormat, torch.memory_format] = _named(MemoryFormat)
 SCHEMA: Mapping[Any, Any] = MappingProxyType(
     {live: stored for table in (DTYPES, LAYOUTS, MEMORY_FORMATS) for stored, live in table.items()}
 )
@@ -205,7 +196,7 @@ def resolve(text: str, where: str = "", trust: Set[str] = frozenset()) -> Operat
     if dispatched:
         return _dispatched(text, dispatched, place, trust)
     if trusts_operator(trust, text, "X7"):
-        return _named(text, place)
+        return _trusted(text, place)
     raise refused(
         OperatorError,
         f"{place}: expected an operator (torch.ops.<namespace>.<name>.<overload>) or a function over numbers, "
@@ -215,7 +206,7 @@ def resolve(text: str, where: str = "", trust: Set[str] = frozenset()) -> Operat
     )
 
 
-def _named(text: str, place: str) -> Operator | None:
+def _trusted(text: str, place: str) -> Operator | None:
     """Return a function that the caller trusts by its name, imported like a class of `trust=`."""
     module, _, name = text.rpartition(".")
     try:

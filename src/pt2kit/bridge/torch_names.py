@@ -163,7 +163,6 @@ NAMES: Final = _names()
 """Every private or moving name that the bridge takes from torch."""
 
 ScriptObject = torch._C.ScriptObject
-MKLDNN = torch._mkldnn
 
 
 def optional(module: str, name: str) -> Any:
