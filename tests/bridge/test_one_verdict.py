@@ -66,3 +66,13 @@ def _of_the_program(file: Path, problems: list[Problem]) -> list[Problem]:
     except Pt2Error:
         return problems
     return list(pt2kit.check(file, payloads=True, model="model")) if several else problems
+
+
+@pytest.mark.parametrize("name", ["K1_root", "K2_keys", "K3_context", "K4_leaves", "K5_names_count", "K8_no_keywords"])
+def test_refused_whatever_is_trusted(name: str) -> None:
+    """A call signature that does not fit is refused, also if the caller names its rule: no entry of `trust=` is it."""
+    file, rule = next(file for file in BAD if file.stem == name), name.partition("_")[0]
+    for load in (pt2kit.load, pt2kit.load_module):
+        with pytest.raises(Pt2Error) as raised:
+            load(file, trust=(rule,))
+        assert raised.value.rule == rule

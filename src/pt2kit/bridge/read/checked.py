@@ -105,16 +105,12 @@ def check_program(
         UnsupportedError: containers that are not registered.
         LimitError: a stated limit was passed.
     """
+    signature = from_schema(program.graph_module)
+    adapted, sources = adapt_named_tuples(program)
+    if adapted is not program:
+        program, signature = adapted, from_schema(adapted.graph_module)
     module = program.graph_module
-    signature = from_schema(module)
-    parsed = parse_specs(module.module_call_graph, signature)
-    adapted = adapt_named_tuples(program)
-    sources = None
-    if adapted is not None:
-        program, sources = adapted
-        module = program.graph_module
-        signature = from_schema(module)
-        parsed = parse_specs(module.module_call_graph, signature)
+    parsed = parse_specs(module.module_call_graph)
     guards = list(program.guards_code) if "X4" in trust else check_guards(program.guards_code)
     fields = {name: tuple(definition.field_names) for name, definition in module.treespec_namedtuple_fields.items()}
     specs = TreeSpecs(fields, trust)

@@ -83,16 +83,6 @@ def argument_target(name: str) -> str:
     return f"{name}_argument" if name in GLOBALS else name
 
 
-def check_module_name(name: str, where: str) -> None:
-    """Refuse the dotted name of a module that cannot be an attribute path; "" is the root.
-
-    Raises:
-        GraphError: a part holds quotes, backslashes or control characters.
-    """
-    if name and not is_quotable(name):
-        raise GraphError(f"{where}: expected a name without quotes, got {_shown(name)}")
-
-
 def is_quotable(text: str) -> bool:
     """Return whether a text can be put between double quotes in source unchanged."""
     return len(text) <= MAX_NAME and _QUOTED.fullmatch(text) is not None

@@ -22,10 +22,9 @@ from torch.export.exported_program import ModuleCallEntry, ModuleCallSignature
 from pt2kit import schema, treespec
 from pt2kit.bridge.placeholder_types import STAND_IN_NAME, Placeholder, placeholder_context
 from pt2kit.bridge.read.module_inputs import find_module_class, is_module, module_context
-from pt2kit.bridge.read.names import attribute_path, check_module_name, check_variable
+from pt2kit.bridge.read.names import attribute_path, check_variable
 from pt2kit.bridge.torch_names import leaf_spec, pytree
 from pt2kit.errors import GraphError, SchemaError, UnsupportedError
-from pt2kit.messages import count_text
 from pt2kit.signature.convert import argument_spec
 from pt2kit.signature.export_signature import ExportGraphSignature
 from pt2kit.signature.specs import (
@@ -33,8 +32,6 @@ from pt2kit.signature.specs import (
     ArgumentSpec,
     ConstantArgument,
     CustomObjArgument,
-    InputKind,
-    OutputKind,
 )
 from pt2kit.treespec.containers import DEFAULTDICT, MAPPINGS, NAMEDTUPLE, FieldTable, defaultdict_parts
 from pt2kit.treespec.spec import TreeSpec
@@ -77,7 +74,7 @@ FACTORY: Final = "the factory {} of a defaultdict"
 
 
 class TreeSpecs:
-    """Builds the live specs of one program; one placeholder class per named tuple.
+    """Builds the live specs of one program; one placeholder class per named tuple. Contexts fit their types (K3).
 
     Args:
         fields: the file's table of named-tuple fields.
@@ -96,7 +93,6 @@ class TreeSpecs:
             SchemaError: a context that contradicts its type.
             UnsupportedError: a container that is not registered.
         """
-        treespec.validate(spec, where, self.fields)
         leaf = leaf_spec()
 
         def build(node: TreeSpec, children: list[pytree.TreeSpec]) -> pytree.TreeSpec:
@@ -220,22 +216,16 @@ def registered_namedtuples() -> dict[str, str]:
     return {name: registered.pop() for name, registered in names_by_class.items() if len(registered) == 1}
 
 
-def parse_specs(entries: Sequence[schema.ModuleCallEntry], signature: ExportGraphSignature) -> list[Specs]:
-    """Return the tree specs of every entry, as data, and check that they fit.
+def parse_specs(entries: Iterable[schema.ModuleCallEntry]) -> list[Specs]:
+    """Return the tree specs of every entry, as data. `checks.calls` has found before that they fit the program.
 
     Args:
         entries: the root first.
-        signature: of the program, which the root's specs must fit.
 
     Raises:
-        GraphError: no root, specs with another number of leaves than inputs or outputs, or names that cannot be.
-        SchemaError, JsonError, LimitError: a tree spec that cannot be read.
+        GraphError: a name that no argument can have in generated source.
     """
-    if not entries or entries[0].fqn or entries[0].signature is None:
-        raise GraphError(f"{WHERE}: expected the root, with its signature, as the first entry")
-    parsed = [_parse(entry, f"{WHERE}[{index}]") for index, entry in enumerate(entries)]
-    _check_root(parsed[0], signature)
-    return parsed
+    return [_parse(entry, f"{WHERE}[{index}].signature") for index, entry in enumerate(entries)]
 
 
 def live_module_calls(
@@ -259,30 +249,14 @@ def live_module_calls(
 
 
 def _parse(entry: schema.ModuleCallEntry, where: str) -> Specs:
-    check_module_name(entry.fqn, f"{where}.fqn")
     if entry.signature is None:
         return ()
-    in_spec = treespec.parse(entry.signature.in_spec, f"{where}.signature.in_spec")
-    out_spec = treespec.parse(entry.signature.out_spec, f"{where}.signature.out_spec")
-    if entry.signature.forward_arg_names:
-        treespec.check_arg_names(entry.signature.forward_arg_names, in_spec, f"{where}.signature.forward_arg_names")
+    in_spec = treespec.parse(entry.signature.in_spec, f"{where}.in_spec")
     for name in entry.signature.forward_arg_names or ():
-        check_variable(name, f"{where}.signature.forward_arg_names: name of an argument")
-    for name in treespec.split_call(in_spec, f"{where}.signature.in_spec")[1]:
-        check_variable(name, f"{where}.signature.in_spec: name of a keyword argument")
-    return in_spec, out_spec
-
-
-def _check_root(specs: Specs, signature: ExportGraphSignature) -> None:
-    inputs = sum(spec.kind is InputKind.USER_INPUT for spec in signature.input_specs)
-    outputs = sum(spec.kind in (OutputKind.USER_OUTPUT, OutputKind.LOSS_OUTPUT) for spec in signature.output_specs)
-    for side, spec, expected in (("in_spec", specs[0], inputs), ("out_spec", specs[1], outputs)):
-        leaves = treespec.leaf_count(spec)
-        if leaves != expected:
-            raise GraphError(
-                f"{WHERE}[0].signature.{side}: expected {count_text(expected, 'leaf', 'leaves')}, as the signature "
-                f"says, got {leaves}"
-            )
+        check_variable(name, f"{where}.forward_arg_names: name of an argument")
+    for name in treespec.split_call(in_spec, f"{where}.in_spec")[1]:
+        check_variable(name, f"{where}.in_spec: name of a keyword argument")
+    return in_spec, treespec.parse(entry.signature.out_spec, f"{where}.out_spec")
 
 
 def _entry(entry: schema.ModuleCallEntry, specs: Specs, live_specs: TreeSpecs, where: str) -> ModuleCallEntry:
