@@ -43,7 +43,8 @@ from pt2kit.errors import IntegrityError, PayloadError, Pt2Error
 from pt2kit.messages import count_text, listed
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
-from pt2kit.package.pickle_free_inputs import PickleFreeInputs, read_pickle_free_inputs
+from pt2kit.package.pickle_free_inputs import read_pickle_free_inputs
+from pt2kit.package.samples import in_spec
 from pt2kit.package.stored import Payload
 from pt2kit.pickles import values as data
 from pt2kit.pickles.reader import globals_in, read_payload
@@ -246,8 +247,10 @@ def _sample_inputs(
             inputs = load_trusted_inputs(payload, where, stored.trust, tensors.devices)
             if isinstance(inputs, tuple) and len(inputs) == 2:
                 return inputs
-        module = opened.programs[model].graph_module
-        leaves = _pickled_leaves(payload, where, module, live) if moved is None else _moved_leaves(moved, module)
+        spec, fields = in_spec(opened.programs[model], where)
+        leaves = _pickled_leaves(payload, where, spec, fields, live) if moved is None else moved.leaves
+        if moved is not None and len(leaves) != (wanted := treespec.leaf_count(spec)):
+            raise PayloadError(f"{moved.where}: leaves: expected {wanted}, got {len(leaves)}")
         made = [rebuilt.live(leaf) for leaf in leaves]
     except IntegrityError:
         raise
@@ -265,30 +268,19 @@ def _sample_inputs(
     return args, kwargs
 
 
-def _stored_spec(module: schema.GraphModule) -> TreeSpec:
-    """Return the structure of the inputs as the file has it."""
-    return treespec.parse(module.module_call_graph[0].signature.in_spec)  # type: ignore[union-attr]
-
-
-def _moved_leaves(moved: PickleFreeInputs, module: schema.GraphModule) -> Sequence[Any]:
-    """Return the leaves of sample inputs that are raw records with an index."""
-    if len(moved.leaves) != (wanted := treespec.leaf_count(_stored_spec(module))):
-        raise PayloadError(f"{moved.where}: leaves: expected {wanted}, got {len(moved.leaves)}")
-    return moved.leaves
-
-
 def _pickled_leaves(
-    payload: memoryview, where: str, module: schema.GraphModule, live: pytree.TreeSpec
+    payload: memoryview, where: str, spec: TreeSpec, fields: FieldTable, live: pytree.TreeSpec
 ) -> Sequence[Any]:
     """Return the leaves of pickled sample inputs, and set the pickled names of placeholder classes in `live`."""
-    in_spec = _stored_spec(module)
-    fields = {name: tuple(definition.field_names) for name, definition in module.treespec_namedtuple_fields.items()}
     described = read_payload(payload, where, trust=frozenset(globals_in(payload, where)))
-    expand = _Expand(in_spec, where, fields)
-    leaves = treespec.flatten(_plain_keys(described), in_spec, where, fields=fields, expand=expand)
-    nodes = (node for node in treespec.walk(in_spec) if node.type == NAMEDTUPLE)
-    opened = [treespec.namedtuple_name(node, where) for node in nodes]
-    _note_pickled_names(live, dict(zip(opened, expand.named_tuples, strict=True)))
+    expand = _Expand(spec, where, fields)
+    leaves = treespec.flatten(_plain_keys(described), spec, where, fields=fields, expand=expand)
+    opened = [treespec.namedtuple_name(node, where) for node in treespec.walk(spec) if node.type == NAMEDTUPLE]
+    pickled = dict(zip(opened, expand.named_tuples, strict=True))
+    for part in walk_specs(live):
+        name = stand_in_name(part.context)
+        if name in pickled:
+            setattr(part.context, PICKLED_NAME, pickled[name])
     return leaves
 
 
@@ -323,13 +315,6 @@ def _described(view: TensorView) -> MetaView:
         storage_offset=view.storage_offset,
         tie=view.storage.record if view.storage.nbytes else "",
     )
-
-
-def _note_pickled_names(live: pytree.TreeSpec, pickled: Mapping[str | None, str]) -> None:
-    for spec in walk_specs(live):
-        name = stand_in_name(spec.context)
-        if name in pickled:
-            setattr(spec.context, PICKLED_NAME, pickled[name])
 
 
 def _plain_keys(value: Any, depth: int = 0) -> Any:
