@@ -14,6 +14,7 @@ from pt2kit.bridge.operators import LAYOUTS, MEMORY_FORMATS, resolve, to_device,
 from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.read.tensors import Devices
 from pt2kit.bridge.read.values import Values as FakeValues
+from pt2kit.bridge.torch_names import pytree
 from pt2kit.bridge.write.values import Values as Descriptions
 from pt2kit.editing.graphs import Value
 from pt2kit.editing.sizes import symbols_of
@@ -48,13 +49,12 @@ def infer_with_torch(target: str, arguments: Mapping[str, Any], edit: str) -> An
     operator = resolve(target, edit)
     if operator is None or operator.kind not in ("operator", "symbolic"):
         raise GraphError(f"{edit}: expected an operator that torch has here, with a schema, got {target}; give meta=")
-    integers = [value for value in _values(arguments) if value.kind in ("tensor", "sym_int")]
+    values = [held for held in pytree.tree_leaves(dict(arguments)) if isinstance(held, Value)]
+    integers = [value for value in values if value.kind in ("tensor", "sym_int")]
     shapes = Shapes({one.name: _RANGE for value in integers for one in symbols_of(value.meta)}, edit)
     fakes = FakeValues(shapes, Devices(None))
 
     def live(held: Any) -> Any:
-        if isinstance(held, (list, tuple)):
-            return [live(one) for one in held]
         if isinstance(held, Value):
             where = f"{edit}: {held.name!r}"
             if not isinstance(held.meta, schema.TensorMeta | schema.SymInt | schema.SymFloat | schema.SymBool):
@@ -63,7 +63,7 @@ def infer_with_torch(target: str, arguments: Mapping[str, Any], edit: str) -> An
         convert = _CONSTANTS.get(type(held))
         return held if convert is None else convert(held)
 
-    plain = {name: live(argument) for name, argument in arguments.items()}
+    plain = pytree.tree_map(live, dict(arguments))
     try:
         with shapes.mode:
             result = operator.target(**plain) if operator.parameters else operator.target(*plain.values())
@@ -72,14 +72,6 @@ def infer_with_torch(target: str, arguments: Mapping[str, Any], edit: str) -> An
     except Exception as error:
         raise GraphError(f"{edit}: expected arguments that {target} takes, got what torch refuses: {error}") from error
     return _described(result, Descriptions(), edit)
-
-
-def _values(held: Any) -> list[Value]:
-    if isinstance(held, Mapping):
-        held = list(held.values())
-    if isinstance(held, list):
-        return [value for one in held for value in _values(one)]
-    return [held] if isinstance(held, Value) else []
 
 
 def _described(result: Any, into: Descriptions, edit: str) -> Any:
