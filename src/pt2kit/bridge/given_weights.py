@@ -18,6 +18,7 @@ from pt2kit.bridge.read.tensors import Tensors, finish
 from pt2kit.errors import PayloadError, UnsupportedError
 from pt2kit.package.stored import Payload
 from pt2kit.schema import Device
+from pt2kit.tensors.bounds import extent
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.dtypes import DTYPES as ROWS
 from pt2kit.tensors.safetensors_file import SUFFIXES, SafetensorsArchive
@@ -155,13 +156,8 @@ def _place(stated: Any) -> Device:
 def _laid_over(group: Mapping[str, _Stated], live: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Return the tensors of a group over one new memory, filled from the passed ones, the first last."""
     first = next(iter(live.values()))
-    extent = max(
-        view.storage_offset
-        + (sum((size - 1) * step for size, step in zip(view.sizes, view.strides, strict=True)) + 1)
-        * (0 not in view.sizes)
-        for view in group.values()
-    )
-    flat = torch.zeros(extent, dtype=first.dtype, device=first.device)
+    elements = max(extent(view.sizes, view.strides, view.storage_offset, itemsize=1) for view in group.values())
+    flat = torch.zeros(elements, dtype=first.dtype, device=first.device)
     made = {name: flat.as_strided(view.sizes, view.strides, view.storage_offset) for name, view in group.items()}
     for name, tensor in reversed(list(live.items())):
         # A dimension that is repeated is one element of memory.

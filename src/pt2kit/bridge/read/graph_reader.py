@@ -17,18 +17,17 @@ from pt2kit.bridge.operators import Operator
 from pt2kit.bridge.read.calls import Shared, Values, read_argument, read_call
 from pt2kit.bridge.read.names import check_variable
 from pt2kit.errors import GraphError, LimitError, OperatorError
-from pt2kit.graph.argument_values import ARMS, ONE_VALUE
+from pt2kit.graph.argument_values import ARMS, ONE_VALUE, arguments
 from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, node_label
 from pt2kit.messages import printable, quote
 from pt2kit.schema.names import MODULE_ATTRIBUTES
 
 CONSTANTS: Final = frozenset(("as_int", "as_float", "as_bool", "as_none", "as_string"))
 """Arms of inputs that are constants of the calling convention."""
+_NAMED: Final = ONE_VALUE | {"as_optional_tensor"}
 _NO_INPUTS: Final = frozenset(("as_optional_tensor",))
 _NO_OUTPUTS: Final = frozenset(("as_graph", "as_operator", "as_string_to_argument"))
-_LISTS: Final[Mapping[str, str]] = MappingProxyType(
-    {f"{arm}s": arm for arm in (*ONE_VALUE, "as_optional_tensor") if f"{arm}s" in ARMS}
-)
+_LISTS: Final[Mapping[str, str]] = MappingProxyType({f"{arm}s": arm for arm in _NAMED if f"{arm}s" in ARMS})
 """Arm of a result that is a list -> arm of its entries."""
 
 
@@ -226,11 +225,4 @@ def value_name(output: schema.Argument) -> str | None:
     """Return the name of the value that an output is, or None if it names none."""
     if output.as_tensor is not UNSET:
         return output.as_tensor.name
-    if output.as_custom_obj is not UNSET:
-        return output.as_custom_obj.name
-    for symbolic in (output.as_sym_int, output.as_sym_bool, output.as_sym_float):
-        if symbolic is not UNSET:
-            return None if symbolic.as_name is UNSET else symbolic.as_name
-    if output.as_optional_tensor is not UNSET and output.as_optional_tensor.as_tensor is not UNSET:
-        return output.as_optional_tensor.as_tensor.name
-    return None
+    return next(arguments(output), None) if output.type in _NAMED else None

@@ -64,15 +64,12 @@ def validated(
     """Return the callable to use for an operator: itself, unless its calls are validated or its results filled.
 
     Args:
-        operator: of the node.
+        operator: of the node, one with a schema.
         args, kwargs: of the node: constants, and `Value` for values that are not known yet.
         label: the node, for messages of assertions.
         trust: operators and rules that the caller trusts.
     """
-    target = operator.target
-    if operator.kind != "operator":
-        return target
-    text = operator.text
+    target, text = operator.target, operator.text
     name = name_of(text)
     if name == "aten._efficientzerotensor":
         # Kernels that take optional lists of tensors read its memory, of which it has none.
