@@ -18,7 +18,7 @@ import torch
 
 from pt2kit.bridge.torch_names import SYMBOLIC
 from pt2kit.errors import LimitError, UnsupportedError
-from pt2kit.symbols.expr import Boolean, Call, Expr, Float, Infinity, Integer, Leaf, Rational, Symbol, fold
+from pt2kit.symbols.expr import Call, Expr, Integer, Leaf, Rational, Symbol, constant_value, fold
 from pt2kit.symbols.functions import OPAQUE, PLAIN, by_name
 
 Read = Callable[[Sequence[Any]], Any]
@@ -41,7 +41,8 @@ def computed(expr: Expr, values: Mapping[str, Read]) -> Read:
     def leaf(held: Leaf) -> Read:
         if isinstance(held, Symbol):
             return values[held.name]
-        constant = _constant(held)
+        value = constant_value(held)
+        constant = float(value) if isinstance(value, Fraction) else value
         return lambda leaves: constant
 
     def call(node: Call, args: list[Read]) -> Read:
@@ -61,9 +62,7 @@ def linear(expr: Expr, symbol: Symbol) -> tuple[Fraction, Fraction] | None:
     def leaf(held: Leaf) -> tuple[Fraction, Fraction] | None:
         if held == symbol:
             return Fraction(1), Fraction(0)
-        if isinstance(held, Integer):
-            return Fraction(0), Fraction(held.value)
-        return (Fraction(0), Fraction(held.p, held.q)) if isinstance(held, Rational) else None
+        return (Fraction(0), Fraction(constant_value(held))) if isinstance(held, Integer | Rational) else None
 
     def call(node: Call, args: list[tuple[Fraction, Fraction] | None]) -> tuple[Fraction, Fraction] | None:
         known = [arg for arg in args if arg is not None]
@@ -79,18 +78,6 @@ def linear(expr: Expr, symbol: Symbol) -> tuple[Fraction, Fraction] | None:
 
     coefficients = fold(expr, leaf, call)
     return coefficients if coefficients is not None and coefficients[0] else None
-
-
-def _constant(leaf: Integer | Rational | Float | Boolean | Infinity) -> Any:
-    match leaf:
-        case Rational(p, q):
-            return p / q
-        case Float(text, _):
-            return float(text)
-        case Infinity(negative, _):
-            return -math.inf if negative else math.inf
-        case Integer(value) | Boolean(value):
-            return value
 
 
 def _all(args: list[Read]) -> Read:
