@@ -134,6 +134,13 @@ def check_call(operator: str, arguments: Mapping[str, Any]) -> None:
         reserve(sizes, dtype)
 
 
+def form_of(value: Any) -> Any:
+    """Return what `check_call` looks at in an argument: sizes and element type of arrays, other values themselves."""
+    if isinstance(value, ARRAYS):
+        return value.shape, value.dtype
+    return [form_of(one) for one in value] if isinstance(value, list | tuple) else value
+
+
 def _fact(value: Any, convert: Callable[[DType], DType] = lambda dtype: dtype) -> Any:
     """Return an argument as rules of operators expect it; the element types of arrays are converted."""
     if isinstance(value, ARRAYS):

@@ -181,7 +181,7 @@ def binding(function: Kernel, operator: Operator) -> Kernel:
         function: the kernel.
         operator: the schema of the operator.
     """
-    from pt2kit.runtime.arrays import check_call
+    from pt2kit.runtime.arrays import check_call, form_of
 
     if function in _MUTATED:  # a user's, which has defaults of its own
         return function
@@ -201,9 +201,14 @@ def binding(function: Kernel, operator: Operator) -> Kernel:
     }
     ignored = frozenset() if is_open else WITHOUT_EFFECT - accepted
 
+    checked: list[Any] = []  # the forms of the last call: the next one mostly has the same
+
     def run(*args: Any, **options: Any) -> Any:
         named = {**defaults, **dict(zip(names, args, strict=False)), **options}
-        check_call(operator.name, named)
+        forms = [form_of(value) for value in named.values()]
+        if forms != checked:
+            check_call(operator.name, named)
+            checked[:] = forms
         given = [named.pop(name) for name in by_place if name in named]
         return function(*given, **{name: value for name, value in named.items() if name not in ignored})
 
