@@ -64,6 +64,12 @@ RESULTS: list[tuple[str, dict[str, Any], Any]] = [
 _POOL_ARGUMENTS = {"kernel_size": (2, 2), "stride": (2, 2), "padding": (0, 0), "ceil_mode": False}
 REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     (
+        "aten.conv_transpose1d.default",
+        {"input": t(1, 3, 5), "weight": t(3, 2, 3), "groups": 2},
+        "value",
+        "groups: expected a divisor of 3, got 2",
+    ),
+    (
         "aten.upsample_bilinear2d_backward.default",
         {"grad_output": t(1, 2, 5, 6), "output_size": (6, 6), "input_size": (1, 2, 3, 3), "align_corners": False},
         "sizes",

@@ -86,6 +86,12 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
         "value",
         "'amin', got 'max'",
     ),
+    (
+        "aten.scatter.reduce",
+        {"self": t(5), "dim": 0, "index": INDEX, "src": t(5), "reduce": "sum"},
+        "value",
+        "'multiply', got 'sum'",
+    ),
     ("aten.embedding.default", {"weight": t(9), "indices": INDEX}, "sizes", "weight: expected 2 dimensions"),
     ("aten.embedding.default", {"weight": t(9, 2), "indices": t(3)}, "dtype", "indices: expected i64 or i32"),
     ("aten.one_hot.default", {"self": t(3)}, "dtype", "self: expected i64"),

@@ -126,7 +126,6 @@ def convolve(
     steps, apart = per_dimension(stride, count, "stride", 1), per_dimension(dilation, count, "dilation", 1)
     _check(input, weight, bias, groups, weight.sizes[0])
     agree(input.sizes[-count - 1], weight.sizes[1] * groups, "expected groups times weight channels as input channels")
-    expect(same(weight.sizes[0] % groups, 0), f"groups: expected a divisor of {weight.sizes[0]}, got {groups}")
     moved = input.sizes[-count:]
     if padding == "same":
         expect(all(step == 1 for step in steps), "padding 'same': expected strides of 1, got others")
@@ -176,6 +175,7 @@ def transpose(
 def _check(input: Tensor, weight: Tensor, bias: Tensor | None, groups: Size, channels: Size) -> None:
     require_rank(input, (weight.rank - 1, weight.rank), "input")
     expect(at_least(groups, 1), f"groups: expected 1 or more, got {groups}")
+    expect(same(weight.sizes[0] % groups, 0), f"groups: expected a divisor of {weight.sizes[0]}, got {groups}")
     if bias is not None:
         require_rank(bias, (1,), "bias")
         agree(bias.sizes[0], channels, "expected a bias for each output channel")
