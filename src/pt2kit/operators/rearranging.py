@@ -32,7 +32,6 @@ from pt2kit.operators.pointwise import (
     channels_last,
     common_device,
     is_channels_last,
-    is_contiguous,
     like_if_contiguous,
     preserved_strides,
 )
@@ -70,10 +69,9 @@ def padded_sizes(self: Tensor, pad: Sizes, name: str = "pad") -> tuple[Size, ...
 def constant_padded(self: Tensor, pad: Sizes) -> Tensor:
     """Return the tensor with borders of a number."""
     sizes = padded_sizes(self, pad)
-    if is_contiguous(self):
-        return like(self, sizes)
-    is_larger = any(at_least(one, 1) is True for one in pad) and len(sizes) in (4, 5)
-    return Tensor(sizes, self.dtype, format_strides([self], sizes) if is_larger else None, self.device)
+    if len(sizes) in (4, 5) and any(at_least(one, 1) is True for one in pad):
+        return Tensor(sizes, self.dtype, format_strides([self], sizes), self.device)
+    return like_if_contiguous(self, sizes)
 
 
 def padded(self: Tensor, padding: Sizes, mode: str, dims: int | None = None) -> Tensor:
@@ -90,6 +88,8 @@ def padded(self: Tensor, padding: Sizes, mode: str, dims: int | None = None) -> 
             most = {"reflect": size - 1, "circular": size}.get(mode)
             fits = most is None or at_least(most - one, 0)
             expect(fits, f"padding: expected at most {text(most or 0)} for {mode}, got {text(one)}", "sizes")
+    if count == 2 and len(sizes) == 4 and mode != "circular":
+        return Tensor(sizes, self.dtype, format_strides([self], sizes), self.device)
     return like_if_contiguous(self, sizes)
 
 
