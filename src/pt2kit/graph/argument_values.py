@@ -67,26 +67,16 @@ class Arm:
     """An arm of `schema.Argument`: functions of what it holds.
 
     Args:
-        references: the values that it names.
         plain: the plain value: numbers and texts as they are, lists as tuples, values by a lookup of their names.
         renamed: the same with other names of values; None if it names none.
+        kind: the kind of the values that it names; None if it names none.
+        certain: False in lists of tensors, as in `Reference`.
     """
 
-    references: Callable[[Any], list[Reference]]
     plain: Callable[[Any, Lookup], Any]
     renamed: Callable[[Any, Callable[[str], str]], Any] | None = None
-
-
-def _nothing(_: object) -> list[Reference]:
-    return []
-
-
-def _named(value: Any, lookup: Lookup) -> Any:
-    return lookup(value.name)
-
-
-def _tensor(value: schema.TensorArgument, name: Lookup) -> schema.TensorArgument:
-    return schema.TensorArgument(name(value.name))
+    kind: ValueKind | None = None
+    certain: bool = True
 
 
 def _optional_plain(value: schema.OptionalTensorArgument, lookup: Lookup) -> Any:
@@ -96,7 +86,7 @@ def _optional_plain(value: schema.OptionalTensorArgument, lookup: Lookup) -> Any
 def _optional(value: schema.OptionalTensorArgument, name: Lookup) -> schema.OptionalTensorArgument:
     if value.as_tensor is UNSET:
         return value
-    return schema.OptionalTensorArgument(as_tensor=_tensor(value.as_tensor, name))
+    return schema.OptionalTensorArgument(as_tensor=schema.TensorArgument(name(value.as_tensor.name)))
 
 
 def _number(value: Any, lookup: Lookup) -> Any:
@@ -107,68 +97,49 @@ def _symbolic(value: Any, name: Lookup) -> Any:
     return value if value.as_name is UNSET else value.__class__(as_name=name(value.as_name))
 
 
-def _tensor_arm(*, certain: bool) -> Arm:
-    return Arm(lambda value: [Reference(value.name, "tensor", certain)], _named, _tensor)
-
-
-def _optional_arm(*, certain: bool) -> Arm:
-    return Arm(
-        lambda value: [] if value.as_tensor is UNSET else [Reference(value.as_tensor.name, "tensor", certain)],
-        _optional_plain,
-        _optional,
-    )
-
-
-def _number_arm(kind: ValueKind) -> Arm:
-    return Arm(
-        lambda value: [] if value.as_name is UNSET else [Reference(value.as_name, kind)],
-        _number,
-        _symbolic,
-    )
-
-
 def _list_of(one: Arm) -> Arm:
     """Return the arm of a list whose items are read and renamed as what another arm holds."""
     rename = one.renamed
     assert rename is not None  # Lists of constants have arms of their own, which rename nothing.
     return Arm(
-        lambda values: [reference for value in values for reference in one.references(value)],
         lambda values, lookup: tuple([one.plain(value, lookup) for value in values]),
         lambda values, name: [rename(value, name) for value in values],
+        one.kind,
+        certain=one.kind != "tensor",
     )
 
 
-_CONSTANT: Final = Arm(_nothing, lambda value, lookup: value)
-_CONSTANTS: Final = Arm(_nothing, lambda values, lookup: tuple(values))
-_ROWS: Final = Arm(_nothing, lambda rows, lookup: tuple([tuple(row) for row in rows]))
+_CONSTANT: Final = Arm(lambda value, lookup: value)
+_CONSTANTS: Final = Arm(lambda values, lookup: tuple(values))
+_ROWS: Final = Arm(lambda rows, lookup: tuple([tuple(row) for row in rows]))
+_TENSOR: Final = Arm(
+    lambda value, lookup: lookup(value.name), lambda value, name: schema.TensorArgument(name(value.name)), "tensor"
+)
+_OPTIONAL: Final = Arm(_optional_plain, _optional, "tensor")
+_NUMBERS: Final = {kind: Arm(_number, _symbolic, kind) for kind in SYMBOLIC}
 
 ARMS: Final[Mapping[str, Arm]] = MappingProxyType(
     {
-        "as_none": Arm(_nothing, lambda value, lookup: None),
+        "as_none": Arm(lambda value, lookup: None),
         **dict.fromkeys(("as_int", "as_float", "as_bool", "as_string", "as_graph"), _CONSTANT),
         **dict.fromkeys(("as_scalar_type", "as_memory_format", "as_layout", "as_device"), _CONSTANT),
         **dict.fromkeys(("as_ints", "as_floats", "as_bools", "as_strings"), _CONSTANTS),
         **dict.fromkeys(("as_int_lists", "as_float_lists"), _ROWS),
-        "as_complex": Arm(_nothing, lambda value, lookup: complex(value.real, value.imag)),
-        "as_operator": Arm(_nothing, lambda value, lookup: OperatorName(value)),
-        "as_tensor": _tensor_arm(certain=True),
-        "as_tensors": _list_of(_tensor_arm(certain=False)),
-        "as_nested_tensors": _list_of(_list_of(_tensor_arm(certain=False))),
-        "as_optional_tensor": _optional_arm(certain=True),
-        "as_optional_tensors": _list_of(_optional_arm(certain=False)),
+        "as_complex": Arm(lambda value, lookup: complex(value.real, value.imag)),
+        "as_operator": Arm(lambda value, lookup: OperatorName(value)),
+        "as_tensor": _TENSOR,
+        "as_tensors": _list_of(_TENSOR),
+        "as_nested_tensors": _list_of(_list_of(_TENSOR)),
+        "as_optional_tensor": _OPTIONAL,
+        "as_optional_tensors": _list_of(_OPTIONAL),
         "as_custom_obj": Arm(
-            lambda value: [Reference(value.name, "custom_obj")],
-            _named,
+            lambda value, lookup: lookup(value.name),
             lambda value, name: schema.CustomObjArgument(name(value.name), value.class_fqn),
+            "custom_obj",
         ),
-        **{f"as_{kind}": _number_arm(kind) for kind in SYMBOLIC},
-        **{f"as_{kind}s": _list_of(_number_arm(kind)) for kind in SYMBOLIC},
+        **{f"as_{kind}": arm for kind, arm in _NUMBERS.items()},
+        **{f"as_{kind}s": _list_of(arm) for kind, arm in _NUMBERS.items()},
         "as_string_to_argument": Arm(
-            lambda entries: [
-                reference
-                for _, leaf in leaves(schema.Argument(as_string_to_argument=entries))
-                for reference in references(leaf)
-            ],
             lambda entries, lookup: {key: plain(held, lookup) for key, held in entries.items()},
         ),
     }
@@ -191,8 +162,16 @@ def references(argument: schema.Argument) -> list[Reference]:
     Raises:
         LimitError: dicts nest deeper than `MAX_ARGUMENT_DEPTH` (G11).
     """
-    arm = argument.type
-    return ARMS[arm].references(getattr(argument, arm))
+    if (tensor := argument.as_tensor) is not UNSET:  # most arguments that name something: this is asked fast
+        return [Reference(tensor.name, "tensor")]
+    name = argument.type
+    arm = ARMS[name]
+    if (kind := arm.kind) is None:
+        is_dict = argument.as_string_to_argument is not UNSET
+        return [reference for _, leaf in leaves(argument) for reference in references(leaf)] if is_dict else []
+    names: list[str] = []
+    arm.plain(getattr(argument, name), names.append)
+    return [Reference(one, kind, arm.certain) for one in names]
 
 
 def arguments(argument: schema.Argument) -> Iterator[str]:
