@@ -89,6 +89,16 @@ def test_arguments_are_set_by_plain_values() -> None:
     assert joined.output.shape == (3, 16)
 
 
+def test_a_negative_zero_is_another_argument_than_zero() -> None:
+    """The two are equal numbers that are written differently, so the edit is not lost."""
+    editor = pt2kit.edit(pt2kit.open(sample("2.13.0", "embedding_lstm")).programs["model"])
+    node = next(node for node in editor.graph.nodes if node.target == "torch.ops.aten.lstm.input")
+    assert node.argument("dropout") == Argument(as_float=0.0)
+    node.set_argument("dropout", -0.0)
+    assert b"-0.0" in pt2kit.codec.encode(editor.finish())
+    assert b"-0.0" not in pt2kit.codec.encode(editor.program)
+
+
 def test_lists_mix_values_with_constants_of_their_kind() -> None:
     """Whole numbers go with a sym_float, as its floats; a fraction or a bool does not go with a sym_int."""
     found = graph("dynamic_batch")

@@ -223,16 +223,6 @@ def argument_of(value: Operand) -> Argument:
     return _of_arm(arm, cls(as_name=value.name))
 
 
-def named_argument(
-    name: str, argument: Argument, kind: schema.ArgumentKind | None, old: Sequence[schema.NamedArgument]
-) -> schema.NamedArgument:
-    """Return an argument with its name; the old one, if there is one and it is the same."""
-    for one in old:
-        if one.arg is argument and one.name == name and one.kind is kind:
-            return one
-    return schema.NamedArgument(name, argument, kind)
-
-
 def _of_arm(arm: str, held: Any) -> Argument:
     return Argument(**{arm: held})
 

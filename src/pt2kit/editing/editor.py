@@ -287,16 +287,18 @@ def _written(editor: EditState) -> schema.ExportedProgram:
     idle = _idle_tokens(editor)
     inputs = [one for one in editor.inputs if one.value not in idle]
     outputs = [one for one in editor.outputs if one.value not in idle]
+    old = editor.program.graph_module
     graph = editor.graph.written(without=idle)
-    module = _with_fields(
-        editor.program.graph_module,
-        graph=graph,
+    is_same = graph is old.graph or (graph == old.graph and codec.encode(graph) == codec.encode(old.graph))
+    module = structs.replace(
+        old,
+        graph=old.graph if is_same else graph,
         signature=schema.GraphSignature([one.spec() for one in inputs], [one.spec() for one in outputs]),
         module_call_graph=editor.calls.written(),
         metadata=editor.metadata,
         treespec_namedtuple_fields=editor.namedtuple_fields,
     )
-    program: schema.ExportedProgram = _with_fields(
+    program = structs.replace(
         editor.program,
         graph_module=module,
         range_constraints=needed_ranges(editor, graph),
@@ -304,13 +306,7 @@ def _written(editor: EditState) -> schema.ExportedProgram:
         verifiers=editor.verifiers,
         opset_version=editor.opset_version,
     )
-    return program
-
-
-def _with_fields(old: Any, **fields: Any) -> Any:
-    """Return a struct with other fields; the old one if they are equal."""
-    changed = {name: new for name, new in fields.items() if new is not getattr(old, name) and new != getattr(old, name)}
-    return structs.replace(old, **changed) if changed else old
+    return editor.program if is_same and program == editor.program else program
 
 
 def _check_interface(editor: EditState) -> None:

@@ -7,6 +7,7 @@ when it is made and names itself in the error; what it refuses, it has not begun
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -17,8 +18,8 @@ from pt2kit import graph as rules
 from pt2kit import schema
 from pt2kit.canonical.form import writes
 from pt2kit.editing import building
-from pt2kit.editing.building import argument_of, named_argument, to_argument
-from pt2kit.editing.metas import Operand, are_entries, are_same, infer_meta, kind_of
+from pt2kit.editing.building import argument_of, to_argument
+from pt2kit.editing.metas import Operand, infer_meta, kind_of
 from pt2kit.editing.structures import Link, Names, Nodes, check_name
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import ONE_VALUE, ValueKind, graph_arguments, plain, references, renamed
@@ -319,19 +320,12 @@ class Node(Link["Node"]):
     def written(self) -> schema.Node:
         """Return the node as the schema has it; the one that was read if nothing changed."""
         old = self.origin
-        inputs = [
-            named_argument(slot.name, slot.written(), slot.kind, old.inputs[position : position + 1])
-            for position, slot in enumerate(self.slots)
-        ]
+        inputs = [schema.NamedArgument(slot.name, slot.written(), slot.kind) for slot in self.slots]
         outputs = [slot.written() for slot in self.outputs_]
-        if (
-            are_same(inputs, old.inputs)
-            and are_same(outputs, old.outputs)
-            and self.name == old.name
-            and self.metadata == old.metadata
-        ):
-            return old
-        return schema.Node(old.target, inputs, outputs, dict(self.metadata), old.is_hop_single_tensor_return, self.name)
+        new = schema.Node(old.target, inputs, outputs, dict(self.metadata), old.is_hop_single_tensor_return, self.name)
+        # Arguments are compared by identity, as -0.0 equals 0.0.
+        is_same = new == old and all(one.arg is other.arg for one, other in zip(inputs, old.inputs, strict=True))
+        return old if is_same else new
 
     def __repr__(self) -> str:
         return f"<Node {', '.join(f'%{value.name}' for value in self.outputs) or '-'} = {self.target}>"
@@ -575,17 +569,14 @@ class Graph:
         """Return the graph as the schema has it, optionally without unused inputs; the graph that was read if they are
         equal."""
         old = self.origin
-        lists: dict[str, Sequence[Any]] = {
-            "nodes": [node.written() for node in self.nodes],
-            "inputs": [slot.written() for slot in self.input_slots if without.isdisjoint(slot.values)],
-            "outputs": [slot.written() for slot in self.output_slots if without.isdisjoint(slot.values)],
-        }
-        metas = self._tables(without)
-        if all(are_same(new, getattr(old, name)) for name, new in lists.items()) and all(
-            are_entries(metas[kind], table) for kind, table in tables(old).items()
-        ):
-            return old
-        return replace(old, **lists, **{f"{kind}_values": table for kind, table in metas.items()})
+        new = replace(
+            old,
+            nodes=[node.written() for node in self.nodes],
+            inputs=[slot.written() for slot in self.input_slots if without.isdisjoint(slot.values)],
+            outputs=[slot.written() for slot in self.output_slots if without.isdisjoint(slot.values)],
+            **{f"{kind}_values": table for kind, table in self._tables(without).items()},
+        )
+        return old if new == old and all(map(operator.is_, new.nodes, old.nodes)) else new
 
     def define(self, name: str, kind: ValueKind, meta: Meta | None, producer: Node | None) -> Value:
         """Create a value; the caller must ensure that the name is free."""

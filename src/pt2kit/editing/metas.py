@@ -6,7 +6,6 @@ rule is not certain, the caller states the result with `meta=`, or asks torch's 
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -208,16 +207,6 @@ def entry(meta: Any, edit: str) -> Meta:
     kind_of(unchecked, edit)
     checked: Meta = unchecked
     return checked
-
-
-def are_same(new: Sequence[Any], old: Sequence[Any]) -> bool:
-    """Return whether two lists hold the same objects."""
-    return len(new) == len(old) and all(map(operator.is_, new, old))
-
-
-def are_entries(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
-    """Return whether two tables hold the same objects under the same names, in the same order."""
-    return len(new) == len(old) and all(a == b and new[a] is old[b] for a, b in zip(new, old, strict=True))
 
 
 def infer_meta(target: str, arguments: Mapping[str, Any], infer: str | None, edit: str) -> Any:
