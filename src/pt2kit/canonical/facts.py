@@ -51,7 +51,7 @@ from pt2kit.graph.argument_values import (
     references,
     renamed,
 )
-from pt2kit.graph.traversal import HIGHER_ORDER, operator_namespace, tables
+from pt2kit.graph.traversal import HIGHER_ORDER, Meta, operator_namespace, tables
 from pt2kit.messages import quote
 from pt2kit.schema import Argument, ArgumentKind, NamedArgument
 from pt2kit.schema.names import OPS
@@ -79,8 +79,7 @@ def usual_graph(graph: schema.Graph) -> schema.Graph:
 def usual_call(node: schema.Node) -> schema.Node:
     """Return a node with its arguments in the usual order, without kinds; the same node if it is so already."""
     inputs = _usual(node)
-    same = len(inputs) == len(node.inputs) and all(map(_is_same, inputs, node.inputs))
-    return node if same else replace(node, inputs=inputs)
+    return node if inputs == node.inputs else replace(node, inputs=inputs)
 
 
 def _usual(node: schema.Node) -> list[NamedArgument]:
@@ -102,10 +101,6 @@ def _usual(node: schema.Node) -> list[NamedArgument]:
 def _is_bound_by_name(target: str) -> bool:
     """Return whether a target is an operator with a schema: of the dispatcher, or of an extension."""
     return target.startswith("#") or (target.startswith(OPS) and operator_namespace(target) != HIGHER_ORDER)
-
-
-def _is_same(one: NamedArgument, other: NamedArgument) -> bool:
-    return one.arg is other.arg and one.name == other.name and one.kind is other.kind
 
 
 # A pure function of tables that never change; programs make the same few calls over and over.
@@ -186,6 +181,7 @@ class Facts:
         where: its place, for messages.
         names: value -> its name.
         kinds: value -> its kind.
+        metas: value -> what the value tables have of it.
         definers: value -> the number of the node that defines it; `NO_NODE` for a graph input.
         inputs: node -> its arguments: name, and the values in its slots (`NO_VALUE` where there is none).
         results: node -> the values it defines.
@@ -197,6 +193,7 @@ class Facts:
     where: str
     names: list[str]
     kinds: list[ValueKind]
+    metas: list[Meta]
     definers: list[int]
     inputs: list[tuple[tuple[str, Positions], ...]]
     results: list[Positions]
@@ -248,6 +245,7 @@ class _Collector:
         self.numbers: dict[str, int] = {}
         self.names: list[str] = []
         self.kinds: list[ValueKind] = []
+        self.metas: list[Meta] = []
         self.definers: list[int] = []
         self.externals: set[str] = set()
 
@@ -268,8 +266,8 @@ class _Collector:
         returned = tuple(
             value for position, output in enumerate(outputs) for value in self._use(output, None, position)
         )
-        externals = frozenset(self.externals)
-        return Facts(self.graph, self.where, self.names, self.kinds, self.definers, used, results, returned, externals)
+        values = self.names, self.kinds, self.metas, self.definers
+        return Facts(self.graph, self.where, *values, used, results, returned, frozenset(self.externals))
 
     def _define(self, argument: schema.Argument, node: int | None, position: int) -> list[int]:
         numbers = []
@@ -285,6 +283,7 @@ class _Collector:
             self.numbers[name] = len(self.names)
             self.names.append(name)
             self.kinds.append(kind)
+            self.metas.append(self.tables[kind][name])
             self.definers.append(NO_NODE if node is None else node)
         return numbers
 

@@ -38,6 +38,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate
+from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
@@ -416,14 +417,13 @@ def _contents(facts: Facts, inner: list[list[Form]], digests: dict[int, bytes]) 
     nameless = dict.fromkeys(facts.names, "")
     memo: dict[bytes, bytes] = {}
     replaced = _replaced(digests)
-    metas = tables(facts.graph)
 
     @functools.cache
     def content(n: int) -> bytes:
         subgraphs = iter([GraphArgument("", form.graph) for form in inner[n]])
         node = _node(facts.graph.nodes[n], nameless, subgraphs, keep_metadata=False)
-        results = [metas[facts.kinds[value]][facts.names[value]] for value in facts.results[n]]
-        return encode_value([node, [_without_name(meta, nameless) for meta in results]], replaced, memo)
+        results = [_without_name(facts.metas[value], nameless) for value in facts.results[n]]
+        return encode_value([node, results], replaced, memo)
 
     return content
 
@@ -502,10 +502,10 @@ def _node(node: Node, names: Names, subgraphs: Iterator[GraphArgument], *, keep_
 
 def _tables(facts: Facts, names: Names) -> dict[str, dict[str, Any]]:
     """Return the value tables under the new names, sorted by name."""
-    old = tables(facts.graph)
-    new: dict[str, dict[str, Any]] = {kind: {} for kind in old}
-    for name, kind in sorted(zip(facts.names, facts.kinds, strict=True), key=lambda entry: names[entry[0]]):
-        new[kind][names[name]] = _without_name(old[kind][name], names)
+    new: dict[str, dict[str, Any]] = {kind: {} for kind in tables(facts.graph)}
+    rows = zip(map(names.__getitem__, facts.names), facts.kinds, facts.metas, strict=True)
+    for name, kind, meta in sorted(rows, key=itemgetter(0)):
+        new[kind][name] = _without_name(meta, names)
     return {f"{kind}_values": table for kind, table in new.items()}
 
 

@@ -38,7 +38,6 @@ from pt2kit.canonical.facts import NO_NODE, NO_VALUE
 from pt2kit.canonical.form import encode_graph_value, normal_form
 from pt2kit.diffs.fingerprints import Side
 from pt2kit.diffs.input_roles import Pairs
-from pt2kit.graph.traversal import tables
 
 UNMATCHED: Final = -1
 """Stands where a node corresponds to none."""
@@ -245,9 +244,7 @@ def _calculation(side: Side, node: int, value: Callable[[int], int | None]) -> H
     used = tuple(value(one) for _, slots in facts.inputs[node] for one in slots if one != NO_VALUE)
     if not used or None in used or not facts.results[node]:
         return None
-    known = tables(facts.graph)
-    metas = [known[facts.kinds[result]][facts.names[result]] for result in facts.results[node]]
-    return side.modules[node], used, codec.encode(metas)
+    return side.modules[node], used, codec.encode([facts.metas[result] for result in facts.results[node]])
 
 
 def _returned(side: Side) -> Mapping[int, tuple[int, ...]]:

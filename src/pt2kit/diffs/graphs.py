@@ -51,11 +51,9 @@ class Names:
 
 
 def known_pairs(matching: Matching) -> Iterator[tuple[Any, Any]]:
-    """Yield the descriptions of values of two graphs that correspond."""
-    before, after = matching.old.facts, matching.new.facts
-    tables_old, tables_new = tables(before.graph), tables(after.graph)
-    for one, other in matching.values.items():
-        yield tables_old[before.kinds[one]][before.names[one]], tables_new[after.kinds[other]][after.names[other]]
+    """Return the descriptions of values of two graphs that correspond."""
+    before, after = matching.old.facts.metas, matching.new.facts.metas
+    return ((before[one], after[other]) for one, other in matching.values.items())
 
 
 def node_details(matching: Matching, old: int, new: int, names: Names, *, metadata: bool) -> Iterator[Detail]:
@@ -114,9 +112,7 @@ def _results(matching: Matching, old: int, new: int, names: Names) -> Iterator[D
     pairs = list(zip(before.results[old], after.results[new], strict=False))
     for place, (one, other) in enumerate(pairs):
         label = "result" if len(pairs) == 1 else f"result {place}"
-        meta_old = tables(before.graph)[before.kinds[one]][before.names[one]]
-        meta_new = tables(after.graph)[after.kinds[other]][after.names[other]]
-        yield from meta_details(label, meta_old, meta_new, names)
+        yield from meta_details(label, before.metas[one], after.metas[other], names)
 
 
 def value_details(
