@@ -51,7 +51,7 @@ from pt2kit.graph.argument_values import (
     references,
     renamed,
 )
-from pt2kit.graph.traversal import HIGHER_ORDER, Meta, operator_namespace, tables
+from pt2kit.graph.traversal import HIGHER_ORDER, Meta, argument_place, operator_namespace, tables
 from pt2kit.messages import quote
 from pt2kit.schema import Argument, ArgumentKind, NamedArgument
 from pt2kit.schema.names import OPS
@@ -230,11 +230,10 @@ def _check_subgraphs(graph: schema.Graph, where: str) -> None:
             for _, subgraph in graph_arguments(named.arg):
                 first = known.setdefault(subgraph.name, subgraph.graph)
                 if first is not subgraph.graph and first != subgraph.graph:
-                    raise GraphError(
-                        f"{place(where, 'inputs', n, position)}: expected a name of its own for a subgraph, got "
-                        f"{quote(subgraph.name)}, which another one has",
-                        rule="G16",
+                    message = (
+                        f"expected a name of its own for a subgraph, got {quote(subgraph.name)}, which another one has"
                     )
+                    raise GraphError(f"{argument_place(where, 'inputs', n, position)}: {message}", rule="G16")
 
 
 class _Collector:
@@ -254,7 +253,7 @@ class _Collector:
         for position, argument in enumerate(inputs):
             self._define(argument, None, position)
         for position, argument in enumerate(outputs):
-            refuse_subgraph(argument, place(self.where, "outputs", None, position))
+            refuse_subgraph(argument, argument_place(self.where, "outputs", None, position))
         results = [
             tuple(value for position, output in enumerate(node.outputs) for value in self._define(output, n, position))
             for n, node in enumerate(nodes)
@@ -271,7 +270,7 @@ class _Collector:
 
     def _define(self, argument: schema.Argument, node: int | None, position: int) -> list[int]:
         numbers = []
-        where = place(self.where, "outputs" if node is not None else "inputs", node, position)
+        where = argument_place(self.where, "outputs" if node is not None else "inputs", node, position)
         refuse_subgraph(argument, where)
         for name, kind, _ in references(argument):
             if name in self.numbers:
@@ -303,19 +302,13 @@ class _Collector:
     def _external(self, argument: schema.Argument, name: str, node: int | None, position: int) -> int:
         """Return the number of a name that nothing defines: a custom object may be one of the archive's constants."""
         if not any(reference.name == name and reference.kind == "custom_obj" for reference in references(argument)):
-            raise GraphError(
-                f"{place(self.where, 'inputs' if node is not None else 'outputs', node, position)}: expected the name "
-                f"of a graph input or of a node's result, got {quote(name)}, which nothing defines",
-                rule="G1",
+            where = argument_place(self.where, "inputs" if node is not None else "outputs", node, position)
+            message = (
+                f"expected the name of a graph input or of a node's result, got {quote(name)}, which nothing defines"
             )
+            raise GraphError(f"{where}: {message}", rule="G1")
         self.externals.add(name)
         return NO_VALUE
-
-
-def place(where: str, side: str, node: int | None, position: int) -> str:
-    """Return the path of an argument of a node, or of the graph (node is None), for messages."""
-    owner = where if node is None else f"{where}.nodes[{node}]"
-    return f"{owner}.{side}[{position}]"
 
 
 def refuse_subgraph(argument: schema.Argument, where: str) -> None:

@@ -58,13 +58,20 @@ from pt2kit.canonical.facts import (
     Tiebreakers,
     collect,
     labels,
-    place,
     rename,
     usual_graph,
 )
 from pt2kit.errors import GraphError, LimitError
 from pt2kit.graph.argument_values import LIMIT_RULE, graph_arguments
-from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, input_by_name, operator_name, operator_namespace, tables, walk
+from pt2kit.graph.traversal import (
+    MAX_SUBGRAPH_DEPTH,
+    argument_place,
+    input_by_name,
+    operator_name,
+    operator_namespace,
+    tables,
+    walk,
+)
 from pt2kit.messages import quote
 from pt2kit.node_metadata.redaction import without_addresses
 from pt2kit.operators.aliasing import written
@@ -227,11 +234,9 @@ def _stuck(facts: Facts, part: list[int], waiting: list[int], done: frozenset[in
         for value in slots
         if value != NO_VALUE and (definer := facts.definers[value]) != NO_NODE and definer not in done
     )
-    return GraphError(
-        f"{place(facts.where, 'inputs', node, position)}: expected the name of a graph input or of an earlier node's "
-        f"result, got {quote(name)}, which depends on this node or on a write after it",
-        rule="G1",
-    )
+    expected = "expected the name of a graph input or of an earlier node's result"
+    got = f"got {quote(name)}, which depends on this node or on a write after it"
+    return GraphError(f"{argument_place(facts.where, 'inputs', node, position)}: {expected}, {got}", rule="G1")
 
 
 def writes(node: schema.Node) -> bool:

@@ -32,6 +32,7 @@ from pt2kit.graph.traversal import (
     Scope,
     Source,
     Step,
+    argument_place,
     carried,
     entry_place,
     graphs,
@@ -99,12 +100,11 @@ class Scan:
         graph = self.graph
         yield from table_problems(graph, self.where)
         for position, argument in enumerate(graph.inputs):
-            yield from _one_value_problems(argument, self._place(None, "inputs", position))
+            yield from _one_value_problems(argument, argument_place(self.where, "inputs", None, position))
             yield from self._define(argument, None, position)
         for number, node in enumerate(graph.nodes):
             for position, named in enumerate(node.inputs):
                 yield from self._use(named.arg, number, position)
-                yield from self._carry(named.arg, number, position)
             for position, argument in enumerate(node.outputs):
                 yield from self._define(argument, number, position)
             if node.is_hop_single_tensor_return:
@@ -118,7 +118,7 @@ class Scan:
             yield from self._left_over()
 
     def _define(self, argument: schema.Argument, node: int | None, position: int) -> Iterator[Problem]:
-        place = self._place(node, "outputs" if node is not None else "inputs", position)
+        place = argument_place(self.where, "outputs" if node is not None else "inputs", node, position)
         try:
             value_references = references(argument)
         except LimitError:
@@ -139,39 +139,34 @@ class Scan:
                 yield Problem(place, "G8", f"expected an identifier as the name of a value, got {quote(name)}")
 
     def _use(self, argument: schema.Argument, node: int | None, position: int) -> Iterator[Problem]:
+        place = argument_place(self.where, "outputs" if node is None else "inputs", node, position)
         try:
             value_references = references(argument)
         except LimitError:
-            yield Problem(self._use_place(node, position), LIMIT_RULE, ARGUMENTS_TOO_DEEP)
+            yield Problem(place, LIMIT_RULE, ARGUMENTS_TOO_DEEP)
             return
         for item, reference in enumerate(value_references):
             definition = self.definitions.get(reference.name)
             if definition is None:
-                yield from self._not_defined(reference, node, position)
+                yield from self._not_defined(reference, node, position, place)
                 continue
             self.uses[reference.name].append(Use(node, position, item))
             if reference.certain and reference.kind != definition.kind:
                 expected = f"expected the name of a {reference.kind} value"
                 got = f"{quote(reference.name)}, which is a {definition.kind} value"
-                yield Problem(self._use_place(node, position), "G7", f"{expected}, got {got}")
-        if node is None and graph_arguments(argument):
-            yield Problem(self._place(None, "outputs", position), "G10", "expected values or constants, got a subgraph")
-
-    def _carry(self, argument: schema.Argument, node: int, position: int) -> Iterator[Problem]:
-        """Yield subgraphs whose name is taken: both have one module then, that of the last one."""
-        try:
-            subgraphs = graph_arguments(argument)
-        except LimitError:  # Reported with the values that it names.
+                yield Problem(place, "G7", f"{expected}, got {got}")
+        subgraphs = graph_arguments(argument)
+        if node is None and subgraphs:
+            yield Problem(place, "G10", "expected values or constants, got a subgraph")
             return
-        place = self._place(node, "inputs", position)
-        for _, subgraph in subgraphs:
+        for _, subgraph in subgraphs:  # Two of one name have one module then, that of the last one.
             first, owner = self._subgraphs.setdefault(subgraph.name, (subgraph.graph, place))
             if first is not subgraph.graph and first != subgraph.graph:
                 got = f"{quote(subgraph.name)}, which another one has, {owner}"
                 message = f"expected a name of its own for a subgraph, got {got}"
                 yield Problem(place, "G16", message)
 
-    def _not_defined(self, reference: Reference, node: int | None, position: int) -> Iterator[Problem]:
+    def _not_defined(self, reference: Reference, node: int | None, position: int, place: str) -> Iterator[Problem]:
         """Yield the error of a use before any definition; none if the constants hold the object."""
         name = reference.name
         if self._definers is None:
@@ -183,7 +178,7 @@ class Scan:
         definer = "nothing defines" if later is None else f"nodes[{later}] defines, which is not earlier"
         by = "" if node is None else f" ({self._argument_text(node, position)})"
         expected = "expected the name of a graph input or of an earlier node's result"
-        yield Problem(self._use_place(node, position), "G1", f"{expected}, got {quote(name)}, which {definer}{by}")
+        yield Problem(place, "G1", f"{expected}, got {quote(name)}, which {definer}{by}")
 
     def _left_over(self) -> Iterator[Problem]:
         for name, kind in self._kinds.items():
@@ -201,13 +196,6 @@ class Scan:
         schema_node = self.graph.nodes[node]
         name = schema_node.inputs[position].name
         return f"argument {quote(name) if name else position} of {quote(schema_node.target)[1:-1]}"
-
-    def _use_place(self, node: int | None, position: int) -> str:
-        return self._place(node, "outputs" if node is None else "inputs", position)
-
-    def _place(self, node: int | None, side: str, position: int) -> str:
-        owner = self.where if node is None else f"{self.where}.nodes[{node}]"
-        return f"{owner}.{side}[{position}]"
 
 
 def _definers(graph: schema.Graph) -> dict[str, int]:

@@ -20,7 +20,7 @@ from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.errors import GraphError, Pt2Error
-from pt2kit.graph.argument_values import ValueKind, arguments_of
+from pt2kit.graph.argument_values import ValueKind, arguments, arguments_of
 from pt2kit.graph.def_use import GraphIndex, index
 from pt2kit.graph.traversal import Scope, Step, carried, check_depth, depth_first, node_label, operator_name, root
 from pt2kit.messages import count_text, quote, suggestion
@@ -291,7 +291,8 @@ class Graph:
                 producer.outputs = (*producer.outputs, values[name])
         self.values: Names = Named(values, f"value of {scope.where}")
         self.inputs = tuple(value for value in values.values() if value.producer is None)
-        self.outputs = tuple(_values([self._lookup(name) for name in self._returned()]))
+        returned = (name for argument in scope.graph.outputs for name in arguments(argument))
+        self.outputs = tuple(values[name] for name in returned if name in values)
 
     def walk(self) -> Iterator[Node]:
         """Yield every node, each before the nodes of its subgraphs, in execution order."""
@@ -325,16 +326,6 @@ class Graph:
             value = Value(self, name, "custom_obj", None, None)
             value.role, value.target = "custom_obj", name
         return value
-
-    def _returned(self) -> list[str]:
-        """Return the names of the values that the graph returns, in order."""
-        places = [
-            (use.position, use.item, name)
-            for name, uses in self._index.uses.items()
-            for use in uses
-            if use.node is None
-        ]
-        return [name for _, _, name in sorted(places)]
 
     def __repr__(self) -> str:
         return f"<Graph of {self.model!r}: {count_text(len(self.nodes), 'node')}>"

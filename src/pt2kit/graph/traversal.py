@@ -39,15 +39,6 @@ MAX_DIMENSIONS: Final = 64
 MAX_STATIC_BYTES: Final = 1 << 40
 """Bytes that a tensor whose sizes are numbers may span: more than any device has."""
 
-WITHOUT_GRADIENT: Final = frozenset(
-    (
-        *(schema.ScalarType.BYTE, schema.ScalarType.CHAR, schema.ScalarType.SHORT, schema.ScalarType.INT),
-        *(schema.ScalarType.LONG, schema.ScalarType.BOOL, schema.ScalarType.UINT16, schema.ScalarType.UINT32),
-        schema.ScalarType.UINT64,
-    )
-)
-"""Element types that no gradient has."""
-
 HIGHER_ORDER: Final = "higher_order"
 """The namespace of operators that take subgraphs."""
 
@@ -105,6 +96,12 @@ def table_problems(graph: schema.Graph, where: str) -> Iterator[Problem]:
             yield Problem(entry_place(where, "tensor", name), "G17", expected)
 
 
+def argument_place(where: str, side: str, node: int | None, position: int) -> str:
+    """Return the path of an argument of a node, or of the graph (node is None), for messages."""
+    owner = where if node is None else f"{where}.nodes[{node}]"
+    return f"{owner}.{side}[{position}]"
+
+
 def entry_place(where: str, kind: ValueKind, name: str) -> str:
     """Return the path of an entry of a value table, for messages."""
     return f"{where}.{kind}_values{path_text((cut(name),))[1:]}"
@@ -118,7 +115,7 @@ def _impossible(meta: schema.TensorMeta) -> str | None:
         return "expected a layout that torch has, got 0 (Unknown)"
     if len(meta.sizes) > MAX_DIMENSIONS:
         return f"expected at most {MAX_DIMENSIONS} dimensions, got {len(meta.sizes)}"
-    if meta.requires_grad and meta.dtype in WITHOUT_GRADIENT:
+    if meta.requires_grad and not DTYPES[meta.dtype].has_gradient:
         return f"expected a tensor of floats where a gradient is required, got one of {meta.dtype.name}"
     if any(number.bit_length() > 63 for number in _known_numbers(meta)):
         return "expected sizes, strides and storage_offset below 2**63, got a larger one"
