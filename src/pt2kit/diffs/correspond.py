@@ -30,7 +30,7 @@ same; the script then is a short one, not always the shortest.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from pt2kit import codec
@@ -159,8 +159,7 @@ def _window(old: list[int], new: list[int], x: int, y: int) -> tuple[Pairs, int,
             dict(furthest) if edits == 0 else {k: furthest[k] for k in range(-edits, edits + 2) if k in furthest}
         )
         for k in range(-edits, edits + 1, 2):
-            down = k == -edits or (k != edits and furthest.get(k - 1, -1) < furthest.get(k + 1, -1))
-            at = furthest.get(k + 1, 0) if down else furthest.get(k - 1, 0) + 1
+            at, _ = _start(furthest, edits, k)
             while at < rows[0] and 0 <= at - k < rows[1] and old[x + at] == new[y + at - k]:
                 at += 1
             furthest[k] = at
@@ -175,15 +174,20 @@ def _pairs(trail: list[dict[int, int]], k: int, at: int, x: int, y: int) -> Pair
     """Return the pairs on the way to (at, at - k), read backwards."""
     pairs: Pairs = []
     for edits in range(len(trail) - 1, -1, -1):
-        before = trail[edits]
-        down = k == -edits or (k != edits and before.get(k - 1, -1) < before.get(k + 1, -1))
-        start = before.get(k + 1, 0) if down else before.get(k - 1, 0) + 1
+        start, step = _start(trail[edits], edits, k)
         if edits == 0:
             start = 0
         pairs += [(x + one, y + one - k) for one in range(at - 1, start - 1, -1)]
-        k = k + 1 if down else k - 1
-        at = start if down else start - 1
+        k += step
+        at = start if step == 1 else start - 1
     return pairs[::-1]
+
+
+def _start(furthest: Mapping[int, int], edits: int, k: int) -> tuple[int, int]:
+    """Return where old is entered on a diagonal after some edits, and the step to the diagonal before it."""
+    if k == -edits or (k != edits and furthest.get(k - 1, -1) < furthest.get(k + 1, -1)):
+        return furthest.get(k + 1, 0), 1
+    return furthest.get(k - 1, 0) + 1, -1
 
 
 def by_module(found: Matching) -> None:
@@ -307,13 +311,15 @@ def neighbours(found: Matching, alike: Alike) -> None:
     stack = sorted(
         ((old, found.to_new[old]) for old in near if found.to_new[old] != UNMATCHED), key=lambda pair: pair[1]
     )
-    stack += _outputs(found, alike)
+    before, after = found.old.facts.outputs, found.new.facts.outputs
+    stack += _owners(found, zip(before, after, strict=True) if len(before) == len(after) else (), alike)
     for value in sorted(values & found.values.keys()):
         stack += _value_users(found, value, found.values[value], alike)
     while stack:
         old, new = stack.pop()
-        stack += _arguments(found, old, new, alike)
-        stack += _users(found, old, new, alike)
+        stack += _owners(found, _arguments(found, old, new), alike)
+        for one, other in zip(found.old.facts.results[old], found.new.facts.results[new], strict=False):
+            stack += _value_users(found, one, other, alike)
 
 
 def _near(side: Side, nodes: list[int]) -> tuple[set[int], set[int]]:
@@ -324,49 +330,33 @@ def _near(side: Side, nodes: list[int]) -> tuple[set[int], set[int]]:
     return owners | users, {value for value in used if side.owner(value) == NO_NODE}
 
 
-def _try(found: Matching, before: int, after: int, alike: Alike) -> list[tuple[int, int]]:
+def _owners(found: Matching, values: Iterable[tuple[int, int]], alike: Alike) -> Pairs:
     """Match the nodes that define two values, if they may be matched."""
-    old, new = found.old.owner(before), found.new.owner(after)
-    if (
-        NO_NODE in (old, new)
-        or found.to_new[old] != UNMATCHED
-        or found.to_old[new] != UNMATCHED
-        or alike(found.old, old) != alike(found.new, new)
-    ):
-        return []
-    found.match(old, new)
-    return [(old, new)]
+    pairs: Pairs = []
+    for before, after in values:
+        old, new = found.old.owner(before), found.new.owner(after)
+        if (
+            NO_NODE not in (old, new)
+            and found.to_new[old] == found.to_old[new] == UNMATCHED
+            and alike(found.old, old) == alike(found.new, new)
+        ):
+            found.match(old, new)
+            pairs.append((old, new))
+    return pairs
 
 
-def _outputs(found: Matching, alike: Alike) -> list[tuple[int, int]]:
-    before, after = found.old.facts.outputs, found.new.facts.outputs
-    if len(before) != len(after):
-        return []
-    return [pair for one, other in zip(before, after, strict=True) for pair in _try(found, one, other, alike)]
-
-
-def _arguments(found: Matching, old: int, new: int, alike: Alike) -> list[tuple[int, int]]:
+def _arguments(found: Matching, old: int, new: int) -> Iterator[tuple[int, int]]:
+    """Yield the values at one position of the arguments of two nodes."""
     before, after = found.old.facts.inputs[old], found.new.facts.inputs[new]
     if [name for name, _ in before] == [name for name, _ in after]:
         paired = [(slots, others) for (_, slots), (_, others) in zip(before, after, strict=True)]
     else:
         by_name = dict(reversed(after))
         paired = [(slots, by_name[name]) for name, slots in before if name and name in by_name]
-    return [
-        pair
-        for slots, others in paired
-        if len(slots) == len(others)
-        for one, other in zip(slots, others, strict=True)
-        for pair in _try(found, one, other, alike)
-    ]
+    return (pair for slots, others in paired if len(slots) == len(others) for pair in zip(slots, others, strict=True))
 
 
-def _users(found: Matching, old: int, new: int, alike: Alike) -> list[tuple[int, int]]:
-    before, after = found.old.facts.results[old], found.new.facts.results[new]
-    return [pair for one, other in zip(before, after, strict=False) for pair in _value_users(found, one, other, alike)]
-
-
-def _value_users(found: Matching, before: int, after: int, alike: Alike) -> list[tuple[int, int]]:
+def _value_users(found: Matching, before: int, after: int, alike: Alike) -> Pairs:
     """Match the users of two values that are the only unmatched ones of their kind there."""
     left = _unmatched_users(found.old, before, found.to_new, alike)
     if not left:

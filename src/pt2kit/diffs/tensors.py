@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pt2kit.diffs.changes import Area, Change, Detail
 from pt2kit.digests.payloads import parts, shared, span
+from pt2kit.tensors.arrays import rows
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.export import AnyView
 from pt2kit.tensors.opaque import OpaquePayload
@@ -220,7 +221,7 @@ def _difference(old: TensorView, new: TensorView, before: memoryview, after: mem
     import numpy as np
 
     changed, largest, squares, norm, elements = 0, -1.0, 0.0, 0.0, 0
-    for one, other in zip(_pieces(old, before), _pieces(new, after), strict=True):
+    for one, other in zip(rows(old.over(before), PIECE), rows(new.over(after), PIECE), strict=True):
         elements += one.size
         with np.errstate(all="ignore"):
             first, second = _wide(one), _wide(other)
@@ -256,24 +257,3 @@ def _wide(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         out.real, out.imag = array["real"], array["imag"]
         return out
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
-
-
-def _pieces(view: TensorView, data: memoryview) -> Iterator[np.ndarray[Any, Any]]:
-    """Yield the elements in row-major order in pieces whose sizes depend on the shape alone."""
-    import numpy as np
-
-    array = view.over(data)
-    if array.size == 0:
-        return
-    axis, below = array.ndim, 1
-    while axis > 0 and below * array.shape[axis - 1] <= PIECE:
-        axis -= 1
-        below *= array.shape[axis]
-    if axis == 0:
-        yield array
-        return
-    step = max(1, PIECE // below)
-    for index in np.ndindex(*array.shape[: axis - 1]):
-        part = array[index]
-        for start in range(0, part.shape[0], step):
-            yield part[start : start + step]

@@ -70,14 +70,23 @@ def without_repeats(array: Array) -> Array:
 
 def blocks(array: Array, elements: int = BLOCK_ELEMENTS) -> Iterator[Array]:
     """Cut an array into views of at most `elements` elements that, one after another, are its row-major order."""
-    import numpy as np
-
     if array.size == 0:
         return
     if array.flags.c_contiguous:
         flat = array.reshape(-1)
         for start in range(0, flat.size, elements):
             yield flat[start : start + elements]
+    else:
+        yield from rows(array, elements)
+
+
+def rows(array: Array, elements: int) -> Iterator[Array]:
+    """Cut an array as `blocks`, along its dimensions: where it is cut depends on its shape alone."""
+    import numpy as np
+
+    if 0 < array.size <= elements:
+        yield array
+    if array.size <= elements:
         return
     axis, below = array.ndim - 1, 1
     while axis > 0 and below * array.shape[axis] <= elements:
