@@ -194,35 +194,29 @@ def defined(argument: schema.Argument) -> Iterator[str]:
         GraphError: the argument carries a subgraph, which is no value (G10).
         LimitError: dicts nest deeper than `MAX_ARGUMENT_DEPTH` (G11).
     """
-    if any(leaf.as_graph is not UNSET for _, leaf in leaves(argument)):
+    if graph_arguments(argument):
         raise GraphError("argument: expected values or constants, got a subgraph", rule="G10")
     return arguments(argument)
 
 
 def leaves(argument: schema.Argument) -> Iterator[tuple[tuple[str, ...], schema.Argument]]:
-    """Yield the arguments that contain no others, each with the keys that lead to it; () for the argument itself.
+    """Return the arguments that contain no others, each with the keys that lead to it; () for the argument itself.
 
-    Raises:
+    Raises (on iteration):
         LimitError: dicts nest deeper than `MAX_ARGUMENT_DEPTH` (G11).
     """
-    if argument.as_string_to_argument is UNSET:
-        yield (), argument
+    return _leaves(argument, ())
+
+
+def _leaves(argument: schema.Argument, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], schema.Argument]]:
+    entries = argument.as_string_to_argument
+    if entries is UNSET:
+        yield keys, argument
         return
-    stack: list[tuple[tuple[str, ...], dict[str, schema.Argument], Iterator[str]]]
-    stack = [((), argument.as_string_to_argument, iter(argument.as_string_to_argument))]
-    while stack:
-        keys, entries, remaining = stack[-1]
-        for key in remaining:
-            inner = entries[key].as_string_to_argument
-            if inner is UNSET:
-                yield (*keys, key), entries[key]
-            elif len(stack) == MAX_ARGUMENT_DEPTH:
-                raise LimitError(f"argument: {ARGUMENTS_TOO_DEEP}", rule=LIMIT_RULE)
-            else:
-                stack.append(((*keys, key), inner, iter(inner)))
-                break
-        else:
-            stack.pop()
+    if len(keys) == MAX_ARGUMENT_DEPTH:
+        raise LimitError(f"argument: {ARGUMENTS_TOO_DEEP}", rule=LIMIT_RULE)
+    for key, inner in entries.items():
+        yield from _leaves(inner, (*keys, key))
 
 
 def graph_arguments(argument: schema.Argument) -> list[tuple[tuple[str, ...], schema.GraphArgument]]:

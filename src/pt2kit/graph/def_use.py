@@ -246,17 +246,15 @@ def problems(source: Source, where: str = "") -> Iterator[Problem]:
 
     Cost: linear in the arguments.
     """
-    stack = [iter([root(source, where)])]
+    stack = [root(source, where)]
     while stack:
-        scope = next(stack[-1], None)
-        if scope is None:
-            stack.pop()
-        elif scope.depth > MAX_SUBGRAPH_DEPTH:
+        scope = stack.pop()
+        if scope.depth > MAX_SUBGRAPH_DEPTH:
             yield Problem(scope.where, LIMIT_RULE, TOO_DEEP)
         else:
             inner: list[Scope] = []
             yield from _graph_problems(scope, inner)
-            stack.append(iter(inner))
+            stack += reversed(inner)
 
 
 def _graph_problems(scope: Scope, inner: list[Scope]) -> Iterator[Problem]:

@@ -23,6 +23,7 @@ from pt2kit.editing.editor import Editor
 from pt2kit.editing.graphs import Graph, Node, Value
 from pt2kit.editing.metas import row_major
 from pt2kit.errors import GraphError
+from pt2kit.graph.argument_values import results_of
 from pt2kit.graph.traversal import join, operator_name
 from pt2kit.messages import quote
 from pt2kit.operators.facts import Mismatch, Tensor, Unknown
@@ -186,11 +187,11 @@ class _Followed(Sizes):
                 for number in self._numbers:
                     self._check_at(call, results, number)
             listed = results if isinstance(results, tuple) else (results,)
-            return [_completed(fact, self._declared(call, position)) for position, fact in enumerate(listed)]
+            return [_completed(*pair) for pair in zip(listed, self._declared(call), strict=False)]
         except (Unknown, Mismatch, Undecided) as error:
             if depends and call.node.outputs:
                 raise _Unproven(call, str(error)) from error
-            return [self._declared(call, position) for position in range(len(call.node.outputs))]
+            return self._declared(call)
 
     def _is_misplaced(self, call: Call) -> bool:
         """Return whether a view has a number where the symbol is in memory, and -1 elsewhere: [2, -1, 8]."""
@@ -198,7 +199,7 @@ class _Followed(Sizes):
         written = call.arguments.get(name) if name else None
         if not isinstance(written, list | tuple) or -1 not in written:
             return False
-        tensor, declared = call.arguments.get("self"), self._declared(call, 0)
+        tensor, declared = call.arguments.get("self"), next(iter(self._declared(call)), None)
         if not (isinstance(tensor, Tensor) and isinstance(declared, Tensor)):
             return False
         place = _place(tensor, declared.sizes, self._symbol)
@@ -214,14 +215,9 @@ class _Followed(Sizes):
         if _sizes(got) != _sizes(_at(results, self._symbol, number)):
             raise Unknown(f"its result is not the same formula for {self._symbol} = {number}")
 
-    def _declared(self, call: Call, position: int) -> Any:
-        """Return what the program declares of a result."""
-        argument = call.node.outputs[position]
-        held = argument.value
-        if isinstance(held, list):
-            return [self._symbols.value(call.scope.graph, one.name) for one in held]
-        name = getattr(held, "name", None) or getattr(held, "as_name", None)
-        return self._symbols.value(call.scope.graph, name) if isinstance(name, str) else None
+    def _declared(self, call: Call) -> list[Any]:
+        """Return what the program declares of the results."""
+        return results_of(call.node, lambda name: self._symbols.value(call.scope.graph, name))
 
 
 def _inferred(target: str, arguments: Mapping[str, Any]) -> Any:
