@@ -5,8 +5,9 @@ Sample inputs become leaves with views of raw tensors, or there is a reason why 
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -31,7 +32,7 @@ from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.pickled import from_pickled
 from pt2kit.tensors.view import Storage, TensorView
 from pt2kit.treespec.containers import DEFAULTDICT, NAMEDTUPLE, defaultdict_parts
-from pt2kit.versions.rewrite import rewrite
+from pt2kit.versions.rewrite import Visitor, rewrite
 from pt2kit.zip.chosen_names import show_name
 
 HANDLED: Final = frozenset(("X1", "X2", "X3", "X8"))
@@ -172,9 +173,11 @@ def rewrite_metadata(program: ExportedProgram, where: str, options: Options) -> 
     if not options.strip and not options.scrub_paths:
         return program, []
     old = codec.to_tree(program)
-    keys, scrub = options.stripped_keys, options.scrub_paths
+    keys = options.stripped_keys
     of_module = None if keys is None else frozenset[str]()
-    visitors = {"Node": _Visitor(keys, scrub), "GraphModule": _Visitor(of_module, scrub)}
+    # Thousands of nodes have the same few hundred texts.
+    hide = functools.cache(hide_paths) if options.scrub_paths else None
+    visitors = {"Node": _stripping(keys, hide), "GraphModule": _stripping(of_module, hide)}
     tree = rewrite(old, CURRENT.number, visitors)
     problems = list(_paths_left(tree, where)) if options.scrub_paths else []
     if tree is old:
@@ -182,31 +185,22 @@ def rewrite_metadata(program: ExportedProgram, where: str, options: Options) -> 
     return codec.convert(tree, ExportedProgram, where).value, problems
 
 
-class _Visitor:
-    """Gives a node or a graph module with less metadata.
+def _stripping(keys: frozenset[str] | None, hide: Callable[[str], str] | None) -> Visitor:
+    """Return a visitor that gives a node or a graph module less metadata.
 
     Args:
         keys: what is removed; None for all.
-        scrub: whether paths are hidden in the rest.
+        hide: hides the paths in a text of the rest; None to keep them.
     """
 
-    def __init__(self, keys: frozenset[str] | None, scrub: bool) -> None:
-        self._keys = keys
-        self._scrub = scrub
-        self._hidden: dict[str, str] = {}
-
-    def __call__(self, holder: Any, _: Path) -> Any:
+    def visit(holder: Any, _: Path) -> Any:
         old = holder["metadata"]
-        new = {} if self._keys is None else strip_metadata(old, self._keys)
-        if self._scrub:
-            new = {key: self._hide(text) for key, text in new.items()}
+        new = {} if keys is None else strip_metadata(old, keys)
+        if hide is not None:
+            new = {key: hide(text) for key, text in new.items()}
         return holder if new == old else {**holder, "metadata": new}
 
-    def _hide(self, text: str) -> str:
-        # Thousands of nodes have the same few hundred texts.
-        if text not in self._hidden:
-            self._hidden[text] = hide_paths(text)
-        return self._hidden[text]
+    return visit
 
 
 def _paths_left(tree: Any, where: str) -> Iterator[Problem]:
@@ -290,7 +284,8 @@ def _flat(value: Any, where: str, program: ExportedProgram) -> list[Any]:
     """Return the leaves of inputs in the order of the program's tree spec; each is one that an index can hold."""
     check_call(value, where)
     spec, fields = in_spec(program, where)
-    leaves = treespec.flatten(value, spec, where, fields=fields, expand=_Opened(spec, where, fields))
+    expand = functools.partial(_open, treespec.names_of_fields(spec, where, fields))
+    leaves = treespec.flatten(value, spec, where, fields=fields, expand=expand)
     for leaf in leaves:
         if not isinstance(leaf, TensorLike):
             leaf_tree(leaf, where)
@@ -316,20 +311,15 @@ def _views(leaves: Sequence[Any], where: str) -> Iterator[Any]:
         yield views.get(id(leaf), leaf)
 
 
-class _Opened:
-    """Opens objects that stand where the spec has a container with named fields, if their state has all of these."""
-
-    def __init__(self, spec: treespec.TreeSpec, where: str, fields: treespec.FieldTable) -> None:
-        self._names = treespec.names_of_fields(spec, where, fields)
-
-    def __call__(self, kind: str, value: object) -> Sequence[object] | None:
-        if isinstance(value, NamedTuple) and kind == NAMEDTUPLE:
-            return value.values
-        if isinstance(value, Opaque) and isinstance(value.state, dict) and not (value.args or value.kwargs):
-            names = self._names.get(kind)
-            state = value.state
-            # A registered dataclass leaves fields out of the spec where they are None.
-            if names and all(name in state for name in names):
-                others = [item for name, item in state.items() if name not in names]
-                return None if any(item is not None for item in others) else [state[name] for name in names]
-        return size_items(kind, value)
+def _open(fields: Mapping[str, Sequence[str] | None], kind: str, value: object) -> Sequence[object] | None:
+    """Open an object that stands where the spec has a container with named fields, if its state has all of these."""
+    if isinstance(value, NamedTuple) and kind == NAMEDTUPLE:
+        return value.values
+    if isinstance(value, Opaque) and isinstance(value.state, dict) and not (value.args or value.kwargs):
+        names = fields.get(kind)
+        state = value.state
+        # A registered dataclass leaves fields out of the spec where they are None.
+        if names and all(name in state for name in names):
+            others = [item for name, item in state.items() if name not in names]
+            return None if any(item is not None for item in others) else [state[name] for name in names]
+    return size_items(kind, value)

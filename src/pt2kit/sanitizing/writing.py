@@ -259,14 +259,16 @@ def execute(
         model: digests_of(package, model, plan.views[model], bool(plan.unpickled), progress)
         for model in package.layout.models
     }
-    if isinstance(dst, str | os.PathLike):
-        with new_file(dst, fsync=fsync) as file:
-            after = _write_and_prove(file, plan, before, progress, package, run=run)
-    else:
-        with spooled(dst) as file:
-            after = _write_and_prove(file, plan, before, progress, package, run=run)
-        if is_source(package.archive.source, dst):
-            dst.truncate()
+    with new_file(dst, fsync=fsync) if isinstance(dst, str | os.PathLike) else spooled(dst) as file:
+        with ArchiveWriter(file, root=plan.root) as writer:
+            write_records(writer, plan.records)
+        file.seek(0)
+        with open_package(file) as result:
+            if run:
+                registered("prove")(package, result)
+            after = prove(result, package, plan, before, progress)
+    if not isinstance(dst, str | os.PathLike) and is_source(package.archive.source, dst):
+        dst.truncate()
     return Sanitized(
         digests=after,
         metadata_before={model: digests["metadata"] for model, digests in before.items()},
@@ -276,21 +278,3 @@ def execute(
         raised=plan.raised,
         kept=plan.kept,
     )
-
-
-def _write_and_prove(
-    file: IO[bytes],
-    plan: Plan,
-    before: Mapping[str, Mapping[str, str]],
-    progress: Progress,
-    source: Package,
-    *,
-    run: bool,
-) -> dict[str, dict[str, str]]:
-    with ArchiveWriter(file, root=plan.root) as writer:
-        write_records(writer, plan.records)
-    file.seek(0)
-    with open_package(file) as result:
-        if run:
-            registered("prove")(source, result)
-        return prove(result, source, plan, before, progress)
