@@ -51,9 +51,17 @@ def if_row_major(result: Tensor) -> Tensor:
 
 
 def like_if_contiguous(tensor: Tensor, sizes: Sequence[Size] | None = None, dtype: ScalarType | None = None) -> Tensor:
-    """Return a new tensor that is row-major if the operand is contiguous; else its strides are not certain."""
+    """Return a new tensor that is row-major if the operand is contiguous; else its strides are not certain.
+
+    Neither are they if the operand is laid out with channels last, too, as images of one pixel can be: releases and
+    devices differ in which of the two other sizes get.
+    """
     result = like(tensor, sizes, dtype)
-    return result if is_contiguous(tensor) else unlike_strides(result)
+    try:
+        is_row_major = is_contiguous(tensor) and (sizes is None or not is_channels_last(tensor))
+    except Undecided:
+        is_row_major = False
+    return result if is_row_major else unlike_strides(result)
 
 
 def common_device(tensors: Sequence[Tensor]) -> Device | None:

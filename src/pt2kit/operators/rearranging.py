@@ -88,8 +88,6 @@ def padded(self: Tensor, padding: Sizes, mode: str, dims: int | None = None) -> 
             most = {"reflect": size - 1, "circular": size}.get(mode)
             fits = most is None or at_least(most - one, 0)
             expect(fits, f"padding: expected at most {text(most or 0)} for {mode}, got {text(one)}", "sizes")
-    if count == 2 and len(sizes) == 4 and mode != "circular":
-        return Tensor(sizes, self.dtype, format_strides([self], sizes), self.device)
     return like_if_contiguous(self, sizes)
 
 

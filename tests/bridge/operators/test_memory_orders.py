@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
+from tests.bridge.operators.fake_calls import overload
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from pt2kit.checks.call_results import compare
 from pt2kit.operators.creation import converted
 from pt2kit.operators.facts import Tensor
 from pt2kit.operators.pointwise import element_strides
+from pt2kit.operators.table import infer
 from pt2kit.schema import MemoryFormat, ScalarType
 
 FORMATS = {
@@ -82,3 +85,45 @@ def test_conversions_to_a_memory_format(seed: int) -> None:
         decided += expected.strides is not None
         assert list(differences(expected, real, fake)) == []
     assert decided > 150
+
+
+SHAPES = ((2, 8, 1, 1), (2, 1, 4, 4), (1, 8, 1, 4), (2, 8, 2, 2), (2, 8, 1, 1, 1), (1, 8, 2, 1, 2))
+CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("constant_pad_nd.default", {"self": None, "pad": (0, 1)}),
+    ("constant_pad_nd.default", {"self": None, "pad": (0, 0, 0, 0, 1, 1)}),
+    ("pad.default", {"self": None, "pad": (1, 1, 1, 1), "mode": "replicate"}),
+    ("replication_pad3d.default", {"self": None, "padding": (1, 1, 1, 1, 1, 1)}),
+    ("pixel_shuffle.default", {"self": None, "upscale_factor": 2}),
+    ("pixel_unshuffle.default", {"self": None, "downscale_factor": 2}),
+    ("stack.default", {"tensors": (None, None)}),
+    ("stack.default", {"tensors": (None, None), "dim": 2}),
+    ("cat.default", {"tensors": (None, None), "dim": 1}),
+    ("upsample_nearest2d.default", {"self": None, "output_size": (3, 3)}),
+    ("_adaptive_avg_pool2d.default", {"self": None, "output_size": (2, 2)}),
+    ("repeat.default", {"self": None, "repeats": (1, 1, 2, 2, 2)}),
+    ("mean.dim", {"self": None, "dim": (2, 3), "keepdim": True}),
+)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_images_with_two_memory_formats(shape: tuple[int, ...]) -> None:
+    """Images of one pixel or channel can be contiguous and have channels last at once; torch often takes the last."""
+    mode, count = FakeTensorMode(), 0
+    image = torch.zeros(shape[0], *shape[2:], shape[1]).movedim(-1, 1)
+
+    def filled(value: Any, tensor: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(filled(one, tensor) for one in value)
+        return tensor if value is None else value
+
+    for name, arguments in CALLS:
+        try:
+            with mode:
+                given = {key: filled(one, mode.from_tensor(image)) for key, one in arguments.items()}
+                fake = overload(f"aten.{name}")(**given)
+        except (RuntimeError, NotImplementedError):  # of another number of dimensions
+            continue
+        expected = infer(f"aten.{name}", {key: filled(one, fact(image)) for key, one in arguments.items()})
+        assert list(differences(expected, fake)) == [], name
+        count += 1
+    assert count >= 5
