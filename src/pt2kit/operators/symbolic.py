@@ -21,7 +21,7 @@ from pt2kit.operators.facts import UNKNOWN, Result, Scalar, Symbolic, Tensor, Un
 from pt2kit.operators.promotion import BOOL, COMPLEX, INT, category, known_dtype, number_type
 from pt2kit.operators.rows import TextRule
 from pt2kit.schema import Layout, ScalarType
-from pt2kit.symbols.polynomials import Size, Undecided, largest, same, smallest, unknown
+from pt2kit.symbols.polynomials import Size, Undecided, largest, product, same, smallest, unknown
 from pt2kit.tensors.bounds import parse_device
 
 Rule = Callable[..., Result]
@@ -112,15 +112,9 @@ def _is_plain(number: Scalar) -> bool:
     return isinstance(number, (int, float)) and not isinstance(number, bool)
 
 
-def _arithmetic(compute: Callable[[Any, Any], Any]) -> Rule:
-    """Return the rule of a function that yields an int for ints, otherwise a float."""
-
-    def rule(a: Scalar, b: Scalar) -> Any:
-        if _is_integer(a) and _is_integer(b):
-            return _computed(compute, a, b)
-        return _float(compute, a, b)
-
-    return rule
+def computed(compute: Callable[..., Any], *numbers: Scalar) -> Any:
+    """Return the result of a function that yields an int for ints, otherwise a float."""
+    return _computed(compute, *numbers) if all(map(_is_integer, numbers)) else as_float(compute, *numbers)
 
 
 def _computed(compute: Callable[..., Any], *numbers: Scalar) -> Any:
@@ -132,70 +126,53 @@ def _computed(compute: Callable[..., Any], *numbers: Scalar) -> Any:
         raise Unknown(str(error)) from error
 
 
-def _float(compute: Callable[..., Any], *numbers: Scalar) -> Any:
+def as_float(compute: Callable[..., Any], *numbers: Scalar) -> Any:
+    """Return the result of a function that yields a float; of sizes, it is not computed."""
     return _computed(compute, *numbers) if all(map(_is_plain, numbers)) else Symbolic(float)
 
 
-def true_quotient(a: Scalar, b: Scalar) -> Any:
-    """Divide numbers."""
-    return _float(operator.truediv, a, b)
-
-
-def _power(base: Any, exponent: Any) -> Any:
+def power(base: Any, exponent: Any) -> Any:
+    """Raise a number or a size to a power."""
     if isinstance(base, int) and isinstance(exponent, int):
         if not -_MAX_POWER <= exponent <= _MAX_POWER:
             raise Unknown("a large power")
         return base**exponent
     if not isinstance(exponent, int) or not 0 <= exponent <= _MAX_POWER:
         raise Unknown("a power that depends on symbols")
-    result: Size = 1
-    for _ in range(exponent):
-        result = result * base
-    return result
+    return product([base] * exponent)
 
 
-add, sub, mul = map(_arithmetic, (operator.add, operator.sub, operator.mul))
-floordiv, mod, power = map(_arithmetic, (operator.floordiv, operator.mod, _power))
-sym_max = _arithmetic(lambda a, b: largest(a, b) if _both_integers(a, b) else float(max(a, b)))
-sym_min = _arithmetic(lambda a, b: smallest(a, b) if _both_integers(a, b) else float(min(a, b)))
+def greatest(a: Any, b: Any) -> Any:
+    """Return the greater one of two numbers; a float if one of them is."""
+    return largest(a, b) if _both_integers(a, b) else float(max(a, b))
+
+
+def least(a: Any, b: Any) -> Any:
+    """Return the smaller one of two numbers; a float if one of them is."""
+    return smallest(a, b) if _both_integers(a, b) else float(min(a, b))
+
+
+def total(*numbers: Any) -> Any:
+    """Return the sum of numbers."""
+    return sum(numbers)
+
+
+def absolute(a: Any) -> Any:
+    """Return a number without its sign."""
+    return a if isinstance(a, float) else largest(a, -a)
 
 
 def _both_integers(a: Scalar, b: Scalar) -> bool:
     return _is_integer(a) and _is_integer(b)
 
 
-def sym_sum(numbers: Sequence[Any]) -> Any:
-    """Add a list of numbers."""
-    if all(map(_is_integer, numbers)):
-        return _computed(lambda *sizes: sum(sizes), *numbers)
-    return _float(lambda *floats: sum(floats), *numbers)
-
-
-def _unary(compute: Callable[[Any], Any]) -> Rule:
-    def rule(a: Scalar) -> Any:
-        return _computed(compute, a) if _is_integer(a) else _float(compute, a)
-
-    return rule
-
-
-negative, positive = _unary(operator.neg), _unary(lambda number: number)
-absolute = _unary(lambda number: number if isinstance(number, float) else largest(number, -number))
-
-
-def _rounded(compute: Callable[[float], int]) -> Rule:
-    """Return the rule of a function that yields an int."""
-
-    def rule(a: Scalar) -> Any:
-        if isinstance(a, Symbolic):
-            return unknown(-math.inf)
-        if isinstance(a, float) and not math.isfinite(a):
-            raise Unknown("an infinite number is made an integer")
-        return compute(a) if isinstance(a, float) else a
-
-    return rule
-
-
-ceil, floor, trunc = _rounded(math.ceil), _rounded(math.floor), _rounded(math.trunc)
+def rounded(compute: Callable[[float], int], a: Scalar) -> Any:
+    """Return the result of a function that yields an int."""
+    if isinstance(a, Symbolic):
+        return unknown(-math.inf)
+    if isinstance(a, float) and not math.isfinite(a):
+        raise Unknown("an infinite number is made an integer")
+    return compute(a) if isinstance(a, float) else a
 
 
 def sym_float(a: Scalar) -> Any:
@@ -203,22 +180,17 @@ def sym_float(a: Scalar) -> Any:
     return float(a) if isinstance(a, (int, float)) else Symbolic(float)
 
 
-def _comparison(compute: Callable[[Any, Any], bool]) -> Rule:
-    def rule(a: Scalar, b: Scalar) -> Any:
-        if isinstance(a, Symbolic) or isinstance(b, Symbolic):
-            return Symbolic(bool)
-        if compute in (operator.eq, operator.ne) and _both_integers(a, b):
-            equal = same(a, b)  # type: ignore[arg-type]  # Both are sizes.
-            return Symbolic(bool) if equal is None else equal is (compute is operator.eq)
-        try:
-            return compute(a, b)
-        except (Undecided, TypeError):
-            return Symbolic(bool)
-
-    return rule
-
-
-eq, ne, lt, le, gt, ge = (_comparison(getattr(operator, name)) for name in ("eq", "ne", "lt", "le", "gt", "ge"))
+def compared(compare: Callable[[Any, Any], bool], a: Scalar, b: Scalar) -> Any:
+    """Return whether a comparison of two numbers holds."""
+    if isinstance(a, Symbolic) or isinstance(b, Symbolic):
+        return Symbolic(bool)
+    if compare in (operator.eq, operator.ne) and _both_integers(a, b):
+        equal = same(a, b)  # type: ignore[arg-type]  # Both are sizes.
+        return Symbolic(bool) if equal is None else equal is (compare is operator.eq)
+    try:
+        return compare(a, b)
+    except (Undecided, TypeError):
+        return Symbolic(bool)
 
 
 def logical(a: Scalar, b: Scalar) -> Any:
