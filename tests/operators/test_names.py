@@ -6,7 +6,6 @@ import inspect
 
 import pytest
 
-from pt2kit.operators.rows import TextRule
 from pt2kit.operators.table import rows
 from pt2kit.schema.operators import RELEASES, find_operator, known_releases, operators_of, release_operators
 
@@ -31,10 +30,7 @@ def test_rules_ask_for_parameters_of_the_schema(release: str) -> None:
             continue
         operator = find_operator(name, release)
         assert operator is not None
-        if isinstance(row.rule, TextRule):
-            required = {one.name for one in row.rule.parameters if one.is_required}
-        else:
-            rule = inspect.signature(row.rule).parameters.values()
-            required = {one.name for one in rule if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD}
+        rule = inspect.signature(row.rule).parameters.values()
+        required = {one.name for one in rule if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD}
         wrong += [(name, one) for one in required - operator.parameters.keys()]
     assert not wrong

@@ -30,18 +30,19 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
 from itertools import product as combinations
 from types import CodeType, FunctionType
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from pt2kit.messages import count_text
 from pt2kit.operators.facts import (
     Mismatch,
+    Subject,
     Tensor,
     Unknown,
     agree,
@@ -53,9 +54,6 @@ from pt2kit.operators.facts import (
 )
 from pt2kit.symbols.polynomials import Polynomial, Undecided, text
 
-Env = dict[str, Any]
-Compiled = Callable[[Env], Any]
-_MISSING: Final = object()
 _SUBJECTS: Final = ("sizes", "dtype", "dimension", "value")
 _PARAMETER: Final = re.compile(
     r"(?P<name>\w+)(\[(?P<sizes>[^\]]*)\])?(:(?P<dtypes>[\w|]+))?(?P<optional>\?)?(=(?P<default>.+))?"
@@ -64,61 +62,42 @@ _SIGNATURE: Final = re.compile(r"\(([^()]|\([^()]*\))*\)")
 _BRACES: Final = re.compile(r"\{([^}]*)\}")
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A parameter of a rule.
+def _bound(name: str, tensor: Tensor, names: Sequence[str], known: dict[str, Any]) -> list[Any]:
+    """Return what the names of a tensor's sizes stand for.
 
     Args:
-        name: as in the schema.
-        default: its value if a call does not pass it; `_MISSING` if it has to.
-        sizes: names of the sizes of a tensor; None if they are not written.
-        dtypes: "fc", or names of dtypes.
+        name: of the parameter.
+        tensor: the argument.
+        names: of its sizes, as they are written.
+        known: what the names stand for that are bound already.
+
+    Raises:
+        Mismatch: another rank or size.
     """
+    star = next((place for place, size in enumerate(names) if size[0] == "*"), None)
+    if star is None:
+        require_rank(tensor, (len(names),), name)
+        pairs = list(zip(names, tensor.sizes, strict=True))
+    else:
+        least, missing = len(names) - 1, tensor.rank - len(names) + 1
+        got = shape_text(tensor.sizes)
+        expect(missing >= 0, f"{name}: expected {least} dimensions or more, got {got}", "sizes")
+        key, rest = names[star][1:], tensor.sizes[star : star + missing]
+        known[key] = broadcast(known[key], rest) if key in known and key != "_" else rest
+        behind = tensor.sizes[star + missing :]
+        pairs = [*zip(names, tensor.sizes[:star], strict=False), *zip(names[star + 1 :], behind, strict=True)]
+    for key, size in pairs:
+        if key.isdigit():
+            agree(size, int(key), f"{name}: expected a size of {key}")
+        elif key != "_":
+            what = f"{name} [{', '.join(names)}]: expected one size {key}"
+            known[key] = agree(known[key], size, what) if key in known else size
+    return [known[key] for key in _keys(names)]
 
-    name: str
-    default: Any = _MISSING
-    sizes: tuple[str, ...] | None = None
-    dtypes: str = ""
 
-    @property
-    def is_required(self) -> bool:
-        """Return whether each call must pass the parameter."""
-        return self.default is _MISSING
-
-    def bind(self, env: Env) -> None:
-        """Check the argument, and bind the names of its sizes.
-
-        Raises:
-            Mismatch: another rank, size or dtype.
-        """
-        tensor = env[self.name]
-        if tensor is None and not self.is_required:
-            return
-        if self.sizes is not None:
-            self._bind_sizes(tensor, env)
-        if self.dtypes:
-            _require_dtypes(tensor, self.dtypes, self.name)
-
-    def _bind_sizes(self, tensor: Tensor, env: Env) -> None:
-        names = self.sizes or ()
-        star = next((place for place, name in enumerate(names) if name[0] == "*"), None)
-        if star is None:
-            require_rank(tensor, (len(names),), self.name)
-            pairs = list(zip(names, tensor.sizes, strict=True))
-        else:
-            least, missing = len(names) - 1, tensor.rank - len(names) + 1
-            got = shape_text(tensor.sizes)
-            expect(missing >= 0, f"{self.name}: expected {least} dimensions or more, got {got}", "sizes")
-            key, rest = names[star][1:], tensor.sizes[star : star + missing]
-            env[key] = broadcast(env[key], rest) if key in env and key != "_" else rest
-            behind = tensor.sizes[star + missing :]
-            pairs = [*zip(names, tensor.sizes[:star], strict=False), *zip(names[star + 1 :], behind, strict=True)]
-        for name, size in pairs:
-            if name.isdigit():
-                agree(size, int(name), f"{self.name}: expected a size of {name}")
-            elif name != "_":
-                what = f"{self.name} [{', '.join(names)}]: expected one size {name}"
-                env[name] = agree(env[name], size, what) if name in env else size
+def _keys(names: Iterable[str]) -> list[str]:
+    """Return the names of sizes that stand for something: no numbers, and not `_`."""
+    return [name.lstrip("*") for name in names if not name.isdigit() and name not in ("_", "*_")]
 
 
 @cache
@@ -135,49 +114,6 @@ def _require_dtypes(tensor: Tensor, dtypes: str, name: str) -> None:
         require_kind(tensor.dtype, dtypes, name)
     else:
         require_dtype(tensor, [_dtypes()[one] for one in dtypes.split("|")], name)
-
-
-@dataclass(frozen=True, slots=True)
-class TextRule:
-    """The rule of a row: called with the arguments that its parameters name.
-
-    Args:
-        parameters: of the rule.
-        steps: requirements and names, in order; each changes the names that are bound or raises.
-        result: computes the results.
-    """
-
-    parameters: tuple[Parameter, ...]
-    steps: tuple[Compiled, ...]
-    result: Compiled
-
-    @property
-    def names(self) -> list[str]:
-        """Return the names of its parameters."""
-        return [*[one.name for one in self.parameters], "result"]
-
-    def __call__(self, /, *positional: Any, **named: Any) -> Any:
-        """Compute the results.
-
-        Raises:
-            Mismatch: torch refuses such arguments.
-            Unknown: the result is not certain.
-        """
-        given = {**dict(zip((one.name for one in self.parameters), positional, strict=False)), **named}
-        env: Env = {}
-        for parameter in self.parameters:
-            value = given.get(parameter.name, parameter.default)
-            if value is _MISSING:
-                raise TypeError(f"expected {parameter.name}, got none")
-            env[parameter.name] = value
-        if "result" in given:
-            env["result"] = given["result"]
-        for parameter in self.parameters:
-            if parameter.sizes is not None or parameter.dtypes:
-                parameter.bind(env)
-        for step in self.steps:
-            step(env)
-        return self.result(env)
 
 
 @dataclass(slots=True)
@@ -210,42 +146,74 @@ class RowText:
         if not expression:
             return None
         signature = next(line for line in self.statements if line[0] == "(")
-        parameters = tuple(_parameters(signature[1:-1]))
-        names = {one.name for one in parameters} | {"result"}
-        for one in parameters:
-            names |= {size.lstrip("*") for size in one.sizes or ()}
-        steps = [step for line in self.statements if (step := self._step(line, names, keyword == "->")) is not None]
-        return TextRule(parameters, tuple(steps), _compiled(expression, names, self.family))
-
-    def _step(self, line: str, names: set[str], is_checked: bool) -> Compiled | None:
-        word, _, rest = line.partition(" ")
-        if rest.startswith("= "):
-            compute = _compiled(rest[2:], names, self.family)
-            names.add(word)
-            return lambda env: env.__setitem__(word, compute(env))
-        if not is_checked or word not in (*_SUBJECTS, "unknown", "check"):
-            return None
-        compiled = _compiled(rest, names, self.family)
-        if word == "check":
-            return compiled
-        if word == "unknown":
-            return _doubt(rest, compiled)
-        return _requirement(rest, word, compiled, sorted(names), self.family)
+        parameters = [*_parameters(signature[1:-1]), *_parameters("result?" if keyword == "flops" else "")]
+        steps = [_step(line, is_checked=keyword == "->") for line in self.statements]
+        body = [*map(_binding, parameters), *steps, f"return {expression}"]
+        return _function(parameters, body, self.family)
 
 
-def _parameters(signature: str) -> Iterator[Parameter]:
+def _parameters(signature: str) -> Iterator[re.Match[str]]:
     for written in _split(signature):
         found = _PARAMETER.fullmatch(written)
         if found is None:
             raise ValueError(f"expected a parameter, got {written!r}")
-        default, sizes = found["default"], found["sizes"]
-        value: Any = _MISSING
-        if default is not None:
-            value = _dtypes()[default] if default in _dtypes() else ast.literal_eval(default)
-        elif found["optional"]:
-            value = None
-        parts = None if sizes is None else tuple([one.strip() for one in sizes.split(",") if one.strip()])
-        yield Parameter(found["name"], value, parts, found["dtypes"] or "")
+        yield found
+
+
+def _binding(parameter: re.Match[str]) -> str:
+    """Return the statement that checks an argument, and binds the names of its sizes; "" if nothing is written."""
+    name, sizes, dtypes = parameter["name"], parameter["sizes"], parameter["dtypes"]
+    statements = []
+    if sizes is not None:
+        names = [one.strip() for one in sizes.split(",") if one.strip()]
+        statements.append(f"[{', '.join(_keys(names))}] = _bound({name!r}, {name}, {names!r}, locals())")
+    if dtypes:
+        statements.append(f"_require_dtypes({name}, {dtypes!r}, {name!r})")
+    is_optional = parameter["optional"] or parameter["default"] is not None
+    condition = f"if {name} is not None: " if statements and is_optional else ""
+    return condition + "; ".join(statements)
+
+
+def _step(line: str, *, is_checked: bool) -> str:
+    """Return the statement for a line of a row: a name for something, or a requirement; "" for others."""
+    word, _, rest = line.partition(" ")
+    if rest.startswith("= "):
+        return line
+    if is_checked and word == "check":
+        return rest
+    if is_checked and word == "unknown":
+        return f"_doubt({rest!r}, {rest})"
+    if is_checked and word in _SUBJECTS:
+        refused = f"_refuse({word!r}, {rest!r}, lambda: {_limit(rest) or None}, locals())"
+        return f"_holds(lambda: {rest}) or {refused}"
+    return ""
+
+
+def _function(parameters: Sequence[re.Match[str]], body: Sequence[str], family: str) -> FunctionType:
+    """Return a function; rows are part of the package, and Python compiles them like it.
+
+    Args:
+        parameters: its parameters, those with a default last.
+        body: its statements.
+        family: the file of the row.
+    """
+    names = [one["name"] for one in parameters]
+    defaults = [_default(one["default"]) for one in parameters if one["optional"] or one["default"] is not None]
+    source = "\n    ".join([f"def rule({', '.join(names)}):", *filter(None, body)])
+    tree = _Rewriter().visit(ast.parse(source))
+    used = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    local = {*names, *(node.id for node in used if isinstance(node.ctx, ast.Store))}
+    outside = {name: _resolve(name, family) for name in {node.id for node in used} - local}
+    module = compile(ast.fix_missing_locations(tree), f"<a row of {family}>", "exec")
+    [code] = [one for one in module.co_consts if isinstance(one, CodeType)]
+    return FunctionType(code, outside, "rule", tuple(defaults))
+
+
+def _default(written: str | None) -> Any:
+    """Return the value that a parameter has if a call does not pass it."""
+    if written is None:
+        return None
+    return _dtypes()[written] if written in _dtypes() else ast.literal_eval(written)
 
 
 def _split(signature: str) -> list[str]:
@@ -270,25 +238,31 @@ _WORDS: Final[Mapping[type, str]] = {
 }
 
 
-def _requirement(
-    source: str, subject: Any, condition: Compiled, names: Sequence[str], family: str
-) -> Callable[[Env], None]:
-    def require(env: Env) -> None:
-        try:
-            holds = condition(env)
-        except Undecided:
-            return
-        if holds is not None and not holds:
-            limit = _limit(source)
-            shown = _shown(_compiled(limit, set(names), family)(env)) if limit else ""
-            expected, named = _expected(source, shown)
-            rest = source.removesuffix(limit) if named else source
-            used = [name for name in names if name != named and re.search(rf"\b{name}\b", rest)]
-            got = ", ".join(f"{name} = {_shown(env[name])}" for name in used if name in env)
-            got = ", ".join(filter(None, (_shown(env[named]) if named else "", got)))
-            raise Mismatch(f"{expected}, got {got}", subject)
+def _holds(condition: Callable[[], bool | None]) -> bool:
+    """Return whether a condition holds, or may hold: symbols decide, or it is not known."""
+    try:
+        holds = condition()
+    except Undecided:
+        return True
+    return holds is None or bool(holds)
 
-    return require
+
+def _refuse(subject: Subject, source: str, limit: Callable[[], Any], known: Mapping[str, Any]) -> NoReturn:
+    """Raise a mismatch for a requirement that does not hold.
+
+    Args:
+        subject: what is wrong.
+        source: the requirement.
+        limit: computes what it compares with, if calls decide that.
+        known: what the names of the row stand for.
+    """
+    written = _limit(source)
+    expected, named = _expected(source, _shown(limit()) if written else "")
+    rest = source.removesuffix(written) if named else source
+    used = [name for name in sorted(known) if name != named and re.search(rf"\b{name}\b", rest)]
+    got = ", ".join(f"{name} = {_shown(known[name])}" for name in used)
+    got = ", ".join(filter(None, (_shown(known[named]) if named else "", got)))
+    raise Mismatch(f"{expected}, got {got}", subject)
 
 
 def _limit(source: str) -> str:
@@ -341,12 +315,10 @@ def _shown(value: Any) -> str:
     return f"{value!r:.60}"
 
 
-def _doubt(source: str, condition: Compiled) -> Callable[[Env], None]:
-    def doubt(env: Env) -> None:
-        if condition(env):
-            raise Unknown(f"releases, devices or symbols decide: {source}")
-
-    return doubt
+def _doubt(source: str, condition: Any) -> None:
+    """Leave the result unknown if a condition holds."""
+    if condition:
+        raise Unknown(f"releases, devices or symbols decide: {source}")
 
 
 def _is_equal(one: Any, other: Any) -> bool:
@@ -359,39 +331,8 @@ def _differs(one: Any, other: Any) -> bool:
     return not _is_equal(one, other)
 
 
-def _compiled(source: str, names: set[str], family: str) -> Compiled:
-    """Return a function of the names that are bound; rows are part of the package, and Python compiles them like it."""
-    written = ast.parse(source, mode="eval")
-    inner = {node.id for node in ast.walk(written) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    if inner & names:
-        raise ValueError(f"{source}: expected other names inside a comprehension, got {sorted(inner & names)}")
-    rewriter = _Rewriter(names, inner, family)
-    tree = ast.parse("lambda env: 0", mode="eval")
-    tree.body.body = rewriter.visit(written.body)  # type: ignore[attr-defined]  # The body is the lambda.
-    module = compile(ast.fix_missing_locations(tree), f"<a row of {family}>", "eval")
-    [code] = [one for one in module.co_consts if isinstance(one, CodeType)]
-    return FunctionType(code, rewriter.globals)
-
-
 class _Rewriter(ast.NodeTransformer):
-    """Makes an expression of a row one of Python: bound names are in `env`, `==` asks symbols, lists are tuples.
-
-    Args:
-        names: that are bound in the row.
-        inner: names that comprehensions bind.
-        family: the file of the row.
-    """
-
-    def __init__(self, names: set[str], inner: set[str], family: str) -> None:
-        self.names, self.inner, self.family = names, inner, family
-        self.globals: dict[str, Any] = {"_is_equal": _is_equal, "_differs": _differs}
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        if node.id in self.names:
-            return ast.Subscript(ast.Name("env", ast.Load()), ast.Constant(node.id), ast.Load())
-        if node.id not in self.inner:
-            self.globals[node.id] = _resolve(node.id, self.family)
-        return node
+    """Makes a row one of Python: `==` asks symbols, lists are tuples, and generators lists."""
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)
@@ -401,7 +342,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_List(self, node: ast.List) -> ast.expr:
         self.generic_visit(node)
-        return ast.Tuple(node.elts, ast.Load())
+        return ast.Tuple(node.elts, node.ctx)
 
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.expr:
         self.generic_visit(node)
@@ -419,6 +360,8 @@ def _resolve(name: str, family: str) -> Any:
     """Return what a name stands for that a row does not bind: a function of Python, or the rule of another row."""
     from pt2kit.operators.vocabulary import NAMES
 
+    if name in _HELPERS:
+        return _HELPERS[name]
     module = _module(family)
     if hasattr(module, name):
         return getattr(module, name)
@@ -435,10 +378,14 @@ def _module(family: str) -> Any:
     return import_module(f"pt2kit.operators.{family}") if is_there else None
 
 
+_HELPERS: Final = {one.__name__: one for one in (_bound, _differs, _doubt, _holds, _is_equal, _refuse, _require_dtypes)}
+"""Functions that the statements of rows call."""
+
+
 @cache
-def _rule_of(name: str) -> TextRule:
+def _rule_of(name: str) -> FunctionType:
     written = texts().get(f"aten.{name}.default")
-    rule: TextRule | None = None if written is None else written.compile("->")
+    rule: FunctionType | None = None if written is None else written.compile("->")
     if rule is None:
         raise LookupError(f"expected a function or the rule of an operator, got {name}")
     return rule

@@ -13,20 +13,27 @@ from __future__ import annotations
 import inspect
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pt2kit.operators.facts import UNKNOWN, Result, Scalar, Symbolic, Tensor, Unknown, expect, shape_text
 from pt2kit.operators.promotion import BOOL, COMPLEX, INT, category, known_dtype, number_type
-from pt2kit.operators.rows import TextRule
 from pt2kit.schema import Layout, ScalarType
 from pt2kit.symbols.polynomials import Size, Undecided, largest, product, same, smallest, unknown
 from pt2kit.tensors.bounds import parse_device
 
 Rule = Callable[..., Result]
 
-ARGUMENT_ERRORS: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError)
+ARGUMENT_ERRORS: Final = (
+    TypeError,
+    ValueError,
+    AttributeError,
+    LookupError,
+    NameError,
+    ArithmeticError,
+    RecursionError,
+)
 """Errors that a rule may raise for arguments of kinds that the operator does not take (rule T5 of `check`)."""
 
 _MAX_POWER: Final = 64
@@ -60,15 +67,11 @@ def accepted(rule: Rule, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
     Arguments of functions over numbers, which are named by position ("0", "1"), are bound by position.
     """
-    if isinstance(rule, TextRule):
-        names: Sequence[str] = rule.names
-    else:
-        code = rule.__code__
-        if code.co_flags & inspect.CO_VARKEYWORDS:
-            return dict(arguments)
-        names = code.co_varnames[: code.co_argcount]
+    code = rule.__code__
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        return dict(arguments)
     given = {}
-    for position, name in enumerate(names):
+    for position, name in enumerate(code.co_varnames[: code.co_argcount]):
         if name in arguments:
             given[name] = arguments[name]
         elif (place := str(position)) in arguments:
