@@ -14,10 +14,11 @@ from pt2kit.operators.requirements import find_row
 from pt2kit.runtime.table import find_kernel
 from pt2kit.schema.names import OPS
 
+_INVERSES = ("cholesky_inverse", "cholesky_solve", "linalg_cond", "linalg_tensorinv", "linalg_tensorsolve")
 NOT_COMPARED: Final[Mapping[str, str]] = MappingProxyType(
     {
         **dict.fromkeys(("bucketize", "searchsorted"), "boundaries that are not sorted"),
-        **dict.fromkeys(("cholesky_inverse", "cholesky_solve", "linalg_cond"), "matrices that are nearly singular"),
+        **dict.fromkeys(_INVERSES, "matrices that are nearly singular"),
         **dict.fromkeys(("_linalg_svd", "svd", "linalg_lu"), "decompositions that are not unique"),
         **dict.fromkeys(("polygamma", "special_polygamma"), "poles, where torch returns rounding noise"),
         "addcdiv": "complex numbers that are divided by 0",
