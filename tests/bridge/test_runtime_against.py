@@ -78,8 +78,9 @@ class Several(torch.nn.Module):
         values, vectors = torch.linalg.eigh(even)
         factors = (q, r, u, s, v, values, vectors, torch.linalg.eig(even).eigenvectors.real)
         chance = (torch.rand_like(x), torch.nn.functional.dropout(x, training=True), torch.randperm(5))
+        alone = (torch.topk(x, 2).values, x.max(1).values, torch.linalg.svd(m).S, m.max(1).values.argmax())
         masked = torch.nn.functional.scaled_dot_product_attention(m[None], m[None], m[None])
-        return places, tuple(one.cos() for one in factors), tuple(one * 2 for one in chance), masked
+        return places, tuple(one.cos() for one in factors), tuple(one * 2 for one in chance), alone, masked
 
 
 @pytest.fixture(scope="module")

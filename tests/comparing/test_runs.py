@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -13,7 +14,7 @@ from tests.cli.run import pt2
 
 import pt2kit
 from pt2kit import schema
-from pt2kit.comparing.runs import error_of, worst
+from pt2kit.comparing.runs import error_of, settle, worst
 from pt2kit.errors import InputError
 from pt2kit.graph.traversal import operator_name
 
@@ -116,3 +117,14 @@ def test_the_command_prints_what_differs(tmp_path):
     tree = json.loads(pt2("diff", path, other, "--run", "--json").out)
     assert (tree["first"]["new"], tree["same"]) == (node, False)
     assert pt2("diff", path, path, "--run").code == 0
+
+
+def test_places_in_another_tensor_are_a_difference():
+    """Places that the other program's tensor does not have, and other results, are compared as they are."""
+    given: dict[str | int, Any] = {"self": np.array([1, 2, 2], np.float32)}
+    for old in ([np.array(7)], [np.array(2.0)], [], [np.array(2), np.array(2)], [2]):
+        new = [np.array(1)]
+        settle("aten.argmax.default", given, old, new)
+        assert new == [1], old
+    settle("aten.argmax.default", given, [np.array(2)], new)
+    assert new == [2]

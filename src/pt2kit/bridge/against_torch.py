@@ -110,7 +110,7 @@ def compare_with_torch(
                 for a, b in pairs:
                     if isinstance(b, np.ndarray) and b.shape == a.shape:
                         b[...] = a
-            settle(name, given, *zip(*pairs, strict=True))
+            settle(name, given, [recorder.values.get(one) for one in names], values)
             label, error = node_label(node, number), worst(error_of(a, b, scale) for a, b in pairs)
             nodes.append(NodeError(label, label, name, module_of(node.metadata), source_line(node), error))
 

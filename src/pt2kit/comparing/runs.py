@@ -370,18 +370,21 @@ def settle(operator: str, given: Given, old: Sequence[Any], new: Sequence[Any]) 
         old, new: the results of both; the last is written to.
     """
     name = operator.removeprefix("aten.")
-    pairs = list(zip(old, new, strict=False))
-    if not all(isinstance(one, np.ndarray) and one.shape == getattr(other, "shape", None) for one, other in pairs):
+    compose = _PRODUCTS.get(name)
+    if not new or len(old) != len(new) or (compose is None and name not in _PLACES):
         return
-    if name in _PLACES:
+    pairs = list(zip(old, new, strict=True)) if compose is not None else [(old[-1], new[-1])]
+    if not all(
+        isinstance(one, np.ndarray) and one.size and one.shape == getattr(other, "shape", None) for one, other in pairs
+    ):
+        return
+    if compose is None:
         array, axis = np.atleast_1d(next(iter(given.values()))), given.get("dim", _PLACES[name])
-        found = [_elements(array, places, axis) for places in pairs[-1]] if pairs and pairs[-1][1].size else []
-        is_right = len(found) == 2 and not error_of(*found).exceeds
-        pairs = pairs[-1:]
+        is_inside = old[-1].dtype == new[-1].dtype and old[-1].max() < (
+            array.size if axis is None else array.shape[axis]
+        )
+        is_right = is_inside and not error_of(*(_elements(array, places, axis) for places in pairs[0])).exceeds
     else:
-        compose = _PRODUCTS.get(name)
-        if compose is None or not all(one.size for one, _ in pairs):
-            return
         first, second = (compose(*map(wide, results)) for results in (old, new))
         is_right = bool(np.abs(first - second).max() <= 1000 * np.finfo(second.dtype).eps * np.abs(second).max())
     if is_right:
