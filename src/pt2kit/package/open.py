@@ -16,9 +16,8 @@ from pt2kit.package import external_list, record_names
 from pt2kit.package.layouts.base import PLAIN_MODEL, Layout
 from pt2kit.package.layouts.detection import detect, find_json
 from pt2kit.package.stored import Kind, Lazy, Payload, ReadContext, StoredPayloads, StoredProgram
-from pt2kit.zip.beside import local_path
 from pt2kit.zip.chosen_names import show_name
-from pt2kit.zip.listing import FileLike, open_source
+from pt2kit.zip.listing import FileLike, is_url, open_source
 from pt2kit.zip.reader import open_archive
 from pt2kit.zip.source import DEFAULT_LIMITS, Limits, Source
 
@@ -322,7 +321,10 @@ def _read_sample_inputs(layout: Layout, model: str, read_model: Callable[[], sch
 def _folder(file: Any) -> str | None:
     """Return the folder of a local file, of one that a URL names, too."""
     path = file if isinstance(file, str | os.PathLike) else getattr(file, "name", None)
-    path = local_path(path) if isinstance(path, str) else path
+    if isinstance(path, str) and is_url(path):
+        from pt2kit.zip.beside import local_path  # Paths need nothing of it.
+
+        path = local_path(path)
     if not isinstance(path, str | os.PathLike) or not os.path.isfile(path):
         return None
     return os.path.dirname(os.path.abspath(os.fsdecode(path)))
