@@ -128,3 +128,12 @@ def test_places_in_another_tensor_are_a_difference():
         assert new == [1], old
     settle("aten.argmax.default", given, [np.array(2)], new)
     assert new == [2]
+
+
+def test_factors_that_have_no_inverse():
+    """Eigenvectors of a matrix that has too few, and ones that are NaN, are compared as they are."""
+    values, vectors = np.ones(2, np.complex64), np.array([[1, -1], [0, 0]], np.complex64)
+    for old in (-vectors, vectors * np.nan):
+        new = [values, vectors.copy()]
+        settle("aten.linalg_eig.default", {0: np.array([[1, 1], [0, 1]], np.float32)}, [values, old], new)
+        assert np.array_equal(new[1], old) == np.isfinite(old).all()

@@ -5,7 +5,8 @@ Numbers differ if the distance of two arrays is beyond the tolerance of their el
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import inspect
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -21,6 +22,8 @@ from pt2kit.errors import InputError, Pt2Error
 from pt2kit.graph.traversal import node_label, operator_name
 from pt2kit.messages import count_text, printable
 from pt2kit.node_metadata.frames import lenient, parse_stack_trace
+from pt2kit.operators.symbolic import OperatorSpec
+from pt2kit.operators.table import find
 from pt2kit.package.open import Package, open_package
 from pt2kit.runtime.arrays import cast, kind, wide
 from pt2kit.runtime.execution import Given
@@ -108,36 +111,6 @@ def worst(errors: Iterable[Error]) -> Error:
 def _tolerance(*names: str) -> tuple[float, float]:
     found = [TOLERANCES.get(name, (0.0, 0.0)) for name in names]
     return max(one for one, _ in found), max(one for _, one in found)
-
-
-_PLACES: Final[Mapping[str, int | None]] = MappingProxyType(
-    {
-        **dict.fromkeys(
-            ("argmax.default", "argmin.default", "max.dim", "min.dim", "median.dim", "nanmedian.dim"), None
-        ),
-        **dict.fromkeys(("argsort.default", "sort.default", "topk.default", "kthvalue.default", "mode.default"), -1),
-    }
-)
-"""Overloads whose last result is places in a tensor; of equal elements, either place is right -> default of `dim`."""
-
-
-def _columns(vectors: Any, factors: Any) -> Any:
-    return vectors[..., : factors.shape[-1]] * factors[..., None, :]
-
-
-_PRODUCTS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
-    {
-        "linalg_qr.default": np.matmul,
-        "linalg_eig.default": lambda w, v: _columns(v, w) @ np.linalg.inv(v),
-        **dict.fromkeys(
-            ("linalg_eigh.default", "_linalg_eigh.default"), lambda w, v: _columns(v, w) @ v.swapaxes(-1, -2).conj()
-        ),
-        **dict.fromkeys(
-            ("linalg_svd.default", "_linalg_svd.default"), lambda u, s, v: _columns(u, s) @ v[..., : s.shape[-1], :]
-        ),
-    }
-)
-"""Overloads that factor a matrix into vectors that can have either sign -> the product of these factors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,34 +342,54 @@ def settle(operator: str, given: Given, old: Sequence[Any], new: Sequence[Any]) 
         given: the arguments of the new node.
         old, new: the results of both; the last is written to.
     """
-    name = operator.removeprefix("aten.")
-    compose = _PRODUCTS.get(name)
-    if not new or len(old) != len(new) or (compose is None and name not in _PLACES):
+    row = find(operator)
+    if row is None or not row.answers or len(old) != len(new):
         return
-    pairs = list(zip(old, new, strict=True)) if compose is not None else [(old[-1], new[-1])]
-    if not all(
-        isinstance(one, np.ndarray) and one.size and one.shape == getattr(other, "shape", None) for one, other in pairs
-    ):
+    pairs = list(zip(old, new, strict=True))
+    if row.answers == "places":
+        pairs = pairs[-1:]
+    if not all(isinstance(one, np.ndarray) and one.size and one.shape == np.shape(other) for one, other in pairs):
         return
-    if compose is None:
-        array, axis = np.atleast_1d(next(iter(given.values()))), given.get("dim", _PLACES[name])
-        is_inside = old[-1].dtype == new[-1].dtype and old[-1].max() < (
-            array.size if axis is None else array.shape[axis]
-        )
-        is_right = is_inside and not error_of(*(_elements(array, places, axis) for places in pairs[0])).exceeds
+    if row.answers == "places":
+        is_right = _are_equal_elements(next(iter(given.values())), given.get("dim", _default(row, "dim")), *pairs[0])
     else:
-        first, second = (compose(*map(wide, results)) for results in (old, new))
-        is_right = bool(np.abs(first - second).max() <= 1000 * np.finfo(second.dtype).eps * np.abs(second).max())
+        is_right = _have_equal_products(old, new)
     if is_right:
         for one, other in pairs:
             other[...] = one
 
 
-def _elements(array: Any, places: Any, axis: int | None) -> Any:
-    """Return the elements at some places of a dimension, or of all elements in a row."""
+def _default(row: OperatorSpec, parameter: str) -> Any:
+    return inspect.signature(row.rule).parameters[parameter].default if row.rule is not None else None
+
+
+def _are_equal_elements(array: Any, axis: int | None, old: Any, new: Any) -> bool:
+    """Return whether an array has the same elements in two arrays of places, along a dimension or in a row."""
+    array = np.atleast_1d(array) if axis is not None else array.reshape(-1)
+    if old.dtype != new.dtype or old.max() >= array.shape[axis or 0]:
+        return False
     if axis is None:
-        return array.reshape(-1)[places]
-    return np.take_along_axis(array, places if places.ndim == array.ndim else np.expand_dims(places, axis), axis)
+        return not error_of(array[old], array[new]).exceeds
+    places = [one if one.ndim == array.ndim else np.expand_dims(one, axis) for one in (old, new)]
+    first, second = (np.take_along_axis(array, one, axis) for one in places)
+    return not error_of(first, second).exceeds
+
+
+def _have_equal_products(old: Sequence[Any], new: Sequence[Any]) -> bool:
+    """Return whether two sequences of factors have the same product, up to rounding."""
+    if not all(np.isfinite(one).all() for one in (*old, *new)):
+        return False
+    first, second = _product(*map(wide, old)), _product(*map(wide, new))
+    return bool(np.abs(first - second).max() <= 1000 * np.finfo(second.dtype).eps * np.abs(second).max())
+
+
+def _product(*factors: Any) -> Any:
+    """Return the matrix whose factors are singular vectors and values, eigenvalues and vectors, or two matrices."""
+    if len(factors) == 3:
+        left, values, right = factors
+        return (left[..., : values.shape[-1]] * values[..., None, :]) @ right[..., : values.shape[-1], :]
+    left, right = factors
+    return left @ right if left.ndim == right.ndim else (right * left[..., None, :]) @ np.linalg.pinv(right)
 
 
 def copied(values: Sequence[Any]) -> list[Any]:

@@ -18,6 +18,9 @@
                                                         a view, they do not
     deduced size                                        the sizes in which -1 stands for the rest of the elements
     gradient none                                       results require no gradient, although an operand may
+    answers places                                      several are right: the last result is places in the first
+                                                        operand, of equal elements any; "factors": the results are
+                                                        factors of a matrix, whose vectors can have other signs
     cat.default (tensors, dim=0) -> cat(tensors, dim)       a row of one line; "rule cat" names a function of Python
 
 A parameter that is written with sizes is a tensor of that rank. Equal names are equal sizes, `*b` stands for any number

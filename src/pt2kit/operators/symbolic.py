@@ -52,6 +52,7 @@ class OperatorSpec:
         shown: the arguments worth showing to people, besides tensors.
         looks_up: the operand of which as much is read as is returned; "" if all are read whole.
         has_gradient: whether results require a gradient if an operand does.
+        answers: "places" or "factors" if several answers are right, as `rows` says; "" if one is.
     """
 
     name: str
@@ -60,6 +61,7 @@ class OperatorSpec:
     shown: tuple[str, ...] = ()
     looks_up: str = ""
     has_gradient: bool = True
+    answers: str = ""
 
 
 def accepted(rule: Rule, arguments: Mapping[str, Any]) -> dict[str, Any]:

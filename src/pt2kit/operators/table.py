@@ -44,7 +44,8 @@ def _row(name: str) -> OperatorSpec | None:
     if written is not None:
         shown, has_gradient = tuple(written.value("shown").split()), written.value("gradient") != "none"
         rule, flops = written.compile("->"), written.compile("flops")
-        return OperatorSpec(name, rule, flops, shown, written.value("looks_up"), has_gradient)
+        looks_up, answers = written.value("looks_up"), written.value("answers")
+        return OperatorSpec(name, rule, flops, shown, looks_up, has_gradient, answers)
     for base, variant in bases(name):
         if (row := _row(base)) is not None and row.rule is not None:
             return replace(row, name=name, rule=variant(row.rule))
