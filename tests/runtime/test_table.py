@@ -11,7 +11,8 @@ import sys
 import numpy as np
 import pytest
 
-from pt2kit.errors import OperatorError, UnsupportedError
+from pt2kit.errors import LimitError, OperatorError, UnsupportedError
+from pt2kit.runtime.arrays import RUNNING, Running
 from pt2kit.runtime.table import (
     WITHOUT_EFFECT,
     binding,
@@ -123,6 +124,22 @@ def test_kernels_are_derived(name):
 @pytest.mark.parametrize("name", ["aten.no_such.default", "nobody.op.default", "os.system", "aten.add.Nothing", ""])
 def test_unknown_operators_have_none(name):
     assert find_kernel(name) is None
+
+
+def test_a_kernel_is_checked_by_the_limit_of_each_call():
+    """Sessions share bound kernels: a call that one may make is not one that another with less memory may make."""
+    add = binding(find_kernel("aten.add.Tensor"), newest_schema("aten.add.Tensor"))
+    x = np.ones(1000, np.float32)
+    for limit in (4000, 3999, 4000):
+        token = RUNNING.set(Running(limit))
+        try:
+            if limit < x.nbytes:
+                with pytest.raises(LimitError, match="expected a result of at most 3,999 bytes, got 4,000"):
+                    add(x, x)
+            else:
+                assert add(x, x).sum() == 2000
+        finally:
+            RUNNING.reset(token)
 
 
 def test_registering_a_kernel():

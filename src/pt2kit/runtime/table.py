@@ -181,7 +181,7 @@ def binding(function: Kernel, operator: Operator) -> Kernel:
         function: the kernel.
         operator: the schema of the operator.
     """
-    from pt2kit.runtime.arrays import check_call, form_of
+    from pt2kit.runtime.arrays import check_call, form_of, running
 
     if function in _MUTATED:  # a user's, which has defaults of its own
         return function
@@ -201,14 +201,15 @@ def binding(function: Kernel, operator: Operator) -> Kernel:
     }
     ignored = frozenset() if is_open else WITHOUT_EFFECT - accepted
 
-    checked: list[Any] = []  # the forms of the last call: the next one mostly has the same
+    checked: list[Any] = []  # the limit and the forms of the last call: the next one mostly has the same
 
     def run(*args: Any, **options: Any) -> Any:
+        nonlocal checked
         named = {**defaults, **dict(zip(names, args, strict=False)), **options}
-        forms = [form_of(value) for value in named.values()]
+        forms = [running().max_bytes, *map(form_of, named.values())]
         if forms != checked:
             check_call(operator.name, named)
-            checked[:] = forms
+            checked = forms
         given = [named.pop(name) for name in by_place if name in named]
         return function(*given, **{name: value for name, value in named.items() if name not in ignored})
 
