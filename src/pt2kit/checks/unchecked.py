@@ -76,18 +76,10 @@ class Finding:
     is_wrong: bool
 
 
-class _Arrays:
-    """Makes arrays of NumPy."""
+def _array(numbers: Sequence[Any], like: Any) -> Any:
+    import numpy as np
 
-    def arange(self, count: Any, like: Any) -> Any:
-        import numpy as np
-
-        return np.arange(count)
-
-    def array(self, numbers: Sequence[Any], like: Any) -> Any:
-        import numpy as np
-
-        return np.array(numbers, dtype=np.int64)
+    return np.array(numbers, dtype=np.int64)
 
 
 def is_concerned(targets: Iterable[str]) -> bool:
@@ -163,7 +155,7 @@ def _judge(
         return None
     stored = {} if known is None else known.numbers(step)
     given = {key: _described(fact, computed.get(key), stored.get(key)) for key, fact in declared.items()}
-    call = Call(given, _Arrays())
+    call = Call(given, _array)
     demand = _broken(row, call)
     if demand is not None:
         return Finding(step, name, f"{demand.argument}: expected {demand.expected}", is_wrong=True)

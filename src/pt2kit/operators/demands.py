@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 Condition = Any
 """True, False, a symbolic truth value, or an array of one truth value."""
@@ -50,14 +50,8 @@ class Operand:
     dtype: Any = None
 
 
-class Arrays(Protocol):
-    """Makes arrays of the kind that the values of a call are."""
-
-    def arange(self, count: Any, like: Any) -> Any:
-        """Return the whole numbers from 0 to `count` - 1."""
-
-    def array(self, numbers: Sequence[Any], like: Any) -> Any:
-        """Return an array of whole numbers."""
+Array = Callable[[Sequence[Any], Any], Any]
+"""Whole numbers, and values of a call or None -> an array of the kind that these values are."""
 
 
 class Call:
@@ -66,7 +60,7 @@ class Call:
     Args:
         arguments: an `Operand` for a tensor, a list of them for a list of tensors, numbers, texts; None for what is
             missing or not known.
-        arrays: makes arrays.
+        array: returns an array of some whole numbers, of the kind that the values of the call are (given as `like`).
         records: whether the call is recorded for gradients, so that its arguments are used again by backward kernels.
 
     Attributes:
@@ -75,9 +69,9 @@ class Call:
         unknown: whether something was asked for that is not known.
     """
 
-    def __init__(self, arguments: Mapping[str, Any], arrays: Arrays | None = None, records: bool = False) -> None:
+    def __init__(self, arguments: Mapping[str, Any], array: Array | None = None, records: bool = False) -> None:
         self.arguments = arguments
-        self.arrays = arrays
+        self.array = array
         self.records = records
         self.trusted: list[str] = []
         self.unknown = False
@@ -111,10 +105,10 @@ class Call:
         given = self.arguments.get(name)
         if given is None or isinstance(given, Operand):
             return self.values(name)
-        if None in given or self.arrays is None:
+        if None in given or self.array is None:
             self.unknown = True
             return None
-        return self.arrays.array(given, like)
+        return self.array(given, like)
 
 
 Rule = Callable[[Call], Iterator[Demand]]

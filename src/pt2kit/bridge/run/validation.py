@@ -184,17 +184,8 @@ class _Live(Operand):
         return self.copied
 
 
-class _Arrays:
-    """Makes tensors."""
-
-    def arange(self, count: Any, like: torch.Tensor) -> torch.Tensor:
-        return torch.arange(count, device=like.device)
-
-    def array(self, numbers: Sequence[Any], like: torch.Tensor) -> torch.Tensor:
-        return torch.tensor(list(numbers), dtype=torch.int64, device=None if like is None else like.device)
-
-
-_ARRAYS: Final = _Arrays()
+def _array(numbers: Sequence[Any], like: torch.Tensor | None) -> torch.Tensor:
+    return torch.tensor(list(numbers), dtype=torch.int64, device=None if like is None else like.device)
 
 
 def _validated(operator: Operator, row: Row, label: str) -> Callable[..., Any]:
@@ -218,7 +209,7 @@ def _validated(operator: Operator, row: Row, label: str) -> Callable[..., Any]:
         given = {**defaults, **dict(zip(names, args)), **kwargs}  # noqa: B905  fewer arguments than parameters
         call = Call(
             {name: _described(value, name in written, entry, name) for name, value in given.items()},
-            _ARRAYS,
+            _array,
             torch.is_grad_enabled(),
         )
         if not has_any_layout:
