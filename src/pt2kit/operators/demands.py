@@ -167,13 +167,20 @@ def fit(one: Sequence[Any] | None, other: Sequence[Any] | None) -> Condition:
     return len(one) == len(other) and every(map(equal, one, other))
 
 
+def ranked(sizes: Sequence[Any] | None, *ranks: int) -> bool:
+    """Return whether a tensor of these sizes has one of some ranks; True if they are not known."""
+    return sizes is None or len(sizes) in ranks
+
+
 def filled(sizes: Sequence[Any] | None) -> Condition:
     """Return whether a tensor of these sizes has elements."""
     return True if sizes is None else every(at_least(size, 1) for size in sizes)
 
 
-def product(sizes: Iterable[Any]) -> Any:
+def product(sizes: Iterable[Any] | None) -> Any:
     """Return the number of elements; None if it is not known."""
+    if sizes is None:
+        return None
     count: Any = 1
     for size in sizes:
         if size is None:

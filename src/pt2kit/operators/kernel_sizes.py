@@ -25,6 +25,7 @@ from pt2kit.operators.demands import (
     fit,
     known,
     product,
+    ranked,
     together,
 )
 from pt2kit.schema import ScalarType
@@ -114,7 +115,7 @@ def _padded(count: int) -> Rule:
         yield Demand(holds, "padding", f"{2 * count} numbers below {MAX_PADDING:,}")
         if grad is None or sizes is None:
             return
-        yield Demand(len(sizes) in (count + 1, count + 2), "self", f"{count + 1} or {count + 2} dimensions")
+        yield Demand(ranked(sizes, count + 1, count + 2), "self", f"{count + 1} or {count + 2} dimensions")
         padded = [*sizes]
         for axis in range(count):
             size, before, after = sizes[-1 - axis], padding[2 * axis], padding[2 * axis + 1]
@@ -199,17 +200,13 @@ def pool_gradient(count: int) -> Rule:
     @known("self", "grad_output")
     def rule(call: Call, sizes: Any, grad: Any) -> Iterator[Demand]:
         ranks = f"{count + 1} or {count + 2} dimensions, none of them 0"
-        yield Demand(len(sizes) in (count + 1, count + 2) and filled(sizes), "self", ranks)
+        yield Demand(ranked(sizes, count + 1, count + 2) and filled(sizes), "self", ranks)
         yield Demand(
             len(grad) == len(sizes) and filled(grad), "grad_output", "as many dimensions as self, none of them 0"
         )
         yield Demand(fit(sizes[:-count], grad[:-count]), "grad_output", "the batches and channels of self")
-        output_size = call.get("output_size")
-        if output_size is not None:
-            yield Demand(fit(output_size, grad[-count:]), "output_size", "the last sizes of grad_output")
-        indices = call.sizes("indices")
-        if indices is not None:
-            yield Demand(fit(indices, grad), "indices", "the shape of grad_output")
+        yield Demand(fit(call.get("output_size"), grad[-count:]), "output_size", "the last sizes of grad_output")
+        yield Demand(fit(call.sizes("indices"), grad), "indices", "the shape of grad_output")
 
     return rule
 

@@ -21,6 +21,7 @@ from pt2kit.operators.demands import (
     fit,
     known,
     product,
+    ranked,
     rising,
     together,
     within,
@@ -35,12 +36,11 @@ MAX_REPEATS: Final = 1 << 40
 def _pooled(count: int) -> Rule:
     """Return a rule for the indices of pooling: elements of one plane of the input."""
 
-    def rule(call: Call) -> Iterator[Demand]:
+    @known("self")
+    def rule(call: Call, sizes: Any) -> Iterator[Demand]:
         yield from pool_gradient(count)(call)
-        sizes = call.sizes("self")
-        if sizes is not None:
-            holds = within(call.values("indices"), 0, product(sizes[-count:]))
-            yield Demand(holds, "indices", f"indices of the last {count} dimensions of self, from 0")
+        holds = within(call.values("indices"), 0, product(sizes[-count:]))
+        yield Demand(holds, "indices", f"indices of the last {count} dimensions of self, from 0")
 
     return rule
 
@@ -80,10 +80,10 @@ def _places(
 def _offsets(call: Call) -> Iterator[Demand]:
     """Require offsets of bags: positions in the list of indices, in order."""
     weight, indices, offsets = call.sizes("weight"), call.sizes("indices"), call.sizes("offsets")
-    yield Demand(weight is None or len(weight) == 2, "weight", "2 dimensions")
+    yield Demand(ranked(weight, 2), "weight", "2 dimensions")
     yield from _rows(call)
     # Rows of indices as bags are reshaped before, with offsets for them.
-    yield Demand(indices is None or len(indices) == 1, "indices", "1 dimension")
+    yield Demand(ranked(indices, 1), "indices", "1 dimension")
     if offsets is None:
         return
     yield Demand(len(offsets) == 1, "offsets", "1 dimension")
@@ -96,10 +96,8 @@ def _offsets(call: Call) -> Iterator[Demand]:
 def _bags(call: Call) -> Iterator[Demand]:
     """Require that the bag of each index, and the indices, are rows of the tensors in backward kernels of bags."""
     grad, indices, weight = call.sizes("grad"), call.sizes("indices"), call.sizes("weight")
-    if grad is not None:
-        yield Demand(len(grad) == 2, "grad", "2 dimensions")
-    if indices is not None:
-        yield Demand(len(indices) == 1, "indices", "1 dimension")
+    yield Demand(ranked(grad, 2), "grad", "2 dimensions")
+    yield Demand(ranked(indices, 1), "indices", "1 dimension")
     yield from _rows(call)
     bags = grad[0] if grad else None
     expected = "a row of grad for each index"
@@ -215,9 +213,7 @@ def _classes(call: Call, sizes: Any, target: Any) -> Iterator[Demand]:
         is_class = (values >= 0) & (values < count)
         holds = (is_class if ignored is None else is_class | (values == ignored)).all()
         yield Demand(holds, "target", "classes from 0 that self has, or ignore_index")
-    total = call.sizes("total_weight")
-    if total is not None:
-        yield Demand(equal(product(total), 1), "total_weight", "one element")
+    yield Demand(equal(product(call.sizes("total_weight")), 1), "total_weight", "one element")
     yield Demand(fit(call.sizes("weight"), (count,)), "weight", "a weight for each class")
 
 

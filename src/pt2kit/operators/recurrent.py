@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from pt2kit.operators.demands import Call, Demand, Operand, Rule, at_least, equal, every, filled, fit, known
+from pt2kit.operators.demands import Call, Demand, Operand, Rule, at_least, equal, every, filled, fit, known, ranked
 from pt2kit.operators.facts import Mismatch, Tensor, agree, expect, like, require_rank, unlike_strides
 from pt2kit.operators.views import expand
 from pt2kit.operators.vocabulary import free, if_contiguous, is_number, one_dtype
@@ -188,8 +188,7 @@ def _lstm(call: Call) -> Iterator[Demand]:
 def sequences(call: Call) -> Iterator[Demand]:
     """Require that the number of packed sequences falls at each step, and ends above 0."""
     sizes, data, counts = call.sizes("batch_sizes"), call.sizes("data"), call.values("batch_sizes")
-    if sizes is not None:
-        yield Demand(len(sizes) == 1 and filled(sizes), "batch_sizes", "1 dimension, with elements")
+    yield Demand(ranked(sizes, 1) and filled(sizes), "batch_sizes", "1 dimension, with elements")
     if counts is None:
         return
     expected = "falling numbers of sequences, each at least 1, that add up to the rows of data"
@@ -218,8 +217,7 @@ def _states(call: Call) -> list[Operand]:
 def _packed_lstm(call: Call) -> Iterator[Demand]:
     """Require matching sizes for an LSTM over sequences of several lengths."""
     data = call.sizes("data")
-    if data is not None:
-        yield Demand(len(data) == 2, "data", "2 dimensions")
+    yield Demand(ranked(data, 2), "data", "2 dimensions")
     yield from _packed(call)
     yield from _states_and_weights(call, None, None if data is None else data[1])
 
