@@ -10,6 +10,7 @@ from tests import samples
 
 import pt2kit
 from pt2kit import dataflow, schema
+from pt2kit.dataflow.domain import Changes
 from pt2kit.errors import GraphError, LimitError
 from pt2kit.graph.argument_values import arguments
 
@@ -92,6 +93,23 @@ def test_writes_are_seen_through_views() -> None:
     assert found["before"] == ["x"]
     assert found["after"] == found["x"] == found["flat"] == found["added"] == ["x", "y"]
     assert found["other"] == ["z"]
+
+
+def test_inputs_that_calls_write_to() -> None:
+    """`x.view(-1).add_(y)` writes to x, not to y; `x.add(y)` to neither."""
+    written = graph(
+        ["x", "y"],
+        [
+            node("aten.view.default", ["v"], self=tensor("x"), size=schema.Argument(as_ints=[-1])),
+            node("aten.add_.Tensor", ["a"], self=tensor("v"), other=tensor("y")),
+        ],
+        ["a"],
+    )
+    plain = graph(["x", "y"], [node("aten.add.Tensor", ["a"], self=tensor("x"), other=tensor("y"))], ["a"])
+    for one, expected in ((written, {"x"}), (plain, set())):
+        changes = Changes("2.13")
+        dataflow.run(one, changes, release="2.13")
+        assert changes.written == expected
 
 
 def test_writes_before_a_view_reach_it() -> None:

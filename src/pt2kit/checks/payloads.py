@@ -18,17 +18,15 @@ from typing import Any, Final
 
 from pt2kit import codec, schema
 from pt2kit.checks.findings import ProgramContext, guarded, problem_of
-from pt2kit.errors import PayloadError, Problem, Pt2Error
-from pt2kit.graph.argument_values import arguments
-from pt2kit.graph.traversal import carried
+from pt2kit.dataflow.engine import changed_inputs
+from pt2kit.errors import GraphError, LimitError, PayloadError, Problem, Pt2Error
 from pt2kit.jsontext import path_text
 from pt2kit.messages import cut, quote
-from pt2kit.operators import schemas
 from pt2kit.package import record_names as names
 from pt2kit.package.external_list import RECORD
 from pt2kit.package.open import Package
 from pt2kit.package.stored import Payload
-from pt2kit.schema.names import OPS, is_reserved
+from pt2kit.schema.names import is_reserved
 from pt2kit.signature.consistency import is_target
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import check_copy
@@ -226,25 +224,10 @@ def _written(context: ProgramContext) -> Set[str]:
     outputs = context.program.graph_module.signature.output_specs
     changed = {spec.value.buffer_name for spec in outputs if spec.type == "buffer_mutation"}
     found = {_argument_name(spec) for _, spec, target in context.targets() if target in changed}
-    origin: dict[tuple[int, str], str] = {}
-    for step in context.steps():
-        node, graph = step.node, id(step.scope.graph)
-        operator = schemas.find(node.target, context.release) if node.target.startswith(OPS) else None
-        passed: list[str] = []
-        for named in node.inputs:
-            values = [origin.get((graph, name), name) for name in arguments(named.arg)]
-            passed += values
-            parameter = None if operator is None else operator.parameters.get(named.name)
-            if parameter is None or not (parameter.type.is_written or parameter.type.alias):
-                continue
-            if parameter.type.is_written:
-                found.update(values)
-            for result in (name for output in node.outputs for name in arguments(output)):
-                origin.update(((graph, result), value) for value in values)
-        for inner in carried(step):
-            inputs = [(id(inner.graph), name) for one in inner.graph.inputs for name in arguments(one)]
-            origin.update(zip(inputs[::-1], passed[::-1], strict=False))
-    return found
+    try:
+        return found | changed_inputs(context.program, context.release)
+    except (GraphError, LimitError):  # rules of their own
+        return context.program.graph_module.graph.tensor_values.keys()
 
 
 def _reserved_names(context: ProgramContext, stored: Stored) -> Iterator[Problem]:

@@ -9,6 +9,8 @@ writes; a domain knows what facts mean. Facts are compared with `==`, so frozen 
 
 `Memory` is a storage that values share; `effects_of` returns which operators alias or write their arguments.
 
+`Changes` finds the inputs of a program that calls write to.
+
 `Sizes` has facts of tensors and numbers that result rules compute; `docs/how-to/analysis.md` shows a whole analysis.
 """
 
@@ -21,7 +23,7 @@ from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from pt2kit import schema
-from pt2kit.graph.argument_values import ValueKind
+from pt2kit.graph.argument_values import ValueKind, arguments
 from pt2kit.graph.traversal import Scope, graphs
 from pt2kit.operators.aliasing import aliases, written
 from pt2kit.operators.facts import UNKNOWN, Mismatch, Tensor, Unknown
@@ -248,3 +250,41 @@ def _joined(one: Tensor, other: Tensor) -> Tensor:
         one.offset if one.offset == other.offset else None,
         one.layout,
     )
+
+
+class Changes(Domain[frozenset[str]]):
+    """The inputs of the program that each value may share memory with.
+
+    Attributes:
+        written: those that calls write to.
+    """
+
+    def __init__(self, release: str) -> None:
+        self._release = release
+        self.written: set[str] = set()
+
+    def input(self, value: Value) -> frozenset[str]:
+        """Return an input of the program itself; nothing for other values."""
+        return frozenset((value.name,) if value.is_root and value.position >= 0 else ())
+
+    def call(self, call: Call) -> Sequence[Any]:
+        """Return the inputs that the aliased arguments share memory with, for each result and each one of a list."""
+        shared: dict[int, frozenset[str]] = {}
+        for position, parameter in effects_of(call.target, self._release).aliases:
+            given = call.arguments.get(parameter)
+            facts = [one for one in (given if isinstance(given, tuple) else (given,)) if isinstance(one, frozenset)]
+            shared[position] = shared.get(position, frozenset()).union(*facts)
+        facts_of = [shared.get(position, frozenset()) for position in range(len(call.node.outputs))]
+        return [
+            fact if output.type == "as_tensor" else [fact] * sum(1 for _ in arguments(output))
+            for fact, output in zip(facts_of, call.node.outputs, strict=True)
+        ]
+
+    def write(self, fact: frozenset[str], call: Call, parameter: str) -> frozenset[str]:
+        """Remember the inputs."""
+        self.written |= fact
+        return fact
+
+    def join(self, one: frozenset[str], other: frozenset[str]) -> frozenset[str]:
+        """Return the inputs of both."""
+        return one | other

@@ -19,7 +19,7 @@ from typing import Any, Final, Generic, TypeVar
 from msgspec import UNSET
 
 from pt2kit import schema
-from pt2kit.dataflow.domain import Call, Domain, Effects, Memory, Value, effects_of
+from pt2kit.dataflow.domain import Call, Changes, Domain, Effects, Memory, Value, effects_of
 from pt2kit.errors import GraphError, LimitError
 from pt2kit.graph.argument_values import arguments, arguments_of, plain
 from pt2kit.graph.traversal import HIGHER_ORDER, Scope, Step, carried, check_depth, join, operator_name, root, tables
@@ -80,6 +80,21 @@ def run(
     frame = engine.frame(scope, [])
     engine.graph(scope, frame)
     return engine.facts
+
+
+def changed_inputs(program: schema.ExportedProgram, release: str = "") -> set[str]:
+    """Return the inputs of a program that a call writes to, directly or through a view.
+
+    Args:
+        program: the program.
+        release: as in `run`.
+
+    Raises:
+        GraphError, LimitError: as in `run`.
+    """
+    changes = Changes(release or release_of(program.torch_version))
+    run(program, changes, release=release)
+    return changes.written
 
 
 class _Engine(Generic[F]):

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from pt2kit import schema
-from pt2kit.dataflow.domain import Call, Domain, Value, effects_of
-from pt2kit.dataflow.engine import run as run_analysis
+from pt2kit.dataflow.domain import effects_of
+from pt2kit.dataflow.engine import changed_inputs
 from pt2kit.errors import InputError, OperatorError, PayloadError, UnsupportedError
-from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import is_custom, walk
 from pt2kit.messages import printable, quote
 from pt2kit.package.open import Package, open_package
@@ -232,7 +231,7 @@ class Session:
         written = {spec.target for spec in self._outputs if spec.kind in _WRITES_STATE}
         copied = bool(written)
         if _calls_writers(program):
-            copied, changed = True, _changed_inputs(program)
+            copied, changed = True, changed_inputs(program)
             written |= {spec.target for spec in self._inputs if spec.arg.name in changed}
         shared: dict[tuple[int, tuple[int, ...], tuple[int, ...]], Array] = {}
         state: dict[str, Array] = {}
@@ -297,55 +296,6 @@ def _calls_writers(program: schema.ExportedProgram) -> bool:
     release = release_of(program.torch_version)
     targets = {step.node.target for step in walk(program)}
     return any(is_custom(target) or effects_of(target, release).written for target in targets)
-
-
-def _changed_inputs(program: schema.ExportedProgram) -> set[str]:
-    """Return the inputs of a program that a call writes to, directly or through a view.
-
-    Raises:
-        LimitError: subgraphs call one another too often.
-    """
-    changes = _Changes(release_of(program.torch_version))
-    run_analysis(program, changes)
-    return changes.written
-
-
-class _Changes(Domain[frozenset[str]]):
-    """The inputs of the program that each value may share memory with.
-
-    Attributes:
-        written: those that calls write to.
-    """
-
-    def __init__(self, release: str) -> None:
-        self._release = release
-        self.written: set[str] = set()
-
-    def input(self, value: Value) -> frozenset[str]:
-        """Return an input of the program itself; nothing for other values."""
-        return frozenset((value.name,) if value.is_root and value.position >= 0 else ())
-
-    def call(self, call: Call) -> Sequence[Any]:
-        """Return the inputs that the aliased arguments share memory with, for each result and each one of a list."""
-        shared: dict[int, frozenset[str]] = {}
-        for position, parameter in effects_of(call.target, self._release).aliases:
-            given = call.arguments.get(parameter)
-            facts = [one for one in (given if isinstance(given, tuple) else (given,)) if isinstance(one, frozenset)]
-            shared[position] = shared.get(position, frozenset()).union(*facts)
-        facts_of = [shared.get(position, frozenset()) for position in range(len(call.node.outputs))]
-        return [
-            fact if output.type == "as_tensor" else [fact] * sum(1 for _ in arguments(output))
-            for fact, output in zip(facts_of, call.node.outputs, strict=True)
-        ]
-
-    def write(self, fact: frozenset[str], call: Call, parameter: str) -> frozenset[str]:
-        """Remember the inputs."""
-        self.written |= fact
-        return fact
-
-    def join(self, one: frozenset[str], other: frozenset[str]) -> frozenset[str]:
-        """Return the inputs of both."""
-        return one | other
 
 
 def _array_of(payload: Any) -> Array:
