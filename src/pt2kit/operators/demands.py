@@ -130,6 +130,20 @@ def known(*names: str) -> Callable[[Callable[..., Iterator[Demand]]], Rule]:
     return decorate
 
 
+def rules(*names: str) -> Callable[[Callable[..., Iterator[Demand]]], Callable[..., Rule]]:
+    """Return a decorator that makes rules of some parameters: the function gets the call, the arguments of it that are
+    named here, as `known` has them, and the parameters.
+    """
+
+    def decorate(demands: Callable[..., Iterator[Demand]]) -> Callable[..., Rule]:
+        def rule_of(*parameters: Any, **options: Any) -> Rule:
+            return known(*names)(lambda call, *given: demands(call, *given, *parameters, **options))
+
+        return rule_of
+
+    return decorate
+
+
 def equal(one: Any, other: Any) -> Condition:
     """Return whether two sizes are the same; True if one is not known."""
     return True if one is None or other is None else one == other

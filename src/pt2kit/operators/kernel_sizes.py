@@ -1,7 +1,7 @@
 """Sizes that unchecked kernels trust: rules for batch norm, attention, pooling, padding, FFT and others.
 
-A rule is a function of a `Call` that yields demands (`demands.py`), or a function that returns such a rule for some
-parameters. `SIZES` names them. Recurrent networks are in `recurrent.py`, values of tensors in `kernel_values.py`.
+A rule is a function of a `Call` that yields demands (`demands.py`); `rules` makes functions that return such a rule for
+some parameters. `SIZES` names them. Recurrent networks are in `recurrent.py`, values of tensors in `kernel_values.py`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from pt2kit.operators.demands import (
     known,
     product,
     ranked,
+    rules,
     together,
 )
 from pt2kit.schema import ScalarType
@@ -39,18 +40,18 @@ MAX_STRIDE: Final = 1 << 15
 """Step of a convolution of bfloat16."""
 
 
-def alike(first: str, *others: str) -> Rule:
-    """Return a rule for tensors of one shape."""
-
-    def rule(call: Call) -> Iterator[Demand]:
-        for other in others:
-            yield Demand(fit(call.sizes(first), call.sizes(other)), other, f"the shape of {first}")
-
-    return rule
+@rules()
+def alike(call: Call, first: str, *others: str) -> Iterator[Demand]:
+    """Require tensors of one shape."""
+    for other in others:
+        yield Demand(fit(call.sizes(first), call.sizes(other)), other, f"the shape of {first}")
 
 
-def _each(condition: Callable[[Operand], Condition], expected: str, *names: str, is_kept: bool = False) -> Rule:
-    """Return a rule for tensors that each meet a condition.
+@rules()
+def _each(
+    call: Call, condition: Callable[[Operand], Condition], expected: str, *names: str, is_kept: bool = False
+) -> Iterator[Demand]:
+    """Require tensors that each meet a condition.
 
     Args:
         condition: whether a tensor meets it, as far as that is known.
@@ -58,15 +59,11 @@ def _each(condition: Callable[[Operand], Condition], expected: str, *names: str,
         names: the tensors.
         is_kept: whether the kernel gets copies.
     """
-
-    def rule(call: Call) -> Iterator[Demand]:
-        for name in names:
-            if is_kept:
-                call.keep(name)
-            if (operand := call.get(name)) is not None:
-                yield Demand(condition(operand), name, expected)
-
-    return rule
+    for name in names:
+        if is_kept:
+            call.keep(name)
+        if (operand := call.get(name)) is not None:
+            yield Demand(condition(operand), name, expected)
 
 
 def _has_no_repeats(operand: Operand) -> Condition:
@@ -102,39 +99,32 @@ _adjacent = partial(_each, _has_adjacent, "adjacent elements along the last dime
 _contiguous = partial(_each, _is_contiguous, "a contiguous tensor", is_kept=True)
 
 
-def _padded(count: int) -> Rule:
-    """Return a rule for padding of the last `count` dimensions, and its backward kernel."""
-
-    def rule(call: Call) -> Iterator[Demand]:
-        sizes, grad, padding = call.sizes("self"), call.sizes("grad_output"), call.get("padding")
-        if padding is None:
-            return
-        holds = len(padding) == 2 * count and every(
-            True if by is None else (by < MAX_PADDING) & (by > -MAX_PADDING) for by in padding
-        )
-        yield Demand(holds, "padding", f"{2 * count} numbers below {MAX_PADDING:,}")
-        if grad is None or sizes is None:
-            return
-        yield Demand(ranked(sizes, count + 1, count + 2), "self", f"{count + 1} or {count + 2} dimensions")
-        padded = [*sizes]
-        for axis in range(count):
-            size, before, after = sizes[-1 - axis], padding[2 * axis], padding[2 * axis + 1]
-            padded[-1 - axis] = None if None in (size, before, after) else size + before + after
-        yield Demand(fit(grad, padded), "grad_output", "the padded sizes of self")
-
-    return rule
+@rules()
+def _padded(call: Call, count: int) -> Iterator[Demand]:
+    """Require sizes that fit, in padding of the last `count` dimensions and its backward kernel."""
+    sizes, grad, padding = call.sizes("self"), call.sizes("grad_output"), call.get("padding")
+    if padding is None:
+        return
+    holds = len(padding) == 2 * count and every(
+        True if by is None else (by < MAX_PADDING) & (by > -MAX_PADDING) for by in padding
+    )
+    yield Demand(holds, "padding", f"{2 * count} numbers below {MAX_PADDING:,}")
+    if grad is None or sizes is None:
+        return
+    yield Demand(ranked(sizes, count + 1, count + 2), "self", f"{count + 1} or {count + 2} dimensions")
+    padded = [*sizes]
+    for axis in range(count):
+        size, before, after = sizes[-1 - axis], padding[2 * axis], padding[2 * axis + 1]
+        padded[-1 - axis] = None if None in (size, before, after) else size + before + after
+    yield Demand(fit(grad, padded), "grad_output", "the padded sizes of self")
 
 
-def _per_channel(data: str, *names: str) -> Rule:
-    """Return a rule for tensors with one element per channel, which dimension 1 counts."""
-
-    @known(data)
-    def rule(call: Call, sizes: Any) -> Iterator[Demand]:
-        yield Demand(len(sizes) >= 2, data, "2 dimensions or more")
-        for name in names:
-            yield Demand(fit(call.sizes(name), (sizes[1],)), name, f"one element for each channel of {data}")
-
-    return rule
+@rules("input")
+def _per_channel(call: Call, sizes: Any, *names: str) -> Iterator[Demand]:
+    """Require tensors with one element for each channel of the input, which dimension 1 counts."""
+    yield Demand(len(sizes) >= 2, "input", "2 dimensions or more")
+    for name in names:
+        yield Demand(fit(call.sizes(name), (sizes[1],)), name, "one element for each channel of input")
 
 
 def _with_statistics(call: Call) -> Iterator[Demand]:
@@ -194,37 +184,25 @@ def _sums(call: Call, query: Any, sums: Any) -> Iterator[Demand]:
     yield Demand(fit(tuple(sums[:3]), tuple(query[:3])), "logsumexp", "the batches, heads and lengths of query first")
 
 
-def pool_gradient(count: int) -> Rule:
-    """Return a rule for backward kernels of pooling over the last `count` dimensions."""
-
-    @known("self", "grad_output")
-    def rule(call: Call, sizes: Any, grad: Any) -> Iterator[Demand]:
-        ranks = f"{count + 1} or {count + 2} dimensions, none of them 0"
-        yield Demand(ranked(sizes, count + 1, count + 2) and filled(sizes), "self", ranks)
-        yield Demand(
-            len(grad) == len(sizes) and filled(grad), "grad_output", "as many dimensions as self, none of them 0"
-        )
-        yield Demand(fit(sizes[:-count], grad[:-count]), "grad_output", "the batches and channels of self")
-        yield Demand(fit(call.get("output_size"), grad[-count:]), "output_size", "the last sizes of grad_output")
-        yield Demand(fit(call.sizes("indices"), grad), "indices", "the shape of grad_output")
-
-    return rule
+@rules("self", "grad_output")
+def pool_gradient(call: Call, sizes: Any, grad: Any, count: int) -> Iterator[Demand]:
+    """Require sizes that fit, in backward kernels of pooling over the last `count` dimensions."""
+    ranks = f"{count + 1} or {count + 2} dimensions, none of them 0"
+    yield Demand(ranked(sizes, count + 1, count + 2) and filled(sizes), "self", ranks)
+    yield Demand(len(grad) == len(sizes) and filled(grad), "grad_output", "as many dimensions as self, none of them 0")
+    yield Demand(fit(sizes[:-count], grad[:-count]), "grad_output", "the batches and channels of self")
+    yield Demand(fit(call.get("output_size"), grad[-count:]), "output_size", "the last sizes of grad_output")
+    yield Demand(fit(call.sizes("indices"), grad), "indices", "the shape of grad_output")
 
 
-def grid(count: int) -> Rule:
-    """Return a rule for backward kernels of grid sampling: a gradient for each point, in the channels of the input."""
-
-    @known("input", "grid", "grad_output")
-    def rule(call: Call, sizes: Any, grid: Any, grad: Any) -> Iterator[Demand]:
-        ranks = len(sizes) == len(grid) == len(grad) == count + 2
-        yield Demand(
-            ranks and filled(sizes), "input", f"{count + 2} dimensions, as grid and grad_output, with elements"
-        )
-        yield Demand(fit((sizes[0], count), (grid[0], grid[-1])), "grid", "the batches of input, and a point per row")
-        expected = "the batches and channels of input, and the points of grid"
-        yield Demand(fit(grad, (*sizes[:2], *grid[1:-1])), "grad_output", expected)
-
-    return rule
+@rules("input", "grid", "grad_output")
+def grid(call: Call, sizes: Any, points: Any, grad: Any, count: int) -> Iterator[Demand]:
+    """Require a gradient for each point, in the channels of the input, in backward kernels of grid sampling."""
+    ranks = len(sizes) == len(points) == len(grad) == count + 2
+    yield Demand(ranks and filled(sizes), "input", f"{count + 2} dimensions, as grid and grad_output, with elements")
+    yield Demand(fit((sizes[0], count), (points[0], points[-1])), "grid", "the batches of input, and a point per row")
+    expected = "the batches and channels of input, and the points of grid"
+    yield Demand(fit(grad, (*sizes[:2], *points[1:-1])), "grad_output", expected)
 
 
 @known("input", "normalized_shape")
@@ -243,19 +221,18 @@ def _pivots(call: Call, data: Any, pivots: Any) -> Iterator[Demand]:
         yield Demand(fit(pivots, (*data[:-2], min(data[-2:]))), "LU_pivots", expected)
 
 
-def _weight_norm(direction: str, *lengths: str) -> Rule:
-    """Return a rule for weights stored as direction and length: one length for each entry of one dimension."""
-
-    @known(direction)
-    def rule(call: Call, sizes: Any) -> Iterator[Demand]:
-        yield Demand(bool(sizes) and filled(sizes), direction, "a tensor with dimensions and elements")
-        axis = (call.get("dim") or 0) % max(len(sizes), 1)
-        expected = [size if number == axis else 1 for number, size in enumerate(sizes)]
-        for name in lengths:
-            holds = fit(call.sizes(name), expected)
-            yield Demand(holds, name, f"an element for each entry of one dimension of {direction}")
-
-    return rule
+@rules()
+def _weight_norm(call: Call, direction: str, *lengths: str) -> Iterator[Demand]:
+    """Require one length for each entry of one dimension, of weights that are stored as direction and length."""
+    sizes = call.sizes(direction)
+    if sizes is None:
+        return
+    yield Demand(bool(sizes) and filled(sizes), direction, "a tensor with dimensions and elements")
+    axis = (call.get("dim") or 0) % max(len(sizes), 1)
+    expected = [size if number == axis else 1 for number, size in enumerate(sizes)]
+    for name in lengths:
+        holds = fit(call.sizes(name), expected)
+        yield Demand(holds, name, f"an element for each entry of one dimension of {direction}")
 
 
 def _four_bits(call: Call) -> Iterator[Demand]:
@@ -323,21 +300,16 @@ def _scaled(call: Call) -> Iterator[Demand]:
             yield Demand(holds, "output_size", "the sizes that the scales make of those of the input")
 
 
-def _lists(first: str, *others: str) -> Rule:
-    """Return a rule for lists of tensors: as many in each, in pairs of one shape, and some."""
-
-    @known(first)
-    def rule(call: Call, tensors: Any) -> Iterator[Demand]:
-        yield Demand(bool(tensors), first, "a list with tensors")
-        for other in others:
-            against = call.get(other)
-            if against is not None:
-                holds = len(against) == len(tensors) and every(
-                    fit(one.sizes, two.sizes) for one, two in zip(tensors, against, strict=True)
-                )
-                yield Demand(holds, other, f"as many tensors as {first}, of the same shapes")
-
-    return rule
+@known("self")
+def _copied_lists(call: Call, tensors: Any) -> Iterator[Demand]:
+    """Require lists with tensors: as many in each, in pairs of one shape."""
+    yield Demand(bool(tensors), "self", "a list with tensors")
+    sources = call.get("src")
+    if sources is not None:
+        holds = len(sources) == len(tensors) and every(
+            fit(one.sizes, two.sizes) for one, two in zip(tensors, sources, strict=True)
+        )
+        yield Demand(holds, "src", "as many tensors as self, of the same shapes")
 
 
 _STATES: Final = ("grads", "exp_avgs", "exp_avg_sqs", "max_exp_avg_sqs", "state_sums", "momentum_buffer_list")
@@ -474,9 +446,9 @@ SIZES: Final[Mapping[str, Rule]] = MappingProxyType(
         "int8 product": together(_contiguous("scales"), _bytes_of_rows),
         "grouped heads": _grouped,
         "strided": _strided,
-        "batch norm": together(_per_channel("input", *_CHANNELS), _with_statistics),
+        "batch norm": together(_per_channel(*_CHANNELS), _with_statistics),
         "batch norm gradient": together(
-            _per_channel("input", *_CHANNELS),
+            _per_channel(*_CHANNELS),
             _with_statistics,
             alike("input", "grad_out", "grad_output"),
             _filled("input"),
@@ -511,7 +483,7 @@ SIZES: Final[Mapping[str, Rule]] = MappingProxyType(
         "pool 2d": pool_gradient(2),
         "pool 3d": pool_gradient(3),
         "scaled": _scaled,
-        "copied lists": _lists("self", "src"),
+        "copied lists": _copied_lists,
     }
 )
 """Name in `data/kernels.json` -> rule."""

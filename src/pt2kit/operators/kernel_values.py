@@ -23,6 +23,7 @@ from pt2kit.operators.demands import (
     product,
     ranked,
     rising,
+    rules,
     together,
     within,
 )
@@ -33,16 +34,12 @@ MAX_REPEATS: Final = 1 << 40
 """Repeats of all elements together."""
 
 
-def _pooled(count: int) -> Rule:
-    """Return a rule for the indices of pooling: elements of one plane of the input."""
-
-    @known("self")
-    def rule(call: Call, sizes: Any) -> Iterator[Demand]:
-        yield from pool_gradient(count)(call)
-        holds = within(call.values("indices"), 0, product(sizes[-count:]))
-        yield Demand(holds, "indices", f"indices of the last {count} dimensions of self, from 0")
-
-    return rule
+@rules("self")
+def _pooled(call: Call, sizes: Any, count: int) -> Iterator[Demand]:
+    """Require indices of pooling that are elements of one plane of the input."""
+    yield from pool_gradient(count)(call)
+    holds = within(call.values("indices"), 0, product(sizes[-count:]))
+    yield Demand(holds, "indices", f"indices of the last {count} dimensions of self, from 0")
 
 
 def _rows(call: Call) -> Iterator[Demand]:
@@ -217,15 +214,12 @@ def _classes(call: Call, sizes: Any, target: Any) -> Iterator[Demand]:
     yield Demand(fit(call.sizes("weight"), (count,)), "weight", "a weight for each class")
 
 
-def _saved(*names: str) -> Rule:
-    """Return a rule for kernels that compare their arguments, and whose backward kernels do not compare them again."""
-
-    def rule(call: Call) -> Iterator[Demand]:
-        for name in names if call.records else ():
-            call.keep(name)
-        yield from ()
-
-    return rule
+@rules()
+def _saved(call: Call, *names: str) -> Iterator[Demand]:
+    """Have kernels that compare their arguments use copies, as their backward kernels do not compare them again."""
+    for name in names if call.records else ():
+        call.keep(name)
+    yield from ()
 
 
 @known("self", "mat2")
