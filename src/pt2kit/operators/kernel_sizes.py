@@ -235,20 +235,14 @@ def _weight_norm(call: Call, direction: str, *lengths: str) -> Iterator[Demand]:
         yield Demand(holds, name, f"an element for each entry of one dimension of {direction}")
 
 
-def _four_bits(call: Call) -> Iterator[Demand]:
+@known("qScaleAndZeros")
+def _four_bits(call: Call, scales: Any) -> Iterator[Demand]:
     """Require a scale and a zero for each group of each row, in order, in products with weights of four bits."""
-    data, weight, group, scales = (
-        call.sizes("self"),
-        call.sizes("mat2"),
-        call.get("qGroupSize"),
-        call.get("qScaleAndZeros"),
-    )
-    if scales is None:
-        return
+    data, weight, group = call.sizes("self"), call.sizes("mat2"), call.get("qGroupSize")
     rows = weight[0] if weight else None
     groups = data[-1] // group if data and data[-1] is not None and group else None
     expected = "two numbers for each group of each row of mat2"
-    yield Demand(every((fit(scales.sizes, (groups, rows, 2)), filled(scales.sizes))), "qScaleAndZeros", expected)
+    yield Demand(every((fit(scales, (groups, rows, 2)), filled(scales))), "qScaleAndZeros", expected)
 
 
 def _diagonals(call: Call) -> Iterator[Demand]:

@@ -383,13 +383,8 @@ def _quotient(call: Call) -> Iterator[Demand]:
     if "rounding_mode" in call.arguments and call.get("rounding_mode") != "trunc":
         return
     dividend, divisor = call.get("self"), call.get("other")
-    operands = [operand for operand in (dividend, divisor) if isinstance(operand, Operand)]
-    least = [operand.least for operand in operands if operand.least is not None]
-    if (
-        not least
-        or len(least) != len(operands)
-        or not all(isinstance(one, (Operand, int)) for one in (dividend, divisor))
-    ):
+    least: list[Any] = [one.least for one in (dividend, divisor) if isinstance(one, Operand)]
+    if not least or None in least or not all(isinstance(one, (Operand, int)) for one in (dividend, divisor)):
         return
     ones = call.values("other") if isinstance(divisor, Operand) else divisor
     if ones is None or (not isinstance(divisor, Operand) and divisor != -1):
