@@ -141,7 +141,7 @@ class RunComparison:
         old, new: what messages call the files.
         nodes: the nodes that correspond, in the new order.
         outputs: how far each output is apart.
-        unmatched: how many old and new nodes correspond to none.
+        unmatched: how many old and new nodes are not compared: they correspond to none, or a vmap runs them for each entry.
     """
 
     old: str
@@ -204,7 +204,8 @@ class RunComparison:
             if error.exceeds:
                 yield f"  module {printable(module) or '(root)'}: {_numbers(error)}"
         if any(self.unmatched):
-            yield f"not compared: {self.unmatched[0]} old and {self.unmatched[1]} new nodes that correspond to none"
+            old, new = self.unmatched
+            yield f"not compared: {old} old and {new} new nodes, which correspond to none or are in a vmap"
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
