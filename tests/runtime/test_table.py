@@ -128,7 +128,9 @@ def test_unknown_operators_have_none(name):
 
 def test_a_kernel_is_checked_by_the_limit_of_each_call():
     """Sessions share bound kernels: a call that one may make is not one that another with less memory may make."""
-    add = binding(find_kernel("aten.add.Tensor"), newest_schema("aten.add.Tensor"))
+    kernel = find_kernel("aten.add.Tensor")
+    assert kernel is not None
+    add = binding(kernel, newest_schema("aten.add.Tensor"))
     x = np.ones(1000, np.float32)
     for limit in (4000, 3999, 4000):
         token = RUNNING.set(Running(limit))

@@ -141,7 +141,8 @@ class RunComparison:
         old, new: what messages call the files.
         nodes: the nodes that correspond, in the new order.
         outputs: how far each output is apart.
-        unmatched: how many old and new nodes are not compared: they correspond to none, or a vmap runs them for each entry.
+        unmatched: how many old and new nodes are not compared: they correspond to none, or a vmap runs them for each
+            entry.
     """
 
     old: str

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from pt2kit.node_metadata.redaction import STACK_TRACE_KEYS as STACK_TRACE_KEYS
     from pt2kit.node_metadata.redaction import AddressNumbers as AddressNumbers
     from pt2kit.node_metadata.redaction import hide_paths as hide_paths
-    from pt2kit.node_metadata.redaction import scrub_paths as scrub_paths
     from pt2kit.node_metadata.redaction import strip_metadata as strip_metadata
     from pt2kit.node_metadata.redaction import without_addresses as without_addresses
 
@@ -66,8 +65,7 @@ __getattr__, __dir__, __all__ = front_door(
             "module_tree parse_module_stack"
         ),
         "redaction": (
-            "AddressNumbers METADATA_KEYS PROVENANCE_KEYS STACK_TRACE_KEYS hide_paths scrub_paths strip_metadata "
-            "without_addresses"
+            "AddressNumbers METADATA_KEYS PROVENANCE_KEYS STACK_TRACE_KEYS hide_paths strip_metadata without_addresses"
         ),
     },
 )

@@ -46,7 +46,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 from pt2kit.errors import LimitError, Pt2Error, SchemaError
@@ -233,7 +233,12 @@ def dump_from_node(sources: Sequence[NodeSource] | None) -> str:
     Raises:
         LimitError: more than `MAX_ORIGINS` origins in a chain.
     """
-    return json.dumps(None if sources is None else _plain(sources, 1))
+    depth, level = 0, [*(sources or ())]
+    while level:
+        if (depth := depth + 1) > MAX_ORIGINS:
+            raise LimitError(f"from_node: expected at most {MAX_ORIGINS} origins in a chain, got more")
+        level = [older for source in level for older in source.from_node]
+    return json.dumps(None if sources is None else [asdict(source) for source in sources])
 
 
 def parse_custom(text: str, where: str = "custom") -> object:
@@ -282,15 +287,6 @@ def _source(value: object, where: str, depth: int) -> NodeSource:
     for i, item in enumerate([] if older is None else _list(older, f"{where}.from_node")):
         origins.append(_source(item, f"{where}.from_node[{i}]", depth + 1))
     return NodeSource(**texts, graph_id=graph_id, from_node=tuple(origins))
-
-
-def _plain(sources: Sequence[NodeSource], depth: int) -> list[dict[str, object]]:
-    if depth > MAX_ORIGINS + 1:  # the level below the last origin is its empty list
-        raise LimitError(f"from_node: expected at most {MAX_ORIGINS} origins in a chain, got more")
-    return [
-        {key: getattr(source, key) for key in _KEYS} | {"from_node": _plain(source.from_node, depth + 1)}
-        for source in sources
-    ]
 
 
 # A short reference may name long lines, and many nodes the same ones: what expansion makes is bounded, per text and

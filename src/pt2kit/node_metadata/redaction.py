@@ -1,15 +1,11 @@
 r"""Redaction of node metadata: keys, paths of the machine on which the program was exported, process addresses.
 
-Paths become neutral by fixed rules, so that two machines produce the same text:
+Of an absolute path, `hide_paths` leaves what two machines have in common:
 
     .../site-packages/torch/nn/modules/linear.py    site-packages/torch/nn/modules/linear.py   (dist-packages too)
     .../lib/python3.11/asyncio/base_events.py       python/asyncio/base_events.py
-    /home/NAME/x.py  /Users/NAME/x.py  /root/x.py   ~/x.py                                     (C:\Users\NAME too)
+    /home/NAME  /Users/NAME  /root                  ~                                          (C:\Users\NAME too)
     /srv/job/x.py                                   .../x.py                                   (other absolute paths)
-
-The last rule applies to the file of a frame only; elsewhere in a text an absolute path may be an argument of the
-program. `hide_paths` goes further: of every absolute path, anywhere in a text, it leaves the part below site-packages
-or the standard library, or else the last part alone.
 
 Two exports of one model differ in the addresses that torch writes. They are removed to compare exports, or numbered to
 write reproducible files:
@@ -47,9 +43,7 @@ _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 # The slash at the end may be the one at the beginning of the next.
 _PACKAGES = re.compile(r"/(?:site|dist)-packages(?=/)")
 _STDLIB = re.compile(r"/lib/python\d+(?:\.\d+)?(?=/)")
-_HOME_OF_URL = "//~/"
-"""Replacement of "file:///home/alice/" after the colon."""
-_HOME = re.compile(r"(//|[A-Za-z]:)?(?:/home/[^/]+|/[Uu]sers/[^/]+|/root)(?:/|$)")
+_HOME = re.compile(r"(?://|[A-Za-z]:)?(?:/home/[^/]+|/[Uu]sers/[^/]+|/root)")
 
 _KEY_DIGITS: Final = 9
 _NUMBERS: Final[Mapping[str, tuple[re.Pattern[str], int]]] = MappingProxyType(
@@ -70,25 +64,6 @@ _PRINTED: Final = re.compile(r" at 0x[0-9A-Fa-f]+")
 def strip_metadata(metadata: Mapping[str, str], keys: Collection[str] = STACK_TRACE_KEYS) -> dict[str, str]:
     """Return a copy of a node's metadata without some keys; the order of the others is kept."""
     return {key: value for key, value in metadata.items() if key not in keys}
-
-
-def scrub_paths(text: str, replace: Mapping[str, str] | None = None) -> str:
-    """Return a text without machine paths; meant for stack traces. Without `replace`, scrubbing twice changes nothing
-    more.
-
-    Args:
-        text: what to rewrite.
-        replace: literal pieces of text to replace before the rules apply, longest first: `{"/srv/build/": "src/"}`.
-
-    Cost: linear in the text.
-    """
-    for piece in sorted(replace or {}, key=lambda key: (-len(key), key)):
-        if piece:
-            text = text.replace(piece, (replace or {})[piece])
-    text = _in_frames(text, _scrub_path)
-    if "/" not in text and "\\" not in text:
-        return text
-    return _TOKEN.sub(lambda match: _known(match.group()) or match.group(), text)
 
 
 def hide_paths(text: str) -> str:
@@ -114,7 +89,7 @@ def _hide(text: str, depth: int) -> str:
     if "/" not in text and "\\" not in text:
         return text
     if not (is_json := _is_json(text, depth)):
-        text = _in_frames(text, lambda path: _hidden(path) or path)
+        text = _FRAME_FILE.sub(lambda file: _part_of(file[0]).sub(lambda path: _hidden(path[0]), file[0]), text)
         text = _TOKEN.sub(_hide_token, text)
         is_json = _is_json(text, depth)  # a path was all that kept it from being JSON, which a second time would find
     return _JSON_STRING.sub(lambda match: _hide_in_string(match.group(), depth), text) if is_json else text
@@ -137,11 +112,6 @@ def _hide_in_string(literal: str, depth: int) -> str:
     return literal if hidden == value else json.dumps(hidden)
 
 
-def _in_frames(text: str, change: Callable[[str], str]) -> str:
-    """Return a text with other paths in the files of frames."""
-    return _FRAME_FILE.sub(lambda file: _part_of(file[0]).sub(lambda path: change(path[0]), file[0]), text)
-
-
 def _part_of(file: str) -> re.Pattern[str]:
     """Return what a path is in the file of a frame: a word, if "<eval_with_key>.12 from /a/b.py:150 in wrapped" names
     generated code and its maker. Its first word has no slash, so it is still there once paths are hidden."""
@@ -153,7 +123,7 @@ def _hide_token(match: re.Match[str]) -> str:
     if path.startswith("//") and _is_after_scheme(match.string, match.start()):
         return path  # the rest of a URL
     parts = [part for part in re.split(r"[\\/]", path) if part]
-    return _hidden(path) or path if len(parts) > 1 or _DRIVE.match(path) else path
+    return _hidden(path) if len(parts) > 1 or _DRIVE.match(path) else path
 
 
 def _is_after_scheme(text: str, end: int) -> bool:
@@ -163,43 +133,17 @@ def _is_after_scheme(text: str, end: int) -> bool:
     return scheme is not None and scheme[1].lower() != "file"
 
 
-def _hidden(path: str) -> str | None:
-    """Return the neutral form of an absolute path, or of one inside an installation; None for another."""
+def _hidden(path: str) -> str:
+    """Return the neutral form of an absolute path, or of one inside an installation; another path as it is."""
     plain = path.replace("\\", "/")
     if (installed := _installed(plain)) is not None:
         return installed
     if not plain.startswith("/") and not _DRIVE.match(path):
-        return None
-    if (home := _HOME.match(plain.rstrip("/"))) and home.end() == len(plain.rstrip("/")):
+        return path
+    if _HOME.fullmatch(plain.rstrip("/")):
         return "~"
     last = plain.rstrip("/").rpartition("/")[2]
-    return f".../{last}" if last else None
-
-
-def _scrub_path(path: str) -> str:
-    known = _known(path)
-    if known is not None:
-        return known
-    if path.startswith(_HOME_OF_URL):
-        return path
-    if path.startswith("/") or _DRIVE.match(path):
-        plain = path.replace("\\", "/").rstrip("/")
-        return f".../{plain.rpartition('/')[2]}"
-    return path
-
-
-def _known(path: str) -> str | None:
-    """Return the neutral form of a path inside an installation or a home folder, None for another path."""
-    if "/" not in path and "\\" not in path:
-        return None
-    plain = path.replace("\\", "/")
-    if (installed := _installed(plain)) is not None:
-        return installed
-    home = _HOME.match(plain)
-    if home is None:
-        return None
-    neutral = _HOME_OF_URL if home.group(1) == "//" else "~/"
-    return neutral + plain[home.end() :]
+    return f".../{last}" if last else path
 
 
 def _installed(plain: str) -> str | None:
