@@ -32,20 +32,10 @@ TORCH = {
 }
 
 BAD = (
-    ("", "expected the name of a type, got 'nothing'"),
-    ("list[", "expected the name of a type, got 'nothing'"),
-    ("list[int", "expected ] after 1 argument, got 'nothing'"),
-    ("list[int]]", "expected the end of the type"),
-    ("list[int, str]", r"expected list\[T\], dict\[str, T\]"),
-    ("dict[int, str]", r"expected list\[T\], dict\[str, T\]"),
-    ("dict[str]", r"expected list\[T\], dict\[str, T\]"),
-    ("None", "expected the name of a type, got 'None'"),
-    ("int |", "expected the name of a type, got 'nothing'"),
-    ("int; drop", "expected a type like"),
-    ("int int", "expected the end of the type 'int int', got 'int'"),
-    ("Set[int]", r"expected list\[T\]"),
-    ("list[" * 40 + "int" + "]" * 40, "expected a type of at most 200 characters, got 243"),
-)
+    "", "list[", "list[int", "list[int]]", "list[int, str]", "dict[int, str]", "dict[str]", "None", "int |",
+    "int; drop", "int int", "Set[int]", "int | str", "int and str", "None | int", "tuple[int][int]", "f(int)", "'int'",
+    "a.b", "int\0", "(" * 150 + "int" + ")" * 40,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("text", CASES)
@@ -61,11 +51,17 @@ def test_the_spelling_of_torch_is_understood(text):
     assert type_text(parse_type(text, "x")) == TORCH[text]
 
 
-@pytest.mark.parametrize(("text", "message"), BAD)
-def test_other_text_is_refused(text, message):
+@pytest.mark.parametrize("text", BAD)
+def test_other_text_is_refused(text):
     """With the field's name and what was expected."""
-    with pytest.raises(SchemaError, match=rf"^Node\.name: {message}"):
+    with pytest.raises(SchemaError, match=r"^Node\.name: expected a type such as int, .*, got ['\"]"):
         parse_type(text, "Node.name")
+
+
+def test_long_text_is_refused():
+    """Before it is read."""
+    with pytest.raises(SchemaError, match=r"^Node\.name: expected a type of at most 200 characters, got 243"):
+        parse_type("list[" * 40 + "int" + "]" * 40, "Node.name")
 
 
 @pytest.mark.parametrize("version", versions())

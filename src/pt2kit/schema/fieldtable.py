@@ -10,24 +10,21 @@ Type texts are parsed into types as data, and printed. Two spellings are read: t
 
 from __future__ import annotations
 
+import ast
 import functools
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from pt2kit.errors import SchemaError, VersionError
-from pt2kit.messages import count_text
 from pt2kit.schema.versions import LOG
 
 MAX_TEXT = 200
 """Characters of a type's text; the longest of any version has 60. It bounds the nesting as well."""
 
 SCALARS = ("int", "float", "str", "bool", "bytes")
-
-_TOKEN = re.compile(r"\s*([A-Za-z_]\w*|[\[\](),|])")
 
 NAMES: Final = (
     "draft",
@@ -117,58 +114,33 @@ def parse_type(text: str, where: str) -> Type:
 def _parsed(text: str) -> Type:
     if len(text) > MAX_TEXT:
         raise ValueError(f"expected a type of at most {MAX_TEXT} characters, got {len(text)}")
-    tokens = [match[1] for match in _TOKEN.finditer(text)]
-    if "".join(tokens) != re.sub(r"\s", "", text):
-        raise ValueError(f"expected a type like list[int] or str | None, got {text!r}")
-    kind, rest = _alternatives(tokens)
-    if rest:
-        raise ValueError(f"expected the end of the type {text!r}, got {rest[0]!r}")
-    return kind
+    try:
+        return _type(ast.parse(text, mode="eval").body)  # has the syntax of Python; nothing is evaluated
+    except (SyntaxError, ValueError):
+        expected = "a type such as int, Graph, list[T], dict[str, T], tuple[T, T], T | None, T or T"
+        raise ValueError(f"expected {expected}, got {text!r}") from None
 
 
-def _alternatives(tokens: list[str]) -> tuple[Type, list[str]]:
-    first, rest = _one(tokens)
-    arms, nullable = [first], False
-    while rest and rest[0] in ("|", "or"):
-        if rest[0] == "|" and rest[1:2] == ["None"]:
-            nullable, rest = True, rest[2:]
-            continue
-        arm, rest = _one(rest[1:])
-        arms.append(arm)
-    kind = arms[0] if len(arms) == 1 else AnyOf(tuple(arms))
-    return (Nullable(kind) if nullable else kind), rest
-
-
-def _one(tokens: list[str]) -> tuple[Type, list[str]]:
-    name = tokens[0] if tokens else ""
-    if not name.isidentifier() or name in ("or", "None"):
-        raise ValueError(f"expected the name of a type, got {name or 'nothing'!r}")
-    if tokens[1:2] != ["["]:
-        return (Scalar(name) if name in SCALARS else Ref(name)), tokens[1:]
-    arguments, rest = _arguments(tokens[2:])
-    match name.lower(), arguments:
-        case "list", [item]:
-            return ListOf(item), rest
-        case "dict", [Scalar("str"), value]:
-            return DictOf(value), rest
-        case "optional", [inner]:
-            return Nullable(inner), rest
-        case "tuple", items:
-            return TupleOf(tuple(items)), rest
-    raise ValueError(f"expected list[T], dict[str, T], tuple[…] or Optional[T], got {name}[…]")
-
-
-def _arguments(tokens: list[str]) -> tuple[list[Type], list[str]]:
-    if tokens[:3] == ["(", ")", "]"]:
-        return [], tokens[3:]
-    first, rest = _alternatives(tokens)
-    arguments = [first]
-    while rest[:1] == [","]:
-        following, rest = _alternatives(rest[1:])
-        arguments.append(following)
-    if rest[:1] != ["]"]:
-        raise ValueError(f"expected ] after {count_text(len(arguments), 'argument')}, got {(rest or ['nothing'])[0]!r}")
-    return arguments, rest[1:]
+def _type(node: ast.expr) -> Type:
+    match node:
+        case ast.Name(name):
+            return Scalar(name) if name in SCALARS else Ref(name)
+        case ast.BinOp(inner, ast.BitOr(), ast.Constant(None)):
+            return Nullable(_type(inner))
+        case ast.BoolOp(ast.Or(), arms):
+            return AnyOf(tuple(map(_type, arms)))
+        case ast.Subscript(ast.Name(name), inside):
+            arguments = tuple(map(_type, inside.elts if isinstance(inside, ast.Tuple) else [inside]))
+            match name.lower(), arguments:
+                case "list", (item,):
+                    return ListOf(item)
+                case "dict", (Scalar("str"), value):
+                    return DictOf(value)
+                case "optional", (inner_type,):
+                    return Nullable(inner_type)
+                case "tuple", items:
+                    return TupleOf(items)
+    raise ValueError
 
 
 def type_text(kind: Type) -> str:
