@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from msgspec import UNSET
-
 from pt2kit import codec, schema
-from pt2kit.graph.argument_values import arguments
+from pt2kit.graph.argument_values import arguments, plain
 from pt2kit.graph.traversal import tables
 from pt2kit.schema.reflection import field_classes
 from pt2kit.tensors.bounds import contiguous_strides
@@ -245,7 +243,11 @@ class _Printer:
             return f"graph({_text(value.name)} {{{body}}})"
         if arm == "as_string_to_argument":
             return f"dict({', '.join(f'{_text(key)}: {self._argument(one, depth)}' for key, one in value.items())})"
-        return _ARMS[arm](value)
+        if arm == "as_none":
+            return "none" if value else "none(false)"
+        if arm == "as_custom_obj":
+            return f"object({_object(value)})"
+        return _arm_text(arm.removeprefix("as_"), plain(argument, _Name))
 
 
 def _roles(graph: schema.Graph, signature: schema.GraphSignature | None) -> tuple[list[str], list[str], bool]:
@@ -317,32 +319,6 @@ def _device(device: schema.Device) -> str:
     return _text(device.type) if device.index is None else f"{_text(device.type)}, {device.index}"
 
 
-def _tensor_name(value: schema.TensorArgument) -> str:
-    return _name(value.name)
-
-
-def _symbolic(value: Any) -> str:
-    return _constant(value.value) if value.as_name is UNSET else _name(value.as_name)
-
-
-def _list(one: Callable[[Any], str], word: str = "") -> Callable[[Any], str]:
-    """Return a writer of lists in brackets, or in the brackets of a word, which tells the type of an empty list."""
-
-    def write(values: Any) -> str:
-        listed = ", ".join(map(one, values))
-        return f"{word}({listed})" if word else f"[{listed}]"
-
-    return write
-
-
-def _plain_list(word: str, one: Callable[[Any], str] = _constant) -> Callable[[Any], str]:
-    return lambda values: f"[{', '.join(map(one, values))}]" if values else f"{word}()"
-
-
-def _word(word: str, one: Callable[[Any], str]) -> Callable[[Any], str]:
-    return lambda value: f"{word}({one(value)})"
-
-
 def _dtype(value: schema.ScalarType) -> str:
     return DTYPES[value].short if value in DTYPES else value.name
 
@@ -351,36 +327,38 @@ def _object(value: schema.CustomObjArgument) -> str:
     return f"{_name(value.name)}, {_text(value.class_fqn)}"
 
 
-_LITERALS: Final[Mapping[str, Callable[[Any], str]]] = MappingProxyType(
-    {"tensor": _tensor_name, "int": _constant, "float": _constant, "string": _text, "bool": _constant}
-)
+class _Name(str):
+    """The name of a value in a plain argument."""
+
+    __slots__ = ()
+
+
+_LITERALS: Final = frozenset(("tensor", "int", "float", "string", "bool"))
 """Arms whose text tells their type; that of an empty list does not."""
-_WORDS: Final[Mapping[str, Callable[[Any], str]]] = MappingProxyType(
-    {
-        "sym_int": _symbolic,
-        "sym_float": _symbolic,
-        "sym_bool": _symbolic,
-        "optional_tensor": lambda value: "none" if value.as_tensor is UNSET else _name(value.as_tensor.name),
-        "nested_tensor": _list(_tensor_name),
-        "int_list": _list(_constant),
-        "float_list": _list(_constant),
-        "memory_format": lambda value: value.name,
-        "layout": lambda value: value.name,
-        "device": _device,
-        "operator": _text,
-        "complex": lambda value: f"{_constant(float(value.real))}, {_constant(float(value.imag))}",
-    }
-)
-"""Arms that are written in the brackets of their word, and the text inside; the lists of these likewise."""
-_ARMS: Final[Mapping[str, Callable[[Any], str]]] = MappingProxyType(
-    {
-        "as_none": lambda value: "none" if value else "none(false)",
-        **{f"as_{word}": one for word, one in _LITERALS.items()},
-        **{f"as_{word}s": _plain_list(f"{word}s", one) for word, one in _LITERALS.items()},
-        **{f"as_{word}": _word(word, one) for word, one in _WORDS.items()},
-        **{f"as_{word}s": _list(one, f"{word}s") for word, one in _WORDS.items()},
-        "as_scalar_type": _word("dtype", _dtype),
-        "as_custom_obj": _word("object", _object),
-    }
-)
-"""Arm of an argument -> its text; subgraphs and dicts are written above."""
+_WORDS: Final[Mapping[str, str]] = MappingProxyType({"scalar_type": "dtype"})
+"""Words of arms that differ from their names."""
+
+
+def _arm_text(arm: str, value: Any) -> str:
+    """Return an argument, from its plain value: as it is if its text tells the arm, else in brackets after a word."""
+    text = ", ".join(map(_item, value)) if isinstance(value, tuple) else _item(value)
+    if arm in _LITERALS:
+        return text
+    return f"[{text}]" if text and arm.removesuffix("s") in _LITERALS else f"{_WORDS.get(arm, arm)}({text})"
+
+
+def _item(value: Any) -> str:
+    match value:
+        case _Name():
+            return _name(value)
+        case tuple():
+            return f"[{', '.join(map(_item, value))}]"
+        case schema.ScalarType():
+            return _dtype(value)
+        case schema.MemoryFormat() | schema.Layout():
+            return value.name
+        case schema.Device():
+            return _device(value)
+        case complex():
+            return f"{_constant(value.real)}, {_constant(value.imag)}"
+    return _constant(value)

@@ -6,13 +6,12 @@ call signature is readable Python, with types, shapes and dynamic sizes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from pt2kit import symbols, treespec
 from pt2kit.errors import GraphError, Pt2Error
+from pt2kit.graph.argument_values import ARMS, OperatorName
 from pt2kit.messages import printable
 from pt2kit.schema import (
     Argument,
@@ -21,19 +20,18 @@ from pt2kit.schema import (
     Device,
     ExportedProgram,
     Graph,
+    GraphArgument,
     InputSpec,
     Layout,
+    MemoryFormat,
     ModuleCallSignature,
     NamedArgument,
     OutputSpec,
     ScalarType,
     SymBool,
-    SymBoolArgument,
     SymExpr,
     SymFloat,
-    SymFloatArgument,
     SymInt,
-    SymIntArgument,
     TensorMeta,
 )
 from pt2kit.tensors.dtypes import DTYPES
@@ -135,7 +133,7 @@ def argument_text(argument: Argument | ConstantValue, depth: int = 0) -> str:
     kind, value = argument.type, argument.value
     if kind == "as_string_to_argument":
         return f"{{{', '.join(f'{_quoted(key)}: {argument_text(item, depth + 1)}' for key, item in value.items())}}}"
-    return _ARMS[kind](value)
+    return _plain_text(ARMS[kind].plain(value, _Name))
 
 
 def named_text(named: NamedArgument) -> str:
@@ -155,50 +153,34 @@ def _quoted(text: str) -> str:
     return printable(repr(shown), 4 * MAX_STRING)
 
 
-def _value(value: Any) -> str:
-    return value_name(value.name)
+class _Name(str):
+    """The name of a value in a plain argument."""
+
+    __slots__ = ()
 
 
-def _number_or_name(value: SymIntArgument | SymFloatArgument | SymBoolArgument) -> str:
-    return value_name(value.value) if value.type == "as_name" else str(value.value)
-
-
-def _list_of(inner: Callable[[Any], str]) -> Callable[[Iterable[Any]], str]:
-    return lambda values: f"[{', '.join(map(inner, values))}]"
-
-
-_LISTED: Mapping[str, Callable[[Any], str]] = MappingProxyType(
-    {
-        "tensor": _value,
-        "int": str,
-        "float": str,
-        "bool": str,
-        "string": _quoted,
-        "sym_int": _number_or_name,
-        "sym_float": _number_or_name,
-        "sym_bool": _number_or_name,
-        "optional_tensor": lambda value: "None" if value.type == "as_none" else _value(value.value),
-        "nested_tensor": _list_of(_value),
-        "int_list": _list_of(str),
-        "float_list": _list_of(str),
-    }
-)
-"""Arms that also have lists."""
-_ARMS: Mapping[str, Callable[[Any], str]] = MappingProxyType(
-    {
-        **{f"as_{kind}": one for kind, one in _LISTED.items()},
-        **{f"as_{kind}s": _list_of(one) for kind, one in _LISTED.items()},
-        "as_none": lambda _: "None",
-        "as_scalar_type": lambda value: f"dtype.{dtype_text(value)}",
-        "as_memory_format": lambda value: f"memory_format.{value.name}",
-        "as_layout": lambda value: f"layout.{value.name}",
-        "as_device": lambda value: f"device({device_text(value)})",
-        "as_graph": lambda value: f"@{show_name(value.name)}",
-        "as_custom_obj": _value,
-        "as_operator": lambda value: f"operator({printable(value)})",
-        "as_complex": lambda value: str(complex(float(value.real), float(value.imag))),
-    }
-)
+def _plain_text(value: Any) -> str:
+    """Return an argument as `graph.argument_values` reads it as text."""
+    match value:
+        case tuple():
+            return f"[{', '.join(map(_plain_text, value))}]"
+        case _Name():
+            return value_name(value)
+        case OperatorName():
+            return f"operator({printable(value)})"
+        case str():
+            return _quoted(value)
+        case ScalarType():
+            return f"dtype.{dtype_text(value)}"
+        case MemoryFormat():
+            return f"memory_format.{value.name}"
+        case Layout():
+            return f"layout.{value.name}"
+        case Device():
+            return f"device({device_text(value)})"
+        case GraphArgument():
+            return f"@{show_name(value.name)}"
+    return str(value)
 
 
 @dataclass(frozen=True, slots=True)
