@@ -209,13 +209,9 @@ def _union(args: Sequence[Interval]) -> Interval:
     return hull([end for ends in args for end in ends])
 
 
-def _less(args: Sequence[Interval], *, strict: bool) -> Interval:
-    (low, high), (least, greatest) = args
-    if high < least or (high == least and not strict):
-        return 1, 1
-    if low > greatest or (low == greatest and strict):
-        return 0, 0
-    return _TRUTH
+def _compared(is_less: Callable[[End, End], bool]) -> Rule:
+    """Return the rule of `<` or `<=`: whether it holds for all values, and whether it does for any."""
+    return lambda args: (int(is_less(args[0][1], args[1][0])), int(is_less(args[0][0], args[1][1])))
 
 
 def _negated(truth: Interval) -> Interval:
@@ -224,9 +220,7 @@ def _negated(truth: Interval) -> Interval:
 
 def _equal(args: Sequence[Interval]) -> Interval:
     (low, high), (least, greatest) = args
-    if high < least or greatest < low:
-        return 0, 0
-    return (1, 1) if low == high == least == greatest else _TRUTH
+    return int(low == high == least == greatest), int(low <= greatest and least <= high)
 
 
 _RULES: Mapping[str, Rule] = by_name(
@@ -252,10 +246,10 @@ _RULES: Mapping[str, Rule] = by_name(
         "IsNonOverlappingAndDenseIndicator, Xor": lambda _: _TRUTH,
         "ITE, Where": lambda args: _union(args[1:]),
         "Piecewise": _union,
-        "StrictLessThan": lambda args: _less(args, strict=True),
-        "LessThan": lambda args: _less(args, strict=False),
-        "StrictGreaterThan": lambda args: _negated(_less(args, strict=False)),
-        "GreaterThan": lambda args: _negated(_less(args, strict=True)),
+        "StrictLessThan": _compared(operator.lt),
+        "LessThan": _compared(operator.le),
+        "StrictGreaterThan": lambda args: _compared(operator.lt)(args[::-1]),
+        "GreaterThan": lambda args: _compared(operator.le)(args[::-1]),
         "Equality": _equal,
         "Unequality": lambda args: _negated(_equal(args)),
         "Not": lambda args: _negated(args[0]),
