@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from pt2kit import schema
 from pt2kit.errors import Pt2Error
-from pt2kit.graph.traversal import Meta
+from pt2kit.graph.traversal import Meta, tables, with_numbers
 from pt2kit.symbols.dialects import parse
 from pt2kit.symbols.expr import Call, Expr, Integer, Leaf, Symbol, fold, free_symbols
 from pt2kit.symbols.srepr import to_srepr
@@ -349,15 +349,12 @@ def renamed_tables(graph: schema.Graph, names: Mapping[str, str]) -> schema.Grap
     return with_expressions(graph, functools.cache(lambda text: renamed_expression(text, names)))
 
 
-def with_expressions(
-    graph: schema.Graph, change: Callable[[str], str | int], offset: schema.SymInt | None = None
-) -> schema.Graph:
+def with_expressions(graph: schema.Graph, change: Callable[[str], str | int]) -> schema.Graph:
     """Return a graph with other expressions in its value tables; its subgraphs are unchanged.
 
     Args:
         graph: not changed.
         change: expression -> another one, or its value, which replaces sizes; other kinds of values keep theirs.
-        offset: the storage offset of all tensors, if they do not keep their own.
     """
 
     def number(value: Any) -> Any:
@@ -368,22 +365,11 @@ def with_expressions(
             return value.__class__(as_expr=replace(value.as_expr, expr_str=new))
         return schema.SymInt(as_int=new) if isinstance(value, schema.SymInt) else value
 
-    tensors = {
-        name: replace(
-            meta,
-            sizes=[number(size) for size in meta.sizes],
-            strides=[number(stride) for stride in meta.strides],
-            storage_offset=number(meta.storage_offset) if offset is None else offset,
-        )
-        for name, meta in graph.tensor_values.items()
+    values = {
+        f"{kind}_values": {name: with_numbers(meta, number) for name, meta in table.items()}
+        for kind, table in tables(graph).items()
     }
-    return replace(
-        graph,
-        tensor_values=tensors,
-        sym_int_values={name: number(value) for name, value in graph.sym_int_values.items()},
-        sym_bool_values={name: number(value) for name, value in graph.sym_bool_values.items()},
-        sym_float_values={name: number(value) for name, value in graph.sym_float_values.items()},
-    )
+    return replace(graph, **values)
 
 
 def renamed_expression(text: str, names: Mapping[str, str]) -> str:

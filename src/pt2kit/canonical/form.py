@@ -110,8 +110,10 @@ class Reloading:
 
     def graph(self, graph: schema.Graph) -> schema.Graph:
         """Return a graph in this form; its subgraphs are unchanged."""
-        form = with_expressions(graph, self.expressions.normal, _NO_OFFSET)
-        return replace(form, nodes=[_reloaded(node) for node in graph.nodes])
+        metas = graph.tensor_values.items()
+        tensors = {name: replace(meta, storage_offset=_NO_OFFSET) for name, meta in metas}
+        nodes = [_reloaded(node) for node in graph.nodes]
+        return with_expressions(replace(graph, nodes=nodes, tensor_values=tensors), self.expressions.normal)
 
     def ranges(self, program: schema.ExportedProgram) -> dict[str, schema.RangeConstraint]:
         """Return the ranges of those symbols that are used; all graphs of the program have been passed before."""

@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from msgspec.structs import replace
-
 from pt2kit import schema, symbols
 from pt2kit.editing import sizes as arithmetic
 from pt2kit.editing import weight_edits
@@ -28,6 +26,7 @@ from pt2kit.editing.structures import check_name
 from pt2kit.editing.weights import to_view
 from pt2kit.errors import GraphError
 from pt2kit.graph.reading import readable_size
+from pt2kit.graph.traversal import with_numbers
 from pt2kit.messages import count_text, quote
 
 _EFFECTS: Final = "torch.ops.higher_order.with_effects"
@@ -292,18 +291,17 @@ def substitute_symbols(editor: EditState, numbers: Mapping[str, Any]) -> None:
 
 def _substituted_meta(meta: Any, numbers: Mapping[str, Any]) -> Any:
     """Return the meta of a value with numbers, or other expressions, instead of symbols."""
-    if isinstance(meta, schema.TensorMeta):
-        sizes = [substituted_size(size, numbers) for size in meta.sizes]
-        strides = [substituted_size(stride, numbers) for stride in meta.strides]
-        offset = substituted_size(meta.storage_offset, numbers)
-        new = replace(meta, sizes=sizes, strides=strides, storage_offset=offset)
-        return meta if new == meta else new
-    if isinstance(meta, schema.SymInt):
-        return substituted_size(meta, numbers)
-    if isinstance(meta, schema.SymFloat | schema.SymBool) and meta.type == "as_expr":
-        expr = symbols.substitute(symbols.parse(meta.value.expr_str), numbers)
-        return type(meta)(as_expr=schema.SymExpr(symbols.to_srepr(expr), meta.value.hint))
-    return meta
+
+    def number(value: Any) -> Any:
+        if isinstance(value, schema.SymInt):
+            return substituted_size(value, numbers)
+        if value.type != "as_expr":
+            return value
+        expr = symbols.substitute(symbols.parse(value.value.expr_str), numbers)
+        return type(value)(as_expr=schema.SymExpr(symbols.to_srepr(expr), value.value.hint))
+
+    new = with_numbers(meta, number)
+    return meta if new == meta else new
 
 
 def substituted_size(size: schema.SymInt, numbers: Mapping[str, Any]) -> schema.SymInt:

@@ -18,6 +18,7 @@ from math import prod
 from typing import Any, Final, NamedTuple, TypeVar
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from pt2kit import schema
 from pt2kit.errors import LimitError, Problem
@@ -67,6 +68,14 @@ def tables(graph: schema.Graph) -> dict[ValueKind, Mapping[str, Any]]:
         "sym_bool": graph.sym_bool_values,
         "custom_obj": graph.custom_obj_values,
     }
+
+
+def with_numbers(meta: Any, change: Callable[[Any], Any]) -> Any:
+    """Return the meta of a value with other numbers: a tensor's sizes, strides and offset, or a number itself."""
+    if isinstance(meta, schema.TensorMeta):
+        sizes, strides = list(map(change, meta.sizes)), list(map(change, meta.strides))
+        return replace(meta, sizes=sizes, strides=strides, storage_offset=change(meta.storage_offset))
+    return change(meta) if isinstance(meta, schema.SymInt | schema.SymFloat | schema.SymBool) else meta
 
 
 def kinds(graph: schema.Graph) -> dict[str, ValueKind]:
