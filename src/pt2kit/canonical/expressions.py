@@ -27,6 +27,7 @@ from pt2kit.errors import Pt2Error
 from pt2kit.graph.traversal import Meta, tables, with_numbers
 from pt2kit.symbols.dialects import parse
 from pt2kit.symbols.expr import Call, Expr, Integer, Leaf, Symbol, fold, free_symbols
+from pt2kit.symbols.functions import FUNCTIONS
 from pt2kit.symbols.srepr import to_srepr
 from pt2kit.symbols.value_kinds import symbol_kind
 
@@ -45,12 +46,7 @@ MAX_COMPARED: Final = 8
 MAX_REST: Final = 16
 """Terms that a term becomes when each atom that is at least 1 is written as 1 and a rest."""
 
-_INTEGERS: Final = frozenset(
-    (
-        *("FloorDiv", "CleanDiv", "CeilDiv", "ModularIndexing", "LShift", "RShift", "PowByNatural", "floor", "ceiling"),
-        *("FloorToInt", "CeilToInt", "TruncToInt", "RoundToInt", "Round", "IsNonOverlappingAndDenseIndicator"),
-    )
-)
+_INTEGERS: Final = frozenset(name for name, function in FUNCTIONS.items() if function.gives == "int")
 """Functions whose value is an integer, whatever their arguments are."""
 _OF_INTEGERS: Final = frozenset(("Mul", "Mod", "PythonMod"))
 """Functions whose value is an integer if their arguments are, besides those that are always evaluated."""

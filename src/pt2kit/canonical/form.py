@@ -65,6 +65,7 @@ from pt2kit.errors import GraphError, LimitError
 from pt2kit.graph.argument_values import LIMIT_RULE, graph_arguments
 from pt2kit.graph.traversal import (
     MAX_SUBGRAPH_DEPTH,
+    TOO_DEEP,
     argument_place,
     input_by_name,
     operator_name,
@@ -400,8 +401,7 @@ def _subgraphs(node: Node, where: str, keep: Keep, depth: int) -> list[Form]:
         for _, subgraph in sorted(graph_arguments(named.arg), key=lambda entry: entry[0]):
             place = f"{where}.inputs[{position}].arg.as_graph.graph"
             if depth == MAX_SUBGRAPH_DEPTH:
-                message = f"expected subgraphs nested at most {MAX_SUBGRAPH_DEPTH} levels deep, got more"
-                raise LimitError(f"{place}: {message}", rule=LIMIT_RULE)
+                raise LimitError(f"{place}: {TOO_DEEP}", rule=LIMIT_RULE)
             forms.append(_inner_form(subgraph.graph, place, keep, depth + 1))
     return forms
 

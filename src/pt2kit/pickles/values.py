@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 
@@ -40,7 +40,7 @@ ELEMENTS_PER_BYTE: Mapping[str, int] = MappingProxyType({"quint4x2": 2, "quint2x
 QUANTIZED: frozenset[str] = frozenset({"qint8", "quint8", "qint32", "quint4x2", "quint2x4"})
 """The dtypes that mean nothing without a scale and a zero point."""
 
-_TYPED_STORAGES = {
+TYPED_STORAGES: Final = {
     "BFloat16": "bfloat16",
     "Bool": "bool",
     "Byte": "uint8",
@@ -59,11 +59,12 @@ _TYPED_STORAGES = {
     "QUInt8": "quint8",
     "Short": "int16",
 }
+"""Name of a storage class that has one element type -> the type; read only."""
 
 STORAGES: Mapping[str, str] = MappingProxyType(
     {
-        **{f"torch.{name}Storage": dtype for name, dtype in _TYPED_STORAGES.items()},
-        **{f"torch.cuda.{name}Storage": dtype for name, dtype in _TYPED_STORAGES.items()},
+        **{f"torch.{name}Storage": dtype for name, dtype in TYPED_STORAGES.items()},
+        **{f"torch.cuda.{name}Storage": dtype for name, dtype in TYPED_STORAGES.items()},
         "torch.UntypedStorage": "uint8",
         "torch.storage.UntypedStorage": "uint8",
         "torch._UntypedStorage": "uint8",

@@ -31,6 +31,7 @@ from pt2kit.symbols.expr import (
     fold,
     quote,
 )
+from pt2kit.symbols.functions import FUNCTIONS
 
 # Sorting costs keys that are linear in the nodes; larger arguments keep the order in which they are written.
 MAX_SORTED_NODES = 128
@@ -43,12 +44,7 @@ _NUMBER: Key = [1, 0, "Number"]
 _ONE: Key = [*_NUMBER, 0, 1]
 
 _CLASSES = {"Mul": (3, 0), "Add": (3, 1), "Pow": (3, 2)}
-_BASIC = frozenset(
-    (
-        *("Max", "Min", "And", "Or", "Xor", "Not", "ITE", "ExprCondPair", "Equality", "Unequality"),
-        *("GreaterThan", "LessThan", "StrictGreaterThan", "StrictLessThan"),
-    )
-)
+_BASIC = {"Max", "Min"}.union(name for name, function in FUNCTIONS.items() if function.gives in ("bool", "pair"))
 _RANKS = {"exp": 10, "log": 11, "sin": 20, "cos": 21, "tan": 22, "sinh": 30, "cosh": 31, "tanh": 32}
 _ANY_ARITY = frozenset(("Piecewise", "IsNonOverlappingAndDenseIndicator", "Identity", "CeilDiv"))
 

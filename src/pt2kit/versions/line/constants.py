@@ -16,7 +16,15 @@ from pt2kit.jsontext import Path
 from pt2kit.messages import count_text
 from pt2kit.pickles.reader import read_payload
 from pt2kit.pickles.tensor_reducers import needed_bytes
-from pt2kit.pickles.values import MetaTensor, PickledStorage, PickledTensor, SparseTensor, TensorKind
+from pt2kit.pickles.values import (
+    QUANTIZED,
+    TYPED_STORAGES,
+    MetaTensor,
+    PickledStorage,
+    PickledTensor,
+    SparseTensor,
+    TensorKind,
+)
 from pt2kit.schema import ScalarType
 from pt2kit.schema.names import free_name
 from pt2kit.versions.conversion_log import ConversionLog, Tree
@@ -28,25 +36,15 @@ Graph = dict[str, Any]
 
 TORCH_NAMES: Final[Mapping[int, str]] = MappingProxyType(
     {
-        ScalarType.BYTE: "uint8",
-        ScalarType.CHAR: "int8",
-        ScalarType.SHORT: "int16",
-        ScalarType.INT: "int32",
-        ScalarType.LONG: "int64",
-        ScalarType.HALF: "float16",
-        ScalarType.FLOAT: "float32",
-        ScalarType.DOUBLE: "float64",
+        **{ScalarType[name.upper()]: dtype for name, dtype in TYPED_STORAGES.items() if dtype not in QUANTIZED},
         ScalarType.COMPLEXHALF: "complex32",
-        ScalarType.COMPLEXFLOAT: "complex64",
-        ScalarType.COMPLEXDOUBLE: "complex128",
-        ScalarType.BOOL: "bool",
-        ScalarType.BFLOAT16: "bfloat16",
         ScalarType.UINT16: "uint16",
         ScalarType.FLOAT8E4M3FN: "float8_e4m3fn",
         ScalarType.FLOAT8E5M2: "float8_e5m2",
     }
 )
-"""Element types that schemas up to 8.6 have: number in the schema -> torch's name."""
+"""Element types that schemas up to 8.6 have: number in the schema -> torch's name. Most are called as the classes of
+their storages."""
 
 _NUMBERS: Final = MappingProxyType(
     {name: int(number) for number, name in TORCH_NAMES.items() if number <= ScalarType.BFLOAT16}
