@@ -60,39 +60,6 @@ if TYPE_CHECKING:
     from pt2kit.version import __version__ as __version__
     from pt2kit.viewing.page import view as view
 
-_LOCATIONS = {
-    "bridge.callables": "Extension register_extension unregister_extension",
-    "bridge.install": "install",
-    "bridge.load": "deserialize load",
-    "bridge.load_weights": "load_weights",
-    "bridge.run.load_module": "load_module",
-    "bridge.save": "save serialize",
-    "canonical.program": "canonicalize",
-    "checks.run": "check",
-    "comparing.runs": "compare_runs",
-    "costs.count": "cost",
-    "diffs.changes": "Diff",
-    "diffs.compute": "diff",
-    "digests.compute": "digest",
-    "digests.result": "Digest",
-    "editing.composing": "compose",
-    "editing.editor": "Editor edit",
-    "editing.extracting": "extract",
-    "editing.packing": "pack unpack",
-    "errors": "Problem Pt2Error",
-    "graph.reading": "Graph Node Value",
-    "package.open": "Package open",
-    "package.write": "write",
-    "release.conversion": "Report convert",
-    "runtime.session": "Session run",
-    "sanitizing.writing": "Sanitized sanitize",
-    "signature.export_signature": "ExportGraphSignature",
-    "signing.bundle": "sign verify",
-    "signing.statement": "Verified",
-    "tensors.view": "TensorView",
-    "version": "__version__",
-    "viewing.page": "view",
-}
 _SUBPACKAGES = (
     "bridge canonical checks codec comparing costs diffs digests editing errors fleet graph idl node_metadata "
     "package pickles release runtime sanitizing schema signature signing symbols tensors text treespec "
@@ -115,4 +82,4 @@ register(
     }
 )
 
-__getattr__, __dir__, __all__ = front_door(__name__, _LOCATIONS, _SUBPACKAGES)
+__getattr__, __dir__ = front_door(__name__, _SUBPACKAGES)

@@ -8,6 +8,7 @@ registers where they are defined. They are imported on first use.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -17,22 +18,15 @@ OPTIONAL: Final = {"torch": "torch", "sympy": "torch"}  # Read only.
 """Optional dependency -> the extra of pt2kit that installs it."""
 
 
-def front_door(
-    package: str, locations: Mapping[str, str], modules: str = ""
-) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return the `__getattr__`, `__dir__` and `__all__` of a package whose names are defined in its modules.
+def front_door(package: str, modules: str = "") -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the `__getattr__` and `__dir__` of a package whose names are defined in its modules.
+
+    Its names, which are also its `__all__`, are those of `public_names`.
 
     Args:
         package: the package's `__name__`.
-        locations: module -> its names, separated by blanks; `name=attribute` if the module calls it otherwise. A module
-            is one of the package, or has a full name.
         modules: modules of the package that are attributes without being imported, separated by blanks.
     """
-    table = {}
-    for module, names in locations.items():
-        for entry in names.split():
-            name, _, attribute = entry.partition("=")
-            table[name] = (module if module.startswith("pt2kit.") else f"{package}.{module}", attribute or name)
     subpackages = frozenset(modules.split())
 
     def load(name: str) -> Any:
@@ -43,6 +37,9 @@ def front_door(
                 if error.name not in OPTIONAL:
                     raise
                 raise AttributeError(instructions(f"{package}.{name}", OPTIONAL[error.name]), name=name) from error
+        table = public_names(package)
+        if name == "__all__":
+            return sorted(table)
         if name not in table:
             from pt2kit.messages import suggestion
 
@@ -52,12 +49,10 @@ def front_door(
         # Not above: `import pt2kit` imports no other module of it.
         from pt2kit.collector import no_collection
 
-        module, attribute = table[name]
-
         try:
             # Imported objects live on: collecting garbage among them and torch's takes as long as the import.
             with no_collection():
-                value = getattr(import_module(module), attribute)
+                value = getattr(import_module(table[name]), name)
         except ModuleNotFoundError as error:
             if error.name not in OPTIONAL:
                 raise
@@ -65,7 +60,23 @@ def front_door(
         setattr(sys.modules[package], name, value)
         return value
 
-    return load, lambda: sorted({*table, *subpackages}), sorted(table)
+    return load, lambda: sorted({*public_names(package), *subpackages})
+
+
+@functools.cache
+def public_names(package: str) -> Mapping[str, str]:
+    """Return the public names of a package, each with the module that defines it.
+
+    They are those that the package imports for type checkers. Statements under `if TYPE_CHECKING` do not run, but they
+    are compiled: the names in the code are in the order of the statements, what is imported after its module.
+    """
+    space, module, locations = vars(sys.modules[package]), "", {}
+    for name in space["__loader__"].get_code(package).co_names:
+        if name.startswith("pt2kit."):
+            module = name
+        elif module and name not in space:
+            locations[name] = module
+    return locations
 
 
 def _missing(package: str, name: str, extra: str) -> Callable[..., NoReturn]:

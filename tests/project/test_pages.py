@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import importlib.util
 import os
@@ -54,13 +53,9 @@ def test_every_public_name_has_its_entry() -> None:
 
 
 def _offers_names(path: Path) -> bool:
-    """Return whether a subpackage's `__init__` has an `__all__` with names (`bridge` needs torch to be imported)."""
-    if not any(
-        getattr(target, "id", None) == "__all__"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Assign)
-        for target in ast.walk(node.targets[0])
-    ):
+    """Return whether a subpackage's `__init__` has public names (`bridge` needs torch to be imported)."""
+    text = path.read_text(encoding="utf-8")
+    if "front_door(" not in text and "\n__all__ = " not in text:
         return False
     return bool(importlib.import_module(f"pt2kit.{path.parent.name}").__all__)
 

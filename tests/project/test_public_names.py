@@ -9,11 +9,10 @@ import pytest
 from tests.project.public_names import TABLE, lines
 
 import pt2kit
+from pt2kit.front_door import public_names
 
 STORED = TABLE.read_text(encoding="utf-8").splitlines()
-NEED_TORCH = {
-    name for module, names in pt2kit._LOCATIONS.items() if module.startswith("bridge.") for name in names.split()
-}
+NEED_TORCH = {name for name, module in public_names("pt2kit").items() if module.startswith("pt2kit.bridge.")}
 
 
 @pytest.mark.parametrize("name", sorted(set(pt2kit.__all__) - NEED_TORCH))

@@ -45,16 +45,4 @@ if TYPE_CHECKING:
     from pt2kit.editing.packing import unpack as unpack
     from pt2kit.editing.packing import with_extra_files as with_extra_files
 
-__getattr__, __dir__, __all__ = front_door(
-    __name__,
-    {
-        "composing": "compose",
-        "editor": "Editor PackageEditor ProgramEditor edit",
-        "extracting": "extract",
-        "graphs": "Graph Node Value",
-        "interface": "Input Output",
-        "metas": "tensor_meta",
-        "packing": "only pack unpack with_extra_files",
-    },
-    "passes",
-)
+__getattr__, __dir__ = front_door(__name__, "passes")

@@ -52,14 +52,4 @@ if TYPE_CHECKING:
     from pt2kit.graph.traversal import tables as tables
     from pt2kit.graph.traversal import walk as walk
 
-__getattr__, __dir__, __all__ = front_door(
-    __name__,
-    {
-        "argument_values": "MAX_ARGUMENT_DEPTH Reference ValueKind arguments defined graph_arguments leaves references",
-        "def_use": "Definition GraphIndex Use index indexes problems",
-        "traversal": (
-            "BUILTIN_NAMESPACES MAX_SUBGRAPH_DEPTH Meta Scope Source Step graphs input_by_name is_custom node_label "
-            "node_outputs operator_counts operator_name operator_namespace root subgraphs tables walk"
-        ),
-    },
-)
+__getattr__, __dir__ = front_door(__name__)

@@ -30,11 +30,4 @@ if TYPE_CHECKING:
     from pt2kit.schema.fieldtable import Table as Table
     from pt2kit.schema.fieldtable import frozen_table as frozen_table
 
-__getattr__, __dir__, __all__ = front_door(
-    __name__,
-    {
-        "compat": "Change EXCEPTIONS Level RULES Verdict changes history verdict",
-        "sources": "FORMATS current_table emit read_table table versions",
-        "pt2kit.schema.fieldtable": "Table frozen_table",
-    },
-)
+__getattr__, __dir__ = front_door(__name__)

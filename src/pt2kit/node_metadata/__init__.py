@@ -52,20 +52,4 @@ if TYPE_CHECKING:
     from pt2kit.node_metadata.redaction import strip_metadata as strip_metadata
     from pt2kit.node_metadata.redaction import without_addresses as without_addresses
 
-__getattr__, __dir__, __all__ = front_door(
-    __name__,
-    {
-        "frames": (
-            "Frame NodeSource SourceFn StackTrace compact dump_custom dump_from_node dump_source_fn_stack "
-            "dump_stack_trace dump_torch_fn expand expand_all frame_text is_reference lenient parse_custom "
-            "parse_from_node parse_source_fn_stack parse_stack_trace parse_torch_fn"
-        ),
-        "modules": (
-            "ModuleEntry ModuleNode Style decode_name dump_module_stack encode_name module_fqn module_stack_style "
-            "module_tree parse_module_stack"
-        ),
-        "redaction": (
-            "AddressNumbers METADATA_KEYS PROVENANCE_KEYS STACK_TRACE_KEYS hide_paths strip_metadata without_addresses"
-        ),
-    },
-)
+__getattr__, __dir__ = front_door(__name__)

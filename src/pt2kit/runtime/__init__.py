@@ -21,6 +21,4 @@ if TYPE_CHECKING:
     from pt2kit.runtime.table import supported as supported
     from pt2kit.runtime.table import unregister as unregister
 
-__getattr__, __dir__, __all__ = front_door(
-    __name__, {"session": "DEFAULT_RUN_LIMITS RunLimits Session run", "table": "register supported unregister"}
-)
+__getattr__, __dir__ = front_door(__name__)

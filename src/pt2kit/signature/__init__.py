@@ -36,15 +36,4 @@ if TYPE_CHECKING:
     from pt2kit.signature.specs import TensorArgument as TensorArgument
     from pt2kit.signature.specs import TokenArgument as TokenArgument
 
-__getattr__, __dir__, __all__ = front_door(
-    __name__,
-    {
-        "consistency": "problems",
-        "convert": "argument_spec schema_argument",
-        "export_signature": "ExportBackwardSignature ExportGraphSignature FxNode from_schema to_schema",
-        "specs": (
-            "ArgumentSpec Constant ConstantArgument CustomObjArgument InputKind InputSpec OutputKind "
-            "OutputSpec SymBoolArgument SymFloatArgument SymIntArgument TensorArgument TokenArgument"
-        ),
-    },
-)
+__getattr__, __dir__ = front_door(__name__)

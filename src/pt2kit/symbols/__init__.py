@@ -51,21 +51,4 @@ if TYPE_CHECKING:
     from pt2kit.symbols.value_kinds import Kind as Kind
     from pt2kit.symbols.value_kinds import kind as kind
 
-__getattr__, __dir__, __all__ = front_door(
-    __name__,
-    {
-        "dialects": "parse parse_number parse_size parse_truth",
-        "evaluation": "check_constants evaluate",
-        "expr": (
-            "Boolean Call DEFAULT_LIMITS Expr Float Infinity Integer Limits Rational Symbol default_assumptions "
-            "fold free_symbols substitute"
-        ),
-        "order": "float_from",
-        "functions": "FUNCTIONS Function",
-        "guards": "Guard Source parse_guard",
-        "value_kinds": "Kind kind",
-        "plain": "parse_str to_str",
-        "ranges": "bounds",
-        "srepr": "parse_srepr to_srepr",
-    },
-)
+__getattr__, __dir__ = front_door(__name__)

@@ -49,18 +49,4 @@ if TYPE_CHECKING:
     from pt2kit.tensors.view import Storage as Storage
     from pt2kit.tensors.view import TensorView as TensorView
 
-__getattr__, __dir__, __all__ = front_door(
-    __name__,
-    {
-        "bounds": "MAX_EXPANDED_BYTES MAX_NDIM",
-        "compound": "MetaView NestedView QuantizedView SparseView SubclassView View",
-        "dtypes": "DTYPES DType numpy_dtype scalar_type_of short_name",
-        "export": "AnyView to_npy to_npz",
-        "opaque": "OpaquePayload",
-        "payload": "check_against views_from_config",
-        "pickled": "from_pickled",
-        "safetensors_file": "read_safetensors to_safetensors",
-        "summary": "Statistics statistics",
-        "view": "Storage TensorView",
-    },
-)
+__getattr__, __dir__ = front_door(__name__)

@@ -56,21 +56,4 @@ if TYPE_CHECKING:
     from pt2kit.treespec.values import stand_in as stand_in
     from pt2kit.treespec.values import unflatten as unflatten
 
-__getattr__, __dir__, __all__ = front_door(
-    __name__,
-    {
-        "callsig": (
-            "CallSignature Parameter annotation call_signature check_arg_names find_name_problems render "
-            "show_name split_call"
-        ),
-        "containers": (
-            "EnumKey FieldTable Key child_keys find_problems key_paths mapping_keys namedtuple_fields "
-            "namedtuple_name names_of_fields validate"
-        ),
-        "spec": (
-            "LEAF MAX_DEPTH PROTOCOL TreeSpec context_text context_value depth dump fold inner_context "
-            "leaf_count map_nodes parse walk"
-        ),
-        "values": "Node adapt_values flatten stand_in unflatten",
-    },
-)
+__getattr__, __dir__ = front_door(__name__)
