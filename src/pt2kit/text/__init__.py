@@ -19,20 +19,13 @@ Nothing here prints. The text has no control characters, whatever the file conta
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pt2kit.front_door import front_door
 
 if TYPE_CHECKING:
-    from pt2kit.text.source import print_program
-    from pt2kit.text.source_reader import parse, read
+    from pt2kit.text.source import print_program as print_program
+    from pt2kit.text.source_reader import parse as parse
+    from pt2kit.text.source_reader import read as read
 
-__all__ = ["parse", "print_program", "read"]
-
-
-def __getattr__(name: str) -> Any:
-    """Load what few callers need when it is first asked for (PEP 562)."""
-    if name == "print_program":
-        return import_module("pt2kit.text.source").print_program
-    if name in ("parse", "read"):
-        return getattr(import_module("pt2kit.text.source_reader"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = front_door(__name__)
