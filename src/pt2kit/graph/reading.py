@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import UNSET
 
 from pt2kit import schema
-from pt2kit.errors import GraphError, Pt2Error
+from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import ValueKind, arguments, arguments_of
 from pt2kit.graph.def_use import GraphIndex, index
 from pt2kit.graph.traversal import Scope, Step, carried, check_depth, depth_first, node_label, operator_name, root
@@ -407,10 +407,8 @@ def readable_size(size: schema.SymInt) -> int | str:
 @lru_cache(maxsize=4096)
 def _expression(text: str) -> str:
     """Return an expression as people write it; as stored if it cannot be parsed."""
-    try:
-        return to_str(parse(text))
-    except Pt2Error:
-        return text
+    tree = lenient(parse, text)
+    return text if tree is None else to_str(tree)
 
 
 def _dtype(dtype: schema.ScalarType) -> str:

@@ -201,12 +201,8 @@ class _Printer:
         match meta:
             case schema.TensorMeta():
                 return self._tensor(meta)
-            case schema.SymInt():
-                return f"int {self._symbolic(meta)}"
-            case schema.SymFloat():
-                return f"float {self._symbolic(meta)}"
-            case schema.SymBool():
-                return f"bool {self._symbolic(meta)}"
+            case schema.SymInt() | schema.SymFloat() | schema.SymBool():
+                return f"{type(meta).__name__[3:].lower()} {self._symbolic(meta)}"
         return f"object({_object(meta)})"
 
     def _tensor(self, meta: schema.TensorMeta) -> str:

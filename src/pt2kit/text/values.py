@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pt2kit import symbols, treespec
-from pt2kit.errors import GraphError, Pt2Error
+from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import ARMS, OperatorName
 from pt2kit.messages import printable
+from pt2kit.node_metadata.frames import lenient
 from pt2kit.schema import (
     Argument,
     ConstantValue,
@@ -58,10 +59,8 @@ class ValueTexts:
         """Return a symbolic expression, in any stored dialect, as people write it; unchanged if it does not parse."""
         known = self._expressions.get(text)
         if known is None:
-            try:
-                known = symbols.to_str(symbols.parse(text))
-            except Pt2Error:
-                known = f"<{printable(text)}>"
+            tree = lenient(symbols.parse, text)
+            known = f"<{printable(text)}>" if tree is None else symbols.to_str(tree)
             self._expressions[text] = known
         return known
 
