@@ -132,7 +132,7 @@ class SideInputs:
         constants: for schema 1 and the draft: name -> tensor, or the torch.save bytes of one; the bytes of a custom
             object as they are.
         weights: for the draft: name -> tensor, parameters and buffers alike.
-        read_external: reads files next to a draft program; `side_files.read_folder` returns one.
+        read_external: reads files next to a draft program; `read_folder` returns one.
     """
 
     constants: Mapping[str, bytes | PickledTensor] = field(default_factory=dict)

@@ -79,7 +79,7 @@ def upgrade_program(
         where: the record's name, for messages.
         namedtuples: class name -> name under which it is registered, for programs up to schema 5.1, which know the
             class name only ("NT" -> "corpus.NT"). A name that is missing stays.
-        read_external: reads the files next to a program of the draft (`side_files.read_folder(folder)`).
+        read_external: reads the files next to a program of the draft (`conversion_log.read_folder(folder)`).
 
     Raises:
         VersionError: a version that no table describes (M4).
