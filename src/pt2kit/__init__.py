@@ -82,4 +82,4 @@ register(
     }
 )
 
-__getattr__, __dir__ = front_door(__name__, _SUBPACKAGES)
+__getattr__, __dir__, __all__ = front_door(__name__, _SUBPACKAGES)

@@ -8,26 +8,30 @@ registers where they are defined. They are imported on first use.
 
 from __future__ import annotations
 
-import functools
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
+from types import CodeType
 from typing import Any, Final, NoReturn
+
+_RESULTS: Final = ("__getattr__", "__dir__", "__all__")
 
 OPTIONAL: Final = {"torch": "torch", "sympy": "torch"}  # Read only.
 """Optional dependency -> the extra of pt2kit that installs it."""
 
 
-def front_door(package: str, modules: str = "") -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and `__dir__` of a package whose names are defined in its modules.
+def front_door(package: str, modules: str = "") -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return the `__getattr__`, `__dir__` and `__all__` of a package whose names are defined in its modules.
 
-    Its names, which are also its `__all__`, are those of `public_names`.
+    The names are those that the package imports for type checkers, as `public_names` finds them.
 
     Args:
-        package: the package's `__name__`.
+        package: the `__name__` of the package that calls.
         modules: modules of the package that are attributes without being imported, separated by blanks.
     """
     subpackages = frozenset(modules.split())
+    caller = sys._getframe(1)
+    table = public_names(caller.f_code, caller.f_globals)
 
     def load(name: str) -> Any:
         if name in subpackages:
@@ -37,9 +41,6 @@ def front_door(package: str, modules: str = "") -> tuple[Callable[[str], Any], C
                 if error.name not in OPTIONAL:
                     raise
                 raise AttributeError(instructions(f"{package}.{name}", OPTIONAL[error.name]), name=name) from error
-        table = public_names(package)
-        if name == "__all__":
-            return sorted(table)
         if name not in table:
             from pt2kit.messages import suggestion
 
@@ -60,21 +61,24 @@ def front_door(package: str, modules: str = "") -> tuple[Callable[[str], Any], C
         setattr(sys.modules[package], name, value)
         return value
 
-    return load, lambda: sorted({*public_names(package), *subpackages})
+    return load, lambda: sorted({*table, *subpackages}), sorted(table)
 
 
-@functools.cache
-def public_names(package: str) -> Mapping[str, str]:
-    """Return the public names of a package, each with the module that defines it.
+def public_names(package: CodeType, defined: Collection[str] = ()) -> Mapping[str, str]:
+    """Return the names that the code of a package imports from modules, each with its module.
 
-    They are those that the package imports for type checkers. Statements under `if TYPE_CHECKING` do not run, but they
-    are compiled: the names in the code are in the order of the statements, what is imported after its module.
+    Statements under `if TYPE_CHECKING` do not run, but they are compiled: the names in the code are in the order of the
+    statements, what is imported after its module.
+
+    Args:
+        package: the code.
+        defined: the names that are not imported on first use.
     """
-    space, module, locations = vars(sys.modules[package]), "", {}
-    for name in space["__loader__"].get_code(package).co_names:
+    module, locations = "", {}
+    for name in package.co_names:
         if name.startswith("pt2kit."):
             module = name
-        elif module and name not in space:
+        elif module and name not in defined and name not in _RESULTS:
             locations[name] = module
     return locations
 

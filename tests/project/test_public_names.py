@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import importlib.util
 import itertools
+from pathlib import Path
 
 import pytest
 from tests.project.public_names import TABLE, lines
@@ -12,7 +15,28 @@ import pt2kit
 from pt2kit.front_door import public_names
 
 STORED = TABLE.read_text(encoding="utf-8").splitlines()
-NEED_TORCH = {name for name, module in public_names("pt2kit").items() if module.startswith("pt2kit.bridge.")}
+ROOT = Path(pt2kit.__file__).parent
+PACKAGES = {
+    ".".join(("pt2kit", *path.parent.relative_to(ROOT).parts)): text
+    for path in sorted(ROOT.rglob("__init__.py"))
+    if "front_door(__name__" in (text := path.read_text(encoding="utf-8"))
+}
+CODE = compile(PACKAGES["pt2kit"], "pt2kit", "exec")
+NEED_TORCH = {name for name, module in public_names(CODE).items() if module.startswith("pt2kit.bridge.")}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_public_names_are_those_imported_for_type_checkers(package: str) -> None:
+    """The table that is read from the compiled code has what the statements say, and nothing else."""
+    block = next(node for node in ast.parse(PACKAGES[package]).body if isinstance(node, ast.If))
+    wanted: dict[str, str | None] = {}
+    for node in block.body:
+        assert isinstance(node, ast.ImportFrom)
+        wanted |= {one.name: node.module for one in node.names if one.asname == one.name}
+    module = importlib.import_module(package)
+    assert module.__all__ == sorted(wanted)
+    found = public_names(compile(PACKAGES[package], package, "exec"), vars(module).keys() - wanted.keys())
+    assert found == wanted
 
 
 @pytest.mark.parametrize("name", sorted(set(pt2kit.__all__) - NEED_TORCH))

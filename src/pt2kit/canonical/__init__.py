@@ -33,4 +33,4 @@ if TYPE_CHECKING:
     from pt2kit.canonical.program import canonicalize as canonicalize
     from pt2kit.canonical.program import sort_inputs as sort_inputs
 
-__getattr__, __dir__ = front_door(__name__)
+__getattr__, __dir__, __all__ = front_door(__name__)

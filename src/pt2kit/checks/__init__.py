@@ -39,4 +39,4 @@ if TYPE_CHECKING:
     from pt2kit.rules import RULES as RULES
     from pt2kit.rules import Rule as Rule
 
-__getattr__, __dir__ = front_door(__name__)
+__getattr__, __dir__, __all__ = front_door(__name__)

@@ -23,4 +23,4 @@ if TYPE_CHECKING:
     from pt2kit.codec.text import MAX_DEPTH as MAX_DEPTH
     from pt2kit.codec.text import parse as parse
 
-__getattr__, __dir__ = front_door(__name__)
+__getattr__, __dir__, __all__ = front_door(__name__)

@@ -15,4 +15,4 @@ if TYPE_CHECKING:
     from pt2kit.comparing.runs import RunComparison as RunComparison
     from pt2kit.comparing.runs import compare_runs as compare_runs
 
-__getattr__, __dir__ = front_door(__name__)
+__getattr__, __dir__, __all__ = front_door(__name__)

@@ -15,4 +15,4 @@ if TYPE_CHECKING:
     from pt2kit.costs.result import Cost as Cost
     from pt2kit.costs.result import NodeCost as NodeCost
 
-__getattr__, __dir__ = front_door(__name__)
+__getattr__, __dir__, __all__ = front_door(__name__)

@@ -18,4 +18,4 @@ if TYPE_CHECKING:
     from pt2kit.dataflow.domain import Value as Value
     from pt2kit.dataflow.engine import run as run
 
-__getattr__, __dir__ = front_door(__name__)
+__getattr__, __dir__, __all__ = front_door(__name__)

@@ -28,4 +28,4 @@ if TYPE_CHECKING:
     from pt2kit.diffs.compute import diff as diff
     from pt2kit.diffs.tensors import ValueDifference as ValueDifference
 
-__getattr__, __dir__ = front_door(__name__)
+__getattr__, __dir__, __all__ = front_door(__name__)

@@ -25,4 +25,4 @@ if TYPE_CHECKING:
     from pt2kit.digests.result import check_digest as check_digest
     from pt2kit.digests.result import read_expected as read_expected
 
-__getattr__, __dir__ = front_door(__name__)
+__getattr__, __dir__, __all__ = front_door(__name__)

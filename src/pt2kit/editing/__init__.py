@@ -45,4 +45,4 @@ if TYPE_CHECKING:
     from pt2kit.editing.packing import unpack as unpack
     from pt2kit.editing.packing import with_extra_files as with_extra_files
 
-__getattr__, __dir__ = front_door(__name__, "passes")
+__getattr__, __dir__, __all__ = front_door(__name__, "passes")

@@ -27,4 +27,4 @@ if TYPE_CHECKING:
     from pt2kit.fleet.running import Progress as Progress
     from pt2kit.fleet.running import run as run
 
-__getattr__, __dir__ = front_door(__name__)
+__getattr__, __dir__, __all__ = front_door(__name__)

@@ -52,4 +52,4 @@ if TYPE_CHECKING:
     from pt2kit.graph.traversal import tables as tables
     from pt2kit.graph.traversal import walk as walk
 
-__getattr__, __dir__ = front_door(__name__)
+__getattr__, __dir__, __all__ = front_door(__name__)

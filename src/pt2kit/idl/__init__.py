@@ -30,4 +30,4 @@ if TYPE_CHECKING:
     from pt2kit.schema.fieldtable import Table as Table
     from pt2kit.schema.fieldtable import frozen_table as frozen_table
 
-__getattr__, __dir__ = front_door(__name__)
+__getattr__, __dir__, __all__ = front_door(__name__)

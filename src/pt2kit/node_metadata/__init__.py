@@ -52,4 +52,4 @@ if TYPE_CHECKING:
     from pt2kit.node_metadata.redaction import strip_metadata as strip_metadata
     from pt2kit.node_metadata.redaction import without_addresses as without_addresses
 
-__getattr__, __dir__ = front_door(__name__)
+__getattr__, __dir__, __all__ = front_door(__name__)

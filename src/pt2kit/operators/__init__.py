@@ -28,4 +28,4 @@ if TYPE_CHECKING:
     from pt2kit.operators.table import register as register
     from pt2kit.operators.table import unregister as unregister
 
-__getattr__, __dir__ = front_door(__name__)
+__getattr__, __dir__, __all__ = front_door(__name__)

@@ -25,4 +25,4 @@ if TYPE_CHECKING:
     from pt2kit.versions.opset_changes import OperatorChange as OperatorChange
     from pt2kit.versions.opset_changes import Replacement as Replacement
 
-__getattr__, __dir__ = front_door(__name__)
+__getattr__, __dir__, __all__ = front_door(__name__)

@@ -21,4 +21,4 @@ if TYPE_CHECKING:
     from pt2kit.runtime.table import supported as supported
     from pt2kit.runtime.table import unregister as unregister
 
-__getattr__, __dir__ = front_door(__name__)
+__getattr__, __dir__, __all__ = front_door(__name__)

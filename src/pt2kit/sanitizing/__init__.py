@@ -25,4 +25,4 @@ if TYPE_CHECKING:
     from pt2kit.sanitizing.writing import execute as execute
     from pt2kit.sanitizing.writing import sanitize as sanitize
 
-__getattr__, __dir__ = front_door(__name__)
+__getattr__, __dir__, __all__ = front_door(__name__)

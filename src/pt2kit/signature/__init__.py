@@ -36,4 +36,4 @@ if TYPE_CHECKING:
     from pt2kit.signature.specs import TensorArgument as TensorArgument
     from pt2kit.signature.specs import TokenArgument as TokenArgument
 
-__getattr__, __dir__ = front_door(__name__)
+__getattr__, __dir__, __all__ = front_door(__name__)

@@ -21,4 +21,4 @@ if TYPE_CHECKING:
     from pt2kit.signing.statement import Difference as Difference
     from pt2kit.signing.statement import Verified as Verified
 
-__getattr__, __dir__ = front_door(__name__)
+__getattr__, __dir__, __all__ = front_door(__name__)

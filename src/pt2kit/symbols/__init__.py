@@ -51,4 +51,4 @@ if TYPE_CHECKING:
     from pt2kit.symbols.value_kinds import Kind as Kind
     from pt2kit.symbols.value_kinds import kind as kind
 
-__getattr__, __dir__ = front_door(__name__)
+__getattr__, __dir__, __all__ = front_door(__name__)

@@ -49,4 +49,4 @@ if TYPE_CHECKING:
     from pt2kit.tensors.view import Storage as Storage
     from pt2kit.tensors.view import TensorView as TensorView
 
-__getattr__, __dir__ = front_door(__name__)
+__getattr__, __dir__, __all__ = front_door(__name__)

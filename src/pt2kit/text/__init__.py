@@ -28,4 +28,4 @@ if TYPE_CHECKING:
     from pt2kit.text.source_reader import parse as parse
     from pt2kit.text.source_reader import read as read
 
-__getattr__, __dir__ = front_door(__name__)
+__getattr__, __dir__, __all__ = front_door(__name__)

@@ -56,4 +56,4 @@ if TYPE_CHECKING:
     from pt2kit.treespec.values import stand_in as stand_in
     from pt2kit.treespec.values import unflatten as unflatten
 
-__getattr__, __dir__ = front_door(__name__)
+__getattr__, __dir__, __all__ = front_door(__name__)
