@@ -166,15 +166,14 @@ def _records(path: Path) -> set[str]:
     return {re.sub(r"extra/.*", "extra/", re.sub(r"\d+", "0", name)) for name in names}
 
 
-def compare_names(environment: Path, release: str, folder: Path) -> Finding:
+def compare_names(environment: Path, release: str) -> Finding:
     """The private and moving names of torch that the bridge lists, and the release does not have any more."""
-    from pt2kit.bridge.torch_names import NAMES  # the rest needs no torch here
-
-    listed = folder / "names.json"
-    listed.write_text(json.dumps([name.path for name in NAMES]), encoding="utf-8")
-    missing = json.loads(run(environment, str(ROOT / "tools" / "names_in_release.py"), str(listed)))
-    lines = [f"- torch.{name.path}: {name.gives}; instead: {name.instead or 'NOTHING'}"
-             for name in NAMES if name.path in missing and numbers(name.since) <= numbers(release)]  # fmt: skip
+    missing = json.loads(run(environment, str(ROOT / "tools" / "names_in_release.py")))
+    lines = [
+        f"- torch.{name['path']}: {name['gives']}; instead: {name['instead'] or 'NOTHING'}"
+        for name in missing
+        if numbers(name["since"]) <= numbers(release)
+    ]
     todo = "find in bridge/torch_names.py what replaces them, or say what stands in"
     return Finding("names of torch", tuple(lines), todo)
 
@@ -201,7 +200,7 @@ def findings(options: argparse.Namespace, environment: Path, folder: Path) -> It
     yield compare_schema(environment, written)
     yield compare_layout(saved, release)
     yield compare_operators(environment, release, folder, write=options.write and release in RELEASES)
-    yield compare_names(environment, release, folder)
+    yield compare_names(environment, release)
     if options.zoo:
         trial = [sys.executable, "tools/torches.py", options.release, "--environment", environment.absolute()]
         code = subprocess.run(trial, cwd=ROOT, check=False).returncode

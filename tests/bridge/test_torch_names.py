@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 import torch
-from tools.names_in_release import is_there
+from tools.names_in_release import NAMES, TorchName, is_there
 from torch.utils import _pytree as pytree
 
 from pt2kit.bridge import torch_export_names, torch_names
-from pt2kit.bridge.torch_names import NAMES
 from pt2kit.operators.higher_order import FUNCTIONS
 
 BRIDGE = Path(torch_names.__file__).parent
@@ -89,7 +88,7 @@ def test_what_counts(source: str, found: list[str]) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES, ids=lambda name: name.path)
-def test_names_are_there(name: torch_names.TorchName) -> None:
+def test_names_are_there(name: TorchName) -> None:
     """The installed torch has each name, or the table says what stands in for it."""
     there = is_there(name.path)
     assert there or name.instead, f"torch {torch.__version__} lacks torch.{name.path}: {name.gives}"
@@ -101,7 +100,7 @@ def test_every_name_is_listed() -> None:
     listed = {part for name in NAMES for part in name.path.split(".")}
     said = {text.rpartition(".")[2] for text in moving_names(source)}
     assert said - listed <= ITS_OWN
-    code = source.replace(torch_names._TABLE, "") + " ".join(FUNCTIONS)  # `torch_names.function` looks those up
+    code = source + " ".join(FUNCTIONS)  # `torch_names.find_function` looks those up
     last = {name.path.rpartition(".")[2] for name in NAMES}
     assert {name for name in last if name not in code and not name.startswith(PUT_TOGETHER)} == set()
 
@@ -109,7 +108,7 @@ def test_every_name_is_listed() -> None:
 # Beginnings of names that the code puts together, or that are found in a table of functions.
 PUT_TOGETHER = ("_sym_", "unbacked_", "BitwiseFn_", "_mkldnn")
 # Fallbacks for names of the table, and attributes that torch.compile looks for on functions.
-ITS_OWN = {"children_specs", "var_to_val", "_TABLE", "_torchdynamo_disable", "_torchdynamo_disable_msg"}
+ITS_OWN = {"children_specs", "var_to_val", "_torchdynamo_disable", "_torchdynamo_disable_msg"}
 
 
 def test_missing_names() -> None:

@@ -1,8 +1,7 @@
 """Private and moving names of torch that programs with symbols and fake tensors need, and files that are written.
 
-`torch_names.py` lists these in its table, too. They are separate because they import sympy, which takes longer than
-most programs to run: `load_module` does not need them. Nothing here imports torch's serializer, which imports its
-compiler.
+They are separate from those in `torch_names.py` because they import sympy, which takes longer than most programs to
+run: `load_module` does not need them. Nothing here imports torch's serializer, which imports its compiler.
 """
 
 from __future__ import annotations
