@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import keyword
 import re
 import sys
 import warnings
@@ -44,7 +43,7 @@ from pt2kit.operators.promotion import takes_numbers_as_tensors
 from pt2kit.operators.requirements import refusal
 from pt2kit.schema import Device, Layout, MemoryFormat, ScalarType
 from pt2kit.schema.names import ATEN_OPS, OPS
-from pt2kit.schema.operators import ValueType, parse_type
+from pt2kit.schema.operators import Parameter, parse_type
 from pt2kit.schema.versions import LOG
 from pt2kit.tensors.bounds import MAX_DEVICE_INDEX, device_text
 from pt2kit.tensors.dtypes import DTYPES as ROWS
@@ -52,7 +51,6 @@ from pt2kit.tensors.dtypes import DTYPES as ROWS
 Kind = Literal["operator", "symbolic", "higher_order", "function"]
 
 _DISPATCHED: Final = re.compile(r"torch\.ops\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)", re.ASCII)
-_ELEMENTS: Final = {"SymInt": "int", "Scalar": "number"}
 _HIGHER_ORDER: Final = re.compile(r"torch\.ops\.higher_order\.(\w+)", re.ASCII)
 
 OLDEST: Final = (2, 9)
@@ -82,38 +80,6 @@ _KINDS: Mapping[type, str] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
-    """One parameter of an operator.
-
-    Args:
-        name: as the schema has it.
-        index: its place among the parameters, from 0.
-        keyword_only: it comes after the "*".
-        required: it has no default.
-        reserved: its name is a Python keyword, so it can only be passed by place.
-        arms: the arms of `schema.Argument` that fit it; None if the type does not restrict them.
-        type: of its value.
-    """
-
-    name: str
-    index: int
-    keyword_only: bool
-    required: bool
-    reserved: bool
-    arms: frozenset[str] | None
-    type: ValueType
-
-    @property
-    def element(self) -> str | None:
-        """Return the kind of elements of a list passed for it: "int", "float", "Tensor", …; None if it takes no list.
-
-        It has one "[]" per further level of lists.
-        """
-        base, levels = self.type.base, self.type.suffix.count("[]")
-        return f"{_ELEMENTS.get(base, base)}{'[]' * (levels - 1)}" if levels else None
-
-
-@dataclass(frozen=True, slots=True)
 class Operator:
     """A callable that a node may have as its target.
 
@@ -124,9 +90,10 @@ class Operator:
             "function" is one of torch's other functions.
         parameters: name -> parameter, in the schema's order; empty for kinds without a schema.
         required: names of the parameters without default.
+        arms: the arms of `schema.Argument` that each parameter accepts; None if its type does not restrict them.
         returns: the kind of each result ("Tensor", "List[Tensor]", …); empty for kinds without a schema.
+        result_arms: the arms that each result accepts; None if it accepts every arm.
         schema: `torch.FunctionSchema`; None for kinds without one.
-        result_arms: the arms of `schema.Argument` that each result accepts; None if it accepts every arm.
     """
 
     text: str
@@ -134,9 +101,10 @@ class Operator:
     kind: Kind
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     required: frozenset[str] = frozenset()
+    arms: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
     returns: tuple[str, ...] = ()
-    schema: Any = None
     result_arms: tuple[frozenset[str] | None, ...] = ()
+    schema: Any = None
 
 
 def resolve_all(places: Mapping[str, str], trust: Set[str] = frozenset()) -> tuple[dict[str, Operator], dict[str, str]]:
@@ -274,25 +242,28 @@ def _extension(text: str, place: str) -> Operator | None:
 
 def with_schema(text: str, target: Callable[..., Any], schema: Any) -> Operator:
     """Describe an operator by its `torch.FunctionSchema`."""
-    parameters = {}
+    parameters = {
+        argument.name: Parameter(
+            argument.name,
+            parse_type(str(argument.real_type)),
+            str(argument.default_value) if argument.has_default_value() else None,
+            argument.kwarg_only,
+        )
+        for argument in schema.arguments
+    }
     # Numbers for tensors are refused where the table of `checks` speaks of all operators: in aten.
     takes_numbers = not text.startswith(ATEN_OPS) or takes_numbers_as_tensors(text.removeprefix(OPS))
-    for index, argument in enumerate(schema.arguments):
-        kind = parse_type(str(argument.real_type))
-        parameters[argument.name] = Parameter(
-            argument.name,
-            index,
-            argument.kwarg_only,
-            not argument.has_default_value(),
-            keyword.iskeyword(argument.name),
-            parameter_arms(kind, numbers_as_tensors=takes_numbers),
-            kind,
-        )
-    required = frozenset(name for name, parameter in parameters.items() if parameter.required)
     returns = tuple(str(value.real_type) for value in schema.returns)
-    results = tuple(result_arms(parse_type(str(value.real_type))) for value in schema.returns)
     return Operator(
-        text, target, "operator", MappingProxyType(parameters), required, returns, schema, result_arms=results
+        text,
+        target,
+        "operator",
+        MappingProxyType(parameters),
+        frozenset(name for name, parameter in parameters.items() if parameter.is_required),
+        {name: parameter_arms(one.type, numbers_as_tensors=takes_numbers) for name, one in parameters.items()},
+        returns,
+        tuple(result_arms(parse_type(kind)) for kind in returns),
+        schema,
     )
 
 

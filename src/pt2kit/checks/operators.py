@@ -207,7 +207,7 @@ def _binding(node: schema.Node, where: str, found: Operator) -> Iterator[Problem
     by_place = [
         parameter
         for parameter in found.parameters.values()
-        if parameter.name in kinds and _is_by_place(parameter, kinds[parameter.name])
+        if parameter.name in kinds and is_by_place(parameter, kinds[parameter.name])
     ]
     for parameter, own in zip(by_place, found.parameters.values(), strict=False):
         if parameter.is_keyword_only or parameter.name != own.name:
@@ -218,7 +218,8 @@ def _binding(node: schema.Node, where: str, found: Operator) -> Iterator[Problem
             return
 
 
-def _is_by_place(parameter: Parameter, kind: ArgumentKind | None) -> bool:
+def is_by_place(parameter: Parameter, kind: ArgumentKind | None) -> bool:
+    """Return whether an argument is passed by place: as stated, or as torch decides for one without a kind."""
     if kind is ArgumentKind.POSITIONAL:
         return True
     if kind is ArgumentKind.KEYWORD and not keyword.iskeyword(parameter.name):

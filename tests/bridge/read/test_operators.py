@@ -100,15 +100,14 @@ def test_all() -> None:
 
 
 def test_schema() -> None:
-    """Parameters say where they stand, whether they are required, and which arguments fit."""
+    """Parameters say whether they are keyword-only and required, and which arguments fit."""
     found = resolve("torch.ops.aten.random_.from")
     assert found is not None
     assert list(found.parameters) == ["self", "from", "to", "generator"]
     assert found.required == {"self", "from", "to"}
-    assert found.parameters["from"].reserved
-    assert found.parameters["generator"].keyword_only
-    assert found.parameters["generator"].arms == frozenset({"as_none"})
-    assert "as_string" not in (found.parameters["self"].arms or ())
+    assert found.parameters["generator"].is_keyword_only
+    assert found.arms["generator"] == frozenset({"as_none"})
+    assert "as_string" not in (found.arms["self"] or ())
     assert found.returns == ("Tensor",)
 
 

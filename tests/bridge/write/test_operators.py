@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from pt2kit.bridge.operators import Operator, with_schema
+from pt2kit.bridge.write.arguments import element_of
 
 
 def describe(text: str) -> Operator:
@@ -20,7 +21,7 @@ def test_parameters() -> None:
     )
     assert found.text == "t"
     assert found.returns == ()
-    assert [(one.name, one.keyword_only, one.element) for one in found.parameters.values()] == [
+    assert [(one.name, one.is_keyword_only, element_of(one.type)) for one in found.parameters.values()] == [
         ("a", False, None),
         ("b", False, "int"),
         ("c", False, "int"),

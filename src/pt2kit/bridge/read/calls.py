@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -14,10 +13,10 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from pt2kit import schema
-from pt2kit.bridge.operators import DTYPES, LAYOUTS, MEMORY_FORMATS, Operator, Parameter
+from pt2kit.bridge.operators import DTYPES, LAYOUTS, MEMORY_FORMATS, Operator
 from pt2kit.bridge.read.names import check_value_names, check_variable
 from pt2kit.bridge.read.tensors import Devices
-from pt2kit.checks.operators import function_problems
+from pt2kit.checks.operators import function_problems, is_by_place
 from pt2kit.errors import GraphError, LimitError, OperatorError, Pt2Error, UnsupportedError
 from pt2kit.graph.argument_values import MAX_ARGUMENT_DEPTH, SYMBOLIC, ValueKind
 from pt2kit.messages import count_text, kind_of
@@ -208,10 +207,6 @@ READERS: Final[Mapping[str, Reader]] = MappingProxyType(
 """Reader for each arm of `schema.Argument`: makes the live argument of the arm's value."""
 
 
-_POSITIONAL: Final = ArgumentKind.POSITIONAL
-_KEYWORD: Final = ArgumentKind.KEYWORD
-
-
 def read_call(node: schema.Node, operator: Operator, scope: Values) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments of a node's call.
 
@@ -251,70 +246,49 @@ def _by_schema(
     An argument is passed as the file states. Files before 8.6 do not state it: then required ones are positional,
     the others keyword arguments. A name that is a keyword of Python can only be passed by position.
     """
-    pairs = _in_order(inputs, operator, scope)
+    by_name = _by_name(inputs, operator, scope)
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
-    for named, parameter in pairs:
-        value = _read(named, parameter, scope)
-        kind = named.kind
-        by_place = parameter.reserved or kind is _POSITIONAL
-        if not by_place and kind is not _KEYWORD:
-            by_place = parameter.required and not parameter.keyword_only
-        if by_place and len(args) == parameter.index and not kwargs and not parameter.keyword_only:
-            args.append(value)
-        elif by_place and parameter.keyword_only:
+    for index, (name, parameter) in enumerate(operator.parameters.items()):
+        named = by_name.get(name)
+        if named is None:
+            continue
+        arm, arms = named.arg.type, operator.arms[name]
+        if arms is not None and arm not in arms:
             raise OperatorError(
-                f"{scope.place}: argument {named.name!r}: expected it by name, got it by place", rule="T10"
+                f"{scope.place}: argument {name!r}: expected a value of the type {parameter.type}, got {arm}", rule="T5"
             )
-        elif by_place:
-            raise OperatorError(f"{scope.place}: argument {named.name!r}: expected the arguments before it by place")
+        value = _live(named, index, scope)
+        if not is_by_place(parameter, named.kind):
+            kwargs[name] = value
+        elif parameter.is_keyword_only:
+            raise OperatorError(f"{scope.place}: argument {name!r}: expected it by name, got it by place", rule="T10")
+        elif len(args) < index:
+            raise OperatorError(f"{scope.place}: argument {name!r}: expected the arguments before it by place")
         else:
-            kwargs[named.name] = value
+            args.append(value)
     return tuple(args), kwargs
 
 
-def _in_order(
+def _by_name(
     inputs: Sequence[schema.NamedArgument], operator: Operator, scope: Values
-) -> list[tuple[schema.NamedArgument, Parameter]]:
-    """Return each argument with its parameter, in the schema's order."""
+) -> dict[str, schema.NamedArgument]:
+    """Return the arguments by the names of their parameters: all that are required, each once."""
+    by_name = {named.name: named for named in inputs}
     parameters = operator.parameters
-    pairs = []
-    last = -1
-    sort = False
-    missing = len(operator.required)
-    for named in inputs:
-        parameter = parameters.get(named.name)
-        if parameter is None:
-            raise OperatorError(
-                f"{scope.place}: argument {named.name[:80]!a}: expected one of {', '.join(parameters) or 'none'}"
-            )
-        missing -= parameter.required
-        sort |= parameter.index <= last
-        last = parameter.index
-        pairs.append((named, parameter))
-    if sort:
-        pairs.sort(key=lambda pair: pair[1].index)
-        for (named, parameter), (_, following) in itertools.pairwise(pairs):
-            if parameter is following:
-                raise OperatorError(f"{scope.place}: argument {named.name!r}: expected it once, got it twice")
-    if missing:
-        names = sorted(operator.required.difference(named.name for named in inputs))
-        noun = "argument" if len(names) == 1 else "arguments"
-        raise OperatorError(f"{scope.place}: expected the {noun} {', '.join(names)}, got none of that name")
-    return pairs
+    if unknown := by_name.keys() - parameters.keys():
+        name = next(name for name in by_name if name in unknown)
+        raise OperatorError(f"{scope.place}: argument {name[:80]!a}: expected one of {', '.join(parameters) or 'none'}")
+    if len(by_name) < len(inputs):
+        name = next(name for name in parameters if sum(named.name == name for named in inputs) > 1)
+        raise OperatorError(f"{scope.place}: argument {name!r}: expected it once, got it twice")
+    if missing := sorted(operator.required - by_name.keys()):
+        noun = "argument" if len(missing) == 1 else "arguments"
+        raise OperatorError(f"{scope.place}: expected the {noun} {', '.join(missing)}, got none of that name")
+    return by_name
 
 
-def _read(named: schema.NamedArgument, parameter: Parameter, scope: Values) -> Any:
-    arm = named.arg.type
-    if parameter.arms is not None and arm not in parameter.arms:
-        raise OperatorError(
-            f"{scope.place}: argument {named.name!r}: expected a value of the type {parameter.type}, got {arm}",
-            rule="T5",
-        )
-    return _live(named, repr(named.name), scope)
-
-
-def _live(named: schema.NamedArgument, label: str, scope: Values) -> Any:
+def _live(named: schema.NamedArgument, index: int, scope: Values) -> Any:
     """Return the live form of an argument; an error names it after the node, unless it is in a subgraph."""
     try:
         return read_argument(named.arg, scope)
@@ -322,13 +296,14 @@ def _live(named: schema.NamedArgument, label: str, scope: Values) -> Any:
         before, place, rest = error.message.partition(f"{scope.place}: ")
         if before or not place:
             raise
+        label = repr(named.name) if named.name else index
         raise type(error)(f"{place}argument {label}: {rest}", rule=error.rule) from error
 
 
 def _untyped(inputs: Sequence[schema.NamedArgument], scope: Values) -> Iterator[Any]:
     """Yield the arguments of a call without a schema, in their order."""
     for index, named in enumerate(inputs):
-        yield _live(named, repr(named.name) if named.name else str(index), scope)
+        yield _live(named, index, scope)
 
 
 def _without_schema(inputs: Sequence[schema.NamedArgument], scope: Values) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -336,7 +311,7 @@ def _without_schema(inputs: Sequence[schema.NamedArgument], scope: Values) -> tu
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     for named, value in zip(inputs, _untyped(inputs, scope), strict=True):
-        if named.kind is _POSITIONAL or not named.name:
+        if named.kind is ArgumentKind.POSITIONAL or not named.name:
             if kwargs:
                 raise OperatorError(f"{scope.place}: expected arguments by place before those by name")
             args.append(value)

@@ -33,8 +33,10 @@ from pt2kit.schema import (
     SymIntArgument,
     TensorArgument,
 )
+from pt2kit.schema.operators import ValueType
 
 _PLAIN = {bool: "as_bools", int: "as_ints", float: "as_floats", str: "as_strings"}
+_ELEMENTS = {"SymInt": "int", "Scalar": "number"}
 _EMPTY = {kind.__name__: arm for kind, arm in _PLAIN.items()} | {
     "number": "as_ints",
     "Tensor": "as_tensors",
@@ -44,13 +46,22 @@ _EMPTY = {kind.__name__: arm for kind, arm in _PLAIN.items()} | {
 }
 
 
+def element_of(kind: ValueType) -> str | None:
+    """Return the kind of elements of a list of a type: "int", "float", "Tensor", …; None if the type is no list.
+
+    It has one "[]" per further level of lists.
+    """
+    levels = kind.suffix.count("[]")
+    return f"{_ELEMENTS.get(kind.base, kind.base)}{'[]' * (levels - 1)}" if levels else None
+
+
 def write_argument(value: Any, scope: Scope, element: str | None = None) -> Argument:
     """Write one argument.
 
     Args:
         value: an entry of `node.args` or `node.kwargs`.
         scope: the graph being written.
-        element: the kind of elements of a list here, from the operator's schema (`Parameter.element`).
+        element: the kind of elements of a list here, from the operator's schema (`element_of`).
 
     Raises:
         UnsupportedError: a value that the format has no kind for.
@@ -164,7 +175,7 @@ def write_list(items: Sequence[Any], uses: Any, element: str | None) -> Argument
     Args:
         items: what fx holds: constants, nodes, None, or lists of them.
         uses: fx node -> its Argument.
-        element: the kind of the list's elements, from the operator's schema (`Parameter.element`); None without a
+        element: the kind of the list's elements, from the operator's schema (`element_of`); None without a
             schema.
 
     Raises:

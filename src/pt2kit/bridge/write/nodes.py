@@ -26,7 +26,7 @@ from torch.fx import Node
 
 from pt2kit.bridge.callables import SYMBOLIC_FUNCTIONS, describe, find_type, parameter_names, stored_name, target_text
 from pt2kit.bridge.torch_names import HigherOrderOperator, OpOverload, find_higher_order, triton_kernels
-from pt2kit.bridge.write.arguments import SYMBOLIC, optional_tensor, write_argument
+from pt2kit.bridge.write.arguments import SYMBOLIC, element_of, optional_tensor, write_argument
 from pt2kit.bridge.write.scope import Scope, make
 from pt2kit.errors import GraphError, Pt2Error, UnsupportedError, at
 from pt2kit.messages import count_text
@@ -105,11 +105,11 @@ def _operator_call(node: Node, scope: Scope) -> Call:
         name = parameter.name
         if name in kwargs:
             value, kind = kwargs[name], ArgumentKind.KEYWORD
-        elif index < len(args) and not parameter.keyword_only:
+        elif index < len(args) and not parameter.is_keyword_only:
             value, kind = args[index], ArgumentKind.POSITIONAL
         else:  # it has its default value, which is not written
             continue
-        inputs.append(_named(name, value, kind, scope, element=parameter.element))
+        inputs.append(_named(name, value, kind, scope, element=element_of(parameter.type)))
     outputs = define_results(node, _value(node), len(called.returns), scope) if called.returns else []
     return called.text, inputs, outputs, None
 
