@@ -276,13 +276,14 @@ def _by_name(
     """Return the arguments by the names of their parameters: all that are required, each once."""
     by_name = {named.name: named for named in inputs}
     parameters = operator.parameters
-    if unknown := by_name.keys() - parameters.keys():
-        name = next(name for name in by_name if name in unknown)
+    if not by_name.keys() <= parameters.keys():
+        name = next(name for name in by_name if name not in parameters)
         raise OperatorError(f"{scope.place}: argument {name[:80]!a}: expected one of {', '.join(parameters) or 'none'}")
     if len(by_name) < len(inputs):
         name = next(name for name in parameters if sum(named.name == name for named in inputs) > 1)
         raise OperatorError(f"{scope.place}: argument {name!r}: expected it once, got it twice")
-    if missing := sorted(operator.required - by_name.keys()):
+    if not operator.required <= by_name.keys():
+        missing = sorted(operator.required - by_name.keys())
         noun = "argument" if len(missing) == 1 else "arguments"
         raise OperatorError(f"{scope.place}: expected the {noun} {', '.join(missing)}, got none of that name")
     return by_name
