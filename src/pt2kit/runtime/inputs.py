@@ -28,7 +28,7 @@ from pt2kit.symbols.expr import Expr, Integer, Symbol, free_symbols
 from pt2kit.symbols.guards import Guard, Path, Source, parse_guard, path_text
 from pt2kit.symbols.plain import to_str
 from pt2kit.treespec.callsig import split_call
-from pt2kit.treespec.containers import FieldTable, child_keys
+from pt2kit.treespec.containers import FieldTable, leaf_keys
 from pt2kit.treespec.spec import TreeSpec, parse
 from pt2kit.treespec.values import flatten, unflatten
 
@@ -237,19 +237,11 @@ def _paths(in_spec: TreeSpec, names: Sequence[str], fields: FieldTable) -> list[
     positional, by_name = split_call(in_spec)
     given = [*names][: len(positional)]
     given += [f"arg_{i}" for i in range(len(given), len(positional))]
-    paths: list[Path] = []
-    stack: list[tuple[TreeSpec, Path]] = list(
-        zip((*positional, *by_name.values()), ((name,) for name in (*given, *by_name)), strict=True)
-    )[::-1]
-    while stack:
-        spec, path = stack.pop()
-        if spec.is_leaf:
-            paths.append(path)
-            continue
-        keys = child_keys(spec, "in_spec", fields)
-        steps = [(key.value,) if key.kind == "field" else key.value for key in keys]
-        stack += [(child, (*path, step)) for child, step in zip(spec.children, steps, strict=True)][::-1]
-    return paths
+    return [
+        (name, *(key.step for key in keys))
+        for name, spec in zip((*given, *by_name), (*positional, *by_name.values()), strict=True)
+        for keys in leaf_keys(spec, "in_spec", fields)
+    ]
 
 
 def _input(path: Path, argument: schema.Argument, graph: schema.Graph) -> InputSpec:

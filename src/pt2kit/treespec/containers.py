@@ -61,6 +61,11 @@ class Key:
     kind: Literal["index", "item", "field"]
     value: object
 
+    @property
+    def step(self) -> object:
+        """Return the key as a step on a path to an input (`symbols.guards.Path`): (name,) for a field."""
+        return (self.value,) if self.kind == "field" else self.value
+
     def __str__(self) -> str:
         text = printable(str(self.value) if self.kind == "field" else repr(self.value))
         return f".{text}" if self.kind == "field" else f"[{text}]"
@@ -153,18 +158,23 @@ def key_paths(spec: TreeSpec, where: str = "treespec", fields: FieldTable | None
 
     Source: `keystr` in torch/utils/_pytree.py (2.13) writes the same for its builtin containers.
     """
-    paths: list[str] = []
-    stack: list[tuple[TreeSpec, str, Key | None]] = [(spec, "", None)]
+    return tuple("".join(map(str, keys)) for keys in leaf_keys(spec, where, fields))
+
+
+def leaf_keys(spec: TreeSpec, where: str = "treespec", fields: FieldTable | None = None) -> Iterator[tuple[Key, ...]]:
+    """Yield the keys that lead to each leaf, left to right.
+
+    Raises:
+        SchemaError, JsonError: as `child_keys`.
+    """
+    stack: list[tuple[TreeSpec, tuple[Key, ...]]] = [(spec, ())]
     while stack:
-        node, path, key = stack.pop()
-        if key is not None:
-            path = f"{path}{key}"
+        node, path = stack.pop()
         if node.is_leaf:
-            paths.append(path)
+            yield path
             continue
-        keys = child_keys(node, f"{where}: tree{path}", fields)
-        stack.extend((child, path, k) for child, k in zip(reversed(node.children), reversed(keys), strict=True))
-    return tuple(paths)
+        keys = child_keys(node, f"{where}: tree{''.join(map(str, path))}", fields)
+        stack.extend((child, (*path, key)) for child, key in zip(reversed(node.children), reversed(keys), strict=True))
 
 
 def mapping_keys(spec: TreeSpec, where: str = "treespec") -> tuple[object, ...]:

@@ -6,6 +6,7 @@ import io
 import zipfile
 from collections import OrderedDict, defaultdict, namedtuple
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -23,6 +24,14 @@ class Cache:
     def __init__(self, keys: Any, values: Any) -> None:
         self.dtype = (keys.dtype, values.dtype)
         self.keys, self.values = keys, values
+
+
+@dataclass
+class Mask:
+    """Two tensors as fields."""
+
+    before: Any
+    after: Any
 
 
 Pair = namedtuple("Pair", "first second")
@@ -119,3 +128,16 @@ def test_named_tuples_in_messages(monkeypatch: pytest.MonkeyPatch) -> None:
             f"input cache: expected a namedtuple {name} of the fields first, second, got a tuple of 2"
         )
         monkeypatch.delitem(pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE, NAMES[1], raising=False)
+
+
+def test_fields_of_data_classes_in_messages() -> None:
+    """Without sample inputs, a field of a registered data class is an attribute on the way to an input."""
+    name = "tests.Mask"
+    pytree.register_dataclass(Mask, serialized_type_name=name)
+    try:
+        program = torch.export.export(Attend(), (ones(), Mask(ones(), ones())), {"more": ones()})
+        module = pt2kit.load_module(without_samples(bytes_of(torch.export.save, program)))
+        with pytest.raises(InputError, match=r"input cache\.after: size of dimension 0"):
+            module(ones(), Mask(ones(), torch.ones(3)), more=ones())
+    finally:
+        pytree._deregister_pytree_node(Mask)

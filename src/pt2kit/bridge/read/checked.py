@@ -32,8 +32,7 @@ from pt2kit.bridge.read.treespecs import (
     FACTORY,
     Missing,
     TreeSpecs,
-    live_module_calls,
-    parse_specs,
+    read_module_calls,
 )
 from pt2kit.bridge.torch_names import Verifier, find_verifier, has_script_class
 from pt2kit.checks.stored_inputs import Tables, stored_inputs
@@ -66,7 +65,7 @@ class Checked:
         signature: its signature.
         sources: where the leaves of its `in_spec` are in the file's; None where the two are the same.
         calls: its module call graph as torch has it, the root first.
-        out_spec: the structure of its outputs, as data.
+        in_spec, out_spec: the structures of its inputs and outputs, as data.
         tree_specs: builds live ones.
         guards: guard expressions, proven to be only conditions on the inputs.
         scopes: its graphs, the root first.
@@ -79,6 +78,7 @@ class Checked:
     signature: ExportGraphSignature
     sources: tuple[int | None, ...] | None
     calls: list[ModuleCallEntry]
+    in_spec: TreeSpec
     out_spec: TreeSpec
     tree_specs: TreeSpecs
     guards: list[str]
@@ -110,18 +110,18 @@ def check_program(
     if adapted is not program:
         program, signature = adapted, from_schema(adapted.graph_module)
     module = program.graph_module
-    parsed = parse_specs(module.module_call_graph)
     guards = list(program.guards_code) if "X4" in trust else check_guards(program.guards_code)
     fields = {name: tuple(definition.field_names) for name, definition in module.treespec_namedtuple_fields.items()}
     specs = TreeSpecs(fields, trust)
+    entries = read_module_calls(module.module_call_graph, specs)
     scopes = list(graphs(program))
     operators, missing = resolve_all(_targets(scopes), trust)
-    raise_missing(missing, chain(specs.missing(parsed), missing_classes(scopes)))
+    raise_missing(missing, chain(specs.missing, missing_classes(scopes)))
     _check_dialect(program.verifiers, operators)
     check_kernels(program, scopes, operators, tables, trust, validates)
-    calls = live_module_calls(module.module_call_graph, parsed, specs)
+    in_spec, out_spec = entries[0][1]
     return Checked(
-        module, signature, sources, calls, parsed[0][1], specs, guards, scopes, operators,
+        module, signature, sources, [call for call, _ in entries], in_spec, out_spec, specs, guards, scopes, operators,
         [_verifier(name) for name in program.verifiers], _module_metadata(module),
     )  # fmt: skip
 

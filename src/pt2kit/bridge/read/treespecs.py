@@ -2,17 +2,16 @@
 
 Tree specs are built from specs as data, of classes that are registered already. Nothing is imported. A named tuple
 whose class is not registered gets a placeholder class with the stored fields, any other container a `Placeholder`.
-Classes of modules among the inputs, factories and enum classes are needed; `TreeSpecs.missing` lists those that are not
-available, for a whole program.
+Classes of modules among the inputs, factories and enum classes are needed; `TreeSpecs.missing` has those that are not
+available.
 """
 
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import Enum
-from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -79,12 +78,16 @@ class TreeSpecs:
     Args:
         fields: the file's table of named-tuple fields.
         trust: names of module classes that may be imported, for modules among the inputs.
+
+    Attributes:
+        missing: what the specs that were read need and this process lacks; they cannot be used then.
     """
 
     def __init__(self, fields: FieldTable, trust: Set[str] = frozenset()) -> None:
         self.fields = fields
         self._trust = trust
         self._stand_ins: dict[str, Any] = {}
+        self.missing: list[Missing] = []
 
     def read(self, spec: TreeSpec, where: str) -> pytree.TreeSpec:
         """Return the live spec.
@@ -99,28 +102,6 @@ class TreeSpecs:
             return pytree.TreeSpec(*self._type(node, where), children)
 
         return treespec.fold(spec, lambda _: leaf, build)
-
-    def missing(self, specs: Iterable[Iterable[TreeSpec]]) -> Iterator[Missing]:
-        """Yield what the specs of a program need and this process lacks: type names, factories, enum classes.
-
-        Raises:
-            SchemaError: a context that contradicts its type.
-        """
-        where = "in_spec or out_spec"
-        for node in chain.from_iterable(map(treespec.walk, chain.from_iterable(specs))):
-            if node.is_leaf or node.type == NAMEDTUPLE:
-                continue
-            if str(node.type) not in pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE:
-                if is_module(node) and find_module_class(str(node.type), self._trust) is None:
-                    yield Missing(CONTAINER, str(node.type))
-            elif node.type == DEFAULTDICT:
-                factory = defaultdict_parts(node, where)[0]
-                if factory not in _FACTORIES:
-                    yield Missing(FACTORY, factory)
-            if node.type in MAPPINGS:
-                for key in treespec.mapping_keys(node, where):
-                    if isinstance(key, treespec.EnumKey) and find_enum(key.fqn) is None:
-                        yield Missing(ENUM, key.fqn)
 
     def named_tuple(self, name: str, where: str) -> Any:
         """Return the class of a named tuple: the registered one, or a placeholder class with the stored fields.
@@ -147,21 +128,34 @@ class TreeSpecs:
         """Return the Python type of a container, and its context."""
         if node.type == NAMEDTUPLE:
             return collections.namedtuple, self.named_tuple(treespec.namedtuple_name(node, where) or "", where)
-        python_type = pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE.get(str(node.type))
-        if python_type is None:
-            module = find_module_class(str(node.type), self._trust)
-            if module is not None:
-                return module, module_context(node, module, where)
-            return Placeholder, placeholder_context(node, where)
-        return python_type, _context(node, python_type, where)
+        name = str(node.type)
+        if (python_type := pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE.get(name)) is not None:
+            return python_type, self._context(node, python_type, where)
+        if (module := find_module_class(name, self._trust)) is not None:
+            return module, module_context(node, module, where)
+        if is_module(node):
+            self.missing.append(Missing(CONTAINER, name))
+        return Placeholder, placeholder_context(node, where)
+
+    def _context(self, node: TreeSpec, kind: Any, where: str) -> Any:
+        if node.type not in MAPPINGS:
+            return _registered_context(node, kind, where)
+        keys = [self._key(key, where) for key in treespec.mapping_keys(node, where)]
+        if node.type != DEFAULTDICT:
+            return keys
+        factory = defaultdict_parts(node, where)[0]
+        if factory not in _FACTORIES:
+            self.missing.append(Missing(FACTORY, factory))
+        return [_FACTORIES.get(factory), keys]
+
+    def _key(self, key: object, where: str) -> object:
+        if isinstance(key, treespec.EnumKey) and find_enum(key.fqn) is None:
+            self.missing.append(Missing(ENUM, key.fqn))
+            return key
+        return _live_key(key, where)
 
 
-def _context(node: TreeSpec, kind: Any, where: str) -> Any:
-    if node.type == DEFAULTDICT:
-        factory = _FACTORIES[defaultdict_parts(node, where)[0]]  # `missing` lists all others.
-        return [factory, [_live_key(key, where) for key in treespec.mapping_keys(node, where)]]
-    if node.type in MAPPINGS:
-        return [_live_key(key, where) for key in treespec.mapping_keys(node, where)]
+def _registered_context(node: TreeSpec, kind: Any, where: str) -> Any:
     definition = pytree.SUPPORTED_SERIALIZED_TYPES[kind]
     dumpable = treespec.context_value(node, where)
     if definition.from_dumpable_context is None:
@@ -216,64 +210,41 @@ def registered_namedtuples() -> dict[str, str]:
     return {name: registered.pop() for name, registered in names_by_class.items() if len(registered) == 1}
 
 
-def parse_specs(entries: Iterable[schema.ModuleCallEntry]) -> list[Specs]:
-    """Return the tree specs of every entry, as data. `checks.calls` has found before that they fit the program.
+def read_module_calls(
+    entries: Sequence[schema.ModuleCallEntry], specs: TreeSpecs
+) -> list[tuple[ModuleCallEntry, Specs]]:
+    """Return the module call graph as torch has it, and the tree specs of each entry as data.
 
     Args:
-        entries: the root first.
-
-    Raises:
-        GraphError: a name that no argument can have in generated source.
-    """
-    return [_parse(entry, f"{WHERE}[{index}].signature") for index, entry in enumerate(entries)]
-
-
-def live_module_calls(
-    entries: Sequence[schema.ModuleCallEntry], parsed: Sequence[Specs], specs: TreeSpecs
-) -> list[ModuleCallEntry]:
-    """Return the module call graph as torch has it.
-
-    Args:
-        entries: the root first.
-        parsed: the tree specs of each.
+        entries: the root first; `checks.calls` has found before that they fit the program.
         specs: builds the live tree specs.
 
     Raises:
+        GraphError: a name that no argument can have in generated source.
         SchemaError: a tree spec that contradicts itself.
         UnsupportedError: an unknown container type.
     """
-    return [
-        _entry(entry, pair, specs, f"{WHERE}[{index}]")
-        for index, (entry, pair) in enumerate(zip(entries, parsed, strict=True))
-    ]
+    return [_entry(entry, specs, f"{WHERE}[{index}].signature") for index, entry in enumerate(entries)]
 
 
-def _parse(entry: schema.ModuleCallEntry, where: str) -> Specs:
-    if entry.signature is None:
-        return ()
-    in_spec = treespec.parse(entry.signature.in_spec, f"{where}.in_spec")
-    for name in entry.signature.forward_arg_names or ():
-        check_variable(name, f"{where}.forward_arg_names: name of an argument")
-    for name in treespec.split_call(in_spec, f"{where}.in_spec")[1]:
-        check_variable(name, f"{where}.in_spec: name of a keyword argument")
-    return in_spec, treespec.parse(entry.signature.out_spec, f"{where}.out_spec")
-
-
-def _entry(entry: schema.ModuleCallEntry, specs: Specs, live_specs: TreeSpecs, where: str) -> ModuleCallEntry:
+def _entry(entry: schema.ModuleCallEntry, specs: TreeSpecs, where: str) -> tuple[ModuleCallEntry, Specs]:
     call = entry.signature
     if call is None:
-        return ModuleCallEntry(fqn=entry.fqn, signature=None)
-    in_spec, out_spec = specs
-    return ModuleCallEntry(
-        fqn=entry.fqn,
-        signature=ModuleCallSignature(
-            inputs=[live_argument(argument_spec(argument)) for argument in call.inputs],
-            outputs=[live_argument(argument_spec(argument)) for argument in call.outputs],
-            in_spec=live_specs.read(in_spec, f"{where}.signature.in_spec"),
-            out_spec=live_specs.read(out_spec, f"{where}.signature.out_spec"),
-            forward_arg_names=list(call.forward_arg_names) if call.forward_arg_names else None,
-        ),
+        return ModuleCallEntry(fqn=entry.fqn, signature=None), ()
+    in_place, out_place = f"{where}.in_spec", f"{where}.out_spec"
+    in_spec, out_spec = treespec.parse(call.in_spec, in_place), treespec.parse(call.out_spec, out_place)
+    for name in call.forward_arg_names or ():
+        check_variable(name, f"{where}.forward_arg_names: name of an argument")
+    for name in treespec.split_call(in_spec, in_place)[1]:
+        check_variable(name, f"{in_place}: name of a keyword argument")
+    live_call = ModuleCallSignature(
+        inputs=[live_argument(argument_spec(argument)) for argument in call.inputs],
+        outputs=[live_argument(argument_spec(argument)) for argument in call.outputs],
+        in_spec=specs.read(in_spec, in_place),
+        out_spec=specs.read(out_spec, out_place),
+        forward_arg_names=list(call.forward_arg_names) if call.forward_arg_names else None,
     )
+    return ModuleCallEntry(fqn=entry.fqn, signature=live_call), (in_spec, out_spec)
 
 
 def live_signature(signature: ExportGraphSignature) -> live.ExportGraphSignature:

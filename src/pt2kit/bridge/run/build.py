@@ -11,7 +11,6 @@ Source: `_insert_copy_for_mutations` in torch/export/_unlift.py, 2.13.
 from __future__ import annotations
 
 import operator as functions
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
@@ -20,13 +19,12 @@ import torch
 
 from pt2kit import schema
 from pt2kit.bridge.operators import Operator
-from pt2kit.bridge.placeholder_types import Placeholder
 from pt2kit.bridge.read.calls import Shared, is_unpacked
 from pt2kit.bridge.read.checked import Checked
 from pt2kit.bridge.read.graph_reader import GraphReader, value_name
 from pt2kit.bridge.read.treespecs import WHERE
 from pt2kit.bridge.run.conditions import Condition, Conditions, Input, guard_condition, read_source
-from pt2kit.bridge.run.inputs import InputTree, OutputTree, map_children
+from pt2kit.bridge.run.inputs import InputTree, OutputTree
 from pt2kit.bridge.run.module import Convention
 from pt2kit.bridge.run.steps import REGIONS, Origin, Step, Steps, Value, source_line
 from pt2kit.bridge.run.validation import validated, with_memory
@@ -36,6 +34,8 @@ from pt2kit.schema.names import ATEN_OPS
 from pt2kit.signature.export_signature import ExportGraphSignature
 from pt2kit.signature.specs import InputKind, OutputKind
 from pt2kit.symbols.guards import Path, parse_guard, path_text
+from pt2kit.treespec.callsig import split_call
+from pt2kit.treespec.containers import leaf_keys
 
 _MUTATIONS: Final = (OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION, OutputKind.USER_INPUT_MUTATION)
 _OWN: Final = (ATEN_OPS, "torch.ops.prims.")
@@ -210,7 +210,7 @@ def convention_of(checked: Checked, ranges: Mapping[str, schema.RangeConstraint]
     graph = checked.module.graph
     specs = checked.signature.input_specs
     arguments = [graph.inputs[index] for index, spec in enumerate(specs) if spec.kind is InputKind.USER_INPUT]
-    paths = _paths(tree, examples)
+    paths = _paths(tree, checked, examples)
     inputs = [Input(path_text(path), argument, path) for path, argument in zip(paths, arguments, strict=False)]
     written = Conditions(inputs, graph, ranges, is_guarded=examples is not None)
     conditions = list(written.found)
@@ -233,38 +233,19 @@ def _names(call: Any) -> list[str]:
     return [*(f"arg_{index}" for index in range(len(child_specs(positional)))), *by_name.context]
 
 
-def _paths(tree: InputTree, examples: Any) -> list[Path]:
+def _paths(tree: InputTree, checked: Checked, examples: Any) -> list[Path]:
     """Return the path to each value from the names of the arguments, through the example inputs if there are some."""
     if examples is not None:
         args, kwargs = examples
         by_name: Any = dict(zip(tree.names, (*args, *(kwargs[name] for name in tree.keywords)), strict=True))
-    else:
-        # Not by an object of the structure: constructors of containers may inspect their arguments.
-        return [
-            (name, *path)
-            for name, child in zip(tree.names, map_children(tree.spec), strict=True)
-            for path in _spec_paths(child)
-        ]
-    return [tuple(map(_step, path)) for path, _ in pytree.tree_leaves_with_path(by_name)]
-
-
-def _spec_paths(spec: pytree.TreeSpec) -> list[Path]:
-    """Return the path to each leaf of a structure, from its description alone."""
-    children = child_specs(spec)
-    if spec.type is None:
-        return [()]
-    context = spec.context
-    steps: Sequence[Any] = range(len(children))
-    if spec.type is Placeholder:
-        kind, steps = context
-        steps = [(step,) for step in steps] if kind.has_fields else steps
-    elif spec.type is pytree.namedtuple or pytree.is_namedtuple_class(spec.type):
-        steps = [(name,) for name in getattr(context, "_fields", steps)]
-    else:
-        keys = context[1] if spec.type is defaultdict and isinstance(context, list) and len(context) == 2 else context
-        if isinstance(keys, (list, tuple)) and len(keys) == len(children):
-            steps = keys
-    return [(step, *path) for step, child in zip(steps, children, strict=True) for path in _spec_paths(child)]
+        return [tuple(map(_step, path)) for path, _ in pytree.tree_leaves_with_path(by_name)]
+    # Not by an object of the structure: constructors of containers may inspect their arguments.
+    positional, keywords = split_call(checked.in_spec)
+    return [
+        (name, *(key.step for key in keys))
+        for name, spec in zip(tree.names, (*positional, *keywords.values()), strict=True)
+        for keys in leaf_keys(spec, fields=checked.tree_specs.fields)
+    ]
 
 
 def _step(key: Any) -> Any:
