@@ -19,7 +19,7 @@ import torch
 from pt2kit.bridge.torch_names import SYMBOLIC
 from pt2kit.errors import LimitError, UnsupportedError
 from pt2kit.symbols.expr import Call, Expr, Integer, Leaf, Rational, Symbol, constant_value, fold
-from pt2kit.symbols.functions import OPAQUE, PLAIN, by_name
+from pt2kit.symbols.functions import OPAQUE, PLAIN, TARGETS, by_name
 
 Read = Callable[[Sequence[Any]], Any]
 
@@ -154,36 +154,25 @@ def _one(name: str) -> Callable[..., Any]:
 _SYMBOLIC: Final = (torch.SymInt, torch.SymFloat)
 _FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = by_name(
     {
+        # The function that a node calls for the same; of several, the first.
+        **{TARGETS[target].function: SYMBOLIC[target] for target in reversed([*SYMBOLIC])},
         "Add": _folded(operator.add),
         "Mul": _folded(operator.mul),
         "Max": _folded(torch.sym_max),
         "Min": _folded(torch.sym_min),
         "Pow, PowByNatural, FloatPow": bounded_power,
-        "Abs": abs,
         "Identity": lambda value: value,
         "FloorDiv, CleanDiv": operator.floordiv,
         "CeilDiv": lambda a, b: -(-a // b),
         "Mod, PythonMod": operator.mod,
         "ModularIndexing": lambda base, divisor, modulus: base // divisor % modulus,
         "LShift": bounded_shift,
-        "RShift": operator.rshift,
         "TrueDiv, IntTrueDiv, FloatTrueDiv": operator.truediv,
-        "ToFloat": torch.sym_float,
         "TruncToFloat": lambda value: torch.sym_float(math.trunc(value)),
         "floor, FloorToInt": math.floor,
         "ceiling, CeilToInt": math.ceil,
-        "TruncToInt": math.trunc,
         "RoundToInt, Round, RoundDecimal": round,
-        "BitwiseFn_bitwise_and": operator.and_,
-        "BitwiseFn_bitwise_or": operator.or_,
         "BitwiseFn_bitwise_xor": operator.xor,
-        "Equality": operator.eq,
-        "Unequality": operator.ne,
-        "GreaterThan": operator.ge,
-        "LessThan": operator.le,
-        "StrictGreaterThan": operator.gt,
-        "StrictLessThan": operator.lt,
-        "Not": operator.not_,
         "Xor": operator.xor,
         **{f"OpaqueUnaryFn_{name}": _one(name) for name in OPAQUE},
         **{name: _one(name) for name in (*PLAIN, "log")},
