@@ -9,7 +9,8 @@ available.
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Mapping, Sequence, Set
+import dataclasses
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
@@ -26,12 +27,7 @@ from pt2kit.bridge.torch_names import leaf_spec, pytree
 from pt2kit.errors import GraphError, SchemaError, UnsupportedError
 from pt2kit.signature.convert import argument_spec
 from pt2kit.signature.export_signature import ExportGraphSignature
-from pt2kit.signature.specs import (
-    NAMED,
-    ArgumentSpec,
-    ConstantArgument,
-    CustomObjArgument,
-)
+from pt2kit.signature.specs import ArgumentSpec
 from pt2kit.treespec.containers import DEFAULTDICT, MAPPINGS, NAMEDTUPLE, FieldTable, defaultdict_parts
 from pt2kit.treespec.spec import TreeSpec
 
@@ -49,9 +45,6 @@ WHERE = "$.graph_module.module_call_graph"
 
 Specs = tuple[treespec.TreeSpec, ...]
 """in_spec and out_spec of an entry; () for one without signature."""
-
-_NAMED: Final[Mapping[type, Callable[..., Any]]] = MappingProxyType({kind: vars(live)[kind.__name__] for kind in NAMED})
-"""Class of an argument that stands for a value -> torch's class of its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,13 +261,10 @@ def live_signature(signature: ExportGraphSignature) -> live.ExportGraphSignature
 
 
 def live_argument(arg: ArgumentSpec) -> Any:
-    """Return one argument description as torch has it."""
-    if isinstance(arg, ConstantArgument):
-        value = float(arg.value) if isinstance(arg.value, float) else arg.value
-        return live.ConstantArgument(name=arg.name, value=value)
-    if isinstance(arg, CustomObjArgument):
-        return live.CustomObjArgument(name=arg.name, class_fqn=arg.class_fqn)
-    return _NAMED[type(arg)](name=arg.name)
+    """Return one argument description as torch has it, whose classes have the same names and fields."""
+    held = {field.name: getattr(arg, field.name) for field in dataclasses.fields(arg)}
+    plain = {name: float(value) if isinstance(value, float) else value for name, value in held.items()}
+    return vars(live)[type(arg).__name__](**plain)
 
 
 def _target(target: str | None) -> str | None:

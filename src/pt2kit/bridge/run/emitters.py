@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import fx
+from torch.fx.node import map_aggregate
 
 from pt2kit import schema
 from pt2kit.bridge.read.graph_reader import value_name
@@ -235,10 +236,6 @@ def subgraph_module(steps: Steps, inputs: Sequence[Any] = (), outputs: Sequence[
             name = subgraphs.setdefault(id(held), f"graph_{len(subgraphs)}")
             owner.add_module(name, held)
             return graph.create_node("get_attr", name)
-        if isinstance(held, (list, tuple)):
-            return type(held)(live(item) for item in held)
-        if isinstance(held, Mapping):
-            return {key: live(item) for key, item in held.items()}
         return held
 
     for number in range(steps.inputs):
@@ -246,13 +243,13 @@ def subgraph_module(steps: Steps, inputs: Sequence[Any] = (), outputs: Sequence[
         if inputs:
             nodes[number].meta["val"] = inputs[number]
     for step in steps.steps:
-        args, kwargs = live(tuple(step.args)), live(dict(step.kwargs))
+        args, kwargs = map_aggregate(tuple(step.args), live), map_aggregate(step.kwargs, live)
         nodes[step.result.number] = append_call(graph, step.target, args, kwargs, f"v{step.result.number}")
     for value, fake in zip(steps.outputs, outputs, strict=bool(outputs)):
         if isinstance(value, Value):
             nodes[value.number].meta.setdefault("val", fake)
-    results = live(list(steps.outputs))
-    graph.output(results[0] if steps.is_single else tuple(results))
+    results: Any = map_aggregate(tuple(steps.outputs), live)
+    graph.output(results[0] if steps.is_single else results)
     module = Subgraph(owner, graph)
     module.meta[_STEPS] = steps.steps
     return module
