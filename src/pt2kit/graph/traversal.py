@@ -95,14 +95,17 @@ def table_problems(graph: schema.Graph, where: str) -> Iterator[Problem]:
             yield Problem(entry_place(where, kind, name), "G4", message)
         seen |= dict.fromkeys(table, kind)
     for name, meta in graph.tensor_values.items():
-        if len(meta.sizes) != len(meta.strides):
-            message = f"expected as many sizes as strides, got {len(meta.sizes)} and {len(meta.strides)}"
-            yield Problem(entry_place(where, "tensor", name), "G6", message)
-        if (negative := next((number for number in _known_numbers(meta) if number < 0), None)) is not None:
-            message = f"expected sizes, strides and storage_offset of at least 0, got {negative}"
-            yield Problem(entry_place(where, "tensor", name), "G6", message)
-        if (expected := _impossible(meta)) is not None:
-            yield Problem(entry_place(where, "tensor", name), "G17", expected)
+        yield from tensor_problems(meta, entry_place(where, "tensor", name))
+
+
+def tensor_problems(meta: schema.TensorMeta, place: str) -> Iterator[Problem]:
+    """Yield how the description of a tensor contradicts itself (G6), or why no tensor has it (G17)."""
+    if len(meta.sizes) != len(meta.strides):
+        yield Problem(place, "G6", f"expected as many sizes as strides, got {len(meta.sizes)} and {len(meta.strides)}")
+    if (negative := next((number for number in _known_numbers(meta) if number < 0), None)) is not None:
+        yield Problem(place, "G6", f"expected sizes, strides and storage_offset of at least 0, got {negative}")
+    if (expected := _impossible(meta)) is not None:
+        yield Problem(place, "G17", expected)
 
 
 def argument_place(where: str, side: str, node: int | None, position: int) -> str:

@@ -32,7 +32,7 @@ from pt2kit.bridge.read.reading import (
 )
 from pt2kit.bridge.torch_names import QUANTIZERS, negated, renamed_backend
 from pt2kit.errors import GraphError, PayloadError, UnsupportedError, placed
-from pt2kit.graph.traversal import Scope
+from pt2kit.graph.traversal import Scope, tensor_problems
 from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView
 from pt2kit.tensors.view import Storage, TensorView
 from pt2kit.zip.reader import Archive
@@ -402,25 +402,15 @@ def check_tensor(meta: schema.TensorMeta, where: str) -> None:
     """Refuse a description that no tensor has.
 
     Raises:
-        GraphError: numbers that no tensor has.
+        GraphError: it contradicts itself, or has numbers that no tensor has.
         UnsupportedError: a dtype or layout that torch does not have, or has no fake tensors of.
     """
+    for problem in tensor_problems(meta, where):
+        raise GraphError(f"{where}: {problem.message}", rule=problem.rule)
     if meta.dtype not in DTYPES:
         raise UnsupportedError(f"{where}: dtype: expected a dtype of torch, got {meta.dtype.name}")
-    for size in meta.sizes:
-        check_number(size.as_int, f"{where}: sizes")
-    if meta.layout is not schema.Layout.Strided:
-        if meta.layout not in _SPARSE:
-            raise UnsupportedError(f"{where}: layout: expected one that has a fake form, got {meta.layout.name}")
-        return
-    if len(meta.sizes) != len(meta.strides):
-        raise GraphError(f"{where}: expected as many strides as sizes, got {len(meta.strides)} and {len(meta.sizes)}")
-    dtype = DTYPES[meta.dtype]
-    if meta.requires_grad and not (dtype.is_floating_point or dtype.is_complex):
-        raise GraphError(f"{where}: requires_grad: expected false for {dtype}, got true")
-    for stride in meta.strides:
-        check_number(stride.as_int, f"{where}: strides")
-    check_number(meta.storage_offset.as_int, f"{where}: storage_offset")
+    if meta.layout is not schema.Layout.Strided and meta.layout not in _SPARSE:
+        raise UnsupportedError(f"{where}: layout: expected one that has a fake form, got {meta.layout.name}")
 
 
 def check_number(number: Any, where: str) -> None:
