@@ -44,7 +44,7 @@ from pt2kit.messages import count_text, listed
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.pickle_free_inputs import read_pickle_free_inputs
-from pt2kit.package.samples import in_spec
+from pt2kit.package.samples import in_spec, open_container
 from pt2kit.package.stored import Payload
 from pt2kit.pickles import values as data
 from pt2kit.pickles.reader import globals_in, read_payload
@@ -273,10 +273,21 @@ def _pickled_leaves(
 ) -> Sequence[Any]:
     """Return the leaves of pickled sample inputs, and set the pickled names of placeholder classes in `live`."""
     described = read_payload(payload, where, trust=frozenset(globals_in(payload, where)))
-    expand = _Expand(spec, where, fields)
+    fields_by_kind = treespec.names_of_fields(spec, where, fields)
+    named_tuples: list[str] = []  # that were opened, in the order of `treespec.walk`
+
+    def expand(kind: str, value: object) -> Sequence[object] | None:
+        if isinstance(value, data.NamedTuple) and kind == NAMEDTUPLE:
+            named_tuples.append(value.class_name)
+        elif isinstance(value, data.Opaque) and isinstance(value.state, dict):
+            own = fields_by_kind.get(kind)
+            if own and all(name in value.state for name in own):
+                return [value.state[name] for name in own]
+        return open_container(kind, value)
+
     leaves = treespec.flatten(_plain_keys(described), spec, where, fields=fields, expand=expand)
     opened = [treespec.namedtuple_name(node, where) for node in treespec.walk(spec) if node.type == NAMEDTUPLE]
-    pickled = dict(zip(opened, expand.named_tuples, strict=True))
+    pickled = dict(zip(opened, named_tuples, strict=True))
     for part in walk_specs(live):
         name = stand_in_name(part.context)
         if name in pickled:
@@ -337,22 +348,3 @@ def _key(key: Any) -> Any:
             if type(member.value) is type(key.args[0]) and member.value == key.args[0]:
                 return treespec.EnumKey(fqn, member.name)
     return key
-
-
-class _Expand:
-    """Opens described objects that the spec has as containers: named tuples, and objects by their fields."""
-
-    def __init__(self, spec: TreeSpec, where: str, fields: FieldTable) -> None:
-        self.named_tuples: list[str] = []
-        """The pickled name of each named tuple that was opened, in the order of `treespec.walk`."""
-        self._names = treespec.names_of_fields(spec, where, fields)
-
-    def __call__(self, kind: str, value: object) -> Sequence[object] | None:
-        if isinstance(value, data.NamedTuple) and kind == NAMEDTUPLE:
-            self.named_tuples.append(value.class_name)
-            return value.values
-        if isinstance(value, data.Opaque) and isinstance(value.state, dict):
-            names = self._names.get(kind)
-            if names and all(name in value.state for name in names):
-                return [value.state[name] for name in names]
-        return data.size_items(kind, value)

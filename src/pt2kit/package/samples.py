@@ -111,7 +111,7 @@ def _by_tree_spec(value: Any, where: str, program: schema.ExportedProgram, conve
     """Return the value in the structure that the program states; None if it states another one."""
     with suppress(GraphError, SchemaError, JsonError, VersionError, LimitError):
         spec, fields = in_spec(program, where)
-        leaves = treespec.flatten(value, spec, where, fields=fields, expand=_expand)
+        leaves = treespec.flatten(value, spec, where, fields=fields, expand=open_container)
         built: Any = treespec.unflatten([convert(leaf) for leaf in leaves], spec, where, fields=fields)
         return built if _is_call(built) else None
     return None
@@ -125,7 +125,8 @@ def in_spec(program: schema.ExportedProgram, where: str) -> tuple[treespec.TreeS
     return treespec.parse(root.in_spec if root else "", f"{where}: in_spec"), fields
 
 
-def _expand(kind: str, value: object) -> Sequence[object] | None:
+def open_container(kind: str, value: object) -> Sequence[object] | None:
+    """Return the children of a described named tuple or size where a tree spec has a container; None for others."""
     return value.values if kind == NAMEDTUPLE and isinstance(value, NamedTuple) else size_items(kind, value)
 
 

@@ -21,17 +21,17 @@ from pt2kit.node_metadata.redaction import hide_paths, strip_metadata
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 from pt2kit.package.pickle_free_inputs import FAKE_TENSOR, leaf_tree, read_pickle_free_inputs
-from pt2kit.package.samples import check_call, in_spec
+from pt2kit.package.samples import check_call, in_spec, open_container
 from pt2kit.package.stored import StoredProgram
 from pt2kit.pickles.builtin_reducers import FACTORIES
 from pt2kit.pickles.reader import globals_in, is_plain, read_payload
-from pt2kit.pickles.values import NamedTuple, Opaque, PickledStorage, TensorLike, size_items
+from pt2kit.pickles.values import Opaque, PickledStorage, TensorLike
 from pt2kit.sanitizing.options import Options
 from pt2kit.schema import CURRENT, ExportedProgram, Graph, SymExpr
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.pickled import from_pickled
 from pt2kit.tensors.view import Storage, TensorView
-from pt2kit.treespec.containers import DEFAULTDICT, NAMEDTUPLE, defaultdict_parts
+from pt2kit.treespec.containers import DEFAULTDICT, defaultdict_parts
 from pt2kit.versions.rewrite import Visitor, rewrite
 from pt2kit.zip.chosen_names import show_name
 
@@ -313,8 +313,6 @@ def _views(leaves: Sequence[Any], where: str) -> Iterator[Any]:
 
 def _open(fields: Mapping[str, Sequence[str] | None], kind: str, value: object) -> Sequence[object] | None:
     """Open an object that stands where the spec has a container with named fields, if its state has all of these."""
-    if isinstance(value, NamedTuple) and kind == NAMEDTUPLE:
-        return value.values
     if isinstance(value, Opaque) and isinstance(value.state, dict) and not (value.args or value.kwargs):
         names = fields.get(kind)
         state = value.state
@@ -322,4 +320,4 @@ def _open(fields: Mapping[str, Sequence[str] | None], kind: str, value: object) 
         if names and all(name in state for name in names):
             others = [item for name, item in state.items() if name not in names]
             return None if any(item is not None for item in others) else [state[name] for name in names]
-    return size_items(kind, value)
+    return open_container(kind, value)
