@@ -61,6 +61,8 @@ _SUBJECTS: Final = ("sizes", "dtype", "dimension", "value")
 _PARAMETER: Final = re.compile(
     r"(?P<name>\w+)(\[(?P<sizes>[^\]]*)\])?(:(?P<dtypes>[\w|]+))?(?P<optional>\?)?(=(?P<default>.+))?"
 )
+_PARTS: Final = re.compile(r"(?:[^,(\[]|\([^)]*\)|\[[^\]]*\])+")
+"""The parameters of a signature, at whose commas in brackets it is not split."""
 _SIGNATURE: Final = re.compile(r"\(([^()]|\([^()]*\))*\)")
 _BRACES: Final = re.compile(r"\{([^}]*)\}")
 
@@ -103,20 +105,14 @@ def _keys(names: Iterable[str]) -> list[str]:
     return [name.lstrip("*") for name in names if not name.isdigit() and name not in ("_", "*_")]
 
 
-@cache
-def _dtypes() -> Mapping[str, Any]:
-    from pt2kit.operators.vocabulary import DTYPE_NAMES
-
-    return DTYPE_NAMES
-
-
 def _require_dtypes(tensor: Tensor, dtypes: str, name: str) -> None:
     from pt2kit.operators.promotion import KINDS, require_dtype, require_kind
+    from pt2kit.operators.vocabulary import DTYPE_NAMES
 
     if set(dtypes) <= set(KINDS):
         require_kind(tensor.dtype, dtypes, name)
     else:
-        require_dtype(tensor, [_dtypes()[one] for one in dtypes.split("|")], name)
+        require_dtype(tensor, [DTYPE_NAMES[one] for one in dtypes.split("|")], name)
 
 
 @dataclass(slots=True)
@@ -156,7 +152,7 @@ class RowText:
 
 
 def _parameters(signature: str) -> Iterator[re.Match[str]]:
-    for written in _split(signature):
+    for written in filter(None, map(str.strip, _PARTS.findall(signature))):
         found = _PARAMETER.fullmatch(written)
         if found is None:
             raise ValueError(f"expected a parameter, got {written!r}")
@@ -214,21 +210,11 @@ def _function(parameters: Sequence[re.Match[str]], body: Sequence[str], family: 
 
 def _default(written: str | None) -> Any:
     """Return the value that a parameter has if a call does not pass it."""
+    from pt2kit.operators.vocabulary import DTYPE_NAMES
+
     if written is None:
         return None
-    return _dtypes()[written] if written in _dtypes() else ast.literal_eval(written)
-
-
-def _split(signature: str) -> list[str]:
-    """Split parameters at the commas that are not in brackets."""
-    parts, depth = [""], 0
-    for letter in signature:
-        depth += (letter in "[(") - (letter in "])")
-        if letter == "," and not depth:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return [part.strip() for part in parts if part.strip()]
+    return DTYPE_NAMES[written] if written in DTYPE_NAMES else ast.literal_eval(written)
 
 
 _WORDS: Final[Mapping[type, str]] = {
@@ -270,34 +256,28 @@ def _refuse(subject: Subject, source: str, limit: Callable[[], Any], known: Mapp
 
 def _limit(source: str) -> str:
     """Return what a requirement compares with, if calls decide it: "n" of "k <= n", "" of "k <= 3"."""
-    node = ast.parse(source, mode="eval").body
-    limit = node.comparators[0] if isinstance(node, ast.Compare) and len(node.ops) == 1 else ast.Constant(0)
-    is_open = any(isinstance(one, ast.Name) for one in ast.walk(limit))
-    return (is_open and ast.get_source_segment(source, limit)) or ""
+    match ast.parse(source, mode="eval").body:
+        case ast.Compare(_, [_], [limit]) if any(isinstance(one, ast.Name) for one in ast.walk(limit)):
+            return ast.get_source_segment(source, limit) or ""
+    return ""
 
 
 def _expected(source: str, limit: str) -> tuple[str, str]:
     """Return the text of a requirement, and the argument that it is about: "" if it is about several."""
-    node = ast.parse(source, mode="eval").body
-    if isinstance(node, ast.Compare) and len(node.ops) == 2 and isinstance(node.comparators[0], ast.Name):
-        named = node.comparators[0].id  # 0 <= p <= 1
-        return f"{named}: expected {ast.unparse(node.left)} to {ast.unparse(node.comparators[1])}", named
-    if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        left, words = node.left, _WORDS.get(type(node.ops[0]), "")
-        right = limit or ast.unparse(node.comparators[0]).strip("()")
-        if isinstance(left, ast.Attribute) and left.attr == "rank" and isinstance(left.value, ast.Name) and words:
-            return f"{left.value.id}: expected {_amount(words, right, 'dimension', 'dimensions')}", left.value.id
-        if (
-            isinstance(left, ast.Call)
-            and ast.unparse(left.func) == "len"
-            and isinstance(left.args[0], ast.Name)
-            and words
-        ):
-            return f"{left.args[0].id}: expected {_amount(words, right, 'entry', 'entries')}", left.args[0].id
-        if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mod) and right == "0":
-            return f"expected {ast.unparse(left.left)} to be a multiple of {ast.unparse(left.right)}", ""
-        if isinstance(left, ast.Name) and words:
-            return f"{left.id}: expected {words.format(right)}", left.id
+    match ast.parse(source, mode="eval").body:
+        case ast.Compare(least, [_, _], [ast.Name(named), most]):
+            return f"{named}: expected {ast.unparse(least)} to {ast.unparse(most)}", named
+        case ast.Compare(left, [test], [right]):
+            words, limit = _WORDS.get(type(test)), limit or ast.unparse(right).strip("()")
+            match left:
+                case ast.BinOp(whole, ast.Mod(), part) if limit == "0":
+                    return f"expected {ast.unparse(whole)} to be a multiple of {ast.unparse(part)}", ""
+                case ast.Attribute(ast.Name(named), "rank") if words:
+                    return f"{named}: expected {_amount(words, limit, 'dimension', 'dimensions')}", named
+                case ast.Call(ast.Name("len"), [ast.Name(named)]) if words:
+                    return f"{named}: expected {_amount(words, limit, 'entry', 'entries')}", named
+                case ast.Name(named) if words:
+                    return f"{named}: expected {words.format(limit)}", named
     return f"expected {source}", ""
 
 
@@ -365,7 +345,7 @@ def _resolve(name: str, family: str) -> Any:
 
     if name in _HELPERS:
         return _HELPERS[name]
-    module = _module(family)
+    module = import_module(f"pt2kit.operators.{family}")
     if hasattr(module, name):
         return getattr(module, name)
     if name in NAMES:
@@ -375,23 +355,14 @@ def _resolve(name: str, family: str) -> Any:
     return lambda *args, **named: _rule_of(name)(*args, **named)
 
 
-@cache
-def _module(family: str) -> Any:
-    is_there = (files("pt2kit.operators") / f"{family}.py").is_file()
-    return import_module(f"pt2kit.operators.{family}") if is_there else None
-
-
 _HELPERS: Final = {one.__name__: one for one in (_bound, _differs, _doubt, _holds, _is_equal, _refuse, _require_dtypes)}
 """Functions that the statements of rows call."""
 
 
 @cache
-def _rule_of(name: str) -> FunctionType:
-    written = texts().get(f"aten.{name}.default")
-    rule: FunctionType | None = None if written is None else written.compile("->")
-    if rule is None:
-        raise LookupError(f"expected a function or the rule of an operator, got {name}")
-    return rule
+def _rule_of(name: str) -> Any:
+    """Return the rule of another row, which is compiled when a rule calls it."""
+    return texts()[f"aten.{name}.default"].compile("->")
 
 
 _FUNCTIONS: Final = ("_operator.", "math.", "torch.")
