@@ -16,6 +16,7 @@ from pt2kit.operators.facts import (
     Tensor,
     agree,
     at_least,
+    decided,
     expect,
     like,
     require_least,
@@ -24,11 +25,11 @@ from pt2kit.operators.facts import (
     row_major,
     shape_text,
 )
-from pt2kit.operators.pointwise import channels_last, is_channels_last, is_contiguous
+from pt2kit.operators.pointwise import channels_last, compare, is_channels_last, is_contiguous
 from pt2kit.operators.views import unsqueezed, without
 from pt2kit.operators.vocabulary import if_contiguous, one_dtype, with_places
 from pt2kit.schema import Device, ScalarType
-from pt2kit.symbols.polynomials import Size, Undecided, hint, product, same, unknown
+from pt2kit.symbols.polynomials import Size, hint, product, same, unknown
 
 
 def per_dimension(value: Any, count: int, name: str, least: int) -> tuple[Size, ...]:
@@ -57,26 +58,13 @@ def pooled_size(size: Size, kernel: Size, stride: Size, padding: Size, dilation:
     if not ceil_mode:
         return window_count(size, kernel, stride, padding, dilation)
     count = -(-(size + 2 * padding - dilation * (kernel - 1) - 1) // stride) + 1
-    reaches = (count - 1) * stride - size - padding
-    try:
-        return count - 1 if reaches >= 0 else count
-    except Undecided:
-        value, counted = hint(reaches), hint(count)
-        if value is None or counted is None:
-            return unknown(0)
-        return count - 1 if value >= 0 else count  # as torch decides: by the sizes of the example, with a guard
+    sign = decided(compare, (count - 1) * stride, size + padding)  # as torch: by the example, with a guard
+    return unknown(0) if sign is None else count - 1 if sign >= 0 else count
 
 
 def require_result(sizes: Sizes, what: str) -> None:
     """Refuse windows that do not fit: a result without elements along one of its dimensions."""
     require_least(sizes, 1, f"{what}: expected a window that fits, for result sizes of 1 or more")
-
-
-def require_batch(tensor: Tensor, count: int, name: str) -> None:
-    """Refuse a tensor that has not `count` dimensions behind its channels, with or without a batch."""
-    if tensor.rank not in (count + 1, count + 2):
-        got = shape_text(tensor.sizes)
-        raise Mismatch(f"{name}: expected {count + 1} or {count_text(count + 2, 'dimension')}, got {got}", "sizes")
 
 
 def formatted(sizes: Sizes, dtype: ScalarType | None, device: Device | None, *sources: Tensor) -> Tensor:
@@ -93,9 +81,8 @@ def _strides(sizes: Sizes, device: Device | None, sources: Sequence[Tensor]) -> 
         return None
     if all(is_contiguous(one) for one in sources) and not any(_is_ambiguous(one) for one in sources):
         return row_major(sizes)
-    try:
-        is_last = any(is_channels_last(one) for one in sources)
-    except Undecided:
+    is_last = decided(any, map(is_channels_last, sources))
+    if is_last is None:
         return None
     if len(sizes) == 3 or any(one.rank != len(sizes) for one in sources):
         return row_major(sizes) if not is_last and all(map(is_contiguous, sources)) else None
@@ -225,7 +212,7 @@ def pooled(
     Raises:
         Mismatch: the window does not fit, or its padding exceeds half of it.
     """
-    require_batch(self, count, "self")
+    require_rank(self, (count + 1, count + 2), "self")
     kernel = per_dimension(kernel_size, count, "kernel_size", 1)
     steps = per_dimension(stride or kernel_size, count, "stride", 1)
     borders, apart = per_dimension(padding, count, "padding", 0), per_dimension(dilation, count, "dilation", 1)
@@ -251,7 +238,7 @@ def _in_memory_format(self: Tensor, sizes: Sizes, count: int) -> Tensor:
 
 def adaptive(self: Tensor, output_size: Any, count: int) -> Tensor:
     """Return the result of a pool that has a size of its own."""
-    require_batch(self, count, "self")
+    require_rank(self, (count + 1, count + 2), "self")
     is_one_each = isinstance(output_size, int) or len(output_size) == count
     expect(is_one_each, f"output_size: expected {count_text(count, 'size')}, got another number of them")
     return _in_memory_format(self, (*self.sizes[:-count], *per_dimension(output_size, count, "output_size", 0)), count)

@@ -7,7 +7,18 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from pt2kit.messages import count_text
-from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown, at_least, expect, new, require_least, row_major
+from pt2kit.operators.facts import (
+    Mismatch,
+    Symbolic,
+    Tensor,
+    Unknown,
+    at_least,
+    decided,
+    expect,
+    new,
+    require_least,
+    row_major,
+)
 from pt2kit.operators.pointwise import (
     channels_last,
     if_row_major,
@@ -19,7 +30,7 @@ from pt2kit.operators.pointwise import (
     strides_in_order,
 )
 from pt2kit.schema import Device, Layout, MemoryFormat, ScalarType
-from pt2kit.symbols.polynomials import Polynomial, Size, Undecided, text
+from pt2kit.symbols.polynomials import Polynomial, Size, text
 
 CPU: Final = Device("cpu", None)
 _LONGEST: Final = 1 << 62
@@ -159,10 +170,7 @@ def copied(
 
 def is_surely_dense(tensor: Tensor) -> bool:
     """Return whether a tensor is known to have no gaps in memory."""
-    try:
-        return is_dense(tensor)
-    except Undecided:
-        return False
+    return decided(is_dense, tensor) is True
 
 
 def converted(
@@ -192,9 +200,8 @@ def _suggested_format(tensor: Tensor) -> MemoryFormat | None:
     """
     if tensor.strides is None:
         return None
-    try:
-        is_last = is_channels_last(tensor)
-    except Undecided:
+    is_last = decided(is_channels_last, tensor)
+    if is_last is None:
         return None
     formats = {rank: memory_format for memory_format, rank in _RANKS.items()}
     return formats[tensor.rank] if is_last else MemoryFormat.ContiguousFormat

@@ -7,8 +7,9 @@ raises `Unknown`. A rule raises `Mismatch` if torch refuses such arguments.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, Literal, NoReturn, TypeAlias
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Literal, NoReturn, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -16,6 +17,7 @@ from pt2kit.messages import count_text
 from pt2kit.schema import Device, Layout, ScalarType
 from pt2kit.symbols.polynomials import Polynomial, Size, Undecided, bounds, largest, product, same, text, unknown
 
+Answer = TypeVar("Answer")
 Subject: TypeAlias = Literal["sizes", "dtype", "dimension", "value"]
 """Kinds of errors in the arguments of a call: `check` names a rule for each (T8, T11, T12, T15)."""
 
@@ -231,12 +233,17 @@ def is_equal(one: Size, other: Size) -> bool:
     return answer
 
 
-def at_least(size: Size, least: int) -> bool | None:
-    """Return whether a size is `least` or more; None if its symbols decide."""
+def decided(compute: Callable[..., Answer], *args: Any) -> Answer | None:
+    """Return the result of a function; None if symbols decide it."""
     try:
-        return size >= least
+        return compute(*args)
     except Undecided:
         return None
+
+
+def at_least(size: Size, least: int) -> bool | None:
+    """Return whether a size is `least` or more; None if its symbols decide."""
+    return decided(operator.ge, size, least)
 
 
 def require_least(sizes: Sequence[Size], least: int, expected: str, subject: Subject = "sizes") -> None:

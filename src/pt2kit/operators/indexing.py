@@ -22,6 +22,7 @@ from pt2kit.operators.facts import (
     at_least,
     axis,
     broadcast,
+    decided,
     expect,
     require_rank,
     row_major,
@@ -48,7 +49,7 @@ def selected(self: Tensor, dim: int, index: Size) -> Tensor:
     """Return a view of one index along a dimension."""
     place = place_of(self, dim)
     size = self.sizes[place]
-    if _is_out_of_range(index, size):
+    if at_least(index - size, 0) or at_least(index + size, 0) is False:
         raise Mismatch(f"index: expected one from {text(-size)} to {text(size - 1)}, got {text(index)}")
     try:
         steps = index + size if compare(index, 0) < 0 else index
@@ -56,13 +57,6 @@ def selected(self: Tensor, dim: int, index: Size) -> Tensor:
     except Undecided:
         offset = None
     return replace(without(self, (place,)), offset=offset)
-
-
-def _is_out_of_range(index: Size, size: Size) -> bool:
-    try:
-        return index >= size or index < -size
-    except Undecided:
-        return False
 
 
 def sliced_size(size: Size, start: Size | None, end: Size | None, step: Size = 1) -> tuple[Size, Size]:
@@ -296,11 +290,8 @@ def _is_in_order(self: Tensor, dims: Sequence[int]) -> bool:
     """Return whether some dimensions are known to be in memory in their order."""
     if self.strides is None:
         return False
-    strides = [self.strides[dim] for dim in dims]
-    try:
-        return all(one != 0 and compare(one, other) > 0 for one, other in pairwise(strides))
-    except Undecided:
-        return False
+    pairs = pairwise([self.strides[dim] for dim in dims])
+    return decided(all, (one != 0 and compare(one, other) > 0 for one, other in pairs)) is True
 
 
 def index_written(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pt2kit.operators.facts import Mismatch, Tensor, Unknown, broadcast, like, new, row_major, unlike_strides
+from pt2kit.operators.facts import Mismatch, Tensor, Unknown, broadcast, decided, like, new, row_major, unlike_strides
 from pt2kit.operators.promotion import result_type
 from pt2kit.schema import Device, Layout, ScalarType
 from pt2kit.symbols.polynomials import Size, Undecided, hint, same
@@ -57,10 +57,7 @@ def like_if_contiguous(tensor: Tensor, sizes: Sequence[Size] | None = None, dtyp
     devices differ in which of the two other sizes get.
     """
     result = like(tensor, sizes, dtype)
-    try:
-        is_row_major = is_contiguous(tensor) and (sizes is None or not is_channels_last(tensor))
-    except Undecided:
-        is_row_major = False
+    is_row_major = is_contiguous(tensor) and (sizes is None or decided(is_channels_last, tensor) is False)
     return result if is_row_major else unlike_strides(result)
 
 

@@ -19,6 +19,7 @@ from pt2kit.operators.facts import (
     at_least,
     axes,
     axis,
+    decided,
     expect,
     like,
     require_least,
@@ -43,7 +44,7 @@ from pt2kit.operators.views import resized as resized
 from pt2kit.operators.views import swapped as swapped
 from pt2kit.operators.vocabulary import replaced
 from pt2kit.schema import MemoryFormat, ScalarType
-from pt2kit.symbols.polynomials import Size, Undecided, same, text, unknown
+from pt2kit.symbols.polynomials import Size, same, text, unknown
 
 
 def padded_sizes(self: Tensor, pad: Sizes, name: str = "pad") -> tuple[Size, ...]:
@@ -133,14 +134,10 @@ def format_strides(tensors: Sequence[Tensor], sizes: Sizes) -> tuple[Size, ...] 
     """
     if len(sizes) not in (4, 5):
         return row_major(sizes)
-    try:
-        if any(one.strides is None for one in tensors):
-            return None
-        if all(is_channels_last(one) for one in tensors):
-            return channels_last(sizes)
-    except Undecided:
+    if any(one.strides is None for one in tensors):
         return None
-    return row_major(sizes)
+    is_last = decided(all, map(is_channels_last, tensors))
+    return None if is_last is None else channels_last(sizes) if is_last else row_major(sizes)
 
 
 def promoted(tensors: Sequence[Tensor]) -> ScalarType | None:

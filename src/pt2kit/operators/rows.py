@@ -50,12 +50,13 @@ from pt2kit.operators.facts import (
     Unknown,
     agree,
     broadcast,
+    decided,
     expect,
     is_equal,
     require_rank,
     shape_text,
 )
-from pt2kit.symbols.polynomials import Polynomial, Undecided, text
+from pt2kit.symbols.polynomials import Polynomial, text
 
 _SUBJECTS: Final = ("sizes", "dtype", "dimension", "value")
 _PARAMETER: Final = re.compile(
@@ -229,10 +230,7 @@ _WORDS: Final[Mapping[type, str]] = {
 
 def _holds(condition: Callable[[], bool | None]) -> bool:
     """Return whether a condition holds, or may hold: symbols decide, or it is not known."""
-    try:
-        holds = condition()
-    except Undecided:
-        return True
+    holds = decided(condition)
     return holds is None or bool(holds)
 
 

@@ -21,6 +21,7 @@ from pt2kit.operators.facts import (
     Unknown,
     axes,
     axis,
+    decided,
     expect,
     is_equal,
     require_least,
@@ -30,7 +31,7 @@ from pt2kit.operators.facts import (
 from pt2kit.operators.pointwise import compare, is_contiguous
 from pt2kit.operators.promotion import known_dtype
 from pt2kit.schema import ScalarType
-from pt2kit.symbols.polynomials import Size, Undecided, product, same, text
+from pt2kit.symbols.polynomials import Size, product, same, text
 from pt2kit.tensors.dtypes import DTYPES
 
 
@@ -67,10 +68,7 @@ def view_strides(self: Tensor, sizes: Sizes) -> tuple[Size, ...] | None:
         return self.strides
     if is_contiguous(self) or 0 in sizes or 0 in self.sizes:
         return row_major(sizes)
-    try:
-        return _strides_by_blocks(self.sizes, self.strides, sizes)
-    except Undecided:
-        return None
+    return decided(_strides_by_blocks, self.sizes, self.strides, sizes)
 
 
 def _strides_by_blocks(old: Sizes, strides: Sizes, sizes: Sizes) -> tuple[Size, ...] | None:
@@ -203,17 +201,9 @@ def without(self: Tensor, dims: Sequence[int]) -> Tensor:
 def squeezed(self: Tensor, dims: Sequence[int]) -> Tensor:
     """Return a tensor without those of some dimensions that have one element."""
     for dim in dims:
-        if self.sizes[dim] != 1 and same(self.sizes[dim], 1) is None and not _is_more(self.sizes[dim], 1):
+        if same(self.sizes[dim], 1) is None and (decided(compare, self.sizes[dim], 1) or 0) <= 0:
             raise Unknown(f"symbols decide whether dimension {dim} is squeezed")
     return without(self, [dim for dim in dims if self.sizes[dim] == 1])
-
-
-def _is_more(size: Size, than: int) -> bool:
-    """Return whether a size that symbols decide counts as more: by the values of the example."""
-    try:
-        return compare(size, than) > 0
-    except Undecided:
-        return False
 
 
 def strided(self: Tensor, size: Sizes, stride: Sizes, offset: Size | None) -> Tensor:
