@@ -139,3 +139,10 @@ def test_an_unknown_dtype_stays_unknown() -> None:
     """A rule that needs the dtype of a tensor says unknown where there is none."""
     with pytest.raises(Unknown, match="a dtype is not known"):
         known_dtype(Tensor((2,), None, (1,), CPU))
+
+
+@pytest.mark.parametrize("name", ["add_.Tensor", "floor_divide_.Tensor", "pow_.Tensor", "ldexp_.default"])
+def test_what_is_written_in_place_is_returned_whatever_its_layout(name: str) -> None:
+    sparse = Tensor((2, 3), F32, None, CPU, 0, Layout.SparseCoo)
+    found = infer(f"aten.{name}", {"self": sparse, "other": of(2, 3), "exponent": of(2, 3)})
+    assert found is sparse

@@ -295,21 +295,6 @@ def upsampled_gradient(grad_output: Tensor, output_size: Sizes, input_size: Size
     return in_format_of(grad_output, input_size)
 
 
-def require_grid(input: Tensor, grid: Tensor, interpolation_mode: Any, padding_mode: Any) -> None:
-    """Refuse what does not fit: a grid has one place in the input for each element of the result."""
-    require_rank(input, (4, 5), "input")
-    require_rank(grid, (input.rank,), "grid")
-    agree(input.sizes[0], grid.sizes[0], "expected one batch size of input and grid")
-    agree(grid.sizes[-1], input.rank - 2, "expected coordinates in the last dimension of grid")
-    require_result(input.sizes[2:], "input")
-    for name, mode in (("interpolation_mode", interpolation_mode), ("padding_mode", padding_mode)):
-        is_known = mode in (0, 1, 2) or input.rank == 5
-        expect(is_known, f"{name}: expected 0, 1 or 2, got {mode}")
-    expect(
-        interpolation_mode != 2 or input.rank == 4, "expected 4 dimensions for bicubic interpolation, got 5", "sizes"
-    )
-
-
 def regions(data: Tensor, rois: Tensor, parts: Size, height: Size, width: Size) -> Tensor:
     """Return one result for each region, of a part of the channels.
 

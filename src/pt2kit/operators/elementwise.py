@@ -8,7 +8,6 @@ from typing import Any
 from pt2kit.operators.facts import (
     Mismatch,
     Scalar,
-    Sizes,
     Symbolic,
     Tensor,
     Unknown,
@@ -26,12 +25,11 @@ from pt2kit.operators.promotion import (
     complex_of,
     float_type,
     number_type,
-    real_of,
     require_kind,
     result_type,
     unsure,
 )
-from pt2kit.operators.vocabulary import one_dtype, require_fit, typed
+from pt2kit.operators.vocabulary import one_dtype, typed
 from pt2kit.schema import ScalarType
 from pt2kit.symbols.polynomials import same
 from pt2kit.tensors.dtypes import short_name
@@ -64,29 +62,9 @@ def truths(kinds: str, *operands: Any) -> Tensor:
     return pointwise(*operands, dtype=of_kinds(lambda dtype: ScalarType.BOOL, kinds))
 
 
-def angle_dtype(dtype: ScalarType) -> ScalarType:
-    """Return the dtype of an angle."""
-    return real_of(float_type(dtype))
-
-
 def double_dtype(dtype: ScalarType) -> ScalarType:
     """Return the dtype of `float_power`."""
     return complex_of(ScalarType.DOUBLE) if category(dtype) > FLOAT else ScalarType.DOUBLE
-
-
-def written(result: Tensor, into: Tensor) -> Tensor:
-    """Return a tensor that a result is written to.
-
-    Raises:
-        Mismatch: the result does not fit into it.
-    """
-    require_fit(result, into)
-    return into
-
-
-def resized(tensor: Tensor, sizes: Sizes) -> Tensor:
-    """Return a tensor with other sizes and its own strides, which say how its dimensions are ordered in memory."""
-    return Tensor(tuple(sizes), tensor.dtype, tensor.strides, tensor.device)
 
 
 def added(self: Tensor, other: Any, alpha: Scalar = 1) -> Tensor:
@@ -107,12 +85,6 @@ def subtracted(self: Tensor, other: Any, alpha: Scalar = 1) -> Tensor:
         is_bool = (operand.dtype if isinstance(operand, Tensor) else number_type(operand)) is ScalarType.BOOL
         expect(not is_bool, f"{name}: expected numbers, got bool", "dtype")
     return added(self, other, alpha)
-
-
-def scaled(self: Tensor, other: Tensor) -> Tensor:
-    """Return a product with powers of two; releases promote other dtypes than these differently."""
-    is_plain = self.dtype in (ScalarType.FLOAT, ScalarType.DOUBLE) and other.dtype in (ScalarType.INT, ScalarType.LONG)
-    return pointwise(self, other, dtype=self.dtype if is_plain else unsure)
 
 
 def power(self: Any, exponent: Any) -> Tensor:

@@ -321,9 +321,3 @@ def require_index(self: Tensor, dim: int, index: Tensor, other: Tensor | None = 
         for at, (size, length) in enumerate(zip(one.sizes, index.sizes, strict=False)):
             if (one is not self or at != place) and at_least(size - length, 0) is False:
                 raise Mismatch(f"index: expected at most {text(size)} of dimension {at}, got {text(length)}", "sizes")
-
-
-def places(self: Tensor) -> list[Tensor]:
-    """Return one tensor for each dimension; their strides are those of columns or not, depending on the release."""
-    one = Tensor((some_of(self),), ScalarType.LONG, None, self.device, None)
-    return [one] * max(self.rank, 1)

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from pt2kit.operators.facts import UNKNOWN, Result, Scalar, Symbolic, Tensor, Unknown, expect, shape_text
 from pt2kit.operators.promotion import BOOL, COMPLEX, INT, category, known_dtype, number_type
-from pt2kit.schema import Layout, ScalarType
+from pt2kit.schema import ScalarType
 from pt2kit.symbols.polynomials import Size, Undecided, largest, product, same, smallest, unknown
 from pt2kit.tensors.bounds import parse_device
 
@@ -180,11 +180,6 @@ def rounded(compute: Callable[[float], int], a: Scalar) -> Any:
     return compute(a) if isinstance(a, float) else a
 
 
-def sym_float(a: Scalar) -> Any:
-    """Convert to a float."""
-    return float(a) if isinstance(a, (int, float)) else Symbolic(float)
-
-
 def compared(compare: Callable[[Any, Any], bool], a: Scalar, b: Scalar) -> Any:
     """Return whether a comparison of two numbers holds."""
     if isinstance(a, Symbolic) or isinstance(b, Symbolic):
@@ -204,11 +199,6 @@ def logical(a: Scalar, b: Scalar) -> Any:
     return Symbolic(bool) if is_bool else unknown(-math.inf)
 
 
-def negated(a: Any) -> Any:
-    """Negate a truth value."""
-    return (not a) if isinstance(a, bool) else Symbolic(bool)
-
-
 def sym_ite(condition: Any, then: Scalar, otherwise: Scalar) -> Any:
     """Choose one of two numbers."""
     if isinstance(condition, bool):
@@ -217,12 +207,6 @@ def sym_ite(condition: Any, then: Scalar, otherwise: Scalar) -> Any:
     if kinds == {ScalarType.LONG}:
         return then if then == otherwise else unknown(-math.inf)
     return Symbolic(bool if kinds == {ScalarType.BOOL} else float)
-
-
-def require_layout(a: Tensor, layout: Layout) -> None:
-    """Refuse a tensor of another layout; one that may be sparse may have any sparse layout."""
-    is_held = layout is a.layout or (layout is not Layout.Strided and a.may_be_sparse)
-    expect(is_held, f"a: expected layout {layout.name}, got {a.layout.name}", "dtype")
 
 
 def strides_of(tensor: Tensor) -> tuple[Size, ...]:
