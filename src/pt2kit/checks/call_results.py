@@ -24,9 +24,8 @@ from pt2kit import schema
 from pt2kit.checks.findings import ProgramContext, problem_of
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.argument_values import FUNCTION_MODULES, arguments_of, plain, results_of
-from pt2kit.graph.traversal import Step, carried, graphs, node_outputs, spanned_bytes
-from pt2kit.jsontext import path_text
-from pt2kit.messages import count_text, cut, quote
+from pt2kit.graph.traversal import Step, carried, entry_place, graphs, node_outputs, spanned_bytes
+from pt2kit.messages import count_text, quote
 from pt2kit.operators.facts import Mismatch, Subject, Tensor, Unknown, shape_text
 from pt2kit.operators.higher_order import CLOSES, OPENS
 from pt2kit.operators.metas import Symbols
@@ -397,27 +396,20 @@ def device_problems(context: ProgramContext) -> Iterator[Problem]:
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
-    known: set[tuple[str, int | None]] = set()
+    known: dict[schema.Device, str] = {}
     for scope in graphs(context.program, context.graph_place):
         for name, meta in scope.graph.tensor_values.items():
-            if (meta.device.type, meta.device.index) not in known:
-                place = f"{scope.where}.tensor_values{path_text((cut(name),))[1:]}"
-                yield from _check(meta.device, place, known)
+            if meta.device not in known:
+                known[meta.device] = entry_place(scope.where, "tensor", name)
     for step in context.steps():
         for position, named in enumerate(step.node.inputs):
             device = named.arg.as_device
             if named.name == "device" and isinstance(named.arg.as_string, str):
                 device = parse_device(named.arg.as_string) or schema.Device(named.arg.as_string)
             if device is not UNSET:
-                yield from _check(device, f"{step.where}.inputs[{position}].arg", known)
-
-
-def _check(device: schema.Device, place: str, known: set[tuple[str, int | None]]) -> Iterator[Problem]:
-    key = (device.type, device.index)
-    if key in known:
-        return
-    known.add(key)
-    try:
-        check_device(place, device)
-    except Pt2Error as error:
-        yield problem_of(error, place)
+                known.setdefault(device, f"{step.where}.inputs[{position}].arg")
+    for device, place in known.items():
+        try:
+            check_device(place, device)
+        except Pt2Error as error:
+            yield problem_of(error, place)

@@ -19,7 +19,7 @@ from typing import Final
 from msgspec import UNSET
 
 from pt2kit import schema, treespec
-from pt2kit.checks.findings import ProgramContext
+from pt2kit.checks.findings import ProgramContext, attempt
 from pt2kit.errors import GraphError, Problem, Pt2Error
 from pt2kit.graph.argument_values import arguments, leaves, references
 from pt2kit.graph.traversal import graphs, tables
@@ -164,13 +164,9 @@ def _unknown_values(signature: schema.ModuleCallSignature, place: str, names: se
             except GraphError as error:
                 yield Problem(f"{place}.{side}[{position}]", "K6", error.message.removeprefix(f"{place}: "))
                 continue
-            try:
-                value_names = [reference.name for reference in references(argument)]
-            except Pt2Error:
-                continue
-            for name in value_names:
-                if name not in names:
-                    message = f"expected the name of a value of the graph, got {quote(name)}"
+            for reference in attempt(references, argument) or ():
+                if reference.name not in names:
+                    message = f"expected the name of a value of the graph, got {quote(reference.name)}"
                     yield Problem(f"{place}.{side}[{position}]", "K6", message)
 
 

@@ -21,7 +21,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from pt2kit import schema, symbols
-from pt2kit.checks.findings import ProgramContext, problem_of
+from pt2kit.checks.findings import ProgramContext, attempt, problem_of
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.argument_values import SYMBOLIC, arguments
 from pt2kit.graph.traversal import Scope, graphs, tables
@@ -175,10 +175,9 @@ def example_of(context: ProgramContext) -> dict[str, int | float | bool]:
     example: dict[str, int | float | bool] = {}
     for found in expressions(context):
         if found.hint is not None and found.text not in example:
-            with contextlib.suppress(Pt2Error):
-                tree = symbols.parse(found.text)
-                if isinstance(tree, symbols.Symbol) and type(found.hint) is _HINTS[found.kind]:
-                    example.setdefault(tree.name, found.hint)
+            tree = attempt(symbols.parse, found.text)
+            if isinstance(tree, symbols.Symbol) and type(found.hint) is _HINTS[found.kind]:
+                example.setdefault(tree.name, found.hint)
     return example
 
 
@@ -187,11 +186,7 @@ def is_code(text: str) -> bool:
     called = (name for name in _CALLED.findall(text) if name not in symbols.FUNCTIONS and name not in _LEAVES)
     if not _CODE.search(text) and not any(called):
         return False
-    try:
-        symbols.parse(text)
-    except Pt2Error:
-        return True
-    return False
+    return attempt(symbols.parse, text) is None
 
 
 def _parse(found: Found) -> symbols.Expr:
@@ -388,7 +383,7 @@ def input_size_problems(context: ProgramContext) -> Iterator[Problem]:
         known.update(tree.name for tree in sizes if isinstance(tree, symbols.Symbol))
         for tree in sizes:
             late = [symbol.name for symbol in symbols.free_symbols(tree) if symbol.name not in known]
-            if late and (found := _negative(tree, context.program.range_constraints)) is not None:
+            if late and (found := attempt(_negative, tree, context.program.range_constraints)) is not None:
                 listed = ", ".join(map(quote, late))
                 shown = f": where {found}" if found else ""
                 message = (
@@ -409,28 +404,26 @@ def _sizes(graph: schema.Graph, name: str) -> Iterator[symbols.Expr]:
     """Yield the expressions of an input's metadata, as far as they can be parsed."""
     meta, number = graph.tensor_values.get(name), graph.sym_int_values.get(name)
     for size in (*(meta.sizes if meta is not None else ()), *(() if number is None else (number,))):
-        if size.as_expr is not UNSET:
-            try:
-                yield symbols.parse(size.as_expr.expr_str)
-            except Pt2Error:
-                continue  # Rule E1 reports it.
+        if size.as_expr is not UNSET and (tree := attempt(symbols.parse, size.as_expr.expr_str)) is not None:
+            yield tree
 
 
 def _negative(tree: symbols.Expr, ranges: _Ranges) -> str | None:
     """Return values for which an expression is negative, "s0 is 2"; "" if none is found; None if it cannot be
-    negative."""
+    negative.
+
+    Raises:
+        ExpressionError: it cannot be computed.
+    """
     names = [symbol.name for symbol in symbols.free_symbols(tree)]
     ends = {name: (row.min_val, row.max_val) for name, row in ranges.items()}
-    try:
-        if symbols.bounds(tree, ends)[0] >= 0:
-            return None
-        near = [_near_ends(*ends.get(name, (None, None))) for name in names[:MAX_SYMBOLS]]
-        for values in itertools.product(*near) if len(names) <= MAX_SYMBOLS else ():
-            example = dict(zip(names, values, strict=True))
-            if symbols.evaluate(tree, example) < 0:
-                return ", ".join(f"{name} is {value}" for name, value in example.items())
-    except Pt2Error:
-        return None  # It cannot be computed at all, which other rules say.
+    if symbols.bounds(tree, ends)[0] >= 0:
+        return None
+    near = [_near_ends(*ends.get(name, (None, None))) for name in names[:MAX_SYMBOLS]]
+    for values in itertools.product(*near) if len(names) <= MAX_SYMBOLS else ():
+        example = dict(zip(names, values, strict=True))
+        if symbols.evaluate(tree, example) < 0:
+            return ", ".join(f"{name} is {value}" for name, value in example.items())
     return ""
 
 

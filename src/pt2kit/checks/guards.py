@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from pt2kit import schema, symbols, treespec
-from pt2kit.checks.findings import ProgramContext
-from pt2kit.errors import Problem, Pt2Error
+from pt2kit.checks.findings import ProgramContext, attempt
+from pt2kit.errors import Problem
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import tables
 from pt2kit.messages import quote
@@ -27,22 +27,20 @@ def guard_problems(context: ProgramContext) -> Iterator[Problem]:
     Those that cannot be read are left to X4.
     """
     guards = context.program.guards_code
-    tree = _call_tree(context.program.graph_module) if guards else None
+    tree = attempt(_call_tree, context.program.graph_module) if guards else None
     if tree is None:
         return
     limits = {name: (row.min_val, row.max_val) for name, row in context.program.range_constraints.items()}
     for number, text in enumerate(guards):
         place = f"{context.record}: $.guards_code[{number}]"
-        try:
-            guard = symbols.parse_guard(text, where=place)
-        except Pt2Error:
+        if (guard := attempt(symbols.parse_guard, text)) is None:
             continue
         known_by_source = {source.text: _find(source, tree) for source in guard.sources}
         missing = [source for source in guard.sources if known_by_source[source.text] is _MISSING]
         if missing:
             message = f"expected a guard on inputs of the program, got {quote(missing[0].text)}, which it does not have"
             yield Problem(place, "E6", message)
-        elif _is_never(guard, known_by_source, limits):
+        elif attempt(_is_never, guard, known_by_source, limits):
             message = f"expected a condition that some input of the declared sizes meets, got {quote(text)}"
             yield Problem(place, "E7", message)
 
@@ -58,21 +56,16 @@ def _call_tree(module: schema.GraphModule) -> dict[Any, Any] | None:
     if entry is None or (signature := entry.signature) is None or signature.forward_arg_names is None:
         return None
     fields = {name: row.field_names for name, row in module.treespec_namedtuple_fields.items()}
-    try:
-        spec = treespec.parse(signature.in_spec, "in_spec")
-        args, kwargs = treespec.split_call(spec, "in_spec")
-        values = _values(module)
-        if treespec.leaf_count(spec) != len(values) or len(signature.forward_arg_names) < len(args):
-            return None
-        leaves = iter(values)
-        named = {
-            name: _branch(arg, leaves, fields) for name, arg in zip(signature.forward_arg_names, args, strict=False)
-        }
-        by_name = {name: _branch(arg, leaves, fields) for name, arg in kwargs.items()}
-        # Strict exports name inputs by their place among all leaves; torch renames them when it loads the program.
-        return {_FLAT: dict(enumerate(values)), **named, **by_name}
-    except Pt2Error:
+    spec = treespec.parse(signature.in_spec, "in_spec")
+    args, kwargs = treespec.split_call(spec, "in_spec")
+    values = _values(module)
+    if treespec.leaf_count(spec) != len(values) or len(signature.forward_arg_names) < len(args):
         return None
+    leaves = iter(values)
+    named = {name: _branch(arg, leaves, fields) for name, arg in zip(signature.forward_arg_names, args, strict=False)}
+    by_name = {name: _branch(arg, leaves, fields) for name, arg in kwargs.items()}
+    # Strict exports name inputs by their place among all leaves; torch renames them when it loads the program.
+    return {_FLAT: dict(enumerate(values)), **named, **by_name}
 
 
 def _values(module: schema.GraphModule) -> list[_Known]:
@@ -123,16 +116,13 @@ def _find(source: Source, tree: Mapping[Any, Any]) -> Any:
 
 def _is_never(guard: Guard, found: Mapping[str, Any], limits: Mapping[str, _Ends]) -> bool:
     """Return whether a guard is false for all declared sizes, or for those of the example."""
-    try:
-        ranges = {text: _interval(known, limits) for text, known in found.items()}
-        if symbols.bounds(guard.expr, ranges)[1] <= 0:
-            return True
-        example = {text: _example(known) for text, known in found.items()}
-        if None in example.values():
-            return False
-        return not symbols.evaluate(guard.expr, {text: value for text, value in example.items() if value is not None})
-    except Pt2Error:
+    ranges = {text: _interval(known, limits) for text, known in found.items()}
+    if symbols.bounds(guard.expr, ranges)[1] <= 0:
+        return True
+    example = {text: _example(known) for text, known in found.items()}
+    if None in example.values():
         return False
+    return not symbols.evaluate(guard.expr, {text: value for text, value in example.items() if value is not None})
 
 
 def _interval(known: Any, limits: Mapping[str, _Ends]) -> tuple[Any, Any]:

@@ -24,7 +24,7 @@ from pt2kit.checks.call_results import (
 )
 from pt2kit.checks.calls import call_problems, target_name_problems, value_name_problems
 from pt2kit.checks.expressions import expression_problems, input_size_problems, size_problem
-from pt2kit.checks.findings import ProgramContext, Report, context_of, distinct, guarded, problem_of
+from pt2kit.checks.findings import ProgramContext, Report, attempt, context_of, distinct, guarded, problem_of
 from pt2kit.checks.growth import growth_problems
 from pt2kit.checks.growth import number_problems as symbolic_number_problems
 from pt2kit.checks.guards import guard_problems
@@ -202,10 +202,7 @@ def _read(package: Package, model: str) -> tuple[ProgramContext | None, list[str
 
 def _decoded(package: Package, record: str, where: str) -> schema.ExportedProgram | None:
     """Return a program of the current version that was refused for its contents; None if it cannot be decoded."""
-    try:
-        return codec.decode(package.archive.read(record), schema.ExportedProgram, where).value
-    except Pt2Error:
-        return None
+    return attempt(lambda: codec.decode(package.archive.read(record), schema.ExportedProgram, where).value)
 
 
 def _program_problems(context: ProgramContext, stored: Stored, unknown: list[str]) -> Iterator[Problem]:

@@ -23,7 +23,7 @@ from msgspec import UNSET
 from pt2kit import symbols, treespec
 from pt2kit.checks.calls import is_usual, named_operators
 from pt2kit.checks.expressions import expressions, is_code
-from pt2kit.checks.findings import ProgramContext, context_of
+from pt2kit.checks.findings import ProgramContext, attempt, context_of
 from pt2kit.checks.higher_order import region_problems
 from pt2kit.checks.stored_inputs import Tables, stored_inputs, tables_of
 from pt2kit.checks.unchecked import is_concerned, kernel_findings, text_of
@@ -117,9 +117,8 @@ def safety_findings(package: Package) -> Iterator[Problem]:
 def package_findings(package: Package, models: Iterable[str] | None = None) -> Iterator[Problem]:
     """Yield the findings about records: pickles (X1 to X3) of some programs or all, and compiled code (X8)."""
     for model in package.layout.models if models is None else models:
-        try:
-            model_parts = package.layout.parts(model)
-        except Pt2Error:
+        model_parts = attempt(package.layout.parts, model)
+        if model_parts is None:
             model_parts = Parts("", sample_inputs=package.layout.record(names.sample_inputs(model)))
         yield from _pickles(package, [model_parts.sample_inputs], "X1", "torch unpickles the sample inputs")
         yield from _pickles(package, model_parts.pickles, "X2", "torch unpickles tensors")
@@ -190,11 +189,7 @@ def _runs(path: str, is_called: bool) -> bool:
 
 def _pickled_payloads(package: Package, model: str) -> Iterator[Problem]:
     for payloads in (package.weights, package.constants):
-        try:
-            payload_by_name = payloads(model)
-        except Pt2Error:
-            continue
-        for name, payload in payload_by_name.items():
+        for name, payload in (attempt(payloads, model) or {}).items():
             if isinstance(payload, OpaquePayload) and payload.record in package.records and _is_pickled(payload):
                 rule = "X2" if payload.kind == "pickle" else "X3"
                 what = f"torch unpickles {cut(name, _SHOWN)!r} ({payload.kind})"
@@ -209,10 +204,7 @@ def _pickled_payloads(package: Package, model: str) -> Iterator[Problem]:
 def _is_pickled(payload: OpaquePayload) -> bool:
     """Return whether there is anything to unpickle; a record that cannot be read counts as one, and is reported as
     such."""
-    try:
-        return payload.is_pickled
-    except Pt2Error:
-        return True
+    return attempt(lambda: payload.is_pickled) is not False
 
 
 def _guards(context: ProgramContext) -> Iterator[Problem]:
@@ -227,11 +219,7 @@ def _guards(context: ProgramContext) -> Iterator[Problem]:
 
 def is_condition(text: str) -> bool:
     """Return whether a guard is a condition that pt2kit can read, and no other code."""
-    try:
-        symbols.parse_guard(text)
-    except Pt2Error:
-        return False
-    return True
+    return attempt(symbols.parse_guard, text) is not None
 
 
 def expression_findings(context: ProgramContext) -> Iterator[Problem]:
@@ -328,9 +316,8 @@ def _tree_specs(context: ProgramContext) -> Iterator[Problem]:
     for number, entry in enumerate(context.program.graph_module.module_call_graph):
         place = f"{context.record}: $.graph_module.module_call_graph[{number}]"
         for text in (entry.signature.in_spec, entry.signature.out_spec) if entry.signature else ():
-            try:
-                spec = treespec.parse(text, place)
-            except Pt2Error:
+            spec = attempt(treespec.parse, text, place)
+            if spec is None:
                 if names_imports(text):  # Torch imports as it reads, up to where the text is wrong.
                     named = f"a tree spec names that is not well formed: {cut(text, _SHOWN)!r}"
                     yield Problem(place, "X9", f"torch may import what {named}", "safety")
@@ -351,10 +338,9 @@ def names_imports(text: str) -> bool:
     while held:
         value, is_json = held.pop()
         if isinstance(value, str) and is_json and "{" in value:
-            try:
-                held.append((load_json(value, "tree spec", MAX_LEVELS), True))
-            except Pt2Error:
+            if (loaded := attempt(load_json, value, "tree spec", MAX_LEVELS)) is None:
                 return True
+            held.append((loaded, True))
         elif isinstance(value, dict):
             if not _IMPORTING.isdisjoint(value):
                 return True

@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from pt2kit import schema, treespec
-from pt2kit.checks.findings import ProgramContext
+from pt2kit.checks.findings import ProgramContext, attempt
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.argument_values import arguments
 from pt2kit.messages import quote
@@ -48,16 +48,9 @@ def tables_of(package: Package, model: str, is_whole: bool = True) -> Tables:
     """Return what reads the payloads of one program of a package, without its weights if others replace them."""
 
     def tables() -> tuple[Mapping[str, Payload] | None, Mapping[str, Payload] | None]:
-        return _table(package.weights, model) if is_whole else {}, _table(package.constants, model)
+        return attempt(package.weights, model) if is_whole else {}, attempt(package.constants, model)
 
     return tables
-
-
-def _table(access: Callable[[str], Mapping[str, Payload]], model: str) -> Mapping[str, Payload] | None:
-    try:
-        return access(model)
-    except Pt2Error:
-        return None
 
 
 def stored_inputs(module: schema.GraphModule, tables: Tables) -> StoredInputs:
@@ -100,10 +93,7 @@ def numbers_of(payload: Payload | None) -> Any:
     """
     if not isinstance(payload, TensorView) or payload.numel > MAX_ELEMENTS:
         return None
-    try:
-        return payload.numpy()
-    except Pt2Error:
-        return None
+    return attempt(payload.numpy)
 
 
 def sample_problems(package: Package, model: str, context: ProgramContext) -> Iterator[Problem]:
