@@ -22,7 +22,7 @@ from pt2kit import schema, treespec
 from pt2kit.checks.findings import ProgramContext, attempt
 from pt2kit.errors import GraphError, Problem, Pt2Error
 from pt2kit.graph.argument_values import arguments, leaves, references
-from pt2kit.graph.traversal import graphs, tables
+from pt2kit.graph.traversal import argument_place, graphs, tables
 from pt2kit.messages import PRINTED, count_text, quote
 from pt2kit.operators.higher_order import FUNCTIONS, plain_target
 from pt2kit.schema.names import HIGHER_ORDER_OPS, MAX_NAME, is_reserved, is_variable
@@ -213,11 +213,11 @@ def value_name_problems(context: ProgramContext) -> Iterator[Problem]:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
     for scope in graphs(context.program, context.graph_place):
-        places = [(f"{scope.where}.inputs[{place}]", argument) for place, argument in enumerate(scope.graph.inputs)]
-        for number, node in enumerate(scope.graph.nodes):
-            places += [(f"{scope.where}.nodes[{number}].outputs[{at}]", out) for at, out in enumerate(node.outputs)]
-        for where, argument in places:
+        inputs = [(None, position, argument) for position, argument in enumerate(scope.graph.inputs)]
+        outputs = [(at, *one) for at, node in enumerate(scope.graph.nodes) for one in enumerate(node.outputs)]
+        for number, position, argument in (*inputs, *outputs):
             for name in arguments(argument):
                 if name.isidentifier() and not is_variable(name):
+                    place = argument_place(scope.where, "inputs" if number is None else "outputs", number, position)
                     message = f"expected a name that a variable of Python can have, got {quote(name)}"
-                    yield Problem(where, "G8", message)
+                    yield Problem(place, "G8", message)

@@ -21,7 +21,7 @@ from pt2kit.checks.expressions import example_of
 from pt2kit.checks.findings import ProgramContext
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.argument_values import FUNCTION_MODULES, arguments, arguments_of, plain
-from pt2kit.graph.traversal import Step
+from pt2kit.graph.traversal import Step, graphs
 from pt2kit.operators.facts import Mismatch, Unknown
 from pt2kit.operators.table import infer
 from pt2kit.symbols.functions import TARGETS
@@ -38,13 +38,14 @@ _LARGEST: Final = 1 << 62
 
 
 def growth_problems(context: ProgramContext) -> Iterator[Problem]:
-    """Yield the nodes that compute numbers which may take minutes, even for small inputs."""
-    places: dict[int, tuple[schema.Graph, list[str]]] = {}
-    for step in context.steps():
-        places.setdefault(id(step.scope.graph), (step.scope.graph, []))[1].append(step.where)
-    for graph, where in places.values():
-        for number, message in growing_numbers(graph):
-            yield Problem(where[number], "T9", message)
+    """Yield the nodes that compute numbers which may take minutes, even for small inputs.
+
+    Raises:
+        LimitError: subgraphs or dicts of arguments nest too deep (G11).
+    """
+    for scope in graphs(context.program, context.graph_place):
+        for number, message in growing_numbers(scope.graph):
+            yield Problem(f"{scope.where}.nodes[{number}]", "T9", message)
 
 
 def growing_numbers(graph: schema.Graph) -> Iterator[tuple[int, str]]:

@@ -16,6 +16,7 @@ import string
 import sys
 from _compat_pickle import IMPORT_MAPPING
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -233,12 +234,10 @@ def expression_findings(context: ProgramContext) -> Iterator[Problem]:
 
 
 def _pasted_names(context: ProgramContext) -> Iterator[Problem]:
-    for place, name in _identifiers(context):
-        if name and not name.isidentifier():
-            yield Problem(place, "X6", f"torch pastes the name {cut(name, _SHOWN)!r} into source", "safety")
-    for place, name in _paths(context):
-        if not _PATH.fullmatch(name):
-            yield Problem(place, "X6", f"torch pastes the path {cut(name, _SHOWN)!r} into source", "safety")
+    identifiers = ((place, "name", name) for place, name in _identifiers(context) if name and not name.isidentifier())
+    paths = ((place, "path", name) for place, name in _paths(context) if not _PATH.fullmatch(name))
+    for place, what, name in chain(identifiers, paths):
+        yield Problem(place, "X6", f"torch pastes the {what} {cut(name, _SHOWN)!r} into source", "safety")
 
 
 def _identifiers(context: ProgramContext) -> Iterator[tuple[str, str]]:

@@ -35,12 +35,18 @@ from pt2kit.operators.views import place_of, require_rank_of_one, without
 from pt2kit.operators.views import resized as resized
 from pt2kit.operators.vocabulary import some_of
 from pt2kit.schema import ScalarType
-from pt2kit.symbols.polynomials import Size, Undecided, hint, same, smallest, text, unknown
+from pt2kit.symbols.polynomials import Size, hint, same, smallest, text, unknown
 
 
-def _offset_at(self: Tensor, dim: int, steps: Size) -> Size | None:
+def _from_start(index: Size, size: Size) -> Size | None:
+    """Return an index that may count from the end; None if symbols decide whether it does."""
+    sign = decided(compare, index, 0)
+    return None if sign is None else index + size if sign < 0 else index
+
+
+def _offset_at(self: Tensor, dim: int, steps: Size | None) -> Size | None:
     """Return the offset of a view that begins some steps further along a dimension; None if it is not known."""
-    if self.strides is None or self.offset is None:
+    if self.strides is None or self.offset is None or steps is None:
         return None
     return self.offset + steps * self.strides[dim]
 
@@ -51,12 +57,7 @@ def selected(self: Tensor, dim: int, index: Size) -> Tensor:
     size = self.sizes[place]
     if at_least(index - size, 0) or at_least(index + size, 0) is False:
         raise Mismatch(f"index: expected one from {text(-size)} to {text(size - 1)}, got {text(index)}")
-    try:
-        steps = index + size if compare(index, 0) < 0 else index
-        offset = _offset_at(self, place, steps)
-    except Undecided:
-        offset = None
-    return replace(without(self, (place,)), offset=offset)
+    return replace(without(self, (place,)), offset=_offset_at(self, place, _from_start(index, size)))
 
 
 def sliced_size(size: Size, start: Size | None, end: Size | None, step: Size = 1) -> tuple[Size, Size]:
@@ -79,13 +80,8 @@ def sliced(self: Tensor, dim: int = 0, start: Size | None = None, end: Size | No
     """Return a view of some indices along a dimension."""
     place = place_of(self, dim)
     expect(at_least(step, 1), f"step: expected 1 or more, got {text(step)}")
-    offset: Size | None
-    try:
-        first, length = sliced_size(self.sizes[place], start, end, step)
-        offset = _offset_at(self, place, first)
-    except Undecided:
-        offset, length = None, unknown()
-    return replace(cut(self, place, length, step), offset=offset)
+    first, length = decided(sliced_size, self.sizes[place], start, end, step) or (None, unknown())
+    return replace(cut(self, place, length, step), offset=_offset_at(self, place, first))
 
 
 def cut(self: Tensor, dim: int, length: Size, step: Size = 1) -> Tensor:
@@ -103,15 +99,10 @@ def narrowed(self: Tensor, dim: int, start: Size, length: Size) -> Tensor:
     expect(at_least(length, 0), f"length: expected 0 or more, got {text(length)}", "sizes")
     if at_least(start + size, 0) is False or at_least(size - start, 0) is False:
         raise Mismatch(f"start: expected one from {text(-size)} to {text(size)}, got {text(start)}")
-    offset: Size | None
-    try:
-        first = start + size if compare(start, 0) < 0 else start
-        fits = at_least(size - first - length, 0)
-        expect(fits, f"expected start and length within {text(size)}, got {text(start)} and {text(length)}", "sizes")
-        offset = _offset_at(self, place, first)
-    except Undecided:
-        offset = None
-    return replace(cut(self, place, length), offset=offset)
+    first = _from_start(start, size)
+    fits = None if first is None else at_least(size - first - length, 0)
+    expect(fits, f"expected start and length within {text(size)}, got {text(start)} and {text(length)}", "sizes")
+    return replace(cut(self, place, length), offset=_offset_at(self, place, first))
 
 
 def pieces(self: Tensor, dim: int, lengths: Sequence[Size]) -> list[Tensor]:
