@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb
+from math import comb as comb
 from typing import Any
 
 from msgspec.structs import replace
@@ -181,13 +181,6 @@ def joined(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     sizes[place] = sum(one.sizes[place] for one in parts)
     strides = format_strides(tensors, sizes)
     return Tensor(tuple(sizes), promoted(tensors), strides, common_device(tensors))
-
-
-def combination_count(size: Size, r: int, with_replacement: bool) -> Size:
-    """Return the number of combinations of r elements."""
-    if not isinstance(size, int) or r > 64:
-        return unknown()
-    return comb(size + r - 1, r) if with_replacement and size else comb(size, r)
 
 
 def grids(tensors: Sequence[Tensor], indexing: str = "ij") -> list[Tensor]:

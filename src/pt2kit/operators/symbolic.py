@@ -193,12 +193,6 @@ def compared(compare: Callable[[Any, Any], bool], a: Scalar, b: Scalar) -> Any:
         return Symbolic(bool)
 
 
-def logical(a: Scalar, b: Scalar) -> Any:
-    """Combine truth values; the bits of integers are not computed."""
-    is_bool = all(number_type(number) is ScalarType.BOOL for number in (a, b))
-    return Symbolic(bool) if is_bool else unknown(-math.inf)
-
-
 def sym_ite(condition: Any, then: Scalar, otherwise: Scalar) -> Any:
     """Choose one of two numbers."""
     if isinstance(condition, bool):
