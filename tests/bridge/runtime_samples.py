@@ -153,6 +153,8 @@ def argument_of(value: Any) -> Any:
         return dtype_of(value)
     if isinstance(value, torch.memory_format):
         return FORMATS[value]
+    if value is torch.strided:
+        return schema.Layout.Strided
     if isinstance(value, list | tuple):
         return [argument_of(one) for one in value]
     return value

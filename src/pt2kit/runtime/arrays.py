@@ -111,12 +111,28 @@ def reserve(shape: Iterable[int], dtype: Any = FLOAT32) -> tuple[int, ...]:
     return sizes
 
 
-def check_call(operator: str, arguments: Mapping[str, Any]) -> None:
+@dataclass(frozen=True, slots=True)
+class ArraySpec:
+    """The sizes and the element type that the rule of an operator computes for a result.
+
+    Args:
+        sizes: its sizes.
+        dtype: its type; float32 if the rule does not tell it.
+    """
+
+    sizes: tuple[int, ...]
+    dtype: DType
+
+
+def check_call(operator: str, arguments: Mapping[str, Any]) -> list[ArraySpec]:
     """Check that an operator accepts the arguments of a call, and that its results may be allocated.
 
     Args:
         operator: its name; operators without a rule accept all arguments.
         arguments: arrays and plain values by parameter name.
+
+    Returns:
+        Those results whose sizes follow from the arguments; all for most operators.
 
     Raises:
         Mismatch: torch refuses such arguments.
@@ -130,8 +146,9 @@ def check_call(operator: str, arguments: Mapping[str, Any]) -> None:
             raise
         # Regions of autocast mix floating-point numbers of several widths.
         results = _results(operator, names, *(_fact(one, compute_type) for one in values))
-    for sizes, dtype in results:
-        reserve(sizes, dtype)
+    for result in results:
+        reserve(result.sizes, result.dtype)
+    return results
 
 
 def form_of(value: Any) -> Any:
@@ -151,14 +168,16 @@ def _fact(value: Any, convert: Callable[[DType], DType] = lambda dtype: dtype) -
 
 
 @functools.lru_cache(maxsize=4096, typed=True)
-def _results(operator: str, names: tuple[str, ...], *facts: Any) -> list[Any]:
-    """Return the sizes and element types of the results of a call, of those that its rule is certain of."""
+def _results(operator: str, names: tuple[str, ...], *facts: Any) -> list[ArraySpec]:
+    """Return the results of a call whose sizes its rule is certain of."""
     try:
         found = _flat(infer(operator, dict(zip(names, facts, strict=True))))
     except Unknown:
         return []
     tensors = [one for one in found if isinstance(one, Tensor) and all(isinstance(size, int) for size in one.sizes)]
-    return [(one.sizes, FLOAT32 if one.dtype is None else DTYPE[one.dtype]) for one in tensors]
+    return [
+        ArraySpec(tuple(map(int, one.sizes)), FLOAT32 if one.dtype is None else DTYPE[one.dtype]) for one in tensors
+    ]
 
 
 def _flat(value: Any) -> list[Any]:

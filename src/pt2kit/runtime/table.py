@@ -2,7 +2,9 @@
 
 A kernel has the parameter names of the operator's schema, or others, which are then passed by place. It gets the
 default of each parameter that it requires from the schema, and declares no parameter that has no effect on its result.
-Its result may be of a wider element type than torch's: the caller casts it to the type that the program declares.
+One that declares a parameter `result` gets the sizes and the element type of its result, as the rule of the operator
+computes them, or as `results` those of all results. Its result may be of a wider element type than torch's: the caller
+casts it to the type that the program declares.
 Operators in place, over lists, with `out=`, and copies of views have the kernel of the operator that they vary.
 """
 
@@ -200,16 +202,22 @@ def binding(function: Kernel, operator: Operator) -> Kernel:
         if (name in required or name in by_place) and parameter.default is not None
     }
     ignored = frozenset() if is_open else WITHOUT_EFFECT - accepted
+    wanted = accepted & {"result", "results"}
 
-    checked: list[Any] = []  # the limit and the forms of the last call: the next one mostly has the same
+    last: tuple[list[Any], Sequence[Any]] = [], ()  # the last call, and its results: the next one is mostly like it
 
     def run(*args: Any, **options: Any) -> Any:
-        nonlocal checked
+        nonlocal last
         named = {**defaults, **dict(zip(names, args, strict=False)), **options}
-        forms = [running().max_bytes, *map(form_of, named.values())]
-        if forms != checked:
-            check_call(operator.name, named)
-            checked = forms
+        call = [running().max_bytes, *named, *map(form_of, named.values())]
+        known, results = last
+        if call != known:
+            results = check_call(operator.name, named)
+            last = call, results
+        if wanted:
+            if not results:
+                raise OperatorError("expected arguments that determine the sizes of the result, got others")
+            named.update({"result": results[0]} if "result" in wanted else {"results": results})
         given = [named.pop(name) for name in by_place if name in named]
         return function(*given, **{name: value for name, value in named.items() if name not in ignored})
 

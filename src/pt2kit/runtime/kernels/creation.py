@@ -17,6 +17,7 @@ from pt2kit.runtime.arrays import (
     FLOAT64,
     INT64,
     Array,
+    ArraySpec,
     DType,
     cast,
     compute_type,
@@ -30,42 +31,19 @@ from pt2kit.runtime.table import kernel, write
 from pt2kit.schema import MemoryFormat
 
 
-def _inferred(value: Any) -> DType:
-    """Return the element type of a tensor made from a number."""
-    if isinstance(value, bool | np.bool_):
-        return BOOL
-    if isinstance(value, int | np.integer):
-        return INT64
-    return np.dtype("complex64") if isinstance(value, complex) else FLOAT32
+@kernel("aten.full.default aten.full_like.default aten.new_full.default")
+def full(fill_value: Any, result: ArraySpec, **options: Any) -> Any:
+    if not isinstance(fill_value, ARRAYS) and fill_value == 0:
+        return np.zeros(result.sizes, result.dtype)
+    return np.full(result.sizes, cast(fill_value, result.dtype), result.dtype)
 
 
-def filled(size: Sequence[int], value: Any, dtype: DType) -> Array:
-    """Return an array of one number."""
-    sizes = reserve(size, dtype)
-    if not isinstance(value, ARRAYS) and value == 0:
-        return np.zeros(sizes, dtype)
-    return np.full(sizes, cast(value, dtype), dtype)
-
-
-@kernel("aten.full.default aten.full_like.default")
-def full(size: Any, fill_value: Any, dtype: Any = None) -> Any:
-    if isinstance(size, ARRAYS):
-        return filled(size.shape, fill_value, dtype or size.dtype)
-    return filled(size, fill_value, dtype or _inferred(fill_value))
-
-
-def new_full(self: Array, size: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
-    """Return an array of one number, of the type of another array unless that is given."""
-    return filled(size, fill_value, dtype or self.dtype)
-
-
-@kernel("aten.empty_strided.default")
-def empty_strided(size: Sequence[int], stride: Sequence[int], dtype: Any = None) -> Any:
+@kernel("aten.empty_strided.default aten.new_empty_strided.default")
+def empty_strided(stride: Sequence[int], result: ArraySpec, **options: Any) -> Any:
     # Laid out as declared where strides are those of a dense tensor, as `as_strided` may look at it.
-    kept = dtype or FLOAT32
-    order = sorted(range(len(size)), key=lambda axis: -stride[axis])
-    array = filled([size[axis] for axis in order], 0, kept)
-    return array.transpose([order.index(axis) for axis in range(len(size))])
+    order = sorted(range(len(stride)), key=lambda axis: -stride[axis])
+    array = np.zeros([result.sizes[axis] for axis in order], result.dtype)
+    return array.transpose([order.index(axis) for axis in range(len(stride))])
 
 
 @kernel("aten.arange.default .start .start_step")
@@ -86,25 +64,18 @@ def arange(end: Any, start: Any = 0, step: Any = 1, dtype: Any = None) -> Any:
 
 def _spaced(start: Any, end: Any, steps: int, dtype: Any) -> Any:
     first, last = (one.item() if isinstance(one, ARRAYS) else one for one in (start, end))
-    (count,) = reserve((steps,), FLOAT64)
     if dtype is not None and kind(dtype) == 1:
         first, last = int(first), int(last)
-    if count == 1:
+    if steps == 1:
         return np.array([first])
-    step: Any = (last - first) / (count - 1) if count else 0
-    place: Any = np.arange(count)
+    step: Any = (last - first) / (steps - 1) if steps else 0
+    place: Any = np.arange(steps)
     # From both ends, as torch does, so that both are exact.
     if dtype is not None and dtype != compute_type(dtype):  # torch keeps the step and the way in the narrow type
         step = wide(cast(step, dtype))
-        ways = [wide(cast(step * one, dtype)) for one in (place, count - 1 - place)]
-        return np.where(place < count // 2, first + ways[0], last - ways[1])
-    return np.where(place < count / 2, first + step * place, last - step * (count - 1 - place))
-
-
-@kernel("aten.eye.default .m")
-def eye(n: int, m: int | None = None, dtype: Any = None) -> Any:
-    sizes = reserve((n, n if m is None else m), dtype or FLOAT32)
-    return np.eye(*sizes, dtype=dtype or FLOAT32)
+        ways = [wide(cast(step * one, dtype)) for one in (place, steps - 1 - place)]
+        return np.where(place < steps // 2, first + ways[0], last - ways[1])
+    return np.where(place < steps / 2, first + step * place, last - step * (steps - 1 - place))
 
 
 def _window(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -183,32 +154,22 @@ def copy(self: Array, src: Array) -> Any:
 # Random numbers, whose distributions are those of torch's; its generator is another one.
 
 
-def _drawn(size: Sequence[int], dtype: Any, draw: Callable[[Any, Any], Any]) -> Any:
-    shape = reserve(size, np.float64)
-    if dtype is not None and np.dtype(dtype).kind == "c":
-        return (draw(running().random, shape) + 1j * draw(running().random, shape)) / 2**0.5
-    return cast(np.asarray(draw(running().random, shape)), dtype or FLOAT32)
+def _drawn(result: ArraySpec, draw: Callable[[Any, Any], Any]) -> Any:
+    """Return random numbers.
+
+    Args:
+        result: their sizes and type.
+        draw: draws them with a generator, of the sizes that are its second argument.
+    """
+    shape, random = reserve(result.sizes, FLOAT64), running().random
+    if result.dtype.kind == "c":
+        return (draw(random, shape) + 1j * draw(random, shape)) / 2**0.5
+    return cast(np.asarray(draw(random, shape)), result.dtype)
 
 
-Draw = Callable[[Any, Any], Any]
-"""Draws numbers with a generator: of the sizes that are its second argument."""
-
-
-def _filling(draw: Draw) -> Callable[..., Any]:
-    """Return the kernel of random numbers in given sizes, or those of an array."""
-    return lambda size, dtype=None: (
-        _drawn(size.shape, dtype or size.dtype, draw) if isinstance(size, ARRAYS) else _drawn(size, dtype, draw)
-    )
-
-
-@kernel("aten.randint.default .low .generator .low_generator")
-def randint(high: int, size: Sequence[int], low: int = 0, dtype: Any = None) -> Any:
-    return _drawn(size, dtype or INT64, lambda random, shape: random.integers(low, high, shape))
-
-
-@kernel("aten.randint_like.default .low_dtype")
-def randint_like(self: Array, high: int, low: int = 0, dtype: Any = None) -> Any:
-    return randint(high, self.shape, low, dtype or self.dtype)
+@kernel("aten.randint.default .low .generator .low_generator aten.randint_like.default .low_dtype")
+def randint(high: int, result: ArraySpec, low: int = 0, **options: Any) -> Any:
+    return _drawn(result, lambda random, shape: random.integers(low, high, shape))
 
 
 @kernel("aten.randperm.default .generator")
@@ -231,18 +192,15 @@ def normal(mean: Any, std: Any = 1.0) -> Any:
     return wide(np.asarray(mean)) + wide(np.asarray(std)) * running().random.standard_normal(shape)
 
 
-def _normal(size: Sequence[int], dtype: Any, mean: float, std: float) -> Any:
-    return _drawn(size, dtype, lambda random, shape: random.normal(mean, std, shape))
-
-
-def _sampled(self: Array, draw: Draw) -> Any:
-    return _drawn(self.shape, FLOAT64, draw)
+@kernel("aten.normal.float_float aten.normal_functional.default")
+def normal_of(mean: float, std: float, result: ArraySpec, **options: Any) -> Any:
+    return _drawn(result, lambda random, shape: random.normal(mean, std, shape))
 
 
 @kernel("aten.random.default .to .from")
 def random(self: Array, to: int | None = None, from_: int = 0) -> Any:
     high = to if to is not None else (2 if self.dtype == BOOL else 2 ** min(24, self.dtype.itemsize * 8 - 1))
-    return _drawn(self.shape, INT64, lambda r, s: r.integers(from_, high, s))
+    return running().random.integers(from_, high, reserve(self.shape, INT64))
 
 
 @kernel("aten.multinomial.default")
@@ -294,18 +252,14 @@ KERNELS: Final = {
     "aten.feature_dropout.default": lambda input, p, train: (
         _dropped(input, p, _of_features(input.shape))[0] if train and p else input
     ),
-    "aten.zeros.default aten.empty.memory_format aten.empty_permuted.default": partial(full, fill_value=0.0),
-    "aten.zeros_like.default aten.empty_like.default": partial(full, fill_value=0.0),
-    "aten.ones.default aten.ones_like.default": partial(full, fill_value=1.0),
-    "aten.new_full.default": new_full,
-    "aten.new_zeros.default aten.new_empty.default": partial(new_full, fill_value=0),
-    "aten.new_ones.default": partial(new_full, fill_value=1),
-    "aten.fill.Scalar .Tensor": lambda self, value: filled(self.shape, value, self.dtype),
-    "aten.zero.default": lambda self: filled(self.shape, 0, self.dtype),
+    "aten.zeros.default aten.zeros_like.default aten.new_zeros.default": partial(full, fill_value=0),
+    "aten.empty.memory_format aten.empty_permuted.default aten.empty_like.default": partial(full, fill_value=0),
+    "aten.new_empty.default": partial(full, fill_value=0),
+    "aten.ones.default aten.ones_like.default aten.new_ones.default": partial(full, fill_value=1),
+    "aten.fill.Scalar .Tensor": lambda self, value, result: full(value, result),
+    "aten.zero.default": lambda self, result: full(0, result),
     "aten.scalar_tensor.default": lambda s, dtype=None: cast(s, dtype or FLOAT32),
-    "aten.new_empty_strided.default": lambda self, size, stride, dtype=None: empty_strided(
-        size, stride, dtype or self.dtype
-    ),
+    "aten.eye.default .m": lambda result, **options: np.eye(*result.sizes, dtype=result.dtype),
     "aten.linspace.default .Tensor_Tensor .Tensor_Scalar .Scalar_Tensor": _spaced,
     "aten.logspace.default .Tensor_Tensor .Tensor_Scalar .Scalar_Tensor": lambda start, end, steps, base, dtype=None: (
         np.power(float(base), _spaced(start, end, steps, dtype))
@@ -315,20 +269,20 @@ KERNELS: Final = {
     "aten.to.other": lambda self, other, copy, memory_format: to(self, other.dtype, copy, memory_format),
     "aten.type_as.default": lambda self, other: cast(self, other.dtype),
     "aten.copy_.default": lambda self, src: write(self, np.broadcast_to(src, self.shape)),
-    "aten.uniform.default": lambda self, from_, to: _sampled(self, lambda r, s: r.uniform(from_, to, s)),
-    "aten.exponential.default": lambda self, lambd: _sampled(self, lambda r, s: r.exponential(1 / lambd, s)),
-    "aten.cauchy.default": lambda self, median, sigma: _sampled(
-        self, lambda r, s: median + sigma * r.standard_cauchy(s)
+    "aten.rand.default .generator aten.rand_like.default": lambda result, **options: _drawn(
+        result, lambda random, shape: random.random(shape)
     ),
-    "aten.log_normal.default": lambda self, mean, std: _sampled(self, lambda r, s: r.lognormal(mean, std, s)),
-    "aten.geometric.default": lambda self, p: _sampled(self, lambda r, s: r.geometric(p, s)),
-    "aten.normal_.default": lambda self, mean, std: write(self, _normal(self.shape, FLOAT64, mean, std)),
-    "aten.normal.float_float": lambda mean, std, size, dtype=None: _normal(size, dtype, mean, std),
-    "aten.normal_functional.default": lambda self, mean, std: _normal(self.shape, self.dtype, mean, std),
-    "aten.rand.default .generator aten.rand_like.default": _filling(lambda random, shape: random.random(shape)),
-    "aten.randn.default .generator aten.randn_like.default": _filling(
-        lambda random, shape: random.standard_normal(shape)
+    "aten.randn.default .generator aten.randn_like.default": lambda result, **options: _drawn(
+        result, lambda random, shape: random.standard_normal(shape)
     ),
+    "aten.uniform.default": lambda self, from_, to, result: _drawn(result, lambda r, s: r.uniform(from_, to, s)),
+    "aten.exponential.default": lambda self, lambd, result: _drawn(result, lambda r, s: r.exponential(1 / lambd, s)),
+    "aten.cauchy.default": lambda self, median, sigma, result: _drawn(
+        result, lambda r, s: median + sigma * r.standard_cauchy(s)
+    ),
+    "aten.log_normal.default": lambda self, mean, std, result: _drawn(result, lambda r, s: r.lognormal(mean, std, s)),
+    "aten.geometric.default": lambda self, p, result: _drawn(result, lambda r, s: r.geometric(p, s)),
+    "aten.normal_.default": lambda self, mean, std, result: write(self, normal_of(mean, std, result)),
     "aten.alpha_dropout.default": lambda input, p, train: _alpha_dropout(input, p, train, input.shape),
     "aten.feature_alpha_dropout.default": (
         lambda input, p, train: _alpha_dropout(input, p, train, _of_features(input.shape))
