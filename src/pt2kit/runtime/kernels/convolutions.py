@@ -12,7 +12,7 @@ import numpy as np
 
 from pt2kit.errors import OperatorError
 from pt2kit.operators.convolutions import per_dimension, window_count
-from pt2kit.runtime.arrays import Array, ForeignArray, computed, last, require, reserve, strided, wide
+from pt2kit.runtime.arrays import Array, ArraySpec, ForeignArray, computed, last, require, reserve, strided, wide
 from pt2kit.runtime.table import kernel
 
 
@@ -218,14 +218,12 @@ def convolution_backward(
 
 
 @kernel("aten.im2col.default")
-def im2col(self: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+def im2col(self: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any, result: ArraySpec) -> Any:
     x = self if self.ndim == 4 else self[None]
     steps, around, gaps = per_axis(2, stride, padding, dilation)
     taps: Any = per_dimension(kernel_size, 2, "kernel_size", 1)
     view = windows(pad_around(x, around, around), taps, steps, gaps)
-    batch, channels, height, width, rows, columns = view.shape
-    result = view.transpose(0, 1, 4, 5, 2, 3).copy().reshape(batch, channels * rows * columns, height * width)
-    return result if self.ndim == 4 else result[0]
+    return view.transpose(0, 1, 4, 5, 2, 3).copy().reshape(result.sizes)
 
 
 @kernel("aten.col2im.default")

@@ -10,26 +10,22 @@ from typing import Any, Final
 
 import numpy as np
 
-from pt2kit.operators.convolutions import per_dimension, pooled_size
-from pt2kit.runtime.arrays import INT64, Array, check_indices, kind, last, wide
+from pt2kit.operators.convolutions import per_dimension
+from pt2kit.runtime.arrays import INT64, Array, ArraySpec, check_indices, kind, last, wide
 from pt2kit.runtime.kernels.convolutions import offsets, pad_around, per_axis
 from pt2kit.runtime.kernels.indexing import summed_at
 
 
 def _windows(
-    n: int, self: Array, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, value: Any
-) -> tuple[Array, Array, list[int], list[tuple[int, ...]]]:
-    """Return an array, also padded as far as its windows reach, their counts, and their sizes, steps, padding and gaps.
-
-    With `ceil_mode` windows count that start inside and end outside.
-    """
+    n: int, self: Array, kernel_size: Any, stride: Any, padding: Any, dilation: Any, counts: Sequence[int], value: Any
+) -> tuple[Array, Array, list[tuple[int, ...]]]:
+    """Return an array, also padded as far as its windows reach, and their sizes, steps, padding and gaps."""
     x = wide(self)
     taps: Any = per_dimension(kernel_size, n, "kernel_size", 1)
     steps, around, gaps = per_axis(n, stride if stride or stride == 0 else taps, padding, dilation)
-    counts: Any = [pooled_size(*each, ceil_mode) for each in zip(x.shape[-n:], taps, steps, around, gaps, strict=True)]
     ends = [(c - 1) * s + (k - 1) * d + 1 for c, s, k, d in zip(counts, steps, taps, gaps, strict=True)]
     after = [max(0, end - size - p) for p, end, size in zip(around, ends, x.shape[-n:], strict=True)]
-    return x, pad_around(x, around, after, value(x)), counts, [taps, steps, around, gaps]
+    return x, pad_around(x, around, after, value(x)), [taps, steps, around, gaps]
 
 
 def _lowest(x: Array) -> Any:
@@ -37,32 +33,30 @@ def _lowest(x: Array) -> Any:
 
 
 def max_pool(
-    n: int, indices: bool, self: Array, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
-    ceil_mode: bool = False,
+    n: int, indices: bool, self: Array, kernel_size: Any, result: ArraySpec, stride: Any = (), padding: Any = 0,
+    dilation: Any = 1, **options: Any,
 ) -> Any:  # fmt: skip
     """Return the maximum of each window, and where it is in the plane if asked."""
-    x, padded, counts, (taps, steps, around, gaps) = _windows(
-        n, self, kernel_size, stride, padding, dilation, ceil_mode, _lowest
-    )
-    sizes = x.shape[-n:]
-    result = np.full_like(x, _lowest(x), shape=(*x.shape[:-n], *counts))
+    sizes, counts = self.shape[-n:], result.sizes[-n:]
+    x, padded, (taps, steps, around, gaps) = _windows(n, self, kernel_size, stride, padding, dilation, counts, _lowest)
+    most = np.full_like(x, _lowest(x), shape=result.sizes)
     starts = [np.arange(c) * s - p for c, s, p in zip(counts, steps, around, strict=True)]
     # As in torch, the place of a maximum is at first that of the first element inside.
     firsts = [np.where(at < 0, at + -(at // d) * d, at) for at, d in zip(starts, gaps, strict=True)]
-    where = np.broadcast_to(_flat(firsts, sizes), result.shape).copy() if indices else None
+    where = np.broadcast_to(_flat(firsts, sizes), most.shape).copy() if indices else None
     for place, cut in offsets(counts, taps, steps, gaps):
         part = padded[last(cut)]
         if where is None:
-            np.maximum(result, part, out=result)
+            np.maximum(most, part, out=most)
             continue
         axes = [start + p * d for start, p, d in zip(starts, place, gaps, strict=True)]
         inside: Any = True
         for axis, (at, size) in enumerate(zip(axes, sizes, strict=True)):
             inside = inside & ((at >= 0) & (at < size)).reshape([-1 if i == axis else 1 for i in range(n)])
-        better = inside & ((part > result) | (part != part))
+        better = inside & ((part > most) | (part != part))
         where = np.where(better, _flat(axes, sizes), where)
-        result = np.where(better, part, result)
-    return (result, where) if indices else result
+        most = np.where(better, part, most)
+    return (most, where) if indices else most
 
 
 def _flat(axes: Sequence[Array], sizes: Sequence[int]) -> Any:
@@ -74,13 +68,12 @@ def _flat(axes: Sequence[Array], sizes: Sequence[int]) -> Any:
 
 
 def avg_pool(
-    n: int, self: Array, kernel_size: Any, stride: Any = (), padding: Any = 0, ceil_mode: bool = False,
-    count_include_pad: bool = True, divisor_override: int | None = None,
+    n: int, self: Array, kernel_size: Any, result: ArraySpec, stride: Any = (), padding: Any = 0,
+    count_include_pad: bool = True, divisor_override: int | None = None, **options: Any,
 ) -> Any:  # fmt: skip
     """Return the mean of each window."""
-    x, padded, counts, (taps, steps, around, _) = _windows(
-        n, self, kernel_size, stride, padding, 1, ceil_mode, lambda _: 0
-    )
+    counts = result.sizes[-n:]
+    x, padded, (taps, steps, around, _) = _windows(n, self, kernel_size, stride, padding, 1, counts, lambda _: 0)
     total = _sums(padded, counts, taps, steps)
     divisor = divisor_override or _elements(x, padded, counts, taps, steps, around, count_include_pad)
     return total / divisor if kind(x.dtype) == 2 else np.trunc(total / divisor)  # torch's integers round to 0
@@ -120,21 +113,19 @@ def _parts(bounds: Sequence[Sequence[slice]]) -> Iterator[tuple[tuple[int, ...],
     return zip(places, itertools.product(*bounds), strict=True)
 
 
-def adaptive_avg_pool(n: int, self: Array, output_size: Any) -> Any:
+def adaptive_avg_pool(n: int, self: Array, result: ArraySpec) -> Any:
     """Return the means of parts of the last dimensions, of each in turn."""
-    result = wide(self)
-    counts: Any = per_dimension(output_size, n, "output_size", 0)
-    for axis, count in enumerate(counts, result.ndim - n):
-        bounds = [np.arange(part.start, part.stop) for part in _bounds(result.shape[axis], count)]
-        means = [np.take(result, part, axis).mean(axis, keepdims=True) for part in bounds]
-        result = np.concatenate(means, axis) if means else np.take(result, np.arange(0), axis)
-    return result
+    x = wide(self)
+    for axis, count in enumerate(result.sizes[-n:], x.ndim - n):
+        bounds = [np.arange(part.start, part.stop) for part in _bounds(x.shape[axis], count)]
+        means = [np.take(x, part, axis).mean(axis, keepdims=True) for part in bounds]
+        x = np.concatenate(means, axis) if means else np.take(x, np.arange(0), axis)
+    return x
 
 
-def adaptive_max_pool(n: int, self: Array, output_size: Any) -> Any:
+def adaptive_max_pool(n: int, self: Array, result: ArraySpec) -> Any:
     """Return the maxima of parts of the last dimensions, and where they are in the plane."""
-    counts: Any = per_dimension(output_size, n, "output_size", 0)
-    return _maxima(wide(self), [_bounds(*one) for one in zip(self.shape[-n:], counts, strict=True)])
+    return _maxima(wide(self), [_bounds(*one) for one in zip(self.shape[-n:], result.sizes[-n:], strict=True)])
 
 
 def _maxima(x: Array, bounds: Sequence[Sequence[slice]]) -> tuple[Array, Array]:
@@ -161,18 +152,17 @@ def max_unpool(n: int, self: Array, indices: Array, output_size: Any, **options:
     return result.reshape(*lead, *output_size)
 
 
-def fractional_max_pool(n: int, self: Array, kernel_size: Any, output_size: Any, random_samples: Array) -> Any:
+def fractional_max_pool(n: int, self: Array, kernel_size: Any, random_samples: Array, result: ArraySpec) -> Any:
     """Return the maxima of windows at random steps, and where they are in the plane."""
     x = wide(self if self.ndim == n + 2 else self[None])
     sizes, samples = x.shape[-n:], random_samples.reshape(*x.shape[:2], n)[..., ::-1] if n == 2 else random_samples
     taps: Any = per_dimension(kernel_size, n, "kernel_size", 1)
-    counts: Any = per_dimension(output_size, n, "output_size", 0)
-    shape = (*x.shape[:2], *counts)
-    result, where = np.empty(shape, x.dtype), np.empty(shape, INT64)
+    shape = (*x.shape[:2], *result.sizes[-n:])
+    most, where = np.empty(shape, x.dtype), np.empty(shape, INT64)
     for plane in np.ndindex(*x.shape[:2]):
-        bounds = [_shifted(*one) for one in zip(samples[plane], sizes, counts, taps, strict=True)]
-        result[plane], where[plane] = _maxima(x[plane], bounds)
-    return (result, where) if self.ndim == n + 2 else (result[0], where[0])
+        bounds = [_shifted(*one) for one in zip(samples[plane], sizes, shape[2:], taps, strict=True)]
+        most[plane], where[plane] = _maxima(x[plane], bounds)
+    return most.reshape(result.sizes), where.reshape(result.sizes)
 
 
 def _shifted(sample: Any, size: int, count: int, taps: int) -> list[slice]:
@@ -190,12 +180,11 @@ def max_pool_backward(n: int, grad_output: Array, self: Array, indices: Array, *
 
 
 def avg_pool_backward(
-    n: int, grad_output: Array, self: Array, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
-    count_include_pad: bool, divisor_override: int | None,
+    n: int, grad_output: Array, self: Array, kernel_size: Any, stride: Any, padding: Any, count_include_pad: bool,
+    divisor_override: int | None, **options: Any,
 ) -> Any:  # fmt: skip
-    x, padded, counts, (taps, steps, around, gaps) = _windows(
-        n, self, kernel_size, stride, padding, 1, ceil_mode, lambda _: 0
-    )
+    counts = grad_output.shape[-n:]
+    x, padded, (taps, steps, around, gaps) = _windows(n, self, kernel_size, stride, padding, 1, counts, lambda _: 0)
     divisor = divisor_override or _elements(x, padded, counts, taps, steps, around, count_include_pad)
     part = wide(grad_output) / divisor
     result = np.zeros_like(padded)

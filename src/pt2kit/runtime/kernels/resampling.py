@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import Array, asarray, computed, require, reserve, wide
+from pt2kit.runtime.arrays import Array, ArraySpec, asarray, computed, require, reserve, wide
 from pt2kit.runtime.table import kernel
 
 
@@ -89,15 +89,12 @@ def _resizing(resize: Resize, n: int) -> Callable[..., Any]:
     """Return the kernel that resizes the last dimensions, one after the other."""
 
     def run(
-        self: Array, output_size: Any, align_corners: bool = False, scale_factors: Any = None, scales: Any = None,
+        self: Array, result: ArraySpec, align_corners: bool = False, scale_factors: Any = None, scales: Any = None,
         scales_d: Any = None, scales_h: Any = None, scales_w: Any = None,
     ) -> Any:  # fmt: skip
-        factors, sizes = [scales] if n == 1 else [scales_d, scales_h, scales_w][3 - n :], output_size
-        if sizes is None:
-            factors = scale_factors
-            sizes = [int(size * factor) for size, factor in zip(self.shape[2:], factors, strict=True)]
+        factors = scale_factors or ([scales] if n == 1 else [scales_d, scales_h, scales_w][3 - n :])
         x = wide(self)
-        for axis, (count, factor) in enumerate(zip(sizes, factors, strict=True), 2):
+        for axis, (count, factor) in enumerate(zip(result.sizes[2:], factors, strict=True), 2):
             x = resize(x, axis, count, factor, align_corners)
         return x
 

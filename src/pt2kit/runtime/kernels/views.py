@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from pt2kit.errors import OperatorError
 from pt2kit.messages import count_text
-from pt2kit.operators.facts import axes
 from pt2kit.operators.facts import axis as axis_of
 from pt2kit.runtime.arrays import (
     ARRAYS,
     Array,
+    ArraySpec,
     DType,
     ForeignArray,
     cast,
@@ -30,15 +29,12 @@ from pt2kit.runtime.arrays import (
 from pt2kit.runtime.table import kernel
 
 
-def resolve_sizes(size: Sequence[int], numel: int) -> tuple[int, ...]:
-    """Return sizes with the entry -1 replaced by the computed size; unlike NumPy's, also of no elements."""
-    known = math.prod(one for one in size if one != -1)
-    return tuple(numel // known if one == -1 else one for one in size)
-
-
-@kernel("aten.view.default aten.reshape.default")
-def reshape(self: Array, size: Any) -> Any:
-    return self.reshape(resolve_sizes(size, self.size))
+@kernel("aten.view.default aten.reshape.default aten.view_as.default aten.reshape_as.default aten.ravel.default")
+@kernel("aten.flatten.using_ints aten.unflatten.int aten.unsqueeze.default aten.unsqueeze_.default")
+@kernel("aten.squeeze.default .dim .dims aten.squeeze_.default .dim .dims")
+@kernel("aten.atleast_1d.default aten.atleast_2d.default aten.atleast_3d.default")
+def reshape(self: Array, result: ArraySpec, **options: Any) -> Any:
+    return self.reshape(result.sizes)
 
 
 @kernel("aten.view.dtype")
@@ -46,21 +42,6 @@ def view_dtype(self: Array, dtype: DType) -> Any:
     if self.dtype.itemsize == dtype.itemsize:
         return self.view(dtype)
     return (self if self.flags.c_contiguous else self.copy("C")).view(dtype)
-
-
-@kernel("aten.flatten.using_ints")
-def flatten(self: Array, start_dim: int, end_dim: int) -> Any:
-    start, end = axis_of(start_dim, self.ndim), axis_of(end_dim, self.ndim)
-    if not self.ndim:
-        return self.reshape(1)
-    return reshape(self, (*self.shape[:start], math.prod(self.shape[start : end + 1]), *self.shape[end + 1 :]))
-
-
-@kernel("aten.unflatten.int")
-def unflatten(self: Array, dim: int, sizes: Sequence[int]) -> Any:
-    axis = axis_of(dim, self.ndim)
-    inner = resolve_sizes(sizes, self.shape[axis])
-    return reshape(self, (*self.shape[:axis], *inner, *self.shape[axis + 1 :]))
 
 
 @kernel(
@@ -84,38 +65,15 @@ def movedim(self: Array, source: Any, destination: Any) -> Any:
     return np.moveaxis(self, source, destination)
 
 
-@kernel("aten.expand.default aten.broadcast_to.default")
-def expand(self: Array, size: Sequence[int]) -> Any:
-    missing = len(size) - self.ndim
-    sizes = [self.shape[i - missing] if one == -1 and i >= missing else one for i, one in enumerate(size)]
-    return _writeable_broadcast(self, tuple(sizes))
-
-
-def _writeable_broadcast(self: Array, sizes: tuple[int, ...]) -> Array:
-    """Broadcast an array; unlike NumPy's function, the result can be written to if the array can."""
-    if sizes == self.shape:
+@kernel("aten.expand.default aten.broadcast_to.default aten.expand_as.default")
+def expand(self: Array, result: ArraySpec, **options: Any) -> Any:
+    if result.sizes == self.shape:
         return self
-    view = np.broadcast_to(self, sizes)
+    view = np.broadcast_to(self, result.sizes)
+    # Unlike NumPy's, the result can be written to if the array can.
     if not self.flags.writeable or not view.size:
         return view
     return strided(self, view.shape, view.strides)
-
-
-@kernel("aten.broadcast_tensors.default")
-def broadcast_tensors(tensors: Sequence[Array]) -> Any:
-    shape = np.broadcast_shapes(*(tensor.shape for tensor in tensors))
-    return [_writeable_broadcast(tensor, shape) for tensor in tensors]
-
-
-@kernel("aten.squeeze.default .dim .dims aten.squeeze_.default .dim .dims")
-def squeeze(self: Array, dim: Any = None) -> Any:
-    asked = range(self.ndim) if dim is None else axes(dim, self.ndim)
-    return np.squeeze(self, tuple(axis for axis, size in enumerate(self.shape) if axis in asked and size == 1))
-
-
-@kernel("aten.unsqueeze.default aten.unsqueeze_.default")
-def unsqueeze(self: Array, dim: int) -> Any:
-    return np.expand_dims(self, axis_of(dim, self.ndim + 1))
 
 
 @kernel("aten.slice.Tensor")
@@ -137,27 +95,10 @@ def narrow(self: Array, dim: int, start: Any, length: int) -> Any:
     return slice_(self, dim, first, first + length)
 
 
-@kernel("aten.split.Tensor")
-def split(self: Array, split_size: int, dim: int = 0) -> Any:
-    total = self.shape[axis_of(dim, self.ndim)]
-    count = max(1, -(-total // max(1, split_size)))
-    reserve((count,))
-    return split_with_sizes(self, [min(split_size, total - i * split_size) for i in range(count)], dim)
-
-
-@kernel("aten.split_with_sizes.default aten.split.sizes .default")
-def split_with_sizes(self: Array, sizes: Sequence[int], dim: int) -> Any:
-    return np.split(self, [*itertools.accumulate(sizes[:-1])], axis_of(dim, self.ndim))
-
-
-@kernel("aten.chunk.default")
-def chunk(self: Array, chunks: int, dim: int) -> Any:
-    total = self.shape[axis_of(dim, self.ndim)]
-    size = -(-total // chunks)
-    if size == 0:
-        reserve((chunks,))
-        return split_with_sizes(self, [0] * chunks, dim)
-    return split(self, size, dim)
+@kernel("aten.split.Tensor .sizes .default aten.split_with_sizes.default aten.chunk.default")
+def split(self: Array, results: Sequence[ArraySpec], dim: int = 0, **options: Any) -> Any:
+    axis = axis_of(dim, self.ndim)
+    return np.split(self, [*itertools.accumulate(one.sizes[axis] for one in results[:-1])], axis)
 
 
 @kernel("aten.tensor_split.sections .indices .tensor_indices_or_sections")
@@ -275,23 +216,17 @@ def view_as_complex(self: Array) -> Any:
     return wide.view(complex_type(wide.dtype))[..., 0]
 
 
-def _at_least(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda self: [function(one) for one in self] if isinstance(self, list) else function(self)
-
-
 KERNELS: Final = {
     "aten.t.default aten.t_.default": lambda self: self.T,
     "aten.permute.default": lambda self, dims: self.transpose(dims),
-    "aten.atleast_1d.default .Sequence": _at_least(np.atleast_1d),
-    "aten.atleast_2d.default .Sequence": _at_least(np.atleast_2d),
-    "aten.atleast_3d.default .Sequence": _at_least(np.atleast_3d),
-    "aten.view_as.default aten.reshape_as.default": lambda self, other: reshape(self, other.shape),
-    "aten.ravel.default": lambda self: reshape(self, (-1,)),
+    "aten.atleast_1d.Sequence aten.atleast_2d.Sequence aten.atleast_3d.Sequence": lambda tensors, results: [
+        *map(reshape, tensors, results)
+    ],
+    "aten.broadcast_tensors.default": lambda tensors, results: [*map(expand, tensors, results)],
     "aten.real.default": lambda self: self.real if is_complex(self) else self,
     "aten.imag.default": lambda self: self.imag,
     "aten.mT.default": lambda self: self.swapaxes(-1, -2),
     "aten.numpy_T.default": lambda self: self.T,
-    "aten.expand_as.default": lambda self, other: expand(self, other.shape),
     "aten.vsplit.int .array": tensor_split,
     "aten.hsplit.int .array": lambda self, sections: tensor_split(self, sections, 0 if self.ndim == 1 else 1),
     "aten.dsplit.int .array": lambda self, sections: tensor_split(self, sections, 2),
