@@ -12,7 +12,8 @@ import torch.ao.quantization.fx._decomposed
 from tests.bridge.operators.fake_calls import overload as find_overload
 from tests.bridge.runtime_samples import DTYPES, call_of, calls_of, entries, verdict
 
-from pt2kit.runtime.table import find_kernel
+from pt2kit.runtime.table import binding, find_kernel
+from pt2kit.schema.operators import find_operator, nearest
 
 pytestmark = [pytest.mark.usefixtures("quiet"), pytest.mark.filterwarnings("ignore")]
 
@@ -243,9 +244,10 @@ def test_results_are_copies_where_those_of_torch_are(name):
     assert call is not None
     assert verdict(call) == ("equal", "")
     operands = [one for given in call.arguments.values() for one in (given if isinstance(given, list) else [given])]
-    kernel = find_kernel(call.name)
+    kernel, operator = find_kernel(call.name), find_operator(call.name, nearest(""))
     assert kernel is not None
-    result = kernel(*call.arguments.values())
+    assert operator is not None
+    result = binding(kernel, operator)(**call.arguments)
     assert not any(np.shares_memory(result, one) for one in operands if isinstance(one, np.ndarray))
 
 
