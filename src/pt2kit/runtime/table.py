@@ -64,7 +64,7 @@ WITHOUT_EFFECT: Final = frozenset(
         *("sparse", "sparse_grad", "masked_grad", "scale_grad_by_freq", "cudnn_enable", "cudnn_enabled", "benchmark"),
         *("deterministic", "allow_tf32", "driver", "check_errors", "assume_unique", "implicit", "compute_mode"),
         *("unsafe", "output_size", "N", "C", "HxW", "physical_layout", "path", "unroll_dim", "half_to_float"),
-        *("sorted", "stable", "input_dtype", "out_dtype", "out_int32", "zero_infinity"),
+        *("sorted", "stable", "input_dtype", "out_dtype", "out_int32", "zero_infinity", "keepdim"),
     )
 )
 """Parameters that do not change what most kernels compute: a kernel that they do matter to declares them."""

@@ -122,7 +122,6 @@ def _ordered(self: Array, memory_format: Any) -> Array:
     """Copy an array in a memory format."""
     if memory_format in (MemoryFormat.ChannelsLast, MemoryFormat.ChannelsLast3d):
         return np.moveaxis(np.moveaxis(self, 1, -1).copy(order="C"), -1, 1)
-    reserve(self.shape, self.dtype)
     return self.copy(order="C" if memory_format is MemoryFormat.ContiguousFormat else "K")
 
 
@@ -137,7 +136,6 @@ def contiguous(self: Array, memory_format: Any = MemoryFormat.ContiguousFormat) 
 def to(self: Array, dtype: DType | None = None, copy: bool = False, memory_format: Any = None) -> Any:
     array = self
     if dtype is not None and array.dtype != dtype:
-        reserve(array.shape, dtype)
         array = cast(array, dtype)
     elif copy:
         array = array.copy(order="K")
@@ -147,7 +145,6 @@ def to(self: Array, dtype: DType | None = None, copy: bool = False, memory_forma
 
 @kernel("aten.copy.default")
 def copy(self: Array, src: Array) -> Any:
-    reserve(self.shape, self.dtype)
     return np.broadcast_to(cast(src, self.dtype), self.shape).copy()
 
 
@@ -170,12 +167,6 @@ def _drawn(result: ArraySpec, draw: Callable[[Any, Any], Any]) -> Any:
 @kernel("aten.randint.default .low .generator .low_generator aten.randint_like.default .low_dtype")
 def randint(high: int, result: ArraySpec, low: int = 0, **options: Any) -> Any:
     return _drawn(result, lambda random, shape: random.integers(low, high, shape))
-
-
-@kernel("aten.randperm.default .generator")
-def randperm(n: int) -> Any:
-    reserve((n,), INT64)
-    return running().random.permutation(n)
 
 
 @kernel("aten.bernoulli.default .p .Tensor")
@@ -275,6 +266,7 @@ KERNELS: Final = {
     "aten.randn.default .generator aten.randn_like.default": lambda result, **options: _drawn(
         result, lambda random, shape: random.standard_normal(shape)
     ),
+    "aten.randperm.default .generator": lambda n: running().random.permutation(n),
     "aten.uniform.default": lambda self, from_, to, result: _drawn(result, lambda r, s: r.uniform(from_, to, s)),
     "aten.exponential.default": lambda self, lambd, result: _drawn(result, lambda r, s: r.exponential(1 / lambd, s)),
     "aten.cauchy.default": lambda self, median, sigma, result: _drawn(

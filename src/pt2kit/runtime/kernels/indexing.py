@@ -16,6 +16,7 @@ from pt2kit.runtime.arrays import (
     BOOL,
     INT64,
     Array,
+    ArraySpec,
     asarray,
     cast,
     check_indices,
@@ -69,14 +70,13 @@ def index_(self: Array, indices: Sequence[Array | None]) -> Any:
 
 
 @kernel("aten._unsafe_masked_index.default")
-def unsafe_masked_index(self: Array, mask: Array, indices: Sequence[Array | None], fill: Any) -> Any:
+def unsafe_masked_index(self: Array, mask: Array, indices: Sequence[Array | None], fill: Any, result: ArraySpec) -> Any:
     inside = [
         None if one is None else np.clip(one, 0, max(0, size - 1))
         for one, size in zip(indices, self.shape, strict=False)
     ]
     if not self.size:
-        shape = np.broadcast_shapes(*(one.shape for one in indices if one is not None))
-        return np.full(reserve(shape, self.dtype), fill, self.dtype)
+        return np.full(result.sizes, fill, self.dtype)
     found = index_(self, inside)
     return np.where(cast(mask, BOOL), found, cast(fill, self.dtype))
 

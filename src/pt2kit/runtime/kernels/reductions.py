@@ -19,6 +19,7 @@ from pt2kit.runtime.arrays import (
     FLOAT64,
     INT64,
     Array,
+    ArraySpec,
     DType,
     asarray,
     axes_of,
@@ -89,25 +90,19 @@ def along(function: Callable[..., Any]) -> Callable[..., Any]:
     A tensor without dimensions is one of one element.
     """
 
-    def run(self: Array, dim: int = -1, keepdim: bool = False, **options: Any) -> Any:
-        axis = axis_of(dim, self.ndim)
-        found = function(np.atleast_1d(self), axis, **options)
-        if keepdim and self.ndim:
-            return found
-        return tuple(np.squeeze(one, axis) for one in found) if isinstance(found, tuple) else np.squeeze(found, axis)
+    def run(self: Array, result: ArraySpec, dim: int = -1) -> Any:
+        found = function(np.atleast_1d(self), axis_of(dim, self.ndim))
+        return tuple(one.reshape(result.sizes) for one in found)
 
     return run
 
 
 def _argument(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the kernel of the place of an extreme, among all elements or along a dimension."""
-    in_dimension = along(lambda x, axis: function(wide(x), axis, keepdims=True))
 
-    def run(self: Array, dim: int | None = None, keepdim: bool = False) -> Any:
-        if dim is not None:
-            return in_dimension(self, dim, keepdim)
-        found = function(wide(self))
-        return asarray(found).reshape((1,) * self.ndim) if keepdim else found
+    def run(self: Array, result: ArraySpec, dim: int | None = None) -> Any:
+        axis = None if dim is None else axis_of(dim, self.ndim)
+        return asarray(function(np.atleast_1d(wide(self)), axis)).reshape(result.sizes)
 
     return run
 
@@ -383,7 +378,7 @@ def _at_rank(rank: Callable[[int, Array], Any]) -> Callable[..., Any]:
 
 
 def _of_all(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda self: function(self.reshape(-1), 0)[0] if self.size else np.full((), np.nan)
+    return lambda self, result: function(self.reshape(-1), result, 0)[0] if self.size else np.full((), np.nan)
 
 
 median = _at_rank(lambda size, nans: np.where(nans > 0, size - 1, (size - 1) // 2))
@@ -488,8 +483,8 @@ KERNELS: Final = {
     "aten.cumprod.default": _accumulated(np.cumprod),
     "aten.cummax.default": _running(np.maximum),
     "aten.cummin.default": _running(np.minimum),
-    "aten.kthvalue.default": lambda self, k, dim, keepdim: _at_rank(lambda size, nans: np.full_like(nans, k - 1))(
-        self, dim, keepdim
+    "aten.kthvalue.default": lambda self, k, dim, result: _at_rank(lambda size, nans: np.full_like(nans, k - 1))(
+        self, result, dim
     ),
     "aten.median.dim": median,
     "aten.nanmedian.dim": nanmedian,
