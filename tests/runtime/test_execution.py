@@ -80,7 +80,11 @@ def test_errors_name_the_node():
     ("target", "named", "message"),
     [
         ("conv1d", {"input": "x", "weight": "w"}, "expected groups times weight channels as input channels"),
-        ("native_layer_norm", {"input": "x", "normalized_shape": [9], "eps": 0.1}, "normalized_shape: expected how"),
+        (
+            "native_layer_norm",
+            {"input": "x", "normalized_shape": [9], "weight": None, "bias": None, "eps": 0.1},
+            "normalized_shape: expected how",
+        ),
         ("cat", {"tensors": ["x", "w"]}, "tensors: expected one size of dimension 1, got 4 and 2"),
         ("index_copy", {"self": "x", "dim": 2, "index": "i", "source": "w"}, "source: expected one slice for each"),
         ("topk", {"self": "x", "k": 6}, "k"),

@@ -132,6 +132,14 @@ def test_unknown_operators_have_none(name):
     assert find_kernel(name) is None
 
 
+def test_arguments_without_a_default_are_needed():
+    """The kernel itself is not called."""
+    kernel = find_kernel("aten.add.Tensor")
+    assert kernel is not None
+    with pytest.raises(OperatorError, match="expected the arguments other, got none of that name"):
+        binding(kernel, newest_schema("aten.add.Tensor"))(np.ones(3), alpha=2)
+
+
 def test_a_kernel_is_checked_by_the_limit_of_each_call():
     """Sessions share bound kernels: a call that one may make is not one that another with less memory may make."""
     kernel = find_kernel("aten.add.Tensor")

@@ -14,7 +14,7 @@ import functools
 import inspect
 import keyword
 from ast import literal_eval
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from operator import itemgetter
 from types import MappingProxyType
@@ -196,14 +196,11 @@ def binding(function: Kernel, operator: Operator) -> Kernel:
         if not (is_open or name in accepted or name in WITHOUT_EFFECT or parameter.is_keyword_only)
     ]
     by_place = names[: max(places, default=0)]
-    defaults = {
-        name: literal_eval(parameter.default)
-        for name, parameter in zip(names, parameters, strict=True)
-        if (name in required or name in by_place) and parameter.default is not None
-    }
+    used = [one for one in zip(names, parameters, strict=True) if one[0] in required or one[0] in by_place]
+    defaults = {name: literal_eval(one.default) for name, one in used if one.default is not None}
+    needed = {name for name, one in used if one.default is None}
     ignored = frozenset() if is_open else WITHOUT_EFFECT - accepted
     wanted = accepted & {"result", "results"}
-
     last: tuple[list[Any], Sequence[Any]] = [], ()  # the last call, and its results: the next one is mostly like it
 
     def run(*args: Any, **options: Any) -> Any:
@@ -212,6 +209,8 @@ def binding(function: Kernel, operator: Operator) -> Kernel:
         call = [running().max_bytes, *named, *map(form_of, named.values())]
         known, results = last
         if call != known:
+            if missing := needed - named.keys():
+                raise OperatorError(f"expected the arguments {', '.join(sorted(missing))}, got none of that name")
             results = check_call(operator.name, named)
             last = call, results
         if wanted:
