@@ -185,8 +185,8 @@ def test_odd_file_objects(answer: int | None) -> None:
 @pytest.mark.parametrize("target", [None, 3, b"bytes", io.StringIO()])
 def test_other_types(target: Any) -> None:
     """Anything else is a mistake of the caller."""
-    with pytest.raises(TypeError, match="expected a path or a binary file object, got"):
-        open_target(target)
+    with pytest.raises(TypeError, match="expected a path or a binary file object, got"), open_target(target):
+        pass
 
 
 @pytest.mark.parametrize("how", ["same handle", "another handle", "in memory"])

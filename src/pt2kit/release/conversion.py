@@ -270,24 +270,15 @@ def _write(
     compress: bool,
 ) -> None:
     if to.layout.is_text:
-        _write_text(dst, plan[0], fsync)
+        with open_target(dst, fsync=fsync) as target:
+            if isinstance(plan[0], PlannedRecord):
+                target.write(memoryview(plan[0].read()))
         return
     with ArchiveWriter(dst, root=None if to.layout.is_archive else "", fsync=fsync, compress=compress) as writer:
         write_records(writer, plan, progress)
         if to.layout.is_archive:
             write_records(writer, header())
             writer.write(names.SERIALIZATION_ID, _serialization_id(writer))
-
-
-def _write_text(dst: str | os.PathLike[str] | IO[bytes], text: Planned, fsync: bool) -> None:
-    target = open_target(dst, fsync=fsync)
-    try:
-        if isinstance(text, PlannedRecord):
-            target.write(memoryview(text.read()))
-        target.commit()
-    except BaseException:
-        target.discard()
-        raise
 
 
 def _marks(to: Destination) -> list[Planned]:

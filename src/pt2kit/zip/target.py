@@ -20,7 +20,6 @@ import shutil
 import stat
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
 from typing import IO, Any
 
 from pt2kit.errors import ArchiveError
@@ -308,33 +307,17 @@ def replacing(
 
 
 class Target:
-    """Accepts bytes; finished by `commit` or `discard`.
-
-    A file object is left at the beginning of the written bytes, so that it can be read: from there on, as readers do.
+    """Accepts bytes, and counts them.
 
     Args:
         file: the file to write to; from its present position on.
         name: what messages call it.
-        block: a context that yielded that file and puts it in its place, as `replacing` does.
-        owned: whether to close it.
-        fsync: wait for the disk in `commit`.
     """
 
-    def __init__(
-        self,
-        file: IO[bytes],
-        name: str,
-        *,
-        block: AbstractContextManager[IO[bytes]] | None = None,
-        owned: bool = False,
-        fsync: bool = False,
-    ) -> None:
+    def __init__(self, file: IO[bytes], name: str) -> None:
         self.name = name
         self.position = 0
         self._file = file
-        self._block = block
-        self._owned = owned
-        self._fsync = fsync
         self._start = 0
         self.can_seek = False
         with contextlib.suppress(OSError, AttributeError):
@@ -363,32 +346,21 @@ class Target:
         self._file.write(data)
         self._file.seek(self._start + self.position)
 
-    def commit(self) -> None:
-        """Put the file in its place."""
-        if self._block is not None:
-            self._block.__exit__(None, None, None)
-            return
+    def finish(self, fsync: bool) -> None:
+        """Flush a file object and leave it at the beginning of the written bytes: from there on readers read it."""
         self._file.flush()
-        if self._fsync:
+        if fsync:
             with contextlib.suppress(io.UnsupportedOperation, AttributeError):
                 os.fsync(self._file.fileno())
-        if self._owned:
-            self._file.close()
-        elif self.can_seek:
+        if self.can_seek:
             self._file.seek(self._start)
 
-    def discard(self) -> None:
-        """Remove the temporary file; bytes written to a file object remain in it."""
-        if self._block is not None:
-            error = InterruptedError()
-            self._block.__exit__(InterruptedError, error, None)
-        elif self._owned:
-            with contextlib.suppress(OSError):  # The disk may be full: closing then fails once more.
-                self._file.close()
 
+@contextlib.contextmanager
+def open_target(target: str | os.PathLike[str] | IO[bytes], *, fsync: bool = False) -> Iterator[Target]:
+    """Yield a path or URL, which gets its file at the end unless an error occurs, or a file object, as a target.
 
-def open_target(target: str | os.PathLike[str] | IO[bytes], *, fsync: bool = False) -> Target:
-    """Open a path or URL, which gets its file at the end, or wrap a file object.
+    Bytes that were written to a file object before an error remain in it.
 
     Args:
         target: a path or URL, as for `replacing`, or a binary file object.
@@ -403,7 +375,10 @@ def open_target(target: str | os.PathLike[str] | IO[bytes], *, fsync: bool = Fal
         if not hasattr(target, "write") or issubclass(type(target), io.TextIOBase):
             raise TypeError(f"expected a path or a binary file object, got {type(target).__name__}")
         name = getattr(target, "name", None)
-        return Target(target, name if isinstance(name, str) else f"<{type(target).__name__}>", fsync=fsync)
+        opened = Target(target, name if isinstance(name, str) else f"<{type(target).__name__}>")
+        yield opened
+        opened.finish(fsync)
+        return
     name = os.fspath(target)
     shown = name
     if isinstance(name, str) and is_url(name):
@@ -415,9 +390,13 @@ def open_target(target: str | os.PathLike[str] | IO[bytes], *, fsync: bool = Fal
             raise ArchiveError(f"{name}: expected a file to write, got a folder", rule="A1")
         if not stat.S_ISREG(old.st_mode):
             # A pipe or a device cannot be replaced by a file.
-            return Target(open(final, "wb"), name, owned=True, fsync=fsync)
-    block = replacing(name, fsync=fsync)
-    return Target(block.__enter__(), shown, block=block)
+            with open(final, "wb") as file:
+                opened = Target(file, name)
+                yield opened
+                opened.finish(fsync)
+            return
+    with replacing(name, fsync=fsync) as file:
+        yield Target(file, shown)
 
 
 @contextlib.contextmanager

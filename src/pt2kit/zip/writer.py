@@ -13,7 +13,7 @@ import os
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
 from typing import IO, Any, Final, NamedTuple, cast
 
@@ -22,7 +22,7 @@ from pt2kit.zip import end_record
 from pt2kit.zip.checksums import PIECE, summing
 from pt2kit.zip.chosen_names import collision_key, encode_name, name_problem, show_name
 from pt2kit.zip.source import MIB
-from pt2kit.zip.target import Target, open_target
+from pt2kit.zip.target import open_target
 
 ALIGNMENT: Final = 64
 """Stored data begins at a multiple of this. Source: caffe2/serialize/inline_container.h, 2.13 (kFieldAlignment)."""
@@ -84,7 +84,8 @@ class ArchiveWriter:
         self._root = _root(target) if root is None else root
         if "/" in self._root or (self._root and name_problem(self._root)):
             raise ArchiveError(f"expected the name of one folder as root, got {self._root!r}", rule="A6")
-        self._target: Target = open_target(target, fsync=fsync)
+        self._closing = ExitStack()
+        self._target = self._closing.enter_context(open_target(target, fsync=fsync))
         self._where = self._target.name
         self._written: list[_Written] = []
         self._keys: set[str] = set()
@@ -178,18 +179,15 @@ class ArchiveWriter:
             self.abort()
             raise ArchiveError(f"{self._where}: expected all records to be written, got an error before", rule="A27")
         self._state = "closed"
-        try:
+        with self._closing:
             self._write_directory()
-            self._target.commit()
-        except BaseException:
-            self._target.discard()
-            raise
 
     def abort(self) -> None:
         """Abort: a path is left unchanged."""
         if self._state != "closed":
             self._state = "closed"
-            self._target.discard()
+            with suppress(OSError):  # The disk may be full: closing then fails once more.
+                self._closing.__exit__(InterruptedError, InterruptedError(), None)
 
     def __enter__(self) -> ArchiveWriter:
         return self
