@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import IO, Any, Final
 
@@ -30,7 +30,7 @@ from pt2kit.package.programs import DIRECT_SINCE
 from pt2kit.tensors.safetensors_header import METADATA, code_of, header
 from pt2kit.tensors.view import TensorView
 from pt2kit.zip.beside import path_problem, url_of
-from pt2kit.zip.listing import FileLike, is_url
+from pt2kit.zip.listing import FileLike
 from pt2kit.zip.target import not_while_reading, replacing
 from pt2kit.zip.writer import ArchiveWriter
 
@@ -250,7 +250,7 @@ def write_package(
                 outside,
                 external,
                 shard_bytes,
-                lambda path: stack.enter_context(_new_beside(target, path, fsync)),
+                lambda path: stack.enter_context(replacing(target, beside=path, fsync=fsync)),  # type: ignore[arg-type]
             )
             writer.write(EXTERNAL_RECORD, encode_references(references), deflate=True)
         _write_records(package, writer, changed, {piece.record for piece in outside})
@@ -291,20 +291,6 @@ def _write_records(package: Package, writer: ArchiveWriter, changed: Mapping[str
             continue  # torch distinguishes files by that id, and this is another file; it may be missing.
         data = changed[record] if record in changed else package.archive.read(record)
         writer.write(relative, data, deflate=is_archive and names.kind(relative) in _DEFLATED)
-
-
-@contextmanager
-def _new_beside(target: str | os.PathLike[str] | IO[bytes], path: str, fsync: bool) -> Iterator[IO[bytes]]:
-    """Yield a file next to a target, which appears when the block ends without an error."""
-    if isinstance(target, str) and is_url(target):
-        from pt2kit.zip.remote import create_beside
-
-        with create_beside(target, path) as file:
-            yield file
-        return
-    folder = os.path.dirname(os.path.realpath(os.fspath(target)))  # type: ignore[arg-type]
-    with replacing(os.path.join(folder, path), fsync=fsync) as file:
-        yield file
 
 
 def _encode_program(package: Package, model: str, new: schema.ExportedProgram) -> bytes:

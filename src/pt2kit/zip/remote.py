@@ -392,29 +392,22 @@ def _is_missing(cause: BaseException | None) -> bool:
 
 
 @contextmanager
-def create_url(url: str, *, storage_options: Mapping[str, Any] | None = None) -> Iterator[IO[bytes]]:
+def create_url(url: str, *, beside: str = "", storage_options: Mapping[str, Any] | None = None) -> Iterator[IO[bytes]]:
     """Yield a file object that writes to a URL of any protocol that fsspec supports; published if the block succeeds.
+
+    Args:
+        url: where to write.
+        beside: a relative path from the folder of the URL, to write there instead.
+        storage_options: passed to fsspec.
 
     Raises:
         ArchiveError: the protocol is unknown or its package missing, or the target cannot be written (A1).
     """
     shown = public_url(url)
     fs, path = guarded(shown, lambda: file_system(url, storage_options))
-    with _created(fs, path, shown) as file:
-        yield file
-
-
-@contextmanager
-def create_beside(url: str, path: str, *, storage_options: Mapping[str, Any] | None = None) -> Iterator[IO[bytes]]:
-    """Yield a file object that writes to a relative path from the folder of a URL; as `create_url`."""
-    fs, home = guarded(public_url(url), lambda: file_system(url, storage_options))
-    folder = home.rpartition("/")[0]
-    with _created(fs, f"{folder}/{path}" if folder else path, path) as file:
-        yield file
-
-
-@contextmanager
-def _created(fs: Any, path: str, shown: str) -> Iterator[IO[bytes]]:
+    if beside:
+        folder = path.rpartition("/")[0]
+        path, shown = f"{folder}/{beside}" if folder else beside, beside
     # Spooled first: many back ends cannot seek, and an incomplete file must not remain after an error.
     with NamedTemporaryFile(prefix="pt2kit-") as spool:
         yield cast("IO[bytes]", spool)

@@ -279,12 +279,17 @@ def _sync_folder(folder: str) -> None:
 
 @contextlib.contextmanager
 def replacing(
-    path: str | os.PathLike[str], *, fsync: bool = False, storage_options: Mapping[str, Any] | None = None
+    path: str | os.PathLike[str],
+    *,
+    beside: str = "",
+    fsync: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Iterator[IO[bytes]]:
     """Yield an empty file, open for writing and reading, that replaces `path` unless an error occurs.
 
     Args:
         path, fsync: as for `Replacement`; or a URL that fsspec can write to.
+        beside: a relative path from the folder of `path`, to write there instead.
         storage_options: passed to fsspec for a URL.
 
     Raises:
@@ -294,9 +299,11 @@ def replacing(
     if isinstance(path, str) and is_url(path):
         from pt2kit.zip.remote import create_url
 
-        with create_url(path, storage_options=storage_options) as file:
+        with create_url(path, beside=beside, storage_options=storage_options) as file:
             yield file
         return
+    if beside:
+        path = os.path.join(os.path.dirname(os.path.realpath(os.fspath(path))), beside)
     new = Replacement(path, fsync=fsync)
     try:
         yield new.file
