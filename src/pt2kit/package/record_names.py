@@ -65,10 +65,16 @@ _SAMPLES_STORAGE: Final = re.compile(r"data/sample_inputs/tensor_(?:0|[1-9][0-9]
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 
 
-def _pair(prefix: str, suffix: str = "") -> tuple[Callable[[str], str], Callable[[str], str | None]]:
+_KINDS: Final[dict[Callable[[str], str | int | None], Kind]] = {}
+"""Function that takes the name or number out of a record's name -> kind of the records that have one."""
+
+
+def _pair(
+    prefix: str, suffix: str = "", kind: Kind | None = None
+) -> tuple[Callable[[str], str], Callable[[str], str | None]]:
     """Return the function that puts a name between a prefix and a suffix, and the one that takes it out again.
 
-    The second one returns None for a record that has no name there.
+    The second one returns None for a record that has no name there; all others are of the kind, if one is passed.
     """
 
     def build(name: str) -> str:
@@ -79,13 +85,15 @@ def _pair(prefix: str, suffix: str = "") -> tuple[Callable[[str], str], Callable
             return record[len(prefix) : len(record) - len(suffix)]
         return None
 
+    if kind is not None:
+        _KINDS[parse] = kind
     return build, parse
 
 
-def _numbered(prefix: str) -> tuple[Callable[[int], str], Callable[[str], int | None]]:
+def _numbered(prefix: str, kind: Kind) -> tuple[Callable[[int], str], Callable[[str], int | None]]:
     """Return the function that puts a number after a prefix, and the one that takes it out again.
 
-    The second one returns None for a record that has no number there.
+    The second one returns None for a record that has no number there; all others are of the kind.
     """
 
     def build(number: int) -> str:
@@ -95,35 +103,36 @@ def _numbered(prefix: str) -> tuple[Callable[[int], str], Callable[[str], int | 
         number = record.removeprefix(prefix)
         return int(number) if record != number and _NUMBER.fullmatch(number) else None
 
+    _KINDS[parse] = kind
     return build, parse
 
 
-model_json, model_name = _pair(MODELS, ".json")
+weight, weight_index = _numbered(f"{WEIGHTS}weight_", "weight")
+"""The storage of weights of a number."""
+tensor_constant, tensor_constant_index = _numbered(f"{CONSTANTS}tensor_", "tensor constant")
+"""The storage of a constant tensor."""
+custom_object, custom_object_index = _numbered(f"{CONSTANTS}custom_obj_", "custom object")
+"""A script object (a torchbind pickle)."""
+opaque_object, opaque_object_index = _numbered(f"{CONSTANTS}opaque_obj_", "opaque object")
+"""An opaque object (a pickle)."""
+model_json, model_name = _pair(MODELS, ".json", kind="program")
 """A program: "model" <-> "models/model.json"."""
-weights_config, weights_config_model = _pair(WEIGHTS, WEIGHTS_CONFIG_SUFFIX)
+weights_config, weights_config_model = _pair(WEIGHTS, WEIGHTS_CONFIG_SUFFIX, kind="weights config")
 """The list of the payload of each weight of a program."""
-constants_config, constants_config_model = _pair(CONSTANTS, CONSTANTS_CONFIG_SUFFIX)
+constants_config, constants_config_model = _pair(CONSTANTS, CONSTANTS_CONFIG_SUFFIX, kind="constants config")
 """The list of the payload of each constant of a program."""
-weights_payload, weights_payload_model = _pair(WEIGHTS, ".pt")
+weights_payload, weights_payload_model = _pair(WEIGHTS, ".pt", kind="weights payload")
 """The torch.save file with all weights of a program (torch 2.8)."""
-constants_payload, constants_payload_model = _pair(CONSTANTS, ".pt")
+constants_payload, constants_payload_model = _pair(CONSTANTS, ".pt", kind="constants payload")
 """The torch.save file with all constants of a program (torch 2.8)."""
-sample_inputs, sample_inputs_model = _pair(SAMPLE_INPUTS, ".pt")
+sample_inputs, sample_inputs_model = _pair(SAMPLE_INPUTS, ".pt", kind="sample inputs")
 """The torch.save file with the `(args, kwargs)` that a program was exported with."""
 samples_index, samples_index_model = _pair(f"{EXTRA}pt2kit/sample_inputs/", ".json")
 """The index of a program's sample inputs without a pickle: "extra/pt2kit/sample_inputs/model.json"."""
-extra, extra_name = _pair(EXTRA)
+extra, extra_name = _pair(EXTRA, kind="extra file")
 """An extra file, as its user named it: "note.txt" <-> "extra/note.txt"."""
-plain_extra, plain_extra_name = _pair(PLAIN_EXTRA)
+plain_extra, plain_extra_name = _pair(PLAIN_EXTRA, kind="extra file")
 """An extra file in a plain zip (torch 2.1 to 2.7)."""
-weight, weight_index = _numbered(f"{WEIGHTS}weight_")
-"""The storage of weights of a number."""
-tensor_constant, tensor_constant_index = _numbered(f"{CONSTANTS}tensor_")
-"""The storage of a constant tensor."""
-custom_object, custom_object_index = _numbered(f"{CONSTANTS}custom_obj_")
-"""A script object (a torchbind pickle)."""
-opaque_object, opaque_object_index = _numbered(f"{CONSTANTS}opaque_obj_")
-"""An opaque object (a pickle)."""
 
 _PLAIN_KINDS: Final[dict[str, Kind]] = {
     PLAIN_PROGRAM: "program",
@@ -137,20 +146,6 @@ PLAIN_RECORDS: Final = frozenset((*_PLAIN_KINDS, PLAIN_VERSION))
 """The records at the top of a plain zip (torch 2.1 to 2.7), besides `extra_files/`."""
 _HEADERS: Final = frozenset(
     (ARCHIVE_FORMAT, ARCHIVE_VERSION, BYTEORDER, DATA_VERSION, DATA_VERSION_SHORT, SERIALIZATION_ID)
-)
-_PARSED_KINDS: Final[tuple[tuple[Callable[[str], str | int | None], Kind], ...]] = (
-    (weight_index, "weight"),
-    (tensor_constant_index, "tensor constant"),
-    (custom_object_index, "custom object"),
-    (opaque_object_index, "opaque object"),
-    (model_name, "program"),
-    (extra_name, "extra file"),
-    (plain_extra_name, "extra file"),
-    (sample_inputs_model, "sample inputs"),
-    (weights_config_model, "weights config"),
-    (constants_config_model, "constants config"),
-    (weights_payload_model, "weights payload"),
-    (constants_payload_model, "constants payload"),
 )
 
 
@@ -212,4 +207,4 @@ def kind(record: str) -> Kind:
         return _PLAIN_KINDS[record]
     if record.startswith(AOTINDUCTOR):
         return "compiled code"
-    return next((found for parse, found in _PARSED_KINDS if parse(record) is not None), "other")
+    return next((found for parse, found in _KINDS.items() if parse(record) is not None), "other")
