@@ -19,7 +19,7 @@ from pt2kit.package.open import Package, open_package
 from pt2kit.zip.end_record import LOCAL_SIGNATURE
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress, ProgressColumn, TaskID
 
 Callback: TypeAlias = Callable[[click.Context, click.Parameter, Any], Any]
 """Function of click that parses the value of an option.
@@ -249,15 +249,21 @@ def progress(what: str, *, wanted: bool = True) -> Iterator[Callable[[int, int],
 
 
 def _begin_bar(what: str) -> tuple[Progress, TaskID]:
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+    from rich.progress import DownloadColumn, TransferSpeedColumn
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    console = Console(stderr=True)
-    # Standard output may be a file: nothing may be sent to the terminal in its place.
-    bar = Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
+    bar = bar_of(DownloadColumn(), TransferSpeedColumn())
     bar.start()
     return bar, bar.add_task(printable(what), total=None)
+
+
+def bar_of(*columns: ProgressColumn) -> Progress:
+    """Return a progress bar on standard error: the name of the task, the bar, and further columns."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    named = (TextColumn("{task.description}", markup=False), BarColumn(), *columns)
+    # Standard output may be a file: nothing may be sent to the terminal in its place.
+    return Progress(*named, console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False)
 
 
 def is_count(text: str) -> bool:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from pt2kit.cli.common import bytes_amount, check_page
+from pt2kit.cli.common import bar_of, bytes_amount, check_page
 from pt2kit.cli.frame import argument, flag, force_option, json_option, option, pairs_option, parameters, subcommand
 from pt2kit.cli.output import LazyGroup, print_json, print_lines
 from pt2kit.fleet.reading import DEFAULTS
@@ -230,18 +230,9 @@ def _bar(work: str) -> Iterator[Callable[[Progress], None] | None]:
     if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, TaskProgressColumn, TextColumn
-    from rich.progress import Progress as Bar
+    from rich.progress import TaskProgressColumn, TextColumn
 
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[text]}", markup=False),
-    )
-    console = Console(stderr=True)
-    with Bar(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as bar:
+    with bar_of(TaskProgressColumn(), TextColumn("{task.fields[text]}", markup=False)) as bar:
         task = bar.add_task(work, total=None, text="starting processes")
         shown = False
 
@@ -249,7 +240,7 @@ def _bar(work: str) -> Iterator[Callable[[Progress], None] | None]:
             nonlocal shown
             if state.dashboard and not shown:
                 shown = True
-                console.print(f"dashboard: {state.dashboard}", markup=False, highlight=False)
+                bar.console.print(f"dashboard: {state.dashboard}", markup=False, highlight=False)
             done = state.files + state.skipped
             bar.update(task, completed=done, total=state.total_files or None, text=run_text(state, time.monotonic()))
 

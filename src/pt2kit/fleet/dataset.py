@@ -360,8 +360,17 @@ def rows_of(folder: Folder, table: str, columns: list[str]) -> Iterator[dict[str
         OSError, ArchiveError, ValueError: a part cannot be read.
     """
     for name in part_names(folder):
-        for batch in open_part(folder, table, name).iter_batches(8192, columns=columns):
-            yield from batch.to_pylist()
+        yield from part_rows(folder, table, name, columns)
+
+
+def part_rows(folder: Folder, table: str, name: str, columns: list[str] | None = None) -> Iterator[dict[str, Any]]:
+    """Yield the rows of one part, some thousand at a time, with all columns or some.
+
+    Raises:
+        OSError, ArchiveError, ValueError: it cannot be read.
+    """
+    for batch in open_part(folder, table, name).iter_batches(8192, columns=columns):
+        yield from batch.to_pylist()
 
 
 def load_seen(folder: Folder, seen: Seen, *, again: tuple[str, ...] = ()) -> int:
@@ -397,7 +406,7 @@ def gone_files(folder: Folder, seen: Seen, storage_options: Mapping[str, Any] | 
     """
     with closing(Seen()) as done:
         for name in reversed(part_names(folder)):
-            rows = open_part(folder, "files", name).read(columns=["url", "outcome"]).to_pylist()
+            rows = part_rows(folder, "files", name, ["url", "outcome"])
             for url, outcome in {row["url"]: row["outcome"] for row in rows}.items():
                 if done.add(url, b"") and outcome != GONE and not seen.is_listed(url) and is_gone(url, storage_options):
                     yield url

@@ -132,9 +132,7 @@ def figures_of(place: str, storage_options: Mapping[str, Any] | None = None) -> 
 
 
 def _add_part(figures: Figures, folder: Folder, name: str, seen: Seen, groups: _Groups) -> None:
-    rows: dict[str, dict[str, Any]] = {}
-    for batch in dataset.open_part(folder, "files", name).iter_batches(8192):
-        rows |= {row["url"]: row for row in batch.to_pylist()}  # the last of a part
+    rows = {row["url"]: row for row in dataset.part_rows(folder, "files", name)}  # the last of a part
     fresh = {url: row for url, row in rows.items() if seen.add(url, b"")}
     for row in fresh.values():
         _add_file(figures, row, groups)
@@ -151,12 +149,11 @@ def _add_part(figures: Figures, folder: Folder, name: str, seen: Seen, groups: _
     figures.operator_files.update(operator for _, operator in calls)
 
 
-def _rows(folder: Folder, table: str, name: str, fresh: Mapping[str, Mapping[str, Any]]) -> Any:
+def _rows(folder: Folder, table: str, name: str, fresh: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the rows of a table's part that belong to the last result of a file."""
-    for batch in dataset.open_part(folder, table, name).iter_batches(8192):
-        for row in batch.to_pylist():
-            if row["url"] in fresh and row["etag"] == fresh[row["url"]]["etag"]:
-                yield row
+    for row in dataset.part_rows(folder, table, name):
+        if row["url"] in fresh and row["etag"] == fresh[row["url"]]["etag"]:
+            yield row
 
 
 def _add_file(figures: Figures, row: Mapping[str, Any], groups: _Groups) -> None:
