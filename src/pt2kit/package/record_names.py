@@ -9,7 +9,8 @@ Source: torch/csrc/export/pt2_archive_constants.h (2.13); the plain zip of 2.1 t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Final, Literal
 
 ARCHIVE_FORMAT: Final = "archive_format"
@@ -168,6 +169,12 @@ def payload_config(model: str, kind: str) -> str:
 def samples_storage(number: int) -> str:
     """Return the record of storage number `number` of sample inputs without a pickle."""
     return f"{SAMPLE_INPUTS}tensor_{number}"
+
+
+PAYLOADS: Final[Mapping[str, Callable[[int], str]]] = MappingProxyType(
+    {"weights": weight, "constants": tensor_constant, "samples": samples_storage}
+)
+"""Kind of tensors -> the function that makes the name of a raw record of them, of its number."""
 
 
 def is_samples_storage(record: str) -> bool:

@@ -115,18 +115,15 @@ def _container(model: Model, methods: Mapping[str, Any], paths: Paths, found: Ou
 def _place(model: Model, paths: Paths, numbering: Numbering, found: Outcome) -> None:
     """Assign every tensor of a program its record."""
     stated = metas(model.package.programs[model.name])
-    tables: tuple[tuple[Kind, dict[str, str], Callable[[int], str]], ...] = (
-        ("weights", paths.weights, names.weight),
-        ("constants", paths.constants, names.tensor_constant),
-    )
-    for kind, table, name_of in tables:
+    tables: tuple[tuple[Kind, dict[str, str]], ...] = (("weights", paths.weights), ("constants", paths.constants))
+    for kind, table in tables:
         for name, view in fitting(model, kind, found.notes):
             if name in table:
                 continue  # another method has it already
             raw = _is_as_stated(view, stated.get(name))
             key = (view.storage, view.dtype) if raw and isinstance(view, TensorView) else (name, id(table))
             if key not in paths.shared:
-                paths.shared[key] = record = numbering.take(name_of)
+                paths.shared[key] = record = numbering.take(names.PAYLOADS[kind])
                 paths.records.append(_record(record, view, raw))
             table[name] = paths.shared[key]
 

@@ -385,17 +385,15 @@ def _as_saved(model: Model, kind: Kind, record: str, found: Outcome) -> None:
 def _as_records(model: Model, numbering: Numbering, found: Outcome) -> None:
     """Plan weights and constants as raw records with their configs: existing or new ones."""
     stated = metas(model.package.programs[model.name])
-    kinds: tuple[tuple[Kind, Callable[[int], str], str], ...] = (
-        ("weights", names.weight, names.weights_config(model.name)),
-        ("constants", names.tensor_constant, names.constants_config(model.name)),
-    )
-    for kind, name_of, config in kinds:
+    kinds: tuple[Kind, ...] = ("weights", "constants")
+    for kind in kinds:
+        config = names.payload_config(model.name, kind)
         if model.parts.configs:
             found.records += _listed(model, kind)
             continue
         without_data = {name: one for name, one in model.payloads(kind).items() if isinstance(one, MetaView)}
         plain = dict(fitting(model, kind, found.notes, is_left_out=lambda one: isinstance(one, MetaView)))
-        records, listed = pack({**plain, **without_data}, stated, numbering, name_of)
+        records, listed = pack({**plain, **without_data}, stated, numbering, names.PAYLOADS[kind])
         found.records += [*records, of_bytes(config, codec.encode(listed), deflate=True)]
         if records:
             found.notes.append(Note("changed", "", f"{kind} became raw records", "", (config,), 1))

@@ -8,7 +8,7 @@ written once, however many names or programs share it. Storages are numbered as 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -258,14 +258,6 @@ def _raised(stored: StoredProgram) -> Iterator[str]:
         yield f"a method of the container {show_name(stored.model.name[:100])} became a program of its own"
 
 
-_RECORDS: Mapping[str, Callable[[int], str]] = {
-    "weights": names.weight,
-    "constants": names.tensor_constant,
-    "samples": names.samples_storage,
-}
-"""Kind of tensors -> the name of a record, by its number."""
-
-
 @dataclass(slots=True)
 class PayloadPlan:
     """Grows program by program.
@@ -369,7 +361,7 @@ class PayloadPlan:
         shared = storage.record if storage.record in package.records else id(storage)
         key = (kind, shared, view.dtype)
         if key not in self._names:
-            record = self._numbering.take(_RECORDS[kind])
+            record = self._numbering.take(names.PAYLOADS[kind])
             self._names[key] = record.rpartition("/")[2]
             self.records.append(of_storage(record, storage, DTYPES[view.dtype].itemsize))
         return self._names[key]
