@@ -391,8 +391,9 @@ def mode(self: Array, axis: int) -> Any:
     where = np.zeros(moved.shape[:-1], INT64)
     for place in np.ndindex(*where.shape):
         row = wide(moved[place])
-        values, counts = np.unique(row, return_counts=True)
-        where[place] = np.nonzero(row == values[counts.argmax()])[0][-1]
+        values, counts = np.unique(row, return_counts=True, equal_nan=False)
+        found = np.flatnonzero(row == values[counts.argmax()])
+        where[place] = found[-1] if found.size else 0  # of NaN alone
     places = np.expand_dims(where, axis)
     return np.take_along_axis(self, places, axis), places
 
