@@ -132,6 +132,26 @@ def test_unknown_operators_have_none(name):
     assert find_kernel(name) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("split.Tensor", [1]),
+        ("split.sizes", [[1] * 5000]),
+        ("chunk.default", [5000]),
+        ("unbind.int", []),
+        ("tensor_split.sections", [5000]),
+    ],
+)
+def test_tensors_are_divided_into_any_number(name, parameters):
+    """The rules of results know the first 4096."""
+    kernel = find_kernel(f"aten.{name}")
+    assert kernel is not None
+    run = binding(kernel, newest_schema(f"aten.{name}"))
+    assert len(run(np.zeros((5000, 3)), *parameters)) == 5000
+    if name == "chunk.default":
+        assert len(run(np.zeros((0, 3)), *parameters)) == 5000
+
+
 def test_arguments_without_a_default_are_needed():
     """The kernel itself is not called."""
     kernel = find_kernel("aten.add.Tensor")

@@ -95,10 +95,27 @@ def narrow(self: Array, dim: int, start: Any, length: int) -> Any:
     return slice_(self, dim, first, first + length)
 
 
-@kernel("aten.split.Tensor .sizes .default aten.split_with_sizes.default aten.chunk.default")
-def split(self: Array, results: Sequence[ArraySpec], dim: int = 0, **options: Any) -> Any:
-    axis = axis_of(dim, self.ndim)
-    return np.split(self, [*itertools.accumulate(one.sizes[axis] for one in results[:-1])], axis)
+@kernel("aten.split.Tensor")
+def split(self: Array, split_size: int, dim: int = 0) -> Any:
+    total = self.shape[axis_of(dim, self.ndim)]
+    count = max(1, -(-total // max(1, split_size)))
+    reserve((count,))
+    return split_with_sizes(self, [min(split_size, total - i * split_size) for i in range(count)], dim)
+
+
+@kernel("aten.split_with_sizes.default aten.split.sizes .default")
+def split_with_sizes(self: Array, sizes: Sequence[int], dim: int) -> Any:
+    return np.split(self, [*itertools.accumulate(sizes[:-1])], axis_of(dim, self.ndim))
+
+
+@kernel("aten.chunk.default")
+def chunk(self: Array, chunks: int, dim: int) -> Any:
+    total = self.shape[axis_of(dim, self.ndim)]
+    size = -(-total // chunks)
+    if size == 0:
+        reserve((chunks,))
+        return split_with_sizes(self, [0] * chunks, dim)
+    return split(self, size, dim)
 
 
 @kernel("aten.tensor_split.sections .indices .tensor_indices_or_sections")
