@@ -19,7 +19,7 @@ import pt2kit
 from pt2kit.errors import ArchiveError, GraphError, IntegrityError, PayloadError, Pt2Error, UnsupportedError
 from pt2kit.package import external
 from pt2kit.package.external_list import RECORD
-from pt2kit.zip import beside, source
+from pt2kit.zip import adjacent, source
 
 WHOLE = sample("2.13.0", "shared_weights")
 NAME = "w.safetensors"
@@ -298,7 +298,7 @@ def test_a_link_that_is_put_there_while_the_file_is_opened(apart: Path, monkeypa
         os.symlink(outside, path)
         return before(path, **options)
 
-    monkeypatch.setattr(beside, "open_path", late)
+    monkeypatch.setattr(adjacent, "open_path", late)
     with pytest.raises(UnsupportedError, match="a link or path to one outside"):
         pt2kit.digest(apart)
 
@@ -307,7 +307,7 @@ def test_a_link_that_is_put_there_while_the_file_is_opened(apart: Path, monkeypa
 
     (apart.parent / NAME).unlink()
     (apart.parent / NAME).write_bytes(outside.read_bytes())
-    monkeypatch.setattr(beside, "open_path", and_back)
+    monkeypatch.setattr(adjacent, "open_path", and_back)
     with pytest.raises(UnsupportedError, match="which was replaced while it was opened"):
         pt2kit.digest(apart)
 

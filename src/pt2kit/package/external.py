@@ -17,7 +17,7 @@ from pt2kit.package.external_list import RECORD, Reference, decode
 from pt2kit.package.programs import read_json
 from pt2kit.tensors.safetensors_header import Row, read_header
 from pt2kit.zip import end_record
-from pt2kit.zip.beside import Beside
+from pt2kit.zip.adjacent import Adjacent
 from pt2kit.zip.chosen_names import show_name
 from pt2kit.zip.directory import Record
 from pt2kit.zip.reader import Archive, Sum
@@ -34,7 +34,7 @@ class ExternalArchive(Archive):
         inner: the archive; closed with this one.
         references: full name of each external record -> its location.
         listed: full name of the record that lists them, which is not among the records.
-        beside: where files may be.
+        adjacent: where files may be.
 
     Attributes:
         references: as above.
@@ -43,11 +43,11 @@ class ExternalArchive(Archive):
         LimitError: more than `MAX_FILES` files (B1).
     """
 
-    def __init__(self, inner: Archive, references: Mapping[str, Reference], listed: str, beside: Beside) -> None:
+    def __init__(self, inner: Archive, references: Mapping[str, Reference], listed: str, adjacent: Adjacent) -> None:
         super().__init__(inner.source, (), inner.limits)
         self.references = MappingProxyType(dict(references))
         self._data_offsets, self._verified = inner._data_offsets, inner._verified
-        self._beside = beside
+        self._adjacent = adjacent
         self._files: dict[str, tuple[Source, dict[str, Row]]] = {}
         self._lock = RLock()
         count = len({row.url for row in references.values()})
@@ -100,7 +100,7 @@ class ExternalArchive(Archive):
 
     def is_in_place(self, name: str) -> bool:
         """Return whether reading a record copies nothing."""
-        return self._beside.is_local if name in self.references else super().is_in_place(name)
+        return self._adjacent.is_local if name in self.references else super().is_in_place(name)
 
     def close(self) -> None:
         """Close all files. Views that were handed out remain valid; may be called twice."""
@@ -134,7 +134,7 @@ class ExternalArchive(Archive):
         with self._lock:
             opened = self._files.get(reference.url)
             if opened is None:
-                source = self._beside.open(reference.url, f"{RECORD}: url")
+                source = self._adjacent.open(reference.url, f"{RECORD}: url")
                 try:
                     opened = source, read_header(source)
                 except BaseException:
@@ -147,17 +147,17 @@ class ExternalArchive(Archive):
         return f"{show_name(reference.url)}: {show_name(reference.tensor)!r}"
 
 
-def with_external(archive: Archive, root: str, beside: Beside) -> ExternalArchive:
+def with_external(archive: Archive, root: str, adjacent: Adjacent) -> ExternalArchive:
     """Return an archive with the payloads next to it, which a record of it lists.
 
     Args:
         archive: an open archive of the current layout that has such a list.
         root: its root folder, with its slash.
-        beside: where files may be.
+        adjacent: where files may be.
 
     Raises:
         JsonError, PayloadError, LimitError: the list cannot be read (B1).
     """
     listed = root + RECORD
     rows = decode(read_json(archive, listed, RECORD), archive.records, root)
-    return ExternalArchive(archive, {root + record: row for record, row in rows.items()}, listed, beside)
+    return ExternalArchive(archive, {root + record: row for record, row in rows.items()}, listed, adjacent)

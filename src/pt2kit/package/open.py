@@ -296,10 +296,10 @@ def open_package(
         layout = find_json(source, limits) or detect(open_archive(source, limits=limits))
         if layout.has_configs and layout.record(external_list.RECORD) in layout.archive.records:
             from pt2kit.package.external import with_external
-            from pt2kit.zip.beside import beside
+            from pt2kit.zip.adjacent import adjacent_files
 
             layout = layout.over(
-                with_external(layout.archive, layout.root, beside(file, weights_root, storage_options))
+                with_external(layout.archive, layout.root, adjacent_files(file, weights_root, storage_options))
             )
         return Package(layout, ReadContext(_folder(file), namedtuples or {}))
     except BaseException:
@@ -322,7 +322,7 @@ def _folder(file: Any) -> str | None:
     """Return the folder of a local file, of one that a URL names, too."""
     path = file if isinstance(file, str | os.PathLike) else getattr(file, "name", None)
     if isinstance(path, str) and is_url(path):
-        from pt2kit.zip.beside import local_path  # Paths need nothing of it.
+        from pt2kit.zip.adjacent import local_path  # Paths need nothing of it.
 
         path = local_path(path)
     if not isinstance(path, str | os.PathLike) or not os.path.isfile(path):

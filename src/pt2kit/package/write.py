@@ -29,7 +29,7 @@ from pt2kit.package.open import Package, open_package
 from pt2kit.package.programs import DIRECT_SINCE
 from pt2kit.tensors.safetensors_header import METADATA, code_of, header
 from pt2kit.tensors.view import TensorView
-from pt2kit.zip.beside import path_problem, url_of
+from pt2kit.zip.adjacent import path_problem, url_of
 from pt2kit.zip.listing import FileLike
 from pt2kit.zip.target import not_while_reading, replacing
 from pt2kit.zip.writer import ArchiveWriter
@@ -250,7 +250,7 @@ def write_package(
                 outside,
                 external,
                 shard_bytes,
-                lambda path: stack.enter_context(replacing(target, beside=path, fsync=fsync)),  # type: ignore[arg-type]
+                lambda path: stack.enter_context(replacing(target, sibling=path, fsync=fsync)),  # type: ignore[arg-type]
             )
             writer.write(EXTERNAL_RECORD, encode_references(references), deflate=True)
         _write_records(package, writer, changed, {piece.record for piece in outside})

@@ -3,7 +3,7 @@
     listing.py        paths, patterns and URLs -> files, each opened as a `Source` of bytes
     source.py         a path, bytes or a file object as a `Source`; the limits of reading
     remote.py         a URL as a `Source`, and writing to one
-    `beside.py`       files next to an archive, by a relative URL
+    adjacent.py       files next to an archive, by a relative URL
     reader.py         `open_archive`: a source -> `Archive` (`.records`, `.read(name)`, `.data_offset(name)`); inflating
     directory.py      the central directory, checked entry by entry, also against the local headers
     end_record.py     the end records, which locate the directory; structures of a zip file

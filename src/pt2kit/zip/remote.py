@@ -392,12 +392,12 @@ def _is_missing(cause: BaseException | None) -> bool:
 
 
 @contextmanager
-def create_url(url: str, *, beside: str = "", storage_options: Mapping[str, Any] | None = None) -> Iterator[IO[bytes]]:
+def create_url(url: str, *, sibling: str = "", storage_options: Mapping[str, Any] | None = None) -> Iterator[IO[bytes]]:
     """Yield a file object that writes to a URL of any protocol that fsspec supports; published if the block succeeds.
 
     Args:
         url: where to write.
-        beside: a relative path from the folder of the URL, to write there instead.
+        sibling: a relative path from the folder of the URL, to write there instead.
         storage_options: passed to fsspec.
 
     Raises:
@@ -405,9 +405,9 @@ def create_url(url: str, *, beside: str = "", storage_options: Mapping[str, Any]
     """
     shown = public_url(url)
     fs, path = guarded(shown, lambda: file_system(url, storage_options))
-    if beside:
+    if sibling:
         folder = path.rpartition("/")[0]
-        path, shown = f"{folder}/{beside}" if folder else beside, beside
+        path, shown = f"{folder}/{sibling}" if folder else sibling, sibling
     # Spooled first: many back ends cannot seek, and an incomplete file must not remain after an error.
     with NamedTemporaryFile(prefix="pt2kit-") as spool:
         yield cast("IO[bytes]", spool)

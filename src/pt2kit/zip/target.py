@@ -281,7 +281,7 @@ def _sync_folder(folder: str) -> None:
 def replacing(
     path: str | os.PathLike[str],
     *,
-    beside: str = "",
+    sibling: str = "",
     fsync: bool = False,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Iterator[IO[bytes]]:
@@ -289,7 +289,7 @@ def replacing(
 
     Args:
         path, fsync: as for `Replacement`; or a URL that fsspec can write to.
-        beside: a relative path from the folder of `path`, to write there instead.
+        sibling: a relative path from the folder of `path`, to write there instead.
         storage_options: passed to fsspec for a URL.
 
     Raises:
@@ -299,11 +299,11 @@ def replacing(
     if isinstance(path, str) and is_url(path):
         from pt2kit.zip.remote import create_url
 
-        with create_url(path, beside=beside, storage_options=storage_options) as file:
+        with create_url(path, sibling=sibling, storage_options=storage_options) as file:
             yield file
         return
-    if beside:
-        path = os.path.join(os.path.dirname(os.path.realpath(os.fspath(path))), beside)
+    if sibling:
+        path = os.path.join(os.path.dirname(os.path.realpath(os.fspath(path))), sibling)
     new = Replacement(path, fsync=fsync)
     try:
         yield new.file

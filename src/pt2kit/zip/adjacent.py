@@ -33,7 +33,7 @@ _ASK: Final = f"pass {ARGUMENT}= with a folder that it lies in, if you trust the
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class Adjacent:
     """Directory of the files next to an archive.
 
     Args:
@@ -133,7 +133,9 @@ class Beside:
         return open_url(full_url, storage_options=self.storage_options)
 
 
-def beside(file: Any, root: str | os.PathLike[str] | None, storage_options: Mapping[str, Any] | None) -> Beside:
+def adjacent_files(
+    file: Any, root: str | os.PathLike[str] | None, storage_options: Mapping[str, Any] | None
+) -> Adjacent:
     """Return the directory of files next to an archive.
 
     Args:
@@ -148,7 +150,7 @@ def beside(file: Any, root: str | os.PathLike[str] | None, storage_options: Mapp
         home: str | None = name
     else:
         home = os.path.dirname(os.path.abspath(name)) if name is not None and os.path.isfile(name) else None
-    return Beside(home, None if root is None else local_path(os.fsdecode(root)), dict(storage_options or {}))
+    return Adjacent(home, None if root is None else local_path(os.fsdecode(root)), dict(storage_options or {}))
 
 
 def local_path(place: str) -> str:
