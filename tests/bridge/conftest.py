@@ -8,10 +8,13 @@ from contextlib import nullcontext
 from typing import Any
 
 import pytest
+import torch
 from tests.bridge.quicker_torch import keep_results
 from tests.bridge.zoo.program import Program
 
 keep_results()
+# An optional package of torch, which jax brings: with it, exports of einsum have other products and fixed sizes.
+torch.backends.opt_einsum.enabled = False
 
 ONE_VERDICT = ("test_one_verdict.py", "test_hostile_verdicts.py")
 
