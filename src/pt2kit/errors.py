@@ -21,12 +21,14 @@ Every message reads *where: expected X, got Y [rule]*, then what to do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pt2kit.front_door import registered
+
+Result = TypeVar("Result")
 
 Severity = Literal["error", "warning", "note"]
 Kind = Literal[Severity, "safety"]
@@ -153,6 +155,14 @@ class Problem:
 def at(place: str, error: Pt2Error) -> Pt2Error:
     """Return the same error with a place in front; raise it `from` the one that was caught."""
     return type(error)(f"{place}: {error.message}", rule=error.rule)
+
+
+def attempt(function: Callable[..., Result], *args: Any) -> Result | None:
+    """Return the result of a function; None if it raises an error of pt2kit."""
+    try:
+        return function(*args)
+    except Pt2Error:
+        return None
 
 
 @contextmanager

@@ -19,8 +19,8 @@ from typing import Final
 from msgspec import UNSET
 
 from pt2kit import schema, treespec
-from pt2kit.checks.findings import ProgramContext, attempt
-from pt2kit.errors import GraphError, Problem, Pt2Error
+from pt2kit.checks.findings import ProgramContext
+from pt2kit.errors import GraphError, Problem, Pt2Error, attempt
 from pt2kit.graph.argument_values import arguments, leaves, references
 from pt2kit.graph.traversal import argument_place, graphs, tables
 from pt2kit.messages import PRINTED, count_text, quote

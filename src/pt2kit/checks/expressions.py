@@ -21,8 +21,8 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from pt2kit import schema, symbols
-from pt2kit.checks.findings import ProgramContext, attempt, problem_of
-from pt2kit.errors import Problem, Pt2Error
+from pt2kit.checks.findings import ProgramContext, problem_of
+from pt2kit.errors import Problem, Pt2Error, attempt
 from pt2kit.graph.argument_values import SYMBOLIC, arguments
 from pt2kit.graph.traversal import Scope, graphs, tables
 from pt2kit.jsontext import path_text

@@ -8,10 +8,10 @@ torch.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Final
 
 from pt2kit import errors, schema
 from pt2kit.errors import Problem, Pt2Error, Severity
@@ -19,8 +19,6 @@ from pt2kit.graph.traversal import Step, walk
 from pt2kit.messages import count_text
 from pt2kit.schema.names import target_of
 from pt2kit.schema.versions import release_written
-
-Result = TypeVar("Result")
 
 MAX_PER_RULE: Final = 1000
 """Problems of one rule that are listed; of the rest only the number is reported."""
@@ -59,14 +57,6 @@ def problem_of(error: Pt2Error, where: str, file: str = "") -> Problem:
     if separator and not text.startswith(_MESSAGE[2:]):
         return Problem(loc, _rule(error), f"{_MESSAGE[2:]}{rest}")
     return Problem(where, _rule(error), text.removeprefix(f"{where}: "))
-
-
-def attempt(function: Callable[..., Result], *args: Any) -> Result | None:
-    """Return the result of a function; None if it raises an error of pt2kit, which a rule of its own reports."""
-    try:
-        return function(*args)
-    except Pt2Error:
-        return None
 
 
 def guarded(problems: Iterable[Problem], where: str) -> Iterator[Problem]:

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from pt2kit import schema, symbols, treespec
-from pt2kit.checks.findings import ProgramContext, attempt
-from pt2kit.errors import Problem
+from pt2kit.checks.findings import ProgramContext
+from pt2kit.errors import Problem, attempt
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import tables
 from pt2kit.messages import quote

@@ -24,7 +24,7 @@ from pt2kit.checks.call_results import (
 )
 from pt2kit.checks.calls import call_problems, target_name_problems, value_name_problems
 from pt2kit.checks.expressions import expression_problems, input_size_problems, size_problem
-from pt2kit.checks.findings import ProgramContext, Report, attempt, context_of, distinct, guarded, problem_of
+from pt2kit.checks.findings import ProgramContext, Report, context_of, distinct, guarded, problem_of
 from pt2kit.checks.growth import growth_problems
 from pt2kit.checks.growth import number_problems as symbolic_number_problems
 from pt2kit.checks.guards import guard_problems
@@ -43,7 +43,7 @@ from pt2kit.checks.storages import storage_problems
 from pt2kit.checks.stored_inputs import sample_problems
 from pt2kit.checks.unchecked import uninitialized_problems
 from pt2kit.checks.versions import metadata_problems, unknown_key_problems, version_problems
-from pt2kit.errors import Problem, Pt2Error
+from pt2kit.errors import Problem, Pt2Error, attempt
 from pt2kit.package.open import Package, open_package
 from pt2kit.zip.listing import FileLike
 from pt2kit.zip.source import DEFAULT_LIMITS, Limits, Progress, no_progress

@@ -24,11 +24,11 @@ from msgspec import UNSET
 from pt2kit import symbols, treespec
 from pt2kit.checks.calls import is_usual, named_operators
 from pt2kit.checks.expressions import expressions, is_code
-from pt2kit.checks.findings import ProgramContext, attempt, context_of
+from pt2kit.checks.findings import ProgramContext, context_of
 from pt2kit.checks.higher_order import region_problems
 from pt2kit.checks.stored_inputs import Tables, stored_inputs, tables_of
 from pt2kit.checks.unchecked import is_concerned, kernel_findings, text_of
-from pt2kit.errors import Kind, Problem, Pt2Error
+from pt2kit.errors import Kind, Problem, Pt2Error, attempt
 from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Step, graphs
 from pt2kit.jsontext import load_json

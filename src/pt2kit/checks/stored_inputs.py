@@ -13,8 +13,8 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from pt2kit import schema, treespec
-from pt2kit.checks.findings import ProgramContext, attempt
-from pt2kit.errors import Problem, Pt2Error
+from pt2kit.checks.findings import ProgramContext
+from pt2kit.errors import Problem, Pt2Error, attempt
 from pt2kit.graph.argument_values import arguments
 from pt2kit.messages import quote
 from pt2kit.package.open import Package

@@ -49,7 +49,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
-from pt2kit.errors import LimitError, Pt2Error, SchemaError
+from pt2kit.errors import LimitError, SchemaError, attempt
 from pt2kit.jsontext import load_json
 from pt2kit.messages import count_text
 from pt2kit.node_metadata.modules import decode_name, encode_name
@@ -178,10 +178,7 @@ def dump_torch_fn(parts: Sequence[str]) -> str:
 
 def lenient(parse: Callable[[str], T], text: str) -> T | None:
     """Return `parse(text)`, or None if the text can't be read: `lenient(parse_module_stack, text)`."""
-    try:
-        return parse(text)
-    except Pt2Error:
-        return None
+    return attempt(parse, text)
 
 
 MAX_ORIGINS = 100  # nodes that come from nodes; each pass over a graph adds one
