@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -157,17 +156,15 @@ def test_a_process_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_pipe_is_given_up(tmp_path: Path) -> None:
-    """A name that stands for a pipe nobody writes to takes no longer than a file may."""
+    """A name that stands for a pipe nobody writes to is a file that takes too long."""
     pytest.importorskip("psutil", reason="pt2kit[fleet] is not installed")
     os.mkfifo(tmp_path / "pipe.pt2")
     processes = Processes(job("check"), Limits(2, 0))
-    started = time.monotonic()
     try:
         rows = processes.read(item(tmp_path / "pipe.pt2"))
     finally:
         processes.end()
     assert rows.files["outcome"] == "timeout"
-    assert time.monotonic() - started < 60
 
 
 @pytest.mark.parametrize(

@@ -125,19 +125,27 @@ def test_the_file_changes_between_requests(first: dict[str, str], later: dict[st
         read_first(url)
 
 
+# Each of these answers well in the end, so that a client that waits for it raises no error.
+
+
 def stall_in_the_head(handler: BaseHTTPRequestHandler, wanted: slice | None, number: int) -> None:
     time.sleep(5)
+    handler.wfile.write(part(handler, wanted))
 
 
 def stall_in_the_body(handler: BaseHTTPRequestHandler, wanted: slice | None, number: int) -> None:
-    handler.wfile.write(part(handler, wanted)[:10])
+    body = part(handler, wanted)
+    handler.wfile.write(body[:10])
     time.sleep(5)
+    handler.wfile.write(body[10:])
 
 
 def drip(handler: BaseHTTPRequestHandler, wanted: slice | None, number: int) -> None:
-    for byte in part(handler, wanted):
-        handler.wfile.write(bytes([byte]))
+    body = part(handler, wanted)
+    for place in range(100):
+        handler.wfile.write(body[place : place + 1])
         time.sleep(0.05)
+    handler.wfile.write(body[100:])
 
 
 @pytest.mark.parametrize("answer", [stall_in_the_head, stall_in_the_body, drip])
@@ -146,10 +154,8 @@ def test_deadlines(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "ANSWER_SECONDS", 0.3)
     monkeypatch.setattr(remote, "STALL_SECONDS", 0.3)
     monkeypatch.setattr(remote, "LEAST_SPEED", 10**6)
-    begun = time.monotonic()
     with serving(answer) as url, pytest.raises(ArchiveError, match="expected an answer within"):
         read_first(url)
-    assert time.monotonic() - begun < 4
 
 
 def test_a_body_without_a_length(monkeypatch: pytest.MonkeyPatch) -> None:
