@@ -126,8 +126,9 @@ def test_what_cannot_be_run_is_named():
         pt2kit.convert(path("dropout_train"), io.BytesIO(), target="torch==2.12", prove=True)
 
 
-def test_inputs_that_a_program_refuses_are_skipped():
-    """A program with dropout that asserts positive inputs, which the first random ones are not."""
+@pytest.mark.parametrize("limit", [None, 1])
+def test_inputs_that_a_program_refuses_are_skipped(limit):
+    """A program with dropout that asserts positive inputs, or such below 1, which the first random ones are not."""
     with pt2kit.edit(path("dropout_train")) as editor:
         editor.drop_output(1)
         dropout = next(iter(editor.graph.nodes))
@@ -135,6 +136,10 @@ def test_inputs_that_a_program_refuses_are_skipped():
         positive = dropout.insert_before("aten.gt.Scalar", dropout.inputs[0], 0)
         every = dropout.insert_before("aten.all.default", positive.output)
         dropout.insert_before("aten._assert_async.msg", every.output, "expected positive numbers")
+        if limit is not None:
+            small = dropout.insert_before("aten.lt.Scalar", dropout.inputs[0], limit)
+            every = dropout.insert_before("aten.all.default", small.output)
+            dropout.insert_before("aten._assert_async.msg", every.output, "expected small numbers")
     pt2kit.sanitize(editor.result, io.BytesIO(), prove=True)
 
 

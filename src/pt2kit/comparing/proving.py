@@ -1,7 +1,7 @@
 """Prove by running that a changed program computes the same: seeded inputs within the declared ranges, several sizes.
 
 A proof is evidence, not logic: both programs run with NumPy on the same inputs, of the sizes of the example and of
-others within the ranges of each symbol, of any sign and positive. Outputs, and the inputs and buffers that a program
+others within the ranges of each symbol, of any sign, positive, and between 0 and 1. Outputs, and the inputs and buffers that a program
 writes, must agree within the tolerances of `torch.testing.assert_close`, times three, as equal programs may round
 differently. What cannot be run is an error that names it, so a proof that ends without one covered everything.
 """
@@ -30,7 +30,7 @@ from pt2kit.treespec.callsig import split_call
 from pt2kit.treespec.spec import leaf_count
 
 RUNS: Final = 6
-"""Runs of each program that a proof needs; half of them with positive numbers."""
+"""Runs of each program that a proof needs; half of them with numbers of any sign, the others as `_inputs` says."""
 ATTEMPTS: Final = 4 * RUNS
 LIMITS: Final = RunLimits(max_seconds=120)
 """A changed loop may not end."""
@@ -217,7 +217,11 @@ def _check_equal(shown: str, wanted: Named, got: Named) -> None:
 
 
 def _inputs(session: Session, seed: int) -> list[Any]:
-    """Return random inputs: of the sizes of the example first, then of others; every second time positive ones."""
+    """Return random inputs: of the sizes of the example first, then of others.
+
+    Floating point numbers are of any sign, positive every second time, and every fourth time between 0 and 1, as
+    programs ask for that read colors or probabilities.
+    """
     try:
         leaves = random_inputs(session.convention, seed, vary=seed >= 2)
     except InputError:
@@ -227,7 +231,7 @@ def _inputs(session: Session, seed: int) -> list[Any]:
         if isinstance(one, np.ndarray) and kind(one.dtype) == 1:  # Larger numbers, as long as the program takes them.
             leaves[place] = cast(random.integers(0, 2 + seed, one.shape), one.dtype)
         elif isinstance(one, np.ndarray) and kind(one.dtype) == 2 and seed % 2:
-            leaves[place] = np.abs(one)
+            leaves[place] = np.abs(one) if seed % 4 == 1 else cast(random.random(one.shape), one.dtype)
     return leaves
 
 
