@@ -29,11 +29,12 @@ from pt2kit.messages import count_text, quote
 from pt2kit.operators.facts import Mismatch, Subject, Tensor, Unknown, shape_text
 from pt2kit.operators.higher_order import CLOSES, OPENS
 from pt2kit.operators.metas import Symbols
+from pt2kit.operators.promotion import DEFAULT_FLOAT
 from pt2kit.operators.rows import texts
 from pt2kit.operators.schemas import DATA_DEPENDENT, overloads_with
 from pt2kit.operators.symbolic import OperatorSpec, call_rule
 from pt2kit.operators.table import find, infer
-from pt2kit.schema import Layout
+from pt2kit.schema import Layout, ScalarType
 from pt2kit.schema.names import ATEN_OPS, OPS, target_of
 from pt2kit.symbols.expr import Symbol
 from pt2kit.symbols.polynomials import Polynomial, Size, hint, same, text, to_expression
@@ -63,12 +64,38 @@ _MOST_EACH: Final = math.isqrt(MAX_CREATED_BYTES // max(row.itemsize for row in 
 """Product of a call's numbers up to which it creates no large tensor, even if it squares them, as `eye` does."""
 
 
-def result_problems(context: ProgramContext) -> Iterator[Problem]:
-    """Yield calls whose arguments or declared results are wrong (T8, T11, T12, T13, T15).
+def result_problems(context: ProgramContext) -> list[Problem]:
+    """List calls whose arguments or declared results are wrong (T8, T11, T12, T13, T15).
+
+    Results that are computed from no floats have torch's default dtype, which a file does not record: that of the
+    program's own floats is taken if fewer results contradict it than float32.
 
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
+    found = list(_problems(context))
+    if all(problem.rule != "T11" for problem in found):
+        return found
+    for default in _default_floats(context.program):
+        token = DEFAULT_FLOAT.set(default)
+        try:
+            found = min(found, list(_problems(context)), key=len)
+        finally:
+            DEFAULT_FLOAT.reset(token)
+    return found
+
+
+def _default_floats(program: schema.ExportedProgram) -> list[ScalarType]:
+    """Return the types other than float32 that a program's inputs and weights have; all if none of these are floats."""
+    graph = program.graph_module.graph
+    floats = (ScalarType.FLOAT, ScalarType.DOUBLE, ScalarType.BFLOAT16, ScalarType.HALF)
+    metas = [graph.tensor_values.get(getattr(one.value, "name", "")) for one in graph.inputs]
+    own = {meta.dtype for meta in metas if meta is not None}
+    return [dtype for dtype in floats[1:] if dtype in own or own.isdisjoint(floats)]
+
+
+def _problems(context: ProgramContext) -> Iterator[Problem]:
+    """Yield the problems of calls, by the default dtype that is set."""
     known = [one.graph for one in graphs(context.program)]
     outside, in_vmap = (Symbols(context.program.range_constraints, known, knows_strides=it) for it in (True, False))
     calls: dict[Hashable, list[Difference]] = {}

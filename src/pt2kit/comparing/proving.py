@@ -1,9 +1,10 @@
 """Prove by running that a changed program computes the same: seeded inputs within the declared ranges, several sizes.
 
 A proof is evidence, not logic: both programs run with NumPy on the same inputs, of the sizes of the example and of
-others within the ranges of each symbol, of any sign, positive, and between 0 and 1. Outputs, and the inputs and buffers that a program
-writes, must agree within the tolerances of `torch.testing.assert_close`, times three, as equal programs may round
-differently. What cannot be run is an error that names it, so a proof that ends without one covered everything.
+others within the ranges of each symbol, of any sign, positive, and between 0 and 1. Outputs, and the inputs and
+buffers that a program writes, must agree within the tolerances of `torch.testing.assert_close`, times three, as equal
+programs may round differently. What cannot be run is an error that names it, so a proof that ends without one covered
+everything.
 """
 
 from __future__ import annotations

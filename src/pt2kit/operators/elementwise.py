@@ -53,7 +53,7 @@ def kept(kinds: str, *operands: Any) -> Tensor:
 
 
 def floated(kinds: str, *operands: Any) -> Tensor:
-    """Return an element-wise result of floats: ints and bools are computed as float32."""
+    """Return an element-wise result of floats: ints and bools are computed in the default dtype."""
     return pointwise(*operands, dtype=of_kinds(float_type, kinds))
 
 

@@ -6,6 +6,7 @@ Source: `ResultTypeState` in aten/src/ATen/native/TypeProperties.cpp and c10/cor
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextvars import ContextVar
 from typing import Any, Final, NoReturn
 
 from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown
@@ -15,6 +16,11 @@ from pt2kit.tensors.dtypes import DTYPES, short_name
 
 BOOL, INT, FLOAT, COMPLEX = range(4)
 """Categories of dtypes, in the order of promotion."""
+
+DEFAULT_FLOAT: Final = ContextVar("pt2kit.operators.default_float", default=ScalarType.FLOAT)
+"""torch's default dtype where a program was exported (`torch.set_default_dtype`): the type of floats that are computed
+from no other floats. Files do not record it.
+"""
 
 _CATEGORIES: Final = {"bool": BOOL, "int": INT, "uint": INT, "float": FLOAT, "complex": COMPLEX}
 _ORDERS: Final = (
@@ -49,6 +55,11 @@ Source: `should_allow_numbers_as_tensors` in torch/csrc/utils/python_arg_parser.
 def category(dtype: ScalarType) -> int:
     """Return the category of a dtype: bool, int, float or complex."""
     return _CATEGORIES[DTYPES[dtype].kind]
+
+
+def default_float() -> ScalarType:
+    """Return the default dtype of the program that is looked at."""
+    return DEFAULT_FLOAT.get()
 
 
 def promote_types(one: ScalarType, other: ScalarType) -> ScalarType:
@@ -134,11 +145,12 @@ def number_type(number: Any) -> ScalarType:
         Unknown: it is no number.
     """
     kind = number.kind if isinstance(number, Symbolic) else int if isinstance(number, Polynomial) else type(number)
+    default = default_float()
     for cls, dtype in (
         (bool, ScalarType.BOOL),
         (int, ScalarType.LONG),
-        (float, ScalarType.FLOAT),
-        (complex, ScalarType.COMPLEXFLOAT),
+        (float, default),
+        (complex, complex_of(default)),
     ):
         if issubclass(kind, cls):  # Floats of files may keep the text that they are read from.
             return dtype
@@ -146,8 +158,8 @@ def number_type(number: Any) -> ScalarType:
 
 
 def float_type(dtype: ScalarType) -> ScalarType:
-    """Return the dtype of a function over the reals: ints and bools are computed as float32, the default dtype."""
-    return dtype if category(dtype) >= FLOAT else ScalarType.FLOAT
+    """Return the dtype of a function over the reals: ints and bools are computed in the default dtype."""
+    return dtype if category(dtype) >= FLOAT else default_float()
 
 
 def integer_sum_type(dtype: ScalarType) -> ScalarType:

@@ -22,6 +22,7 @@ import numpy as np
 from pt2kit.errors import LimitError, OperatorError
 from pt2kit.operators import promotion
 from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown, axes
+from pt2kit.operators.promotion import default_float
 from pt2kit.operators.table import infer
 from pt2kit.schema import ScalarType
 from pt2kit.tensors.dtypes import DTYPES, numpy_dtype
@@ -140,12 +141,12 @@ def check_call(operator: str, arguments: Mapping[str, Any]) -> list[ArraySpec]:
     """
     names, values = tuple(arguments), arguments.values()
     try:
-        results = _results(operator, names, *map(_fact, values))
+        results = _results(operator, default_float(), names, *map(_fact, values))
     except Mismatch as error:
         if error.subject != "dtype":
             raise
         # Regions of autocast mix floating-point numbers of several widths.
-        results = _results(operator, names, *(_fact(one, compute_type) for one in values))
+        results = _results(operator, default_float(), names, *(_fact(one, compute_type) for one in values))
     for result in results:
         reserve(result.sizes, result.dtype)
     return results
@@ -168,8 +169,8 @@ def _fact(value: Any, convert: Callable[[DType], DType] = lambda dtype: dtype) -
 
 
 @functools.lru_cache(maxsize=4096, typed=True)
-def _results(operator: str, names: tuple[str, ...], *facts: Any) -> list[ArraySpec]:
-    """Return the results of a call whose sizes its rule is certain of."""
+def _results(operator: str, _: ScalarType, names: tuple[str, ...], *facts: Any) -> list[ArraySpec]:
+    """Return the results of a call whose sizes its rule is certain of; they depend on the default dtype."""
     try:
         found = _flat(infer(operator, dict(zip(names, facts, strict=True))))
     except Unknown:
@@ -223,7 +224,7 @@ def is_complex(array: Array) -> bool:
 
 def joined_type(tensors: Iterable[Array]) -> DType:
     """Return the element type of the result of joining tensors, whatever their ranks."""
-    return _result_type(*((tensor.dtype, True) for tensor in tensors))
+    return _result_type(default_float(), *((tensor.dtype, True) for tensor in tensors))
 
 
 def result_type(*values: Any) -> DType:
@@ -236,13 +237,16 @@ def result_type(*values: Any) -> DType:
         OperatorError: operands of other kinds, or types that torch has no promotion of.
     """
     kinds: list[Any] = [(one.dtype, one.ndim > 0) if isinstance(one, ARRAYS) else type(one) for one in values]
-    return _result_type(*kinds)
+    return _result_type(default_float(), *kinds)
 
 
 # A pure function; programs call it with few combinations of types.
 @functools.lru_cache(maxsize=4096)
-def _result_type(*operands: Any) -> DType:
-    """Return the result type of operands: element types with whether there are dimensions, or types of numbers."""
+def _result_type(_: ScalarType, *operands: Any) -> DType:
+    """Return the result type of operands: element types with whether there are dimensions, or types of numbers.
+
+    It depends on the default dtype.
+    """
     facts: list[Any] = []
     for one in operands:
         if isinstance(one, tuple):
@@ -262,8 +266,8 @@ def compute_type(dtype: DType) -> DType:
 
 
 def float_type(dtype: DType) -> DType:
-    """Return the type of a function of real numbers: float32 for integers."""
-    return dtype if kind(dtype) >= 2 else FLOAT32
+    """Return the type of a function of real numbers: the default dtype for integers."""
+    return dtype if kind(dtype) >= 2 else DTYPE[default_float()]
 
 
 def real_type(dtype: DType) -> DType:
@@ -306,7 +310,7 @@ def operands(*values: Any, floats: bool = False) -> tuple[list[Array], DType]:
 
     Args:
         values: arrays and Python numbers.
-        floats: compute integers as float32.
+        floats: compute integers in the default dtype.
     """
     first = values[0]
     dtype = first.dtype if isinstance(first, ARRAYS) and first.ndim else None
@@ -356,7 +360,7 @@ def promoted(function: Callable[..., Any], count: int = 2, *, floats: bool = Fal
 
 
 promoted_floats = functools.partial(promoted, floats=True)
-"""Makes kernels as `promoted` does, of functions that compute integers as float32."""
+"""Makes kernels as `promoted` does, of functions that compute integers in the default dtype."""
 
 
 def wide(array: Array) -> Array:

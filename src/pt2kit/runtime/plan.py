@@ -20,6 +20,7 @@ from pt2kit.graph.argument_values import OperatorName, arguments, plain
 from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, Source, node_label, operator_name, walk
 from pt2kit.messages import printable, quote
 from pt2kit.operators.higher_order import CLOSES, HIDES, OPENS
+from pt2kit.operators.promotion import DEFAULT_FLOAT, FLOAT, category
 from pt2kit.operators.schemas import is_random
 from pt2kit.runtime.arrays import ARRAYS, DTYPE, DType, cast, compute_type, kind
 from pt2kit.runtime.execution import Plan, Read, Result, Step
@@ -134,7 +135,18 @@ class _Builder:
             self.batched.update(range(first, self.count))
         if name.removeprefix("aten.").partition(".")[0] in _LOWERED:
             kernel = _lowered(kernel, results)
+        if self._is_default_double(node):
+            kernel = _in_double(kernel)
         return Step(kernel, tuple(map(_reader, given)), constants, reads, results, (), label, name, number, is_batched)
+
+    def _is_default_double(self, node: schema.Node) -> bool:
+        """Return whether a node makes doubles of no floats, as programs do whose default dtype is float64."""
+        metas = self.graph.tensor_values
+        made, given = (
+            {metas[name].dtype for one in slots for name in arguments(one) if name in metas}
+            for slots in (node.outputs, (named.arg for named in node.inputs))
+        )
+        return not made.isdisjoint(_DOUBLES) and all(category(dtype) < FLOAT for dtype in given)
 
     def _is_batched(self, name: str, given: Sequence[Any]) -> bool:
         """Return whether the node depends on the entry of a batch: by its arguments, or as it draws other numbers."""
@@ -272,6 +284,7 @@ _LOWERED: Final = frozenset(
     )
 )
 """Operators that round their operands in regions of autocast."""
+_DOUBLES: Final = frozenset((ScalarType.DOUBLE, ScalarType.COMPLEXDOUBLE))
 _NO_OBJECT: Final = "expected tensors and numbers, got a custom object"
 
 
@@ -285,6 +298,19 @@ def _lowered(kernel: Kernel, results: Sequence[Any]) -> Kernel:
         return kernel(
             *(_rounded(one, dtype) for one in args), **{key: _rounded(one, dtype) for key, one in named.items()}
         )
+
+    return run
+
+
+def _in_double(kernel: Kernel) -> Kernel:
+    """Return a kernel that computes floats of other numbers in double precision."""
+
+    def run(*args: Any, **named: Any) -> Any:
+        token = DEFAULT_FLOAT.set(ScalarType.DOUBLE)
+        try:
+            return kernel(*args, **named)
+        finally:
+            DEFAULT_FLOAT.reset(token)
 
     return run
 
