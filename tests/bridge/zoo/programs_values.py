@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+import numpy as np
 import torch
 from tests.bridge.zoo.program import Program, Recipe
 from torch import nn
@@ -45,6 +46,13 @@ class Infinities(nn.Module):
         y = torch.where(x > 0, float("inf"), float("-inf")).clamp(max=float("inf"))
         z = torch.nan_to_num(y, nan=1e30, posinf=1e-300, neginf=float("nan"))
         return y, z * -0.0, x.masked_fill(x > 0, float("-inf")), torch.full((2,), float("nan")), x * 1e22 + 1.5e-7
+
+
+class StridedArray(nn.Module):
+    """A constant out of NumPy, every second element of an array."""
+
+    def forward(self, x):
+        return x + torch.from_numpy(np.arange(8, dtype=np.float32)[::2])
 
 
 class Complex(nn.Module):
@@ -135,6 +143,7 @@ def recipes() -> list[Recipe]:
     matrix = lambda: (torch.randn(3, 4),)  # noqa: E731
     two = lambda: (torch.randn(2, 3), torch.randn(2, 3))  # noqa: E731
     return [
+        Recipe("strided_array", StridedArray, lambda: (torch.randn(4),)),
         Recipe("dtypes", functools.partial(Dtypes, DTYPES), lambda: (torch.tensor([0, 1, 2]),)),
         Recipe("float8", functools.partial(Dtypes, FLOAT8), three),
         Recipe("casts", Casts, three, variants=("plain", "decomp")),
