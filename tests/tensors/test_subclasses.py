@@ -16,7 +16,7 @@ import pt2kit
 from pt2kit.cli.main import cli
 from pt2kit.errors import IntegrityError, LimitError, PayloadError, Pt2Error, UnsupportedError
 from pt2kit.pickles import values as data
-from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS, Budget
+from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS, Budget, Place
 from pt2kit.pickles.tensor_subclasses import OPTIONS, SUBCLASSES, rebuild_subclass
 from pt2kit.tensors.compound import SubclassView
 from pt2kit.tensors.opaque import OpaquePayload
@@ -105,7 +105,7 @@ INT8 = data.Global("torchao.quantization", "Int8Tensor")
 def rebuilt(state: Any, cls: data.Global = INT8, **changes: Any) -> data.SubclassTensor:
     given = {"cls": cls, "dtype": data.DType("float32"), "size": (4, 8), "stride": (8, 1), "offset": 0}
     given |= {"layout": data.Layout("strided"), "device": data.Device("cpu"), "grad": False, **changes}
-    return rebuild_subclass(Budget("w", DEFAULT_PICKLE_LIMITS), "f", cls, tuple(given.values()), state)
+    return rebuild_subclass(Place(Budget("w", DEFAULT_PICKLE_LIMITS), "f"), cls, tuple(given.values()), state)
 
 
 GOOD = {"qdata": QDATA, "scale": SCALE, "block_size": [1, 8], "act_quant_kwargs": None, "_is_param": True}

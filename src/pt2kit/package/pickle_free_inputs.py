@@ -31,7 +31,7 @@ from pt2kit.package import record_names as names
 from pt2kit.package.programs import read_json
 from pt2kit.pickles import values as data
 from pt2kit.pickles.allowed_globals import name_global
-from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS, Budget, check_bool, describe
+from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS, Budget, Place, describe
 from pt2kit.pickles.builtin_reducers import make_device
 from pt2kit.pickles.values import ITEM_SIZES, LAYOUTS, MEMORY_FORMATS
 from pt2kit.tensors.compound import MetaView
@@ -103,7 +103,7 @@ def read_pickle_free_inputs(layout: Layout, model: str) -> PickleFreeInputs | No
     folder = layout.record(names.SAMPLE_INPUTS)
     views = views_from_config(schema.PayloadConfig(config), layout.archive, folder=folder, where=where)
     budget = Budget(where, DEFAULT_PICKLE_LIMITS)
-    leaves = tuple(_leaf(leaf, views, budget, f"leaves[{i}]") for i, leaf in enumerate(decoded.value.leaves))
+    leaves = tuple(_leaf(leaf, views, Place(budget, f"leaves[{i}]")) for i, leaf in enumerate(decoded.value.leaves))
     records = dict.fromkeys((where, *(names.SAMPLE_INPUTS + meta.path_name for meta in config.values())))
     return PickleFreeInputs(where, leaves, tuple(records))
 
@@ -170,24 +170,24 @@ def leaf_tree(leaf: Any, where: str) -> Any:
     raise UnsupportedError(f"{where}: expected plain data, got {what[:200]!a}")
 
 
-def _leaf(written: Any, views: Mapping[str, Any], budget: Budget, path: str) -> Any:
+def _leaf(written: Any, views: Mapping[str, Any], at: Place) -> Any:
     """Return a leaf of an index."""
     if written is None or isinstance(written, bool | int | str):
         return written
     if not isinstance(written, dict) or len(written) != 1:
-        raise budget.error(path, "an object with one key", describe(written))
+        raise at.wrong("an object with one key", written)
     [(kind, body)] = written.items()
     if kind == "tensor":
-        return _known(body, views, budget, path, "a tensor of config")
+        return _known(body, views, at, "a tensor of config")
     if kind not in _KINDS:
-        raise budget.error(path, "a kind of value", f"{kind[:40]!a}")
-    return _KINDS[kind](body, budget, f"{path}.{kind}")
+        raise at.error("a kind of value", f"{kind[:40]!a}")
+    return _KINDS[kind](body, Place(at.budget, f"{at.path}.{kind}"))
 
 
-def _known(body: Any, known: Any, budget: Budget, path: str, expected: str) -> Any:
+def _known(body: Any, known: Any, at: Place, expected: str) -> Any:
     """Return what a table has for a text; the text itself for a set of texts."""
     if not isinstance(body, str) or body not in known:
-        raise budget.error(path, expected, describe(body))
+        raise at.wrong(expected, body)
     return known[body] if isinstance(known, Mapping) else body
 
 
@@ -198,28 +198,28 @@ def _float_text(value: float) -> float | str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def _float(body: Any, budget: Budget, path: str) -> float:
+def _float(body: Any, at: Place) -> float:
     if isinstance(body, float):
         return body
-    found: float = _known(body, _NO_NUMBERS, budget, path, "a number with a fraction, NaN, Infinity or -Infinity")
+    found: float = _known(body, _NO_NUMBERS, at, "a number with a fraction, NaN, Infinity or -Infinity")
     return found
 
 
-def _complex(body: Any, budget: Budget, path: str) -> complex:
-    real, imag = _pair(body, budget, path)
-    return complex(_float(real, budget, path), _float(imag, budget, path))
+def _complex(body: Any, at: Place) -> complex:
+    real, imag = _pair(body, at)
+    return complex(_float(real, at), _float(imag, at))
 
 
-def _pair(body: Any, budget: Budget, path: str) -> list[Any]:
+def _pair(body: Any, at: Place) -> list[Any]:
     if not isinstance(body, list) or len(body) != 2:
-        raise budget.error(path, "a list of two", describe(body))
+        raise at.wrong("a list of two", body)
     return body
 
 
-def _fake_tensor(body: Any, budget: Budget, path: str) -> data.Opaque:
-    meta, is_param = _pair(body, budget, path)
-    text = codec.encode(_tensor_meta(codec.encode(meta), f"{budget.where}: {path}"))
-    return data.Opaque(name_global(*FAKE_TENSOR.rsplit(".", 1)), (text, check_bool(budget, path, is_param)))
+def _fake_tensor(body: Any, at: Place) -> data.Opaque:
+    meta, is_param = _pair(body, at)
+    text = codec.encode(_tensor_meta(codec.encode(meta), f"{at.budget.where}: {at.path}"))
+    return data.Opaque(name_global(*FAKE_TENSOR.rsplit(".", 1)), (text, at.flag(is_param)))
 
 
 def _tensor_meta(content: bytes, where: str) -> schema.TensorMeta:
@@ -229,20 +229,20 @@ def _tensor_meta(content: bytes, where: str) -> schema.TensorMeta:
     return decoded.value
 
 
-def _named(cls: type, known: Any) -> Callable[[Any, Budget, str], Any]:
+def _named(cls: type, known: Any) -> Callable[[Any, Place], Any]:
     """Return the reader of a name of torch."""
-    return lambda body, budget, path: cls(_known(body, known, budget, path, "a name that torch has"))
+    return lambda body, at: cls(_known(body, known, at, "a name that torch has"))
 
 
-_KINDS: Final[Mapping[str, Callable[[Any, Budget, str], Any]]] = MappingProxyType(
+_KINDS: Final[Mapping[str, Callable[[Any, Place], Any]]] = MappingProxyType(
     {
         "float": _float,
         "complex": _complex,
         "dtype": _named(data.DType, frozenset(ITEM_SIZES)),
         "layout": _named(data.Layout, LAYOUTS),
         "memory_format": _named(data.MemoryFormat, MEMORY_FORMATS),
-        "device": lambda body, budget, path: make_device(budget, path, body),
+        "device": lambda body, at: make_device(at, body),
         "fake_tensor": _fake_tensor,
     }
 )
-"""Kind of a leaf -> (its JSON, limits, its place) -> the leaf."""
+"""Kind of a leaf -> (its JSON, its place) -> the leaf."""

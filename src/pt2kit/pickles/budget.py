@@ -3,7 +3,7 @@
 The budget is what one reading has spent. An unpickled value is checked for cycles, depth, size as a tree, and stray
 globals.
 
-Handlers of pickled calls share checks of arguments: each accepts a value of unknown type and returns it, or raises.
+Handlers of pickled calls share the checks of `Place`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from itertools import chain
 from types import UnionType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
-from pt2kit.errors import LimitError, PayloadError
-from pt2kit.messages import kind_of, printable
+from pt2kit.errors import LimitError, PayloadError, UnsupportedError
+from pt2kit.messages import count_text, kind_of, printable
 from pt2kit.pickles.values import (
     Device,
     DeviceTensor,
@@ -277,116 +277,153 @@ def _tensor_parts(value: TensorLike) -> Iterator[Any] | None:
 
 
 Handler: TypeAlias = Callable[..., Any]
-"""Function of (budget, the global's path, the call's arguments) that returns the replacement of a call's result."""
+"""Function of (the place of a call, its arguments) that returns the replacement of the call's result."""
 
 MAX_RANK = 64
 """Dimensions of a tensor or array; numpy's limit, and torch's for every operator that iterates."""
 
 INT64 = 1 << 63
+_COUNT = "an integer from 0 to 2**63 - 1"
 
 
-def call_handler(handler: Handler, budget: Budget, path: str, args: tuple[Any, ...]) -> Any:
-    """Return the replacement of a call's result; the call has as many arguments as its handler has parameters.
+class Place:
+    """A place in a payload, such as a call. Its checks accept a value of unknown type, and return it or raise.
 
-    Raises:
-        PayloadError: fewer or more arguments, or whatever the handler refuses.
-    """
-    function = cast("FunctionType", handler)
-    most = function.__code__.co_argcount - 2
-    check_arity(budget, path, args, *range(most - len(function.__defaults__ or ()), most + 1))
-    return handler(budget, path, *args)
-
-
-def attributes_of(budget: Budget, path: str, state: Any) -> dict[str, Any]:
-    """Return the attributes that the state of an object sets.
+    Each check has the name of the part of the place that the value is, for messages; "" for the place itself.
 
     Args:
         budget: the reading.
-        path: the object, for messages.
-        state: None, a dict, or a pair of such for attributes in a dict and in slots.
-
-    Raises:
-        PayloadError: a state of another form, or an attribute name that is no string.
+        path: the name of the place: that of a global, for a call.
     """
-    attributes: dict[str, Any] = {}
-    for part in state if isinstance(state, tuple) and len(state) == 2 else (state,):
-        if part is None:
-            continue
-        check_type(budget, f"{path}: state", part, dict, "a dict of attributes")
-        budget.spend(100 * len(part))
-        attributes.update(part)
-    for name in attributes:
-        check_type(budget, f"{path}: state", name, str, "attribute names")
-    return attributes
 
+    __slots__ = ("budget", "path")
 
-def check_arity(budget: Budget, path: str, args: tuple[Any, ...], *allowed: int) -> None:
-    """Check the number of arguments.
+    def __init__(self, budget: Budget, path: str) -> None:
+        self.budget = budget
+        self.path = path
 
-    Raises:
-        PayloadError: it is none of `allowed`.
-    """
-    if len(args) not in allowed:
-        raise budget.error(
-            path, f"{' or '.join(map(str, allowed))} argument{'' if list(allowed) == [1] else 's'}", str(len(args))
-        )
+    def part(self, name: str) -> Place:
+        """Return a part of this place as a place of its own."""
+        return Place(self.budget, f"{self.path}: {name}")
 
+    def error(self, expected: str, got: str, part: str = "") -> PayloadError:
+        """Return the error *where: place: expected X, got Y*."""
+        return self.budget.error(f"{self.path}: {part}" if part else self.path, expected, got)
 
-def check_type(budget: Budget, subject: str, value: Any, kind: type[T] | UnionType, expected: str) -> T:
-    """Check that `value` is of a type.
+    def wrong(self, expected: str, value: Any, part: str = "") -> PayloadError:
+        """Return the error for a value."""
+        return self.error(expected, describe(value), part)
 
-    Raises:
-        PayloadError: it is not.
-    """
-    if not isinstance(value, kind):
-        raise budget.error(subject, expected, describe(value))
-    return value
+    def unsupported(self, expected: str, got: str) -> UnsupportedError:
+        """Return the error for something that is not read."""
+        return UnsupportedError(f"{self.budget.where}: {self.path}: expected {expected}, got {got}")
 
+    def call(self, handler: Handler, args: tuple[Any, ...]) -> Any:
+        """Return the replacement of a call's result; the call has as many arguments as its handler has parameters.
 
-def check_dims(budget: Budget, subject: str, value: Any) -> tuple[int, ...]:
-    """Check that `value` is a tuple (or `Size`) of at most `MAX_RANK` integers from 0 to 2**63 - 1.
+        Raises:
+            PayloadError: fewer or more arguments, or whatever the handler refuses.
+        """
+        function = cast("FunctionType", handler)
+        most = function.__code__.co_argcount - 1
+        self.arity(args, *range(most - len(function.__defaults__ or ()), most + 1))
+        return handler(self, *args)
 
-    Raises:
-        PayloadError: it is not.
-        LimitError: too many dimensions.
-    """
-    dims = value.sizes if isinstance(value, Size) else value
-    if not isinstance(dims, tuple):
-        raise budget.error(subject, "a tuple of integers", describe(value))
-    if len(dims) > MAX_RANK:
-        raise LimitError(f"{budget.where}: {subject}: expected at most {MAX_RANK} dimensions, got {len(dims)}")
-    for dim in dims:
-        check_count(budget, subject, dim)
-    return dims
+    def arity(self, args: tuple[Any, ...], *allowed: int) -> None:
+        """Check the number of arguments.
 
+        Raises:
+            PayloadError: it is none of `allowed`.
+        """
+        if len(args) not in allowed:
+            noun = "argument" if list(allowed) == [1] else "arguments"
+            raise self.error(f"{' or '.join(map(str, allowed))} {noun}", str(len(args)))
 
-def check_count(budget: Budget, subject: str, value: Any) -> int:
-    """Check that `value` is an integer from 0 to 2**63 - 1.
+    def attributes(self, state: Any) -> dict[str, Any]:
+        """Return the attributes that the state of an object sets.
 
-    Raises:
-        PayloadError: it is not.
-    """
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < INT64:
-        raise budget.error(subject, "an integer from 0 to 2**63 - 1", describe(value))
-    return value
+        Args:
+            state: None, a dict, or a pair of such for attributes in a dict and in slots.
 
+        Raises:
+            PayloadError: a state of another form, or an attribute name that is no string.
+        """
+        attributes: dict[str, Any] = {}
+        for part in state if isinstance(state, tuple) and len(state) == 2 else (state,):
+            if part is None:
+                continue
+            self.check(part, dict, "a dict of attributes", "state")
+            self.budget.spend(100 * len(part))
+            attributes.update(part)
+        for name in attributes:
+            self.check(name, str, "attribute names", "state")
+        return attributes
 
-def check_bool(budget: Budget, subject: str, value: Any) -> bool:
-    """Check that `value` is True or False.
+    def check(self, value: Any, kind: type[T] | UnionType, expected: str, part: str = "") -> T:
+        """Check that a value is of a type.
 
-    Raises:
-        PayloadError: it is not.
-    """
-    return check_type(budget, subject, value, bool, "True or False")
+        Raises:
+            PayloadError: it is not.
+        """
+        if not isinstance(value, kind):
+            raise self.wrong(expected, value, part)
+        return value
 
+    def flag(self, value: Any, part: str = "") -> bool:
+        """Check that a value is True or False.
 
-def check_tensor(budget: Budget, subject: str, value: Any, *dtypes: str) -> PickledTensor:
-    """Check that `value` is a dense tensor, of one of `dtypes` if any are given.
+        Raises:
+            PayloadError: it is not.
+        """
+        return self.check(value, bool, "True or False", part)
 
-    Raises:
-        PayloadError: it is not.
-    """
-    tensor = check_type(budget, subject, value, PickledTensor, "a dense tensor")
-    if dtypes and tensor.dtype_name not in dtypes:
-        raise budget.error(subject, f"a tensor of {' or '.join(dtypes)}", f"one of {tensor.dtype_name}")
-    return tensor
+    def dims(self, value: Any, part: str = "") -> tuple[int, ...]:
+        """Check that a value is a tuple (or `Size`) of at most `MAX_RANK` integers from 0 to 2**63 - 1.
+
+        Raises:
+            PayloadError: it is not.
+            LimitError: too many dimensions.
+        """
+        dims = value.sizes if isinstance(value, Size) else value
+        if not isinstance(dims, tuple):
+            raise self.wrong("a tuple of integers", value, part)
+        if len(dims) > MAX_RANK:
+            where = f"{self.budget.where}: {self.path}: {part}"
+            raise LimitError(f"{where}: expected at most {MAX_RANK} dimensions, got {len(dims)}")
+        for dim in dims:
+            if type(dim) is not int or not 0 <= dim < INT64:
+                raise self.wrong(_COUNT, dim, part)
+        return dims
+
+    def geometry(self, size: Any, stride: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Check that two values are sizes and strides, as many of each.
+
+        Raises:
+            PayloadError: they are not.
+            LimitError: too many dimensions.
+        """
+        sizes, strides = self.dims(size, "sizes"), self.dims(stride, "strides")
+        if len(sizes) != len(strides):
+            raise self.error(f"{count_text(len(sizes), 'stride')}, one per size", str(len(strides)))
+        return sizes, strides
+
+    def count(self, value: Any, part: str = "") -> int:
+        """Check that a value is an integer from 0 to 2**63 - 1.
+
+        Raises:
+            PayloadError: it is not.
+        """
+        if type(value) is not int or not 0 <= value < INT64:
+            raise self.wrong(_COUNT, value, part)
+        return value
+
+    def tensor(self, value: Any, part: str = "", *dtypes: str) -> PickledTensor:
+        """Check that a value is a dense tensor, of one of `dtypes` if any are given.
+
+        Raises:
+            PayloadError: it is not.
+        """
+        tensor = self.check(value, PickledTensor, "a dense tensor", part)
+        if dtypes and tensor.dtype_name not in dtypes:
+            raise self.error(f"a tensor of {' or '.join(dtypes)}", f"one of {tensor.dtype_name}", part)
+        return tensor

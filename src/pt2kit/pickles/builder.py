@@ -13,7 +13,7 @@ from pt2kit.messages import count_text, printable
 from pt2kit.pickles import builtin_reducers
 from pt2kit.pickles import values as pickle_values
 from pt2kit.pickles.allowed_globals import CALLS, CONSTANTS, INERT, name_global
-from pt2kit.pickles.budget import Budget, attributes_of, call_handler, check_count, check_type, describe
+from pt2kit.pickles.budget import Budget, Place, describe
 from pt2kit.pickles.machine import Hooks
 from pt2kit.pickles.opcodes import run
 from pt2kit.pickles.values import (
@@ -86,25 +86,26 @@ class _Builder(Hooks):
         return CONSTANTS.get(reference.path, reference)
 
     def call(self, callee: Any, args: tuple[Any, ...], kwargs: dict[Any, Any], opcode: str) -> Any:
-        check_type(self.budget, opcode, callee, Global, "a class or function to call")
-        path = callee.path
-        if path in CALLS:
+        if not isinstance(callee, Global):
+            raise self.budget.error(opcode, "a class or function to call", describe(callee))
+        at = Place(self.budget, callee.path)
+        if at.path in CALLS:
             if kwargs:
-                raise self.budget.error(path, "no keyword arguments", str(len(kwargs)))
-            return call_handler(CALLS[path], self.budget, path, args)
-        if path in self.named_tuples and opcode == "NEWOBJ":
-            return pickle_values.NamedTuple(path, args)
-        if path in self.opaque:
+                raise at.error("no keyword arguments", str(len(kwargs)))
+            return at.call(CALLS[at.path], args)
+        if at.path in self.named_tuples and opcode == "NEWOBJ":
+            return pickle_values.NamedTuple(at.path, args)
+        if at.path in self.opaque:
             return Opaque(callee, args, kwargs)
-        raise UnsupportedError(f"{self.budget.where}: expected a call that is understood, got {opcode} of {path}")
+        raise UnsupportedError(f"{self.budget.where}: expected a call that is understood, got {opcode} of {at.path}")
 
     def build(self, target: Any, state: Any) -> None:
         if isinstance(target, NumpyDType):
-            builtin_reducers.build_dtype(self.budget, target, state)
+            builtin_reducers.build_dtype(Place(self.budget, "numpy.dtype"), target, state)
         elif isinstance(target, NumpyArray):
-            builtin_reducers.build_array(self.budget, target, state)
+            builtin_reducers.build_array(Place(self.budget, "numpy.ndarray"), target, state)
         elif isinstance(target, PickledDict):
-            target.attributes = attributes_of(self.budget, "collections.OrderedDict", state)
+            target.attributes = Place(self.budget, "collections.OrderedDict").attributes(state)
         elif isinstance(target, Opaque):
             if target.built:
                 raise self.budget.error(printable(target.cls.path), "one state", "a second one")
@@ -125,7 +126,7 @@ class _Builder(Hooks):
             got = f"{describe(key)} and {describe(device)}"
             raise self.budget.error("storage", "a key and a device as text", got)
         dtype_name = STORAGES[cls.path]
-        count = check_count(self.budget, f"storage '{printable(key)}': elements", numel)
+        count = Place(self.budget, f"storage '{printable(key)}'").count(numel, "elements")
         return self._storage(key, dtype_name, count, device)
 
     def _storage(self, key: str, dtype_name: str, count: int, device: str) -> PickledStorage:

@@ -21,9 +21,8 @@ from typing import Any
 
 from msgspec.structs import force_setattr
 
-from pt2kit.errors import UnsupportedError
 from pt2kit.messages import count_text, printable
-from pt2kit.pickles.budget import Budget, check_count, check_dims, check_type, describe
+from pt2kit.pickles.budget import Place, describe
 from pt2kit.pickles.values import (
     LAYOUTS,
     Device,
@@ -69,146 +68,144 @@ _ORDERS = ("<", ">", "|")
 _BYTES_PER_CHARACTER = 4
 
 
-def ordered_dict(budget: Budget, path: str, items: Any = ()) -> PickledDict:
+def ordered_dict(at: Place, items: Any = ()) -> PickledDict:
     """Handle `OrderedDict()` or, as Python 2 wrote it, `OrderedDict([[key, value], …])`."""
     made = PickledDict()
-    for pair in _items(budget, path, items):
+    for pair in _items(at, items):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise budget.error(path, "pairs of key and value", describe(pair))
-        budget.check_key(pair[0])
+            raise at.wrong("pairs of key and value", pair)
+        at.budget.check_key(pair[0])
         made[pair[0]] = pair[1]
     return made
 
 
-def counter(budget: Budget, path: str, counts: Any = _EMPTY) -> Counter[Any]:
+def counter(at: Place, counts: Any = _EMPTY) -> Counter[Any]:
     """Handle `Counter()` or `Counter({value: count, …})`."""
-    check_type(budget, path, counts, dict, "a dict of counts")
-    budget.spend(_CONTAINER + _ITEM * len(counts))
+    at.check(counts, dict, "a dict of counts")
+    at.budget.spend(_CONTAINER + _ITEM * len(counts))
     made: Counter[Any] = Counter()
     # dict.update and not Counter's own, which adds counts and so would compute with values of the file.
     dict.update(made, counts)
     return made
 
 
-def default_dict(budget: Budget, path: str, factory: Any = None) -> defaultdict[Any, Any]:
+def default_dict(at: Place, factory: Any = None) -> defaultdict[Any, Any]:
     """Handle `defaultdict()` or `defaultdict(factory)` with one of `FACTORIES`."""
-    budget.spend(_CONTAINER)
+    at.budget.spend(_CONTAINER)
     if factory is None:
         return defaultdict()
     if not isinstance(factory, Global) or factory.path not in FACTORIES:
-        raise budget.error(path, f"a factory of {', '.join(FACTORIES)}", describe(factory))
+        raise at.wrong(f"a factory of {', '.join(FACTORIES)}", factory)
     return defaultdict(FACTORIES[factory.path])
 
 
-def make_deque(budget: Budget, path: str, items: Any = (), maxlen: Any = None) -> deque[Any]:
+def make_deque(at: Place, items: Any = (), maxlen: Any = None) -> deque[Any]:
     """Handle `deque()`, `deque(items)` or `deque(items, maxlen)`."""
     if maxlen is not None:
-        check_count(budget, f"{path}: maxlen", maxlen)
-    return deque(_items(budget, path, items), maxlen)
+        at.count(maxlen, "maxlen")
+    return deque(_items(at, items), maxlen)
 
 
-def make_set(budget: Budget, path: str, items: Any = ()) -> set[Any]:
+def make_set(at: Place, items: Any = ()) -> set[Any]:
     """Handle `set()` or `set(items)`."""
-    for item in _items(budget, path, items):
-        budget.check_key(item)
+    for item in _items(at, items):
+        at.budget.check_key(item)
     return set(items)
 
 
-def make_frozenset(budget: Budget, path: str, items: Any = ()) -> frozenset[Any]:
+def make_frozenset(at: Place, items: Any = ()) -> frozenset[Any]:
     """Handle `frozenset()` or `frozenset(items)`."""
-    return frozenset(make_set(budget, path, items))
+    return frozenset(make_set(at, items))
 
 
-def _items(budget: Budget, path: str, items: Any) -> list[Any] | tuple[Any, ...]:
-    checked: list[Any] | tuple[Any, ...] = check_type(budget, path, items, list | tuple, "a list or tuple of items")
-    budget.spend(_CONTAINER + _ITEM * len(checked))
+def _items(at: Place, items: Any) -> list[Any] | tuple[Any, ...]:
+    checked: list[Any] | tuple[Any, ...] = at.check(items, list | tuple, "a list or tuple of items")
+    at.budget.spend(_CONTAINER + _ITEM * len(checked))
     return checked
 
 
-def encode(budget: Budget, path: str, text: Any, codec: Any) -> bytes:
+def encode(at: Place, text: Any, codec: Any) -> bytes:
     """Handle `_codecs.encode(text, "latin1")`: how protocol 2 spells a byte string."""
     if not isinstance(text, str) or codec not in _LATIN1:
-        raise budget.error(path, "a text and 'latin1'", f"{describe(text)} and {describe(codec)}")
-    budget.spend(len(text))
+        raise at.error("a text and 'latin1'", f"{describe(text)} and {describe(codec)}")
+    at.budget.spend(len(text))
     try:
         return text.encode("latin-1")
     except UnicodeEncodeError as bad:
-        raise budget.error(path, "characters up to U+00FF", f"U+{ord(text[bad.start]):04X}") from None
+        raise at.error("characters up to U+00FF", f"U+{ord(text[bad.start]):04X}") from None
 
 
-def make_bytes(budget: Budget, path: str) -> bytes:
+def make_bytes(at: Place) -> bytes:
     """Handle `bytes()`: how protocol 2 spells the empty byte string."""
     return b""
 
 
-def make_bytearray(budget: Budget, path: str, data: Any = b"", encoding: Any = _ABSENT) -> bytearray:
+def make_bytearray(at: Place, data: Any = b"", encoding: Any = _ABSENT) -> bytearray:
     """Handle `bytearray()`, `bytearray(bytes)` or `bytearray(text, "latin-1")`."""
     if encoding is not _ABSENT:
-        return bytearray(encode(budget, path, data, encoding))
-    check_type(budget, path, data, bytes, "a byte string")
-    budget.spend(len(data))
+        return bytearray(encode(at, data, encoding))
+    at.check(data, bytes, "a byte string")
+    at.budget.spend(len(data))
     return bytearray(data)
 
 
-def make_complex(budget: Budget, path: str, real: Any, imag: Any) -> complex:
+def make_complex(at: Place, real: Any, imag: Any) -> complex:
     """Handle `complex(real, imag)`."""
     for part in (real, imag):
-        check_type(budget, path, part, float, "two floats")
+        at.check(part, float, "two floats")
     return complex(real, imag)
 
 
-def make_slice(budget: Budget, path: str, start: Any, stop: Any, step: Any) -> slice:
+def make_slice(at: Place, start: Any, stop: Any, step: Any) -> slice:
     """Handle `slice(start, stop, step)` of integers and None."""
     for part in (start, stop, step):
         if part is not None and not isinstance(part, int):
-            raise budget.error(path, "integers or None", describe(part))
+            raise at.wrong("integers or None", part)
     return slice(start, stop, step)
 
 
-def make_range(budget: Budget, path: str, start: Any, stop: Any, step: Any) -> range:
+def make_range(at: Place, start: Any, stop: Any, step: Any) -> range:
     """Handle `range(start, stop, step)`."""
     for part in (start, stop, step):
-        check_type(budget, path, part, int, "integers")
+        at.check(part, int, "integers")
     if step == 0:
-        raise budget.error(path, "a step that is not 0", "0")
+        raise at.error("a step that is not 0", "0")
     return range(start, stop, step)
 
 
-def make_size(budget: Budget, path: str, sizes: Any) -> Size:
+def make_size(at: Place, sizes: Any) -> Size:
     """Handle `torch.Size((2, 3))`."""
-    check_type(budget, path, sizes, tuple | list, "a tuple of integers")
+    at.check(sizes, tuple | list, "a tuple of integers")
     for size in sizes:
         if not isinstance(size, int) or isinstance(size, bool):
-            raise budget.error(path, "integers", describe(size))
-    budget.spend(8 * len(sizes))
+            raise at.wrong("integers", size)
+    at.budget.spend(8 * len(sizes))
     return Size(tuple(sizes))
 
 
-def make_device(budget: Budget, path: str, name: Any, index: Any = _ABSENT) -> Device:
+def make_device(at: Place, name: Any, index: Any = _ABSENT) -> Device:
     """Handle `torch.device("cuda", 1)`, or with the index in the text."""
     match = _DEVICE.fullmatch(name) if isinstance(name, str) else None
     if match is None or (match[2] and index is not _ABSENT):
-        raise budget.error(path, "a device such as 'cpu' or 'cuda:1'", describe(name))
+        raise at.wrong("a device such as 'cpu' or 'cuda:1'", name)
     if index is not _ABSENT:
-        return Device(match[1], check_count(budget, f"{path}: index", index))
+        return Device(match[1], at.count(index, "index"))
     return Device(match[1], int(match[2]) if match[2] else None)
 
 
-def get_layout(budget: Budget, path: str, layout: Any) -> Layout:
+def get_layout(at: Place, layout: Any) -> Layout:
     """Handle `torch.serialization._get_layout("torch.strided")`."""
     name = layout.removeprefix("torch.") if isinstance(layout, str) else None
     if name not in LAYOUTS:
-        raise budget.error(path, "the name of a layout of torch", describe(layout))
+        raise at.wrong("the name of a layout of torch", layout)
     return Layout(name)
 
 
-def return_type(budget: Budget, path: str, values: Any, hidden: Any = _EMPTY) -> NamedTuple:
+def return_type(at: Place, values: Any, hidden: Any = _EMPTY) -> NamedTuple:
     """Handle `torch.return_types.max((values, indices), {})`: the result tuple of an operator."""
     if not isinstance(values, tuple) or hidden != {}:
-        raise budget.error(
-            printable(path), "a tuple of values and no hidden fields", describe(values if hidden is _EMPTY else hidden)
-        )
-    return NamedTuple(path, values)
+        raise at.wrong("a tuple of values and no hidden fields", values if hidden is _EMPTY else hidden)
+    return NamedTuple(at.path, values)
 
 
 def item_size(dtype: str) -> int:
@@ -217,12 +214,12 @@ def item_size(dtype: str) -> int:
     return count * _BYTES_PER_CHARACTER if dtype[1] == "U" else count
 
 
-def make_dtype(budget: Budget, path: str, code: Any, align: Any = False, copy: Any = False) -> NumpyDType:
+def make_dtype(at: Place, code: Any, align: Any = False, copy: Any = False) -> NumpyDType:
     """Handle `numpy.dtype("f4", align, copy)`; little-endian until its state changes it."""
-    check_type(budget, path, code, str, "a type code such as 'f4'")
+    at.check(code, str, "a type code such as 'f4'")
     if not _CODE.fullmatch(code):
         shown = printable(code, 40)
-        raise UnsupportedError(f"{budget.where}: {path}: expected plain numbers, strings or bytes, got type '{shown}'")
+        raise at.unsupported("plain numbers, strings or bytes", f"type '{shown}'")
     return NumpyDType(_ordered(code, "<"))
 
 
@@ -231,59 +228,55 @@ def _ordered(code: str, order: str) -> str:
     return f"|{code}" if byte_wise else f"{order}{code}"
 
 
-def build_dtype(budget: Budget, dtype: NumpyDType, state: Any) -> None:
+def build_dtype(at: Place, dtype: NumpyDType, state: Any) -> None:
     """Set a dtype's byte order from its pickled state (version, order, subtype, names, fields, size, align, flags)."""
     if not isinstance(state, tuple) or len(state) < 5 or state[1] not in _ORDERS:
-        raise budget.error("numpy.dtype: state", "a version, a byte order and no fields", describe(state))
+        raise at.wrong("a version, a byte order and no fields", state, "state")
     if any(part is not None for part in state[2:5]):
-        raise UnsupportedError(f"{budget.where}: numpy.dtype: expected a plain element type, got a structured one")
+        raise at.unsupported("a plain element type", "a structured one")
     # The description is frozen for all other code: a pickle makes an object first and sets its state next.
     force_setattr(dtype, "name", _ordered(dtype.name[1:], state[1]))
 
 
-def make_scalar(budget: Budget, path: str, dtype: Any, data: Any) -> NumpyScalar:
+def make_scalar(at: Place, dtype: Any, data: Any) -> NumpyScalar:
     """Handle `numpy.core.multiarray.scalar(dtype, bytes)`."""
     if not isinstance(dtype, NumpyDType) or not isinstance(data, bytes):
-        raise budget.error(path, "a dtype and bytes", f"{describe(dtype)} and {describe(data)}")
+        raise at.error("a dtype and bytes", f"{describe(dtype)} and {describe(data)}")
     if len(data) != item_size(dtype.name):
-        raise budget.error(
-            path, f"{count_text(item_size(dtype.name), 'byte')} of {dtype.name}", count_text(len(data), "byte")
-        )
+        raise at.error(f"{count_text(item_size(dtype.name), 'byte')} of {dtype.name}", count_text(len(data), "byte"))
     return NumpyScalar(dtype.name, data)
 
 
-def reconstruct(budget: Budget, path: str, cls: Any, shape: Any, code: Any) -> NumpyArray:
+def reconstruct(at: Place, cls: Any, shape: Any, code: Any) -> NumpyArray:
     """Handle `numpy.core.multiarray._reconstruct(numpy.ndarray, (0,), b"b")`: empty until its state fills it."""
     if not isinstance(cls, Global) or cls.path != "numpy.ndarray":
-        raise UnsupportedError(f"{budget.where}: {path}: expected numpy.ndarray, got {describe(cls)}")
+        raise at.unsupported("numpy.ndarray", describe(cls))
     return NumpyArray("|i1", (0,), False, b"")
 
 
-def build_array(budget: Budget, array: NumpyArray, state: Any) -> None:
+def build_array(at: Place, array: NumpyArray, state: Any) -> None:
     """Fill an array from its pickled state (version, shape, dtype, is_fortran, bytes)."""
     if not isinstance(state, tuple) or len(state) != 5:
-        raise budget.error("numpy.ndarray: state", "5 parts", describe(state))
-    filled = _array(budget, "numpy.ndarray", state[4], state[2], state[1], bool(state[3]))
+        raise at.wrong("5 parts", state, "state")
+    filled = _array(at, state[4], state[2], state[1], bool(state[3]))
     for name in ("dtype", "shape", "fortran_order", "data"):
         force_setattr(array, name, getattr(filled, name))
 
 
-def from_buffer(budget: Budget, path: str, data: Any, dtype: Any, shape: Any, order: Any) -> NumpyArray:
+def from_buffer(at: Place, data: Any, dtype: Any, shape: Any, order: Any) -> NumpyArray:
     """Handle `numpy.core.numeric._frombuffer(buffer, dtype, shape, order)`: how protocol 5 spells an array."""
     if order not in ("C", "F"):
-        raise budget.error(f"{path}: order", "'C' or 'F'", describe(order))
-    return _array(budget, path, data, dtype, shape, order == "F")
+        raise at.wrong("'C' or 'F'", order, "order")
+    return _array(at, data, dtype, shape, order == "F")
 
 
-def _array(budget: Budget, path: str, data: Any, dtype: Any, shape: Any, fortran_order: bool) -> NumpyArray:
-    check_type(budget, path, dtype, NumpyDType, "a dtype")
-    check_type(budget, path, data, bytes | bytearray, "the elements as bytes")
-    dims = check_dims(budget, f"{path}: shape", shape)
+def _array(at: Place, data: Any, dtype: Any, shape: Any, fortran_order: bool) -> NumpyArray:
+    at.check(dtype, NumpyDType, "a dtype")
+    at.check(data, bytes | bytearray, "the elements as bytes")
+    dims = at.dims(shape, "shape")
     needed = math.prod(dims) * item_size(dtype.name)
     if len(data) != needed:
-        raise budget.error(
-            path, f"{count_text(needed, 'byte')} for {list(dims)} of {dtype.name}", count_text(len(data), "byte")
-        )
+        raise at.error(f"{count_text(needed, 'byte')} for {list(dims)} of {dtype.name}", count_text(len(data), "byte"))
     if isinstance(data, bytearray):
-        budget.spend(len(data))
+        at.budget.spend(len(data))
     return NumpyArray(dtype.name, dims, fortran_order, bytes(data))

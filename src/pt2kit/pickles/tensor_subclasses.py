@@ -15,18 +15,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from pt2kit.errors import UnsupportedError
 from pt2kit.messages import printable
-from pt2kit.pickles.budget import (
-    Budget,
-    check_arity,
-    check_bool,
-    check_count,
-    check_dims,
-    check_tensor,
-    check_type,
-    describe,
-)
+from pt2kit.pickles.budget import Place, describe
 from pt2kit.pickles.values import Device, DType, Global, Layout, Opaque, Size, SubclassTensor, TensorKind
 
 WRAPPER: Final = "torch._utils._rebuild_wrapper_subclass"
@@ -97,12 +87,11 @@ OPTIONS: Final[frozenset[str]] = frozenset(
 """Enumerations and data classes among the options."""
 
 
-def rebuild_subclass(budget: Budget, path: str, cls: Global, args: tuple[Any, ...], state: Any) -> SubclassTensor:
+def rebuild_subclass(at: Place, cls: Global, args: tuple[Any, ...], state: Any) -> SubclassTensor:
     """Describe a tensor of one of `SUBCLASSES`.
 
     Args:
-        budget: the reading.
-        path: the rebuild function, for messages.
+        at: the call.
         cls: the class.
         args: `(cls, dtype, size, stride, storage_offset, layout, device, requires_grad)`.
         state: its attributes.
@@ -113,35 +102,32 @@ def rebuild_subclass(budget: Budget, path: str, cls: Global, args: tuple[Any, ..
     """
     subclass = SUBCLASSES.get(cls.path)
     if subclass is None:
-        raise UnsupportedError(f"{budget.where}: {path}: expected a class of the table, got {describe(cls)}")
-    subject = f"{path}: {cls.name}"
-    check_arity(budget, subject, args, 8)
+        raise at.unsupported("a class of the table", describe(cls))
+    at = at.part(cls.name)
+    at.arity(args, 8)
     again, dtype, size, stride, offset, layout, device, requires_grad = args
-    sizes, strides = check_dims(budget, f"{subject}: sizes", size), check_dims(budget, f"{subject}: strides", stride)
+    sizes, strides = at.dims(size, "sizes"), at.dims(stride, "strides")
     is_described = isinstance(dtype, DType) and isinstance(device, Device) and layout == Layout("strided")
     if again != cls or not is_described or len(sizes) != len(strides):
-        raise budget.error(subject, "the class, a dtype, sizes and as many strides, strided, a device", describe(args))
-    check_count(budget, f"{subject}: storage_offset", offset)
-    check_type(budget, f"{subject}: state", state, dict, "a dict of attributes")
-    budget.spend(100 * len(state))
+        raise at.wrong("the class, a dtype, sizes and as many strides, strided, a device", args)
+    at.count(offset, "storage_offset")
+    at.check(state, dict, "a dict of attributes", "state")
+    at.budget.spend(100 * len(state))
     known = {*subclass.tensors, *subclass.optional, *subclass.options, *_FLAGS}
     if odd := [name for name in state if name not in known]:
-        shown = printable(str(odd[0]), 40)
-        raise UnsupportedError(f"{budget.where}: {subject}: expected attributes of torchao 0.13 to 0.18, got {shown!r}")
-    parts = {
-        name: check_tensor(budget, f"{subject}: {name}", state[name]) for name in subclass.tensors if name in state
-    }
+        raise at.unsupported("attributes of torchao 0.13 to 0.18", repr(printable(str(odd[0]), 40)))
+    parts = {name: at.tensor(state[name], name) for name in subclass.tensors if name in state}
     if missing := [name for name in subclass.tensors if name not in state]:
-        raise budget.error(subject, f"the tensor {missing[0]}", "none")
+        raise at.error(f"the tensor {missing[0]}", "none")
     optional = {name: state[name] for name in subclass.optional if state.get(name) is not None}
-    parts |= {name: check_tensor(budget, f"{subject}: {name}", value) for name, value in optional.items()}
+    parts |= {name: at.tensor(value, name) for name, value in optional.items()}
     if subclass.is_plain and parts["qdata"].sizes != sizes:
-        raise budget.error(subject, f"qdata of sizes {list(sizes)}", f"sizes {list(parts['qdata'].sizes)}")
+        raise at.error(f"qdata of sizes {list(sizes)}", f"sizes {list(parts['qdata'].sizes)}")
     if math.prod(sizes) > 2 * parts["qdata"].storage.nbytes:
-        raise budget.error(subject, "qdata of at least 4 bits for each element", f"sizes {list(parts['qdata'].sizes)}")
-    options = {name: _option(budget, f"{subject}: {name}", state[name]) for name in subclass.options if name in state}
-    is_param = check_bool(budget, f"{subject}: _is_param", state.get("_is_param", False))
-    needs = check_bool(budget, f"{subject}: requires_grad", requires_grad)
+        raise at.error("qdata of at least 4 bits for each element", f"sizes {list(parts['qdata'].sizes)}")
+    options = {name: _option(at.part(name), state[name]) for name in subclass.options if name in state}
+    is_param = at.flag(state.get("_is_param", False), "_is_param")
+    needs = at.flag(requires_grad, "requires_grad")
     kind: TensorKind = "parameter" if is_param else "tensor"
     whole = (sizes, strides, offset, device.text)
     return SubclassTensor(cls.path, dtype.name, *whole, parts, options, requires_grad=needs, kind=kind)
@@ -151,7 +137,7 @@ _FLAGS: Final = ("_is_param",)
 """Attributes that torch itself sets."""
 
 
-def _option(budget: Budget, subject: str, value: Any, depth: int = 0) -> Any:
+def _option(at: Place, value: Any, depth: int = 0) -> Any:
     """Check that an option is plain data, or an object of `OPTIONS` with plain parts."""
     if value is None or isinstance(value, bool | int | float | str | DType | Size):
         return value
@@ -163,11 +149,11 @@ def _option(budget: Budget, subject: str, value: Any, depth: int = 0) -> Any:
         if isinstance(fields, dict) and all(isinstance(name, str) and name.isidentifier() for name in fields):
             inner = [*value.args, *fields.values()]
     if inner is None or depth > _MAX_DEPTH:
-        raise budget.error(subject, "plain options", describe(value))
+        raise at.wrong("plain options", value)
     # Lists that repeat lists are small until they are traversed, as here and by everybody who reads them.
-    budget.spend(_OPTION_BYTES * len(inner))
+    at.budget.spend(_OPTION_BYTES * len(inner))
     for item in inner:
-        _option(budget, subject, item, depth + 1)
+        _option(at, item, depth + 1)
     return value
 
 
