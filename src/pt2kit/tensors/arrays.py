@@ -19,7 +19,7 @@ anything.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pt2kit.errors import PayloadError
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 BLOCK_ELEMENTS: Final = 1 << 20
 """Elements that one step of a pass over a tensor handles: 8 MiB of doubles."""
+
+_BLOCKS: Final = (Layout.SparseBsr, Layout.SparseBsc)
 
 
 def check_bools(array: Array, where: str) -> None:
@@ -163,9 +165,10 @@ def fill(
     """
     import numpy as np
 
-    out = np.zeros(sizes, dtype)
-    _fill(out, layout, indices, values, where, _add)
-    return out
+    out = np.zeros((1, *sizes), dtype)
+    for index, part in _places(layout, indices, values, sizes, where):
+        _add(out, index, part)
+    return out.reshape(sizes)
 
 
 def check_parts(layout: Layout, indices: Sequence[Array], values: Array, sizes: tuple[int, ...], where: str) -> None:
@@ -177,26 +180,33 @@ def check_parts(layout: Layout, indices: Sequence[Array], values: Array, sizes: 
     Raises:
         PayloadError: parts that do not fit together, or indices outside the tensor (P17).
     """
+    for _ in _places(layout, indices, values, sizes, where):
+        pass
+
+
+def _places(
+    layout: Layout, indices: Sequence[Array], values: Array, sizes: tuple[int, ...], where: str
+) -> Iterator[tuple[Any, Array]]:
+    """Yield indices into an array of [1, *sizes], all inside of it, and the values at these places.
+
+    The first dimension is there for COO tensors without sparse dimensions, whose values are all at the same place.
+    """
     import numpy as np
 
-    # An array of one element that is repeated takes no memory, however large the tensor is.
-    _fill(np.broadcast_to(np.zeros((), np.int8), sizes), layout, indices, values, where, lambda *_: None)
-
-
-def _fill(
-    out: Array, layout: Layout, indices: Sequence[Array], values: Array, where: str, add: Callable[..., None]
-) -> None:
-    import numpy as np
-
-    sizes = out.shape
     if len(indices) != (1 if layout == Layout.SparseCoo else 2) or any(part.dtype.kind != "i" for part in indices):
         raise _misfit(where, layout, indices, values, sizes)
     if layout == Layout.SparseCoo:
-        _fill_coo(out, indices[0], values, where, add)
+        [index] = indices
+        dims = index.shape[0] if index.ndim == 2 else -1
+        if not 0 <= dims <= len(sizes) or values.shape != (index.shape[1], *sizes[dims:]):
+            raise _misfit(where, layout, indices, values, sizes)
+        for row, size in zip(index, sizes, strict=False):
+            _check_range(row, size, where)
+        yield (np.zeros(index.shape[1], np.int64), *index), values
         return
     compressed, plain = indices
     batch = compressed.ndim - 1
-    block = 2 if layout in (Layout.SparseBsr, Layout.SparseBsc) else 0
+    block = 2 if layout in _BLOCKS else 0
     if not (
         batch >= 0
         and len(sizes) >= batch + 2
@@ -207,48 +217,23 @@ def _fill(
         and values.shape[batch + 1 + block :] == sizes[batch + 2 :]
     ):
         raise _misfit(where, layout, indices, values, sizes)
-    for index in np.ndindex(*sizes[:batch]):
-        _fill_compressed(out[index], layout, compressed[index], plain[index], values[index], where, add)
+    for at in np.ndindex(*sizes[:batch]):
+        yield (0, *at, *_matrix(layout, compressed[at], plain[at], values[at], sizes[batch:], where)), values[at]
 
 
-def _fill_coo(out: Array, indices: Array, values: Array, where: str, add: Callable[..., None]) -> None:
-    dims = indices.shape[0] if indices.ndim == 2 else -1
-    if not 0 <= dims <= out.ndim or values.shape != (indices.shape[1], *out.shape[dims:]):
-        raise _misfit(where, Layout.SparseCoo, (indices,), values, out.shape)
-    for row, size in zip(indices, out.shape, strict=False):
-        _check_range(row, size, where)
-    if dims == 0:  # Every value is at the one place there is.
-        import numpy as np
-
-        add(out[np.newaxis], (np.zeros(values.shape[0], np.int64),), values)
-    else:
-        add(out, tuple(indices), values)
-
-
-def _fill_compressed(
-    out: Array,
-    layout: Layout,
-    compressed: Array,
-    plain: Array,
-    values: Array,
-    where: str,
-    add: Callable[..., None],
-) -> None:
-    """Fill one matrix of a batch; `out` is [rows, columns, *dense]."""
+def _matrix(
+    layout: Layout, compressed: Array, plain: Array, values: Array, sizes: tuple[int, ...], where: str
+) -> tuple[Array, Array]:
+    """Return the row and the column of each value of one matrix, whose sizes are [rows, columns, *dense]."""
     import numpy as np
 
+    (rows, columns), (height, width) = sizes[:2], values.shape[1:3] if layout in _BLOCKS else (1, 1)
+    if not height or not width or rows % height or columns % width:
+        raise _misfit(where, layout, (compressed, plain), values, sizes)
     by_rows = layout in (Layout.SparseCsr, Layout.SparseBsr)
-    target = out
-    if layout in (Layout.SparseBsr, Layout.SparseBsc):
-        height, width = values.shape[1:3]
-        if not height or not width or out.shape[0] % height or out.shape[1] % width:
-            raise _misfit(where, layout, (compressed, plain), values, out.shape)
-        tall, wide = out.shape[0] // height, out.shape[1] // width
-        # [rows, columns, …] seen as [block row, block column, row in block, column in block, …]
-        target = np.moveaxis(out.reshape(tall, height, wide, width, *out.shape[2:]), 2, 1)
-    outer, inner = target.shape[:2] if by_rows else target.shape[1::-1]
+    outer, inner = (rows // height, columns // width) if by_rows else (columns // width, rows // height)
     if compressed.shape != (outer + 1,):
-        raise _misfit(where, layout, (compressed, plain), values, out.shape)
+        raise _misfit(where, layout, (compressed, plain), values, sizes)
     # Compared, not subtracted: a difference could wrap.
     if compressed[0] != 0 or compressed[-1] != plain.shape[0] or (compressed[1:] < compressed[:-1]).any():
         raise PayloadError(
@@ -258,7 +243,11 @@ def _fill_compressed(
         )
     _check_range(plain, inner, where)
     rising = np.repeat(np.arange(outer), np.diff(compressed))
-    add(target, (rising, plain) if by_rows else (plain, rising), values)
+    row, column = (rising, plain) if by_rows else (plain, rising)
+    if layout not in _BLOCKS:
+        return row, column
+    row, column = (part.astype(np.int64)[:, None, None] for part in (row, column))
+    return row * height + np.arange(height)[:, None], column * width + np.arange(width)
 
 
 def _check_range(index: Array, size: int, where: str) -> None:
