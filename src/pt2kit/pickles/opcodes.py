@@ -89,14 +89,6 @@ def _frame(m: Machine) -> None:
         raise m.error(f"a frame of {size} bytes", f"{len(m.stream) - m.pos} (the stream is cut off)")
 
 
-def _constant(value: Any) -> Step:
-    return lambda m: m.push(value)
-
-
-def _unsigned(width: int) -> Step:
-    return lambda m: m.push(m.unsigned(width))
-
-
 def _long(width: int) -> Step:
     def step(m: Machine) -> None:
         count = m.unsigned(width)
@@ -155,14 +147,6 @@ def _unicode_line(m: Machine) -> None:
     m.push(text)
 
 
-def _text(width: int) -> Step:
-    return lambda m: m.push(m.text(m.sized(width)))
-
-
-def _bytes(width: int) -> Step:
-    return lambda m: m.push(m.sized(width))
-
-
 def _refuse_buffer(m: Machine) -> None:
     where = f"{m.where}: pickle byte {m.at}"
     raise UnsupportedError(f"{where}: expected a self-contained pickle, got one that takes buffers from outside")
@@ -187,14 +171,6 @@ def _pop(m: Machine) -> None:
         m.pop_mark()
 
 
-def _put(width: int) -> Step:
-    return lambda m: m.put(m.unsigned(width))
-
-
-def _get(width: int) -> Step:
-    return lambda m: m.get(m.unsigned(width))
-
-
 def _put_line(m: Machine) -> None:
     index = _decimal(m, m.line())
     if index < 0:
@@ -202,54 +178,35 @@ def _put_line(m: Machine) -> None:
     m.put(index)
 
 
-def _tuple(count: int) -> Step:
-    return lambda m: m.push(m.pop_tuple(count))
+def _change(hook: str, take: Callable[[Machine], Any]) -> Step:
+    """Return the step that takes something from the stack and changes the value below it."""
+
+    def step(m: Machine) -> None:
+        taken = take(m)
+        getattr(m.hooks, hook)(m.top(), taken)
+
+    return step
+
+
+def _pairs(m: Machine) -> list[Any]:
+    items = m.pop_mark()
+    if len(items) % 2:
+        raise m.error("keys and values in pairs", count_text(len(items), "value"))
+    return items
 
 
 def _dict_marked(m: Machine) -> None:
-    items = m.pop_mark()
     made: dict[Any, Any] = {}
-    _update(m, made, items)
+    m.hooks.update(made, _pairs(m))
     m.push(made)
-
-
-def _append(m: Machine) -> None:
-    value = m.pop()
-    m.hooks.extend(m.top(), [value])
-
-
-def _appends(m: Machine) -> None:
-    items = m.pop_mark()
-    m.hooks.extend(m.top(), items)
-
-
-def _add_items(m: Machine) -> None:
-    items = m.pop_mark()
-    m.hooks.add(m.top(), items)
-
-
-def _set_item(m: Machine) -> None:
-    pair = m.pop_tuple(2)
-    m.hooks.update(m.top(), list(pair))
-
-
-def _set_items(m: Machine) -> None:
-    items = m.pop_mark()
-    _update(m, m.top(), items)
-
-
-def _update(m: Machine, target: Any, items: list[Any]) -> None:
-    if len(items) % 2:
-        raise m.error("keys and values in pairs", count_text(len(items), "value"))
-    m.hooks.update(target, items)
 
 
 # Opcodes by which unpickling would look up, call or change something
 
 
-def _global_line(m: Machine) -> None:
+def _global(m: Machine) -> Any:
     module = m.name(m.line())
-    m.push(m.hooks.find(module, m.name(m.line())))
+    return m.hooks.find(module, m.name(m.line()))
 
 
 def _stack_global(m: Machine) -> None:
@@ -261,9 +218,9 @@ def _stack_global(m: Machine) -> None:
     m.push(m.hooks.find(module, name))
 
 
-def _extension(width: int) -> Step:
+def _extension(m: Machine, code: int) -> None:
     # A code represents whatever global the reading process has registered: never something a file can count on.
-    return lambda m: m.push(m.hooks.find("copyreg", f"_inverted_registry[{m.unsigned(width)}]"))
+    m.push(m.hooks.find("copyreg", f"_inverted_registry[{code}]"))
 
 
 def _call(opcode: str) -> Step:
@@ -288,8 +245,7 @@ def _arguments(m: Machine, args: Any) -> tuple[Any, ...]:
 
 
 def _inst(m: Machine) -> None:
-    module = m.name(m.line())
-    callee = m.hooks.find(module, m.name(m.line()))
+    callee = _global(m)
     m.push(m.hooks.call(callee, tuple(m.pop_mark()), {}, "INST"))
 
 
@@ -298,11 +254,6 @@ def _obj(m: Machine) -> None:
     if not items:
         raise m.error("a class and its arguments after the mark", "nothing")
     m.push(m.hooks.call(items[0], tuple(items[1:]), {}, "OBJ"))
-
-
-def _build(m: Machine) -> None:
-    state = m.pop()
-    m.hooks.build(m.top(), state)
 
 
 _BY_CODE: MappingProxyType[bytes, Step] = MappingProxyType(
@@ -314,65 +265,65 @@ _BY_CODE: MappingProxyType[bytes, Step] = MappingProxyType(
         b"0": _pop,
         b"1": lambda m: m.pop_mark(),
         b"2": lambda m: m.push(m.top()),
-        b"N": _constant(None),
-        b"\x88": _constant(True),
-        b"\x89": _constant(False),
+        b"N": lambda m: m.push(None),
+        b"\x88": lambda m: m.push(True),
+        b"\x89": lambda m: m.push(False),
         b"I": _int_line,
         b"L": lambda m: m.push(_decimal(m, m.line().removesuffix(b"L"))),
         b"J": lambda m: m.push(int.from_bytes(m.take(4), "little", signed=True)),
-        b"K": _unsigned(1),
-        b"M": _unsigned(2),
+        b"K": lambda m: m.push(m.unsigned(1)),
+        b"M": lambda m: m.push(m.unsigned(2)),
         b"\x8a": _long(1),
         b"\x8b": _long(4),
         b"F": _float_line,
         b"G": lambda m: m.push(_BIN_FLOAT.unpack(m.take(8))[0]),
         b"S": _quoted_line,
-        b"T": _text(4),
-        b"U": _text(1),
+        b"T": lambda m: m.push(m.text(m.sized(4))),
+        b"U": lambda m: m.push(m.text(m.sized(1))),
         b"V": _unicode_line,
-        b"\x8c": _text(1),
-        b"X": _text(4),
-        b"\x8d": _text(8),
-        b"C": _bytes(1),
-        b"B": _bytes(4),
-        b"\x8e": _bytes(8),
+        b"\x8c": lambda m: m.push(m.text(m.sized(1))),
+        b"X": lambda m: m.push(m.text(m.sized(4))),
+        b"\x8d": lambda m: m.push(m.text(m.sized(8))),
+        b"C": lambda m: m.push(m.sized(1)),
+        b"B": lambda m: m.push(m.sized(4)),
+        b"\x8e": lambda m: m.push(m.sized(8)),
         b"\x96": lambda m: m.push(bytearray(m.sized(8))),
         b"\x97": _refuse_buffer,
         b"\x98": _refuse_buffer,
         b"p": _put_line,
-        b"q": _put(1),
-        b"r": _put(4),
+        b"q": lambda m: m.put(m.unsigned(1)),
+        b"r": lambda m: m.put(m.unsigned(4)),
         b"\x94": lambda m: m.put(len(m.memo)),
         b"g": lambda m: m.get(_decimal(m, m.line())),
-        b"h": _get(1),
-        b"j": _get(4),
-        b")": _constant(()),
-        b"\x85": _tuple(1),
-        b"\x86": _tuple(2),
-        b"\x87": _tuple(3),
+        b"h": lambda m: m.get(m.unsigned(1)),
+        b"j": lambda m: m.get(m.unsigned(4)),
+        b")": lambda m: m.push(()),
+        b"\x85": lambda m: m.push(m.pop_tuple(1)),
+        b"\x86": lambda m: m.push(m.pop_tuple(2)),
+        b"\x87": lambda m: m.push(m.pop_tuple(3)),
         b"t": lambda m: m.push(tuple(m.pop_mark())),
         b"]": lambda m: m.push([]),
         b"l": lambda m: m.push(m.pop_mark()),
-        b"a": _append,
-        b"e": _appends,
+        b"a": _change("extend", lambda m: [m.pop()]),
+        b"e": _change("extend", Machine.pop_mark),
         b"}": lambda m: m.push({}),
         b"d": _dict_marked,
-        b"s": _set_item,
-        b"u": _set_items,
+        b"s": _change("update", lambda m: list(m.pop_tuple(2))),
+        b"u": _change("update", _pairs),
         b"\x8f": lambda m: m.push(set()),
-        b"\x90": _add_items,
+        b"\x90": _change("add", Machine.pop_mark),
         b"\x91": lambda m: m.push(m.hooks.freeze(m.pop_mark())),
-        b"c": _global_line,
+        b"c": lambda m: m.push(_global(m)),
         b"\x93": _stack_global,
-        b"\x82": _extension(1),
-        b"\x83": _extension(2),
-        b"\x84": _extension(4),
+        b"\x82": lambda m: _extension(m, m.unsigned(1)),
+        b"\x83": lambda m: _extension(m, m.unsigned(2)),
+        b"\x84": lambda m: _extension(m, m.unsigned(4)),
         b"R": _call("REDUCE"),
         b"\x81": _call("NEWOBJ"),
         b"\x92": _newobj_ex,
         b"i": _inst,
         b"o": _obj,
-        b"b": _build,
+        b"b": _change("build", Machine.pop),
         b"P": lambda m: m.push(m.hooks.persistent(m.text(m.line()))),
         b"Q": lambda m: m.push(m.hooks.persistent(m.pop())),
     }
