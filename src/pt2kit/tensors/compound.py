@@ -7,7 +7,7 @@ before anything is addressed by them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -78,10 +78,19 @@ class _View(ABC):
     requires_grad: bool = field(default=False, kw_only=True)
     is_param: bool = field(default=False, kw_only=True)
 
+    def _stored(self) -> Sequence[TensorView]:
+        """Return the tensors that hold the elements; the first one's storage stands for all in messages."""
+        return ()
+
     @property
-    @abstractmethod
     def record(self) -> str:
         """Return the name of the storage, for messages."""
+        return self._stored()[0].record
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of the tensors that hold the elements."""
+        return sum(part.nbytes for part in self._stored())
 
     @abstractmethod
     def describe(self) -> str:
@@ -136,15 +145,9 @@ class SparseView(OneShape, _View):
         """Return the element type of the values."""
         return self.values.dtype
 
-    @property
-    def record(self) -> str:
-        """Return the storage of the values."""
-        return self.values.record
-
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes of all parts, as they are stored."""
-        return self.values.nbytes + sum(part.nbytes for part in self.indices)
+    def _stored(self) -> Sequence[TensorView]:
+        """Return the values and the indices."""
+        return (self.values, *self.indices)
 
     def describe(self) -> str:
         """Return type, shape and layout: `f32[3, 4] SparseCoo, 5 nonzeros`."""
@@ -159,7 +162,7 @@ class SparseView(OneShape, _View):
             LimitError: it would be far larger than its parts (P16).
             PayloadError: while reading, indices that point outside the tensor (P17).
         """
-        held = sum(part.storage.nbytes for part in (*self.indices, self.values))
+        held = sum(part.storage.nbytes for part in self._stored())
         return self._computed("dense", self.dtype, self.sizes, held, self._fill)
 
     def check_indices(self) -> None:
@@ -207,15 +210,9 @@ class QuantizedView(OneShape, _View):
     axis: int | None = None
     bits: int | None = None
 
-    @property
-    def record(self) -> str:
-        """Return the storage of the integers."""
-        return self.values.record
-
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes of the integers, as they are stored."""
-        return self.values.nbytes
+    def _stored(self) -> Sequence[TensorView]:
+        """Return the integers."""
+        return (self.values,)
 
     def describe(self) -> str:
         """Return type, shape and scheme: `quint8[3, 4] per_tensor_affine`."""
@@ -282,15 +279,9 @@ class NestedView(_View):
         """Return the element type of the buffer."""
         return self.buffer.dtype
 
-    @property
-    def record(self) -> str:
-        """Return the storage of the buffer."""
-        return self.buffer.record
-
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes of the buffer."""
-        return self.buffer.nbytes
+    def _stored(self) -> Sequence[TensorView]:
+        """Return the buffer."""
+        return (self.buffer,)
 
     def describe(self) -> str:
         """Return type and number of tensors: `f32 nested, 3 tensors of 2 dimensions`."""
@@ -406,15 +397,9 @@ class SubclassView(OneShape, _View):
     parts: Mapping[str, TensorView]
     options: Mapping[str, Any]
 
-    @property
-    def record(self) -> str:
-        """Return the storage of the first inner tensor."""
-        return self.parts["qdata"].record
-
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes of all parts, as they are stored."""
-        return sum(part.nbytes for part in self.parts.values())
+    def _stored(self) -> Sequence[TensorView]:
+        """Return the inner tensors; "qdata" is the first."""
+        return tuple(self.parts.values())
 
     def describe(self) -> str:
         """Return type, shape, class and parts: `f32[3, 4] Int8Tensor, qdata i8[3, 4], scale f32[3, 1]`."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pt2kit.errors import PayloadError, UnsupportedError
 from pt2kit.jsontext import path_text
@@ -169,20 +169,19 @@ def _view(name: str, meta: PayloadMeta, storage: Storage, where: str) -> TensorV
     if tensor is None:
         place = _place(where, name, "tensor_meta")
         raise PayloadError(f"{place}: expected a description of raw bytes, got null", rule="P3")
-    if tensor.device.type == "meta" or (storage.nbytes == 0 and _has_elements(tensor)):
-        return _without_data(name, meta, tensor, storage, where)
-    view = TensorView(
-        name=name,
-        dtype=tensor.dtype,
-        sizes=_known(tensor.sizes, where, name, "sizes"),
-        strides=_known(tensor.strides, where, name, "strides"),
-        storage_offset=_known([tensor.storage_offset], where, name, "storage_offset")[0],
-        storage=storage,
-        requires_grad=tensor.requires_grad,
-        device=tensor.device,
-        layout=tensor.layout,
-        is_param=meta.is_param,
-    )
+    fields: dict[str, Any] = {
+        "name": name,
+        "dtype": tensor.dtype,
+        "sizes": _known(tensor.sizes, where, name, "sizes"),
+        "strides": _known(tensor.strides, where, name, "strides"),
+        "storage_offset": _known([tensor.storage_offset], where, name, "storage_offset")[0],
+        "requires_grad": tensor.requires_grad,
+        "device": tensor.device,
+        "is_param": meta.is_param,
+    }
+    if tensor.device.type == "meta" or (storage.nbytes == 0 and 0 not in fields["sizes"]):
+        return _without_data(fields, tensor, storage)
+    view = TensorView(**fields, storage=storage, layout=tensor.layout)
     if storage.nbytes % view.itemsize:
         row = dtype_of(view.dtype, view.where)
         raise PayloadError(
@@ -192,15 +191,11 @@ def _view(name: str, meta: PayloadMeta, storage: Storage, where: str) -> TensorV
     return view
 
 
-def _has_elements(tensor: TensorMeta) -> bool:
-    return all(size.as_int != 0 for size in tensor.sizes)
-
-
-def _without_data(name: str, meta: PayloadMeta, tensor: TensorMeta, storage: Storage, where: str) -> MetaView:
+def _without_data(fields: dict[str, Any], tensor: TensorMeta, storage: Storage) -> MetaView:
     """Return a tensor that the file declares to have no data: one on the meta device, or one with an empty record."""
     from pt2kit.tensors.compound import MetaView
 
-    place = f"{show_name(storage.record)}: {name!r}"
+    place = f"{show_name(storage.record)}: {fields['name']!r}"
     if tensor.layout is not Layout.Strided:
         raise UnsupportedError(
             f"{place}: layout: expected Strided for a raw record, got {tensor.layout.name}", rule="P5"
@@ -208,17 +203,7 @@ def _without_data(name: str, meta: PayloadMeta, tensor: TensorMeta, storage: Sto
     check_device(place, tensor.device)
     if storage.nbytes:
         raise PayloadError(f"{place}: device: expected one that holds data, got meta", rule="P6")
-    return MetaView(
-        name,
-        tensor.dtype,
-        _known(tensor.sizes, where, name, "sizes"),
-        _known(tensor.strides, where, name, "strides"),
-        tensor.device,
-        storage.record,
-        _known([tensor.storage_offset], where, name, "storage_offset")[0],
-        requires_grad=tensor.requires_grad,
-        is_param=meta.is_param,
-    )
+    return MetaView(**fields, record=storage.record)
 
 
 def _known(values: list[SymInt], where: str, name: str, field: str) -> tuple[int, ...]:
