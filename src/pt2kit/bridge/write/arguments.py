@@ -234,7 +234,7 @@ def _with_nodes(items: Sequence[Any], uses: Any, element: str | None) -> Argumen
             symbols = [e.value if isinstance(e, Argument) else entry_type.create(**{constant_arm: e}) for e in entries]
             return make(arm, symbols)
     if all(isinstance(entry, Argument) and entry.type != "as_none" for entry in entries):
-        return Argument(as_tensors=[_tensor(entry) for entry in entries])
+        return Argument(as_tensors=[argument_tensor(entry) for entry in entries])
     if all(entry is None or isinstance(entry, Argument) for entry in entries):
         return Argument(as_optional_tensors=[optional_tensor(entry) for entry in entries])
     raise _refused(items)
@@ -248,7 +248,7 @@ def _nested(items: Sequence[Sequence[Any]], uses: Any, element: str | None) -> A
         arm = _EMPTY.get(element or "", "as_nested_tensors")
         return make(arm, [[] for _ in items])
     if all(issubclass(kind, Node) for kind in kinds):
-        return Argument(as_nested_tensors=[[_tensor(uses(entry)) for entry in item] for item in items])
+        return Argument(as_nested_tensors=[[argument_tensor(uses(entry)) for entry in item] for item in items])
     if kinds == {int}:
         return Argument(as_int_lists=[list(item) for item in items])
     if kinds == {float} or (kinds == {int, float} and element == "float[]"):
@@ -256,7 +256,12 @@ def _nested(items: Sequence[Sequence[Any]], uses: Any, element: str | None) -> A
     raise _refused(items)
 
 
-def _tensor(argument: Argument) -> TensorArgument:
+def argument_tensor(argument: Argument) -> TensorArgument:
+    """Return an entry of a list of tensors.
+
+    Raises:
+        UnsupportedError: as `tensor_name`.
+    """
     tensor = argument.as_tensor
     if isinstance(tensor, TensorArgument):
         return tensor
@@ -267,7 +272,7 @@ def optional_tensor(entry: Argument | None) -> OptionalTensorArgument:
     """Return an entry of a list of optional tensors."""
     if entry is None or entry.type == "as_none":
         return OptionalTensorArgument(as_none=True)
-    return OptionalTensorArgument(as_tensor=_tensor(entry))
+    return OptionalTensorArgument(as_tensor=argument_tensor(entry))
 
 
 def _refused(items: Sequence[Any]) -> UnsupportedError:

@@ -26,7 +26,7 @@ from torch.fx import Node
 
 from pt2kit.bridge.callables import SYMBOLIC_FUNCTIONS, describe, find_type, parameter_names, stored_name, target_text
 from pt2kit.bridge.torch_names import HigherOrderOperator, OpOverload, find_higher_order, triton_kernels
-from pt2kit.bridge.write.arguments import SYMBOLIC, element_of, optional_tensor, write_argument
+from pt2kit.bridge.write.arguments import SYMBOLIC, argument_tensor, element_of, optional_tensor, write_argument
 from pt2kit.bridge.write.scope import Scope, make
 from pt2kit.errors import GraphError, Pt2Error, UnsupportedError, at
 from pt2kit.messages import count_text
@@ -258,7 +258,7 @@ def define_results(node: Node, value: Any, count: int, scope: Scope) -> list[Arg
         raise GraphError(f"expected {count_text(count, 'result')}, got {type(value).__name__}")
     if count == 1:
         return [_define_list((node,), f"{node.name}_unused", value, scope)]
-    return _define_tuple(node, value, scope)
+    return _define_parts((node,), f"{node.name}_unused", value, scope)
 
 
 def define_untyped(node: Node, value: Any, scope: Scope) -> list[Argument]:
@@ -266,40 +266,38 @@ def define_untyped(node: Node, value: Any, scope: Scope) -> list[Argument]:
 
     Source: `serialize_hoo_outputs` in torch/_export/serde/serialize.py, 2.13.
     """
-    if isinstance(value, (tuple, list)):
-        return _define_tuple(node, value, scope)
+    if not isinstance(value, (tuple, list, dict)):
+        return [define_one(node, value, scope)]
+    results = _define_parts((node,), f"{node.name}_unused", value, scope)
     if isinstance(value, dict):  # the results of a triton kernel, by parameter
-        takers = _takers((node,), None)
-        tensors = [
-            _define(takers.get(key, ()), f"{node.name}_unused_{key}", item, scope) for key, item in value.items()
-        ]
-        return [Argument(as_tensors=[_tensor(tensor) for tensor in tensors])]
-    return [define_one(node, value, scope)]
+        return [Argument(as_tensors=[argument_tensor(result) for result in results])]
+    return results
 
 
-def _define_tuple(node: Node, values: Sequence[Any], scope: Scope) -> list[Argument]:
-    takers = _takers((node,), len(values))
+def _define_parts(owners: Sequence[Node], unused: str, values: Any, scope: Scope) -> list[Argument]:
+    """Define the parts of a result.
+
+    Args:
+        owners: the nodes whose users take the parts.
+        unused: the prefix of the names of unused parts.
+        values: fx's metadata of the parts: a list, a tuple or a dict.
+        scope: the graph being written.
+    """
+    by_key = values if isinstance(values, dict) else dict(enumerate(values))
+    takers = _takers(owners, None if by_key is values else len(values))
     results = []
-    for index, value in enumerate(values):
+    for key, value in by_key.items():
         define = _define_list if isinstance(value, (list, tuple)) else _define
-        results.append(define(takers.get(index, ()), f"{node.name}_unused_{index}", value, scope))
+        results.append(define(takers.get(key, ()), f"{unused}_{key}", value, scope))
     return results
 
 
 def _define_list(owners: Sequence[Node], unused: str, values: Sequence[Any], scope: Scope) -> Argument:
-    """Define the entries of a result that is a list.
-
-    Args:
-        owners: the nodes whose users take the entries.
-        unused: the prefix of the names of unused entries.
-        values: fx's metadata of the entries.
-        scope: the graph being written.
-    """
-    takers = _takers(owners, len(values))
-    entries = [_define(takers.get(i, ()), f"{unused}_{i}", value, scope) for i, value in enumerate(values)]
+    """Define a result that is a list; arguments as of `_define_parts`."""
+    entries = _define_parts(owners, unused, values, scope)
     arms = {entry.type for entry in entries}
     if arms <= {"as_tensor"}:
-        return Argument(as_tensors=[_tensor(entry) for entry in entries])
+        return Argument(as_tensors=[argument_tensor(entry) for entry in entries])
     if len(arms) == 1 and (row := SYMBOLIC.get(next(iter(arms)))):
         return make(row.list_arm, [entry.value for entry in entries])
     if arms <= {"as_tensor", "as_none"}:
@@ -337,12 +335,6 @@ def _takers(owners: Sequence[Node], count: int | None) -> dict[Any, list[Node]]:
                 key = int(key) % count
             takers.setdefault(key, []).append(user)
     return takers
-
-
-def _tensor(argument: Argument) -> Any:
-    if argument.type != "as_tensor":
-        raise UnsupportedError(f"expected tensors in a list of results, got {argument.type}")
-    return argument.value
 
 
 _LAUNCH_SETTINGS = ("num_cpu_threads", "num_warps", "num_stages", "num_ctas")
