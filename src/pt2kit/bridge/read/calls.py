@@ -18,7 +18,7 @@ from pt2kit.bridge.read.names import check_value_names, check_variable
 from pt2kit.bridge.read.tensors import Devices
 from pt2kit.checks.operators import function_problems, is_by_place
 from pt2kit.errors import GraphError, LimitError, OperatorError, Pt2Error, UnsupportedError
-from pt2kit.graph.argument_values import MAX_ARGUMENT_DEPTH, SYMBOLIC, ValueKind
+from pt2kit.graph.argument_values import ARMS, MAX_ARGUMENT_DEPTH, SYMBOLIC, ValueKind
 from pt2kit.messages import count_text, kind_of
 from pt2kit.schema import ArgumentKind
 
@@ -105,10 +105,6 @@ def read_argument(argument: schema.Argument, scope: Values) -> Any:
     return READERS[arm](getattr(argument, arm), scope)
 
 
-def _tensor(value: schema.TensorArgument, scope: Values) -> Any:
-    return scope.use(value.name, "tensor")
-
-
 def _tensors(values: list[schema.TensorArgument], scope: Values) -> list[Any]:
     return [scope.use(value.name) for value in values]  # Numbers that a while_loop carries are written so, too.
 
@@ -139,10 +135,6 @@ def _enum(table: Mapping[Any, Any]) -> Reader:
     return read
 
 
-def _graph(value: schema.GraphArgument, scope: Values) -> Any:
-    return scope.subgraph(value)
-
-
 def _operator(value: str, scope: Values) -> Any:
     operator = scope.shared.operators.get(value)
     if operator is None:
@@ -169,39 +161,40 @@ def _entries(values: dict[str, schema.Argument], scope: Values, depth: int = 1) 
     return entries
 
 
-READERS: Final[Mapping[str, Reader]] = MappingProxyType(
+def _each(read: Reader) -> Reader:
+    return lambda values, scope: [read(value, scope) for value in values]
+
+
+_SINGLE: Final[Mapping[str, Reader]] = MappingProxyType(
     {
         "as_none": lambda value, scope: None,
-        "as_tensor": _tensor,
-        "as_tensors": _tensors,
+        "as_tensor": lambda value, scope: scope.use(value.name, "tensor"),
         "as_int": _integer,
-        "as_ints": lambda value, scope: [_integer(item, scope) for item in value],
         "as_float": lambda value, scope: float(value),
-        "as_floats": lambda value, scope: [float(item) for item in value],
         "as_string": lambda value, scope: value,
-        "as_strings": lambda value, scope: list(value),
         "as_sym_int": _symbolic,
-        "as_sym_ints": lambda value, scope: [_symbolic(item, scope) for item in value],
         "as_scalar_type": _enum(DTYPES),
         "as_memory_format": _enum(MEMORY_FORMATS),
         "as_layout": _enum(LAYOUTS),
         "as_device": lambda value, scope: scope.shared.devices.find(value, scope.place),
         "as_bool": lambda value, scope: value,
-        "as_bools": lambda value, scope: list(value),
         "as_sym_bool": _symbolic,
-        "as_sym_bools": lambda value, scope: [_symbolic(item, scope) for item in value],
-        "as_graph": _graph,
-        "as_optional_tensors": lambda value, scope: [_optional_tensor(item, scope) for item in value],
+        "as_graph": lambda value, scope: scope.subgraph(value),
         "as_custom_obj": _custom_object,
         "as_operator": _operator,
         "as_sym_float": _symbolic,
-        "as_sym_floats": lambda value, scope: [_symbolic(item, scope) for item in value],
         "as_optional_tensor": _optional_tensor,
         "as_complex": lambda value, scope: complex(value.real, value.imag),
-        "as_nested_tensors": lambda value, scope: [_tensors(row, scope) for row in value],
-        "as_int_lists": lambda value, scope: [[_integer(item, scope) for item in row] for row in value],
         "as_string_to_argument": _entries,
-        "as_float_lists": lambda value, scope: [[float(item) for item in row] for row in value],
+    }
+)
+READERS: Final[Mapping[str, Reader]] = MappingProxyType(
+    {
+        **_SINGLE,
+        **{f"{arm}s": _each(read) for arm, read in _SINGLE.items() if f"{arm}s" in ARMS},
+        **{f"{arm}_lists": _each(_each(read)) for arm, read in _SINGLE.items() if f"{arm}_lists" in ARMS},
+        "as_tensors": _tensors,
+        "as_nested_tensors": _each(_tensors),
     }
 )
 """Reader for each arm of `schema.Argument`: makes the live argument of the arm's value."""
