@@ -205,7 +205,6 @@ class NodeSource:
     from_node: tuple[NodeSource, ...] = ()
 
 
-_TEXT_KEYS = ("name", "target", "pass_name", "action")
 _KEYS = ("name", "target", "graph_id", "pass_name", "action", "from_node")
 
 
@@ -219,9 +218,7 @@ def parse_from_node(text: str, where: str = "from_node") -> tuple[NodeSource, ..
     Source: `NodeSource._from_dict` in torch/fx/traceback.py (2.13).
     """
     value = load_json(text, where, 2 * MAX_ORIGINS + 10)
-    if value is None:
-        return None
-    return tuple(_source(item, f"{where}[{i}]", 1) for i, item in enumerate(_list(value, where)))
+    return None if value is None else _sources(value, where, 1)
 
 
 def dump_from_node(sources: Sequence[NodeSource] | None) -> str:
@@ -260,10 +257,10 @@ def dump_custom(value: object, where: str = "custom") -> str:
         raise SchemaError(f"{where}: expected a value that JSON can hold, got one it can't: {error}") from error
 
 
-def _list(value: object, where: str) -> list[object]:
+def _sources(value: object, where: str, depth: int) -> tuple[NodeSource, ...]:
     if not isinstance(value, list):
         raise SchemaError(f"{where}: expected a list of origins, got {type(value).__name__}")
-    return value
+    return tuple(_source(item, f"{where}[{i}]", depth) for i, item in enumerate(value))
 
 
 def _source(value: object, where: str, depth: int) -> NodeSource:
@@ -272,18 +269,13 @@ def _source(value: object, where: str, depth: int) -> NodeSource:
     if not isinstance(value, dict) or not value.keys() <= set(_KEYS):
         got = ", ".join(map(ascii, value)) if isinstance(value, dict) else type(value).__name__
         raise SchemaError(f"{where}: expected an object with the keys {', '.join(_KEYS)}, got {got[:80]}")
-    texts = {key: value.get(key, "") for key in _TEXT_KEYS}
-    wrong = [key for key, item in texts.items() if not isinstance(item, str)]
-    if wrong:
-        raise SchemaError(f"{where}.{wrong[0]}: expected text, got {type(texts[wrong[0]]).__name__}")
-    graph_id = value.get("graph_id", -1)
-    if type(graph_id) is not int:
-        raise SchemaError(f"{where}.graph_id: expected an integer, got {type(graph_id).__name__}")
+    for key, item in value.items():
+        kind, noun = (int, "an integer") if key == "graph_id" else (str, "text")
+        if key != "from_node" and type(item) is not kind:
+            raise SchemaError(f"{where}.{key}: expected {noun}, got {type(item).__name__}")
     older = value.get("from_node")
-    origins = []
-    for i, item in enumerate([] if older is None else _list(older, f"{where}.from_node")):
-        origins.append(_source(item, f"{where}.from_node[{i}]", depth + 1))
-    return NodeSource(**texts, graph_id=graph_id, from_node=tuple(origins))
+    origins = () if older is None else _sources(older, f"{where}.from_node", depth + 1)
+    return NodeSource(**{**value, "from_node": origins})
 
 
 # A short reference may name long lines, and many nodes the same ones: what expansion makes is bounded, per text and
