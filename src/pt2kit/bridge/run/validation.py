@@ -75,9 +75,10 @@ def validated(
         # Kernels that take optional lists of tensors read its memory, of which it has none.
         return _ZEROS.get(text.rpartition(".")[2], target)
     if name == "aten._values":
-        return replacing(target, _aliased(target))
+        # Under a new name, which can be resized alone.
+        return replacing(target, _followed(target, torch.ops.aten.alias.default))
     if name in UNINITIALIZED:
-        return replacing(target, _filled(target))
+        return replacing(target, _followed(target, torch.Tensor.zero_))
     if name in GROWING:
         return replacing(target, _grown(target, name.endswith("_")))
     row = find_requirement(text)
@@ -90,20 +91,13 @@ def validated(
     return replacing(target, _validated(operator, row, label))
 
 
-def _aliased(target: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that returns the values of a sparse tensor under a new name, which can be resized alone."""
+def _followed(target: Callable[..., Any], change: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Return a function that calls an operator, and changes its result."""
 
-    def aliased(*args: Any, **kwargs: Any) -> Any:
-        return torch.ops.aten.alias.default(target(*args, **kwargs))
+    def followed(*args: Any, **kwargs: Any) -> Any:
+        return change(target(*args, **kwargs))
 
-    return aliased
-
-
-def _filled(target: Callable[..., Any]) -> Callable[..., Any]:
-    def filled(*args: Any, **kwargs: Any) -> Any:
-        return target(*args, **kwargs).zero_()
-
-    return filled
+    return followed
 
 
 def _grown(target: Callable[..., Any], in_place: bool) -> Callable[..., Any]:
