@@ -15,25 +15,23 @@ from itertools import chain
 from types import UnionType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
+from msgspec.structs import astuple
+
 from pt2kit.errors import LimitError, PayloadError, UnsupportedError
 from pt2kit.messages import count_text, kind_of, printable
 from pt2kit.pickles.values import (
     Device,
-    DeviceTensor,
     DType,
     Global,
     Layout,
     MemoryFormat,
+    MetaTensor,
     NamedTuple,
-    NestedTensor,
     Opaque,
     PickledDict,
     PickledTensor,
     QScheme,
-    QuantizedTensor,
     Size,
-    SparseTensor,
-    SubclassTensor,
     TensorLike,
 )
 
@@ -257,23 +255,10 @@ def _parts(value: Any) -> Iterator[Any] | None:
     if isinstance(value, Opaque):
         return chain(value.args, value.kwargs.values(), value.items, value.pairs, (value.state,))
     if isinstance(value, TensorLike):
-        return _tensor_parts(value)
+        if isinstance(value, PickledTensor | MetaTensor):
+            return iter(value.attributes.values()) if value.attributes else None
+        return chain(astuple(value), value.attributes.values())
     return None
-
-
-def _tensor_parts(value: TensorLike) -> Iterator[Any] | None:
-    attributes = value.attributes.values()
-    if isinstance(value, SparseTensor):
-        return chain(value.indices, (value.values,), attributes)
-    if isinstance(value, QuantizedTensor):
-        return chain((value.values, value.scale, value.zero_point), attributes)
-    if isinstance(value, NestedTensor):
-        return chain((value.buffer, value.sizes, value.strides, value.storage_offsets), attributes)
-    if isinstance(value, DeviceTensor):
-        return chain((value.data,), attributes)
-    if isinstance(value, SubclassTensor):
-        return chain(value.parts.values(), value.options.values(), attributes)
-    return iter(attributes) if attributes else None
 
 
 Handler: TypeAlias = Callable[..., Any]
