@@ -27,8 +27,8 @@ from pt2kit.symbols.evaluation import evaluate
 from pt2kit.symbols.expr import Expr, Integer, Symbol, free_symbols
 from pt2kit.symbols.guards import Guard, Path, Source, parse_guard, path_text
 from pt2kit.symbols.plain import to_str
-from pt2kit.treespec.callsig import split_call
-from pt2kit.treespec.containers import FieldTable, leaf_keys
+from pt2kit.treespec.callsig import leaf_paths, split_call
+from pt2kit.treespec.containers import FieldTable
 from pt2kit.treespec.spec import TreeSpec, parse
 from pt2kit.treespec.values import flatten, unflatten
 
@@ -217,7 +217,9 @@ def convention_of(program: schema.ExportedProgram, arguments: Sequence[schema.Ar
     if call is not None:
         in_spec, out_spec = parse(call.in_spec, "in_spec"), parse(call.out_spec, "out_spec")
         names = call.forward_arg_names or ()
-    paths = _paths(in_spec, names, fields) if in_spec is not None else [(f"arg_{i}",) for i in range(len(arguments))]
+    paths = (
+        leaf_paths(in_spec, names, fields) if in_spec is not None else [(f"arg_{i}",) for i in range(len(arguments))]
+    )
     if len(paths) != len(arguments):
         raise GraphError(
             f"$.graph_module: expected {count_text(len(paths), 'input')}, as in_spec has, got {len(arguments)}"
@@ -230,18 +232,6 @@ def convention_of(program: schema.ExportedProgram, arguments: Sequence[schema.Ar
         guard = parse_guard(text, where=where)
         guards.append((guard, tuple((source, source.find(paths, where)) for source in guard.sources)))
     return Convention(in_spec, out_spec, fields, inputs, ranges, tuple(guards))
-
-
-def _paths(in_spec: TreeSpec, names: Sequence[str], fields: FieldTable) -> list[Path]:
-    """Return the keys that lead to each leaf, from the names of the arguments."""
-    positional, by_name = split_call(in_spec)
-    given = [*names][: len(positional)]
-    given += [f"arg_{i}" for i in range(len(given), len(positional))]
-    return [
-        (name, *(key.step for key in keys))
-        for name, spec in zip((*given, *by_name), (*positional, *by_name.values()), strict=True)
-        for keys in leaf_keys(spec, "in_spec", fields)
-    ]
 
 
 def _input(path: Path, argument: schema.Argument, graph: schema.Graph) -> InputSpec:

@@ -12,11 +12,11 @@ import keyword
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from pt2kit.errors import GraphError, Problem, SchemaError
 from pt2kit.messages import count_text, printable
-from pt2kit.treespec.containers import MAPPINGS, SEQUENCES, FieldTable, Key, child_keys, namedtuple_name
+from pt2kit.treespec.containers import MAPPINGS, SEQUENCES, FieldTable, Key, child_keys, leaf_keys, namedtuple_name
 from pt2kit.treespec.spec import TreeSpec, fold, leaf_count
 
 _SHORT = {
@@ -76,6 +76,36 @@ def split_call(
         if all(isinstance(key, str) for key in keys) and (keys or not schema_1):
             return args.children, dict(zip(map(str, keys), kwargs.children, strict=True))
     return in_spec.children, {}
+
+
+def named_arguments(in_spec: TreeSpec, arg_names: Sequence[str] | None) -> list[tuple[str, TreeSpec]]:
+    """Return the name and the spec of each argument, positional ones first.
+
+    Args:
+        in_spec: as in `split_call`.
+        arg_names: `forward_arg_names`; names are taken as far as they go, keywords always from the spec.
+
+    Raises:
+        SchemaError: the root is no tuple.
+    """
+    args, kwargs = split_call(in_spec)
+    names = list(arg_names or ())[: len(args)]
+    names += [f"arg_{i}" for i in range(len(names), len(args))]
+    return [*zip(names, args, strict=True), *kwargs.items()]
+
+
+def leaf_paths(in_spec: TreeSpec, arg_names: Sequence[str] | None, fields: FieldTable) -> list[tuple[Any, ...]]:
+    """Return the name of an argument and the steps that lead from it to each leaf of a call, as guards write them.
+
+    Args:
+        in_spec, arg_names: as in `named_arguments`.
+        fields: field names of named tuples.
+    """
+    return [
+        (name, *(key.step for key in keys))
+        for name, spec in named_arguments(in_spec, arg_names)
+        for keys in leaf_keys(spec, "in_spec", fields)
+    ]
 
 
 def call_signature(

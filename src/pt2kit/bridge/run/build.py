@@ -28,14 +28,13 @@ from pt2kit.bridge.run.inputs import InputTree, OutputTree
 from pt2kit.bridge.run.module import Convention
 from pt2kit.bridge.run.steps import REGIONS, Origin, Step, Steps, Value, source_line
 from pt2kit.bridge.run.validation import validated, with_memory
-from pt2kit.bridge.torch_names import child_specs, pytree
+from pt2kit.bridge.torch_names import pytree
 from pt2kit.errors import GraphError, OperatorError
 from pt2kit.schema.names import ATEN_OPS
 from pt2kit.signature.export_signature import ExportGraphSignature
 from pt2kit.signature.specs import InputKind, OutputKind
 from pt2kit.symbols.guards import Path, parse_guard, path_text
-from pt2kit.treespec.callsig import split_call
-from pt2kit.treespec.containers import leaf_keys
+from pt2kit.treespec.callsig import leaf_paths, named_arguments
 
 _MUTATIONS: Final = (OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION, OutputKind.USER_INPUT_MUTATION)
 _OWN: Final = (ATEN_OPS, "torch.ops.prims.")
@@ -206,7 +205,8 @@ def convention_of(checked: Checked, ranges: Mapping[str, schema.RangeConstraint]
         GraphError: a guard over something that is no input.
     """
     call: Any = checked.calls[0].signature
-    tree = InputTree(call.in_spec, _names(call))
+    # Source: `_get_codegen` in torch/export/_unlift.py, 2.13.
+    tree = InputTree(call.in_spec, [name for name, _ in named_arguments(checked.in_spec, call.forward_arg_names)])
     graph = checked.module.graph
     specs = checked.signature.input_specs
     arguments = [graph.inputs[index] for index, spec in enumerate(specs) if spec.kind is InputKind.USER_INPUT]
@@ -222,17 +222,6 @@ def convention_of(checked: Checked, ranges: Mapping[str, schema.RangeConstraint]
     return Convention(tree, conditions, outputs, modules)
 
 
-def _names(call: Any) -> list[str]:
-    """Return the names of the arguments, then of the keyword arguments.
-
-    Source: `_get_codegen` in torch/export/_unlift.py, 2.13.
-    """
-    positional, by_name = child_specs(call.in_spec)
-    if call.forward_arg_names:
-        return list(call.forward_arg_names)
-    return [*(f"arg_{index}" for index in range(len(child_specs(positional)))), *by_name.context]
-
-
 def _paths(tree: InputTree, checked: Checked, examples: Any) -> list[Path]:
     """Return the path to each value from the names of the arguments, through the example inputs if there are some."""
     if examples is not None:
@@ -240,12 +229,7 @@ def _paths(tree: InputTree, checked: Checked, examples: Any) -> list[Path]:
         by_name: Any = dict(zip(tree.names, (*args, *(kwargs[name] for name in tree.keywords)), strict=True))
         return [tuple(map(_step, path)) for path, _ in pytree.tree_leaves_with_path(by_name)]
     # Not by an object of the structure: constructors of containers may inspect their arguments.
-    positional, keywords = split_call(checked.in_spec)
-    return [
-        (name, *(key.step for key in keys))
-        for name, spec in zip(tree.names, (*positional, *keywords.values()), strict=True)
-        for keys in leaf_keys(spec, fields=checked.tree_specs.fields)
-    ]
+    return leaf_paths(checked.in_spec, tree.names, checked.tree_specs.fields)
 
 
 def _step(key: Any) -> Any:
