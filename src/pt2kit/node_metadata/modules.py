@@ -25,8 +25,9 @@ the one dotted name for all of them.
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
@@ -328,15 +329,6 @@ class ModuleNode:
     nodes: int = 0
 
 
-@dataclass(slots=True)
-class _Draft:
-    name: str
-    type: str | None = None
-    children: list[str] = field(default_factory=list)
-    parameters: list[str] = field(default_factory=list)
-    nodes: int = 0
-
-
 def module_fqn(path: str) -> str:
     """Return the dotted name of a module from the path in a stack entry; "" for the root.
 
@@ -368,7 +360,10 @@ def module_tree(
 
     Cost: linear in nodes times stack depth; names of one path are worked out once.
     """
-    drafts = {"": _Draft("")}
+    children: dict[str, list[str]] = {"": []}
+    types: dict[str, str] = {}
+    held: dict[str, list[str]] = defaultdict(list)
+    nodes: Counter[str] = Counter()
     names: dict[str, str] = {}
     keys: dict[str, str] = {}
     for stack in stacks:
@@ -377,45 +372,43 @@ def module_tree(
             if entry.path == NO_MODULE:
                 continue
             if entry.path not in names:
-                names[entry.path] = _ensure(drafts, module_fqn(entry.path))
+                names[entry.path] = _ensure(children, module_fqn(entry.path))
             innermost = names[entry.path]
             keys.setdefault(entry.key, innermost)
-            if drafts[innermost].type is None:
-                drafts[innermost].type = entry.type
+            types.setdefault(innermost, entry.type)
         if innermost is not None:
-            drafts[innermost].nodes += 1
+            nodes[innermost] += 1
     for fqn in fqns:
-        _ensure(drafts, module_fqn(fqn))
+        _ensure(children, module_fqn(fqn))
     for name in parameters:
         owner = name.rpartition(".")[0]
-        fqn = keys[owner] if owner in keys and owner not in drafts else _ensure(drafts, owner)
-        drafts[fqn].parameters.append(name)
-    return _freeze(drafts)
+        held[keys[owner] if owner in keys and owner not in children else _ensure(children, owner)].append(name)
+    made: dict[str, ModuleNode] = {}
+    for fqn, inner in reversed(children.items()):  # children stand after their parents
+        below = tuple(made[child] for child in inner)
+        made[fqn] = ModuleNode(_parts(fqn)[-1], fqn, types.get(fqn), below, tuple(held[fqn]), nodes[fqn])
+    return made[""]
 
 
-def _ensure(drafts: dict[str, _Draft], fqn: str) -> str:
-    """Add a module and its parents to the drafts, and return its key."""
-    if fqn in drafts:
+def _parts(fqn: str) -> list[str]:
+    return fqn.split(".", MAX_MODULE_DEPTH - 1)
+
+
+def _ensure(children: dict[str, list[str]], fqn: str) -> str:
+    """Add a module and its parents to the children of each module, and return its name."""
+    if fqn in children:
         return fqn
-    parts = fqn.split(".", MAX_MODULE_DEPTH - 1)
+    parts = _parts(fqn)
     parent = ""
-    for i, name in enumerate(parts):
-        full = ".".join(parts[: i + 1])
-        if full not in drafts:
-            if len(drafts) >= MAX_MODULES:
+    for count in range(1, len(parts) + 1):
+        full = ".".join(parts[:count])
+        if full not in children:
+            if len(children) >= MAX_MODULES:
                 raise LimitError(f"module tree: expected at most {MAX_MODULES} modules, got more (at {full[:80]!a})")
-            drafts[full] = _Draft(name)
-            drafts[parent].children.append(full)
+            children[full] = []
+            children[parent].append(full)
         parent = full
     return fqn
-
-
-def _freeze(drafts: dict[str, _Draft]) -> ModuleNode:
-    done: dict[str, ModuleNode] = {}
-    for fqn, draft in reversed(drafts.items()):  # children stand after their parents
-        children = tuple(done[child] for child in draft.children)
-        done[fqn] = ModuleNode(draft.name, fqn, draft.type, children, tuple(draft.parameters), draft.nodes)
-    return done[""]
 
 
 def _expression_names(path: str) -> list[str] | None:
