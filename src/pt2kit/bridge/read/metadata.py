@@ -11,7 +11,7 @@ import operator
 import re
 import types
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 
 import torch
@@ -60,7 +60,7 @@ class Metadata:
 
     def __init__(self) -> None:
         self._stacks: dict[str, dict[str, tuple[str, str]]] = {}
-        self._functions: dict[str, Any] = {}
+        self._function = cache(_find_function)
         self._readers: Mapping[str, Callable[[str], Any]] = {
             "stack_trace": str,
             "nn_module_stack": self._modules,
@@ -95,11 +95,6 @@ class Metadata:
         if entries is None:
             return None
         return [(entry.name, self._function(entry.target)) for entry in entries]
-
-    def _function(self, text: str) -> Any:
-        if text not in self._functions:
-            self._functions[text] = _find_function(text)
-        return self._functions[text]
 
 
 def _find_function(text: str) -> Any:
