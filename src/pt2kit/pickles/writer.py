@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import IO, Any, Final
 
+from msgspec import Struct
+
 from pt2kit.errors import LimitError, UnsupportedError
 from pt2kit.pickles.values import ITEM_SIZES, STORAGES, PickledStorage, PickledTensor, SparseTensor
 from pt2kit.zip.writer import ArchiveWriter
@@ -76,6 +78,34 @@ def dumps(value: Any, where: str) -> bytes:
     return buffer.getvalue()
 
 
+class _Global(Struct, frozen=True):
+    """Class or function of this module's choice, to be written; those that payloads describe are refused."""
+
+    module: str
+    name: str
+
+
+class _Call(Struct, frozen=True):
+    """Call of a global, to be written; its arguments are values."""
+
+    function: _Global
+    args: tuple[Any, ...]
+
+
+class _Persistent(Struct, frozen=True):
+    """Persistent id, to be written."""
+
+    args: tuple[Any, ...]
+
+
+def _call(path: str, *args: Any) -> _Call:
+    module, _, name = path.rpartition(".")
+    return _Call(_Global(module, name), args)
+
+
+_ORDERED_DICT: Final = _call("collections.OrderedDict")
+
+
 class _Stream:
     """The opcodes of a pickle, in order, and the storages they refer to."""
 
@@ -101,9 +131,18 @@ class _Stream:
                 raw = value.encode("utf-8", "surrogatepass")
                 self.parts.append(b"X" + struct.pack("<I", len(raw)) + raw)
             case complex():
-                self._call("builtins", "complex", (value.real, value.imag), depth)
+                self.value(_call("__builtin__.complex", value.real, value.imag), depth)  # as protocol 2 spells it
             case PickledTensor() | SparseTensor():
-                self._tensor(value, depth)
+                self.value(self._rebuilt(value), depth)
+            case _Global(module, name):
+                self.parts.append(f"c{module}\n{name}\n".encode())
+            case _Call(function, args):
+                self.value(function, 0)
+                self.value(args, 0)
+                self.parts.append(b"R")
+            case _Persistent(args):
+                self.value(args, 0)
+                self.parts.append(b"Q")
             case _:
                 self._container(value, depth)
 
@@ -120,7 +159,7 @@ class _Stream:
 
     def _container(self, value: Any, depth: int) -> None:
         if isinstance(value, OrderedDict):
-            self._call("collections", "OrderedDict", (), depth)
+            self.value(_ORDERED_DICT, depth)
             self._items(value, depth)
         elif isinstance(value, dict):
             self.parts.append(b"}")
@@ -145,69 +184,39 @@ class _Stream:
             self.value(entry, depth + 1)
         self.parts.append(b"u")
 
-    def _global(self, module: str, name: str) -> None:
-        builtin = {"builtins": "__builtin__"}  # protocol 2 spells it as Python 2 did
-        self.parts.append(f"c{builtin.get(module, module)}\n{name}\n".encode())
+    def _rebuilt(self, tensor: PickledTensor | SparseTensor) -> _Call:
+        """Return the call that rebuilds a tensor."""
+        if tensor.kind == "parameter":
+            data = self._data(tensor, False)
+            return _call("torch._utils._rebuild_parameter", data, tensor.requires_grad, _ORDERED_DICT)
+        return self._data(tensor, tensor.requires_grad)
 
-    def _call(self, module: str, name: str, args: tuple[Any, ...], depth: int) -> None:
-        self._global(module, name)
-        self.value(args, depth)
-        self.parts.append(b"R")
-
-    def _tensor(self, tensor: PickledTensor | SparseTensor, depth: int) -> None:
-        if tensor.kind != "parameter":
-            self._data(tensor, tensor.requires_grad, depth)
-            return
-        self._global("torch._utils", "_rebuild_parameter")
-        self.parts.append(b"(")
-        self._data(tensor, False, depth)
-        self.value(tensor.requires_grad, depth)
-        self._call("collections", "OrderedDict", (), depth)
-        self.parts.append(b"tR")
-
-    def _data(self, tensor: PickledTensor | SparseTensor, requires_grad: bool, depth: int) -> None:
-        """Write a tensor; a dense one of the newer dtypes names its dtype, as its storage does not."""
+    def _data(self, tensor: PickledTensor | SparseTensor, requires_grad: bool) -> _Call:
+        """Return the call for a tensor; a dense one of the newer dtypes names its dtype, as its storage does not."""
         if isinstance(tensor, SparseTensor):
-            self._sparse(tensor, depth)
-            return
-        dtype = tensor.dtype_name
+            layout = _call("torch.serialization._get_layout", f"torch.{tensor.layout}")
+            parts: tuple[Any, ...] = (*tensor.indices, tensor.values, _call("torch.Size", tensor.sizes))
+            if tensor.layout == "sparse_coo" and tensor.is_coalesced is not None:
+                parts += (tensor.is_coalesced,)
+            return _call("torch._utils._rebuild_sparse_tensor", layout, parts)
+        dtype, storage = tensor.dtype_name, tensor.storage
         if dtype not in ITEM_SIZES:
             raise UnsupportedError(f"{self.where}: expected a dtype that torch.save knows, got {dtype!r}")
-        typed = dtype in _TYPED
-        self._global("torch._utils", "_rebuild_tensor_v2" if typed else "_rebuild_tensor_v3")
-        self.parts.append(b"(")
-        self._storage(tensor, typed)
-        for part in (tensor.storage_offset, tensor.sizes, tensor.strides, requires_grad):
-            self.value(part, depth)
-        self._call("collections", "OrderedDict", (), depth)
-        if not typed:
-            self._global("torch", dtype)
-        if marks := {name: True for name, is_set in (("conj", tensor.conj), ("neg", tensor.neg)) if is_set}:
-            self.value(marks, depth)
-        self.parts.append(b"tR")
-
-    def _storage(self, tensor: PickledTensor, typed: bool) -> None:
-        storage = tensor.storage
+        typed = _TYPED.get(dtype)
+        size = storage.nbytes // ITEM_SIZES[dtype] if typed else storage.nbytes
+        kind = _Global("torch", typed) if typed else _Global("torch.storage", "UntypedStorage")
         key = self.storages.setdefault(storage, str(len(self.storages)))
-        self.parts.append(b"(")
-        self.value("storage", 0)
-        if typed:
-            self._global("torch", _TYPED[tensor.dtype_name])
-        else:
-            self._global("torch.storage", "UntypedStorage")
-        size = storage.nbytes // ITEM_SIZES[tensor.dtype_name] if typed else storage.nbytes
-        for part in (key, storage.device, size):
-            self.value(part, 0)
-        self.parts.append(b"tQ")
-
-    def _sparse(self, tensor: SparseTensor, depth: int) -> None:
-        self._global("torch._utils", "_rebuild_sparse_tensor")
-        self.parts.append(b"(")
-        self._call("torch.serialization", "_get_layout", (f"torch.{tensor.layout}",), depth)
-        self.parts.append(b"(")
-        for part in (*tensor.indices, tensor.values):
-            self.value(part, depth)
-        self._call("torch", "Size", (tensor.sizes,), depth)
-        if tensor.layout == "sparse_coo" and tensor.is_coalesced is not None:
-            self.value(tensor.is_coalesced, depth)
-        self.parts.append(b"ttR")
+        place = _Persistent(("storage", kind, key, storage.device, size))
+        args: tuple[Any, ...] = (
+            place,
+            tensor.storage_offset,
+            tensor.sizes,
+            tensor.strides,
+            requires_grad,
+            _ORDERED_DICT,
+        )
+        if not typed:
+            args += (_Global("torch", dtype),)
+        if marks := {name: True for name, is_set in (("conj", tensor.conj), ("neg", tensor.neg)) if is_set}:
+            args += (marks,)
+        return _call(f"torch._utils._rebuild_tensor_v{2 if typed else 3}", *args)
