@@ -43,37 +43,30 @@ def write_on_demand(module: GraphModule) -> None:
     for name in SOURCE_OF_MODULES:
         if name in vars(module):
             delattr(module, name)
-            setattr(own, name, _Attribute(name))
-    own.forward = _Forward(module)
+            setattr(own, name, _Written(name))
+    own.forward = _Written("forward", weakref.ref(module))  # its class must not keep it
     own.__reduce__ = _reduce  # type: ignore[assignment]
     own.__reduce_package__ = _reduce_package
 
 
-class _Forward:
-    """Descriptor on a module's class in place of the function that `recompile` puts there."""
+class _Written:
+    """Descriptor on a module's class in place of what `recompile` puts there, or on the module.
 
-    def __init__(self, module: GraphModule) -> None:
-        self._module = weakref.ref(module)  # its class must not keep it
+    Args:
+        name: of the attribute.
+        module: of an attribute that the class has, too: returns the module while it exists.
+    """
+
+    def __init__(self, name: str, module: Callable[[], GraphModule | None] = lambda: None) -> None:
+        self._name = name
+        self._module = module
 
     def __get__(self, module: GraphModule | None, owner: type[GraphModule]) -> Any:
         written = self._module() if module is None else module
         if written is None:
-            raise AttributeError("forward")
-        written.recompile()
-        return (owner if module is None else module).forward
-
-
-class _Attribute:
-    """Descriptor on a module's class for an attribute that `recompile` puts on the module."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __get__(self, module: GraphModule | None, owner: type[GraphModule]) -> Any:
-        if module is None:
             raise AttributeError(self._name)
-        module.recompile()
-        return vars(module)[self._name]
+        written.recompile()
+        return getattr(owner if module is None else module, self._name)
 
 
 @functools.cache
