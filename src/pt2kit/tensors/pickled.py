@@ -136,20 +136,41 @@ class _Place:
             known = self.storages[found] = Storage(record, found.nbytes, lambda: found.data)
         return known
 
-    def dense(self, tensor: PickledTensor, name: str) -> TensorView:
+    def dense(
+        self, tensor: PickledTensor, name: str, held_as: ScalarType | None = None, bits: int | None = None
+    ) -> TensorView:
+        """Return a dense tensor.
+
+        Args:
+            tensor: the description.
+            name: its name.
+            held_as: the type that holds its elements, if that is not their own.
+            bits: of an element, if several share one of that type.
+        """
         where = f"{self.where}: {name!r}"
+        sizes, strides, offset = tensor.sizes, tensor.strides, tensor.storage_offset
+        if bits:
+            sizes, strides, offset = (-(-numel(sizes) * bits // 8),), (1,), 0
         return TensorView(
             name,
-            scalar_type_named(tensor.dtype_name, where),
-            tensor.sizes,
-            tensor.strides,
-            tensor.storage_offset,
+            scalar_type_named(tensor.dtype_name, where) if held_as is None else held_as,
+            sizes,
+            strides,
+            offset,
             self.storage(tensor.storage),
             device=parse_device(tensor.storage.device, where),
             **_marks(tensor),
             conj=tensor.conj,
             neg=tensor.neg,
         )
+
+    def parts(self, tensor: TensorLike, name: str, *fields: str) -> dict[str, Any]:
+        """Return fields of a description, with views of those that are dense tensors."""
+        held = {field: getattr(tensor, field) for field in fields}
+        return {
+            field: self.dense(part, f"{name}.{field}") if isinstance(part, PickledTensor) else part
+            for field, part in held.items()
+        }
 
     def sparse(self, tensor: SparseTensor, name: str) -> SparseView:
         layout = LAYOUTS.get(tensor.layout)
@@ -158,62 +179,27 @@ class _Place:
                 f"{self.where}: {name!r}: layout: expected one of {', '.join(LAYOUTS)}, got {tensor.layout!r}",
                 rule="P5",
             )
-        return SparseView(
-            name,
-            layout,
-            tuple(self.dense(part, f"{name}.indices[{i}]") for i, part in enumerate(tensor.indices)),
-            self.dense(tensor.values, f"{name}.values"),
-            tensor.sizes,
-            tensor.is_coalesced,
-            **_marks(tensor),
-        )
+        indices = tuple(self.dense(part, f"{name}.indices[{i}]") for i, part in enumerate(tensor.indices))
+        parts = self.parts(tensor, name, "values", "sizes", "is_coalesced")
+        return SparseView(name, layout, indices, **parts, **_marks(tensor))
 
     def quantized(self, tensor: QuantizedTensor, name: str) -> QuantizedView:
-        scale, zero = tensor.scale, tensor.zero_point
-        return QuantizedView(
-            name,
-            tensor.values.dtype_name,
-            self.integers(tensor.values, f"{name}.integers"),
-            tensor.values.sizes,
-            tensor.qscheme,
-            self.dense(scale, f"{name}.scale") if isinstance(scale, PickledTensor) else scale,
-            self.dense(zero, f"{name}.zero_point") if isinstance(zero, PickledTensor) else zero,
-            tensor.axis,
-            _INTEGERS[tensor.values.dtype_name][1],
-            **_marks(tensor),
-        )
-
-    def integers(self, tensor: PickledTensor, name: str) -> TensorView:
-        """Return the integers of a quantized tensor under the type that they are stored in."""
-        where = f"{self.where}: {name!r}"
-        if tensor.dtype_name not in _INTEGERS:
+        """Return a quantized tensor, its integers under the type that they are stored in."""
+        dtype_name, sizes = tensor.values.dtype_name, tensor.values.sizes
+        if dtype_name not in _INTEGERS:
             raise UnsupportedError(
-                f"{where}: dtype: expected one of {', '.join(_INTEGERS)}, got {tensor.dtype_name!r}", rule="P4"
+                f"{self.where}: {f'{name}.integers'!r}: dtype: expected one of {', '.join(_INTEGERS)}, "
+                f"got {dtype_name!r}",
+                rule="P4",
             )
-        scalar_type, bits = _INTEGERS[tensor.dtype_name]
-        sizes, strides, offset = tensor.sizes, tensor.strides, tensor.storage_offset
-        if bits:
-            sizes, strides, offset = (-(-numel(sizes) * bits // 8),), (1,), 0
-        return TensorView(
-            name,
-            scalar_type,
-            sizes,
-            strides,
-            offset,
-            self.storage(tensor.storage),
-            device=parse_device(tensor.storage.device, where),
-        )
+        scalar_type, bits = _INTEGERS[dtype_name]
+        values = self.dense(tensor.values, f"{name}.integers", scalar_type, bits)
+        parts = self.parts(tensor, name, "qscheme", "scale", "zero_point", "axis")
+        return QuantizedView(name, dtype_name, values, sizes, **parts, bits=bits, **_marks(tensor))
 
     def nested(self, tensor: NestedTensor, name: str) -> NestedView:
-        offsets = tensor.storage_offsets
-        return NestedView(
-            name,
-            self.dense(tensor.buffer, f"{name}.buffer"),
-            self.dense(tensor.sizes, f"{name}.sizes"),
-            self.dense(tensor.strides, f"{name}.strides"),
-            self.dense(offsets, f"{name}.storage_offsets") if isinstance(offsets, PickledTensor) else offsets,
-            **_marks(tensor),
-        )
+        parts = self.parts(tensor, name, "buffer", "sizes", "strides", "storage_offsets")
+        return NestedView(name, **parts, **_marks(tensor))
 
     def subclass(self, tensor: SubclassTensor, name: str) -> SubclassView:
         """Return a tensor of a class of torchao by its parts."""
