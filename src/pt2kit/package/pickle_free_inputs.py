@@ -164,10 +164,7 @@ def leaf_tree(leaf: Any, where: str) -> Any:
             function.path == FAKE_TENSOR and not leaf.built
         ):
             return {"fake_tensor": [codec.to_tree(_tensor_meta(text, where)), is_param]}
-    what = f"an object of {leaf.cls.path}" if isinstance(leaf, data.Opaque) else f"a {type(leaf).__name__}"
-    if isinstance(leaf, data.Global):
-        what = f"the global {leaf.path}"
-    raise UnsupportedError(f"{where}: expected plain data, got {what[:200]!a}")
+    raise UnsupportedError(f"{where}: expected plain data, got {data.kind_text(leaf)[:200]!a}")
 
 
 def _leaf(written: Any, views: Mapping[str, Any], at: Place) -> Any:

@@ -38,16 +38,10 @@ from pt2kit.pickles.values import (
 
 FACTORIES: Mapping[str, Callable[[], Any]] = MappingProxyType(
     {
-        "builtins.bool": bool,
-        "builtins.bytes": bytes,
-        "builtins.complex": complex,
-        "builtins.dict": dict,
-        "builtins.float": float,
-        "builtins.int": int,
-        "builtins.list": list,
-        "builtins.set": set,
-        "builtins.str": str,
-        "builtins.tuple": tuple,
+        **{
+            f"builtins.{kind.__name__}": kind
+            for kind in (bool, bytes, complex, dict, float, int, list, set, str, tuple)
+        },
         "collections.OrderedDict": PickledDict,
     }
 )

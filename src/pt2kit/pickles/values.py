@@ -197,6 +197,13 @@ class Opaque(Struct, frozen=True, eq=False):
     built: bool = False
 
 
+def kind_text(value: object) -> str:
+    """Return what a value is, for messages about values that are no plain data."""
+    if isinstance(value, Opaque):
+        return f"an object of {value.cls.path}"
+    return f"the global {value.path}" if isinstance(value, Global) else f"a {type(value).__name__}"
+
+
 class PickledDict(OrderedDict[Any, Any]):
     """An `OrderedDict` of a payload; equal to any OrderedDict with the same items.
 

@@ -82,10 +82,6 @@ _BY_NAME: Final[Mapping[str, Any]] = MappingProxyType(
         for value in table.values()
     }
 )
-_TENSORS = (
-    data.PickledTensor, data.SparseTensor, data.QuantizedTensor, data.NestedTensor, data.MetaTensor, data.DeviceTensor
-)  # fmt: skip
-
 _SHOWN: Final = 20
 RULE: Final = "P15"
 """Rule of payloads that take code to rebuild; in `trust=` it allows all of them."""
@@ -121,7 +117,7 @@ class PickledValues:
             return live_subclass(value, lambda item: self.live(item, depth + 1), self._where)
         if isinstance(value, TensorView | MetaView):
             return self._tensors.any(value)
-        if isinstance(value, _TENSORS):
+        if isinstance(value, data.TensorLike):
             view = from_pickled(value, name="value", where=self._where, storages=self._storages)
             return self._tensors.any(view)
         if type(value) in (list, tuple, set, frozenset):
@@ -143,20 +139,12 @@ class PickledValues:
                 return self._fake(self._values, text, is_param)
         if value is None or isinstance(value, bool | int | float | complex | str | bytes | slice | range):
             return value
-        raise UnsupportedError(f"{self._where}: expected plain data, got {_describe(value)}")
+        raise UnsupportedError(f"{self._where}: expected plain data, got {data.kind_text(value)}")
 
     def _fake(self, values: FakeTensors, text: bytes, is_param: bool) -> torch.Tensor:
         meta = codec.decode(text, schema.TensorMeta, self._where).value
         fake = values.tensor(meta, self._where)
         return torch.nn.Parameter(fake, requires_grad=meta.requires_grad) if is_param else fake
-
-
-def _describe(value: Any) -> str:
-    if isinstance(value, data.Opaque):
-        return f"an object of {value.cls.path}"
-    if isinstance(value, data.Global):
-        return f"the global {value.path}"
-    return f"a {type(value).__name__}"
 
 
 def is_plain_tensor(payload: OpaquePayload, trust: Set[str] = frozenset()) -> bool:
