@@ -157,12 +157,16 @@ def resolve(text: str, where: str = "", trust: Set[str] = frozenset()) -> Operat
         return None if function is None else Operator(text, function, "function")
     if text.startswith("#"):
         return _extension(text, place)
-    higher = _HIGHER_ORDER.fullmatch(plain_target(text))
+    higher, dispatched = _HIGHER_ORDER.fullmatch(plain_target(text)), _DISPATCHED.fullmatch(text)
+    reason = refusal(text) if higher or dispatched else None
+    if reason and not trusts_operator(trust, text, "X10"):
+        message = f"{place}: {text[:80]} is refused: {reason}"
+        raise refused(OperatorError, message, "X10", [operator_entry(text[:200])])
     if higher:
-        return _higher_order(text, higher[1], place, trust)
-    dispatched = _DISPATCHED.fullmatch(text)
+        target = find_higher_order(higher[1])
+        return None if target is None else Operator(text, target, "higher_order")
     if dispatched:
-        return _dispatched(text, dispatched, place, trust)
+        return _dispatched(text, dispatched, place)
     if trusts_operator(trust, text, "X7"):
         return _trusted(text, place)
     raise refused(
@@ -188,12 +192,9 @@ def _trusted(text: str, place: str) -> Operator | None:
     return Operator(text, target, "function")
 
 
-def _dispatched(text: str, match: re.Match[str], place: str, trust: Set[str]) -> Operator | None:
+def _dispatched(text: str, match: re.Match[str], place: str) -> Operator | None:
     namespace, name, overload = match.groups()
-    qualified = f"{namespace}::{name}"
-    if (reason := refusal(text)) and not trusts_operator(trust, text, "X10"):
-        raise refused(OperatorError, f"{place}: {text} is refused: {reason}", "X10", [operator_entry(text)])
-    if not find_schema(qualified, "" if overload == "default" else overload):
+    if not find_schema(f"{namespace}::{name}", "" if overload == "default" else overload):
         return None
     target = getattr(getattr(getattr(torch.ops, namespace), name), overload)
     if not isinstance(target, OpOverload):
@@ -206,15 +207,6 @@ def _dispatched(text: str, match: re.Match[str], place: str, trust: Set[str]) ->
 def of_overload(text: str, target: OpOverload) -> Operator:
     """Describe an overload of the dispatcher, under its name in files."""
     return with_schema(text, target, schema_of(target))
-
-
-def _higher_order(text: str, name: str, place: str, trust: Set[str]) -> Operator | None:
-    reason = refusal(f"torch.ops.higher_order.{name}")
-    if reason and not trusts_operator(trust, text, "X10"):
-        message = f"{place}: {text[:80]} is refused: {reason}"
-        raise refused(OperatorError, message, "X10", [f"higher_order.{name[:80]}"])
-    target = find_higher_order(name)
-    return None if target is None else Operator(text, target, "higher_order")
 
 
 def _extension(text: str, place: str) -> Operator | None:
