@@ -311,7 +311,9 @@ class Place:
         """
         function = cast("FunctionType", handler)
         most = function.__code__.co_argcount - 1
-        self.arity(args, *range(most - len(function.__defaults__ or ()), most + 1))
+        least = most - len(function.__defaults__ or ())
+        if not least <= len(args) <= most:
+            self.arity(args, *range(least, most + 1))
         return handler(self, *args)
 
     def arity(self, args: tuple[Any, ...], *allowed: int) -> None:

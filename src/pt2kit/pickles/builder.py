@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Set
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from msgspec.structs import force_setattr
@@ -56,7 +57,7 @@ def build(
         UnsupportedError: a call that is not understood.
         LimitError: a limit was passed.
     """
-    builder = _Builder(budget, storage, named_tuples, trust)
+    builder = _Builder(budget, storage, named_tuples, trust | INERT)
     value, end = run(stream, budget.where, builder, budget.limits)
     if end != len(stream):
         raise budget.error(
@@ -65,21 +66,21 @@ def build(
     return value
 
 
+@dataclass(slots=True)
 class _Builder(Hooks):
-    """Hooks that build values; keeps the storages made so far."""
+    """Hooks that build values.
 
-    def __init__(
-        self,
-        budget: Budget,
-        storage: Callable[[str], StorageRecord],
-        named_tuples: Set[str],
-        trust: Set[str],
-    ) -> None:
-        self.budget = budget
-        self.storage = storage
-        self.named_tuples = named_tuples
-        self.opaque = trust | INERT
-        self.storages: dict[str, PickledStorage] = {}
+    Args:
+        budget, storage, named_tuples: as in `build`.
+        opaque: the classes and functions to describe as `Opaque`.
+        storages: those made so far.
+    """
+
+    budget: Budget
+    storage: Callable[[str], StorageRecord]
+    named_tuples: Set[str]
+    opaque: Set[str]
+    storages: dict[str, PickledStorage] = field(default_factory=dict)
 
     def find(self, module: str, name: str) -> Any:
         reference = name_global(module, name)
