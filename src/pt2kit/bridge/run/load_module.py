@@ -106,7 +106,7 @@ def _build(stored: Stored, payloads: Payloads, fakes: Fakes, files: Sequence[Map
     lifted = [index for index, spec in enumerate(signature.input_specs) if spec.target]
     users = [index for index, spec in enumerate(signature.input_specs) if spec.kind is InputKind.USER_INPUT]
     module = make_module(targets, compile_steps(steps, [*lifted, *users]), convention, files)
-    place_tensors(module, signature, payloads.state_dict, payloads.constants)
+    place_tensors(module, signature, payloads)
     return module
 
 

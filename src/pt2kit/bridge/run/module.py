@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import torch
 
+from pt2kit.bridge.read.pickled_values import Payloads
 from pt2kit.bridge.read.reading import MappedFile
 from pt2kit.bridge.run.conditions import Condition, check_conditions
 from pt2kit.bridge.run.emitters import Compiled
@@ -236,30 +237,25 @@ def _depends_on_mode(given: Mapping[str, Any]) -> bool:
     return all(share != 0 for share in shares)
 
 
-def place_tensors(
-    root: torch.nn.Module,
-    signature: ExportGraphSignature,
-    state_dict: Mapping[str, Any],
-    constants: Mapping[str, Any],
-) -> None:
+def place_tensors(root: torch.nn.Module, signature: ExportGraphSignature, payloads: Payloads) -> None:
     """Set the parameters, buffers and constants of a program as attributes of a module, under their names.
 
     Args:
         root: the module.
         signature: states the kind of each.
-        state_dict: parameters and persistent buffers, live; shared with the module.
-        constants: everything else that is live; shared.
+        payloads: the tensors and other constants; shared with the module.
 
     Constants are plain attributes, which neither move nor appear in the state dict. A constant that asks for gradients
     is detached, with a warning.
     """
     detached: dict[int, torch.Tensor] = {}
-    owners = _Owners(root)
+    modules = {"": root}
+    state_dict, constants = payloads.state_dict, payloads.constants
     for spec in signature.input_specs:
         name = spec.target
         if name is None:
             continue
-        owner, field = owners.find(name)
+        owner, field = _owner(modules, name)
         if spec.kind is InputKind.PARAMETER:
             owner.register_parameter(field, state_dict[name])
         elif spec.kind is InputKind.BUFFER:
@@ -271,26 +267,19 @@ def place_tensors(
     lifted = {spec.target for spec in signature.input_specs}
     for name, value in constants.items():
         if name not in lifted:
-            owner, field = owners.find(name)
+            owner, field = _owner(modules, name)
             if not hasattr(owner, field):
                 setattr(owner, field, _constant(name, value, detached))
 
 
-class _Owners:
-    """Modules that attributes belong to, created if necessary."""
-
-    def __init__(self, root: torch.nn.Module) -> None:
-        self._known = {"": root}
-
-    def find(self, path: str) -> tuple[torch.nn.Module, str]:
-        """Return the module of an attribute, and the attribute's own name."""
-        parent, _, field = path.rpartition(".")
-        module = self._known.get(parent)
-        if module is None:
-            owner, name = self.find(parent)
-            module = self._known[parent] = torch.nn.Module()
-            owner.add_module(name, module)
-        return module, field
+def _owner(modules: dict[str, torch.nn.Module], path: str) -> tuple[torch.nn.Module, str]:
+    """Return the module of an attribute, created if necessary, and the attribute's own name."""
+    parent, _, field = path.rpartition(".")
+    if parent not in modules:
+        owner, name = _owner(modules, parent)
+        modules[parent] = torch.nn.Module()
+        owner.add_module(name, modules[parent])
+    return modules[parent], field
 
 
 def _constant(name: str, value: Any, detached: dict[int, torch.Tensor]) -> Any:
