@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import sympy
@@ -22,7 +23,7 @@ class Values:
     """
 
     def __init__(self) -> None:
-        self._ints: dict[int, SymInt] = {}
+        self._int = cache(lambda value: SymInt(as_int=value))
         self._symbols: dict[tuple[Any, Any], SymInt] = {}
         self._numbers: dict[tuple[int, ...], list[SymInt]] = {}
         self._metas: dict[Any, TensorMeta] = {}
@@ -113,12 +114,6 @@ class Values:
         if sym_ints is None:
             sym_ints = self._numbers[tuple(numbers)] = [self.sym_int(number) for number in numbers]
         return sym_ints
-
-    def _int(self, value: int) -> SymInt:
-        sym_int = self._ints.get(value)
-        if sym_int is None:
-            sym_int = self._ints[value] = SymInt(as_int=value)
-        return sym_int
 
 
 def expression_text(expr: Any) -> str:
