@@ -13,9 +13,21 @@ from __future__ import annotations
 
 import json
 from importlib.resources import files
+from types import MappingProxyType
+from typing import Final
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.idl.text import banner, check_names, comment, enum_numbers, noted, safe_name, version_suffix
+from pt2kit.idl.text import (
+    Forms,
+    banner,
+    check_names,
+    comment,
+    enum_numbers,
+    noted,
+    safe_name,
+    spelled,
+    version_suffix,
+)
 from pt2kit.schema.fieldtable import (
     AnyOf,
     Definition,
@@ -34,6 +46,15 @@ from pt2kit.schema.fieldtable import (
 from pt2kit.schema.wire import as_written, spelling
 
 _SCALARS = {"int": "Int", "float": "double", "str": "std::string", "bool": "bool", "bytes": "Base64"}
+_FORMS: Final[Forms[str]] = MappingProxyType(
+    {
+        ListOf: "std::vector<{}>".format,
+        DictOf: "Dict<{}>".format,
+        Nullable: "std::optional<{}>".format,
+        TupleOf: lambda *items: f"std::tuple<{', '.join(items)}>" if items else "EmptyTuple",
+        AnyOf: lambda *arms: f"std::variant<{', '.join(arms)}>",
+    }
+)
 _INCLUDES = (
     *("algorithm", "array", "cmath", "cstdint", "limits", "optional", "set", "stdexcept", "string"),
     *("string_view", "tuple", "utility", "variant", "vector"),
@@ -120,23 +141,7 @@ def _contained(kind: Type) -> list[str]:
 
 def cpp_type(kind: Type) -> str:
     """Return the C++ spelling of a type."""
-    match kind:
-        case Scalar(name):
-            return _SCALARS[name]
-        case Ref(name):
-            return name
-        case ListOf(item):
-            return f"std::vector<{cpp_type(item)}>"
-        case DictOf(value):
-            return f"Dict<{cpp_type(value)}>"
-        case Nullable(inner):
-            return f"std::optional<{cpp_type(inner)}>"
-        case TupleOf(()):
-            return "EmptyTuple"
-        case TupleOf(inners):
-            return f"std::tuple<{', '.join(map(cpp_type, inners))}>"
-        case AnyOf(inners):
-            return f"std::variant<{', '.join(map(cpp_type, inners))}>"
+    return spelled(kind, _SCALARS, str, _FORMS)
 
 
 def _declaration(definition: Definition, table: Table) -> list[str]:

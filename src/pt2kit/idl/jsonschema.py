@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
-from pt2kit.idl.text import banner, since_note
+from pt2kit.idl.text import Forms, banner, since_note, spelled
 from pt2kit.schema.fieldtable import (
     AnyOf,
     Definition,
@@ -19,8 +20,6 @@ from pt2kit.schema.fieldtable import (
     Field,
     ListOf,
     Nullable,
-    Ref,
-    Scalar,
     Table,
     TupleOf,
     Type,
@@ -38,6 +37,26 @@ _SCALARS: dict[str, dict[str, Any]] = {
     "bool": {"type": "boolean"},
     "bytes": {"$ref": "#/definitions/bytes"},
 }
+
+
+def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def _tuple(*items: dict[str, Any]) -> dict[str, Any]:
+    listed = {"items": list(items)} if items else {}
+    return {"type": "array", **listed, "minItems": len(items), "maxItems": len(items)}
+
+
+_FORMS: Final[Forms[dict[str, Any]]] = MappingProxyType(
+    {
+        ListOf: lambda item: {"type": "array", "items": item},
+        DictOf: lambda value: {"type": "object", "additionalProperties": value},
+        Nullable: _nullable,
+        TupleOf: _tuple,
+        AnyOf: lambda *arms: {"anyOf": list(arms)},
+    }
+)
 
 
 def emit(types: Table) -> str:
@@ -97,24 +116,5 @@ def _null_union(fields: Collection[Field]) -> dict[str, Any]:
     }
 
 
-def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"anyOf": [schema, {"type": "null"}]}
-
-
 def _schema(kind: Type) -> dict[str, Any]:
-    match kind:
-        case Scalar(name):
-            return _SCALARS[name]
-        case Ref(name):
-            return _reference(name)
-        case ListOf(item):
-            return {"type": "array", "items": _schema(item)}
-        case DictOf(value):
-            return {"type": "object", "additionalProperties": _schema(value)}
-        case Nullable(inner):
-            return _nullable(_schema(inner))
-        case TupleOf(items):
-            size = {"minItems": len(items), "maxItems": len(items)}
-            return {"type": "array", **({"items": [_schema(item) for item in items]} if items else {}), **size}
-        case AnyOf(arms):
-            return {"anyOf": [_schema(arm) for arm in arms]}
+    return spelled(kind, _SCALARS, _reference, _FORMS)

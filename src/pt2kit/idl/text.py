@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final, TypeAlias, TypeVar
 
 from pt2kit.errors import UnsupportedError
 from pt2kit.schema.fieldtable import (
@@ -26,7 +28,21 @@ from pt2kit.schema.fieldtable import (
 
 WIDTH = 110
 
-_SCALARS = {"int": "Int", "float": "Float", "str": "String", "bool": "Bool", "bytes": "Bytes"}
+S = TypeVar("S")
+
+Forms: TypeAlias = Mapping[type[Type], Callable[..., S]]
+"""Class of a type that holds others -> a function of their spellings that returns its own."""
+
+_SCALARS: Final = {"int": "Int", "float": "Float", "str": "String", "bool": "Bool", "bytes": "Bytes"}
+_WRAPPERS: Final[Forms[str]] = MappingProxyType(
+    {
+        ListOf: "{}List".format,
+        DictOf: "{}Dict".format,
+        Nullable: "Optional{}".format,
+        TupleOf: lambda *items: f"{''.join(items) or 'Empty'}Tuple",
+        AnyOf: lambda *arms: "Or".join(arms),
+    }
+)
 
 
 def banner(table: Table, language: str) -> list[str]:
@@ -88,23 +104,26 @@ def enum_numbers(definition: Definition) -> dict[str, int]:
     }
 
 
-def wrapper_name(kind: Type) -> str:
-    """Return the name of a type that holds another: "IntListList", "ArgumentDict", "BufferOrExternalBuffer"."""
+def spelled(kind: Type, scalars: Mapping[str, S], reference: Callable[[str], S], forms: Forms[S]) -> S:
+    """Return a type as a language spells it.
+
+    Args:
+        kind: the type.
+        scalars: scalar type -> its spelling.
+        reference: returns the spelling of another type of the table, by its name.
+        forms: the spellings of lists, dicts, nullable types, tuples and alternatives.
+    """
     match kind:
         case Scalar(name):
-            return _SCALARS[name]
+            return scalars[name]
         case Ref(name):
-            return name
-        case ListOf(item):
-            return f"{wrapper_name(item)}List"
-        case DictOf(value):
-            return f"{wrapper_name(value)}Dict"
-        case Nullable(inner):
-            return f"Optional{wrapper_name(inner)}"
-        case TupleOf(items):
-            return f"{''.join(map(wrapper_name, items)) or 'Empty'}Tuple"
-        case AnyOf(arms):
-            return "Or".join(map(wrapper_name, arms))
+            return reference(name)
+    return forms[type(kind)](*(spelled(inner, scalars, reference, forms) for inner in inner_types(kind)))
+
+
+def wrapper_name(kind: Type) -> str:
+    """Return the name of a type that holds another: "IntListList", "ArgumentDict", "BufferOrExternalBuffer"."""
+    return spelled(kind, _SCALARS, str, _WRAPPERS)
 
 
 def entry_name(value: Type) -> str:

@@ -7,8 +7,10 @@ rounds integers beyond 2^53 (unbounded ranges have them) and careful parsers giv
 from __future__ import annotations
 
 import json
+from types import MappingProxyType
+from typing import Final
 
-from pt2kit.idl.text import banner, check_names, noted
+from pt2kit.idl.text import Forms, banner, check_names, noted, spelled
 from pt2kit.schema.fieldtable import (
     AnyOf,
     Definition,
@@ -16,15 +18,22 @@ from pt2kit.schema.fieldtable import (
     Field,
     ListOf,
     Nullable,
-    Ref,
-    Scalar,
     Table,
     TupleOf,
-    Type,
 )
 from pt2kit.schema.wire import as_written, spelling
 
 _SCALARS = {"int": "Int", "float": "Float", "str": "string", "bool": "boolean", "bytes": "Base64"}
+
+_FORMS: Final[Forms[str]] = MappingProxyType(
+    {
+        ListOf: lambda item: f"({item})[]" if " | " in item else f"{item}[]",
+        DictOf: "Record<string, {}>".format,
+        Nullable: "{} | null".format,
+        TupleOf: lambda *items: f"[{', '.join(items)}]",
+        AnyOf: lambda *arms: " | ".join(arms),
+    }
+)
 
 _PRELUDE = """
 /** An integer. JSON.parse rounds beyond 2^53; parse to bigint where every digit matters. */
@@ -82,27 +91,4 @@ def _definition(definition: Definition) -> list[str]:
 
 def _field(field: Field) -> str:
     mark = "?" if field.default is not None else ""
-    return f"{field.name}{mark}: {_type(field.type)}"
-
-
-def _type(kind: Type) -> str:
-    match kind:
-        case Scalar(name):
-            return _SCALARS[name]
-        case Ref(name):
-            return name
-        case ListOf(item):
-            return f"{_grouped(item)}[]"
-        case DictOf(value):
-            return f"Record<string, {_type(value)}>"
-        case Nullable(inner):
-            return f"{_type(inner)} | null"
-        case TupleOf(items):
-            return f"[{', '.join(map(_type, items))}]"
-        case AnyOf(arms):
-            return " | ".join(map(_type, arms))
-
-
-def _grouped(kind: Type) -> str:
-    text = _type(kind)
-    return f"({text})" if isinstance(kind, Nullable | AnyOf) else text
+    return f"{field.name}{mark}: {spelled(field.type, _SCALARS, str, _FORMS)}"
