@@ -42,8 +42,12 @@ INPUT_SPECS: Final = field_classes(schema.InputSpec)
 """Field of `schema.InputSpec` -> the class of its value."""
 OUTPUT_SPECS: Final = field_classes(schema.OutputSpec)
 """Field of `schema.OutputSpec` -> the class of its value."""
-SPEC_WORDS: Final[Mapping[str, str]] = MappingProxyType({"tensor_constant": "constant", "custom_obj": "object"})
-"""Words of specs that differ from the names of the fields."""
+WORDS: Final[Mapping[str, str]] = MappingProxyType(
+    {"tensor_constant": "constant", "custom_obj": "object", "scalar_type": "dtype", "string_to_argument": "dict"}
+)
+"""Words of specs and of arms of arguments that differ from the names of the fields."""
+LITERALS: Final = frozenset(("tensor", "int", "float", "string", "bool"))
+"""Arms of arguments whose text tells their type; that of an empty list does not."""
 PLAIN_ARMS: Final[Mapping[type, str]] = MappingProxyType(
     {bool: "as_bool", int: "as_int", float: "as_float", str: "as_string"}
 )
@@ -253,34 +257,21 @@ def _roles(graph: schema.Graph, signature: schema.GraphSignature | None) -> tupl
         return nothing
     if (len(signature.input_specs), len(signature.output_specs)) != (len(graph.inputs), len(graph.outputs)):
         return nothing
-    try:
-        ins = [_role(INPUT_SPECS, *pair) for pair in zip(graph.inputs, signature.input_specs, strict=True)]
-        outs = [_role(OUTPUT_SPECS, *pair) for pair in zip(graph.outputs, signature.output_specs, strict=True)]
-    except _NoWordsError:
-        return nothing
-    return ins, outs, True
-
-
-class _NoWordsError(Exception):
-    """A spec says something else than the graph at its place."""
+    ins = [_role(INPUT_SPECS, *pair) for pair in zip(graph.inputs, signature.input_specs, strict=True)]
+    outs = [_role(OUTPUT_SPECS, *pair) for pair in zip(graph.outputs, signature.output_specs, strict=True)]
+    return (ins, outs, True) if all([*ins, *outs]) else nothing
 
 
 def _role(
     classes: Mapping[str, type[Any]], argument: schema.Argument, spec: schema.InputSpec | schema.OutputSpec
 ) -> str:
-    """Return the words of a spec.
-
-    Raises:
-        _NoWordsError: they would not parse to exactly this spec.
-    """
+    """Return the words of a spec; "" if they would not parse to exactly this spec."""
     rest = [_plain(getattr(spec.value, name)) for name in spec.value.__struct_fields__ if name != "arg"]
     try:
         is_same = codec.encode(spec_value(classes[spec.type], argument, rest)) == codec.encode(spec.value)
     except (TypeError, ValueError):
         is_same = False
-    if not is_same:
-        raise _NoWordsError
-    return " ".join(["", "=", SPEC_WORDS.get(spec.type, spec.type), *map(_constant, rest)])
+    return " ".join(["", "=", WORDS.get(spec.type, spec.type), *map(_constant, rest)]) if is_same else ""
 
 
 def _plain(value: Any) -> Any:
@@ -329,18 +320,12 @@ class _Name(str):
     __slots__ = ()
 
 
-_LITERALS: Final = frozenset(("tensor", "int", "float", "string", "bool"))
-"""Arms whose text tells their type; that of an empty list does not."""
-_WORDS: Final[Mapping[str, str]] = MappingProxyType({"scalar_type": "dtype"})
-"""Words of arms that differ from their names."""
-
-
 def _arm_text(arm: str, value: Any) -> str:
     """Return an argument, from its plain value: as it is if its text tells the arm, else in brackets after a word."""
     text = ", ".join(map(_item, value)) if isinstance(value, tuple) else _item(value)
-    if arm in _LITERALS:
+    if arm in LITERALS:
         return text
-    return f"[{text}]" if text and arm.removesuffix("s") in _LITERALS else f"{_WORDS.get(arm, arm)}({text})"
+    return f"[{text}]" if text and arm.removesuffix("s") in LITERALS else f"{WORDS.get(arm, arm)}({text})"
 
 
 def _item(value: Any) -> str:

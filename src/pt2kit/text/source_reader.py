@@ -9,26 +9,29 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args, get_origin
 
 from pt2kit import codec, schema
 from pt2kit.collector import no_collection
 from pt2kit.errors import Pt2Error
-from pt2kit.graph.argument_values import arguments
+from pt2kit.graph.argument_values import ValueKind, arguments
 from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, graphs, tables
 from pt2kit.jsontext import path_text
 from pt2kit.schema import Argument, TensorArgument
+from pt2kit.schema.reflection import field_classes
 from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.text.source import (
     INPUT_SPECS,
     KIND_MARKS,
+    LITERALS,
     OUTPUT_SPECS,
     PLAIN_ARMS,
-    SPEC_WORDS,
     VERSION,
+    WORDS,
     plain_arm,
     spec_value,
 )
@@ -38,25 +41,36 @@ T = TypeVar("T")
 
 _PART: Final = re.compile(rf"(\w+)\[((?:{STRING}|[^\]])*)\]")
 _MARKS: Final = {mark: kind for kind, mark in KIND_MARKS.items() if mark}
-_INPUTS: Final = {SPEC_WORDS.get(kind, kind): (kind, cls) for kind, cls in INPUT_SPECS.items()}
-_OUTPUTS: Final = {kind: (kind, cls) for kind, cls in OUTPUT_SPECS.items()}
+_SIDES: Final[Mapping[str, tuple[type[Any], Mapping[str, tuple[str, type[Any]]]]]] = MappingProxyType(
+    {
+        "input": (schema.InputSpec, {WORDS.get(kind, kind): (kind, cls) for kind, cls in INPUT_SPECS.items()}),
+        "output": (schema.OutputSpec, {kind: (kind, cls) for kind, cls in OUTPUT_SPECS.items()}),
+    }
+)
+"""Word of a line of the root graph -> the union of its specs, and word of a role -> its arm and the arm's class."""
 _STATEMENTS: Final = frozenset(("input", "output", "single", "signature", "entry", "order"))
 """Words that begin a line of a graph; anything else begins a node."""
 _SIGNATURE: Final = "$.graph_module.signature"
-_TABLES: Final = ("tensor", "sym_int", "sym_float", "sym_bool", "custom_obj")
+_TABLES: Final = get_args(ValueKind)
 _UNKNOWN: Final = object()
 _SHORT: Final = {row.short: number for number, row in DTYPES.items()}
 """Short name of an element type -> the type."""
 
-_HEADERS: Final[Mapping[str, Callable[[Reader], Any]]] = MappingProxyType(
+_HEAD: Final[Mapping[str, tuple[Any, Callable[[Reader], Any]]]] = MappingProxyType(
     {
-        "opset": lambda reader: reader.integer(),
-        "range": lambda reader: reader.range(),
-        "metadata": lambda reader: reader.string(),
-        "namedtuple": lambda reader: schema.NamedTupleDef(reader.listed("[", "]", reader.string)),
+        "schema": (schema.SchemaVersion(*schema.CURRENT.pair), lambda reader: reader.version()),
+        "torch": ("", lambda reader: reader.string()),
+        "verifier": ([], lambda reader: reader.string()),
+        "guard": ([], lambda reader: reader.string()),
+        "module": ([], lambda reader: reader.module()),
+        "opset": ({}, lambda reader: (reader.string(), reader.integer())),
+        "range": ({}, lambda reader: (reader.string(), reader.range())),
+        "metadata": ({}, lambda reader: (reader.string(), reader.string())),
+        "namedtuple": ({}, lambda reader: (reader.string(), schema.NamedTupleDef(reader.strings()))),
+        "expr": (None, lambda reader: reader.expression()),
     }
 )
-"""Word of the head that is followed by a name -> what reads the rest of the line."""
+"""Word of the head -> what there is without such a line, and what reads the rest of a line."""
 
 
 def parse(text: str, where: str = "text") -> schema.ExportedProgram:
@@ -157,35 +171,28 @@ class Reader(Tokens):
         self.word("pt2")
         if self.integer() != VERSION:
             self.fail(f"the version {VERSION} of the text form", back=1)
-        version = schema.SchemaVersion(*schema.CURRENT.pair)
-        lists = ("verifier", "guard", "module")
-        header: dict[str, Any] = {"torch": "", **{word: [] if word in lists else {} for word in (*lists, *_HEADERS)}}
-        while not self.is_at("graph"):
+        head = {word: copy(empty) for word, (empty, _) in _HEAD.items()}
+        while not self.take("graph"):
             word = self.next("word")
-            if word == "schema":
-                version = self._version()
-            elif word == "torch":
-                header["torch"] = self.string()
-            elif word in ("verifier", "guard"):
-                header[word].append(self.string())
-            elif word == "module":
-                header["module"].append(self._module())
-            elif word == "expr":
-                self._expression()
-            elif word in _HEADERS:
-                name = self.string()
-                header[word][name] = _HEADERS[word](self)
-            else:
+            if word not in _HEAD:
                 self.fail("a word of the head (schema, torch, opset, range, …) or graph", back=1)
-        self.at += 1
+            read = _HEAD[word][1](self)
+            match head[word]:
+                case list() as items:
+                    items.append(read)
+                case dict() as rows:
+                    rows.update([read])
+                case _:
+                    head[word] = read
         graph, signature = self.block(is_root=True)
         self.next("end")
-        module = schema.GraphModule(graph, signature, header["module"], header["metadata"], header["namedtuple"])
+        module = schema.GraphModule(graph, signature, head["module"], head["metadata"], head["namedtuple"])
         return schema.ExportedProgram(
-            module, header["opset"], header["range"], version, header["verifier"], header["torch"], header["guard"]
+            module, head["opset"], head["range"], head["schema"], head["verifier"], head["torch"], head["guard"]
         )
 
-    def _version(self) -> schema.SchemaVersion:
+    def version(self) -> schema.SchemaVersion:
+        """Parse a schema version."""
         major, dot, minor = self.next("number").partition(".")
         if not dot or not major.isdecimal() or not minor.isdecimal():
             self.fail("a schema version such as 8.20", back=1)
@@ -198,7 +205,8 @@ class Reader(Tokens):
             self.fail("two ints or none", back=1)
         return schema.RangeConstraint(low, high)
 
-    def _expression(self) -> None:
+    def expression(self) -> None:
+        """Parse the name of an expression, its text and its hint."""
         name, text = self.next("expr"), self.string()
         hint = None
         if self.take("hint"):
@@ -209,7 +217,8 @@ class Reader(Tokens):
             hint = schema.SymExprHint.create(**{arm: value})
         self._expressions[name] = schema.SymExpr(text, hint)
 
-    def _module(self) -> schema.ModuleCallEntry:
+    def module(self) -> schema.ModuleCallEntry:
+        """Parse the name of a module, and how it is called."""
         fqn = self.string()
         if not self.take("takes"):
             return schema.ModuleCallEntry(fqn, None)
@@ -220,7 +229,7 @@ class Reader(Tokens):
         in_spec = self.string()
         self.word("out_spec")
         out_spec = self.string()
-        names = self.listed("[", "]", self.string) if self.take("names") else None
+        names = self.strings() if self.take("names") else None
         return schema.ModuleCallEntry(fqn, schema.ModuleCallSignature(ins, outs, in_spec, out_spec, names))
 
     def block(self, *, is_root: bool = False) -> tuple[schema.Graph, schema.GraphSignature]:
@@ -230,11 +239,9 @@ class Reader(Tokens):
             self.fail(f"subgraphs nested at most {MAX_SUBGRAPH_DEPTH} levels deep")
         self.sign("{")
         held: dict[str, dict[str, Any]] = {kind: {} for kind in _TABLES}
-        ins: list[Argument] = []
-        outs: list[Argument] = []
+        sides: dict[str, list[Argument]] = {side: [] for side in _SIDES}
+        specs: dict[str, list[Any]] = {side: [] for side in _SIDES}
         nodes: list[schema.Node] = []
-        specs: list[Any] = []
-        results: list[Any] = []
         signature, single = None, False
         starts: dict[str, int] = {}
         tokens = self.tokens
@@ -243,19 +250,15 @@ class Reader(Tokens):
             word = tokens[self.at] if self.kinds[self.at] == "word" and tokens[self.at + 1] != "(" else ""
             if word in _STATEMENTS:
                 self.at += 1
-            if word == "input":
-                starts[f"inputs[{len(ins)}]"] = start
-                ins.append(self.argument())
-                self._defined(ins[-1:], held)
+            if word in _SIDES:
+                starts[f"{word}s[{len(sides[word])}]"] = start
+                argument = self.argument()
+                sides[word].append(argument)
+                if word == "input":
+                    self._defined([argument], held)
                 if is_root and self.take("="):
-                    self.specs[f"{_SIGNATURE}.input_specs[{len(specs)}]"] = start
-                    specs.append(self._role(ins[-1], _INPUTS, schema.InputSpec))
-            elif word == "output":
-                starts[f"outputs[{len(outs)}]"] = start
-                outs.append(self.argument())
-                if is_root and self.take("="):
-                    self.specs[f"{_SIGNATURE}.output_specs[{len(results)}]"] = start
-                    results.append(self._role(outs[-1], _OUTPUTS, schema.OutputSpec))
+                    self.specs[f"{_SIGNATURE}.{word}_specs[{len(specs[word])}]"] = start
+                    specs[word].append(self._role(argument, *_SIDES[word]))
             elif word == "single":
                 single = True
             elif word == "signature":
@@ -272,9 +275,9 @@ class Reader(Tokens):
         self.at += 1
         self.depth -= 1
         values = {f"{kind}_values": table for kind, table in held.items()}
-        graph = schema.Graph(ins, outs, nodes, is_single_tensor_return=single, **values)
+        graph = schema.Graph(sides["input"], sides["output"], nodes, is_single_tensor_return=single, **values)
         self.starts[id(graph)] = starts
-        return graph, signature or schema.GraphSignature(specs, results)
+        return graph, signature or schema.GraphSignature(specs["input"], specs["output"])
 
     def _table(self, held: dict[str, dict[str, Any]]) -> dict[str, Any]:
         kind = self.next("word")
@@ -284,7 +287,7 @@ class Reader(Tokens):
 
     def _order(self, held: dict[str, dict[str, Any]]) -> None:
         table = self._table(held)
-        names = self.listed("[", "]", self.string)
+        names = self.strings()
         if sorted(names) != sorted(table):
             self.fail("all names of the table", back=1)
         rows = {name: table[name] for name in names}
@@ -300,7 +303,7 @@ class Reader(Tokens):
             self.fail(f"a signature as JSON ({error})", back=1)
         return signature
 
-    def _role(self, argument: Argument, words: Mapping[str, tuple[str, type[Any]]], union: type[Any]) -> Any:
+    def _role(self, argument: Argument, union: type[Any], words: Mapping[str, tuple[str, type[Any]]]) -> Any:
         word = self.next("word")
         if word not in words:
             self.fail(f"one of {', '.join(words)}", back=1)
@@ -335,12 +338,9 @@ class Reader(Tokens):
         metadata: dict[str, str] = {}
         while True:
             token = tokens[self.at]
-            if token == "named":
+            if token in ("named", "unnamed"):
                 self.at += 1
-                name = self.string()
-            elif token == "unnamed":
-                self.at += 1
-                name = None
+                name = self.string() if token == "named" else None
             elif token == "single" and tokens[self.at + 1] in ("true", "false"):
                 single = tokens[self.at + 1] == "true"
                 self.at += 2
@@ -495,36 +495,22 @@ class Reader(Tokens):
 # Words with brackets and the arguments that they stand for, such as `sym_ints(%s, 3)`.
 
 
-def _symbolic_item(cls: type[Any], arm: str) -> Callable[[Reader], Any]:
+def _symbolic(cls: type[Any]) -> Callable[[Reader], Any]:
+    name, number = cls.__struct_fields__
+
     def read(reader: Reader) -> Any:
-        if reader.kinds[reader.at] == "value":
-            return cls(as_name=reader.name())
-        return cls(**{arm: reader.constant()})
+        is_named = reader.kinds[reader.at] == "value"
+        return cls(**{name: reader.name()} if is_named else {number: reader.constant()})
 
     return read
 
 
-def _items(arm: str, one: Callable[[Reader], Any]) -> Callable[[Reader], Argument]:
-    return lambda reader: Argument.create(**{arm: reader.listed("(", ")", lambda: one(reader))})
-
-
-def _single(arm: str, one: Callable[[Reader], Any]) -> Callable[[Reader], Argument]:
-    def parse_word(reader: Reader) -> Argument:
-        reader.sign("(")
-        value = one(reader)
-        reader.sign(")")
-        argument: Argument = Argument.create(**{arm: value})
-        return argument
-
-    return parse_word
-
-
-def _member(cls: Any, names: Mapping[str, Any] | None = None) -> Callable[[Reader], Any]:
+def _member(cls: Any, names: Mapping[str, Any] = MappingProxyType({})) -> Callable[[Reader], Any]:
     def read(reader: Reader) -> Any:
         word = reader.next("word")
-        member = (names or {}).get(word, cls.__members__.get(word))
+        member = names.get(word, cls.__members__.get(word))
         if member is None:
-            reader.fail(f"one of {', '.join([*(names or {}), *cls.__members__])}", back=1)
+            reader.fail(f"one of {', '.join([*names, *cls.__members__])}", back=1)
         return member
 
     return read
@@ -558,50 +544,63 @@ def _graph(reader: Reader) -> schema.GraphArgument:
     return schema.GraphArgument(name, reader.block()[0])
 
 
-def _dict(reader: Reader) -> Argument:
+def _entry(reader: Reader) -> tuple[str, Argument]:
     reader.depth += 1
     if reader.depth > MAX_SUBGRAPH_DEPTH:
         reader.fail("dicts nested less deeply")
-    entries = dict(reader.listed("(", ")", lambda: reader.pair(reader.argument)))
+    entry = reader.pair(reader.argument)
     reader.depth -= 1
-    return Argument(as_string_to_argument=entries)
+    return entry
 
 
-def _row(one: Callable[[Reader], Any]) -> Callable[[Reader], list[Any]]:
+_ITEMS: Final[Mapping[Any, Callable[[Reader], Any]]] = MappingProxyType(
+    {
+        TensorArgument: lambda reader: TensorArgument(reader.name()),
+        **{cls: _symbolic(cls) for cls in (schema.SymIntArgument, schema.SymFloatArgument, schema.SymBoolArgument)},
+        schema.OptionalTensorArgument: _optional,
+        schema.ScalarType: _member(schema.ScalarType, _SHORT),
+        schema.MemoryFormat: _member(schema.MemoryFormat),
+        schema.Layout: _member(schema.Layout),
+        schema.Device: _device,
+        schema.CustomObjArgument: _object,
+        schema.ComplexValue: _complex,
+        schema.GraphArgument: _graph,
+    }
+)
+"""Class of the schema -> what reads one value of it; all others are constants."""
+
+
+def _item(kind: Any) -> Callable[[Reader], Any]:
+    """Return what reads one value of a type of the schema; lists are in brackets."""
+    if get_origin(kind) is not list:
+        return _ITEMS.get(kind, Reader.constant)
+    one = _item(*get_args(kind))
     return lambda reader: reader.listed("[", "]", lambda: one(reader))
 
 
-def _tensor_item(reader: Reader) -> TensorArgument:
-    return TensorArgument(reader.name())
+def _word(arm: str, kind: Any) -> Callable[[Reader], Argument]:
+    """Return what reads an argument of an arm in brackets after its word."""
+    container = get_origin(kind)
+    one = _entry if container is dict else _item(*get_args(kind)) if container is list else _item(kind)
+
+    def read(reader: Reader) -> Argument:
+        if container is not None:
+            value = container(reader.listed("(", ")", lambda: one(reader)))
+        else:
+            reader.sign("(")
+            value = one(reader)
+            reader.sign(")")
+        argument: Argument = Argument.create(**{arm: value})
+        return argument
+
+    return read
 
 
-_LISTED: Final[Mapping[str, Callable[[Reader], Any]]] = MappingProxyType(
-    {
-        "sym_int": _symbolic_item(schema.SymIntArgument, "as_int"),
-        "sym_float": _symbolic_item(schema.SymFloatArgument, "as_float"),
-        "sym_bool": _symbolic_item(schema.SymBoolArgument, "as_bool"),
-        "optional_tensor": _optional,
-    }
-)
-"""Words of arguments that also have lists."""
 _WORDS: Final[Mapping[str, Callable[[Reader], Argument]]] = MappingProxyType(
     {
-        "none": _single("as_none", Reader.constant),
-        "tensors": _items("as_tensors", _tensor_item),
-        **{f"{word}s": _items(f"as_{word}s", Reader.constant) for word in ("int", "float", "string", "bool")},
-        **{word: _single(f"as_{word}", one) for word, one in _LISTED.items()},
-        **{f"{word}s": _items(f"as_{word}s", one) for word, one in _LISTED.items()},
-        "nested_tensors": _items("as_nested_tensors", _row(_tensor_item)),
-        **{word: _items(f"as_{word}", _row(Reader.constant)) for word in ("int_lists", "float_lists")},
-        "dtype": _single("as_scalar_type", _member(schema.ScalarType, _SHORT)),
-        "memory_format": _single("as_memory_format", _member(schema.MemoryFormat)),
-        "layout": _single("as_layout", _member(schema.Layout)),
-        "device": _single("as_device", _device),
-        "object": _single("as_custom_obj", _object),
-        "operator": _single("as_operator", Reader.string),
-        "complex": _single("as_complex", _complex),
-        "graph": _single("as_graph", _graph),
-        "dict": _dict,
+        WORDS.get(arm[3:], arm[3:]): _word(arm, kind)
+        for arm, kind in field_classes(Argument).items()
+        if arm[3:] not in LITERALS
     }
 )
 """Word with brackets -> what reads the argument that it stands for."""

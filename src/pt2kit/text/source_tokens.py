@@ -126,6 +126,10 @@ class Tokens:
             self._strings[token] = text
         return text
 
+    def strings(self) -> list[str]:
+        """Parse a list of texts."""
+        return self.listed("[", "]", self.string)
+
     def is_at(self, token: str) -> bool:
         """Return whether the current token is a certain word or sign."""
         return self.tokens[self.at] == token and self.kinds[self.at] != "string"
