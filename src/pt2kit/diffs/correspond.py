@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from pt2kit import codec
 from pt2kit.canonical.facts import NO_NODE, NO_VALUE
@@ -143,51 +143,41 @@ def common(old: Sequence[Hashable], new: Sequence[Hashable]) -> Pairs:
     pairs: Pairs = []
     x = y = 0
     while x < len(one) and y < len(other):
-        part, x, y = _window(one, other, x, y)
-        pairs += part
-    return [(places[x], others[y]) for x, y in pairs]
+        run, x, y = _window(one, other, x, y)
+        part: Pairs = []
+        while run is not None:
+            first, second, count, run = run
+            part += [(places[first + step], others[second + step]) for step in reversed(range(count))]
+        pairs += reversed(part)
+    return pairs
 
 
-def _window(old: list[int], new: list[int], x: int, y: int) -> tuple[Pairs, int, int]:
-    """Return the pairs from (x, y) on up to the end or to `WINDOW` differences, and where they end."""
+_Run: TypeAlias = "tuple[int, int, int, _Run | None]"
+"""Where equal items begin in two sequences, how many there are, and the run before it."""
+
+
+def _window(old: list[int], new: list[int], x: int, y: int) -> tuple[_Run | None, int, int]:
+    """Return the last run of equal items from (x, y) on up to the end or to `WINDOW` differences, and where they
+    end."""
     rows = len(old) - x, len(new) - y
-    # furthest[k]: how far old can be read on diagonal k, where old and new are k items apart.
-    furthest = {1: 0}
-    trail: list[dict[int, int]] = []
+    # furthest[k]: how far old can be read on diagonal k, where old and new are k items apart, and the last run there.
+    furthest: dict[int, tuple[int, _Run | None]] = {1: (0, None)}
     for edits in range(min(WINDOW, sum(rows)) + 1):
-        trail.append(
-            dict(furthest) if edits == 0 else {k: furthest[k] for k in range(-edits, edits + 2) if k in furthest}
-        )
         for k in range(-edits, edits + 1, 2):
-            at, _ = _start(furthest, edits, k)
+            if k == -edits or (k != edits and furthest[k - 1][0] < furthest[k + 1][0]):
+                start, run = furthest[k + 1]
+            else:
+                start, run = furthest[k - 1]
+                start += 1
+            at = start
             while at < rows[0] and 0 <= at - k < rows[1] and old[x + at] == new[y + at - k]:
                 at += 1
-            furthest[k] = at
+            furthest[k] = at, (x + start, y + start - k, at - start, run) if at > start else run
             if at >= rows[0] and at - k >= rows[1]:
-                return _pairs(trail, k, at, x, y), len(old), len(new)
-    ends = [(min(at, rows[0]), k) for k, at in furthest.items() if (k + WINDOW) % 2 == 0 and 0 <= at - k <= rows[1]]
-    at, k = max(ends, key=lambda end: (2 * end[0] - end[1], -abs(end[1])))
-    return _pairs(trail, k, at, x, y), x + at, y + at - k
-
-
-def _pairs(trail: list[dict[int, int]], k: int, at: int, x: int, y: int) -> Pairs:
-    """Return the pairs on the way to (at, at - k), read backwards."""
-    pairs: Pairs = []
-    for edits in range(len(trail) - 1, -1, -1):
-        start, step = _start(trail[edits], edits, k)
-        if edits == 0:
-            start = 0
-        pairs += [(x + one, y + one - k) for one in range(at - 1, start - 1, -1)]
-        k += step
-        at = start if step == 1 else start - 1
-    return pairs[::-1]
-
-
-def _start(furthest: Mapping[int, int], edits: int, k: int) -> tuple[int, int]:
-    """Return where old is entered on a diagonal after some edits, and the step to the diagonal before it."""
-    if k == -edits or (k != edits and furthest.get(k - 1, -1) < furthest.get(k + 1, -1)):
-        return furthest.get(k + 1, 0), 1
-    return furthest.get(k - 1, 0) + 1, -1
+                return furthest[k][1], len(old), len(new)
+    ends = [(at, k) for k, (at, _) in furthest.items() if (k + WINDOW) % 2 == 0 and 0 <= at - k <= rows[1]]
+    at, k = max(((min(at, rows[0]), k) for at, k in ends), key=lambda end: (2 * end[0] - end[1], -abs(end[1])))
+    return furthest[k][1], x + at, y + at - k
 
 
 def by_module(found: Matching) -> None:
