@@ -59,23 +59,19 @@ _INCLUDES = (
     *("algorithm", "array", "cmath", "cstdint", "limits", "optional", "set", "stdexcept", "string"),
     *("string_view", "tuple", "utility", "variant", "vector"),
 )
-_KEYWORDS = frozenset(
-    (
-        *("alignas", "alignof", "and", "asm", "auto", "bool", "break", "case", "catch", "char", "class", "const"),
-        *("continue", "default", "delete", "do", "double", "else", "enum", "explicit", "export", "extern"),
-        *("false", "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace"),
-        *("new", "noexcept", "not", "nullptr", "operator", "or", "private", "protected", "public", "register"),
-        *("return", "short", "signed", "sizeof", "static", "struct", "switch", "template", "this", "throw"),
-        *("true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void"),
-        *("volatile", "wchar_t", "while", "xor"),
-    )
-)
+_WORDS: Final = """
+alignas alignof and asm auto bool break case catch char class const continue default delete do double else enum
+explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not nullptr
+operator or private protected public register return short signed sizeof static struct switch template this throw true
+try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor
+"""
+_KEYWORDS: Final = frozenset(_WORDS.split())
 # Names that `cpp_prelude.h` declares.
 _PRELUDE_NAMES = ("Base64", "Builder", "Dict", "EmptyTuple", "Error", "Int", "Json", "Object", "Place")
-# The members that every union has.
-_UNION_MEMBERS = frozenset(("Arm", "arm", "arms", "value"))
-# The member that every struct has.
-_STRUCT_MEMBERS = frozenset(("unknown",))
+# Names that nothing in a union may have: those of its members, too.
+_IN_UNIONS: Final = _KEYWORDS | {"Arm", "arm", "arms", "value"}
+# Names that nothing in a struct may have.
+_IN_STRUCTS: Final = _KEYWORDS | {"unknown"}
 
 
 def emit(types: Table) -> str:
@@ -163,7 +159,7 @@ def _value(name: str) -> str:
 
 
 def _field(name: str) -> str:
-    return safe_name(name, _KEYWORDS | _STRUCT_MEMBERS)
+    return safe_name(name, _IN_STRUCTS)
 
 
 def _member(field: Field, table: Table) -> str:
@@ -178,8 +174,7 @@ def _member(field: Field, table: Table) -> str:
 
 
 def _union_rows(definition: Definition) -> list[str]:
-    reserved = _KEYWORDS | _UNION_MEMBERS
-    arms = [(safe_name(field.name, reserved), cpp_type(field.type), field) for field in definition.fields.values()]
+    arms = [(safe_name(field.name, _IN_UNIONS), cpp_type(field.type), field) for field in definition.fields.values()]
     keys = ", ".join(json.dumps(field.name) for field in definition.fields.values())
     return [
         f"  enum class Arm : std::size_t {{ {', '.join(arm for arm, _, _ in arms)} }};",

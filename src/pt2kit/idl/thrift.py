@@ -6,6 +6,8 @@ Its integers have 64 bits; a number beyond that is in JSON only.
 
 from __future__ import annotations
 
+from typing import Final
+
 from pt2kit.errors import UnsupportedError
 from pt2kit.idl.text import (
     all_types,
@@ -38,23 +40,16 @@ from pt2kit.schema.wire import as_written
 
 _SCALARS = {"int": "i64", "float": "double", "str": "string", "bool": "bool", "bytes": "binary"}
 # The language's own words, and those of the languages it generates, which it refuses as names.
-_RESERVED = frozenset(
-    (
-        *("BEGIN", "END", "abstract", "alias", "and", "args", "as", "assert", "begin", "binary", "bool", "break"),
-        *("byte", "case", "catch", "class", "clone", "const", "continue", "cpp_include", "declare", "def"),
-        *("default", "del", "delete", "do", "double", "dynamic", "elif", "else", "elseif", "elsif", "end"),
-        *("enddeclare", "endfor", "endforeach", "endif", "endswitch", "endwhile", "ensure", "enum", "except"),
-        *("exception", "exec", "extends", "finally", "float", "for", "foreach", "from", "function", "global"),
-        *("goto", "i16", "i32", "i64", "i8", "if", "implements", "import", "in", "include", "inline"),
-        *("instanceof", "interface", "is", "lambda", "list", "map", "module", "namespace", "native", "new"),
-        *("next", "nil", "not", "oneway", "optional", "or", "pass", "print", "private", "protected", "public"),
-        *("raise", "redo", "register", "required", "rescue", "retry", "return", "self", "service", "set"),
-        *("sizeof", "static", "string", "struct", "super", "switch", "synchronized", "then", "this", "throw"),
-        *("throws", "transient", "try", "typedef", "u16", "u32", "u64", "u8", "undef", "union", "unless"),
-        *("unsigned", "until", "use", "var", "virtual", "void", "volatile", "when", "while", "with", "xor"),
-        "yield",
-    )
-)
+_WORDS: Final = """
+BEGIN END abstract alias and args as assert begin binary bool break byte case catch class clone const continue
+cpp_include declare def default del delete do double dynamic elif else elseif elsif end enddeclare endfor endforeach
+endif endswitch endwhile ensure enum except exception exec extends finally float for foreach from function global goto
+i16 i32 i64 i8 if implements import in include inline instanceof interface is lambda list map module namespace native
+new next nil not oneway optional or pass print private protected public raise redo register required rescue retry
+return self service set sizeof static string struct super switch synchronized then this throw throws transient try
+typedef u16 u32 u64 u8 undef union unless unsigned until use var virtual void volatile when while with xor yield
+"""
+_RESERVED: Final = frozenset(_WORDS.split())
 
 
 def emit(types: Table) -> str:
