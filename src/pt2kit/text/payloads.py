@@ -85,22 +85,13 @@ def payload_row(entry: Entry, found: Statistics | None = None) -> dict[str, Any]
         "record": _record(payload),
         "bytes": payload.nbytes,
     }
+    if isinstance(payload, TensorView | SubclassView):
+        row |= {"dtype": dtype_of(payload), "sizes": payload.sizes}
     if isinstance(payload, TensorView):
-        row |= {
-            "dtype": dtype_of(payload),
-            "sizes": payload.sizes,
-            "strides": payload.strides,
-            "storage_offset": payload.storage_offset,
-            "requires_grad": payload.requires_grad,
-        }
+        row |= {name: getattr(payload, name) for name in ("strides", "storage_offset", "requires_grad")}
     if isinstance(payload, SubclassView):
-        row |= {
-            "dtype": dtype_of(payload),
-            "sizes": payload.sizes,
-            "class": payload.class_name,
-            "parts": {name: part.describe() for name, part in payload.parts.items()},
-            "options": payload.options,
-        }
+        parts = {name: part.describe() for name, part in payload.parts.items()}
+        row |= {"class": payload.class_name, "parts": parts, "options": payload.options}
     return {**row, "statistics": asdict(found)} if found else row
 
 

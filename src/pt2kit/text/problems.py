@@ -71,11 +71,7 @@ def problems_tree(file: str, problems: Sequence[Problem]) -> dict[str, Any]:
         "notes": counts["note"],
         "problems": [
             {
-                "rule": problem.rule,
-                "kind": problem.kind,
-                "severity": problem.severity,
-                "loc": problem.loc,
-                "message": problem.message,
+                **{key: getattr(problem, key) for key in ("rule", "kind", "severity", "loc", "message")},
                 "text": RULES[problem.rule].text if problem.rule in RULES else "",
                 "hint": RULES[problem.rule].hint if problem.rule in RULES else "",
             }

@@ -20,6 +20,7 @@ from pt2kit.graph.traversal import tables
 from pt2kit.schema.reflection import field_classes
 from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.tensors.dtypes import DTYPES
+from pt2kit.text.values import ValueName
 
 VERSION: Final = 1
 """Of the text form: the first line says it."""
@@ -247,7 +248,7 @@ class _Printer:
             return "none" if value else "none(false)"
         if arm == "as_custom_obj":
             return f"object({_object(value)})"
-        return _arm_text(arm.removeprefix("as_"), plain(argument, _Name))
+        return _arm_text(arm.removeprefix("as_"), plain(argument, ValueName))
 
 
 def _roles(graph: schema.Graph, signature: schema.GraphSignature | None) -> tuple[list[str], list[str], bool]:
@@ -314,12 +315,6 @@ def _object(value: schema.CustomObjArgument) -> str:
     return f"{_name(value.name)}, {_text(value.class_fqn)}"
 
 
-class _Name(str):
-    """The name of a value in a plain argument."""
-
-    __slots__ = ()
-
-
 def _arm_text(arm: str, value: Any) -> str:
     """Return an argument, from its plain value: as it is if its text tells the arm, else in brackets after a word."""
     text = ", ".join(map(_item, value)) if isinstance(value, tuple) else _item(value)
@@ -330,7 +325,7 @@ def _arm_text(arm: str, value: Any) -> str:
 
 def _item(value: Any) -> str:
     match value:
-        case _Name():
+        case ValueName():
             return _name(value)
         case tuple():
             return f"[{', '.join(map(_item, value))}]"

@@ -132,7 +132,7 @@ def argument_text(argument: Argument | ConstantValue, depth: int = 0) -> str:
     kind, value = argument.type, argument.value
     if kind == "as_string_to_argument":
         return f"{{{', '.join(f'{_quoted(key)}: {argument_text(item, depth + 1)}' for key, item in value.items())}}}"
-    return _plain_text(ARMS[kind].plain(value, _Name))
+    return _plain_text(ARMS[kind].plain(value, ValueName))
 
 
 def named_text(named: NamedArgument) -> str:
@@ -152,7 +152,7 @@ def _quoted(text: str) -> str:
     return printable(repr(shown), 4 * MAX_STRING)
 
 
-class _Name(str):
+class ValueName(str):
     """The name of a value in a plain argument."""
 
     __slots__ = ()
@@ -163,7 +163,7 @@ def _plain_text(value: Any) -> str:
     match value:
         case tuple():
             return f"[{', '.join(map(_plain_text, value))}]"
-        case _Name():
+        case ValueName():
             return value_name(value)
         case OperatorName():
             return f"operator({printable(value)})"

@@ -42,7 +42,7 @@ def upgrade_minor(older: str, newer: str) -> Conversion:
     def upgrade(tree: Tree, log: ConversionLog) -> Tree:
         visitors = {name: _adding(fields) for name, fields in _new_fields(older, newer).items()}
         if special := _UPGRADES.get(newer):
-            visitors["Node"] = _chained(special(log), visitors.get("Node"))
+            visitors["Node"] = _chained(special(log), visitors.get("Node", _unchanged))
         new = rewrite(tree, older, visitors)
         return {**new, "schema_version": _stamp(newer)}
 
@@ -58,7 +58,7 @@ def downgrade_minor(newer: str, older: str) -> Conversion:
         if newer == "8.8":
             visitors["Argument"] = _plain_optional
         if special := _DOWNGRADES.get(newer):
-            visitors["Node"] = _chained(visitors.get("Node"), special(log))
+            visitors["Node"] = _chained(visitors.get("Node", _unchanged), special(log))
         new = rewrite(tree, newer, visitors)
         return {**new, "schema_version": _stamp(older)}
 
@@ -80,9 +80,7 @@ def _new_fields(older: str, newer: str) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _adding(fields: Mapping[str, Any]) -> Visitor:
-    if all(isinstance(default, int | str | None) for default in fields.values()):
-        return lambda value, _: {**fields, **value}
-    return lambda value, _: {**copy.deepcopy(dict(fields)), **value}
+    return lambda value, _: {**copy.deepcopy(fields), **value}
 
 
 def _removing(name: str, fields: Mapping[str, Any], since: str, log: ConversionLog) -> Visitor:
@@ -110,11 +108,12 @@ def own_name(node: Mapping[str, Any]) -> str | None:
     if node.get("is_hop_single_tensor_return") is False:
         return None
     match node["outputs"]:
-        case [{"as_tensor": {"name": name}}]:
-            return str(name)
-        case [{"as_sym_int": {"as_name": name}}] | [{"as_sym_float": {"as_name": name}}]:
-            return str(name)
-        case [{"as_sym_bool": {"as_name": name}}]:
+        case [
+            {"as_tensor": {"name": name}}
+            | {"as_sym_int": {"as_name": name}}
+            | {"as_sym_float": {"as_name": name}}
+            | {"as_sym_bool": {"as_name": name}}
+        ]:
             return str(name)
     return None
 
@@ -129,10 +128,11 @@ def _plain_optional(value: Any, _: Path) -> Any:
     return value
 
 
-def _chained(first: Visitor | None, second: Visitor | None) -> Visitor:
-    if first is None or second is None:
-        only = first or second
-        return only if only is not None else (lambda value, _: value)
+def _unchanged(value: Any, _: Path) -> Any:
+    return value
+
+
+def _chained(first: Visitor, second: Visitor) -> Visitor:
     return lambda value, path: second(first(value, path), path)
 
 
