@@ -91,14 +91,8 @@ def _predicate(kind: Type, version: str, known: Mapping[str, Predicate]) -> Pred
                 and all(fits(item) for fits, item in zip(each, value, strict=True))
             )
         case AnyOf(arms):
-            # An alternative is one only without keys that it does not know.
-            exactly = tuple(_exactly(arm, version) for arm in arms)
-            return lambda value: any(fits(value) for fits in exactly)
-
-
-def _exactly(kind: Type, version: str) -> Predicate:
-    """Return a predicate that is looked up when it is used: its table may be incomplete until then."""
-    return lambda value: predicate(kind, version)(value)
+            # An alternative is one only without keys that it does not know. Looked up late: the table may be incomplete.
+            return lambda value: any(predicate(arm, version)(value) for arm in arms)
 
 
 def _all_of(item: Type, entry: Predicate) -> Predicate:

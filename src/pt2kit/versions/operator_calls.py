@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -36,7 +36,6 @@ from pt2kit.schema.operators import (
     COMPLETE,
     Operator,
     Parameter,
-    ReleaseOperators,
     find_operator,
     known_releases,
     release_operators,
@@ -119,16 +118,12 @@ def _missing(target: str, release: str) -> str | None:
     """Return the version that introduced a target without schema, if the release lacks it; None if it has it."""
     name = target.removeprefix(HIGHER_ORDER_OPS)
     is_function = name == target
-    having = _having(lambda known: known.functions if is_function else known.higher_order, name) or hops.having(name)
+    kind = "functions" if is_function else "higher_order"
+    having = [one for one in known_releases() if name in getattr(release_operators(one), kind)] or hops.having(name)
     having = having[having.index(_CALLED_OTHERWISE[name]) :] if name in _CALLED_OTHERWISE else having
     first = _version(having[0]) if having else "" if is_function else _UNLISTED
     is_older = bool(first) and parse_version(_version(release)) < parse_version(first)
     return first if release not in having and (having or is_older) else None
-
-
-def _having(names: Callable[[ReleaseOperators], frozenset[str]], name: str) -> list[str]:
-    """Return the releases that have a target without schema."""
-    return [release for release in known_releases() if name in names(release_operators(release))]
 
 
 def _fitted_inputs(

@@ -338,7 +338,11 @@ class _Walker:
         values: dict[str, schema.TensorMeta] = {}
         for index, node in enumerate(graph.nodes):
             place = (*path, "nodes", index)
-            node = self._inner(node, place, depth)
+            inputs = [
+                replace(named, arg=self._argument(named.arg, (*place, "inputs", number, "arg"), depth))
+                for number, named in enumerate(node.inputs)
+            ]
+            node = replace(node, inputs=inputs)
             if node.target == self.change.target:
                 new = self._node(node, graph, place)
                 nodes += new.nodes
@@ -359,13 +363,6 @@ class _Walker:
         new = self.change.convert(node, graph, place)
         self.count += new is not node
         return new if isinstance(new, Replacement) else Replacement((new,))
-
-    def _inner(self, node: schema.Node, path: Path, depth: int) -> schema.Node:
-        inputs = [
-            replace(named, arg=self._argument(named.arg, (*path, "inputs", index, "arg"), depth))
-            for index, named in enumerate(node.inputs)
-        ]
-        return replace(node, inputs=inputs)
 
     def _argument(self, argument: schema.Argument, path: Path, depth: int) -> schema.Argument:
         if argument.as_graph is not UNSET:

@@ -37,6 +37,11 @@ def rewrite(tree: Tree, version: str, visitors: Mapping[str, Visitor]) -> Tree:
     return new
 
 
+def arm(name: str, change: Callable[[Any], Any]) -> Visitor:
+    """Return a visitor of a union that changes what one arm holds."""
+    return lambda value, _: {name: change(value[name])} if name in value else value
+
+
 Plan = Mapping[str, Mapping[str, Type]]
 
 

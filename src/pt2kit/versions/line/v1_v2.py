@@ -29,7 +29,7 @@ from pt2kit.pickles.values import PickledTensor
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.line import hops, metadata, texts
 from pt2kit.versions.line.constants import decode_bytes, lift, with_lifted
-from pt2kit.versions.rewrite import rewrite
+from pt2kit.versions.rewrite import arm, rewrite
 
 _SINCE: Final = "2"
 _SIGNATURE: Final = ("graph_module", "signature")
@@ -68,7 +68,7 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
         "Graph": _upgrade_graph,
         "Node": _upgrade_node,
         "SymExpr": _upgrade_hint,
-        "SymBool": _upgrade_truth,
+        "SymBool": arm("as_expr", lambda text: {"expr_str": text, "hint": None}),
     }
     new = rewrite(tree, "1", visitors)
     _check_equalities(tree, log)
@@ -148,10 +148,6 @@ def _upgrade_node(value: Any, _: Path) -> Any:
 
 def _upgrade_hint(value: Any, _: Path) -> Any:
     return value if value["hint"] is None else {**value, "hint": {"as_int": value["hint"]}}
-
-
-def _upgrade_truth(value: Any, _: Path) -> Any:
-    return {"as_expr": {"expr_str": value["as_expr"], "hint": None}} if "as_expr" in value else value
 
 
 def _upgrade_module(module: Tree, lifted: Mapping[str, dict[str, Any]], log: ConversionLog) -> Tree:

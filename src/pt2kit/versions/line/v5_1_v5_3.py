@@ -28,7 +28,7 @@ from pt2kit.versions.fx_names import name_as_fx, value_names
 from pt2kit.versions.line import hops
 from pt2kit.versions.line.texts import NAMEDTUPLE, call_specs, describe_tuple, name_tuple, rename_symbols
 from pt2kit.versions.reader_limits import narrow_ranges
-from pt2kit.versions.rewrite import rewrite
+from pt2kit.versions.rewrite import arm, rewrite
 
 _UNBACKED: Final = re.compile(r"(?<![\w.'])u\d+(?!\w)")
 _SINCE: Final = "5.3"
@@ -43,7 +43,7 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
         SchemaError, JsonError, LimitError: a tree spec that is none.
     """
     visitors = {
-        "OptionalTensorArgument": _upgrade_optional,
+        "OptionalTensorArgument": arm("as_tensor", lambda name: {"name": name}),
         "ModuleCallSignature": call_specs(name_tuple, log, having=NAMEDTUPLE),
         "Node": lambda value, path: hops.add_inputs(value, path, log),
     }
@@ -59,7 +59,7 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
     """
     readable = narrow_ranges(name_as_fx(tree, log, keeps_inputs=False), log, _SINCE)
     visitors = {
-        "OptionalTensorArgument": _downgrade_optional,
+        "OptionalTensorArgument": arm("as_tensor", lambda tensor: tensor["name"]),
         "ModuleCallSignature": call_specs(describe_tuple, log, having=NAMEDTUPLE),
         "Node": lambda value, path: hops.remove_inputs(value, path, log, _SINCE),
     }
@@ -146,11 +146,3 @@ def _with_specs(tree: Tree, change: Callable[[dict[str, Any], str, Path], dict[s
     specs = [change(spec, name, (*path, index)) for index, (spec, name) in named]
     signature = {**module["signature"], "input_specs": specs}
     return {**tree, "graph_module": {**module, "signature": signature}}
-
-
-def _upgrade_optional(value: Any, _: Path) -> Any:
-    return {"as_tensor": {"name": value["as_tensor"]}} if "as_tensor" in value else value
-
-
-def _downgrade_optional(value: Any, _: Path) -> Any:
-    return {"as_tensor": value["as_tensor"]["name"]} if "as_tensor" in value else value

@@ -20,7 +20,7 @@ from pt2kit.jsontext import Path
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.fx_names import name_as_fx
 from pt2kit.versions.line import hops
-from pt2kit.versions.rewrite import rewrite
+from pt2kit.versions.rewrite import arm, rewrite
 
 _SINCE: Final = "7.3"
 _FIRST_TORCH: Final = "<=2.4"
@@ -67,10 +67,7 @@ def _renaming(rename: Any, log: ConversionLog) -> dict[str, Any]:
         log.changed(f"{value['target']} is called {target}", (*path, "target"))
         return {**value, "target": target}
 
-    def argument(value: Any, _: Path) -> Any:
-        return {"as_operator": rename(value["as_operator"])} if "as_operator" in value else value
-
-    return {"Node": node, "Argument": argument}
+    return {"Node": node, "Argument": arm("as_operator", rename)}
 
 
 def _dialect(tree: Tree, log: ConversionLog) -> str:

@@ -23,7 +23,7 @@ from pt2kit.jsontext import Path
 from pt2kit.treespec.spec import leaf_count, parse
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.line.texts import to_plain, to_structural
-from pt2kit.versions.rewrite import rewrite
+from pt2kit.versions.rewrite import arm, rewrite
 
 _SINCE: Final = "8.2"
 _SPECS: Final = {"inputs": "in_spec", "outputs": "out_spec"}
@@ -46,7 +46,7 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
         return value
 
     visitors = {
-        **dict.fromkeys(_WITH_NONE, _upgrade_none),
+        **dict.fromkeys(_WITH_NONE, arm("as_none", lambda _: True)),
         "Graph": lambda value, _: {**value, "sym_float_values": {}},
         "ModuleCallSignature": lambda value, _: {**value, "forward_arg_names": None},
         "Node": node,
@@ -82,7 +82,7 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
         return {key: field for key, field in {**value, **specs}.items() if key != "forward_arg_names"}
 
     visitors = {
-        **dict.fromkeys(_WITH_NONE, _downgrade_none),
+        **dict.fromkeys(_WITH_NONE, arm("as_none", lambda _: [])),
         "Graph": graph,
         "ModuleCallSignature": signature,
         "SymExpr": to_plain(log, _SINCE),
@@ -119,11 +119,3 @@ def _calls(entry: Tree) -> list[Tree]:
     parts = [{side: signature[side][call * size :][:size] for side, size in sizes.items()} for call in range(count)]
     names = [entry["fqn"], *(f"{entry['fqn']}@{call}" for call in range(1, count))]
     return [{**entry, "fqn": name, "signature": {**signature, **part}} for name, part in zip(names, parts, strict=True)]
-
-
-def _upgrade_none(value: Any, _: Path) -> Any:
-    return {"as_none": True} if "as_none" in value else value
-
-
-def _downgrade_none(value: Any, _: Path) -> Any:
-    return {"as_none": []} if "as_none" in value else value
