@@ -448,9 +448,8 @@ class Graph:
         Raises:
             GraphError: arguments that do not fit the operator, or a meta that cannot be inferred.
         """
-        return self._insert(
-            None, "append", operator, args, meta=meta, name=name, metadata=metadata, infer=infer, **kwargs
-        )
+        options = {"meta": meta, "name": name, "metadata": metadata, "infer": infer}
+        return self._insert(None, "append", operator, args, {**options, **kwargs})
 
     def insert_before(self, node: Node, operator: str, /, *args: Any, **options: Any) -> Node:
         """Add a node before another.
@@ -463,12 +462,12 @@ class Graph:
             GraphError: as `append`; also arguments that are defined only later.
         """
         self.check_own(f"insert_before({node.label})", node)
-        return self._insert(node, "insert_before", operator, args, **options)
+        return self._insert(node, "insert_before", operator, args, options)
 
     def insert_after(self, node: Node, operator: str, /, *args: Any, **options: Any) -> Node:
         """Add a node after another; as `insert_before`."""
         self.check_own(f"insert_after({node.label})", node)
-        return self._insert(node.next, "insert_after", operator, args, **options)
+        return self._insert(node.next, "insert_after", operator, args, options)
 
     def prepend(self, operator: str, /, *args: Any, **kwargs: Any) -> Node:
         """Add a node before all others; as `append`."""
@@ -662,27 +661,18 @@ class Graph:
         self.nodes.link(node, None)
 
     def _insert(
-        self,
-        before: Node | None,
-        verb: str,
-        operator: str,
-        args: Sequence[Any],
-        /,
-        *,
-        meta: Any = None,
-        name: str | None = None,
-        metadata: Mapping[str, str] | None = None,
-        infer: str | None = None,
-        **kwargs: Any,
+        self, before: Node | None, verb: str, operator: str, args: Sequence[Any], options: dict[str, Any]
     ) -> Node:
+        """Add a node; `options` are the keyword arguments of `append`."""
         edit = f"{verb}({quote(operator)})"
+        meta, name, metadata, infer = (options.pop(key, None) for key in ("meta", "name", "metadata", "infer"))
         if metadata is None:
             near = before if verb == "insert_before" else before.previous if before is not None else self.nodes.last
             metadata = {} if near is None else {key: near.metadata[key] for key in _INHERITED if key in near.metadata}
         target = building.full_target(operator, edit)
         is_higher_order = target.startswith(HIGHER_ORDER_OPS)
         node = Node(self, schema.Node(target, [], [], {}, None, None))
-        for key, value in building.bound_arguments(target, args, kwargs, edit).items():
+        for key, value in building.bound_arguments(target, args, options, edit).items():
             node.slots.append(self.argument(target, key, value, edit))
             node.slots[-1].node = node
         for slot in node.slots[: len(args)] if is_higher_order else ():

@@ -198,6 +198,17 @@ class Branch:
         """Return whether children can be added and removed."""
         return self.type in SEQUENCES or self.keys is not None
 
+    def position(self, position: int | None, edit: str) -> int:
+        """Return the position of a new child; the end where it is None.
+
+        Raises:
+            GraphError: a position beyond the end, or before the beginning.
+        """
+        place = len(self.children) if position is None else position
+        if not 0 <= place <= len(self.children):
+            raise GraphError(f"{edit}: expected a position from 0 to {len(self.children)}, got {place}")
+        return place
+
     def insert(self, position: int, child: Tree, key: str | None, edit: str) -> None:
         """Insert a child.
 

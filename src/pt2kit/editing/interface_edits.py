@@ -52,9 +52,7 @@ def add_input(editor: EditState, name: str, meta: Any, *, keyword: bool = False,
     names = editor.calls.names(edit) if editor.calls.arg_names else []
     if name in names or name in (kwargs.keys or []):
         raise GraphError(f"{edit}: expected a name that no argument has, got {quote(name)}", rule="K5")
-    place = len(args.children) if position is None else position
-    if not 0 <= place <= len(args.children):
-        raise GraphError(f"{edit}: expected a position from 0 to {len(args.children)}, got {place}")
+    place = args.position(position, edit)
     editor.graph.names.check_free(edit, name)
     value = editor.graph.define(name, kind_of(value_meta, edit), value_meta, None)
     new = Input.of(value)
@@ -346,9 +344,7 @@ def add_output(editor: EditState, value: str | Value, *, key: str | None = None,
     new = Output.of(value)
     if not isinstance(outs, Branch):
         outs = tuple_of([outs])
-    place = len(outs.children) if position is None else position
-    if not 0 <= place <= len(outs.children):
-        raise GraphError(f"{edit}: expected a position from 0 to {len(outs.children)}, got {place}")
+    place = outs.position(position, edit)
     outs.insert(place, new, key, edit)
     editor.calls.outs = outs
     new.slot.attach()

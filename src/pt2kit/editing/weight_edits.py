@@ -129,7 +129,7 @@ def load_weights(editor: EditState, source: Any, *, prefix: str = "", strict: bo
     if strict:
         odd = [name for name in by_name if name not in there]
         missing = [name for name in editor.weights if name not in by_name]
-        tied = {name for name in missing if any(_tied_in(there, name, other) for other in by_name)}
+        tied = {name for name in missing if any(_is_tied(there[name], there.get(other)) for other in by_name)}
         if odd or len(tied) < len(missing):
             missing = [name for name in missing if name not in tied]
             raise GraphError(
@@ -235,7 +235,7 @@ def untie(editor: EditState, name: str) -> None:
     old = table.find(name, edit)
     if not isinstance(old, TensorView):
         raise GraphError(f"{edit}: expected a dense tensor, got {old.describe()}")
-    same = [other for other, one in table.items() if isinstance(one, TensorView) and _is_tied(one, old)]
+    same = [other for other, one in table.items() if _is_tied(one, old)]
     view = own_copy(old)
     table.payloads[name] = view
     _spread_inputs(editor, same)
@@ -382,15 +382,10 @@ def _check_free(editor: EditState, name: str, edit: str, old: str | None = None)
         )
 
 
-def _is_tied(a: TensorView | MetaView, b: TensorView | MetaView) -> bool:
+def _is_tied(a: Any, b: Any) -> bool:
     """Return whether two payloads are the same elements of one storage, or were before their data was omitted."""
     if isinstance(a, TensorView) and isinstance(b, TensorView):
         same = a.storage is b.storage
     else:
         same = isinstance(a, MetaView) and isinstance(b, MetaView) and a.tie == b.tie != ""
     return same and (a.dtype, a.sizes, a.strides, a.storage_offset) == (b.dtype, b.sizes, b.strides, b.storage_offset)
-
-
-def _tied_in(there: Mapping[str, Any], name: str, other: str) -> bool:
-    a, b = there.get(name), there.get(other)
-    return isinstance(a, _OF_SHAPE) and isinstance(b, _OF_SHAPE) and _is_tied(a, b)

@@ -91,7 +91,7 @@ def _predicate(kind: Type, version: str, known: Mapping[str, Predicate]) -> Pred
                 and all(fits(item) for fits, item in zip(each, value, strict=True))
             )
         case AnyOf(arms):
-            # An alternative is one only without keys that it does not know. Looked up late: the table may be incomplete.
+            # An alternative has no keys that it does not know. It is looked up late: the table may be incomplete now.
             return lambda value: any(predicate(arm, version)(value) for arm in arms)
 
 
