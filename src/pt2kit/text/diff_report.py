@@ -21,10 +21,10 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, get_args
 
 from pt2kit import schema
-from pt2kit.diffs.changes import Change, Diff, GraphPair, ModelPair
+from pt2kit.diffs.changes import Area, Change, Diff, GraphPair, ModelPair
 from pt2kit.diffs.tensors import ValueDifference
 from pt2kit.messages import count_text, printable
 from pt2kit.text.change_details import (
@@ -43,12 +43,8 @@ from pt2kit.text.format import dotted
 from pt2kit.text.program import node_line, target_text
 from pt2kit.text.values import ValueTexts
 
-AREAS: Final = (
-    *(("model", "models"), ("program", "program"), ("input", "inputs"), ("output", "outputs"), ("node", "nodes")),
-    *(("module call", "module calls"), ("constraint", "constraints"), ("guard", "guards"), ("weight", "weights")),
-    *(("constant", "constants"), ("metadata", "metadata"), ("record", "records")),
-)
-"""Area -> its title."""
+TITLES: Final = {area: area if area in ("program", "metadata") else f"{area}s" for area in get_args(Area)}
+"""Area -> its title, in the order of a report."""
 
 MARKS: Final = {"added": "+", "removed": "-", "modified": "~"}  # Read only.
 _DIGITS: Final = re.compile(r"\d+")
@@ -118,7 +114,7 @@ def summary(diff: Diff, model: str) -> Iterator[tuple[str, str]]:
     for change in diff.changes:
         if change.model == model:
             by_area[change.area].append(change)
-    for area, title in AREAS:
+    for area, title in TITLES.items():
         if area == "node":
             yield from _nodes_summary(by_area["node"], diff.models.get(model))
         elif by_area[area]:
@@ -174,7 +170,7 @@ def _named_modules(modules: Sequence[str]) -> str:
 def sections(diff: Diff, model: str, *, full: bool = False) -> Iterator[Section]:
     """Yield the differences of one model, section by section."""
     pair = diff.models.get(model)
-    for area, title in AREAS:
+    for area, title in TITLES.items():
         changes = [change for change in diff.changes if change.model == model and change.area == area]
         if area == "node":
             if pair is not None:

@@ -16,7 +16,6 @@ from pt2kit.costs.result import Cost, Sum, plain
 from pt2kit.messages import count_text, printable
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
-from pt2kit.package.stored import Payload
 from pt2kit.sanitizing.options import STRIPS, make_options
 from pt2kit.sanitizing.programs import rewrite_metadata
 from pt2kit.symbols.polynomials import Size
@@ -174,17 +173,13 @@ def _owned(package: Package, models: Sequence[str]) -> Iterator[tuple[str, str, 
         for is_weight, payloads in ((True, package.weights(model)), (False, package.constants(model))):
             for name, payload in payloads.items():
                 key = payload.storage.record if isinstance(payload, TensorView) else (model, is_weight, name)
-                if key not in seen:
-                    seen.add(key)
-                    yield head + dotted(name), _type(payload), _stored(payload), is_weight
-
-
-def _type(payload: Payload) -> str:
-    return dtype_of(payload) if isinstance(payload, TensorView) else payload.describe().partition(",")[0]
-
-
-def _stored(payload: Payload) -> int:
-    return payload.storage.nbytes if isinstance(payload, TensorView) else payload.nbytes
+                if key in seen:
+                    continue
+                seen.add(key)
+                if isinstance(payload, TensorView):
+                    yield head + dotted(name), dtype_of(payload), payload.storage.nbytes, is_weight
+                else:
+                    yield head + dotted(name), payload.describe().partition(",")[0], payload.nbytes, is_weight
 
 
 def _modules(weights: Sequence[tuple[str, int]], top: int) -> tuple[Share, ...]:
