@@ -9,44 +9,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING
 
-from pt2kit.editing.editor import Editor
-from pt2kit.editing.passes.dynamic import make_dynamic
-from pt2kit.editing.passes.replacing import cast_weights, compute_in, convert_weights, move, rename_operators
-from pt2kit.editing.passes.simplify import cse, dce, drop_assertions, fold_shapes, identities, strip_metadata
+from pt2kit.front_door import front_door
 
-PASSES: Final[Mapping[str, Callable[[Editor], int]]] = MappingProxyType(
-    {
-        "dce": dce,
-        "cse": cse,
-        "identities": identities,
-        "fold-shapes": fold_shapes,
-        "drop-assertions": drop_assertions,
-        "strip-metadata": strip_metadata,
-        "buffers-to-constants": lambda editor: convert_weights(editor, "buffer", "constant"),
-        "parameters-to-constants": lambda editor: convert_weights(editor, "parameter", "constant"),
-        "parameters-to-buffers": lambda editor: convert_weights(editor, "parameter", "buffer"),
-        "constants-to-buffers": lambda editor: convert_weights(editor, "constant", "buffer"),
-        "buffers-to-parameters": lambda editor: convert_weights(editor, "buffer", "parameter"),
-    }
-)
-"""Name -> pass, of those that need no arguments."""
+if TYPE_CHECKING:
+    from pt2kit.editing.passes.dynamic import make_dynamic as make_dynamic
+    from pt2kit.editing.passes.replacing import PASSES as PASSES
+    from pt2kit.editing.passes.replacing import cast_weights as cast_weights
+    from pt2kit.editing.passes.replacing import compute_in as compute_in
+    from pt2kit.editing.passes.replacing import convert_weights as convert_weights
+    from pt2kit.editing.passes.replacing import move as move
+    from pt2kit.editing.passes.replacing import rename_operators as rename_operators
+    from pt2kit.editing.passes.simplify import cse as cse
+    from pt2kit.editing.passes.simplify import dce as dce
+    from pt2kit.editing.passes.simplify import drop_assertions as drop_assertions
+    from pt2kit.editing.passes.simplify import fold_shapes as fold_shapes
+    from pt2kit.editing.passes.simplify import identities as identities
+    from pt2kit.editing.passes.simplify import strip_metadata as strip_metadata
 
-__all__ = [
-    "PASSES",
-    "cast_weights",
-    "compute_in",
-    "convert_weights",
-    "cse",
-    "dce",
-    "drop_assertions",
-    "fold_shapes",
-    "identities",
-    "make_dynamic",
-    "move",
-    "rename_operators",
-    "strip_metadata",
-]
+__getattr__, __dir__, __all__ = front_door(__name__)

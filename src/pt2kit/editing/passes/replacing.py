@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -20,6 +22,7 @@ from pt2kit.editing.editor import Editor
 from pt2kit.editing.graphs import Node, Slot, Value
 from pt2kit.editing.interface import Input
 from pt2kit.editing.metas import cast_meta, device_of, inferred, scalar_type
+from pt2kit.editing.passes.simplify import cse, dce, drop_assertions, fold_shapes, identities, strip_metadata
 from pt2kit.editing.weight_edits import check_package
 from pt2kit.errors import GraphError
 from pt2kit.messages import quote
@@ -352,3 +355,20 @@ def _insert_cast(editor: Editor, one: Input, target: schema.ScalarType) -> None:
         "aten.to.dtype", value, old.dtype, meta=cast_meta(old, old.dtype), name=f"{value.name}_cast"
     )
     editor.graph.replace_uses(value, node.output)
+
+
+_CONVERSIONS: Final = (
+    *(("buffer", "constant"), ("parameter", "constant"), ("parameter", "buffer"), ("constant", "buffer")),
+    ("buffer", "parameter"),
+)
+
+PASSES: Final[Mapping[str, Callable[[Editor], int]]] = MappingProxyType(
+    {
+        **{
+            one.__name__.replace("_", "-"): one
+            for one in (dce, cse, identities, fold_shapes, drop_assertions, strip_metadata)
+        },
+        **{f"{old}s-to-{new}s": partial(convert_weights, old=old, new=new) for old, new in _CONVERSIONS},
+    }
+)
+"""Name -> pass, of those that need no arguments."""
