@@ -153,7 +153,7 @@ def common(old: Sequence[Hashable], new: Sequence[Hashable]) -> Pairs:
 
 
 _Run: TypeAlias = "tuple[int, int, int, _Run | None]"
-"""Where equal items begin in two sequences, how many there are, and the run before it."""
+"""The first positions of equal items in two sequences, their count, and the run before them."""
 
 
 def _window(old: list[int], new: list[int], x: int, y: int) -> tuple[_Run | None, int, int]:

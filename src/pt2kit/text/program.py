@@ -33,11 +33,8 @@ from pt2kit.treespec.callsig import show_name
 
 _INDENT = "  "
 _KINDS = {
-    "parameter": "parameter",
-    "buffer": "buffer",
     "tensor_constant": "constant",
     "custom_obj": "object",
-    "token": "token",
     "user_input": "input",
     "constant_input": "constant input",
     "user_output": "output",
@@ -48,6 +45,7 @@ _KINDS = {
     "gradient_to_user_input": "gradient of input",
     "user_input_mutation": "new value of input",
 }
+"""Kinds of inputs and outputs that the text does not call as the schema does."""
 
 MAX_SPEC: Final = 10_000
 """Characters of a tree of inputs or outputs."""
@@ -140,7 +138,7 @@ def _role(spec: InputSpec | OutputSpec | None) -> str:
         return "(no spec)"
     target = target_of(spec)
     fleeting = " (not persistent)" if spec.type == "buffer" and not spec.value.persistent else ""
-    return f"{_KINDS[spec.type]}{'' if target is None else f' {dotted(target)}'}{fleeting}"
+    return f"{_KINDS.get(spec.type, spec.type)}{'' if target is None else f' {dotted(target)}'}{fleeting}"
 
 
 def results_text(node: Node) -> str:

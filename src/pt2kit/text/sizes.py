@@ -24,25 +24,17 @@ from pt2kit.text.format import WIDTH, bytes_text, dotted, table, with_unit
 from pt2kit.text.payloads import dtype_of
 from pt2kit.zip.writer import DEFLATE_LEVEL
 
-TITLES: Final = MappingProxyType(
+TITLES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "weight": "weights",
-        "weights payload": "weights",
-        "tensor constant": "constants",
-        "constants payload": "constants",
-        "custom object": "constants",
-        "opaque object": "constants",
+        **dict.fromkeys(("weight", "weights payload"), "weights"),
+        **dict.fromkeys(("tensor constant", "constants payload", "custom object", "opaque object"), "constants"),
+        **dict.fromkeys(("weights config", "constants config"), "lists of tensors"),
         "program": "graph",
-        "weights config": "lists of tensors",
-        "constants config": "lists of tensors",
-        "sample inputs": "sample inputs",
         "extra file": "extra files",
-        "compiled code": "compiled code",
-        "header": "header",
         "other": "other records",
     }
 )
-"""Kind of record -> what people call it."""
+"""Kinds of records whose titles differ from their names."""
 
 
 _WRAPPING: Final = 6
@@ -157,7 +149,7 @@ def _table(title: str, shares: Sequence[Share], total: int, noun: str, width: in
 
 def _parts(package: Package) -> tuple[Share, ...]:
     rows = [
-        (TITLES.get(names.kind(package.relative(record.name)), "other records"), record.size, record.compressed_size)
+        (TITLES.get(kind := names.kind(package.relative(record.name)), kind), record.size, record.compressed_size)
         for record in package.records.values()
     ]
     if rest := package.archive.source.size - sum(stored for _, _, stored in rows):

@@ -40,27 +40,11 @@ Kind = Literal["changed", "lost", "blocked"]
 
 _SHOWN: Final = 10
 
-HARMLESS: Final = frozenset(
-    {
-        "argument_kinds",
-        "assertions",
-        "assumptions",
-        "constant_names",
-        "equality_constraints",
-        "forward_arg_names",
-        "graph_metadata",
-        "guards_code",
-        "hints",
-        "input_names",
-        "namedtuple_fields",
-        "module_calls",
-        "node_names",
-        "small_sizes",
-        "source_fn_stack",
-        "tied",
-        "torch_version",
-    }
-)
+_HARMLESS: Final = """
+argument_kinds assertions assumptions constant_names equality_constraints forward_arg_names graph_metadata guards_code
+hints input_names module_calls namedtuple_fields node_names small_sizes source_fn_stack tied torch_version
+"""
+HARMLESS: Final = frozenset(_HARMLESS.split())
 """Losses that change neither what a program computes nor which inputs the older torch accepts: provenance, names that
 the older reader makes up anew, and what it works out from the rest. `docs/compatibility.md` has a line for each."""
 

@@ -22,6 +22,7 @@ of those numbers running. Complex numbers are divided truly here, as they always
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -40,19 +41,8 @@ from pt2kit.schema.names import ATEN_OPS
 Convert = Callable[[schema.Node, schema.Graph, str], "schema.Node | Replacement"]
 """(node, its graph, its place) -> the node with another meaning of its operator; the same object if nothing changes."""
 
-_WHOLE: Final = frozenset(
-    {
-        ScalarType.BYTE,
-        ScalarType.CHAR,
-        ScalarType.SHORT,
-        ScalarType.INT,
-        ScalarType.LONG,
-        ScalarType.BOOL,
-        ScalarType.UINT16,
-        ScalarType.UINT32,
-        ScalarType.UINT64,
-    }
-)
+_WHOLE: Final = re.compile("BYTE|CHAR|SHORT|INT|LONG|BOOL|UINT.*")
+"""Names of the element types of integers and truth values."""
 _WHOLE_ARMS: Final = frozenset({"as_int", "as_bool", "as_sym_int", "as_sym_bool"})
 _STEPS: Final = 100
 
@@ -212,7 +202,7 @@ def _is_whole(argument: schema.Argument | None, graph: schema.Graph, place: str)
     name = argument.as_tensor.name
     if name not in graph.tensor_values:
         raise OperatorError(f"{place}: expected {name!r} among the tensor values, which say its dtype, got none")
-    return graph.tensor_values[name].dtype in _WHOLE
+    return _WHOLE.fullmatch(graph.tensor_values[name].dtype.name) is not None
 
 
 def _result_type(node: schema.Node, graph: schema.Graph, place: str) -> ScalarType:
