@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
-from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit import schema
@@ -177,19 +176,15 @@ def _short(target: str) -> str:
     return target.removeprefix(OPS)
 
 
-_SYMBOLIC: Final[Mapping[str, tuple[str, type[Any], str, tuple[type, ...]]]] = MappingProxyType(
-    {
-        "sym_int": ("as_sym_int", schema.SymIntArgument, "as_int", (int,)),
-        "sym_float": ("as_sym_float", schema.SymFloatArgument, "as_float", (float, int)),
-        "sym_bool": ("as_sym_bool", schema.SymBoolArgument, "as_bool", (bool,)),
-    }
-)
+_SYMBOLIC: Final[Mapping[str, tuple[str, type[Any], str, tuple[type, ...]]]] = {
+    "sym_int": ("as_sym_int", schema.SymIntArgument, "as_int", (int,)),
+    "sym_float": ("as_sym_float", schema.SymFloatArgument, "as_float", (float, int)),
+    "sym_bool": ("as_sym_bool", schema.SymBoolArgument, "as_bool", (bool,)),
+}
 """Kind of value -> arm and class of an argument that names one; arm and types of the constants that lists mix with it,
 the first of which they are written as."""
 _PLAIN: Final = ((bool, "as_bool", "as_bools"), (int, "as_int", "as_ints"), (str, "as_string", "as_strings"))
-_EMPTY: Final[Mapping[str, str]] = MappingProxyType(
-    {"Tensor": "as_tensors", "float": "as_floats", "bool": "as_bools", "str": "as_strings"}
-)
+_EMPTY: Final = {"Tensor": "as_tensors", "float": "as_floats", "bool": "as_bools", "str": "as_strings"}
 
 
 def to_argument(value: Any, kind: ValueType | None, edit: str) -> tuple[Argument, list[Operand]]:

@@ -34,15 +34,13 @@ from pt2kit.schema.fieldtable import (
 )
 from pt2kit.schema.wire import spelling
 
-_LITERALS: Mapping[str, str] = MappingProxyType(
-    {
-        "int": r"-?\d+",
-        "float": r"-?\d+(\.\d+)?(e[+-]?\d+)?|-?Infinity|NaN",
-        "bool": "True|False",
-        "str": r"(?s:.*)",
-        "bytes": r"(?s:.*)",
-    }
-)
+_LITERALS: Mapping[str, str] = {
+    "int": r"-?\d+",
+    "float": r"-?\d+(\.\d+)?(e[+-]?\d+)?|-?Infinity|NaN",
+    "bool": "True|False",
+    "str": r"(?s:.*)",
+    "bytes": r"(?s:.*)",
+}
 """Scalar type -> what the text of one of its values looks like."""
 _WORDS = ("Infinity", "-Infinity", "NaN")
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 from importlib.resources import files
-from types import MappingProxyType
 from typing import Final
 
 from pt2kit.errors import UnsupportedError
@@ -46,15 +45,13 @@ from pt2kit.schema.fieldtable import (
 from pt2kit.schema.wire import as_written, spelling
 
 _SCALARS = {"int": "Int", "float": "double", "str": "std::string", "bool": "bool", "bytes": "Base64"}
-_FORMS: Final[Forms[str]] = MappingProxyType(
-    {
-        ListOf: "std::vector<{}>".format,
-        DictOf: "Dict<{}>".format,
-        Nullable: "std::optional<{}>".format,
-        TupleOf: lambda *items: f"std::tuple<{', '.join(items)}>" if items else "EmptyTuple",
-        AnyOf: lambda *arms: f"std::variant<{', '.join(arms)}>",
-    }
-)
+_FORMS: Final[Forms[str]] = {
+    ListOf: "std::vector<{}>".format,
+    DictOf: "Dict<{}>".format,
+    Nullable: "std::optional<{}>".format,
+    TupleOf: lambda *items: f"std::tuple<{', '.join(items)}>" if items else "EmptyTuple",
+    AnyOf: lambda *arms: f"std::variant<{', '.join(arms)}>",
+}
 _INCLUDES = (
     *("algorithm", "array", "cmath", "cstdint", "limits", "optional", "set", "stdexcept", "string"),
     *("string_view", "tuple", "utility", "variant", "vector"),

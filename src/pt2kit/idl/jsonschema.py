@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit.idl.text import Forms, banner, since_note, spelled
@@ -48,15 +47,13 @@ def _tuple(*items: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", **listed, "minItems": len(items), "maxItems": len(items)}
 
 
-_FORMS: Final[Forms[dict[str, Any]]] = MappingProxyType(
-    {
-        ListOf: lambda item: {"type": "array", "items": item},
-        DictOf: lambda value: {"type": "object", "additionalProperties": value},
-        Nullable: _nullable,
-        TupleOf: _tuple,
-        AnyOf: lambda *arms: {"anyOf": list(arms)},
-    }
-)
+_FORMS: Final[Forms[dict[str, Any]]] = {
+    ListOf: lambda item: {"type": "array", "items": item},
+    DictOf: lambda value: {"type": "object", "additionalProperties": value},
+    Nullable: _nullable,
+    TupleOf: _tuple,
+    AnyOf: lambda *arms: {"anyOf": list(arms)},
+}
 
 
 def emit(types: Table) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
 from typing import Final, TypeAlias, TypeVar
 
 from pt2kit.errors import UnsupportedError
@@ -34,15 +33,13 @@ Forms: TypeAlias = Mapping[type[Type], Callable[..., S]]
 """Class of a type that holds others -> a function of their spellings that returns its own."""
 
 _SCALARS: Final = {"int": "Int", "float": "Float", "str": "String", "bool": "Bool", "bytes": "Bytes"}
-_WRAPPERS: Final[Forms[str]] = MappingProxyType(
-    {
-        ListOf: "{}List".format,
-        DictOf: "{}Dict".format,
-        Nullable: "Optional{}".format,
-        TupleOf: lambda *items: f"{''.join(items) or 'Empty'}Tuple",
-        AnyOf: lambda *arms: "Or".join(arms),
-    }
-)
+_WRAPPERS: Final[Forms[str]] = {
+    ListOf: "{}List".format,
+    DictOf: "{}Dict".format,
+    Nullable: "Optional{}".format,
+    TupleOf: lambda *items: f"{''.join(items) or 'Empty'}Tuple",
+    AnyOf: lambda *arms: "Or".join(arms),
+}
 
 
 def banner(table: Table, language: str) -> list[str]:

@@ -7,7 +7,6 @@ rounds integers beyond 2^53 (unbounded ranges have them) and careful parsers giv
 from __future__ import annotations
 
 import json
-from types import MappingProxyType
 from typing import Final
 
 from pt2kit.idl.text import Forms, banner, check_names, noted, spelled
@@ -25,15 +24,13 @@ from pt2kit.schema.wire import as_written, spelling
 
 _SCALARS = {"int": "Int", "float": "Float", "str": "string", "bool": "boolean", "bytes": "Base64"}
 
-_FORMS: Final[Forms[str]] = MappingProxyType(
-    {
-        ListOf: lambda item: f"({item})[]" if " | " in item else f"{item}[]",
-        DictOf: "Record<string, {}>".format,
-        Nullable: "{} | null".format,
-        TupleOf: lambda *items: f"[{', '.join(items)}]",
-        AnyOf: lambda *arms: " | ".join(arms),
-    }
-)
+_FORMS: Final[Forms[str]] = {
+    ListOf: lambda item: f"({item})[]" if " | " in item else f"{item}[]",
+    DictOf: "Record<string, {}>".format,
+    Nullable: "{} | null".format,
+    TupleOf: lambda *items: f"[{', '.join(items)}]",
+    AnyOf: lambda *arms: " | ".join(arms),
+}
 
 _PRELUDE = """
 /** An integer. JSON.parse rounds beyond 2^53; parse to bigint where every digit matters. */

@@ -8,7 +8,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final
 
 from pt2kit import codec
@@ -24,16 +23,14 @@ from pt2kit.text.format import WIDTH, bytes_text, dotted, table, with_unit
 from pt2kit.text.payloads import dtype_of
 from pt2kit.zip.writer import DEFLATE_LEVEL
 
-TITLES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        **dict.fromkeys(("weight", "weights payload"), "weights"),
-        **dict.fromkeys(("tensor constant", "constants payload", "custom object", "opaque object"), "constants"),
-        **dict.fromkeys(("weights config", "constants config"), "lists of tensors"),
-        "program": "graph",
-        "extra file": "extra files",
-        "other": "other records",
-    }
-)
+TITLES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("weight", "weights payload"), "weights"),
+    **dict.fromkeys(("tensor constant", "constants payload", "custom object", "opaque object"), "constants"),
+    **dict.fromkeys(("weights config", "constants config"), "lists of tensors"),
+    "program": "graph",
+    "extra file": "extra files",
+    "other": "other records",
+}
 """Kinds of records whose titles differ from their names."""
 
 

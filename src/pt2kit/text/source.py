@@ -28,14 +28,12 @@ VERSION: Final = 1
 PLAIN_WORD: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 PLAIN_TARGET: Final = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+", re.ASCII)
 
-KIND_MARKS: Final[Mapping[schema.ArgumentKind | None, str]] = MappingProxyType(
-    {
-        schema.ArgumentKind.POSITIONAL: "",
-        schema.ArgumentKind.KEYWORD: "*",
-        schema.ArgumentKind.UNKNOWN: "!",
-        None: "?",
-    }
-)
+KIND_MARKS: Final[Mapping[schema.ArgumentKind | None, str]] = {
+    schema.ArgumentKind.POSITIONAL: "",
+    schema.ArgumentKind.KEYWORD: "*",
+    schema.ArgumentKind.UNKNOWN: "!",
+    None: "?",
+}
 """How an argument is passed -> the prefix of its text."""
 
 
@@ -49,9 +47,7 @@ WORDS: Final[Mapping[str, str]] = MappingProxyType(
 """Words of specs and of arms of arguments that differ from the names of the fields."""
 LITERALS: Final = frozenset(("tensor", "int", "float", "string", "bool"))
 """Arms of arguments whose text tells their type; that of an empty list does not."""
-PLAIN_ARMS: Final[Mapping[type, str]] = MappingProxyType(
-    {bool: "as_bool", int: "as_int", float: "as_float", str: "as_string"}
-)
+PLAIN_ARMS: Final[Mapping[type, str]] = {bool: "as_bool", int: "as_int", float: "as_float", str: "as_string"}
 """Type of a number or text -> the arm of arguments that has it."""
 
 _INDENT: Final = "  "

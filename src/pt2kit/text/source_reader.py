@@ -41,12 +41,10 @@ T = TypeVar("T")
 
 _PART: Final = re.compile(rf"(\w+)\[((?:{STRING}|[^\]])*)\]")
 _MARKS: Final = {mark: kind for kind, mark in KIND_MARKS.items() if mark}
-_SIDES: Final[Mapping[str, tuple[type[Any], Mapping[str, tuple[str, type[Any]]]]]] = MappingProxyType(
-    {
-        "input": (schema.InputSpec, {WORDS.get(kind, kind): (kind, cls) for kind, cls in INPUT_SPECS.items()}),
-        "output": (schema.OutputSpec, {kind: (kind, cls) for kind, cls in OUTPUT_SPECS.items()}),
-    }
-)
+_SIDES: Final[Mapping[str, tuple[type[Any], Mapping[str, tuple[str, type[Any]]]]]] = {
+    "input": (schema.InputSpec, {WORDS.get(kind, kind): (kind, cls) for kind, cls in INPUT_SPECS.items()}),
+    "output": (schema.OutputSpec, {kind: (kind, cls) for kind, cls in OUTPUT_SPECS.items()}),
+}
 """Word of a line of the root graph -> the union of its specs, and word of a role -> its arm and the arm's class."""
 _STATEMENTS: Final = frozenset(("input", "output", "single", "signature", "entry", "order"))
 """Words that begin a line of a graph; anything else begins a node."""
@@ -56,20 +54,18 @@ _UNKNOWN: Final = object()
 _SHORT: Final = {row.short: number for number, row in DTYPES.items()}
 """Short name of an element type -> the type."""
 
-_HEAD: Final[Mapping[str, tuple[Any, Callable[[Reader], Any]]]] = MappingProxyType(
-    {
-        "schema": (schema.SchemaVersion(*schema.CURRENT.pair), lambda reader: reader.version()),
-        "torch": ("", lambda reader: reader.string()),
-        "verifier": ([], lambda reader: reader.string()),
-        "guard": ([], lambda reader: reader.string()),
-        "module": ([], lambda reader: reader.module()),
-        "opset": ({}, lambda reader: (reader.string(), reader.integer())),
-        "range": ({}, lambda reader: (reader.string(), reader.range())),
-        "metadata": ({}, lambda reader: (reader.string(), reader.string())),
-        "namedtuple": ({}, lambda reader: (reader.string(), schema.NamedTupleDef(reader.strings()))),
-        "expr": (None, lambda reader: reader.expression()),
-    }
-)
+_HEAD: Final[Mapping[str, tuple[Any, Callable[[Reader], Any]]]] = {
+    "schema": (schema.SchemaVersion(*schema.CURRENT.pair), lambda reader: reader.version()),
+    "torch": ("", lambda reader: reader.string()),
+    "verifier": ([], lambda reader: reader.string()),
+    "guard": ([], lambda reader: reader.string()),
+    "module": ([], lambda reader: reader.module()),
+    "opset": ({}, lambda reader: (reader.string(), reader.integer())),
+    "range": ({}, lambda reader: (reader.string(), reader.range())),
+    "metadata": ({}, lambda reader: (reader.string(), reader.string())),
+    "namedtuple": ({}, lambda reader: (reader.string(), schema.NamedTupleDef(reader.strings()))),
+    "expr": (None, lambda reader: reader.expression()),
+}
 """Word of the head -> what there is without such a line, and what reads the rest of a line."""
 
 
@@ -553,20 +549,18 @@ def _entry(reader: Reader) -> tuple[str, Argument]:
     return entry
 
 
-_ITEMS: Final[Mapping[Any, Callable[[Reader], Any]]] = MappingProxyType(
-    {
-        TensorArgument: lambda reader: TensorArgument(reader.name()),
-        **{cls: _symbolic(cls) for cls in (schema.SymIntArgument, schema.SymFloatArgument, schema.SymBoolArgument)},
-        schema.OptionalTensorArgument: _optional,
-        schema.ScalarType: _member(schema.ScalarType, _SHORT),
-        schema.MemoryFormat: _member(schema.MemoryFormat),
-        schema.Layout: _member(schema.Layout),
-        schema.Device: _device,
-        schema.CustomObjArgument: _object,
-        schema.ComplexValue: _complex,
-        schema.GraphArgument: _graph,
-    }
-)
+_ITEMS: Final[Mapping[Any, Callable[[Reader], Any]]] = {
+    TensorArgument: lambda reader: TensorArgument(reader.name()),
+    **{cls: _symbolic(cls) for cls in (schema.SymIntArgument, schema.SymFloatArgument, schema.SymBoolArgument)},
+    schema.OptionalTensorArgument: _optional,
+    schema.ScalarType: _member(schema.ScalarType, _SHORT),
+    schema.MemoryFormat: _member(schema.MemoryFormat),
+    schema.Layout: _member(schema.Layout),
+    schema.Device: _device,
+    schema.CustomObjArgument: _object,
+    schema.ComplexValue: _complex,
+    schema.GraphArgument: _graph,
+}
 """Class of the schema -> what reads one value of it; all others are constants."""
 
 
@@ -596,11 +590,9 @@ def _word(arm: str, kind: Any) -> Callable[[Reader], Argument]:
     return read
 
 
-_WORDS: Final[Mapping[str, Callable[[Reader], Argument]]] = MappingProxyType(
-    {
-        WORDS.get(arm[3:], arm[3:]): _word(arm, kind)
-        for arm, kind in field_classes(Argument).items()
-        if arm[3:] not in LITERALS
-    }
-)
+_WORDS: Final[Mapping[str, Callable[[Reader], Argument]]] = {
+    WORDS.get(arm[3:], arm[3:]): _word(arm, kind)
+    for arm, kind in field_classes(Argument).items()
+    if arm[3:] not in LITERALS
+}
 """Word with brackets -> what reads the argument that it stands for."""

@@ -36,9 +36,7 @@ from pt2kit.schema.wire import SPELLED_FLOATS
 Predicate = Callable[[Any], bool]
 
 _OPEN_ENDED: Final = Nullable(Scalar("int"))
-_KINDS: Final[Mapping[str, type]] = MappingProxyType(
-    {"str": str, "int": int, "float": float, "bool": bool, "bytes": str}
-)
+_KINDS: Final[Mapping[str, type]] = {"str": str, "int": int, "float": float, "bool": bool, "bytes": str}
 
 _LONGEST: Final = 80
 
@@ -161,15 +159,13 @@ def _is_float(value: Any) -> bool:
     return kind is float or kind is int or (kind is str and value in SPELLED_FLOATS)
 
 
-SCALARS: Final[Mapping[str, Predicate]] = MappingProxyType(
-    {
-        "str": lambda value: type(value) is str,
-        "int": lambda value: type(value) is int,
-        "float": _is_float,
-        "bool": lambda value: type(value) is bool,
-        "bytes": lambda value: type(value) is str,
-    }
-)
+SCALARS: Final[Mapping[str, Predicate]] = {
+    "str": lambda value: type(value) is str,
+    "int": lambda value: type(value) is int,
+    "float": _is_float,
+    "bool": lambda value: type(value) is bool,
+    "bytes": lambda value: type(value) is str,
+}
 """Scalar type -> whether a value is one."""
 
 

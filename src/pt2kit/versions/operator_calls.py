@@ -25,7 +25,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit.jsontext import Path
@@ -47,28 +46,24 @@ from pt2kit.versions.rewrite import rewrite
 _UNLISTED: Final = "8.7"
 """Before this version, a higher-order operator that no table has blocks: all that there were then are known."""
 
-_CALLED_OTHERWISE: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "associative_scan": "2.5",
-        "auto_functionalized": "2.3",
-        "flex_attention": "2.5",
-        "flex_attention_backward": "2.5",
-        "math.trunc": "2.8",
-        "triton_kernel_wrapper_functional": "2.6",
-        "triton_kernel_wrapper_mutation": "2.6",
-        "while_loop": "2.4",
-        "with_effects": "2.4",
-    }
-)
+_CALLED_OTHERWISE: Final[Mapping[str, str]] = {
+    "associative_scan": "2.5",
+    "auto_functionalized": "2.3",
+    "flex_attention": "2.5",
+    "flex_attention_backward": "2.5",
+    "math.trunc": "2.8",
+    "triton_kernel_wrapper_functional": "2.6",
+    "triton_kernel_wrapper_mutation": "2.6",
+    "while_loop": "2.4",
+    "with_effects": "2.4",
+}
 """Operators without a schema -> the first release that calls them as the next ones do, and reads its calls; the one
 before has them too.
 
 Source: the parameters of `__call__` in torch/_higher_order_ops, 2.1 to 2.8.
 """
 
-ASSERTED: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
-    {"aten._assert_tensor_metadata.default": frozenset(("device", "layout"))}
-)
+ASSERTED: Final = {"aten._assert_tensor_metadata.default": frozenset(("device", "layout"))}
 """Operators that only compare what the program knows already -> arguments without which they compare less."""
 
 

@@ -23,7 +23,6 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from heapq import heappop, heappush
-from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit.jsontext import Path
@@ -33,22 +32,18 @@ from pt2kit.versions.rewrite import Visitor, rewrite
 _LATER: Final = ("8.7", "8.8", "8.14", "8.15", "8.17")
 _TENSORS: Final = frozenset({"as_tensor"})
 _CONSTANTS: Final = frozenset({"as_tensor", "as_custom_obj", "as_int", "as_float", "as_bool", "as_none", "as_string"})
-_INPUTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
-    {
-        **dict.fromkeys(("1", "2"), _TENSORS),
-        **dict.fromkeys(("5.1", "5.3", "7.3", "8.2"), _CONSTANTS),
-        **dict.fromkeys(_LATER, _CONSTANTS | {"as_sym_int"}),
-    }
-)
+_INPUTS: Final[Mapping[str, frozenset[str]]] = {
+    **dict.fromkeys(("1", "2"), _TENSORS),
+    **dict.fromkeys(("5.1", "5.3", "7.3", "8.2"), _CONSTANTS),
+    **dict.fromkeys(_LATER, _CONSTANTS | {"as_sym_int"}),
+}
 _SYMBOLIC: Final = frozenset({"as_tensor", "as_sym_int", "as_sym_bool"})
-_OUTPUTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
-    {
-        **dict.fromkeys(("1", "2", "5.1"), _SYMBOLIC),
-        **dict.fromkeys(("5.3", "7.3"), _SYMBOLIC | {"as_int", "as_none"}),
-        "8.2": _SYMBOLIC | {"as_int", "as_none", "as_float", "as_sym_float"},
-        **dict.fromkeys(_LATER, _SYMBOLIC | {"as_int", "as_none", "as_float", "as_sym_float", "as_bool"}),
-    }
-)
+_OUTPUTS: Final[Mapping[str, frozenset[str]]] = {
+    **dict.fromkeys(("1", "2", "5.1"), _SYMBOLIC),
+    **dict.fromkeys(("5.3", "7.3"), _SYMBOLIC | {"as_int", "as_none"}),
+    "8.2": _SYMBOLIC | {"as_int", "as_none", "as_float", "as_sym_float"},
+    **dict.fromkeys(_LATER, _SYMBOLIC | {"as_int", "as_none", "as_float", "as_sym_float", "as_bool"}),
+}
 """Version -> the arms of `Argument` that its readers take at the ends of a graph; the current one has no limits."""
 
 _ROOT: Final = ("graph_module", "graph")

@@ -15,7 +15,6 @@ import base64
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit.errors import IntegrityError, PayloadError, UnsupportedError
@@ -24,12 +23,10 @@ from pt2kit.versions.conversion_log import ReadExternal, check_location
 from pt2kit.versions.draft.graph import SCALAR_TYPES
 from pt2kit.versions.line.constants import TORCH_NAMES, decode_bytes, described
 
-DTYPES: Final[Mapping[str, str]] = MappingProxyType(
-    {short: TORCH_NAMES[number] for short, number in SCALAR_TYPES.items()}
-)
+DTYPES: Final[Mapping[str, str]] = {short: TORCH_NAMES[number] for short, number in SCALAR_TYPES.items()}
 """Element types of the draft -> torch's names."""
 
-_NAMES: Final[Mapping[str, str]] = MappingProxyType({name: short for short, name in DTYPES.items()})
+_NAMES: Final[Mapping[str, str]] = {name: short for short, name in DTYPES.items()}
 _DECIMAL: Final = re.compile(r"0|[1-9][0-9]{0,18}")
 _CHECKSUM: Final = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
 

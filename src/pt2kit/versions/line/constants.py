@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit.errors import PayloadError, UnsupportedError
@@ -34,21 +33,17 @@ from pt2kit.versions.rewrite import rewrite
 
 Graph = dict[str, Any]
 
-TORCH_NAMES: Final[Mapping[int, str]] = MappingProxyType(
-    {
-        **{ScalarType[name.upper()]: dtype for name, dtype in TYPED_STORAGES.items() if dtype not in QUANTIZED},
-        ScalarType.COMPLEXHALF: "complex32",
-        ScalarType.UINT16: "uint16",
-        ScalarType.FLOAT8E4M3FN: "float8_e4m3fn",
-        ScalarType.FLOAT8E5M2: "float8_e5m2",
-    }
-)
+TORCH_NAMES: Final[Mapping[int, str]] = {
+    **{ScalarType[name.upper()]: dtype for name, dtype in TYPED_STORAGES.items() if dtype not in QUANTIZED},
+    ScalarType.COMPLEXHALF: "complex32",
+    ScalarType.UINT16: "uint16",
+    ScalarType.FLOAT8E4M3FN: "float8_e4m3fn",
+    ScalarType.FLOAT8E5M2: "float8_e5m2",
+}
 """Element types that schemas up to 8.6 have: number in the schema -> torch's name. Most are called as the classes of
 their storages."""
 
-_NUMBERS: Final = MappingProxyType(
-    {name: int(number) for number, name in TORCH_NAMES.items() if number <= ScalarType.BFLOAT16}
-)
+_NUMBERS: Final = {name: int(number) for number, name in TORCH_NAMES.items() if number <= ScalarType.BFLOAT16}
 """Those of schema 1: torch's name -> number."""
 _STRIDED: Final = 7
 

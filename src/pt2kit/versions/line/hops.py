@@ -20,7 +20,6 @@ Source: `serialize_hoo_outputs` and `deserialize_outputs` in torch/_export/serde
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit.jsontext import Path
@@ -29,16 +28,14 @@ from pt2kit.schema.operators import known_releases
 from pt2kit.versions.conversion_log import ConversionLog
 
 _MODULES: Final = "torch._higher_order_ops."
-_FIRST: Final[Mapping[str, str]] = MappingProxyType({"torch.ops.map_impl": "map_impl", "torch.ops.cond": "cond"})
-_IN_MODULES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "auto_functionalized": "auto_functionalize.auto_functionalized",
-        "with_effects": "effects.with_effects",
-        "wrap_with_set_grad_enabled": "wrap.wrap_with_set_grad_enabled",
-    }
-)
+_FIRST: Final[Mapping[str, str]] = {"torch.ops.map_impl": "map_impl", "torch.ops.cond": "cond"}
+_IN_MODULES: Final[Mapping[str, str]] = {
+    "auto_functionalized": "auto_functionalize.auto_functionalized",
+    "with_effects": "effects.with_effects",
+    "wrap_with_set_grad_enabled": "wrap.wrap_with_set_grad_enabled",
+}
 
-FUNCTIONS_SINCE: Final[Mapping[str, str]] = MappingProxyType({"torch._functorch.predispatch.": "2.13"})
+FUNCTIONS_SINCE: Final[Mapping[str, str]] = {"torch._functorch.predispatch.": "2.13"}
 """Beginnings of targets that are Python functions, and the first release that writes and reads them."""
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit.jsontext import Path
@@ -30,9 +29,7 @@ from pt2kit.versions.rewrite import Visitor, rewrite
 Conversion = Callable[[Tree, ConversionLog], Tree]
 """(tree, log) -> the tree at another version; the tree that comes in is not changed."""
 
-LOSSES: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
-    {("ExportedProgram", "guards_code"): "guards_code", ("Node", "name"): "node_names"}
-)
+LOSSES: Final = {("ExportedProgram", "guards_code"): "guards_code", ("Node", "name"): "node_names"}
 """Fields that a downgrade may drop although they say something, and the name by which that is allowed."""
 
 
@@ -141,13 +138,11 @@ def _stamp(version: str) -> dict[str, int]:
     return {"major": major, "minor": minor}
 
 
-_UPGRADES: Final[Mapping[str, Callable[[ConversionLog], Visitor]]] = MappingProxyType(
-    {
-        "8.7": lambda _: lambda value, __: mark_outputs(value),
-        "8.8": lambda log: lambda value, path: spread_operands(value, path, log),
-        "8.17": lambda _: lambda value, __: {**value, "name": own_name(value)},
-    }
-)
-_DOWNGRADES: Final[Mapping[str, Callable[[ConversionLog], Visitor]]] = MappingProxyType(
-    {"8.8": lambda log: lambda value, path: gather_operands(value, path, log, "8.8")}
-)
+_UPGRADES: Final[Mapping[str, Callable[[ConversionLog], Visitor]]] = {
+    "8.7": lambda _: lambda value, __: mark_outputs(value),
+    "8.8": lambda log: lambda value, path: spread_operands(value, path, log),
+    "8.17": lambda _: lambda value, __: {**value, "name": own_name(value)},
+}
+_DOWNGRADES: Final[Mapping[str, Callable[[ConversionLog], Visitor]]] = {
+    "8.8": lambda log: lambda value, path: gather_operands(value, path, log, "8.8")
+}
