@@ -84,7 +84,8 @@ def diff(
             if one != other:
                 changes.append(Change("modified", "model", "", other, details=(Detail("name", one, other),)))
             changes += program_changes
-            changes += _unknown(before, after, one, other)
+            unknown = _unknown_keys(before, one), _unknown_keys(after, other)
+            changes += _entries("program", other, *unknown, "unknown key")
             changes += _payloads(before, after, one, other, tensors, progress)
         if models is None:
             renamed = {one: other for one, other in pairs if one is not None and other is not None}
@@ -138,12 +139,6 @@ def _payloads(
     for area in areas:
         one, other = payloads_of(old, before, f"{area}s"), payloads_of(new, after, f"{area}s")
         yield from compare_payloads(one, other, area, after, renamed=renamed, values=values, progress=progress)
-
-
-def _unknown(old: Package, new: Package, before: str, after: str) -> Iterator[Change]:
-    """Return unknown keys of this build: those of one program alone, and those with other values."""
-    one, other = _unknown_keys(old, before), _unknown_keys(new, after)
-    return _entries("program", after, one, other, "unknown key")
 
 
 def _entries(
@@ -299,7 +294,7 @@ def _outputs(
     old: schema.GraphModule, new: schema.GraphModule, pairs: Pairs, names: Names, model: str
 ) -> Iterator[Change]:
     specs = old.signature.output_specs, new.signature.output_specs
-    before, after = ([_output_text(spec, position) for position, spec in enumerate(side)] for side in specs)
+    before, after = ([f"{spec.type} {target_of(spec) or place}" for place, spec in enumerate(side)] for side in specs)
     yield from _unpaired("output", model, before, after, pairs)
     for one, other in pairs:
         first, second = old.graph.outputs[one], new.graph.outputs[other]
@@ -311,10 +306,6 @@ def _outputs(
             yield Change("modified", "output", model, after[other], "", one, other, tuple(details))
     flag_old, flag_new = ({"outputs": module.graph.is_single_tensor_return} for module in (old, new))
     yield from _entries("output", model, flag_old, flag_new, "single tensor return")
-
-
-def _output_text(spec: schema.OutputSpec, position: int) -> str:
-    return f"{spec.type} {target_of(spec) or position}"
 
 
 def _module_calls(old: schema.GraphModule, new: schema.GraphModule, names: Names, model: str) -> Iterator[Change]:

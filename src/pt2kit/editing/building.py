@@ -102,9 +102,8 @@ def find_parameter(target: str, name: str, edit: str) -> Parameter | None:
     signature = signature_of(target)
     parameter = signature.parameters.get(name) if signature is not None else None
     if signature is not None and parameter is None and not signature.is_open:
-        raise GraphError(
-            f"{edit}: expected an argument of {_short(target)} ({_listed(signature)}), got {quote(name)}", rule="T3"
-        )
+        known = ", ".join(list(signature.parameters)[:12]) or "none"
+        raise GraphError(f"{edit}: expected an argument of {_short(target)} ({known}), got {quote(name)}", rule="T3")
     return parameter
 
 
@@ -166,10 +165,6 @@ def result_metas(meta: Any, found: Operator | None, edit: str) -> list[Any]:
         [entry(one, edit) for one in result] if isinstance(result, list | tuple) else entry(result, edit)
         for result in results
     ]
-
-
-def _listed(found: Operator) -> str:
-    return ", ".join(list(found.parameters)[:12]) or "none"
 
 
 def _short(target: str) -> str:

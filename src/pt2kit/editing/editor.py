@@ -251,7 +251,8 @@ def _finished(editor: EditState, program: schema.ExportedProgram) -> Package | s
     if package is None:
         return program
     parts, stored = editor.parts, package.stored[editor.model]
-    if program is editor.opened and editor.samples is None and not _weights_changed(editor):
+    weights = [editor.weights.payloads, editor.constants.payloads]
+    if program is editor.opened and editor.samples is None and weights == editor.stored_weights:
         return editor.source_package
     if program is not editor.opened:
         if stored.unknown:
@@ -275,10 +276,6 @@ def package_alone(editor: EditState, program: schema.ExportedProgram) -> Package
     parts.put_program(editor.model, program)
     parts.drop_unused()
     return parts.package()
-
-
-def _weights_changed(editor: EditState) -> bool:
-    return [table.payloads for table in (editor.weights, editor.constants)] != editor.stored_weights
 
 
 def _written(editor: EditState) -> schema.ExportedProgram:

@@ -230,8 +230,7 @@ def infer_meta(target: str, arguments: Mapping[str, Any], infer: str | None, edi
     except (Unknown, Mismatch) as error:
         why = str(error)
     if infer == "torch":
-        results: Any = registered("inference with torch")(target, arguments, edit)
-        return results
+        return registered("inference with torch")(target, arguments, edit)
     if infer is not None:
         raise GraphError(f"{edit}: expected infer=None or infer='torch', got {infer!r}")
     raise GraphError(

@@ -89,7 +89,7 @@ def _node_lines(graph: Graph, texts: ValueTexts, depth: int) -> Iterator[str]:
     indent = _INDENT * depth
     for node in graph.nodes:
         yield indent + node_line(graph, node, texts)
-        for subgraph in _subgraphs(node):
+        for _, subgraph in (held for named in node.inputs for held in graph_arguments(named.arg)):
             yield from _subgraph_lines(subgraph, texts, depth + 1)
 
 
@@ -113,11 +113,6 @@ def _types(graph: Graph, defining: Iterable[Argument], texts: ValueTexts) -> str
     """Return the known types of the values that some arguments name."""
     names = (name for argument in defining for name in arguments(argument))
     return ", ".join(text for name in names if (text := texts.named(graph, name)))
-
-
-def _subgraphs(node: Node) -> Iterator[GraphArgument]:
-    for named in node.inputs:
-        yield from (subgraph for _, subgraph in graph_arguments(named.arg))
 
 
 def _edge_lines(

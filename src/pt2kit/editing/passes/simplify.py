@@ -158,8 +158,8 @@ def fold_shapes(editor: Editor) -> int:
         if len(values) != 1 or values[0].kind != "sym_int" or node.writes:
             continue
         number = _known(node)
-        if number is None or values[0].is_output or _in_module_calls(values[0]):
-            continue
+        if number is None or values[0].is_output or any(user.subgraphs for user in values[0].users):
+            continue  # a subgraph takes a value, and no number
         put_number(editor, values[0], number, "fold_shapes")
         node.erase()
         count += 1
@@ -175,11 +175,6 @@ def _known(node: Node) -> int | None:
     except GraphError:
         return None
     return meta.as_int if isinstance(meta, schema.SymInt) and isinstance(meta.as_int, int) else None
-
-
-def _in_module_calls(value: Value) -> bool:
-    """Return whether a higher-order operator uses the value, whose subgraph takes a value and no number."""
-    return any(user.subgraphs for user in value.users)
 
 
 def identities(editor: Editor) -> int:

@@ -67,7 +67,7 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
         "CustomObjArgument": custom_object,
         "Graph": _upgrade_graph,
         "Node": _upgrade_node,
-        "SymExpr": _upgrade_hint,
+        "SymExpr": lambda value, _: value if value["hint"] is None else {**value, "hint": {"as_int": value["hint"]}},
         "SymBool": arm("as_expr", lambda text: {"expr_str": text, "hint": None}),
     }
     new = rewrite(tree, "1", visitors)
@@ -144,10 +144,6 @@ def _upgrade_node(value: Any, _: Path) -> Any:
         "target": hops.from_2_1(value["target"]),
         "metadata": metadata.from_2_1(value["metadata"]),
     }
-
-
-def _upgrade_hint(value: Any, _: Path) -> Any:
-    return value if value["hint"] is None else {**value, "hint": {"as_int": value["hint"]}}
 
 
 def _upgrade_module(module: Tree, lifted: Mapping[str, dict[str, Any]], log: ConversionLog) -> Tree:
