@@ -112,7 +112,7 @@ def _column(line: str, begin: int, place: int, width: int) -> int:
 
 def _break_place(line: str, begin: int, width: int) -> int:
     """Return the length of the first line; 0 if there is no place to break it."""
-    limit = _reach(line, width)
+    limit = reach(line, width)
     places = [[place.start() for place in kind.finditer(line, begin + 1)] for kind in _PLACES]
     fitting = [[place for place in kind if place <= limit] for kind in places]
     # A break that leaves most of the line empty is no better than a worse place further right.
@@ -123,7 +123,7 @@ def _break_place(line: str, begin: int, width: int) -> int:
     return last or next(iter(places[-1]), 0)
 
 
-def _reach(line: str, width: int) -> int:
+def reach(line: str, width: int) -> int:
     """Return how many characters of a line fit in some columns."""
     if line.isascii():
         return width

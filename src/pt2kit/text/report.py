@@ -13,7 +13,7 @@ from pt2kit.messages import count_text, printable
 from pt2kit.schema import LOG
 from pt2kit.schema.names import OPS
 from pt2kit.tensors.dtypes import DTYPES
-from pt2kit.text.format import WIDTH, bytes_text, display_width, dotted, table, wrap
+from pt2kit.text.format import WIDTH, bytes_text, display_width, dotted, reach, table, wrap
 from pt2kit.text.payloads import Amount, TensorGroup
 from pt2kit.text.summary import ModelSummary, ModuleSummary, Summary
 from pt2kit.text.values import bounds_text
@@ -78,7 +78,9 @@ def model_lines(model: ModelSummary, width: int = WIDTH, columns: int | None = N
     yield from _list("lifted", model.lifted)
     yield from _list("unknown keys", model.unknown)
     yield from _list("problems", model.problems)
-    yield from _modules(model.modules, columns)
+    if model.modules is not None and model.modules.children:
+        room = None if columns is None else columns - LABEL - 2
+        yield from _labeled("modules", module_lines(model.modules, room=room))
 
 
 def _oldest(version: str) -> str:
@@ -124,17 +126,7 @@ def _call(model: ModelSummary) -> Iterator[str]:
 
 def _cut(label: str, width: int) -> str:
     """Return a label in at most some columns of a terminal, with "…" for the rest."""
-    if display_width(label) <= width:
-        return label
-    while display_width(label) >= width:
-        label = label[:-1]
-    return f"{label}…"
-
-
-def _modules(root: ModuleSummary | None, columns: int | None) -> Iterator[str]:
-    if root is not None and root.children:
-        room = None if columns is None else columns - LABEL - 2
-        yield from _labeled("modules", module_lines(root, room=room))
+    return label if display_width(label) <= width else f"{label[: reach(label, width - 1)]}…"
 
 
 def _entry(label: str, text: str, width: int) -> Iterator[str]:

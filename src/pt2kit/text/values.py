@@ -217,13 +217,15 @@ def summarize_call(program: ExportedProgram, texts: ValueTexts) -> CallSummary:
     root = next((entry.signature for entry in module.module_call_graph if entry.fqn == ""), None)
     if not isinstance(root, ModuleCallSignature):
         raise GraphError("$.graph_module.module_call_graph: expected a signature of the root module, got none")
-    inputs = [_leaf(spec, program, texts) for spec in module.signature.input_specs]
-    outputs = [_result(spec, program, texts) for spec in module.signature.output_specs]
+    inputs, outputs = (
+        [text for spec in specs if (text := _leaf(spec, program, texts)) is not None]
+        for specs in (module.signature.input_specs, module.signature.output_specs)
+    )
     signature = treespec.call_signature(
         treespec.parse(root.in_spec, "in_spec"),
         treespec.parse(root.out_spec, "out_spec"),
-        [text for text in inputs if text is not None],
-        [text for text in outputs if text is not None],
+        inputs,
+        outputs,
         root.forward_arg_names,
         where="call",
         fields={key: row.field_names for key, row in module.treespec_namedtuple_fields.items()},
@@ -232,21 +234,15 @@ def summarize_call(program: ExportedProgram, texts: ValueTexts) -> CallSummary:
     return CallSummary(treespec.render(signature, width=WIDTH), parameters, signature.returns)
 
 
-def _leaf(spec: InputSpec, program: ExportedProgram, texts: ValueTexts) -> str | None:
-    """Return the description of a leaf of the call's arguments; None for inputs that the caller does not pass."""
-    if spec.type == "user_input":
-        return _described(spec.value.arg, program, texts)
-    if spec.type == "constant_input":
-        return constant_text(spec.value.value)
-    return None
-
-
-def _result(spec: OutputSpec, program: ExportedProgram, texts: ValueTexts) -> str | None:
-    """Return the description of a leaf of the call's result; None for outputs that the caller does not get."""
-    if spec.type == "user_output":
-        return _described(spec.value.arg, program, texts)
-    if spec.type == "loss_output":
-        return f"loss {texts.named(program.graph_module.graph, spec.value.arg.name)}"
+def _leaf(spec: InputSpec | OutputSpec, program: ExportedProgram, texts: ValueTexts) -> str | None:
+    """Return the description of a leaf of the call's arguments or result; None for all other inputs and outputs."""
+    match spec.type:
+        case "user_input" | "user_output":
+            return _described(spec.value.arg, program, texts)
+        case "constant_input":
+            return constant_text(spec.value.value)
+        case "loss_output":
+            return f"loss {texts.named(program.graph_module.graph, spec.value.arg.name)}"
     return None
 
 
