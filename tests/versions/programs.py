@@ -13,7 +13,7 @@ from pt2kit import codec, schema
 from pt2kit.package.layouts.detection import detect
 from pt2kit.pickles.reader import read_payload
 from pt2kit.schema.fieldtable import NAMES
-from pt2kit.versions import encoding
+from pt2kit.versions import encoding, steps
 from pt2kit.versions.check import check_tree
 from pt2kit.versions.conversion_log import ConversionLog
 from pt2kit.versions.program import upgrade_program
@@ -39,6 +39,14 @@ def golden(version: str) -> dict[str, Any]:
     """The canonical tree of a golden file."""
     raw = codec.parse(golden_bytes(version), version, bare_literals=True)
     return encoding.from_wire(raw, version, version)
+
+
+def both(step: steps.Step) -> tuple[Step, Step]:
+    """The two directions of a step, as functions of a tree and a log."""
+    return (
+        lambda tree, log: step.apply(tree, log, upwards=True),
+        lambda tree, log: step.apply(tree, log, upwards=False),
+    )
 
 
 def round_trip(version: str, upgrade: Step, downgrade: Step, newer: str) -> tuple[Any, ConversionLog]:

@@ -15,7 +15,7 @@ from typing import Final
 
 from pt2kit.errors import VersionError
 from pt2kit.schema.fieldtable import NAMES
-from pt2kit.schema.versions import LOG
+from pt2kit.schema.versions import LOG, parse_version
 from pt2kit.versions.check import check_tree, fits
 from pt2kit.versions.conversion_log import ConversionLog, Tree, block_misfits
 from pt2kit.versions.identify import DRAFT
@@ -32,13 +32,22 @@ class Step:
 
     Args:
         older, newer: the names of the two tables.
-        upgrade, downgrade: from the one to the other, and back.
+        upgrade, downgrade: from the one to the other, and back; `schema_version` is left to `apply`.
     """
 
     older: str
     newer: str
     upgrade: Conversion
     downgrade: Conversion
+
+    def apply(self, tree: Tree, log: ConversionLog, *, upwards: bool) -> Tree:
+        """Return a program of one of the two versions as one of the other, which it states."""
+        version = self.newer if upwards else self.older
+        new = (self.upgrade if upwards else self.downgrade)(tree, log)
+        if version == DRAFT:
+            return new
+        major, *minor = parse_version(version.removesuffix("-traces"))
+        return {**new, "schema_version": {"major": major, "minor": minor[0]} if "." in version else major}
 
 
 def _upgrade_draft(tree: Tree, log: ConversionLog) -> Tree:
@@ -152,7 +161,7 @@ def apply_step(checked: Checked, step: Step, upwards: bool, log: ConversionLog) 
         ExpressionError, PayloadError, UnsupportedError, JsonError, LimitError: what the step cannot read.
     """
     version = step.newer if upwards else step.older
-    tree = (step.upgrade if upwards else step.downgrade)(checked.tree, log)
+    tree = step.apply(checked.tree, log, upwards=upwards)
     if not upwards and version != DRAFT:
         return Checked(block_misfits(tree, version, step.newer, log, exact=checked.exact), version, True)
     # A minor only adds, so what fitted the one before fits; the last is looked at for them all.

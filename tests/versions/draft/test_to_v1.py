@@ -6,7 +6,16 @@ import base64
 import json
 
 import pytest
-from tests.versions.programs import GOLDEN, copied, golden, golden_bytes, payloads_beside, stored_programs, upgraded
+from tests.versions.programs import (
+    GOLDEN,
+    both,
+    copied,
+    golden,
+    golden_bytes,
+    payloads_beside,
+    stored_programs,
+    upgraded,
+)
 from tools.golden_maker import tensor
 
 from pt2kit import codec, graph, schema, signature
@@ -15,9 +24,12 @@ from pt2kit.package.layouts.detection import detect
 from pt2kit.pickles.values import PickledTensor
 from pt2kit.versions.check import check_tree
 from pt2kit.versions.conversion_log import HARMLESS, ConversionLog, SideInputs, read_folder
-from pt2kit.versions.draft.to_v1 import PROGRAM, upgrade
+from pt2kit.versions.draft.to_v1 import PROGRAM
 from pt2kit.versions.program import downgrade_program, upgrade_program
+from pt2kit.versions.steps import STEPS
 from pt2kit.zip.reader import open_archive
+
+upgrade, _ = both(STEPS[0])
 
 ALLOWED = {*HARMLESS, "persistent", "class_fqn"}
 

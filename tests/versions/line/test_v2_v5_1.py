@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from tests.versions.programs import golden, node, round_trip
+from tests.versions.programs import both, golden, node, round_trip
 
 from pt2kit.versions.check import check_tree
 from pt2kit.versions.conversion_log import ConversionLog
-from pt2kit.versions.line.v2_v5_1 import downgrade, upgrade
 from pt2kit.versions.operator_calls import FLASH, FLASH_CPU
+from pt2kit.versions.steps import STEPS
+
+upgrade, downgrade = both(STEPS[2])
 
 
 def up(tree):

@@ -91,7 +91,6 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
         "opset_version": said.get("opset_version", _OPSET),
         "range_constraints": said.get("range_constraints", {}),
         "equality_constraints": said.get("equality_constraints", []),
-        "schema_version": 1,
         "example_inputs": None,
     }
     return _with_hints(program, said.get("hints", {}))

@@ -20,7 +20,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from pt2kit.jsontext import Path
-from pt2kit.schema import parse_version
 from pt2kit.schema.fieldtable import default_value, frozen_table
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.line.hops import gather_operands, mark_outputs, spread_operands
@@ -40,8 +39,7 @@ def upgrade_minor(older: str, newer: str) -> Conversion:
         visitors = {name: _adding(fields) for name, fields in _new_fields(older, newer).items()}
         if special := _UPGRADES.get(newer):
             visitors["Node"] = _chained(special(log), visitors.get("Node", _unchanged))
-        new = rewrite(tree, older, visitors)
-        return {**new, "schema_version": _stamp(newer)}
+        return rewrite(tree, older, visitors)
 
     return upgrade
 
@@ -56,8 +54,7 @@ def downgrade_minor(newer: str, older: str) -> Conversion:
             visitors["Argument"] = _plain_optional
         if special := _DOWNGRADES.get(newer):
             visitors["Node"] = _chained(visitors.get("Node", _unchanged), special(log))
-        new = rewrite(tree, newer, visitors)
-        return {**new, "schema_version": _stamp(older)}
+        return rewrite(tree, newer, visitors)
 
     return downgrade
 
@@ -131,11 +128,6 @@ def _unchanged(value: Any, _: Path) -> Any:
 
 def _chained(first: Visitor, second: Visitor) -> Visitor:
     return lambda value, path: second(first(value, path), path)
-
-
-def _stamp(version: str) -> dict[str, int]:
-    major, minor = parse_version(version)
-    return {"major": major, "minor": minor}
 
 
 _UPGRADES: Final[Mapping[str, Callable[[ConversionLog], Visitor]]] = {

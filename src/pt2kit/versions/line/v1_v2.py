@@ -77,7 +77,6 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
     return {
         "graph_module": _upgrade_module(new["graph_module"], lifted, log),
         **{key: value for key, value in new.items() if key not in _GONE},
-        "schema_version": 2,
         "dialect": "ATEN",
     }
 
@@ -125,7 +124,6 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
         **{key: value for key, value in new.items() if key != "dialect"},
         "graph_module": _downgrade_module(new["graph_module"], log),
         "equality_constraints": equalities,
-        "schema_version": 1,
         "example_inputs": None,
     }
 

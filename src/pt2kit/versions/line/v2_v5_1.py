@@ -53,7 +53,7 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
     }
     new = rename_symbols(tree, "2", "i", "u", visitors)
     module = _drop_signatures(_lift_objects(new["graph_module"], list(used), log), log)
-    return {**new, "graph_module": module, "schema_version": {"major": 5, "minor": 1}}
+    return {**new, "graph_module": module}
 
 
 def _drop_signatures(module: Tree, log: ConversionLog) -> Tree:
@@ -111,8 +111,7 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
         "Node": node,
         "TensorMeta": offset,
     }
-    new = rename_symbols(_unlift_objects(tree), "5.1", "u", "i", visitors)
-    return {**new, "schema_version": 2}
+    return rename_symbols(_unlift_objects(tree), "5.1", "u", "i", visitors)
 
 
 def _lift_objects(module: Tree, names: list[str], log: ConversionLog) -> Tree:

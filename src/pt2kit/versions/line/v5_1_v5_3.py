@@ -48,7 +48,7 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
         "Node": lambda value, path: hops.add_inputs(value, path, log),
     }
     new = name_constants(rename_symbols(tree, "5.1", "f", "zuf", visitors), log)
-    return {**bound_symbols(new, log), "schema_version": {"major": 5, "minor": 3}}
+    return bound_symbols(new, log)
 
 
 def downgrade(tree: Tree, log: ConversionLog) -> Tree:
@@ -63,8 +63,7 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
         "ModuleCallSignature": call_specs(describe_tuple, log, having=NAMEDTUPLE),
         "Node": lambda value, path: hops.remove_inputs(value, path, log, _SINCE),
     }
-    new = unname_constants(rename_symbols(readable, "5.3", "zuf", "f", visitors), log)
-    return {**new, "schema_version": {"major": 5, "minor": 1}}
+    return unname_constants(rename_symbols(readable, "5.3", "zuf", "f", visitors), log)
 
 
 def bound_symbols(tree: Tree, log: ConversionLog) -> Tree:

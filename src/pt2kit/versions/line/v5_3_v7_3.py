@@ -33,7 +33,6 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
     return {
         **{key: value for key, value in new.items() if key != "dialect"},
         "graph_module": {**new["graph_module"], "metadata": dict(log.graph_metadata)},
-        "schema_version": {"major": 7, "minor": 3},
         "verifiers": [new["dialect"]],
         "torch_version": _FIRST_TORCH,
     }
@@ -51,7 +50,6 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
     older = {
         **{key: value for key, value in new.items() if key not in ("verifiers", "torch_version")},
         "graph_module": {key: value for key, value in module.items() if key != "metadata"},
-        "schema_version": {"major": 5, "minor": 3},
         "dialect": _dialect(new, log),
     }
     return name_as_fx(older, log, keeps_inputs=True)

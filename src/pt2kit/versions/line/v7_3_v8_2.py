@@ -58,7 +58,7 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
         new = {**new, "verifiers": ["TRAINING"]}
     entries = _separate_calls(new["graph_module"]["module_call_graph"], log)
     module = {**new["graph_module"], "module_call_graph": entries}
-    return {**new, "graph_module": module, "schema_version": {"major": 8, "minor": 2}}
+    return {**new, "graph_module": module}
 
 
 def downgrade(tree: Tree, log: ConversionLog) -> Tree:
@@ -87,8 +87,7 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
         "ModuleCallSignature": signature,
         "SymExpr": to_plain(log, _SINCE),
     }
-    new = rewrite(tree, "8.2", visitors)
-    return {**new, "schema_version": {"major": 7, "minor": 3}}
+    return rewrite(tree, "8.2", visitors)
 
 
 def _separate_calls(entries: list[Tree], log: ConversionLog) -> list[Tree]:

@@ -38,11 +38,7 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
     new = rewrite(tree, "8.2", {"Node": node})
     module = new["graph_module"]
     fields = {name: {"field_names": log.namedtuple_fields[name]} for name in _named_tuples(module, log)}
-    return {
-        **new,
-        "graph_module": {**module, "treespec_namedtuple_fields": fields},
-        "schema_version": {"major": 8, "minor": 6},
-    }
+    return {**new, "graph_module": {**module, "treespec_namedtuple_fields": fields}}
 
 
 def downgrade(tree: Tree, log: ConversionLog) -> Tree:
@@ -65,11 +61,8 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
     module = new["graph_module"]
     for name, described in module["treespec_namedtuple_fields"].items():
         log.namedtuple_fields[name] = described["field_names"]
-    return {
-        **new,
-        "graph_module": {key: value for key, value in module.items() if key != "treespec_namedtuple_fields"},
-        "schema_version": {"major": 8, "minor": 2},
-    }
+    kept = {key: value for key, value in module.items() if key != "treespec_namedtuple_fields"}
+    return {**new, "graph_module": kept}
 
 
 def _upgrade_node(value: Any) -> Any:
