@@ -32,7 +32,15 @@ def match_inputs(old: schema.GraphModule, new: schema.GraphModule) -> Pairs:
     before = [_role(old, position, named) for position in range(len(old.graph.inputs))]
     after = [_role(new, position, named) for position in range(len(new.graph.inputs))]
     pairs = _by_role(before, after)
-    return sorted([*pairs, *_left_over(old, new, before, after, pairs)], key=lambda pair: pair[1])
+    taken_old, taken_new = {one for one, _ in pairs}, {other for _, other in pairs}
+    for kind in dict.fromkeys(kind for kind, _ in before):
+        left = [position for position, role in enumerate(before) if role[0] == kind and position not in taken_old]
+        right = [position for position, role in enumerate(after) if role[0] == kind and position not in taken_new]
+        known_old = [_known(old.graph, position) for position in left]
+        known_new = [_known(new.graph, position) for position in right]
+        if len(left) == len(right) and (kind == "user_input" or known_old == known_new):
+            pairs += zip(left, right, strict=True)
+    return sorted(pairs, key=lambda pair: pair[1])
 
 
 def renamed_payloads(old: schema.GraphModule, new: schema.GraphModule) -> dict[str, str]:
@@ -93,25 +101,6 @@ def _by_role(before: Sequence[Hashable], after: Sequence[Hashable]) -> Pairs:
     for position in reversed(range(len(after))):
         places[after[position]].append(position)
     return [(position, places[role].pop()) for position, role in enumerate(before) if places.get(role)]
-
-
-def _left_over(
-    old: schema.GraphModule,
-    new: schema.GraphModule,
-    before: Sequence[tuple[str, str]],
-    after: Sequence[tuple[str, str]],
-    pairs: Pairs,
-) -> Pairs:
-    taken_old, taken_new = {one for one, _ in pairs}, {other for _, other in pairs}
-    left_over: Pairs = []
-    for kind in dict.fromkeys(kind for kind, _ in before):
-        left = [position for position, role in enumerate(before) if role[0] == kind and position not in taken_old]
-        right = [position for position, role in enumerate(after) if role[0] == kind and position not in taken_new]
-        known_old = [_known(old.graph, position) for position in left]
-        known_new = [_known(new.graph, position) for position in right]
-        if len(left) == len(right) and (kind == "user_input" or known_old == known_new):
-            left_over += zip(left, right, strict=True)
-    return left_over
 
 
 def _known(graph: schema.Graph, position: int) -> bytes:

@@ -127,7 +127,7 @@ def _prove(editor: Editor, source: Value, dim: int, symbol: str, old: int, edit:
                 is_last = True
                 continue
         except _Unproven as failed:
-            if not _repaired(editor, failed, domain.arguments, source, dim, symbol, old):
+            if not _repaired(domain, failed, source, dim):
                 raise GraphError(
                     f"{edit}: expected calls that fit every size, got node {quote(failed.name)} "
                     f"({failed.call.target.removeprefix('torch.ops.')}), which does not: {failed.why}",
@@ -167,7 +167,7 @@ class _Followed(Sizes):
         )
         super().__init__(self.program)
         self.arguments: dict[int, Mapping[str, Any]] = {}  # of each call outside of subgraphs, by its number
-        self._symbol = symbol
+        self.editor, self.symbol, self.old = editor, symbol, old
         low, high = editor.ranges[symbol]
         low, top = low or 0, old + 13 if high is None else high
         tried = {low, low + 1, old, old + 1, old + 7, top - 1, top} if top - low > _ALL else range(low, top + 1)
@@ -178,7 +178,7 @@ class _Followed(Sizes):
         """Return what the rule computes; what the program declares if the call does not depend on the symbol."""
         if not call.scope.path:
             self.arguments[call.number] = call.arguments
-        depends = any(_mentions(fact, self._symbol) for fact in call.arguments.values())
+        depends = any(_mentions(fact, self.symbol) for fact in call.arguments.values())
         if depends and self._is_misplaced(call):
             raise _Unproven(call, "-1 stands for another size than the one that changes")
         try:
@@ -202,7 +202,7 @@ class _Followed(Sizes):
         tensor, declared = call.arguments.get("self"), next(iter(self._declared(call)), None)
         if not (isinstance(tensor, Tensor) and isinstance(declared, Tensor)):
             return False
-        place = _place(tensor, declared.sizes, self._symbol)
+        place = _place(tensor, declared.sizes, self.symbol)
         return place is not None and place < len(written) and written[place] != -1
 
     def _check_at(self, call: Call, results: Any, number: int) -> None:
@@ -211,9 +211,9 @@ class _Followed(Sizes):
         Raises:
             Mismatch, Unknown: the call does not fit the number, or its result is another one.
         """
-        got = _inferred(call.target, {name: _at(fact, self._symbol, number) for name, fact in call.arguments.items()})
-        if _sizes(got) != _sizes(_at(results, self._symbol, number)):
-            raise Unknown(f"its result is not the same formula for {self._symbol} = {number}")
+        got = _inferred(call.target, {name: _at(fact, self.symbol, number) for name, fact in call.arguments.items()})
+        if _sizes(got) != _sizes(_at(results, self.symbol, number)):
+            raise Unknown(f"its result is not the same formula for {self.symbol} = {number}")
 
     def _declared(self, call: Call) -> list[Any]:
         """Return what the program declares of the results."""
@@ -286,22 +286,15 @@ def _sizes(fact: Any) -> Any:
     return [_sizes(one) for one in fact] if isinstance(fact, (list, tuple)) else fact
 
 
-def _repaired(
-    editor: Editor,
-    failed: _Unproven,
-    arguments: Mapping[int, Mapping[str, Any]],
-    source: Value,
-    dim: int,
-    symbol: str,
-    old: int,
-) -> bool:
+def _repaired(domain: _Followed, failed: _Unproven, source: Value, dim: int) -> bool:
     """Replace one size that is written into a call which failed, or into one that its operands come from."""
+    editor, symbol, old = domain.editor, domain.symbol, domain.old
     graph = dict(_paths(editor.graph)).get(failed.call.scope.path)
     if graph is None:
         return False
     node = graph.nodes[failed.call.number]
     if name := _deduced(node.target):
-        return _reshaped(editor, node, name, failed.call.arguments, symbol)
+        return _reshaped(domain, node, name, failed.call.arguments)
     if graph is not editor.graph:
         return False
     numbers = {node: number for number, node in enumerate(graph.nodes)}
@@ -309,7 +302,7 @@ def _repaired(
         for maker in _made(node, {old, factor * old}):
             if name := _deduced(maker.target):
                 # -1 took the symbol, where the number should have: `view(x, [2, -1])`.
-                if maker in numbers and _reshaped(editor, maker, name, arguments.get(numbers[maker], {}), symbol):
+                if maker in numbers and _reshaped(domain, maker, name, domain.arguments.get(numbers[maker], {})):
                     return True
             elif any(_sized(editor, maker, source, dim, old, one) for one in (factor, 1)):
                 return True
@@ -367,7 +360,7 @@ def _made(node: Node, sizes: Set[int]) -> Iterator[Node]:
                 queue.append(value.producer)
 
 
-def _reshaped(editor: Editor, node: Node, name: str, arguments: Any, symbol: str) -> bool:
+def _reshaped(domain: _Followed, node: Node, name: str, arguments: Any) -> bool:
     """Rewrite the sizes of a view: -1 for the one that depends on the symbol, a number for the old -1."""
     slot = next((slot for slot in node.slots if slot.name == name), None)
     tensor, meta = arguments.get("self"), node.output.meta
@@ -375,13 +368,15 @@ def _reshaped(editor: Editor, node: Node, name: str, arguments: Any, symbol: str
         return False
     written = list(slot.plain)
     known: list[Size] = [from_expression(arithmetic.expression(size), polynomial_symbol) for size in meta.sizes]
-    rest = _place(tensor, known, symbol)
+    rest = _place(tensor, known, domain.symbol)
     if rest is None or len(written) != len(known):
         return False
     new: list[Any] = [-1 if place == rest else one for place, one in enumerate(written)]
     for place, one in enumerate(written):
         if one == -1 and place != rest:
-            new[place] = known[place] if isinstance(known[place], int) else _value_of(editor, node, meta.sizes[place])
+            new[place] = (
+                known[place] if isinstance(known[place], int) else _value_of(domain.editor, node, meta.sizes[place])
+            )
     if None in new or new == written:
         return False
     node.set_argument(slot.name, new)
