@@ -48,6 +48,9 @@ WINDOW: Final = 64
 Alike = Callable[[Side, int], Hashable]
 """Properties that two nodes must share to be matched as neighbors of matched ones."""
 
+NewValue = Callable[[int], int | None]
+"""A value of one graph -> the value of the new graph that corresponds to it; None if there is none."""
+
 
 class Matching:
     """Which nodes of an old and a new graph correspond.
@@ -231,7 +234,7 @@ def _one_by_one(found: Matching, old: Callable[[int], Hashable | None], new: Cal
             found.match(node, others[0])
 
 
-def _calculation(side: Side, node: int, value: Callable[[int], int | None]) -> Hashable | None:
+def _calculation(side: Side, node: int, value: NewValue) -> Hashable | None:
     """Return the calculation of a node: operation, operands and type, in terms of the new graph. None if that is not
     known."""
     facts = side.facts
@@ -248,11 +251,7 @@ def _returned(side: Side) -> Mapping[int, tuple[int, ...]]:
 
 
 def _place(
-    side: Side,
-    node: int,
-    value: Callable[[int], int | None],
-    user: Callable[[int], int],
-    returned: Mapping[int, tuple[int, ...]],
+    side: Side, node: int, value: NewValue, user: Callable[[int], int], returned: Mapping[int, tuple[int, ...]]
 ) -> Hashable | None:
     """Return the position of a node, in terms of the new graph: its operands and users. None if that is not known."""
     used = tuple(value(one) for _, slots in side.facts.inputs[node] for one in slots if one != NO_VALUE)
@@ -532,7 +531,7 @@ def _by_arguments(found: Matching) -> None:
             found.match(node, others.pop())
 
 
-def _used(side: Side, node: int, value: Callable[[int], int | None]) -> tuple[int | None, ...]:
+def _used(side: Side, node: int, value: NewValue) -> tuple[int | None, ...]:
     return tuple(value(one) for _, slots in side.facts.inputs[node] for one in slots)
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from pt2kit import codec, schema
 from pt2kit.canonical.expressions import renamed_expression, renamed_words
@@ -40,6 +40,10 @@ class Interner:
         return self._numbers.setdefault(thing, len(self._numbers))
 
 
+Users: TypeAlias = list[list[tuple[int, int, int]]]
+"""Value -> (node, argument, slot) of each use by a node."""
+
+
 @dataclass(frozen=True, slots=True)
 class Side:
     """One of two graphs that are compared.
@@ -59,7 +63,7 @@ class Side:
     up: list[int]
     down: list[int]
     modules: list[str]
-    users: list[list[tuple[int, int, int]]]
+    users: Users
     keep: Keep
 
     @property
@@ -102,8 +106,7 @@ def make_side(
     roles = {value: intern(("input", inputs[position])) for position, value in input_values(graph).items()}
     up = _up(facts, keys, roles, intern)
     users = _users(facts)
-    returned = _returned(facts, outputs)
-    down = _down(facts, keys, roles, users, returned, intern)
+    down = _down(facts, keys, roles, users, outputs, intern)
     modules = program.modules_of(
         graph.nodes, [[facts.names[value] for value in _inputs_used(facts, n)] for n in range(len(keys))]
     )
@@ -218,8 +221,8 @@ def _up(facts: Facts, keys: list[int], roles: Mapping[int, int], intern: Interne
     return numbers
 
 
-def _users(facts: Facts) -> list[list[tuple[int, int, int]]]:
-    users: list[list[tuple[int, int, int]]] = [[] for _ in facts.names]
+def _users(facts: Facts) -> Users:
+    users: Users = [[] for _ in facts.names]
     for node, inputs in enumerate(facts.inputs):
         for position, (_, used) in enumerate(inputs):
             for slot, value in enumerate(used):
@@ -228,23 +231,13 @@ def _users(facts: Facts) -> list[list[tuple[int, int, int]]]:
     return users
 
 
-def _returned(facts: Facts, outputs: Sequence[Hashable]) -> dict[int, list[Hashable]]:
-    """Return value -> the roles of the graph outputs that it is."""
-    by_value: dict[int, list[Hashable]] = {}
-    for value, role in zip(facts.outputs, outputs, strict=True):
-        by_value.setdefault(value, []).append(role)
-    return by_value
-
-
 def _down(
-    facts: Facts,
-    keys: list[int],
-    roles: Mapping[int, int],
-    users: list[list[tuple[int, int, int]]],
-    returned: Mapping[int, list[Hashable]],
-    intern: Interner,
+    facts: Facts, keys: list[int], roles: Mapping[int, int], users: Users, outputs: Sequence[Hashable], intern: Interner
 ) -> list[int]:
     """Return node -> the number of its operation, its graph inputs, and its descendants."""
+    returned: dict[int, list[Hashable]] = defaultdict(list)
+    for value, role in zip(facts.outputs, outputs, strict=True):
+        returned[value].append(role)
     numbers = [0] * len(keys)
     for node in range(len(keys) - 1, -1, -1):
         direct = tuple(tuple([roles.get(value, -1) for value in used]) for _, used in facts.inputs[node])

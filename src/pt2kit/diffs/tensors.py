@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pt2kit.diffs.changes import Area, Change, Detail
 from pt2kit.digests.payloads import parts, shared, span
@@ -43,6 +43,10 @@ FIELDS: Final = (
 __all__ = ["ValueDifference", "compare_payloads", "compare_values"]
 
 
+Payloads: TypeAlias = Mapping[str, AnyView]
+"""Weights or constants of a program, by name."""
+
+
 @dataclass(frozen=True, slots=True)
 class ValueDifference:
     """How far the numbers of two tensors of one shape are apart.
@@ -61,8 +65,8 @@ class ValueDifference:
 
 
 def compare_payloads(
-    old: Mapping[str, AnyView],
-    new: Mapping[str, AnyView],
+    old: Payloads,
+    new: Payloads,
     area: Area,
     model: str,
     *,
@@ -115,9 +119,7 @@ def compare_payloads(
             yield Change("modified", area, model, name, details=tuple(details))
 
 
-def _old_name(
-    name: str, old: Mapping[str, AnyView], new: Mapping[str, AnyView], renamed: Mapping[str, str]
-) -> str | None:
+def _old_name(name: str, old: Payloads, new: Payloads, renamed: Mapping[str, str]) -> str | None:
     """Return the payload that one corresponds to: that of its own name, or the one it was renamed from."""
     before = name if name in old else renamed.get(name)
     return before if before in old and (before == name or before not in new) else None
@@ -160,7 +162,7 @@ def _dtype_text(dtype: Any) -> str:
     return DTYPES[dtype].name if dtype in DTYPES else str(dtype)
 
 
-def _shared(payloads: Mapping[str, AnyView]) -> dict[str, dict[str, int]]:
+def _shared(payloads: Payloads) -> dict[str, dict[str, int]]:
     """Return name -> its group: itself and the tensors that overlap with it, by name, each with its first byte; only
     names that overlap with another one.
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from msgspec import structs
 
@@ -34,6 +34,9 @@ from pt2kit.zip.writer import DEFAULT_ROOT
 
 _PAYLOADS: Final = frozenset(("weight", "tensor constant", "custom object", "opaque object"))
 _REUSED: Final = _PAYLOADS | {"header"}
+
+SameRecord: TypeAlias = "Callable[[Parts, str, PlannedRecord, str], str | None]"
+"""(all records, a record and its content, "weights" or "constants") -> the name of one with the same content."""
 
 
 @dataclass(slots=True)
@@ -91,13 +94,7 @@ class Parts:
         self.records[name] = part
         return name
 
-    def copy_payload(
-        self,
-        meta: schema.PayloadMeta,
-        source: Parts,
-        kind: str,
-        same: Callable[[Parts, str, PlannedRecord, str], str | None],
-    ) -> schema.PayloadMeta:
+    def copy_payload(self, meta: schema.PayloadMeta, source: Parts, kind: str, same: SameRecord) -> schema.PayloadMeta:
         """Add a payload of another package, and return its line in the config.
 
         Args:

@@ -374,9 +374,8 @@ def _reshaped(domain: _Followed, node: Node, name: str, arguments: Any) -> bool:
     new: list[Any] = [-1 if place == rest else one for place, one in enumerate(written)]
     for place, one in enumerate(written):
         if one == -1 and place != rest:
-            new[place] = (
-                known[place] if isinstance(known[place], int) else _value_of(domain.editor, node, meta.sizes[place])
-            )
+            size = known[place]
+            new[place] = size if isinstance(size, int) else _value_of(domain.editor, node, meta.sizes[place])
     if None in new or new == written:
         return False
     node.set_argument(slot.name, new)
