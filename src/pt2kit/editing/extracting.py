@@ -26,9 +26,9 @@ class _Cut:
     Args:
         nodes: those that are kept.
         ins: values that the caller passes, in order.
-        call: what the caller passes, in order: those values, and constants that were asked for by name.
         outs: values that the caller gets.
         weights: other inputs of the program that are kept.
+        call: what the caller passes, in order: those values, and constants that were asked for by name.
         sizes: sym_int values that are asked of an input's tensor: value -> (tensor, dimension).
         is_module: whether it is a module by its path.
     """
@@ -37,12 +37,9 @@ class _Cut:
     ins: list[Value]
     outs: list[Value]
     weights: list[Input]
+    call: list[Input]
     sizes: dict[Value, tuple[Value, int]] = field(default_factory=dict)
     is_module: bool = False
-    call: list[Input] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.call = list(map(Input.of, self.ins))
 
 
 def extract(
@@ -127,10 +124,9 @@ def _values_cut(editor: Editor, inputs: Sequence[str] | None, outputs: Sequence[
     elif missing:
         raise GraphError(f"extract: expected all that is needed among the inputs, got none of {_listed(missing)}")
     _check_overwritten(memory, kept, {one.value for one in editor.inputs if one.value is not None} | memory.stops)
-    cut = _Cut(kept, ins, outs, _weights(editor, used, set(ins)))
-    if inputs is not None:
-        cut.call = [constants[name] if name in constants else Input.of(graph.value(name)) for name in inputs]
-    return cut
+    passed = ins if inputs is None else [constants[name] if name in constants else graph.value(name) for name in inputs]
+    call = [one if isinstance(one, Input) else Input.of(one) for one in passed]
+    return _Cut(kept, ins, outs, _weights(editor, used, set(ins)), call)
 
 
 class _Memory:
@@ -320,7 +316,8 @@ def _module_cut(editor: Editor, path: str) -> _Cut:
         if place is not None:
             sizes[value] = place
             ins.remove(value)
-    return _Cut(kept, ins, outs, _weights(editor, set(used), set(ins)), sizes, is_module=True)
+    weights = _weights(editor, set(used), set(ins))
+    return _Cut(kept, ins, outs, weights, list(map(Input.of, ins)), sizes, is_module=True)
 
 
 def _size_of(value: Value, tensors: Iterable[Value]) -> tuple[Value, int] | None:

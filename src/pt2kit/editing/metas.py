@@ -203,10 +203,9 @@ def entry(meta: Any, edit: str) -> Meta:
     Raises:
         GraphError: as `kind_of`.
     """
-    unchecked: Any = meta.meta if isinstance(meta, Operand) else meta
-    kind_of(unchecked, edit)
-    checked: Meta = unchecked
-    return checked
+    found: Meta = meta.meta if isinstance(meta, Operand) else meta
+    kind_of(found, edit)
+    return found
 
 
 def infer_meta(target: str, arguments: Mapping[str, Any], infer: str | None, edit: str) -> Any:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from array import array
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -91,13 +92,10 @@ def swap_bytes(data: bytes, dtype: str) -> bytes:
         dtype: torch's name of the element type; the two parts of a complex number are numbers of their own.
     """
     width = ITEM_SIZES[dtype] // (2 if dtype.startswith("complex") else 1)
-    if width == 1:
-        return data
     whole = len(data) // width * width
-    swapped = bytearray(data)
-    for byte in range(width):
-        swapped[byte:whole:width] = data[width - 1 - byte : whole : width]
-    return bytes(swapped)
+    numbers = array({1: "B", 2: "H", 4: "I", 8: "Q"}[width], data[:whole])
+    numbers.byteswap()
+    return numbers.tobytes() + data[whole:]
 
 
 def _storage(storage: Mapping[str, Any], place: str, external: ReadExternal | None) -> tuple[int, Callable[[], bytes]]:
