@@ -153,10 +153,8 @@ class Editor(EditState):
                 raise GraphError(
                     f"replace_program: expected weights that the package has, got {quote(one.target)}", rule="P19"
                 )
-        weights, constants, stored, opened = self.weights, self.constants, self.stored_weights, self.program
-        self.__dict__.update(new.__dict__)
-        self.weights, self.constants, self.stored_weights, self.opened = weights, constants, stored, opened
-        self._result = None
+        kept = {key: getattr(self, key) for key in ("weights", "constants", "stored_weights")}
+        self.__dict__.update({**new.__dict__, **kept, "opened": self.program, "_result": None})
 
     def check(self) -> schema.ExportedProgram:
         """Return the program as it is now, checked; editing can continue.

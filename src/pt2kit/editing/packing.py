@@ -51,7 +51,7 @@ def pack(
         package = source if isinstance(source, Package) else open_package(source)
         _add(parts, package, name, known)
     for name, data in (extra_files or {}).items():
-        _put_extra(parts, name, data.encode() if isinstance(data, str) else bytes(data))
+        _put_extra(parts, name, data)
     return parts.package()
 
 
@@ -118,7 +118,7 @@ def with_extra_files(
             raise ArchiveError(f"{package.name}: expected an extra file to leave out, got {quote(name)}, which is none")
     for name, data in (add or {}).items():
         parts.records.pop(names.extra(name), None)
-        _put_extra(parts, name, data.encode() if isinstance(data, str) else bytes(data))
+        _put_extra(parts, name, data)
     return parts.package()
 
 
@@ -142,7 +142,7 @@ def _add(parts: Parts, package: Package, name: str | None, known: dict[tuple[Any
                 parts.records[new_name] = source.records[old_name]
     for record, part in source.records.items():
         if (extra := names.extra_name(record)) is not None:
-            _put_extra(parts, extra, bytes(part.read()))
+            _put_extra(parts, extra, part.read())
         elif names.kind(record) in ("other", "compiled code") and record not in parts.records:
             parts.records[record] = part
 
@@ -163,18 +163,13 @@ def _add_payloads(parts: Parts, source: Parts, model: str, new: str, known: dict
 
 
 def _records_of(model: str) -> tuple[str, ...]:
-
-    return (
-        names.model_json(model),
-        names.weights_config(model),
-        names.constants_config(model),
-        names.sample_inputs(model),
-        names.samples_index(model),
-    )
+    """Return the names of the records that belong to one program alone."""
+    parts = (names.model_json, names.weights_config, names.constants_config, names.sample_inputs, names.samples_index)
+    return tuple(name(model) for name in parts)
 
 
-def _put_extra(parts: Parts, name: str, data: bytes) -> None:
-    record = names.extra(name)
+def _put_extra(parts: Parts, name: str, content: bytes | str) -> None:
+    record, data = names.extra(name), content.encode() if isinstance(content, str) else bytes(content)
     there = parts.records.get(record)
     if there is not None and bytes(there.read()) != data:
         raise ArchiveError(f"pack: expected one extra file {quote(name)}, got two that differ")

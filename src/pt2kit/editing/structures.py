@@ -179,8 +179,7 @@ class Nodes(Generic[L]):
             return list(self)[key]
         value = self._values.get(key)
         if value is not None and value.producer is not None:
-            producer: L = value.producer
-            return producer
+            return cast("L", value.producer)
         nodes: Iterator[Any] = iter(self)
         named = {node.name: node for node in nodes}
         if key in named:

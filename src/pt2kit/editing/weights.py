@@ -96,14 +96,10 @@ def read_weights(package: Package | None, parts: Parts | None, model: str) -> tu
     Raises:
         Pt2Error: they cannot be listed.
     """
-    tables = []
-    for kind in KINDS:
-        if package is None or parts is None:
-            tables.append(Weights(kind, {}, {}))
-        else:
-            payloads = package.weights(model) if kind == "weights" else package.constants(model)
-            tables.append(Weights(kind, dict(payloads), parts.config(model, kind)))
-    return tables[0], tables[1]
+    if package is None or parts is None:
+        return Weights("weights", {}, {}), Weights("constants", {}, {})
+    weights = Weights("weights", dict(package.weights(model)), parts.config(model, "weights"))
+    return weights, Weights("constants", dict(package.constants(model)), parts.config(model, "constants"))
 
 
 def write_weights(parts: Parts, model: str, weights: Weights, constants: Weights) -> None:
