@@ -83,11 +83,8 @@ def _role(module: schema.GraphModule, position: int, named: bool) -> tuple[str, 
 
 
 def _output_roles(module: schema.GraphModule, rename: Callable[[str], str]) -> list[tuple[str, str]]:
-    roles = []
-    for spec in module.signature.output_specs:
-        name = target_of(spec) or ""
-        roles.append((spec.type, rename(name) if "user_input" in spec.type else name))
-    return roles
+    roles = [(spec.type, target_of(spec) or "") for spec in module.signature.output_specs]
+    return [(kind, rename(name) if "user_input" in kind else name) for kind, name in roles]
 
 
 def _name(argument: schema.Argument) -> str:

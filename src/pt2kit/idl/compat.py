@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass
 from enum import IntEnum
@@ -352,9 +353,7 @@ def history_lines() -> list[str]:
 
 
 def _history_line(step: Verdict) -> str:
-    counts: dict[str, int] = {}
-    for change in step.changes:
-        counts[change.rule] = counts.get(change.rule, 0) + 1
+    counts = Counter(change.rule for change in step.changes)
     rules = sorted(counts, key=lambda rule: int(rule[1:]))
     listed = ", ".join(f"{rule} ({counts[rule]})" if counts[rule] > 1 else rule for rule in rules)
     chosen = step.chosen
