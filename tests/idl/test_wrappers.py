@@ -7,8 +7,8 @@ from tests.idl.helpers import table
 
 from pt2kit.errors import UnsupportedError
 from pt2kit.idl.sources import versions
-from pt2kit.idl.text import all_types, arm_name, check_names, entry_name, nested, wrapper_name
-from pt2kit.schema.fieldtable import parse_type
+from pt2kit.idl.text import all_types, check_names, entry_name, members, nested, wrapper_name
+from pt2kit.schema.fieldtable import AnyOf, Ref, Scalar, TupleOf, parse_type
 
 NAMES = {
     "list[list[int]]": "IntListList",
@@ -27,9 +27,13 @@ def test_names(text):
     assert wrapper_name(parse_type(text, "x")) == NAMES[text]
 
 
-def test_arms_and_entries():
-    """Names of one of several types, and of a key with its value."""
-    assert arm_name(parse_type("ExternalBuffer", "x")) == "as_external_buffer"
+def test_members_and_entries():
+    """Names of the items of a tuple, of one of several types, and of a key with its value."""
+    assert [name for name, _ in members(TupleOf((Ref("Graph"), Scalar("int"))))] == ["item0", "item1"]
+    assert [name for name, _ in members(AnyOf((Ref("ExternalBuffer"), Scalar("str"))))] == [
+        "as_external_buffer",
+        "as_string",
+    ]
     assert entry_name(parse_type("list[int]", "x")) == "IntListEntry"
 
 

@@ -17,13 +17,12 @@ from __future__ import annotations
 from pt2kit.errors import UnsupportedError
 from pt2kit.idl.text import (
     all_types,
-    arm_name,
     banner,
     check_names,
     comment,
     entry_name,
     enum_numbers,
-    item_name,
+    members,
     noted,
     upper_snake,
     version_suffix,
@@ -169,12 +168,10 @@ def _wrapper_rows(kind: Type) -> list[str]:
             return _with_digits("repeated ", item, "items", 1)
         case DictOf(value):
             return [f"  repeated {entry_name(value)} items = 1;"]
-        case TupleOf(items):
-            named = [(item_name(position), item) for position, item in enumerate(items)]
-            return _numbered(named)
-        case AnyOf(arms):
-            named = [(arm_name(arm), arm) for arm in arms]
-            return ["  oneof arm {", *(f"  {row}" for row in _numbered(named)), "  }"]
+        case TupleOf():
+            return _numbered(members(kind))
+        case AnyOf():
+            return ["  oneof arm {", *(f"  {row}" for row in _numbered(members(kind))), "  }"]
     raise UnsupportedError(f"Protocol Buffers: expected a type that needs a message, got {kind}")
 
 

@@ -128,14 +128,11 @@ def entry_name(value: Type) -> str:
     return f"{wrapper_name(value)}Entry"
 
 
-def arm_name(kind: Type) -> str:
-    """Return the name of one of several types inside the one that holds them: "as_external_buffer"."""
-    return f"as_{upper_snake(wrapper_name(kind)).lower()}"
-
-
-def item_name(position: int) -> str:
-    """Return the name of an item of a tuple, from 0."""
-    return f"item{position}"
+def members(kind: TupleOf | AnyOf) -> list[tuple[str, Type]]:
+    """Return the items of a tuple, or the alternatives of a type, with names: "item0", "as_external_buffer"."""
+    if isinstance(kind, TupleOf):
+        return [(f"item{position}", item) for position, item in enumerate(kind.items)]
+    return [(f"as_{upper_snake(wrapper_name(arm)).lower()}", arm) for arm in kind.arms]
 
 
 def all_types(table: Table) -> Iterator[Type]:

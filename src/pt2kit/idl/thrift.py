@@ -11,12 +11,11 @@ from typing import Final
 from pt2kit.errors import UnsupportedError
 from pt2kit.idl.text import (
     all_types,
-    arm_name,
     banner,
     check_names,
     comment,
     enum_numbers,
-    item_name,
+    members,
     noted,
     safe_name,
     version_suffix,
@@ -34,7 +33,6 @@ from pt2kit.schema.fieldtable import (
     Table,
     TupleOf,
     Type,
-    inner_types,
 )
 from pt2kit.schema.wire import as_written
 
@@ -108,11 +106,5 @@ def thrift_type(kind: Type) -> str:
 
 
 def _wrapper(kind: TupleOf | AnyOf) -> list[str]:
-    inners = inner_types(kind)
-    if isinstance(kind, TupleOf):
-        word, names = "struct", [item_name(position) for position in range(len(inners))]
-    else:
-        word, names = "union", [arm_name(inner) for inner in inners]
-    named = zip(names, inners, strict=True)
-    rows = [f"  {id}: {thrift_type(inner)} {name};" for id, (name, inner) in enumerate(named, 1)]
-    return ["", f"{word} {wrapper_name(kind)} {{", *rows, "}"]
+    rows = [f"  {id}: {thrift_type(inner)} {name};" for id, (name, inner) in enumerate(members(kind), 1)]
+    return ["", f"{'struct' if isinstance(kind, TupleOf) else 'union'} {wrapper_name(kind)} {{", *rows, "}"]

@@ -322,11 +322,9 @@ def _with_others(values: dict[str, Any], node: dict[str, Any], names: list[str])
 
 def _device(node: dict[str, Any], graph: Graph) -> str:
     """Return the type of the query's device; "" if the graph does not have it."""
-    for named in node["inputs"]:
-        if named["name"] == "query" and "as_tensor" in named["arg"]:
-            meta = graph["tensor_values"].get(named["arg"]["as_tensor"]["name"])
-            return str(meta["device"]["type"]) if meta else ""
-    return ""
+    query: dict[str, Any] = next((named["arg"] for named in node["inputs"] if named["name"] == "query"), {})
+    meta = graph["tensor_values"].get(query.get("as_tensor", {}).get("name"))
+    return str(meta["device"]["type"]) if meta else ""
 
 
 def _used_names(graph: Graph) -> set[str]:
