@@ -82,13 +82,11 @@ class Note:
 def obstacles(notes: Iterable[Note], allow: Iterable[str]) -> list[str]:
     """Return the obstacles of a conversion: a line for each item that is blocked, or lost and not allowed."""
     allowed = frozenset(allow)
-    lines = []
-    for note in notes:
-        if note.kind == "blocked":
-            lines.append(str(note))
-        elif note.kind == "lost" and note.name not in allowed:
-            lines.append(note.text(f"; allow {note.name!r} to drop it"))
-    return lines
+    return [
+        note.text(f"; allow {note.name!r} to drop it" if note.kind == "lost" else "")
+        for note in notes
+        if note.kind == "blocked" or (note.kind == "lost" and note.name not in allowed)
+    ]
 
 
 def raise_if_blocked(notes: Iterable[Note], where: str, target: str, allow: Iterable[str]) -> None:
