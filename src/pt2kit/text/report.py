@@ -5,7 +5,7 @@ Headings are at the left margin, entries are indented by two blanks and begin wi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from pt2kit.errors import Problem
@@ -14,7 +14,7 @@ from pt2kit.schema import LOG
 from pt2kit.schema.names import OPS
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.text.format import WIDTH, bytes_text, display_width, dotted, reach, table, wrap
-from pt2kit.text.payloads import Amount, TensorGroup
+from pt2kit.text.payloads import TensorGroup
 from pt2kit.text.summary import ModelSummary, ModuleSummary, Summary
 from pt2kit.text.values import bounds_text
 
@@ -154,14 +154,11 @@ def _group(label: str, group: TensorGroup, width: int) -> Iterator[str]:
     text = f"{count_text(group.total.elements, 'element')} in {count_text(group.total.tensors, 'tensor')}"
     if group.opaque:
         text += f", {len(group.opaque)} of them pickled"
-    yield from _entry(label, f"{text}: {_types(group.dtypes) or bytes_text(group.total.bytes)}", width)
+    types = ", ".join(f"{_SHORT.get(name, name)} {bytes_text(amount.bytes)}" for name, amount in group.dtypes.items())
+    yield from _entry(label, f"{text}: {types or bytes_text(group.total.bytes)}", width)
     if group.opaque:
         shown = [f"{dotted(name)}: {what}" for name, what in group.opaque.items()]
         yield from _list("pickled", shown)
-
-
-def _types(dtypes: Mapping[str, Amount]) -> str:
-    return ", ".join(f"{_SHORT.get(name, name)} {bytes_text(amount.bytes)}" for name, amount in dtypes.items())
 
 
 def _operators(model: ModelSummary, width: int) -> Iterator[str]:
