@@ -35,12 +35,18 @@ class Options:
 
 
 def show(options: Options) -> int:
-    """Show what it got."""
+    """Show what it got.
+
+    Examples:
+      show a b
+
+    Exit codes: 1.
+    """
     tree = {"files": options.files, "strict": options.is_strict, "names": options.names, "at": options.at}
     return print_result(Result([str(options.count)], lambda: tree, 1), options.as_json)
 
 
-COMMAND = subcommand("show", Options, show, "Exit codes: 1.")
+COMMAND = subcommand("show", Options, show)
 
 
 def test_fields_are_parameters_in_order() -> None:
@@ -48,6 +54,7 @@ def test_fields_are_parameters_in_order() -> None:
     names = [parameter.opts[0] for parameter in COMMAND.params]
     assert names == ["files", "--is-strict", "--times", "--names", "--at", "--json"]
     assert COMMAND.help == "Show what it got."
+    assert COMMAND.epilog == "\b\nExamples:\n  show a b\n\n\b\nExit codes: 1."
 
 
 def test_the_function_gets_one_object() -> None:

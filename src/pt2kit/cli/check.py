@@ -50,20 +50,6 @@ STYLES: Final = {
 }
 """The heading of a group -> the color of its rules."""
 
-EPILOG = """Examples:
-  pt2 check model.pt2                   structure, signature, operators, what would be run
-  pt2 check model.pt2 --payloads        reads the weights as well: checksums, NaN
-  pt2 check models/ 'more/*.pt2' --jobs 4
-  pt2 check models/ --strict --sarif > check.sarif
-  pt2 check models/ --allow X2,X11 --baseline accepted.json
-  curl -s https://host/model.pt2 | pt2 check -
-
-A folder means all .pt2 files in it and below. Of several files, notes are listed with --full.
-
-Exit codes: 0 sound (with --strict: no warnings either), 1 a problem was found, 2 a file could not be read.
-What --allow and --baseline accept does not count.
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
@@ -201,7 +187,21 @@ class Options:
 
 
 def run(options: Options) -> int:
-    """Check .pt2 files without running anything of them: archive, JSON, graph, signature, operators, weights."""
+    """Check .pt2 files without running anything of them: archive, JSON, graph, signature, operators, weights.
+
+    Examples:
+      pt2 check model.pt2                   structure, signature, operators, what would be run
+      pt2 check model.pt2 --payloads        reads the weights as well: checksums, NaN
+      pt2 check models/ 'more/*.pt2' --jobs 4
+      pt2 check models/ --strict --sarif > check.sarif
+      pt2 check models/ --allow X2,X11 --baseline accepted.json
+      curl -s https://host/model.pt2 | pt2 check -
+
+    A folder means all .pt2 files in it and below. Of several files, notes are listed with --full.
+
+    Exit codes: 0 sound (with --strict: no warnings either), 1 a problem was found, 2 a file could not be read.
+    What --allow and --baseline accept does not count.
+    """
     if options.sarif and options.as_json:
         raise click.UsageError("expected one of --json and --sarif, got both")
     if options.write_baseline and options.baseline is None:
@@ -219,7 +219,7 @@ def run(options: Options) -> int:
     return run_task(chosen, several, task, options, outcomes=_OUTCOMES, style=_painter())
 
 
-command = subcommand("check", Options, run, EPILOG)
+command = subcommand("check", Options, run)
 
 
 def _check(options: Options, without: Accepted, file: str) -> list[Problem]:

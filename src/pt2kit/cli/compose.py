@@ -10,13 +10,6 @@ import click
 from pt2kit.cli.common import is_count, one_output, open_file, write_result
 from pt2kit.cli.frame import argument, option, output_option, pairs_option, prove_option, subcommand
 
-EPILOG = """Examples:
-  pt2 compose encoder.pt2 decoder.pt2 both.pt2 --connect hidden=x
-  pt2 compose a.pt2 b.pt2 ab.pt2 --connect 0=x --prefix enc --prefix dec
-
-Exit codes: 0 written, 1 --prove found a difference, 2 it cannot be done (the error says why; nothing was written).
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -42,6 +35,12 @@ def run(options: Options) -> int:
     """Write one program that runs two: outputs of the first become inputs of the second.
 
     Sample inputs of the two are left out.
+
+    Examples:
+      pt2 compose encoder.pt2 decoder.pt2 both.pt2 --connect hidden=x
+      pt2 compose a.pt2 b.pt2 ab.pt2 --connect 0=x --prefix enc --prefix dec
+
+    Exit codes: 0 written, 1 --prove found a difference, 2 it cannot be done (the error says why; nothing was written).
     """
     if len(options.prefix) not in (0, 2):
         raise click.UsageError(f"--prefix: expected none or two, got {len(options.prefix)}")
@@ -58,4 +57,4 @@ def run(options: Options) -> int:
     return 0
 
 
-command = subcommand("compose", Options, run, EPILOG)
+command = subcommand("compose", Options, run)

@@ -32,26 +32,6 @@ from pt2kit.errors import ConversionError
 if TYPE_CHECKING:
     from pt2kit.release.conversion import Report
 
-EPILOG = """Examples:
-  pt2 convert old.pt2 new.pt2 --target torch==2.13           upgrade a file of any release
-  pt2 convert new.pt2 old.pt2 --target torch==2.5 --report   down, and what changed on the way
-  pt2 convert new.pt2 --target 5.3 --dry-run                 whether it can be
-  pt2 convert new.pt2 old.pt2 --target torch==2.2 --allow persistent
-  pt2 convert models/ converted/ --target torch==2.13 --jobs 2
-  pt2 convert model.pt2 normal.pt2 --normalize               same bytes for two exports of one model
-  pt2 convert model.pt2 model.mlir --to stablehlo            for XLA and other compilers
-
-TARGET is a release (torch==2.1 to torch==2.15) or a version of the schema (1 to 8.20, 5.3-traces, draft).
-
-Going down, what the target has no place for is lost. These go without being asked, as neither what a program
-computes nor which inputs it takes changes: argument_kinds, assertions, assumptions, constant_names,
-equality_constraints, forward_arg_names, graph_metadata, guards_code, hints, input_names, module_calls,
-namedtuple_fields, node_names, sample_inputs, small_sizes, source_fn_stack, tied, torch_version. Anything else has to
-be allowed by its name. What is lost is named before the file is written; --keep NAME refuses to lose one of these.
-
-Exit codes: 0 converted, 1 the target cannot express it (nothing was written), 2 could not run.
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -81,7 +61,28 @@ class Options:
 
 
 def run(options: Options) -> int:
-    """Convert .pt2 files to another release of torch, newer or older; DST is a file, or for several a folder."""
+    """Convert .pt2 files to another release of torch, newer or older; DST is a file, or for several a folder.
+
+    Examples:
+      pt2 convert old.pt2 new.pt2 --target torch==2.13           upgrade a file of any release
+      pt2 convert new.pt2 old.pt2 --target torch==2.5 --report   down, and what changed on the way
+      pt2 convert new.pt2 --target 5.3 --dry-run                 whether it can be
+      pt2 convert new.pt2 old.pt2 --target torch==2.2 --allow persistent
+      pt2 convert models/ converted/ --target torch==2.13 --jobs 2
+      pt2 convert model.pt2 normal.pt2 --normalize               same bytes for two exports of one model
+      pt2 convert model.pt2 model.mlir --to stablehlo            for XLA and other compilers
+
+    TARGET is a release (torch==2.1 to torch==2.15) or a version of the schema (1 to 8.20, 5.3-traces, draft).
+
+    Going down, what the target has no place for is lost. These go without being asked, as neither what a program
+    computes nor which inputs it takes changes: argument_kinds, assertions, assumptions, constant_names,
+    equality_constraints, forward_arg_names, graph_metadata, guards_code, hints, input_names, module_calls,
+    namedtuple_fields, node_names, sample_inputs, small_sizes, source_fn_stack, tied, torch_version. Anything else has
+    to be allowed by its name. What is lost is named before the file is written; --keep NAME refuses to lose one of
+    these.
+
+    Exit codes: 0 converted, 1 the target cannot express it (nothing was written), 2 could not run.
+    """
     if options.target is None and not options.normalize and not options.store and options.form is None:
         raise click.UsageError("expected --target TARGET, or --normalize or --store, which keep the file's own version")
     if options.form is not None and (options.target is not None or options.normalize):
@@ -101,7 +102,7 @@ def run(options: Options) -> int:
     return run_task(list(places), several, task, options, outcomes=outcomes, unread=unread)
 
 
-command = subcommand("convert", Options, run, EPILOG)
+command = subcommand("convert", Options, run)
 
 
 def _write_stablehlo(source: str, destination: str, options: Options) -> int:

@@ -32,20 +32,6 @@ if TYPE_CHECKING:
 STYLES: Final = {"+ ": "green", "- ": "red", "~ ": "yellow", "@ ": "cyan"}
 """The mark of a line -> its color."""
 
-EPILOG = """Examples:
-  pt2 diff old.pt2 new.pt2                   summary first, then what differs
-  pt2 diff old.pt2 new.pt2 --no-tensors      programs only: no weights are read
-  pt2 diff old.pt2 new.pt2 --html diff.html  one page with everything
-  pt2 diff both.pt2 new.pt2 --model encoder=model
-  pt2 diff old.pt2 new.pt2 --run             first node whose numbers differ
-  pt2 diff model.pt2 --run --against torch   NumPy and PyTorch, node by node
-  pt2 diff model.pt2 --run --input in.npz --against out.npz
-  git config diff.pt2.textconv 'pt2 diff --textconv'   and "*.pt2 diff=pt2" in .gitattributes
-
-Exit codes: 0 no difference, 1 a difference, 2 could not be read. With --textconv, what cannot be read becomes a line
-that says why, as git gives up where this command does.
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -77,7 +63,21 @@ class Options:
 
 
 def run(options: Options) -> int:
-    """Compare two .pt2 files by what they do: names of values and the order of nodes make no difference."""
+    """Compare two .pt2 files by what they do: names of values and the order of nodes make no difference.
+
+    Examples:
+      pt2 diff old.pt2 new.pt2                   summary first, then what differs
+      pt2 diff old.pt2 new.pt2 --no-tensors      programs only: no weights are read
+      pt2 diff old.pt2 new.pt2 --html diff.html  one page with everything
+      pt2 diff both.pt2 new.pt2 --model encoder=model
+      pt2 diff old.pt2 new.pt2 --run             first node whose numbers differ
+      pt2 diff model.pt2 --run --against torch   NumPy and PyTorch, node by node
+      pt2 diff model.pt2 --run --input in.npz --against out.npz
+      git config diff.pt2.textconv 'pt2 diff --textconv'   and "*.pt2 diff=pt2" in .gitattributes
+
+    Exit codes: 0 no difference, 1 a difference, 2 could not be read. With --textconv, what cannot be read becomes a
+    line that says why, as git gives up where this command does.
+    """
     files, against, textconv = options.files, options.against, options.textconv
     if against is not None and not options.run:
         raise click.UsageError("expected --against with --run")
@@ -114,7 +114,7 @@ def run(options: Options) -> int:
         return print_result(_result(comparison, options), options.as_json, _style)
 
 
-command = subcommand("diff", Options, run, EPILOG)
+command = subcommand("diff", Options, run)
 
 
 def _compare_runs(options: Options) -> RunComparison:

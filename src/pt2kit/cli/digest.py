@@ -21,17 +21,6 @@ from pt2kit.package.open import Package
 MAX_EXPECTED: Final = 1 << 28
 """Bytes of a file of expected digests."""
 
-EPILOG = """Examples:
-  pt2 digest model.pt2                                 program digest and its parts
-  pt2 digest model.pt2 --json > model.digest.json      with the digest of every tensor
-  pt2 digest model.pt2 --verify model.digest.json      compare everything
-  pt2 digest model.pt2 --verify model.digest.json --tensor head.weight
-  pt2 digest model.pt2 --only program --verify sha256:d150…
-  pt2 digest models/ --jobs 2                          a line for each program of each file
-
-Exit codes: 0 fine, 1 something is not as expected, 2 could not be read.
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -48,7 +37,18 @@ class Options:
 
 
 def run(options: Options) -> int:
-    """Print digests of what programs mean, independent of packing, value names and node order."""
+    """Print digests of what programs mean, independent of packing, value names and node order.
+
+    Examples:
+      pt2 digest model.pt2                                 program digest and its parts
+      pt2 digest model.pt2 --json > model.digest.json      with the digest of every tensor
+      pt2 digest model.pt2 --verify model.digest.json      compare everything
+      pt2 digest model.pt2 --verify model.digest.json --tensor head.weight
+      pt2 digest model.pt2 --only program --verify sha256:d150…
+      pt2 digest models/ --jobs 2                          a line for each program of each file
+
+    Exit codes: 0 fine, 1 something is not as expected, 2 could not be read.
+    """
     if unknown := [part for part in options.only if part not in PARTS]:
         raise click.UsageError(f"--only: expected one of {', '.join(PARTS)}, got {unknown[0]!r}")
     if options.tensor and options.verify is None:
@@ -60,7 +60,7 @@ def run(options: Options) -> int:
     return run_task(chosen, several, task, options, head={"format": FORMAT})
 
 
-command = subcommand("digest", Options, run, EPILOG)
+command = subcommand("digest", Options, run)
 
 
 def _digest(options: Options, several: bool, file: str) -> Result:

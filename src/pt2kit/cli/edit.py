@@ -41,20 +41,6 @@ _DYNAMIC: Final = re.compile(
     re.ASCII,
 )
 
-EPILOG = """Examples:
-  pt2 edit model.pt2 new.pt2 --rename-input x=input_ids --drop-output 1
-  pt2 edit model.pt2 new.pt2 --cast bf16 --device cpu --pass dce --pass cse
-  pt2 edit model.pt2 new.pt2 --to bfloat16
-  pt2 edit model.pt2 new.pt2 --dynamic x.0=batch:1..64
-  pt2 edit model.pt2 new.pt2 --weights model.safetensors
-  pt2 edit model.pt2 new.pt2 --operator aten::relu=aten::gelu
-  pt2 edit model.pt2 new.pt2 --program model.txt    the program as `pt2 show --text` wrote it
-
-Edits are applied in the order of the options above; those of one option in the order given.
-
-Exit codes: 0 written, 1 --prove found a difference, 2 an edit cannot be made (the error names it; nothing was written).
-"""
-
 
 def _pass(name: str) -> Callable[..., Any]:
     """Return the pass of a name, which is imported when it is called."""
@@ -255,7 +241,21 @@ class Options:
 
 
 def run(options: Options) -> int:
-    """Change a program of a .pt2 file and write the result; everything else is unchanged."""
+    """Change a program of a .pt2 file and write the result; everything else is unchanged.
+
+    Examples:
+      pt2 edit model.pt2 new.pt2 --rename-input x=input_ids --drop-output 1
+      pt2 edit model.pt2 new.pt2 --cast bf16 --device cpu --pass dce --pass cse
+      pt2 edit model.pt2 new.pt2 --to bfloat16
+      pt2 edit model.pt2 new.pt2 --dynamic x.0=batch:1..64
+      pt2 edit model.pt2 new.pt2 --weights model.safetensors
+      pt2 edit model.pt2 new.pt2 --operator aten::relu=aten::gelu
+      pt2 edit model.pt2 new.pt2 --program model.txt    the program as `pt2 show --text` wrote it
+
+    Edits are applied in the order of the options above; those of one option in the order given.
+
+    Exit codes: 0 written, 1 --prove found a difference, 2 it cannot be done (the error says why; nothing was written).
+    """
     from pt2kit.editing.editor import edit
 
     target = one_output(options.target, options.output)
@@ -278,4 +278,4 @@ def run(options: Options) -> int:
     return print_result(Result(lines, lambda: tree), options.as_json)
 
 
-command = subcommand("edit", Options, run, EPILOG)
+command = subcommand("edit", Options, run)

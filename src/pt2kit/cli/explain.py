@@ -20,14 +20,6 @@ from pt2kit.cli.output import width
 from pt2kit.messages import suggestion
 from pt2kit.rules import FAMILIES, REASONS, RULES
 
-EPILOG = """Examples:
-  pt2 explain X5                        meaning, reason, example, how to fix
-  pt2 explain G1 G2 --json
-  pt2 explain                           list all rules
-
-Exit codes: 0 fine, 2 no such rule.
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
@@ -88,7 +80,15 @@ class Options:
 
 
 def run(options: Options) -> int:
-    """Explain rules of `pt2 check`: what they mean, why, an example, and how to fix a file. Without RULE, list all."""
+    """Explain rules of `pt2 check`: what they mean, why, an example, and how to fix a file. Without RULE, list all.
+
+    Examples:
+      pt2 explain X5                        meaning, reason, example, how to fix
+      pt2 explain G1 G2 --json
+      pt2 explain                           list all rules
+
+    Exit codes: 0 fine, 2 no such rule.
+    """
     wanted = [rule.upper() for rule in options.rules] or list(RULES)
     for rule in wanted:
         if rule not in RULES:
@@ -98,7 +98,7 @@ def run(options: Options) -> int:
     return print_result(Result(lines, lambda: [asdict(explain(rule)) for rule in wanted]), options.as_json)
 
 
-command = subcommand("explain", Options, run, EPILOG)
+command = subcommand("explain", Options, run)
 
 
 def _list() -> Iterator[str]:

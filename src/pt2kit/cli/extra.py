@@ -25,15 +25,6 @@ from pt2kit.messages import printable, suggestion
 from pt2kit.package.open import Package
 from pt2kit.zip.chosen_names import paths_below
 
-EPILOG = """Examples:
-  pt2 extra model.pt2                    lists them
-  pt2 extra model.pt2 labels.txt         prints one, byte for byte
-  pt2 extra model.pt2 --to folder/       writes all, or those that are named; replaces no file
-  pt2 pack model.pt2 -o new.pt2 --extra labels.txt=labels.txt    puts one in
-
-Exit codes: 0 fine, 2 there is no such file, or it could not be read or written.
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -50,7 +41,16 @@ class Options:
 
 
 def run(options: Options) -> int:
-    """List the extra files of an archive, or print some: those that `extra_files=` of torch.export.save put in."""
+    """List the extra files of an archive, or print some: those that `extra_files=` of torch.export.save put in.
+
+    Examples:
+      pt2 extra model.pt2                    lists them
+      pt2 extra model.pt2 labels.txt         prints one, byte for byte
+      pt2 extra model.pt2 --to folder/       writes all, or those that are named; replaces no file
+      pt2 pack model.pt2 -o new.pt2 --extra labels.txt=labels.txt    puts one in
+
+    Exit codes: 0 fine, 2 there is no such file, or it could not be read or written.
+    """
     if options.as_json and (options.names or options.folder):
         raise click.UsageError("expected --json alone, got it with NAME or --to")
     with open_file(options.file) as package:
@@ -73,7 +73,7 @@ def run(options: Options) -> int:
     return 0
 
 
-command = subcommand("extra", Options, run, EPILOG)
+command = subcommand("extra", Options, run)
 
 
 def _listed(package: Package) -> Result:

@@ -12,13 +12,6 @@ from pt2kit.cli.frame import argument, model_option, option, output_option, prov
 from pt2kit.messages import count_text
 from pt2kit.package.open import Package
 
-EPILOG = """Examples:
-  pt2 extract model.pt2 layer.pt2 --module layers.3.mlp
-  pt2 extract model.pt2 head.pt2 --from-value relu_4 --to-value linear_5
-
-Exit codes: 0 written, 1 --prove found a difference, 2 it cannot be done (the error says why; nothing was written).
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -42,6 +35,12 @@ def run(options: Options) -> int:
     """Write a part of a program as a program of its own, with the weights that it uses.
 
     Everything else is left out, sample inputs included.
+
+    Examples:
+      pt2 extract model.pt2 layer.pt2 --module layers.3.mlp
+      pt2 extract model.pt2 head.pt2 --from-value relu_4 --to-value linear_5
+
+    Exit codes: 0 written, 1 --prove found a difference, 2 it cannot be done (the error says why; nothing was written).
     """
     module, inputs, outputs = options.module, options.from_value or None, options.to_value or None
     if (module is None) == (inputs is None and outputs is None):
@@ -62,7 +61,7 @@ def run(options: Options) -> int:
     return 0
 
 
-command = subcommand("extract", Options, run, EPILOG)
+command = subcommand("extract", Options, run)
 
 
 def _count(package: Package, model: str) -> int:

@@ -69,7 +69,7 @@ class Works(LazyGroup):
     def load(self, name: str) -> click.Command:
         """Make the command of a name: options of all, and those of the single command that apply to many files."""
         if name == "report":
-            return subcommand("report", ReportOptions, report, "")
+            return subcommand("report", ReportOptions, report)
         single = importlib.import_module(f"pt2kit.cli.{name}").command
         own = [option for option in single.params if option.name in DEFAULTS[name]]
         return click.Command(

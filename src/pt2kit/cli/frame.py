@@ -6,7 +6,7 @@
         strict: bool = flag("Treat warnings as errors.")
         as_json: bool = json_option()
 
-    command = subcommand("check", Options, run, EPILOG)
+    command = subcommand("check", Options, run)
 
 The parsed command line is one object, which functions and other processes get whole.
 """
@@ -152,21 +152,23 @@ def external_option() -> Any:
     return option(text, "--external", metavar="NAME")
 
 
-def subcommand(name: str, kind: type[Options], run: Callable[[Options], int], epilog: str) -> click.Command:
+def subcommand(name: str, kind: type[Options], run: Callable[[Options], int]) -> click.Command:
     """Make the command of a function.
 
     Args:
         name: its name.
         kind: the dataclass of its options; its fields are the arguments and options, in the order of the help.
-        run: parsed options -> exit code; its docstring is the help text.
-        epilog: paragraphs; the lines of examples and exit codes are kept, others filled.
+        run: parsed options -> exit code. Its docstring is the help text; `Examples:` and what comes after it follows
+            the options. The lines of examples and exit codes are kept, other paragraphs filled.
     """
+    sections = re.compile(r"^(?=Examples:|Exit codes:)", re.MULTILINE)
+    help_text, *others = sections.split(inspect.cleandoc(run.__doc__ or ""))
     return click.Command(
         name,
         callback=lambda **given: run(kind(**given)),
         params=parameters(kind),
-        help=inspect.cleandoc(run.__doc__ or ""),
-        epilog=re.sub(r"^(?=Examples:|Exit codes:)", "\b\n", epilog, flags=re.MULTILINE),
+        help=help_text.strip(),
+        epilog="".join(f"\b\n{section}" for section in others),
         # click keeps the option that it made first, which may have been without the settings of `pt2`.
         context_settings={"help_option_names": ["-h", "--help"]},
     )

@@ -12,13 +12,6 @@ import click
 from pt2kit.cli.common import open_file, write_result
 from pt2kit.cli.frame import argument, external_option, option, pairs_option, subcommand
 
-EPILOG = """Examples:
-  pt2 pack encoder.pt2 decoder.pt2 -o both.pt2
-  pt2 pack enc=a.pt2 dec=b.pt2 -o both.pt2 --extra notes.txt=doc/notes.txt
-
-Exit codes: 0 written, 2 it cannot be done (the error says why; nothing was written).
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -31,7 +24,14 @@ class Options:
 
 
 def run(options: Options) -> int:
-    """Put the programs of several files into one archive; weights whose bytes are equal are stored once."""
+    """Put the programs of several files into one archive; weights whose bytes are equal are stored once.
+
+    Examples:
+      pt2 pack encoder.pt2 decoder.pt2 -o both.pt2
+      pt2 pack enc=a.pt2 dec=b.pt2 -o both.pt2 --extra notes.txt=doc/notes.txt
+
+    Exit codes: 0 written, 2 it cannot be done (the error says why; nothing was written).
+    """
     from pt2kit.editing.packing import pack
 
     added = {name: Path(path).read_bytes() for name, path in options.extra.items()}
@@ -47,7 +47,7 @@ def run(options: Options) -> int:
     return 0
 
 
-command = subcommand("pack", Options, run, EPILOG)
+command = subcommand("pack", Options, run)
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -32,15 +32,6 @@ from pt2kit.messages import printable, suggestion
 if TYPE_CHECKING:
     from pt2kit.runtime.session import Session
 
-EPILOG = """Examples:
-  pt2 run model.pt2 --input x=x.npy --output results
-  pt2 run model.pt2 --input inputs.npz --output results
-  pt2 run model.pt2 --random --seed 0     inputs within the declared ranges
-  pt2 run model.pt2                       list the inputs
-
-Exit codes: 0 done, 1 the program fails for these inputs, 2 could not run.
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -63,7 +54,16 @@ class Options:
 
 
 def run(options: Options) -> int:
-    """Run a program of a .pt2 file with NumPy or jax. Nothing in the file is executed; PyTorch is not needed."""
+    """Run a program of a .pt2 file with NumPy or jax. Nothing in the file is executed; PyTorch is not needed.
+
+    Examples:
+      pt2 run model.pt2 --input x=x.npy --output results
+      pt2 run model.pt2 --input inputs.npz --output results
+      pt2 run model.pt2 --random --seed 0     inputs within the declared ranges
+      pt2 run model.pt2                       list the inputs
+
+    Exit codes: 0 done, 1 the program fails for these inputs, 2 could not run.
+    """
     from pt2kit.errors import InputError, LimitError, OperatorError
     from pt2kit.runtime.session import RunLimits, Session, describe_output, output_leaves, output_row, write_outputs
 
@@ -91,7 +91,7 @@ def run(options: Options) -> int:
     return print_result(Result(lines, lambda: {"outputs": list(rows)}), options.as_json)
 
 
-command = subcommand("run", Options, run, EPILOG)
+command = subcommand("run", Options, run)
 
 
 def most_memory() -> int:

@@ -37,16 +37,6 @@ _PLAIN: Final[Mapping[str, str]] = {
 }
 _SHOWN: Final = 20
 
-EPILOG = """Examples:
-  pt2 sanitize model.pt2 clean.pt2                     sample inputs become raw records
-  pt2 sanitize model.pt2 clean.pt2 --strip traces --scrub-paths
-  pt2 sanitize model.pt2 clean.pt2 --drop compiled --drop extra/notes.bin
-  pt2 sanitize old.pt2 clean.pt2 --json                what was done, for scripts
-  pt2 sanitize models/ clean/ --jobs 2                 all files of a folder
-
-Exit codes: 0 written, 1 refused (the reasons are listed), 2 not readable or writable.
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -74,6 +64,15 @@ def run(options: Options) -> int:
     """Rewrite .pt2 files without pickles and code; they mean the same, and PyTorch loads them as before.
 
     DST is a file, or for several a folder; it may be that of SRC.
+
+    Examples:
+      pt2 sanitize model.pt2 clean.pt2                     sample inputs become raw records
+      pt2 sanitize model.pt2 clean.pt2 --strip traces --scrub-paths
+      pt2 sanitize model.pt2 clean.pt2 --drop compiled --drop extra/notes.bin
+      pt2 sanitize old.pt2 clean.pt2 --json                what was done, for scripts
+      pt2 sanitize models/ clean/ --jobs 2                 all files of a folder
+
+    Exit codes: 0 written, 1 refused (the reasons are listed), 2 not readable or writable.
     """
     from pt2kit.sanitizing.options import make_options
 
@@ -86,7 +85,7 @@ def run(options: Options) -> int:
     return run_task(list(places), several, task, options, outcomes=outcomes, unread=unread)
 
 
-command = subcommand("sanitize", Options, run, EPILOG)
+command = subcommand("sanitize", Options, run)
 
 
 def _sanitize(options: Options, parts: Parts, places: Mapping[str, str], several: bool, source: str) -> Result:

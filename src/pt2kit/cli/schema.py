@@ -22,19 +22,6 @@ from pt2kit.operators.table import describe, overloads
 from pt2kit.schema import LOG
 from pt2kit.schema.fieldtable import Table, frozen_table
 
-EPILOG = """Examples:
-  pt2 schema                                      every version, and which torch writes it
-  pt2 schema --format proto > schema.proto        the current version for Protocol Buffers
-  pt2 schema --format cpp --version 8.6           an older one as a C++ header
-  pt2 schema --check 8.17 8.20                    the changes, and whether the number fits them
-  pt2 schema --check 8.20 current                 the same for the classes of this build
-  pt2 schema --check 8.20 my-schema.yaml          the same for a table in a file
-  pt2 schema operators --release 2.9              the operators of a release of torch
-  pt2 schema operators aten.permute.default       all that is known of one overload
-
-Exit codes: 0 fine, 1 the new version number does not fit the changes, 2 could not be read.
-"""
-
 _WORDS = MappingProxyType({Level.MAJOR: "major", Level.MINOR: "minor", Level.NONE: "free"})
 
 
@@ -110,7 +97,20 @@ class Options:
 
 
 def run(options: Options) -> int:
-    """Print the schema of the format in any version for other languages, compare two versions, or list operators."""
+    """Print the schema of the format in any version for other languages, compare two versions, or list operators.
+
+    Examples:
+      pt2 schema                                      every version, and which torch writes it
+      pt2 schema --format proto > schema.proto        the current version for Protocol Buffers
+      pt2 schema --format cpp --version 8.6           an older one as a C++ header
+      pt2 schema --check 8.17 8.20                    the changes, and whether the number fits them
+      pt2 schema --check 8.20 current                 the same for the classes of this build
+      pt2 schema --check 8.20 my-schema.yaml          the same for a table in a file
+      pt2 schema operators --release 2.9              the operators of a release of torch
+      pt2 schema operators aten.permute.default       all that is known of one overload
+
+    Exit codes: 0 fine, 1 the new version number does not fit the changes, 2 could not be read.
+    """
     form, version, compared = options.format, options.version, options.check
     if options.what is not None:
         if form is not None or version is not None or compared is not None:
@@ -131,7 +131,7 @@ def run(options: Options) -> int:
     return print_result(Result(_lines(found), lambda: _row(found), int(not found.agrees)), options.as_json)
 
 
-command = subcommand("schema", Options, run, EPILOG)
+command = subcommand("schema", Options, run)
 
 
 def _table(given: str) -> Table:

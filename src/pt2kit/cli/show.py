@@ -19,18 +19,6 @@ from pt2kit.messages import printable
 from pt2kit.package.open import Package
 from pt2kit.text.format import WIDTH
 
-EPILOG = """Examples:
-  pt2 show model.pt2                    one screen
-  pt2 show model.pt2 --graph            the whole program, in a pager
-  pt2 show model.pt2 --module layers.0  one module's nodes and tensors
-  pt2 show model.pt2 --sizes            where the bytes are, and what can go
-  pt2 show model.pt2 --cost --at s0=64  FLOPs, bytes moved and peak memory
-  pt2 show models/                      all files in a folder and below
-  pt2 show https://host/model.pt2 --json
-
-Exit codes: 0 fine, 1 shown, but part of a file contradicts itself, 2 a file could not be read.
-"""
-
 
 def _rate_option(help: str) -> Any:
     """Declare a field for a number such as 900G."""
@@ -73,7 +61,19 @@ class Options:
 
 
 def show(options: Options) -> int:
-    """Show what is in .pt2 files: writer, inputs and outputs, operators, tensors and modules."""
+    """Show what is in .pt2 files: writer, inputs and outputs, operators, tensors and modules.
+
+    Examples:
+      pt2 show model.pt2                    one screen
+      pt2 show model.pt2 --graph            the whole program, in a pager
+      pt2 show model.pt2 --module layers.0  one module's nodes and tensors
+      pt2 show model.pt2 --sizes            where the bytes are, and what can go
+      pt2 show model.pt2 --cost --at s0=64  FLOPs, bytes moved and peak memory
+      pt2 show models/                      all files in a folder and below
+      pt2 show https://host/model.pt2 --json
+
+    Exit codes: 0 fine, 1 shown, but part of a file contradicts itself, 2 a file could not be read.
+    """
     if (options.peak_flops is None) != (options.bandwidth is None):
         raise click.UsageError("expected both --peak-flops and --bandwidth, got one")
     if sum((*options.ways, options.oldest)) > 1:
@@ -94,7 +94,7 @@ def show(options: Options) -> int:
         return view.code
 
 
-command = subcommand("show", Options, show, EPILOG)
+command = subcommand("show", Options, show)
 
 
 def _view(package: Package, options: Options) -> Result:

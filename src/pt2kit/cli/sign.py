@@ -10,18 +10,6 @@ from pt2kit.cli.common import progress
 from pt2kit.cli.frame import argument, flag, option, subcommand
 from pt2kit.cli.output import print_lines
 
-EPILOG = """Examples:
-  openssl ecparam -name prime256v1 -genkey -noout -out key.pem
-  openssl ec -in key.pem -pubout -out public.pem
-  pt2 sign model.pt2 --key key.pem                  writes model.pt2.sig
-  pt2 verify model.pt2 --key public.pem
-  pt2 sign model.pt2 --key key.pem --certificate cert.pem --chain intermediate.pem
-  pt2 sign model.pt2                                as yourself, or as the CI run (needs the network)
-  pt2 sign model.pt2 --key key.pem --bytes          the file itself, as `model_signing sign` does
-
-Exit codes: 0 signed, 1 the key or certificate cannot be used, 2 could not run.
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -42,7 +30,19 @@ class Options:
 
 
 def run(options: Options) -> int:
-    """Sign a .pt2 file, so that others can verify that its programs and weights are yours, however it is packed."""
+    """Sign a .pt2 file, so that others can verify that its programs and weights are yours, however it is packed.
+
+    Examples:
+      openssl ecparam -name prime256v1 -genkey -noout -out key.pem
+      openssl ec -in key.pem -pubout -out public.pem
+      pt2 sign model.pt2 --key key.pem                  writes model.pt2.sig
+      pt2 verify model.pt2 --key public.pem
+      pt2 sign model.pt2 --key key.pem --certificate cert.pem --chain intermediate.pem
+      pt2 sign model.pt2                                as yourself, or as the CI run (needs the network)
+      pt2 sign model.pt2 --key key.pem --bytes          the file itself, as `model_signing sign` does
+
+    Exit codes: 0 signed, 1 the key or certificate cannot be used, 2 could not run.
+    """
     from pt2kit.signing.bundle import sign
 
     given = asdict(options)
@@ -55,4 +55,4 @@ def run(options: Options) -> int:
     return 0
 
 
-command = subcommand("sign", Options, run, EPILOG)
+command = subcommand("sign", Options, run)

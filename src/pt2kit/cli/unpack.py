@@ -8,13 +8,6 @@ from pt2kit.cli.common import one_output, open_file
 from pt2kit.cli.frame import argument, file_argument, force_option, output_option, rename_option, subcommand
 from pt2kit.cli.output import print_lines
 
-EPILOG = """Examples:
-  pt2 unpack both.pt2 programs/
-  pt2 unpack s3://models/both.pt2 programs/
-
-Exit codes: 0 written, 2 it cannot be done (the error says why; nothing was written).
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -28,7 +21,14 @@ class Options:
 
 
 def run(options: Options) -> int:
-    """Write each program of an archive to FOLDER/<name>.pt2, with the weights that it uses and all extra files."""
+    """Write each program of an archive to FOLDER/<name>.pt2, with the weights that it uses and all extra files.
+
+    Examples:
+      pt2 unpack both.pt2 programs/
+      pt2 unpack s3://models/both.pt2 programs/
+
+    Exit codes: 0 written, 2 it cannot be done (the error says why; nothing was written).
+    """
     folder = one_output(options.folder, options.output, "FOLDER")
     from pt2kit.editing.packing import unpack
 
@@ -37,4 +37,4 @@ def run(options: Options) -> int:
     return 0
 
 
-command = subcommand("unpack", Options, run, EPILOG)
+command = subcommand("unpack", Options, run)

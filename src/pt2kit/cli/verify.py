@@ -14,15 +14,6 @@ from pt2kit.messages import count_text
 if TYPE_CHECKING:
     from pt2kit.signing.statement import Verified
 
-EPILOG = """Examples:
-  pt2 verify model.pt2 --key public.pem
-  pt2 verify model.pt2 --chain root.pem
-  pt2 verify model.pt2 --identity me@example.org --issuer https://accounts.google.com
-  pt2 verify model.pt2 --key public.pem --bytes     accept only a signature over the bytes
-
-Exit codes: 0 as signed, 1 not as signed, or not by a trusted signer, 2 could not run.
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -39,7 +30,16 @@ class Options:
 
 
 def run(options: Options) -> int:
-    """Verify that a trusted signer signed a .pt2 file, and name the parts that differ from what was signed."""
+    """Verify that a trusted signer signed a .pt2 file, and name the parts that differ from what was signed.
+
+    Examples:
+      pt2 verify model.pt2 --key public.pem
+      pt2 verify model.pt2 --chain root.pem
+      pt2 verify model.pt2 --identity me@example.org --issuer https://accounts.google.com
+      pt2 verify model.pt2 --key public.pem --bytes     accept only a signature over the bytes
+
+    Exit codes: 0 as signed, 1 not as signed, or not by a trusted signer, 2 could not run.
+    """
     from pt2kit.errors import SignatureError
     from pt2kit.signing.bundle import verify
 
@@ -56,7 +56,7 @@ def run(options: Options) -> int:
     return print_result(Result(_lines(file, found), lambda: _tree(found), int(not found.ok)), as_json)
 
 
-command = subcommand("verify", Options, run, EPILOG)
+command = subcommand("verify", Options, run)
 
 
 def _tree(found: Verified) -> dict[str, Any]:

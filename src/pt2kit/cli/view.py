@@ -19,17 +19,6 @@ from pt2kit.messages import count_text, printable
 if TYPE_CHECKING:
     from pt2kit.viewing.answers import Answers
 
-EPILOG = """Examples:
-  pt2 view model.pt2                         opens a browser
-  pt2 view old.pt2 new.pt2                   what differs, in color
-  pt2 view model.pt2 --html model.html       one file, to mail or to attach
-  pt2 view model.pt2 --export model.svg      the figure, for a paper or a pull request
-  pt2 view https://host/model.pt2 --no-browser --port 8000
-
-Exit codes: 0 fine, 1 an unreadable file (with --html) or a change that --fail-on names,
-2 could not run.
-"""
-
 
 def _path(help: str, *flags: str, exists: bool = False) -> Any:
     """Declare a field for a file of this machine; as `option`."""
@@ -80,6 +69,16 @@ def run(options: Options) -> int:
     """Show a .pt2 file in a browser, folded by modules; with OTHER, what differs from FILE to OTHER.
 
     The page is served to this machine alone, until Ctrl-C.
+
+    Examples:
+      pt2 view model.pt2                         opens a browser
+      pt2 view old.pt2 new.pt2                   what differs, in color
+      pt2 view model.pt2 --html model.html       one file, to mail or to attach
+      pt2 view model.pt2 --export model.svg      the figure, for a paper or a pull request
+      pt2 view https://host/model.pt2 --no-browser --port 8000
+
+    Exit codes: 0 fine, 1 an unreadable file (with --html) or a change that --fail-on names,
+    2 could not run.
     """
     file, other, fail_on, numbers = options.file, options.other, options.fail_on, options.numbers
     html, export = options.written
@@ -127,7 +126,7 @@ def run(options: Options) -> int:
         answers.close()
 
 
-command = subcommand("view", Options, run, EPILOG)
+command = subcommand("view", Options, run)
 
 
 def _write(answers: Answers, path: Path, tensors: bool) -> int:

@@ -36,15 +36,6 @@ if TYPE_CHECKING:
     from pt2kit.tensors.summary import Statistics
 
 SUFFIXES = (".safetensors", ".npz", ".npy")
-EPILOG = """Examples:
-  pt2 weights model.pt2 'layers.0.*'              list some
-  pt2 weights model.pt2 head.weight --stats       read one, print its numbers' statistics
-  pt2 weights model.pt2 --to model.safetensors    extract all
-  pt2 weights model.pt2 --from tuned.safetensors -o tuned.pt2
-                                                  put others in
-
-Exit codes: 0 fine, 2 could not be read or written.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +65,15 @@ def run(options: Options) -> int:
     """List the parameters and buffers of a model, extract or replace them.
 
     NAME may contain * and ?; without NAME, all are used.
+
+    Examples:
+      pt2 weights model.pt2 'layers.0.*'              list some
+      pt2 weights model.pt2 head.weight --stats       read one, print its numbers' statistics
+      pt2 weights model.pt2 --to model.safetensors    extract all
+      pt2 weights model.pt2 --from tuned.safetensors -o tuned.pt2
+                                                      put others in
+
+    Exit codes: 0 fine, 2 could not be read or written.
     """
     source, output, patterns, constants = options.source, options.output, options.patterns, options.constants
     if (source is not None and output is None) or (source is None and (options.partial or options.external)):
@@ -104,7 +104,7 @@ def run(options: Options) -> int:
         return print_result(result, options.as_json)
 
 
-command = subcommand("weights", Options, run, EPILOG)
+command = subcommand("weights", Options, run)
 
 
 def _rows(chosen: dict[str, list[Entry]], found: dict[str, dict[int, Statistics]]) -> list[dict[str, Any]]:
