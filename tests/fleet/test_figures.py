@@ -133,18 +133,14 @@ def test_the_report_as_json(folder: Path) -> None:
 
 
 def test_the_page(folder: Path, tmp_path: Path) -> None:
-    """One page with a plot for each table, which asks for nothing from elsewhere and runs nothing of a file's names."""
-    pytest.importorskip("bokeh", reason="pt2kit[fleet] is not installed")
+    """One page with bars in each table, which asks for nothing from elsewhere and runs no script."""
     page = tmp_path / "report.html"
     done = pt2("fleet", "report", folder, "--html", page)
     assert (done.code, done.out) == (0, f"{page}\n"), done.err
     text = page.read_text(encoding="utf-8")
-    assert "<script>alert(1)" not in text
     assert text.count("<section>") == 7
-    assert len(re.findall(r'id="[\w-]+" data-root-id=', text)) == 7
-    markup = re.sub(r"<script[^>]*>.*?</script>", "", text, flags=re.DOTALL)
-    assert not re.findall(r"<(?:script|img|iframe|link)|https?://", markup)
-    assert not re.findall(r"<script[^>]+src=", text)
+    assert len(re.findall(r'<div style="width: 100.0%">', text)) >= 7
+    assert not re.findall(r"<(?:script|img|iframe|link)|https?://", text)
     assert "default-src &#x27;none&#x27;" in text
 
 

@@ -56,7 +56,7 @@ THIRD_PARTY = {
     "text": {"msgspec"},
     "bridge": {"torch", "sympy", "numpy", "msgspec"},
     "viewing": {"numpy"},
-    "fleet": {"bokeh", "dask", "distributed", "fsspec", "msgspec", "psutil", "pyarrow"},
+    "fleet": {"dask", "distributed", "fsspec", "msgspec", "psutil", "pyarrow"},
     "cli": {"click", "rich"},
     "integrations": {"modelscan", "mlflow"},
 }

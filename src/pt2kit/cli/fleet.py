@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import atexit
 import importlib
-import io
 import os
 import sys
 import time
@@ -27,9 +26,7 @@ from pt2kit.fleet.reading import DEFAULTS
 from pt2kit.messages import count_text, printable, suggestion
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from pt2kit.fleet.figures import Figures, Table
+    from pt2kit.fleet.figures import Figures
     from pt2kit.fleet.running import Progress
 
 
@@ -56,9 +53,8 @@ Exit codes: 0 all files ok; 1 some have problems or were not read; 2 could not r
 """
 
 BAR: Final = 24
-WIDTH: Final = 140
-"""Characters of a line in a pipe."""
 _CELL: Final = 120
+_LABEL: Final = 60
 
 
 class Works(LazyGroup):
@@ -187,7 +183,7 @@ class ReportOptions:
 
     folder: str = argument("DIR", type=None)
     html: str | None = option(
-        "Write a self-contained page with plots instead.", "--output", "-o", "--html", metavar="FILE"
+        "Write a self-contained page with bars instead.", "--output", "-o", "--html", metavar="FILE"
     )
     storage: Mapping[str, str] = _storage_option()
     force: bool = force_option()
@@ -217,7 +213,7 @@ def report(options: ReportOptions) -> int:
 
         print_json(report_tree(figures))
     else:
-        print_report(figures)
+        print_lines(report_lines(figures))
     return 0
 
 
@@ -269,49 +265,22 @@ def _clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}"
 
 
-def print_report(figures: Figures) -> None:
-    """Print all tables of a report."""
-    from rich.console import Console
-
+def report_lines(figures: Figures) -> Iterator[str]:
+    """Yield the lines of all tables of a report."""
     from pt2kit.fleet.figures import headline, tables_of
+    from pt2kit.text.format import table
 
-    is_terminal = sys.stdout.isatty()
-    text = io.StringIO()
-    console = Console(
-        file=sys.stdout if is_terminal else text,
-        width=None if is_terminal else WIDTH,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
-    console.print(printable(headline(figures), 500), soft_wrap=True)
+    yield printable(headline(figures), 500)
     if figures.damaged:
-        console.print(f"left out: {count_text(len(figures.damaged), 'damaged part')}; --resume does these files again")
-    for table in tables_of(figures):
-        _print_table(console, table)
-    print_lines((line.rstrip() for line in text.getvalue().splitlines()), str, fitted=False)
-
-
-def _print_table(console: Console, table: Table) -> None:
-    from rich.table import Table as Grid
-    from rich.text import Text
-
-    grid = Grid(title=table.title, title_justify="left", title_style="bold", box=None, pad_edge=False)
-    grid.add_column(table.label, overflow="fold", min_width=10)
-    grid.add_column(table.unit, justify="right", no_wrap=True)
-    grid.add_column("", no_wrap=True, width=BAR)
-    for head in table.heads:
-        grid.add_column(head, overflow="fold")
-    most = max(row.number for row in table.rows) or 1
-    for row in table.rows:
-        cells = (Text(printable(cell, _CELL)) for cell in row.more)
-        grid.add_row(
-            Text(printable(row.label, _CELL)), table.shown(row.number), Text(bar(row.number, most), "cyan"), *cells
-        )
-    console.print()
-    console.print(grid)
-    if table.left_out:
-        console.print(f"… and {table.left_out:,} more")
+        yield f"left out: {count_text(len(figures.damaged), 'damaged part')}; --resume does these files again"
+    for one in tables_of(figures):
+        yield from ("", one.title)
+        rows = [(one.label, one.unit, "", *one.heads)]
+        rows += [(row.label, one.shown(row.number), bar(row.number, one.most), *row.more) for row in one.rows]
+        cells = [[printable(cell, _CELL) for cell in row] for row in rows]
+        yield from (f"  {line}" for line in table(cells, _LABEL, right=(1,)))
+        if one.left_out:
+            yield f"  … and {one.left_out:,} more"
 
 
 def bar(number: int, most: int) -> str:
