@@ -12,20 +12,10 @@ from pathlib import Path
 import pytest
 
 from pt2kit.zip import target
-from pt2kit.zip.target import Replacement, replacing
+from pt2kit.zip.target import replacing
 
 LOCKS = pytest.mark.skipif(target.fcntl is None, reason="locks of POSIX")
 OLD, NEW = b"old" * 1000, b"new" * 2000
-
-
-@pytest.fixture(params=["unnamed", "named"])
-def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both kinds of files: without a name while they are written, and with one."""
-    if request.param == "named":
-        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
-    elif target._open_unnamed("/tmp") is None:
-        pytest.skip("this system has no files without names")
-    return str(request.param)
 
 
 def names(folder: Path) -> list[str]:
@@ -34,7 +24,6 @@ def names(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("exists", [False, True])
-@pytest.mark.usefixtures("kind")
 def test_the_file_appears_at_the_end(tmp_path: Path, exists: bool) -> None:
     """Until then the path is as it was; afterwards it has the new content and nothing is next to it."""
     path = tmp_path / "x.pt2"
@@ -48,7 +37,6 @@ def test_the_file_appears_at_the_end(tmp_path: Path, exists: bool) -> None:
     assert names(tmp_path) == ["x.pt2"]
 
 
-@pytest.mark.usefixtures("kind")
 def test_an_error_leaves_the_old_file(tmp_path: Path) -> None:
     """And nothing else."""
     path = tmp_path / "x.pt2"
@@ -59,11 +47,11 @@ def test_an_error_leaves_the_old_file(tmp_path: Path) -> None:
     assert names(tmp_path) == ["x.pt2"]
 
 
-@pytest.mark.parametrize(("exists", "fsync", "expected"), [(True, False, 3), (False, True, 2), (False, False, 0)])
+@pytest.mark.parametrize(("exists", "fsync", "expected"), [(True, False, 2), (False, True, 2), (False, False, 0)])
 def test_a_replaced_file_is_synced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exists: bool, fsync: bool, expected: int
 ) -> None:
-    """The file before it takes the place, its folder before and after; a new file only if that is asked for."""
+    """The file before it takes the place, its folder after; a new file only if that is asked for."""
     path = tmp_path / "x.pt2"
     if exists:
         path.write_bytes(OLD)
@@ -83,8 +71,7 @@ def test_a_replaced_file_is_synced(
     with replacing(path, fsync=fsync) as file:
         file.write(NEW)
     assert len([step for step in synced if step != "replaced"]) == expected
-    if exists:
-        assert synced == ["file", "folder", "replaced", "folder"]
+    assert synced == (["file", "replaced", "folder"] if expected else ["replaced"])
 
 
 def test_a_failing_sync_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,37 +90,20 @@ def test_a_failing_sync_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
 
 
 @LOCKS
-def test_a_file_system_that_gives_no_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a file without a name cannot be linked, its content is copied."""
-    path = tmp_path / "x.pt2"
-
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError("no links here")
-
-    monkeypatch.setattr(os, "link", refuse)
-    for content in (OLD, NEW):
-        with replacing(path) as file:
-            file.write(content)
-        assert path.read_bytes() == content
-        assert names(tmp_path) == ["x.pt2"]
-
-
-@LOCKS
-def test_abandoned_files_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_abandoned_files_are_removed(tmp_path: Path) -> None:
     """By the next writer to the same path; a living writer's file, and those of other paths, stay."""
-    monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     path, other = tmp_path / "x.pt2", tmp_path / "y.pt2"
-    code = "import os, sys; del os.O_TMPFILE; from pt2kit.zip.target import Replacement as R; R(sys.argv[1])"
+    code = "import os, sys; from pt2kit.zip.target import replacing\nwith replacing(sys.argv[1]): os._exit(0)"
     for written in (path, other):
-        subprocess.run([sys.executable, "-c", f"{code}; os._exit(0)", str(written)], check=True)
+        subprocess.run([sys.executable, "-c", code, str(written)], check=True)
     left = names(tmp_path)
     assert len(left) == 2
-    living = Replacement(path)
-    with replacing(path) as file:
-        assert len(names(tmp_path)) == 3  # the other path's, the living one's, and this one
-        file.write(NEW)
-    living.file.write(OLD)
-    living.commit()
+    with replacing(path) as living:
+        with replacing(path) as file:
+            assert len(names(tmp_path)) == 3  # the other path's, the living one's, and this one
+            file.write(NEW)
+        assert path.read_bytes() == NEW
+        living.write(OLD)
     assert path.read_bytes() == OLD
     with replacing(other):
         pass
@@ -142,8 +112,6 @@ def test_abandoned_files_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 KILLED = """
 import os, sys
-if sys.argv[2] == "named":
-    del os.O_TMPFILE
 from pt2kit.zip.writer import ArchiveWriter
 content = os.urandom(1 << 20)
 print("ready", flush=True)
@@ -155,8 +123,7 @@ while True:
 
 
 @LOCKS
-@pytest.mark.parametrize("sort", ["unnamed", "named"])
-def test_kills(tmp_path: Path, sort: str) -> None:
+def test_kills(tmp_path: Path) -> None:
     """Whenever a writer is killed, the file is whole; what may be left has one of the known names, and goes later."""
     from pt2kit.zip.reader import open_archive
 
@@ -165,7 +132,7 @@ def test_kills(tmp_path: Path, sort: str) -> None:
         file.write(b"")
     path.unlink()
     for attempt in range(12):
-        process = subprocess.Popen([sys.executable, "-c", KILLED, str(path), sort], stdout=subprocess.PIPE)
+        process = subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE)
         assert process.stdout is not None
         process.stdout.readline()
         time.sleep(0.003 * attempt)

@@ -3,10 +3,9 @@
 A target accepts bytes in order. A path is replaced when everything is written: it always has the complete old or the
 complete new file.
 
-If the system supports it, the file has no name while it is written (`O_TMPFILE`), so that a process that is killed
-leaves nothing. Otherwise, and for the moment of replacing an old file, its name is one of a few that belong to the
-path: `.pt2kit-<checksum of the file name>-<number>.tmp`. The writer of such a file holds a lock on it, which ends with
-the process; the next one that writes to the same path removes those that nobody holds.
+While it is written, the name of a file is one of a few that belong to the path: `.pt2kit-<checksum of the file
+name>-<number>.tmp`. Its writer holds a lock on it, which ends with the process; the next one that writes to the same
+path removes those that nobody holds.
 """
 
 from __future__ import annotations
@@ -37,120 +36,6 @@ _SLOTS = 16
 _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EBADF)
 
 
-class Replacement:
-    """New file that replaces `path`; ended by `commit` or `discard`.
-
-    It gets the permissions, and if the process may set them, the owners of the file that it replaces, or those of any
-    new file. A link is followed.
-
-    Args:
-        path: a plain file, or a name that is free.
-        fsync: wait for the disk also if no file is replaced. Replacing a file always does: a crash leaves either.
-
-    Raises:
-        OSError: the folder does not exist or cannot be written to.
-    """
-
-    def __init__(self, path: str | os.PathLike[str], *, fsync: bool = False) -> None:
-        self.path = os.path.realpath(path)
-        self._shown = os.fspath(path)
-        self._fsync = fsync
-        self._folder = os.path.dirname(self.path)
-        _remove_abandoned(self.path)
-        descriptor = _open_unnamed(self._folder)
-        self._named: str | None = None
-        if descriptor is None:
-            with _called(self._shown):
-                self._named, descriptor = _open_named(self.path)
-        self.file: IO[bytes] = os.fdopen(descriptor, "w+b")
-
-    def commit(self) -> None:
-        """Move the file to its path, and close it.
-
-        Raises:
-            OSError: that failed; the old file is still at the path.
-        """
-        try:
-            with _called(self._shown):
-                self._commit()
-        except BaseException:
-            self.discard()
-            raise
-
-    def discard(self) -> None:
-        """Close the file and leave the path unchanged."""
-        with contextlib.suppress(OSError):  # The disk may be full: closing then fails once more.
-            self.file.close()
-        self._unlink()
-
-    def _commit(self) -> None:
-        self.file.flush()
-        old = _stat(self.path)
-        if old is not None:
-            _take_over(self.file.fileno(), self._named, old)
-        durable = self._fsync or old is not None
-        if durable:
-            os.fsync(self.file.fileno())
-        elif fcntl is not None:
-            os.close(os.dup(self.file.fileno()))  # Network file systems report only now that the disk is full.
-        if self._named is None and old is None and self._link(self.path):
-            self.file.close()
-        else:
-            self._replace(durable)
-        if durable:
-            _sync_folder(self._folder)
-
-    def _replace(self, durable: bool) -> None:
-        while self._named is None:
-            self._give_name()
-        if durable:
-            _sync_folder(self._folder)
-        if fcntl is None:  # Windows does not rename open files; elsewhere the lock must hold until the end.
-            self.file.close()
-        try:
-            os.replace(self._named, self.path)
-        except PermissionError as error:
-            if fcntl is not None:
-                raise
-            raise PermissionError(
-                f"{self.path}: expected a file that can be replaced, got one that is open, here or in another process, "
-                f"which this system keeps: close what reads it, or write to another name ({error})"
-            ) from error
-        self._named = None
-        self.file.close()
-
-    def _link(self, name: str) -> bool:
-        """Give a name to the file that has none; return False if that is not possible."""
-        descriptor = self.file.fileno()
-        try:
-            # An absolute path makes no use of the descriptor of a folder; with one, Python follows the link.
-            os.link(f"/proc/self/fd/{descriptor}", name, src_dir_fd=descriptor, follow_symlinks=True)
-        except OSError:
-            return False
-        return True
-
-    def _give_name(self) -> None:
-        """Give the file a name that belongs to the path; if it can have none, a copy replaces it."""
-        name = _free_name(self.path)
-        if self._link(name):
-            self._named = name
-        elif not os.path.lexists(name):  # The file system makes files without names, but cannot name them.
-            self._named, descriptor = _open_named(self.path)
-            copy = os.fdopen(descriptor, "w+b")
-            self.file.seek(0)
-            shutil.copyfileobj(self.file, copy)
-            copy.flush()
-            os.fchmod(descriptor, stat.S_IMODE(os.fstat(self.file.fileno()).st_mode))
-            os.fsync(descriptor)
-            self.file.close()
-            self.file = copy
-
-    def _unlink(self) -> None:
-        if self._named is not None:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._named)
-
-
 @contextlib.contextmanager
 def _called(path: str | os.PathLike[str]) -> Iterator[None]:
     """Make errors name the path that the caller passed, and not the temporary name of its file."""
@@ -169,7 +54,7 @@ def _stat(path: str) -> os.stat_result | None:
         return None
 
 
-def _take_over(descriptor: int, named: str | None, old: os.stat_result) -> None:
+def _take_over(descriptor: int, name: str, old: os.stat_result) -> None:
     """Set the owners and permissions of a file to those of the one it replaces, as far as this process may."""
     if hasattr(os, "fchown"):
         new = os.fstat(descriptor)
@@ -179,22 +64,8 @@ def _take_over(descriptor: int, named: str | None, old: os.stat_result) -> None:
                     os.fchown(descriptor, owner, group)
     if hasattr(os, "fchmod"):
         os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
-    elif named is not None:
-        os.chmod(named, stat.S_IMODE(old.st_mode))
-
-
-def _open_unnamed(folder: str) -> int | None:
-    """Open a file without a name; None where there is no such thing."""
-    if not hasattr(os, "O_TMPFILE"):
-        return None
-    try:
-        descriptor = os.open(folder, os.O_RDWR | os.O_TMPFILE, 0o666)
-    except OSError:  # The file system has none; or the error of the folder occurs with a named file, too.
-        return None
-    if os.path.exists(f"/proc/self/fd/{descriptor}") and _lock(descriptor):
-        return descriptor
-    os.close(descriptor)
-    return None
+    else:
+        os.chmod(name, stat.S_IMODE(old.st_mode))
 
 
 def _open_named(path: str) -> tuple[str, int]:
@@ -287,8 +158,12 @@ def replacing(
 ) -> Iterator[IO[bytes]]:
     """Yield an empty file, open for writing and reading, that replaces `path` unless an error occurs.
 
+    It gets the permissions, and if the process may set them, the owners of the file that it replaces, or those of any
+    new file. A link is followed.
+
     Args:
-        path, fsync: as for `Replacement`; or a URL that fsspec can write to.
+        path: a plain file, or a name that is free; or a URL that fsspec can write to.
+        fsync: wait for the disk also if no file is replaced. Replacing a file always does: a crash leaves either.
         sibling: a relative path from the folder of `path`, to write there instead.
         storage_options: passed to fsspec for a URL.
 
@@ -304,13 +179,55 @@ def replacing(
         return
     if sibling:
         path = os.path.join(os.path.dirname(os.path.realpath(os.fspath(path))), sibling)
-    new = Replacement(path, fsync=fsync)
+    with _replacing_file(path, fsync) as file:
+        yield file
+
+
+@contextlib.contextmanager
+def _replacing_file(path: str | os.PathLike[str], fsync: bool) -> Iterator[IO[bytes]]:
+    final = os.path.realpath(path)
+    _remove_abandoned(final)
+    with _called(path):
+        name, descriptor = _open_named(final)
+    file = os.fdopen(descriptor, "w+b")
     try:
-        yield new.file
+        yield file
+        with _called(path):
+            file.flush()
+            old = _stat(final)
+            durable = fsync or old is not None
+            if old is not None:
+                _take_over(descriptor, name, old)
+            if durable:
+                os.fsync(descriptor)
+            elif fcntl is not None:
+                os.close(os.dup(descriptor))  # Network file systems report only now that the disk is full.
+            _move(file, name, final)
     except BaseException:
-        new.discard()
+        with contextlib.suppress(OSError):  # The disk may be full: closing then fails once more.
+            file.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
         raise
-    new.commit()
+    file.close()
+    if durable:
+        with _called(path):
+            _sync_folder(os.path.dirname(final))
+
+
+def _move(file: IO[bytes], name: str, path: str) -> None:
+    """Give a file that is open the name of the path."""
+    if fcntl is None:  # Windows does not rename open files; elsewhere the lock must hold until the end.
+        file.close()
+    try:
+        os.replace(name, path)
+    except PermissionError as error:
+        if fcntl is not None:
+            raise
+        raise PermissionError(
+            f"{path}: expected a file that can be replaced, got one that is open, here or in another process, "
+            f"which this system keeps: close what reads it, or write to another name ({error})"
+        ) from error
 
 
 class Target:
