@@ -19,7 +19,7 @@ from typing import IO, Any, Final, NamedTuple, cast
 
 from pt2kit.errors import ArchiveError, LimitError
 from pt2kit.zip import end_record
-from pt2kit.zip.checksums import PIECE, summing
+from pt2kit.zip.checksums import PIECE, Sums, summing
 from pt2kit.zip.chosen_names import collision_key, encode_name, name_problem, show_name
 from pt2kit.zip.source import MIB
 from pt2kit.zip.target import open_target
@@ -119,22 +119,24 @@ class ArchiveWriter:
             LimitError: the name is longer than torch can read (A18).
             TypeError: `data` is neither a contiguous buffer nor an iterable of such.
         """
-        self._check_open()
-        raw = self._claim(name)
         view = as_bytes(data)
         if view is None and isinstance(data, str):
             raise TypeError(f"{name}: expected bytes or an iterable of bytes, got str; encode it first")
-        self._state = "failed"  # Until this record is whole.
-        where = f"{self._where}: {show_name(raw.decode())}"
         deflate = deflate and self._compress
-        if view is not None and not deflate:
-            self._write_stored(raw, view)
-        elif view is None and not deflate and size is not None and self._target.can_seek:
-            self._write_stream(raw, data, size, where)
-        else:
-            self._write_spooled(raw, data if view is None else (view,), deflate, size, where)
-        self._keys.add(collision_key(raw.decode()))
-        self._state = "open"
+        with self._record(name) as raw:
+            if view is not None and not deflate and (view.nbytes < PIECE or not self._target.can_seek):
+                self._begin(raw, end_record.STORED, zlib.crc32(view), view.nbytes, view.nbytes)
+                self._target.write(view)
+                return
+            where = f"{self._where}: {show_name(raw.decode())}"
+            size = size if view is None else view.nbytes
+            pieces = _views(data, where) if view is None else _pieces(view)
+            with summing(size or 0) as sums, self._content(raw, sums, size, deflate=deflate) as file:
+                for piece in pieces:
+                    if size is not None and file.size + piece.nbytes > size:
+                        _check_size(where, size, file.size + piece.nbytes)
+                    file.write(piece)
+                _check_size(where, size, file.size)
 
     @contextmanager
     def stream(
@@ -151,21 +153,12 @@ class ArchiveWriter:
             ArchiveError: as `write`.
             LimitError: 4 GiB or more where `size_hint` was far less (A18).
         """
-        self._check_open()
-        raw = self._claim(name)
-        self._state = "failed"  # Until this record is whole.
-        if self._target.can_seek:
-            record = self._begin(raw, end_record.STORED, 0, 0, 0, is_long=size_hint + _SLACK >= self._zip64_size)
-            file = RecordFile(self._target.write, report)
+        with (
+            self._record(name) as raw,
+            summing(0) as sums,
+            self._content(raw, sums, size_hint, slack=_SLACK, report=report) as file,
+        ):
             yield file
-            self._patch(record._replace(crc32=file.crc32, compressed_size=file.size, size=file.size), size_hint)
-        else:
-            with _spool() as spool:
-                file = RecordFile(spool.write, report)
-                yield file
-                self._copy(raw, end_record.STORED, file.crc32, file.size, spool)
-        self._keys.add(collision_key(raw.decode()))
-        self._state = "open"
 
     def close(self) -> None:
         """Write the directory and put the file in its place.
@@ -200,9 +193,16 @@ class ArchiveWriter:
         else:
             self.abort()
 
-    def _check_open(self) -> None:
+    @contextmanager
+    def _record(self, name: str) -> Iterator[bytes]:
+        """Yield the encoded name of a record that the block writes; after an error there, the archive cannot go on."""
         if self._state != "open":
             raise ArchiveError(f"{self._where}: expected an archive being written, got a {self._state} one", rule="A27")
+        raw = self._claim(name)
+        self._state = "failed"  # Until this record is whole.
+        yield raw
+        self._keys.add(collision_key(raw.decode()))
+        self._state = "open"
 
     def _claim(self, name: str) -> bytes:
         full = f"{self._root}/{name}" if self._root else name
@@ -220,52 +220,46 @@ class ArchiveWriter:
             )
         return raw
 
-    def _write_stored(self, raw: bytes, view: memoryview) -> None:
-        if view.nbytes >= PIECE and self._target.can_seek:
-            pieces = (view[start : start + PIECE] for start in range(0, view.nbytes, PIECE))
-            self._write_stream(raw, pieces, view.nbytes, self._where)
-        else:
-            self._begin(raw, end_record.STORED, zlib.crc32(view), view.nbytes, view.nbytes)
-            self._target.write(view)
+    @contextmanager
+    def _content(
+        self,
+        raw: bytes,
+        sums: Sums,
+        size: int | None,
+        *,
+        slack: int = 0,
+        deflate: bool = False,
+        report: Callable[[int], object] = lambda count: None,
+    ) -> Iterator[RecordFile]:
+        """Yield a file object that writes the content of a record.
 
-    def _write_stream(self, raw: bytes, chunks: Iterable[Any], size: int, where: str) -> None:
-        """Write a stored record as it comes, and its CRC-32 into the header afterwards."""
-        record = self._begin(raw, end_record.STORED, 0, size, size)
-        done = 0
-        with summing(size) as sums:
-            for view in _views(chunks, where):
-                done += view.nbytes
-                if done > size:
-                    break
-                sums.add(view)
-                self._target.write(view)
-            crc32 = sums.total()
-        _check_size(where, size, done)
-        self._written[-1] = record._replace(crc32=crc32)
-        self._target.patch(record.offset + 14, struct.pack("<I", crc32))
-
-    def _write_spooled(self, raw: bytes, chunks: Iterable[Any], deflate: bool, stated: int | None, where: str) -> None:
-        """Put a record's data aside until its sizes and CRC-32 are known."""
-        engine = zlib.compressobj(DEFLATE_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS) if deflate else None
-        crc32 = size = 0
-        with _spool() as spool:
-            for view in _views(chunks, where):
-                crc32 = zlib.crc32(view, crc32)
-                size += view.nbytes
-                spool.write(engine.compress(view) if engine else view)
-            if engine:
-                spool.write(engine.flush())
-            if stated is not None:
-                _check_size(where, stated, size)
-            self._copy(raw, end_record.DEFLATED if deflate else end_record.STORED, crc32, size, spool)
-
-    def _copy(self, raw: bytes, method: int, crc32: int, size: int, spool: IO[bytes]) -> None:
-        """Write a record whose data was spooled."""
-        packed = spool.tell()
-        spool.seek(0)
-        self._begin(raw, method, crc32, packed, size)
-        while part := spool.read(_COPY):
-            self._target.write(memoryview(part))
+        Its header is written again at the end, with the CRC-32; or if the target cannot seek, the content is deflated
+        or its size unknown, the content is put aside until then.
+        """
+        if deflate or size is None or not self._target.can_seek:
+            with _spool() as spool:
+                engine = zlib.compressobj(DEFLATE_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS) if deflate else None
+                write = (lambda view: spool.write(engine.compress(view))) if engine else spool.write
+                file = RecordFile(write, sums, report)
+                yield file
+                if engine:
+                    spool.write(engine.flush())
+                method = end_record.DEFLATED if deflate else end_record.STORED
+                self._begin(raw, method, sums.total(), spool.tell(), file.size)
+                spool.seek(0)
+                while part := spool.read(_COPY):
+                    self._target.write(memoryview(part))
+            return
+        is_long = size + slack >= self._zip64_size
+        record = self._begin(raw, end_record.STORED, 0, 0, 0, is_long=is_long)
+        file = RecordFile(self._target.write, sums, report)
+        yield file
+        if file.size >= self._zip64_size and not is_long:
+            where = f"{self._where}: {show_name(raw.decode())}"
+            raise LimitError(f"{where}: expected about {size} bytes, got {file.size}", rule="A18")
+        record = record._replace(crc32=sums.total(), compressed_size=file.size, size=file.size)
+        self._written[-1] = record
+        self._target.patch(record.offset, self._local_header(record, is_long))
 
     def _begin(
         self, raw: bytes, method: int, crc32: int, compressed_size: int, size: int, *, is_long: bool = False
@@ -274,20 +268,6 @@ class ArchiveWriter:
         self._target.write(memoryview(self._local_header(record, is_long)))
         self._written.append(record)
         return record
-
-    def _patch(self, record: _Written, size_hint: int) -> None:
-        """Write values into a local header that were unknown when it was written."""
-        self._written[-1] = record
-        is_long = size_hint + _SLACK >= self._zip64_size
-        if record.size >= self._zip64_size and not is_long:
-            where = f"{self._where}: {show_name(record.name.decode())}"
-            raise LimitError(f"{where}: expected about {size_hint} bytes, got {record.size}", rule="A18")
-        self._target.patch(record.offset + 14, struct.pack("<I", record.crc32))
-        if is_long:
-            place = record.offset + end_record.LOCAL.size + len(record.name) + end_record.EXTRA_HEADER.size
-            self._target.patch(place, struct.pack("<2Q", record.size, record.compressed_size))
-        else:
-            self._target.patch(record.offset + 18, struct.pack("<2I", record.compressed_size, record.size))
 
     def _local_header(self, record: _Written, is_long: bool) -> bytes:
         compressed_size, size, extra, version = record.compressed_size, record.size, b"", _VERSION
@@ -329,17 +309,17 @@ class ArchiveWriter:
 class RecordFile:
     """A file object that writes one record, and cannot seek."""
 
-    def __init__(self, write: Callable[[memoryview], Any], report: Callable[[int], object]) -> None:
-        self.crc32 = 0
+    def __init__(self, write: Callable[[memoryview], Any], sums: Sums, report: Callable[[int], object]) -> None:
         self.size = 0
         self._write = write
+        self._sums = sums
         self._report = report
 
     def write(self, data: Any) -> int:
         """Write bytes at the end."""
         view = memoryview(data).cast("B")
+        self._sums.add(view)
         self._write(view)
-        self.crc32 = zlib.crc32(view, self.crc32)
         self.size += view.nbytes
         self._report(view.nbytes)
         return view.nbytes
@@ -396,8 +376,13 @@ def _views(chunks: Iterable[Any], where: str) -> Iterator[memoryview]:
         yield view
 
 
-def _check_size(where: str, stated: int, got: int) -> None:
-    if stated != got:
+def _pieces(view: memoryview) -> Iterator[memoryview]:
+    for start in range(0, view.nbytes, PIECE):
+        yield view[start : start + PIECE]
+
+
+def _check_size(where: str, stated: int | None, got: int) -> None:
+    if stated is not None and stated != got:
         more = " or more" if got > stated else ""
         raise ArchiveError(f"{where}: expected {stated} bytes as stated, got {got}{more}", rule="A27")
 
