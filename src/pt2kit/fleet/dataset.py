@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -159,11 +159,7 @@ class Folder:
             OSError, ArchiveError: it cannot be read.
         """
         try:
-            if not self.is_remote:
-                with open(self.path(name), "rb") as file:
-                    return file.read()
-            fs, path = self._system()
-            data: bytes = guarded(self.shown, lambda: fs.cat_file(f"{path}/{name}"))
+            data: bytes = self._call(lambda fs, path: fs.cat_file(f"{path}/{name}"))
         except (FileNotFoundError, NotADirectoryError):
             return None
         return data
@@ -186,31 +182,30 @@ class Folder:
         Raises:
             OSError, ArchiveError: it cannot be listed.
         """
-        place = self.path(below) if below else self.place
+
+        def listed(fs: Any, path: str) -> list[str]:
+            fs.invalidate_cache()
+            full = f"{path}/{below}".rstrip("/")
+            return [name for entry in fs.ls(full, detail=False) if (name := entry.rstrip("/")) != full]
+
         try:
-            if not self.is_remote:
-                return sorted(os.listdir(place))
-            fs, path = self._system()
-            full = f"{path}/{below}" if below else path
-            guarded(self.shown, fs.invalidate_cache)
-            entries = guarded(self.shown, lambda: fs.ls(full, detail=False))
+            return sorted(entry.rpartition("/")[2] for entry in self._call(listed))
         except FileNotFoundError:
             return []
-        names = (entry.rstrip("/").rpartition("/")[2] for entry in entries if entry.rstrip("/") != full.rstrip("/"))
-        return sorted(names)
 
     def remove(self, name: str) -> None:
         """Remove a file, if it exists."""
         with suppress(FileNotFoundError):
-            if not self.is_remote:
-                os.unlink(self.path(name))
-                return
-            fs, path = self._system()
-            guarded(self.shown, lambda: fs.rm_file(f"{path}/{name}"))
+            self._call(lambda fs, path: fs.rm_file(f"{path}/{name}"))
 
-    def _system(self) -> tuple[Any, str]:
-        fs, path = guarded(self.shown, lambda: file_system(self.place, self.storage_options))
-        return fs, path.rstrip("/")
+    def _call(self, call: Callable[[Any, str], Any]) -> Any:
+        """Call a function with the file system of the folder, and its path there."""
+        if self.is_remote:
+            fs, path = guarded(self.shown, lambda: file_system(self.place, self.storage_options))
+            return guarded(self.shown, lambda: call(fs, path.rstrip("/")))
+        from fsspec.implementations.local import LocalFileSystem
+
+        return call(LocalFileSystem(), self.place)
 
 
 def make_folder(place: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> Folder:
