@@ -6,7 +6,7 @@ of archives of the current layout use one: `save`, `convert`, `sanitize` and the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, Final, TypeAlias, cast
 
@@ -22,8 +22,6 @@ from pt2kit.zip.writer import ArchiveWriter, as_bytes
 
 DATA_VERSION: Final = b"6\n"
 """Version of torch's zip conventions that it writes for every `.pt2`."""
-
-_PIECE: Final = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +54,8 @@ class PlannedRecord:
         """Write the record."""
         content = self.read()
         data = as_bytes(content)
-        if data is None:
-            writer.write(self.name, _reported(content, report), deflate=self.deflate, size=self.size)
-        elif self.deflate or self.size <= _PIECE:
-            writer.write(self.name, data[: self.size], deflate=self.deflate)
-            report(self.size)
-        else:
-            writer.write(self.name, _reported(_pieces(data[: self.size]), report), size=self.size)
+        content = content if data is None else data[: self.size]
+        writer.write(self.name, content, deflate=self.deflate, size=self.size, report=report)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,14 +155,3 @@ def write_records(writer: ArchiveWriter, plan: Iterable[Planned], progress: Prog
 
     for record in records:
         record.write(writer, report)
-
-
-def _pieces(data: memoryview) -> Iterator[memoryview]:
-    for start in range(0, data.nbytes, _PIECE):
-        yield data[start : start + _PIECE]
-
-
-def _reported(pieces: Iterable[Any], report: Callable[[int], None]) -> Iterator[Any]:
-    for piece in pieces:
-        yield piece
-        report(memoryview(piece).nbytes)

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
-from typing import IO, Any, Final, NamedTuple, cast
+from typing import IO, Any, Final, NamedTuple, TypeAlias, cast
 
 from pt2kit.errors import ArchiveError, LimitError
 from pt2kit.zip import end_record
@@ -43,6 +43,13 @@ _SPOOL: Final = 16 * MIB
 """Limit of bytes that wait in memory until the size is known; more goes to a temporary file."""
 _SLACK: Final = 64 * MIB
 """Margin by which a streamed record may exceed its size hint before ZIP64 fields are needed."""
+
+
+Report: TypeAlias = Callable[[int], object]
+"""Called with the number of bytes of each part that was written."""
+
+
+def _ignored(count: int) -> None: ...
 
 
 class _Written(NamedTuple):
@@ -102,7 +109,9 @@ class ArchiveWriter:
         """Return (full name, CRC-32, size) of the records written so far."""
         return tuple((record.name.decode(), record.crc32, record.size) for record in self._written)
 
-    def write(self, name: str, data: Any, *, deflate: bool = False, size: int | None = None) -> None:
+    def write(
+        self, name: str, data: Any, *, deflate: bool = False, size: int | None = None, report: Report = _ignored
+    ) -> None:
         """Write one record.
 
         Args:
@@ -112,6 +121,7 @@ class ArchiveWriter:
                 beyond 16 MiB) if it is deflated, if `size` is not given, or if the target cannot seek.
             deflate: deflate the content; readers that map a file into memory cannot map such a record.
             size: for an iterable, its total number of bytes.
+            report: called with the number of bytes of each part.
 
         Raises:
             ArchiveError: the name is unfit (A6) or taken (A7), in which case nothing was written and the archive can go
@@ -127,11 +137,12 @@ class ArchiveWriter:
             if view is not None and not deflate and (view.nbytes < PIECE or not self._target.can_seek):
                 self._begin(raw, end_record.STORED, zlib.crc32(view), view.nbytes, view.nbytes)
                 self._target.write(view)
+                report(view.nbytes)
                 return
             where = f"{self._where}: {show_name(raw.decode())}"
             size = size if view is None else view.nbytes
             pieces = _views(data, where) if view is None else _pieces(view)
-            with summing(size or 0) as sums, self._content(raw, sums, size, deflate=deflate) as file:
+            with self._content(raw, size, report, deflate=deflate) as file:
                 for piece in pieces:
                     if size is not None and file.size + piece.nbytes > size:
                         _check_size(where, size, file.size + piece.nbytes)
@@ -139,9 +150,7 @@ class ArchiveWriter:
                 _check_size(where, size, file.size)
 
     @contextmanager
-    def stream(
-        self, name: str, *, size_hint: int, report: Callable[[int], object] = lambda count: None
-    ) -> Iterator[RecordFile]:
+    def stream(self, name: str, *, size_hint: int, report: Report = _ignored) -> Iterator[RecordFile]:
         """Write one stored record through a file object: bytes written to it go to the archive immediately.
 
         Args:
@@ -153,11 +162,7 @@ class ArchiveWriter:
             ArchiveError: as `write`.
             LimitError: 4 GiB or more where `size_hint` was far less (A18).
         """
-        with (
-            self._record(name) as raw,
-            summing(0) as sums,
-            self._content(raw, sums, size_hint, slack=_SLACK, report=report) as file,
-        ):
+        with self._record(name) as raw, self._content(raw, size_hint, report, slack=_SLACK) as file:
             yield file
 
     def close(self) -> None:
@@ -222,44 +227,39 @@ class ArchiveWriter:
 
     @contextmanager
     def _content(
-        self,
-        raw: bytes,
-        sums: Sums,
-        size: int | None,
-        *,
-        slack: int = 0,
-        deflate: bool = False,
-        report: Callable[[int], object] = lambda count: None,
+        self, raw: bytes, size: int | None, report: Report, *, slack: int = 0, deflate: bool = False
     ) -> Iterator[RecordFile]:
         """Yield a file object that writes the content of a record.
 
         Its header is written again at the end, with the CRC-32; or if the target cannot seek, the content is deflated
         or its size unknown, the content is put aside until then.
         """
-        if deflate or size is None or not self._target.can_seek:
-            with _spool() as spool:
-                engine = zlib.compressobj(DEFLATE_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS) if deflate else None
-                write = (lambda view: spool.write(engine.compress(view))) if engine else spool.write
-                file = RecordFile(write, sums, report)
-                yield file
-                if engine:
-                    spool.write(engine.flush())
-                method = end_record.DEFLATED if deflate else end_record.STORED
-                self._begin(raw, method, sums.total(), spool.tell(), file.size)
-                spool.seek(0)
-                while part := spool.read(_COPY):
-                    self._target.write(memoryview(part))
-            return
-        is_long = size + slack >= self._zip64_size
-        record = self._begin(raw, end_record.STORED, 0, 0, 0, is_long=is_long)
-        file = RecordFile(self._target.write, sums, report)
-        yield file
-        if file.size >= self._zip64_size and not is_long:
-            where = f"{self._where}: {show_name(raw.decode())}"
-            raise LimitError(f"{where}: expected about {size} bytes, got {file.size}", rule="A18")
-        record = record._replace(crc32=sums.total(), compressed_size=file.size, size=file.size)
-        self._written[-1] = record
-        self._target.patch(record.offset, self._local_header(record, is_long))
+        # Those who stream may use their buffers again, so that nothing can be summed later.
+        with summing(0 if slack else size or 0) as sums:
+            if deflate or size is None or not self._target.can_seek:
+                with _spool() as spool:
+                    engine = zlib.compressobj(DEFLATE_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS) if deflate else None
+                    write = (lambda view: spool.write(engine.compress(view))) if engine else spool.write
+                    file = RecordFile(write, sums, report)
+                    yield file
+                    if engine:
+                        spool.write(engine.flush())
+                    method = end_record.DEFLATED if deflate else end_record.STORED
+                    self._begin(raw, method, sums.total(), spool.tell(), file.size)
+                    spool.seek(0)
+                    while part := spool.read(_COPY):
+                        self._target.write(memoryview(part))
+                return
+            is_long = size + slack >= self._zip64_size
+            record = self._begin(raw, end_record.STORED, 0, 0, 0, is_long=is_long)
+            file = RecordFile(self._target.write, sums, report)
+            yield file
+            if file.size >= self._zip64_size and not is_long:
+                where = f"{self._where}: {show_name(raw.decode())}"
+                raise LimitError(f"{where}: expected about {size} bytes, got {file.size}", rule="A18")
+            record = record._replace(crc32=sums.total(), compressed_size=file.size, size=file.size)
+            self._written[-1] = record
+            self._target.patch(record.offset, self._local_header(record, is_long))
 
     def _begin(
         self, raw: bytes, method: int, crc32: int, compressed_size: int, size: int, *, is_long: bool = False
@@ -309,7 +309,7 @@ class ArchiveWriter:
 class RecordFile:
     """A file object that writes one record, and cannot seek."""
 
-    def __init__(self, write: Callable[[memoryview], Any], sums: Sums, report: Callable[[int], object]) -> None:
+    def __init__(self, write: Callable[[memoryview], Any], sums: Sums, report: Report) -> None:
         self.size = 0
         self._write = write
         self._sums = sums
