@@ -52,18 +52,18 @@ _NO_NUMBERS: Final = MappingProxyType({"NaN": math.nan, "Infinity": math.inf, "-
 
 @dataclass(frozen=True, slots=True)
 class PickleFreeInputs:
-    """Sample inputs as an index has them.
+    """Sample inputs as an index has them, or as one that is to be written.
 
     Args:
-        where: the index's record, for messages.
+        where: the record that they were read from, for messages.
         leaves: the leaves of the program's tree spec, in its order: views for tensors, other values as
             `pickles.reader` describes them.
-        records: names of the records that hold them, the index first.
+        records: names of the records that hold them, the index first; none of a pickle.
     """
 
     where: str
     leaves: tuple[Any, ...]
-    records: tuple[str, ...]
+    records: tuple[str, ...] = ()
 
 
 class _Index(Struct):

@@ -17,13 +17,13 @@ from pt2kit.errors import ArchiveError, Problem, Pt2Error, UnsupportedError
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.base import Parts
 from pt2kit.package.open import Package
-from pt2kit.package.pickle_free_inputs import input_tensors, write_index
+from pt2kit.package.pickle_free_inputs import PickleFreeInputs, input_tensors, write_index
 from pt2kit.package.plan import Numbering, PlannedRecord, copied, header, of_bytes, of_storage
 from pt2kit.package.stored import StoredProgram
 from pt2kit.pickles.reader import read_payload
 from pt2kit.pickles.values import PickledTensor
 from pt2kit.sanitizing.options import Options, not_text
-from pt2kit.sanitizing.programs import Samples, find_code, find_container, find_unknown, read_samples, rewrite_metadata
+from pt2kit.sanitizing.programs import find_code, find_container, find_unknown, read_samples, rewrite_metadata
 from pt2kit.schema import PayloadConfig, PayloadMeta
 from pt2kit.schema.names import target_of
 from pt2kit.tensors.compound import MetaView
@@ -134,7 +134,7 @@ class Plan:
     root: str
     problems: tuple[Problem, ...]
     kept: tuple[Problem, ...]
-    samples: Mapping[str, Samples]
+    samples: Mapping[str, PickleFreeInputs]
     views: Mapping[str, Mapping[str, Mapping[str, AnyView]]]
     unpickled: tuple[str, ...]
     dropped: tuple[str, ...]
@@ -159,7 +159,7 @@ class _Planner:
         self._package = package
         self._options = options
         self._payloads = PayloadPlan()
-        self._samples: dict[str, Samples] = {}
+        self._samples: dict[str, PickleFreeInputs] = {}
         self._problems: list[Problem] = []
         self._dropped: list[str] = []
         self._used: set[str] = set()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from pt2kit import codec, symbols, treespec
@@ -20,7 +19,7 @@ from pt2kit.messages import count_text
 from pt2kit.node_metadata.redaction import hide_paths, strip_metadata
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
-from pt2kit.package.pickle_free_inputs import FAKE_TENSOR, leaf_tree, read_pickle_free_inputs
+from pt2kit.package.pickle_free_inputs import FAKE_TENSOR, PickleFreeInputs, leaf_tree, read_pickle_free_inputs
 from pt2kit.package.samples import check_call, in_spec, open_container
 from pt2kit.package.stored import StoredProgram
 from pt2kit.pickles.builtin_reducers import FACTORIES
@@ -220,22 +219,7 @@ def _paths_left(tree: Any, where: str) -> Iterator[Problem]:
             yield Problem(f"{where}: {path_text(path)}", "Z5", message, "safety")
 
 
-@dataclass(frozen=True, slots=True)
-class Samples:
-    """The sample inputs of one program, ready to be written.
-
-    Args:
-        where: the record that they were read from, for messages.
-        leaves: the leaves of the program's tree spec, in its order; views for tensors.
-        records: names of the records that they were read from, where those were an index and raw records.
-    """
-
-    where: str
-    leaves: tuple[Any, ...]
-    records: tuple[str, ...] = ()
-
-
-def read_samples(package: Package, model: str, record: str | None) -> Samples | None:
+def read_samples(package: Package, model: str, record: str | None) -> PickleFreeInputs | None:
     """Describe the sample inputs of a program; None where it has none. Reads no tensor.
 
     Args:
@@ -250,14 +234,14 @@ def read_samples(package: Package, model: str, record: str | None) -> Samples | 
     data = package.archive.read(record) if record is not None else memoryview(b"")
     if data:
         where = package.relative(record or "")
-        return Samples(where, tuple(_views(_leaves(data, where, package.programs[model]), where)))
+        return PickleFreeInputs(where, tuple(_views(_leaves(data, where, package.programs[model]), where)))
     moved = read_pickle_free_inputs(package.layout, model)
     if moved is None:
         return None
     spec, _ = in_spec(package.programs[model], moved.where)
     if len(moved.leaves) != (wanted := treespec.leaf_count(spec)):
         raise PayloadError(f"{moved.where}: expected {count_text(wanted, 'leaf', 'leaves')}, got {len(moved.leaves)}")
-    return Samples(moved.where, moved.leaves, moved.records)
+    return moved
 
 
 def _leaves(data: memoryview, where: str, program: ExportedProgram) -> list[Any]:

@@ -20,11 +20,11 @@ from pt2kit.front_door import registered
 from pt2kit.messages import count_text
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
-from pt2kit.package.pickle_free_inputs import leaf_tree
+from pt2kit.package.pickle_free_inputs import PickleFreeInputs, leaf_tree
 from pt2kit.package.plan import write_records
 from pt2kit.sanitizing.options import make_options
 from pt2kit.sanitizing.plan import Plan, make_plan
-from pt2kit.sanitizing.programs import Samples, find_code, read_samples
+from pt2kit.sanitizing.programs import find_code, read_samples
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.export import AnyView, new_file
 from pt2kit.tensors.view import TensorView
@@ -129,7 +129,7 @@ def _check_records(result: Package) -> None:
             raise UnsupportedError(f"{result.name}: expected no {kind} record, got {name}")
 
 
-def _check_samples(found: Samples | None, wanted: Samples | None, model: str) -> None:
+def _check_samples(found: PickleFreeInputs | None, wanted: PickleFreeInputs | None, model: str) -> None:
     if found is None and wanted is None:
         return
     if found is None or wanted is None or list(map(_shown, found.leaves)) != list(map(_shown, wanted.leaves)):
