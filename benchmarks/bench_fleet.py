@@ -104,7 +104,7 @@ def command_cost(settings: Settings) -> Measured:
     rows = [read_file(job, Item(os.fsencode(path))) for path in SAMPLES]
     kept = {"files": [one.files for one in rows if one.files]}
     kept |= {table: [row for one in rows for row in getattr(one, table)] for table in ("problems", "operators")}
-    streams = {table: dataset.to_stream(dataset.make_table(table, kept[table])) for table in dataset.TABLES}
+    tables = {table: pickle.dumps(dataset.make_table(table, kept[table])) for table in dataset.TABLES}
     rounds = _count(settings) // len(SAMPLES)
     names = (Found(f"/models/m{number:08}.pt2", "", 1, "1") for number in range(rounds * len(SAMPLES)))
 
@@ -113,7 +113,7 @@ def command_cost(settings: Settings) -> Measured:
         while items := batches.take():
             pickle.dumps(items)
             batches.learn(len(items), len(items) * 0.005)
-        found = {table: [dataset.of_stream(stream) for _ in range(rounds)] for table, stream in streams.items()}
+        found = {table: [pickle.loads(data) for _ in range(rounds)] for table, data in tables.items()}
         with tempfile.TemporaryDirectory() as folder:
             joined = {table: pa.concat_tables(parts).combine_chunks() for table, parts in found.items()}
             dataset.write_part(make_folder(folder), "part", joined)

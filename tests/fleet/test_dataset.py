@@ -21,11 +21,9 @@ from pt2kit.fleet.dataset import (
     load_seen,
     make_folder,
     make_table,
-    of_stream,
     output_name,
     part_names,
     repair,
-    to_stream,
     write_part,
 )
 from pt2kit.fleet.reading import checked_options
@@ -116,13 +114,6 @@ def test_what_has_a_row_is_known(folder: Folder) -> None:
     assert not seen.add("/m/b.pt2", state_key(None, ""))
     assert seen.add("/m/a.pt2", state_key(12, "8"))
     assert load_seen(folder, Seen(), again=("crashed",)) == 1
-
-
-@needs_arrow
-def test_streams_give_the_table_back() -> None:
-    """A worker sends what it found."""
-    table = make_table("files", [FILE])
-    assert of_stream(to_stream(table)).equals(table)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Tasks of Dask workers: run a command on a batch of files in a child process, return rows as Arrow streams."""
+"""Tasks of Dask workers: run a command on a batch of files in a child process, return rows as Arrow tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from distributed import WorkerPlugin, get_worker
 
-from pt2kit.fleet.dataset import make_table, to_stream
+from pt2kit.fleet.dataset import make_table
 from pt2kit.fleet.isolation import Limits, Processes
 from pt2kit.fleet.reading import Item, Job
 
@@ -24,14 +24,14 @@ class Done:
     """A batch that is done.
 
     Args:
-        tables: table -> Arrow stream of its rows.
+        tables: table -> Arrow table of its rows.
         outcomes: outcome -> files.
         bytes: of these files, as far as their sizes are known.
         skipped: files that had a row already.
         seconds: that they took to read.
     """
 
-    tables: dict[str, bytes]
+    tables: dict[str, Any]
     outcomes: dict[str, int]
     bytes: int
     skipped: int
@@ -88,7 +88,7 @@ def read_batch(plugin: str, items: Sequence[Item]) -> Done:
     operators = [row for one in read for row in one.operators]
     tables = {"files": files, "problems": problems, "operators": operators}
     return Done(
-        {table: to_stream(make_table(table, rows)) for table, rows in tables.items()},
+        {table: make_table(table, rows) for table, rows in tables.items()},
         dict(Counter(row["outcome"] for row in files)),
         sum(row["size"] or 0 for row in files),
         len(read) - len(files),

@@ -31,6 +31,7 @@ def connect(scheduler: str | None, workers: int | None) -> Iterator[Any]:
     Raises:
         UnsupportedError: the scheduler does not answer.
     """
+    from dask.system import CPU_COUNT
     from distributed import Client
 
     from pt2kit.fleet.batches import Uninterrupted
@@ -47,10 +48,10 @@ def connect(scheduler: str | None, workers: int | None) -> Iterator[Any]:
         finally:
             _close(client, _HURRY_SECONDS)
         return
-    with _without_main(), _local(workers or usable_cores()) as cluster:
+    with _without_main(), _local(workers or CPU_COUNT) as cluster:
         client = Client(cluster, set_as_default=False)
         try:
-            with _starting(workers or usable_cores()):
+            with _starting(workers or CPU_COUNT):
                 client.register_plugin(Uninterrupted())
             yield client
         finally:
@@ -70,13 +71,6 @@ def need_packages() -> None:
         raise UnsupportedError(
             f"fleet: expected the package {error.name}, which is not installed: pip install 'pt2kit[fleet]'"
         ) from error
-
-
-def usable_cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @contextmanager

@@ -99,25 +99,6 @@ def make_table(table: str, rows: Iterable[Mapping[str, Any]]) -> Any:
     return pa.Table.from_pylist(list(rows), schema=arrow_schema(table))
 
 
-def to_stream(table: Any) -> bytes:
-    """Return a table as the bytes of an Arrow stream."""
-    import pyarrow as pa
-
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
-
-
-def of_stream(data: bytes) -> Any:
-    """Return the table in an Arrow stream."""
-    import pyarrow as pa
-
-    with pa.ipc.open_stream(data) as reader:
-        return reader.read_all()
-
-
 MANIFEST: Final = "fleet.json"
 FORMAT: Final = "pt2kit fleet"
 SUFFIX: Final = ".parquet"

@@ -417,8 +417,8 @@ class _Run:
             self._add({"crashed": 1}, items[0].size or 0, 0)
             return
         self.batches.learn(len(items), done.seconds)
-        for table, stream in done.tables.items():
-            self.rows[table].append(dataset.of_stream(stream))
+        for table, rows in done.tables.items():
+            self.rows[table].append(rows)
         self._add(done.outcomes, done.bytes, done.skipped)
 
     def _add(self, outcomes: Mapping[str, int], size: int, skipped: int) -> None:
