@@ -4,9 +4,9 @@ Pieces of a record are summed in any order and combined. A CRC-32 is linear: the
 sum, moved over as many zero bytes as the second part has, plus the second one's. Moving is one matrix of 32 x 32 bits
 for each bit of that length, computed once.
 
-Writers of a record add its pieces here while they write them. A second thread sums them; if it falls behind, the
-writing thread sums some of them. Both zlib and the kernel's writing release the interpreter lock, so gigabytes take
-half of what summing and writing take together.
+Writers of a record add its pieces here while they write them. A second thread sums them; if it is not done with the
+last one, the writing thread sums the next itself. Both zlib and the kernel's writing release the interpreter lock, so
+gigabytes take half of what summing and writing take together.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 PIECE: Final = 4 << 20
 """Bytes of a piece: few enough to stay in a processor's cache while they are summed and written. A power of two."""
-BACKLOG: Final = 8
-"""Pieces that may wait for the second thread before the first one helps; they are kept in memory until then."""
 
 _POLYNOMIAL: Final = 0xEDB88320  # of zip's CRC-32, its lowest power in the highest bit
 
@@ -55,7 +53,8 @@ class Sums:
     def __init__(self, pool: Executor | None) -> None:
         self._pool = pool
         self._crc32 = 0
-        self._waiting: list[tuple[memoryview, Future[int]]] = []
+        self._sums: list[tuple[int | Future[int], int]] = []  # of pieces, and how long they are
+        self._last: Future[int] | None = None
 
     def add(self, view: memoryview) -> None:
         """Begin to sum bytes, which must not change before `total` is called."""
@@ -64,29 +63,18 @@ class Sums:
             return
         for start in range(0, view.nbytes, PIECE):
             piece = view[start : start + PIECE]
-            self._waiting.append((piece, self._pool.submit(zlib.crc32, piece)))
-        if len(self._waiting) > BACKLOG:
-            self._settle(BACKLOG // 2)
+            if self._last is None or self._last.done():
+                self._last = self._pool.submit(zlib.crc32, piece)
+                self._sums.append((self._last, piece.nbytes))
+            else:
+                self._sums.append((zlib.crc32(piece), piece.nbytes))
 
     def total(self) -> int:
         """Return the CRC-32 of everything that was added so far."""
-        self._settle(0)
+        for crc32, nbytes in self._sums:
+            self._crc32 = combine(self._crc32, crc32 if isinstance(crc32, int) else crc32.result(), nbytes)
+        self._sums.clear()
         return self._crc32
-
-    def _settle(self, keep: int) -> None:
-        """Reduce the waiting pieces to `keep`; the newest of the others are summed here, unless they are already."""
-        done: list[tuple[int, int]] = []
-        while len(self._waiting) > keep and self._waiting[-1][1].cancel():
-            piece, _ = self._waiting.pop()
-            done.append((zlib.crc32(piece), piece.nbytes))
-        if done:
-            keep = 0  # The part summed here comes after all that waits.
-        while len(self._waiting) > keep:
-            piece, future = self._waiting.pop(0)
-            crc32 = zlib.crc32(piece) if future.cancel() else future.result()
-            self._crc32 = combine(self._crc32, crc32, piece.nbytes)
-        for crc32, nbytes in reversed(done):
-            self._crc32 = combine(self._crc32, crc32, nbytes)
 
 
 @contextmanager
