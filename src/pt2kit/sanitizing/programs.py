@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pt2kit import codec, symbols, treespec
+from pt2kit.checks.expressions import expressions
+from pt2kit.checks.findings import context_of
 from pt2kit.checks.safety import is_condition, names_imports, safety_findings
 from pt2kit.errors import PayloadError, Problem, Pt2Error, UnsupportedError
-from pt2kit.graph.traversal import graphs
 from pt2kit.jsontext import Path, path_text
 from pt2kit.messages import count_text
 from pt2kit.node_metadata.redaction import hide_paths, strip_metadata
@@ -26,7 +27,7 @@ from pt2kit.pickles.builtin_reducers import FACTORIES
 from pt2kit.pickles.reader import globals_in, is_plain, read_payload
 from pt2kit.pickles.values import Opaque, PickledStorage, TensorLike
 from pt2kit.sanitizing.options import Options
-from pt2kit.schema import CURRENT, ExportedProgram, Graph, SymExpr
+from pt2kit.schema import CURRENT, ExportedProgram
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.pickled import from_pickled
 from pt2kit.tensors.view import Storage, TensorView
@@ -36,6 +37,9 @@ from pt2kit.zip.chosen_names import show_name
 
 HANDLED: Final = frozenset(("X1", "X2", "X3", "X8"))
 """Findings about payloads and records: they are moved, or refused where that is found out."""
+
+_PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {"float": symbols.parse_number, "bool": symbols.parse_truth}
+"""Kind of an expression -> its parser; all others are sizes."""
 
 _SHOWN_KEYS: Final = 3
 _MAX_PATHS: Final = 20
@@ -71,35 +75,18 @@ def find_code(package: Package) -> tuple[list[Problem], list[Problem]]:
 
 def _suspicious_expressions(package: Package, model: str) -> Iterator[Problem]:
     """Yield texts that are not valid where they are stored: torch would evaluate them all the same."""
-    program = package.programs[model]
-    record = package.relative(_record(package, model))
-    for text in program.range_constraints:
-        if (problem := _suspicious(text, symbols.parse)) is not None:
-            yield Problem(f"{record}: $.range_constraints", "X5", problem, "safety")
-    seen: set[tuple[str, Callable[[str], Any]]] = set()
-    for scope in graphs(program):
-        for parse, value in _expressions(scope.graph):
-            if isinstance(value, SymExpr) and (value.expr_str, parse) not in seen:
-                seen.add((value.expr_str, parse))
-                if (problem := _suspicious(value.expr_str, parse)) is not None:
-                    yield Problem(f"{record}: {scope.where}", "X5", problem, "safety")
-
-
-def _expressions(graph: Graph) -> Iterator[tuple[Callable[[str], Any], Any]]:
-    """Yield the symbolic values of a graph, each with the parser of an expression there."""
-    for meta in graph.tensor_values.values():
-        yield from ((symbols.parse_size, size.value) for size in (*meta.sizes, *meta.strides, meta.storage_offset))
-    yield from ((symbols.parse_size, value.value) for value in graph.sym_int_values.values())
-    yield from ((symbols.parse_number, value.value) for value in graph.sym_float_values.values())
-    yield from ((symbols.parse_truth, value.value) for value in graph.sym_bool_values.values())
-
-
-def _suspicious(text: str, parse: Callable[[str], Any]) -> str | None:
-    try:
-        parse(text)
-    except Pt2Error as error:
-        return f"torch evaluates the expression {show_name(text[:100])}: {error}"
-    return None
+    stored, record = package.stored[model], package.relative(_record(package, model))
+    context = context_of(stored.program, record, stored.version)
+    places: list[tuple[str, str, Callable[[str], Any]]] = [
+        *((f"{record}: $.range_constraints", text, symbols.parse) for text in stored.program.range_constraints),
+        *((found.place, found.text, _PARSERS.get(found.kind, symbols.parse_size)) for found in expressions(context)),
+    ]
+    for place, text, parse in places:
+        try:
+            parse(text)
+        except Pt2Error as error:
+            message = f"torch evaluates the expression {show_name(text[:100])}: {error}"
+            yield Problem(place, "X5", message, "safety")
 
 
 def _places(package: Package, model: str) -> Iterator[tuple[tuple[str, str], bool]]:
