@@ -22,7 +22,7 @@ from pt2kit.errors import ArchiveError, Pt2Error, UnsupportedError
 from pt2kit.messages import quote
 from pt2kit.zip.chosen_names import name_problem
 from pt2kit.zip.listing import is_url
-from pt2kit.zip.source import Source, descriptor_of, open_path
+from pt2kit.zip.source import Source, open_path
 
 ARGUMENT: Final = "weights_root"
 """Argument that permits files elsewhere, as messages name it."""
@@ -110,7 +110,7 @@ class Adjacent:
 
     def _check_opened(self, source: Source, root: str, full_path: str, path: str, where: str) -> None:
         """Refuse an open file that is another one than its path leads to now: a link was put there meanwhile."""
-        descriptor = descriptor_of(source)
+        descriptor = source.descriptor
         real_path = self._resolved(root, full_path, path, where)
         if descriptor is not None and not os.path.samestat(os.fstat(descriptor), os.stat(real_path)):
             raise UnsupportedError(

@@ -21,7 +21,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from uuid import uuid4
 
 from pt2kit.errors import ArchiveError, LimitError, Pt2Error
-from pt2kit.zip.source import DEFAULT_LIMITS, KIB, MIB, CopiedSource, Source, open_bytes, open_path, read_stream
+from pt2kit.zip.source import DEFAULT_LIMITS, KIB, MIB, Source, open_bytes, open_path, read_stream
 
 ANSWER_SECONDS: Final = 60.0
 """Limit of seconds until an answer of a server begins."""
@@ -204,7 +204,7 @@ class HttpFile:
             self._scheme = answer.url.scheme
 
 
-class RemoteSource(CopiedSource):
+class RemoteSource(Source):
     """A remote file, read one byte range per request.
 
     Args:
@@ -222,7 +222,7 @@ class RemoteSource(CopiedSource):
         self._tail_offset = max(0, size - TAIL_BYTES)
         self._tail = self._request(self._tail_offset, size - self._tail_offset)
 
-    def _copy(self, offset: int, length: int) -> memoryview:
+    def _range(self, offset: int, length: int) -> memoryview:
         """Fetch `length` bytes from `offset` on in one request; in none if the end that is kept has them."""
         if offset >= self._tail_offset:
             start = offset - self._tail_offset

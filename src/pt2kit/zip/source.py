@@ -15,7 +15,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import IO, Final, Protocol, TypeAlias, runtime_checkable
+from typing import IO, Final, TypeAlias
 
 from pt2kit.errors import ArchiveError, LimitError
 from pt2kit.messages import count_text
@@ -64,21 +64,27 @@ def no_progress(done: int, total: int) -> None:
     """Ignore progress."""
 
 
-@runtime_checkable
-class Source(Protocol):
-    """Bytes that can be read by ranges, from several threads in parallel."""
+class Source:
+    """Bytes that can be read by ranges, from several threads in parallel; a subclass reads a range by `_range`.
 
-    @property
-    def name(self) -> str:
-        """Return the name for messages."""
+    Args:
+        name: what messages call it.
 
-    @property
-    def size(self) -> int:
-        """Return its length in bytes."""
+    Attributes:
+        size: its length in bytes.
+        is_local: whether reading a range costs no transfer and no copy.
+        file: the file object that the bytes are from, if there is one.
+        descriptor: that of the file that is mapped, open as long as the source; None if none is.
+    """
 
-    @property
-    def is_local(self) -> bool:
-        """Return whether reading a range costs no transfer and no copy."""
+    is_local = False  # The cost of a read is unknown: it may be a remote file.
+    size: int
+    file: IO[bytes] | None = None
+    descriptor: int | None = None
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._closed = False
 
     def read(self, offset: int, length: int) -> memoryview:
         """Return exactly `length` bytes from `offset` on, read-only.
@@ -88,6 +94,10 @@ class Source(Protocol):
         Raises:
             ArchiveError: the range is outside the source, or could not be fetched (A1).
         """
+        check_range(self, offset, length)
+        if self._closed:
+            raise self._is_closed()
+        return self._range(offset, length)
 
     def peek(self, offset: int, length: int) -> bytes:
         """Copy a few bytes from `offset` on; cheaper than `read` where the bytes around them are not needed.
@@ -95,19 +105,28 @@ class Source(Protocol):
         Raises:
             ArchiveError: as `read`.
         """
+        return bytes(self.read(offset, length))
 
     def close(self) -> None:
-        """Release all resources; may be called twice."""
+        """Stop reading; may be called twice. A file object, or the connection to a server, remains open."""
+        self._closed = True
+
+    def _range(self, offset: int, length: int) -> memoryview:
+        raise NotImplementedError
+
+    def _is_closed(self) -> ArchiveError:
+        return ArchiveError(f"{self.name}: expected an open archive, got one that is closed", rule="A27")
 
 
-class MemorySource:
+class MemorySource(Source):
     """Bytes in memory, or a file mapped into memory: reading hands out views of it.
 
     Args:
         data: the bytes.
         name: what messages call them.
         mapping: the mapping of a file that holds the bytes.
-        fd: that file; closed with this object. Copying some bytes of it costs a fraction of touching a mapped page.
+        descriptor: that of the file; closed with this object. Copying some bytes of it costs a fraction of touching a
+            mapped page.
         file: the file object that the bytes are from, if there is one.
     """
 
@@ -118,82 +137,51 @@ class MemorySource:
         data: memoryview,
         name: str,
         mapping: mmap.mmap | None = None,
-        fd: int | None = None,
+        descriptor: int | None = None,
         file: IO[bytes] | None = None,
     ) -> None:
+        super().__init__(name)
         self.file = file
-        self.name = name
         self.size = data.nbytes
+        self.descriptor = descriptor
         self._data: memoryview | None = data
         self._mapping = mapping
-        self._fd = fd
-        self._close_fd = weakref.finalize(self, os.close, fd) if fd is not None else None
+        self._close = weakref.finalize(self, os.close, descriptor) if descriptor is not None else lambda: None
 
-    def read(self, offset: int, length: int) -> memoryview:
-        """Return a view of `length` bytes from `offset` on; O(1)."""
-        check_range(self, offset, length)
+    def _range(self, offset: int, length: int) -> memoryview:
         data = self._data
-        if data is None:
-            raise ArchiveError(f"{self.name}: expected an open archive, got one that is closed", rule="A27")
+        if data is None:  # closed meanwhile
+            raise self._is_closed()
         return data[offset : offset + length]
 
     def peek(self, offset: int, length: int) -> bytes:
         """Copy a few bytes from `offset` on, without touching the mapping."""
-        if self._fd is None or self._data is None or not hasattr(os, "pread"):
-            return bytes(self.read(offset, length))
+        descriptor = self.descriptor
+        if descriptor is None or not hasattr(os, "pread"):
+            return super().peek(offset, length)
         check_range(self, offset, length)
-        data = os.pread(self._fd, length, offset)
+        data = os.pread(descriptor, length, offset)
         if len(data) != length:  # Looking into the mapping there would end the process.
             raise _cut_short(self, offset, length, len(data))
         return data
 
     def close(self) -> None:
         """Drop the mapping; the views that are out keep it alive until they are gone."""
+        super().close()
         self._data = None
-        if self._close_fd is not None:
-            self._close_fd()
-        mapping, self._mapping = self._mapping, None
-        if mapping is not None:
+        self.descriptor = None
+        self._close()
+        if self._mapping is not None:
             # If views are in use, the mapping is freed with the last of them.
             with contextlib.suppress(BufferError):
-                mapping.close()
+                self._mapping.close()
+            self._mapping = None
 
 
-class CopiedSource:
-    """Source whose ranges are copied out of a file, by `_copy`.
-
-    Args:
-        name: what messages call it.
-    """
-
-    is_local = False  # The cost of a read is unknown: it may be a remote file.
-    size: int
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._closed = False
-
-    def read(self, offset: int, length: int) -> memoryview:
-        """Copy `length` bytes from `offset` on."""
-        check_range(self, offset, length)
-        if self._closed:
-            raise ArchiveError(f"{self.name}: expected an open archive, got one that is closed", rule="A27")
-        return self._copy(offset, length)
-
-    def peek(self, offset: int, length: int) -> bytes:
-        """Return bytes as `read` does."""
-        return bytes(self.read(offset, length))
-
-    def close(self) -> None:
-        """Stop reading; the file, or the connection to it, belongs to others and remains open."""
-        self._closed = True
-
-    def _copy(self, offset: int, length: int) -> memoryview:
-        raise NotImplementedError
-
-
-class FileSource(CopiedSource):
+class FileSource(Source):
     """Seekable file object, from its position on: each read seeks, reads, and restores the position."""
+
+    file: IO[bytes]
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         super().__init__(name)
@@ -204,7 +192,7 @@ class FileSource(CopiedSource):
             self.size = max(0, file.seek(0, io.SEEK_END) - self._start)
             file.seek(self._start)
 
-    def _copy(self, offset: int, length: int) -> memoryview:
+    def _range(self, offset: int, length: int) -> memoryview:
         try:
             with self._lock:
                 before = self.file.tell()
@@ -233,17 +221,10 @@ def open_path(
         raise ArchiveError(f"{shown!r}: expected a path, got text that cannot be one: {exc}", rule="A1") from exc
 
 
-def descriptor_of(source: Source) -> int | None:
-    """Return the descriptor of the file that a source maps, open as long as the source; None if there is no file."""
-    descriptor: int | None = getattr(source, "_fd", None)
-    return descriptor
-
-
 def map_privately(source: Source) -> mmap.mmap | None:
     """Map a source's file so that changes remain in this process; None if there is no file to map."""
-    descriptor = descriptor_of(source)
     try:
-        return None if descriptor is None else mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY)
+        return None if source.descriptor is None else mmap.mmap(source.descriptor, 0, access=mmap.ACCESS_COPY)
     except (OSError, ValueError):
         return None  # Some file systems cannot map, and an empty file has nothing to map; reading still works.
 
@@ -254,7 +235,7 @@ def read_into(source: Source, offset: int, buffer: memoryview) -> None:
     Raises:
         ArchiveError: as `Source.read`.
     """
-    descriptor = descriptor_of(source)
+    descriptor = source.descriptor
     if descriptor is None or not hasattr(os, "preadv"):
         buffer[:] = source.read(offset, buffer.nbytes)
         return
@@ -295,10 +276,10 @@ def _hint(folder: str | os.PathLike[str]) -> str:
 
 def is_source(source: Source, file: IO[bytes]) -> bool:
     """Return whether an open file is the one that a source reads, under whatever name or number."""
-    if getattr(source, "file", None) is file:
+    if source.file is file:
         return True
     try:
-        origin = source.file.fileno() if isinstance(source, FileSource) else getattr(source, "_fd", None)
+        origin = source.file.fileno() if isinstance(source, FileSource) else source.descriptor
         return origin is not None and os.path.samestat(os.fstat(origin), os.fstat(file.fileno()))
     except (OSError, AttributeError, ValueError):  # A file object without a file, or a closed one.
         return False

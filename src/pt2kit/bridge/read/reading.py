@@ -37,7 +37,7 @@ from pt2kit.schema.names import OPS
 from pt2kit.tensors.view import Storage
 from pt2kit.zip.checksums import PIECE
 from pt2kit.zip.reader import Archive, Sum
-from pt2kit.zip.source import Source, descriptor_of, map_privately
+from pt2kit.zip.source import Source, map_privately
 
 BUFFER: Final = 64 << 20
 """Bytes of one buffer: enough that starting a copy costs nothing, and two of them are far below 256 MB."""
@@ -221,7 +221,7 @@ class Staging:
 
 def map_file(source: Source) -> tuple[Any, MappedFile | None]:
     """Return an open file mapped copy-on-write, and the object that watches it; None for one that cannot be mapped."""
-    descriptor = descriptor_of(source)
+    descriptor = source.descriptor
     mapping = None if descriptor is None else map_privately(source)
     if descriptor is None or mapping is None:
         return None, None
