@@ -43,9 +43,9 @@ _XML: Final = re.compile(rb"\s*<(?:\?xml|Error\b)", re.IGNORECASE)
 _PICKLE: Final = re.compile(rb"\x80[\x02-\x05]|[(\]}][dlt(]?p0?\n|c[a-z_]\w*(?:\.\w+)*\n\w+\n")
 LEGACY_MAGIC: Final = b"\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
 """A pickled long and its end: the magic number that torch.save wrote first before 1.6, after the protocol."""
-_MODEL_PROTO: Final = (b"\x12", b"\x1a", b"\x22", b"\x28", b"\x32")
-"""First bytes of the fields of an ONNX ModelProto that may come before its graph: producer_name, producer_version,
-domain, model_version (a number, the others are texts), doc_string. Source: onnx.proto.
+_ONNX: Final = re.compile(rb"\x08[\x01-\x1f][\x12\x1a\x22\x28\x32\x3a\x42]")
+"""An ONNX ModelProto: its ir_version, then the key of another field (producer_name, producer_version, domain,
+model_version, doc_string, graph, opset_import). Source: onnx.proto.
 """
 _SNIFFED: Final = 1024
 _TORCH_SAVE: Final = "a torch.save file (a checkpoint, no program); torch.load(…, weights_only=True) reads it"
@@ -67,7 +67,7 @@ def identify(source: Source) -> str:
         return "an XML text: a server may have given an error instead of the file"
     if head.startswith(b"\x80\x02" + LEGACY_MAGIC):
         return _TORCH_SAVE
-    if _is_onnx(head):
+    if _ONNX.match(head):
         return "an ONNX model; onnx.load reads it"
     if _PICKLE.match(head):
         return "a pickle; only what wrote it knows what it is, and reading it may run code"
@@ -102,27 +102,6 @@ def _is_safetensors(source: Source, head: bytes) -> bool:
     """Return whether a length of 8 bytes comes first, and a JSON object of that length after it."""
     length = int.from_bytes(head[:8], "little")
     return 1 < length <= source.size - 8 and head[8:9] == b"{"
-
-
-def _is_onnx(head: bytes) -> bool:
-    """Return whether a ModelProto's ir_version comes first, and its graph or operator sets after other fields."""
-    if len(head) < 2 or head[0] != 8 or not 1 <= head[1] <= 31:
-        return False
-    rest = head[2:]
-    for key in _MODEL_PROTO:
-        if rest.startswith(key):
-            rest = _after_field(rest, is_text=key != b"\x28")
-    return rest[:1] in (b"\x3a", b"\x42") or (not rest and len(head) == _SNIFFED)
-
-
-def _after_field(message: bytes, is_text: bool) -> bytes:
-    """Return the bytes after the first field of a protobuf message, whose key takes one byte."""
-    number = 0
-    for place, byte in enumerate(message[1:11]):
-        number |= (byte & 0x7F) << (7 * place)
-        if byte < 0x80:
-            return message[place + 2 + (number if is_text else 0) :]
-    return b""
 
 
 def _is_text(head: bytes) -> bool:
