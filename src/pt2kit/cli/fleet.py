@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -254,15 +255,9 @@ def run_text(state: Progress, now: float) -> str:
     of = f" of {state.total_files:,}{more}" if state.total_files else ""
     words = [f"{done:,}{of} files", bytes_text(state.bytes), f"{rate:,.1f} files/s"]
     if state.counted and state.total_files and rate:
-        words.append(f"{_clock(max(0, state.total_files - done) / rate)} left")
+        words.append(f"{timedelta(seconds=int(max(0, state.total_files - done) / rate))} left")
     words.append(f"{state.failures:,} failed")
     return ", ".join(words)
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}"
 
 
 def report_lines(figures: Figures) -> Iterator[str]:
