@@ -5,12 +5,14 @@ The pickle is read as data. The program's tree spec supplies what it lacks: the 
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from pt2kit import schema, treespec
 from pt2kit.errors import (
@@ -54,7 +56,10 @@ def read_sample_inputs(data: memoryview, where: str, program: Callable[[], schem
     value = read_payload(data, where)
     check_call(value, where)
     convert = _Converter(where)
-    if _holds(value, NamedTuple) and (call := _by_tree_spec(value, where, program(), convert)) is not None:
+    if (
+        any(isinstance(one, NamedTuple) for one in _everything(value))
+        and (call := _by_tree_spec(value, where, program(), convert)) is not None
+    ):
         return call
     args, kwargs = convert(value)
     return args, kwargs
@@ -130,18 +135,16 @@ def open_container(kind: str, value: object) -> Sequence[object] | None:
     return value.values if kind == NAMEDTUPLE and isinstance(value, NamedTuple) else size_items(kind, value)
 
 
-def _holds(value: Any, kind: type) -> bool:
-    """Return whether a value of some type is anywhere in a tree of containers; shared values are visited once."""
+def _everything(value: Any) -> Iterator[Any]:
+    """Yield a value and everything in its containers, in order; shared containers are looked into once."""
     seen: set[int] = set()
     stack = [value]
     while stack:
         current = stack.pop()
-        if isinstance(current, kind):
-            return True
+        yield current
         if (children := _children(current)) and id(current) not in seen:
             seen.add(id(current))
-            stack += children
-    return False
+            stack += reversed(children)
 
 
 def _children(value: Any) -> Sequence[Any]:
@@ -161,42 +164,17 @@ class _Converter:
 
     where: str
     storages: dict[PickledStorage, Storage] = field(default_factory=dict)
-    made: dict[int, Any] = field(default_factory=dict)
-    tensors: int = 0
+    views: dict[int, Any] = field(default_factory=dict)
+    memo: dict[int, Any] = field(default_factory=dict)
 
     def __call__(self, value: Any) -> Any:
-        if id(value) in self.made:
-            return self.made[id(value)]
-        if not (children := _children(value)):
-            return self._leaf(value)
-        made = self.made[id(value)] = _rebuilt(value, [self(child) for child in children])
-        return made
-
-    def _leaf(self, value: Any) -> Any:
-        if isinstance(value, TensorLike):
-            name = f"sample input {self.tensors}"
-            self.tensors += 1
-            view = self.made[id(value)] = from_pickled(value, name=name, where=self.where, storages=self.storages)
-            return view
-        if isinstance(value, Size):
-            return value.sizes
-        # An empty container is a leaf here, and must not be shared with what was read.
-        return _rebuilt(value, []) if isinstance(value, Mapping | list | deque) else value
-
-
-def _rebuilt(value: Any, children: Sequence[Any]) -> Any:
-    """Return a container of the same kind with other children."""
-    if isinstance(value, NamedTuple):
-        return NamedTuple(value.class_name, tuple(children))
-    if isinstance(value, tuple):
-        return tuple(children)
-    if isinstance(value, deque):
-        return deque(children, value.maxlen)
-    if isinstance(value, list):
-        return list(children)
-    items = zip(islice(value, len(children)), children, strict=True)
-    if isinstance(value, OrderedDict):
-        return OrderedDict(items)
-    if isinstance(value, defaultdict):
-        return defaultdict(value.default_factory, items)
-    return dict(items)
+        for leaf in _everything(value):
+            if isinstance(leaf, TensorLike) and id(leaf) not in self.views:
+                name = f"sample input {len(self.views)}"
+                self.views[id(leaf)] = from_pickled(leaf, name=name, where=self.where, storages=self.storages)
+            elif isinstance(leaf, Size):
+                self.memo[id(leaf)] = leaf.sizes
+            elif isinstance(leaf, Struct) and not isinstance(leaf, NamedTuple | TensorLike):
+                self.memo[id(leaf)] = leaf
+        self.memo |= self.views
+        return deepcopy(value, self.memo)
