@@ -141,29 +141,22 @@ def filled(session: Session, given: Iterable[str], seed: int, *, is_random: bool
     from pt2kit.runtime.inputs import random_inputs
     from pt2kit.runtime.session import read_arrays, typed
 
-    values: list[Any] = random_inputs(session.convention, seed) if is_random else [None for _ in session.inputs]
-    names = [spec.name for spec in session.inputs]
-    numbered = {f"input_{place}": place for place in range(len(names))}
-    found: set[int] = set()
+    specs = {spec.name: spec for spec in session.inputs}
+    known = {f"input_{place}": name for place, name in enumerate(specs)} | {name: name for name in specs}
+    found: dict[str, Any] = {}
     for text in given:
         name, sign, value = text.partition("=")
         for key, one in {name: _read(value)}.items() if sign else read_arrays(text).items():
-            if key not in names and key in numbered:
-                key = names[numbered[key]]
-            if key not in names:
-                known = ", ".join(names) or "none"
-                raise Refusal(f"--input: expected one of {known}, got {printable(key)}" + suggestion(key, names))
-            place = names.index(key)
-            values[place] = typed(one, session.inputs[place].dtype)
-            found.add(place)
+            if key not in known:
+                names = ", ".join(specs) or "none"
+                raise Refusal(f"--input: expected one of {names}, got {printable(key)}" + suggestion(key, specs))
+            found[known[key]] = typed(one, specs[known[key]].dtype)
     if is_random:
-        return values
-    for place, spec in enumerate(session.inputs):
-        if place not in found:
-            if spec.dtype is not None or spec.number is not None:
-                raise Refusal(f"--input: expected a value for {spec.name}; pass --input NAME=FILE.npy or --random")
-            values[place] = spec.constant
-    return values
+        return [found.get(name, one) for name, one in zip(specs, random_inputs(session.convention, seed), strict=True)]
+    for name, spec in specs.items():
+        if name not in found and (spec.dtype is not None or spec.number is not None):
+            raise Refusal(f"--input: expected a value for {name}; pass --input NAME=FILE.npy or --random")
+    return [found.get(name, spec.constant) for name, spec in specs.items()]
 
 
 def _read(text: str) -> Any:
