@@ -29,7 +29,6 @@ from pt2kit.schema import (
 )
 from pt2kit.text.values import ValueTexts, argument_text, device_text, summarize_call
 from pt2kit.viewing.draw import CALLER, Drawing
-from pt2kit.viewing.notes import tree_rows
 
 CHUNK: Final = 256
 """Nodes whose details one answer has."""
@@ -254,9 +253,12 @@ def _tree(program: ExportedProgram, texts: ValueTexts) -> Iterator[tuple[int, st
     rows = ("inputs", root.in_spec, signature.input_specs), ("outputs", root.out_spec, signature.output_specs)
     for title, text, specs in rows:
         leaves = iter([_input(spec, program, texts)[3] for spec in specs if spec.type in CALLER])
-        for depth, key, _, node in tree_rows(treespec.parse(text, title), title, fields):
-            kind = next(leaves, "?") if node.is_leaf else (node.type or "").removeprefix("builtins.")
-            yield depth, key, kind
+        stack = [(0, title, treespec.parse(text, title))]
+        while stack:
+            depth, key, node = stack.pop()
+            yield depth, key, next(leaves, "?") if node.is_leaf else (node.type or "").removeprefix("builtins.")
+            keys = () if node.is_leaf else map(str, treespec.child_keys(node, title, fields))
+            stack += reversed([(depth + 1, *child) for child in zip(keys, node.children, strict=True)])
 
 
 @dataclass(frozen=True, slots=True)

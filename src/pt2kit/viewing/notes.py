@@ -11,6 +11,7 @@ from pt2kit.operators.table import find
 from pt2kit.schema import Argument, ExportedProgram, Node
 from pt2kit.schema.names import ATEN_OPS
 from pt2kit.text.values import ValueTexts, argument_text
+from pt2kit.treespec.containers import leaf_keys
 
 UNBOUNDED: Final = 1 << 62
 """Numbers from here on stand for "to the end", as in `slice`."""
@@ -113,25 +114,8 @@ def leaf_names(program: ExportedProgram) -> tuple[list[str], list[str]]:
 
 
 def _leaves(spec: treespec.TreeSpec, name: str, fields: Mapping[str, list[str]]) -> list[str]:
-    return [path for _, _, path, node in tree_rows(spec, name, fields) if node.is_leaf]
-
-
-def tree_rows(
-    spec: treespec.TreeSpec, name: str, fields: Mapping[str, list[str]]
-) -> Iterator[tuple[int, str, str, treespec.TreeSpec]]:
-    """Yield (depth, key, path, node) of the containers and leaves of a tree, such as `key_cache` of `cache.key_cache`.
-
-    Raises:
-        Pt2Error: keys that cannot be read.
-    """
-    stack = [(0, name, name, spec)]
-    while stack:
-        depth, key, path, node = stack.pop()
-        yield depth, key, path, node
-        children = [] if node.is_leaf else zip(treespec.child_keys(node, name, fields), node.children, strict=True)
-        rows = list[tuple[int, str, str, treespec.TreeSpec]]()
-        for child_key, child in children:
-            is_name = isinstance(child_key.value, str)
-            step = f".{child_key.value}" if is_name else str(child_key)
-            rows.append((depth + 1, str(child_key), f"{path}{step}", child))
-        stack += reversed(rows)
+    """Return the path of each leaf of a tree, such as `cache.key_cache[0]`."""
+    return [
+        name + "".join(f".{key.value}" if isinstance(key.value, str) else str(key) for key in keys)
+        for keys in leaf_keys(spec, name, fields)
+    ]
