@@ -8,9 +8,8 @@ written once, however many names or programs share it. Storages are numbered as 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from pt2kit import codec
 from pt2kit.errors import ArchiveError, Problem, Pt2Error, UnsupportedError
@@ -38,176 +37,82 @@ from pt2kit.zip.writer import DEFAULT_ROOT
 _SHOWN = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Others:
-    """The records that are no program and no payload.
+@dataclass(slots=True)
+class Plan:
+    """The records that sanitizing a package would write; grows program by program.
 
     Args:
-        extra: name of each kept extra file -> full name of its record.
-        dropped: names of what is left out, below the root folder.
-        problems: records that must not go over, and that nobody said to drop.
-    """
-
-    extra: Mapping[str, str]
-    dropped: tuple[str, ...]
-    problems: tuple[Problem, ...]
-
-
-def parts_of(package: Package, model: str) -> Parts:
-    """Return the records of a program; of one whose payloads are elsewhere, its own and its sample inputs."""
-    try:
-        return package.layout.parts(model)
-    except ArchiveError:
-        program = package.layout.program_record(model)
-        return Parts(program, sample_inputs=package.layout.sample_inputs_record(model))
-
-
-def sort_records(package: Package, used: Iterable[str], options: Options) -> Others:
-    """Decide what happens to all records except those that programs and payloads are read from.
-
-    Args:
-        package: an open package.
-        used: full names of the records that these are read from.
+        package: its source.
         options: what may be left out.
 
-    Raises:
-        Pt2Error: an extra file cannot be read.
-    """
-    extra = dict(package.layout.extra_files())
-    known = {*used, *(package.layout.record(names.samples_index(model)) for model in package.layout.models)}
-    left = [record for record in package.records if record not in known and record not in extra.values()]
-    relative = [(record, package.relative(record)) for record in left]
-    compiled = [name for _, name in relative if name.startswith((names.AOTINDUCTOR, names.EXECUTORCH))]
-    unused = [name for _, name in relative if name not in compiled and not _is_header(name)]
-    kept = {name: record for name, record in extra.items() if record not in known}
-    dropped_extra = {name: record for name, record in kept.items() if options.drops_extra(names.extra(name))}
-    kept = {name: record for name, record in kept.items() if name not in dropped_extra}
-    dropped = [names.extra(name) for name in dropped_extra]
-    problems = list(_texts(package, kept))
-    for group, records, rule, message in (
-        ("compiled", compiled, "X8", "torch loads compiled code into the process"),
-        ("unused", unused, "Z1", "expected a record that something refers to, got one that nothing does"),
-    ):
-        if group in options.drop:
-            dropped += records
-        else:
-            problems += _refuse(records, rule, f"{message}; drop {group!r} to leave it out")
-    return Others(MappingProxyType(kept), tuple(dropped), tuple(problems))
-
-
-def _is_header(name: str) -> bool:
-    return names.kind(name) == "header" or name == names.PLAIN_VERSION
-
-
-def _refuse(found: list[str], rule: str, message: str) -> Iterator[Problem]:
-    for name in found[:_SHOWN]:
-        yield Problem(name, rule, message, "safety")
-    if len(found) > _SHOWN:
-        yield Problem(f"{len(found) - _SHOWN:,} more records", rule, message, "safety")
-
-
-def _texts(package: Package, extra: Mapping[str, str]) -> Iterator[Problem]:
-    for name, record in extra.items():
-        where = names.extra(name)
-        if what := not_text(package.archive.read(record), where):
-            yield Problem(where, "Z2", f"expected text, got {what}; drop {where!r} to leave it out", "safety")
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The records that sanitizing a package would write.
-
-    Args:
+    Attributes:
         records: of the new file, in order; of no use where there are problems.
-        root: its root folder.
         problems: the obstacles.
         kept: safety findings about plain data that stock torch needs.
         samples: model -> its sample inputs, of those that have some.
-        views: model -> kind of payload -> name -> tensor, as written.
-        unpickled: tensors that were pickles.
+        views: model -> kind of payload -> name -> tensor, with pickled tensors as the tensors that they are.
+        unpickled: tensors that were pickles ("model: weight 'w'").
         dropped: what is left out, by name.
         raised: what changed when programs of older versions became current ones ("model: …").
-        changes_metadata: whether metadata is stripped or scrubbed.
     """
 
-    records: tuple[PlannedRecord, ...]
-    root: str
-    problems: tuple[Problem, ...]
-    kept: tuple[Problem, ...]
-    samples: Mapping[str, PickleFreeInputs]
-    views: Mapping[str, Mapping[str, Mapping[str, AnyView]]]
-    unpickled: tuple[str, ...]
-    dropped: tuple[str, ...]
-    raised: tuple[str, ...]
-    changes_metadata: bool
+    package: Package
+    options: Options
+    records: list[PlannedRecord] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    kept: list[Problem] = field(default_factory=list)
+    samples: dict[str, PickleFreeInputs] = field(default_factory=dict)
+    views: dict[str, dict[str, dict[str, AnyView]]] = field(default_factory=dict)
+    unpickled: list[str] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+    raised: list[str] = field(default_factory=list)
+    _used: set[str] = field(default_factory=set)
+    """Full names of the records that programs and payloads are read from."""
+    _unfit: list[Problem] = field(default_factory=list)
+    """Problems of payloads."""
+    _names: dict[tuple[object, ...], str] = field(default_factory=dict)
+    _numbering: Numbering = field(default_factory=Numbering)
 
+    @property
+    def root(self) -> str:
+        """Return the root folder of the new file."""
+        return self.package.layout.root.rstrip("/") or DEFAULT_ROOT
 
-def make_plan(package: Package, options: Options) -> Plan:
-    """Plan how to move, remove or refuse everything in a package. Reads no tensor.
+    @property
+    def changes_metadata(self) -> bool:
+        """Return whether metadata is stripped or scrubbed."""
+        return bool(self.options.strip) or self.options.scrub_paths
 
-    Raises:
-        UnsupportedError: there is no program in it; an extra file to be dropped that is not there.
-        Pt2Error: a program or a list of payloads cannot be read.
-    """
-    return _Planner(package, options).plan()
-
-
-class _Planner:
-    """Collects the records of the new file program by program."""
-
-    def __init__(self, package: Package, options: Options) -> None:
-        self._package = package
-        self._options = options
-        self._payloads = PayloadPlan()
-        self._samples: dict[str, PickleFreeInputs] = {}
-        self._problems: list[Problem] = []
-        self._dropped: list[str] = []
-        self._used: set[str] = set()
-
-    def plan(self) -> Plan:
-        """Return the plan; raise as `make_plan`."""
-        package = self._package
+    def fill(self) -> None:
+        """Plan all records; raise as `make_plan`."""
+        package = self.package
         self._check_asked()
         models = [record for model in package.layout.models for record in self._model(model)]
-        refused, kept = find_code(package)
-        others = sort_records(package, self._used | self._payloads.used, self._options)
-        extra = [copied(package, record, names.extra(name)) for name, record in others.extra.items()]
-        return Plan(
-            records=(*self._payloads.records, *models, *extra, *header()),
-            root=package.layout.root.rstrip("/") or DEFAULT_ROOT,
-            problems=(*self._problems, *self._payloads.problems, *refused, *others.problems),
-            kept=tuple(kept),
-            samples=MappingProxyType(self._samples),
-            views=MappingProxyType(self._payloads.views),
-            unpickled=tuple(self._payloads.unpickled),
-            dropped=(*self._dropped, *others.dropped),
-            raised=tuple(
-                f"{model}: {text}" for model in package.layout.models for text in _raised(package.stored[model])
-            ),
-            changes_metadata=bool(self._options.strip) or self._options.scrub_paths,
-        )
+        refused, self.kept = find_code(package)
+        self.problems += [*self._unfit, *refused]
+        self.records += [*models, *self._others(), *header()]  # after the payloads
 
     def _check_asked(self) -> None:
-        package = self._package
+        package = self.package
         if not package.layout.models:
             raise UnsupportedError(package.without_program())
-        for record in sorted(self._options.drop):
+        for record in sorted(self.options.drop):
             name = names.extra_name(record)
             if name is not None and name not in package.extra_files:
                 there = ", ".join(map(names.extra, list(package.extra_files)[:5])) or "none"
                 raise UnsupportedError(f"drop: expected an extra file of {package.name} ({there[:300]}), got {record}")
 
     def _model(self, model: str) -> Iterator[PlannedRecord]:
-        package, options = self._package, self._options
-        self._payloads.add(package, model)
-        place = parts_of(package, model)
+        package = self.package
+        stored, place = package.stored[model], _parts_of(package, model)
+        configs = self._payloads(model)
         self._used |= set(place.all)
-        stored = package.stored[model]
-        self._problems += find_unknown(package, model)
-        self._problems += find_container(stored, model)
-        program, paths = rewrite_metadata(stored.program, package.relative(place.program), options)
-        self._problems += paths
-        for kind, config in self._payloads.configs[model].items():
+        self.raised += [f"{model}: {text}" for text in _raised(stored)]
+        self.problems += find_unknown(package, model)
+        self.problems += find_container(stored, model)
+        program, paths = rewrite_metadata(stored.program, package.relative(place.program), self.options)
+        self.problems += paths
+        for kind, config in configs.items():
             yield of_bytes(names.payload_config(model, kind), codec.encode(config), deflate=True)
         # An unchanged program is copied: upgraded to a newer minor, an older torch might not read it.
         if program is stored.program and _is_current_shape(package, stored):
@@ -218,7 +123,7 @@ class _Planner:
         yield from self._sample_inputs(model, place.sample_inputs)
 
     def _sample_inputs(self, model: str, record: str | None) -> Iterator[PlannedRecord]:
-        package, drop = self._package, "sample-inputs" in self._options.drop
+        package, drop = self.package, "sample-inputs" in self.options.drop
         try:
             samples = read_samples(package, model, record)
         except Pt2Error as error:
@@ -226,90 +131,83 @@ class _Planner:
             # Which of the raw records are those of an index that cannot be read, nobody can say.
             self._used |= {name for name in package.records if names.is_samples_storage(package.relative(name))}
             if drop:
-                self._dropped.append(f"sample inputs of {model}")
+                self.dropped.append(f"sample inputs of {model}")
             else:
-                self._problems.append(_unmoved(model, error))
+                self.problems.append(_unmoved(model, error))
         if samples is None:
             return
         self._used |= {package.layout.record(name) for name in samples.records}
         if drop:
-            self._dropped.append(f"sample inputs of {model}")
+            self.dropped.append(f"sample inputs of {model}")
             return
-        self._samples[model] = samples
-        config = self._payloads.config(input_tensors(samples.leaves, samples.where), "samples", package)
+        self.samples[model] = samples
+        config = self._config(input_tensors(samples.leaves, samples.where), "samples")
         index = write_index(samples.leaves, config, samples.where)
         yield of_bytes(names.samples_index(model), index, deflate=True)
 
+    def _others(self) -> Iterator[PlannedRecord]:
+        """Decide what happens to all records except those that programs and payloads are read from.
 
-def _unmoved(model: str, error: Pt2Error) -> Problem:
-    message = f"expected sample inputs that are plain data; drop 'sample-inputs' to leave them out ({error})"
-    return Problem(names.sample_inputs(model), "X1", message, "safety")
+        Raises:
+            Pt2Error: an extra file cannot be read.
+        """
+        package, options = self.package, self.options
+        extra = dict(package.layout.extra_files())
+        known = {*self._used, *(package.layout.record(names.samples_index(one)) for one in package.layout.models)}
+        left = [record for record in package.records if record not in known and record not in extra.values()]
+        relative = [package.relative(record) for record in left]
+        compiled = [name for name in relative if name.startswith((names.AOTINDUCTOR, names.EXECUTORCH))]
+        unused = [name for name in relative if name not in compiled and not _is_header(name)]
+        for name, record in extra.items():
+            where = names.extra(name)
+            if record in known:
+                continue
+            if options.drops_extra(where):
+                self.dropped.append(where)
+                continue
+            if what := not_text(package.archive.read(record), where):
+                message = f"expected text, got {what}; drop {where!r} to leave it out"
+                self.problems.append(Problem(where, "Z2", message, "safety"))
+            yield copied(package, record, where)
+        for group, records, rule, message in (
+            ("compiled", compiled, "X8", "torch loads compiled code into the process"),
+            ("unused", unused, "Z1", "expected a record that something refers to, got one that nothing does"),
+        ):
+            if group in options.drop:
+                self.dropped += records
+            else:
+                self.problems += _refuse(records, rule, f"{message}; drop {group!r} to leave it out")
 
-
-def _is_current_shape(package: Package, stored: StoredProgram) -> bool:
-    """Return whether a program has a record of its own, in the current layout."""
-    return package.layout.has_configs and stored.model is None and not stored.is_raised
-
-
-def _raised(stored: StoredProgram) -> Iterator[str]:
-    """Yield the changes of a program's upgrade to the current version, and the data that its container had."""
-    yield from map(str, stored.notes)
-    if stored.model is not None:
-        yield f"a method of the container {show_name(stored.model.name[:100])} became a program of its own"
-
-
-@dataclass(slots=True)
-class PayloadPlan:
-    """Grows program by program.
-
-    Attributes:
-        records: in the order in which they are to be written.
-        configs: model -> kind -> config.
-        views: model -> kind -> name -> tensor, with pickled tensors as what they hold.
-        unpickled: what was a pickle and is none any more ("model: weight 'w'").
-        problems: what cannot be a raw record.
-        used: full names of the records that hold payloads.
-    """
-
-    records: list[PlannedRecord] = field(default_factory=list)
-    configs: dict[str, dict[str, PayloadConfig]] = field(default_factory=dict)
-    views: dict[str, dict[str, dict[str, AnyView]]] = field(default_factory=dict)
-    unpickled: list[str] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    used: set[str] = field(default_factory=set)
-    _names: dict[tuple[object, ...], str] = field(default_factory=dict)
-    _numbering: Numbering = field(default_factory=Numbering)
-
-    def add(self, package: Package, model: str) -> None:
-        """Add the payloads of a program. No tensor is read.
+    def _payloads(self, model: str) -> dict[str, PayloadConfig]:
+        """Plan the payloads of a program, and return kind -> config. No tensor is read.
 
         Raises:
             Pt2Error: they cannot be listed.
         """
-        configs, views = self.configs.setdefault(model, {}), self.views.setdefault(model, {})
+        package, configs = self.package, {}
+        views = self.views[model] = {}
         for kind, payloads in (("weights", package.weights(model)), ("constants", package.constants(model))):
             dense = {}
             views[kind] = {}
             for name, payload in payloads.items():
-                self.used |= _records(payload)
-                view = self._dense(payload, f"{model}: {kind.removesuffix('s')} {name[:200]!r}", package)
+                self._used |= _records(payload)
+                view = self._dense(payload, f"{model}: {kind.removesuffix('s')} {name[:200]!r}")
                 views[kind][name] = view if view is not None else payload
                 if view is not None:
                     dense[name] = view
-            configs[kind] = self.config(dense, kind, package)
-        self._check_whole(package, model)
-
-    def _check_whole(self, package: Package, model: str) -> None:
-        """Note what the program takes in and the file does not have: without it torch could not load the new file."""
-        there = {name for payloads in self.views[model].values() for name in payloads}
+            configs[kind] = self._config(dense, kind)
+        # Without what the program takes in, torch could not load the new file.
+        there = {name for payloads in views.values() for name in payloads}
         for spec in package.programs[model].graph_module.signature.input_specs:
-            if (name := target_of(spec)) is not None and name not in there:
-                self._refuse(f"{model}: {name[:200]!r}", "Z4", "expected a weight or constant of that name, got none")
+            if (target := target_of(spec)) is not None and target not in there:
+                message = "expected a weight or constant of that name, got none"
+                self._refuse(f"{model}: {target[:200]!r}", "Z4", message)
+        return configs
 
-    def _dense(self, payload: AnyView, what: str, package: Package) -> TensorView | MetaView | None:
+    def _dense(self, payload: AnyView, what: str) -> TensorView | MetaView | None:
         """Return the dense tensor of a payload, or one without data; None, and a problem, if there is none."""
         if isinstance(payload, OpaquePayload):
-            tensor = self._unpickled(payload, what, package)
+            tensor = self._unpickled(payload, what)
             if tensor is None:
                 return None
             payload = tensor
@@ -324,8 +222,8 @@ class PayloadPlan:
             return None
         return payload
 
-    def _unpickled(self, payload: OpaquePayload, what: str, package: Package) -> TensorView | None:
-        where = package.relative(payload.record)
+    def _unpickled(self, payload: OpaquePayload, what: str) -> TensorView | None:
+        where = self.package.relative(payload.record)
         if payload.kind != "pickle":
             self._refuse(
                 what, "X3", f"expected a tensor, got {payload.describe()} in {where}, which only code rebuilds"
@@ -343,28 +241,77 @@ class PayloadPlan:
         return view if isinstance(view, TensorView) else None
 
     def _refuse(self, what: str, rule: str, message: str) -> None:
-        self.problems.append(Problem(what, rule, message, "safety"))
+        self._unfit.append(Problem(what, rule, message, "safety"))
 
-    def config(self, tensors: Mapping[str, TensorView | MetaView], kind: str, package: Package) -> PayloadConfig:
+    def _config(self, tensors: Mapping[str, TensorView | MetaView], kind: str) -> PayloadConfig:
         """Return the config of some tensors, and add their records."""
         return PayloadConfig(
             {
-                name: PayloadMeta(self._path_name(view, kind, package), view.is_param, False, view.meta())
+                name: PayloadMeta(self._path_name(view, kind), view.is_param, False, view.meta())
                 for name, view in tensors.items()
             }
         )
 
-    def _path_name(self, view: TensorView | MetaView, kind: str, package: Package) -> str:
+    def _path_name(self, view: TensorView | MetaView, kind: str) -> str:
         """Return the record of a tensor's storage, by the last part of its name. A record has elements of one type."""
         storage = view.storage if isinstance(view, TensorView) else Storage(view.record, 0, lambda: memoryview(b""))
         # Records of an archive are the same ones for all of its programs; storages of a pickle are not.
-        shared = storage.record if storage.record in package.records else id(storage)
+        shared = storage.record if storage.record in self.package.records else id(storage)
         key = (kind, shared, view.dtype)
         if key not in self._names:
             record = self._numbering.take(names.PAYLOADS[kind])
             self._names[key] = record.rpartition("/")[2]
             self.records.append(of_storage(record, storage, DTYPES[view.dtype].itemsize))
         return self._names[key]
+
+
+def _parts_of(package: Package, model: str) -> Parts:
+    """Return the records of a program; of one whose payloads are elsewhere, its own and its sample inputs."""
+    try:
+        return package.layout.parts(model)
+    except ArchiveError:
+        program = package.layout.program_record(model)
+        return Parts(program, sample_inputs=package.layout.sample_inputs_record(model))
+
+
+def make_plan(package: Package, options: Options) -> Plan:
+    """Plan how to move, remove or refuse everything in a package. Reads no tensor.
+
+    Raises:
+        UnsupportedError: there is no program in it; an extra file to be dropped that is not there.
+        Pt2Error: a program or a list of payloads cannot be read.
+    """
+    plan = Plan(package, options)
+    plan.fill()
+    return plan
+
+
+def _is_header(name: str) -> bool:
+    return names.kind(name) == "header" or name == names.PLAIN_VERSION
+
+
+def _refuse(found: list[str], rule: str, message: str) -> Iterator[Problem]:
+    for name in found[:_SHOWN]:
+        yield Problem(name, rule, message, "safety")
+    if len(found) > _SHOWN:
+        yield Problem(f"{len(found) - _SHOWN:,} more records", rule, message, "safety")
+
+
+def _unmoved(model: str, error: Pt2Error) -> Problem:
+    message = f"expected sample inputs that are plain data; drop 'sample-inputs' to leave them out ({error})"
+    return Problem(names.sample_inputs(model), "X1", message, "safety")
+
+
+def _is_current_shape(package: Package, stored: StoredProgram) -> bool:
+    """Return whether a program has a record of its own, in the current layout."""
+    return package.layout.has_configs and stored.model is None and not stored.is_raised
+
+
+def _raised(stored: StoredProgram) -> Iterator[str]:
+    """Yield the changes of a program's upgrade to the current version, and the data that its container had."""
+    yield from map(str, stored.notes)
+    if stored.model is not None:
+        yield f"a method of the container {show_name(stored.model.name[:100])} became a program of its own"
 
 
 def _records(payload: AnyView) -> set[str]:

@@ -273,8 +273,8 @@ def execute(
         digests=after,
         metadata_before={model: digests["metadata"] for model, digests in before.items()},
         moved=tuple(plan.samples),
-        unpickled=plan.unpickled,
-        dropped=plan.dropped,
-        raised=plan.raised,
-        kept=plan.kept,
+        unpickled=tuple(plan.unpickled),
+        dropped=tuple(plan.dropped),
+        raised=tuple(plan.raised),
+        kept=tuple(plan.kept),
     )
