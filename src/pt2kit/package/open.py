@@ -37,21 +37,19 @@ class Package:
 
     Args:
         layout: how the records are arranged; its archive is closed with the package.
-        context: data that programs of older versions may need.
     """
 
-    def __init__(self, layout: Layout, context: ReadContext | None = None) -> None:
+    def __init__(self, layout: Layout) -> None:
         self.archive = layout.archive
         self.layout = layout
-        models, read_context = layout.models, context or ReadContext()
+        models = layout.models
         # None of these refers to the package, so an unused one is freed immediately, with all that it has read.
-        stored = Lazy(models, lambda model: layout.read_program(model, read_context), "program")
-        self._stored: Lazy[StoredProgram] = stored
+        self._stored = stored = Lazy(models, layout.read_program, "program")
         self._programs: Lazy[schema.ExportedProgram] = Lazy(models, lambda model: stored[model].program, "program")
 
         def payloads(kind: Kind) -> Lazy[StoredPayloads]:
             def read(model: str) -> StoredPayloads:
-                return layout.read_payloads(model, kind, lambda: stored[model], read_context)
+                return layout.read_payloads(model, kind, lambda: stored[model])
 
             return Lazy(models, read, "program")
 
@@ -298,10 +296,9 @@ def open_package(
             from pt2kit.package.external import with_external
             from pt2kit.zip.adjacent import adjacent_files
 
-            layout = layout.over(
-                with_external(layout.archive, layout.root, adjacent_files(file, weights_root, storage_options))
-            )
-        return Package(layout, ReadContext(_folder(file), namedtuples or {}))
+            adjacent = adjacent_files(file, weights_root, storage_options)
+            layout = layout.changed(archive=with_external(layout.archive, layout.root, adjacent))
+        return Package(layout.changed(context=ReadContext(_folder(file), namedtuples or {})))
     except BaseException:
         source.close()
         raise

@@ -21,7 +21,7 @@ from pt2kit.zip.reader import Archive
 from pt2kit.zip.source import Source, open_path
 
 if TYPE_CHECKING:
-    from pt2kit.package.stored import Kind, ReadContext, StoredPayloads, StoredProgram
+    from pt2kit.package.stored import Kind, StoredPayloads, StoredProgram
     from pt2kit.zip.source import Limits
 
 DEFAULT_NAME: Final = "program.json"
@@ -59,7 +59,6 @@ class JsonFileArchive(Archive):
         self._data_offsets, self._verified = {name: 0}, {name}
 
     def _packed(self, record: Record) -> memoryview:
-        del record
         return self._content
 
 
@@ -73,12 +72,9 @@ class BareJson(Layout):
 
     def program_record(self, model: str) -> str:
         """Return the name of the one record."""
-        del model
         return next(iter(self.archive.records))
 
-    def read_payloads(
-        self, model: str, kind: Kind, stored: Callable[[], StoredProgram], context: ReadContext
-    ) -> StoredPayloads:
+    def read_payloads(self, model: str, kind: Kind, stored: Callable[[], StoredProgram]) -> StoredPayloads:
         """Describe the weights or constants of a program.
 
         Raises: as `Layout.read_payloads`.
@@ -89,21 +85,21 @@ class BareJson(Layout):
         if program.model is None:
             payloads = payloads_inside(record, kind, program)
         else:
-            payloads = payloads_named(self, kind, program, context)
+            payloads = payloads_named(self, kind, program)
         return view_all(self, model, payloads, record, program)
 
-    def payload_at(self, path: str, name: str, context: ReadContext) -> memoryview:
+    def payload_at(self, path: str, name: str) -> memoryview:
         """Return the bytes of a file next to the JSON file.
 
         Raises: as `Layout.payload_at`.
         """
-        if context.folder is None:
+        if self.context.folder is None:
             raise UnsupportedError(
                 f"{name!a}: expected the folder of the program, which has its bytes in {path[:200]!a}, got none; "
                 "open the program by its path"
             )
         try:
-            source = open_path(path_below(Path(context.folder), path, repr(name)))
+            source = open_path(path_below(Path(self.context.folder), path, repr(name)))
         except OSError as error:
             raise PayloadError(f"{name!a}: {path[:200]!a}: expected a readable file, got {error.strerror}") from None
         content = source.read(0, source.size)

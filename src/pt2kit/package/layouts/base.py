@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pt2kit.errors import ArchiveError, JsonError, PayloadError, SchemaError
 from pt2kit.package import record_names as names
 from pt2kit.package.programs import ReadOlder, read_program
+from pt2kit.package.stored import ReadContext
 from pt2kit.zip.chosen_names import show_name
 
 if TYPE_CHECKING:
-    from pt2kit.package.stored import Kind, ReadContext, StoredPayloads, StoredProgram
+    from pt2kit.package.stored import Kind, StoredPayloads, StoredProgram
     from pt2kit.zip.reader import Archive
 
 PLAIN_MODEL: Final = "model"
@@ -56,6 +57,7 @@ class Layout:
         releases: the releases of torch that write this, as text.
         methods: name of a program -> the model it is a method of, which its record is named after, and the method's
             name; for the containers of schema 8.6 alone.
+        context: what reading programs of older versions may need.
     """
 
     archive: Archive = field(repr=False, compare=False)
@@ -63,6 +65,7 @@ class Layout:
     models: tuple[str, ...]
     releases: str
     methods: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    context: ReadContext = field(default_factory=ReadContext, repr=False, compare=False)
 
     kind: ClassVar[str]
     """The layout's name in reports: "archive", "archive-2.8", "plain-zip", "model", "json"."""
@@ -70,12 +73,14 @@ class Layout:
     """True if any number of programs and other records are below one root folder."""
     is_text: ClassVar[bool] = False
     """True if the file is one JSON text."""
+    is_older: ClassVar[bool] = False
+    """True if programs are of an older schema, so that reading them as current ones need not be tried."""
     has_configs: ClassVar[bool] = False
     """True if weights and constants are raw records that configs list."""
 
-    def over(self, archive: Archive) -> Layout:
-        """Return the same layout over an archive with more records."""
-        return replace(self, archive=archive)
+    def changed(self, **fields: Any) -> Layout:
+        """Return the same layout with some fields replaced."""
+        return replace(self, **fields)
 
     def record(self, relative: str) -> str:
         """Return the full name of a record given by its name below the root folder."""
@@ -107,35 +112,33 @@ class Layout:
         """
         return Parts(self.program_record(model), sample_inputs=self.sample_inputs_record(model))
 
-    def read_program(self, model: str, context: ReadContext) -> StoredProgram:
+    def read_program(self, model: str) -> StoredProgram:
         """Read a program, upgraded to the current schema version.
 
         Raises: as `programs.read_program`.
         """
         record = self.program_record(model)
-        return read_program(self.archive, record, self.relative(record), self.older_reader(model, context))
+        older = self._older_reader(model)
+        return read_program(self.archive, record, self.relative(record), older, is_older=self.is_older)
 
-    def older_reader(self, model: str, context: ReadContext) -> ReadOlder:
+    def _older_reader(self, model: str) -> ReadOlder:
         """Return the reader of a program of an older schema, which is imported when it is called."""
         _, method = self.methods.get(model, (model, None))
 
         def read(data: memoryview, where: str, refusal: SchemaError | JsonError | None) -> StoredProgram:
             from pt2kit.package.legacy_programs import read_older
 
-            return read_older(data, where, context, method, refusal)
+            return read_older(data, where, self.context, method, refusal)
 
         return read
 
-    def read_payloads(
-        self, model: str, kind: Kind, stored: Callable[[], StoredProgram], context: ReadContext
-    ) -> StoredPayloads:
+    def read_payloads(self, model: str, kind: Kind, stored: Callable[[], StoredProgram]) -> StoredPayloads:
         """Describe the weights or constants of a program; no tensor is read.
 
         Args:
             model: the program's name.
             kind: which of the two.
             stored: returns the program, whose graph states types and sizes.
-            context: where to look for payloads next to a file.
 
         Raises:
             ArchiveError: a record is missing or damaged.
@@ -144,7 +147,7 @@ class Layout:
         """
         raise NotImplementedError
 
-    def payload_at(self, path: str, name: str, context: ReadContext) -> memoryview:
+    def payload_at(self, path: str, name: str) -> memoryview:
         """Return the bytes that a container names by a path; `name` is that of the tensor.
 
         Raises:

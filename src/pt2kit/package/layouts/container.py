@@ -26,7 +26,7 @@ from pt2kit.tensors.view import Storage
 from pt2kit.versions.containers import read_model_payload
 
 if TYPE_CHECKING:
-    from pt2kit.package.stored import Kind, Payload, ReadContext, StoredPayloads, StoredProgram
+    from pt2kit.package.stored import Kind, Payload, StoredPayloads, StoredProgram
 
 
 def payloads_inside(record: str, kind: Kind, stored: StoredProgram) -> dict[str, Payload]:
@@ -81,26 +81,23 @@ class Container(Layout):
         home, _ = self.methods[model]
         return self.record(names.model_json(home))
 
-    def read_payloads(
-        self, model: str, kind: Kind, stored: Callable[[], StoredProgram], context: ReadContext
-    ) -> StoredPayloads:
+    def read_payloads(self, model: str, kind: Kind, stored: Callable[[], StoredProgram]) -> StoredPayloads:
         """Describe the weights or constants of a program.
 
         Raises: as `Layout.read_payloads`.
         """
         program = stored()
-        payloads = payloads_named(self, kind, program, context)
+        payloads = payloads_named(self, kind, program)
         return view_all(self, model, payloads, self.program_record(model), program)
 
 
-def payloads_named(layout: Layout, kind: Kind, stored: StoredProgram, context: ReadContext) -> dict[str, Payload]:
+def payloads_named(layout: Layout, kind: Kind, stored: StoredProgram) -> dict[str, Payload]:
     """Describe the payloads that a container names, of those that the program takes as inputs.
 
     Args:
         layout: reads them.
         kind: which of them.
         stored: a program of a container.
-        context: where files next to a JSON file are.
 
     Raises:
         Pt2Error: one of them cannot be read.
@@ -117,7 +114,7 @@ def payloads_named(layout: Layout, kind: Kind, stored: StoredProgram, context: R
         if path is None:
             continue
         if path not in data:
-            data[path] = layout.payload_at(path, target, context)
+            data[path] = layout.payload_at(path, target)
         meta = values.get(name)
         if tensor_kind is None or meta is None:
             payloads[target] = OpaquePayload(target, storage_of_bytes(path, data[path]), "torchbind")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.base import Layout, Parts
 
 if TYPE_CHECKING:
-    from pt2kit.package.stored import Kind, ReadContext, StoredPayloads, StoredProgram
-    from pt2kit.zip.reader import Archive
+    from pt2kit.package.stored import Kind, StoredPayloads, StoredProgram
 
 
 class RecordArchive(Layout):
@@ -29,16 +28,13 @@ class RecordArchive(Layout):
         configs = self.described_by(model, names.weights_config(model), names.constants_config(model))
         return Parts(self.program_record(model), *configs, self.sample_inputs_record(model), configs=configs)
 
-    def read_payloads(
-        self, model: str, kind: Kind, stored: Callable[[], StoredProgram], context: ReadContext
-    ) -> StoredPayloads:
+    def read_payloads(self, model: str, kind: Kind, stored: Callable[[], StoredProgram]) -> StoredPayloads:
         """Describe the weights or constants of a program; the configs are read.
 
         Raises: as `Layout.read_payloads`.
         """
         from pt2kit.package.payloads import read_listed
 
-        del context
         self.parts(model)
         return read_listed(self, model, kind, stored)
 
@@ -53,10 +49,10 @@ class MixedArchive(RecordArchive):
 
     layouts: Mapping[str, Layout] = field(default_factory=dict)
 
-    def over(self, archive: Archive) -> Layout:
-        """Return the same layouts over an archive with more records."""
-        layouts = {model: layout.over(archive) for model, layout in self.layouts.items()}
-        return replace(self, archive=archive, layouts=layouts)
+    def changed(self, **fields: Any) -> Layout:
+        """Return the same layouts with some fields replaced."""
+        layouts = {model: layout.changed(**fields) for model, layout in self.layouts.items()}
+        return replace(self, **fields, layouts=layouts)
 
     def program_record(self, model: str) -> str:
         """Return the full name of the record that holds a program."""
@@ -69,18 +65,16 @@ class MixedArchive(RecordArchive):
         """
         return self.layouts[model].parts(model)
 
-    def read_program(self, model: str, context: ReadContext) -> StoredProgram:
+    def read_program(self, model: str) -> StoredProgram:
         """Read a program.
 
         Raises: as `Layout.read_program`.
         """
-        return self.layouts[model].read_program(model, context)
+        return self.layouts[model].read_program(model)
 
-    def read_payloads(
-        self, model: str, kind: Kind, stored: Callable[[], StoredProgram], context: ReadContext
-    ) -> StoredPayloads:
+    def read_payloads(self, model: str, kind: Kind, stored: Callable[[], StoredProgram]) -> StoredPayloads:
         """Describe the weights or constants of a program.
 
         Raises: as `Layout.read_payloads`.
         """
-        return self.layouts[model].read_payloads(model, kind, stored, context)
+        return self.layouts[model].read_payloads(model, kind, stored)

@@ -10,7 +10,6 @@ from pt2kit.package import record_names as names
 from pt2kit.package.layouts.base import Layout, Parts
 from pt2kit.package.layouts.container import payloads_inside
 from pt2kit.package.payloads import view_all
-from pt2kit.package.programs import read_program
 from pt2kit.pickles.reader import globals_in, read_payload
 from pt2kit.pickles.values import PickledStorage, TensorLike
 from pt2kit.tensors.opaque import OpaquePayload
@@ -18,7 +17,7 @@ from pt2kit.tensors.pickled import from_pickled
 from pt2kit.tensors.view import Storage
 
 if TYPE_CHECKING:
-    from pt2kit.package.stored import Kind, Payload, ReadContext, StoredPayloads, StoredProgram
+    from pt2kit.package.stored import Kind, Payload, StoredPayloads, StoredProgram
     from pt2kit.zip.reader import Archive
 
 
@@ -44,14 +43,11 @@ class TorchSaveArchive(Layout):
         records = self.described_by(model, *pickles)
         return Parts(self.program_record(model), *records, self.sample_inputs_record(model), pickles=records)
 
-    def read_payloads(
-        self, model: str, kind: Kind, stored: Callable[[], StoredProgram], context: ReadContext
-    ) -> StoredPayloads:
+    def read_payloads(self, model: str, kind: Kind, stored: Callable[[], StoredProgram]) -> StoredPayloads:
         """Describe the weights or constants of a program; the pickles are read, no tensors.
 
         Raises: as `Layout.read_payloads`.
         """
-        del context
         place, program = self.parts(model), stored()
         record = place.weights if kind == "weights" else place.constants
         payloads = read_saved(self.archive, record, kind) | payloads_inside(place.program, kind, program)
@@ -95,15 +91,14 @@ class PlainZip(TorchSaveArchive):
     __slots__ = ()
     kind: ClassVar[str] = "plain-zip"
     is_archive: ClassVar[bool] = False
+    is_older: ClassVar[bool] = True
 
     def program_record(self, model: str) -> str:
         """Return the full name of the record that holds the program."""
-        del model
         return names.PLAIN_PROGRAM
 
     def sample_inputs_record(self, model: str) -> str | None:
         """Return the full name of the record that holds the sample inputs, from torch 2.4 on."""
-        del model
         return self.first(names.PLAIN_EXAMPLE_INPUTS)
 
     def extra_files(self) -> Mapping[str, str]:
@@ -124,11 +119,3 @@ class PlainZip(TorchSaveArchive):
         constants = self.first(names.PLAIN_CONSTANTS, names.PLAIN_CONSTANTS_OLD)
         pickles = (weights,) if constants is None else (weights, constants)
         return Parts(names.PLAIN_PROGRAM, weights, constants, self.sample_inputs_record(model), pickles=pickles)
-
-    def read_program(self, model: str, context: ReadContext) -> StoredProgram:
-        """Read the program, which is of an older schema.
-
-        Raises: as `Layout.read_program`.
-        """
-        reader = self.older_reader(model, context)
-        return read_program(self.archive, names.PLAIN_PROGRAM, names.PLAIN_PROGRAM, reader, is_older=True)
