@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from pt2kit.cli.output import print_lines
+from pt2kit.cli.output import help_texts, print_lines
 from pt2kit.errors import Pt2Error
 
 if TYPE_CHECKING:
@@ -18,32 +18,33 @@ if TYPE_CHECKING:
 SHELLS: Final = ("bash", "zsh", "fish")
 MAX_OFFERED: Final = 2000
 """Names that a shell gets at most."""
-EPILOG = """\b
-Examples:
-  pt2 completion bash >> ~/.bashrc                             bash 4.4 and later
-  pt2 completion zsh >> ~/.zshrc                               after compinit
-  pt2 completion fish > ~/.config/fish/completions/pt2.fish
-
-\b
-Exit codes: 0 fine, 2 wrong usage.
-"""
 Completer = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
-@click.command("completion", epilog=EPILOG)
-@click.argument("shell", type=click.Choice(SHELLS))
-@click.pass_context
-def command(ctx: click.Context, shell: str) -> int:
-    """Print shell code that completes commands, options, files, and names inside files; add it to a start-up file."""
+def run(shell: str) -> int:
+    """Print shell code that completes commands, options, files, and names inside files; add it to a start-up file.
+
+    Examples:
+      pt2 completion bash >> ~/.bashrc                             bash 4.4 and later
+      pt2 completion zsh >> ~/.zshrc                               after compinit
+      pt2 completion fish > ~/.config/fish/completions/pt2.fish
+
+    Exit codes: 0 fine, 2 wrong usage.
+    """
     from click.shell_completion import get_completion_class
 
     kind = get_completion_class(shell)
     if kind is None:
         raise click.UsageError(f"expected one of {', '.join(SHELLS)}, got {shell}")
-    complete = kind(ctx.find_root().command, {}, "pt2", "_PT2_COMPLETE")
+    complete = kind(click.get_current_context().find_root().command, {}, "pt2", "_PT2_COMPLETE")
     # Not `source()`, which runs bash to ask for its version.
     print_lines((complete.source_template % complete.source_vars()).splitlines(), fitted=False)
     return 0
+
+
+command = click.Command(
+    "completion", callback=run, params=[click.Argument(["shell"], type=click.Choice(SHELLS))], **help_texts(run)
+)
 
 
 def complete_rules(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -22,7 +22,7 @@ import click
 
 from pt2kit.cli.common import bar_of, bytes_amount, check_page
 from pt2kit.cli.frame import argument, flag, force_option, json_option, option, pairs_option, parameters, subcommand
-from pt2kit.cli.output import LazyGroup, print_json, print_lines
+from pt2kit.cli.output import LazyGroup, help_texts, print_json, print_lines
 from pt2kit.fleet.reading import DEFAULTS
 from pt2kit.messages import count_text, printable, suggestion
 
@@ -39,20 +39,6 @@ WORKS: Final = {
     "sanitize": "Sanitize each file, below DIR by its relative path.",
     "report": "Report a dataset: releases, operators, findings by rule, sizes, equal programs, failures.",
 }
-EPILOG = """\b
-Examples:
-  pt2 fleet check 'models/**/*.pt2' -o checked        all cores of this machine
-  pt2 fleet show s3://bucket/models/ -o s3://bucket/shown --scheduler tcp://10.0.0.1:8786
-  pt2 fleet convert names.txt --target torch==2.13 -o converted
-  pt2 fleet check 'models/**/*.pt2' -o checked --resume
-  pt2 fleet report checked -o report.html
-
-TARGETS are patterns of any file system that fsspec knows, folders (their .pt2 files), files, files that list
-these, one per line, and - for a list on standard input. Put patterns in quotes.
-
-Exit codes: 0 all files ok; 1 some have problems or were not read; 2 could not run; 130 interrupted.
-"""
-
 BAR: Final = 24
 _CELL: Final = 120
 _LABEL: Final = 60
@@ -88,9 +74,24 @@ class Works(LazyGroup):
         return super().resolve_command(ctx, args)
 
 
-@click.group("fleet", cls=Works, epilog=EPILOG)
-def command() -> None:
-    """Run a command on many files, on this machine or a Dask cluster, and write a dataset of the results (Parquet)."""
+def _fleet() -> None:
+    """Run a command on many files, on this machine or a Dask cluster, and write a dataset of the results (Parquet).
+
+    Examples:
+      pt2 fleet check 'models/**/*.pt2' -o checked        all cores of this machine
+      pt2 fleet show s3://bucket/models/ -o s3://bucket/shown --scheduler tcp://10.0.0.1:8786
+      pt2 fleet convert names.txt --target torch==2.13 -o converted
+      pt2 fleet check 'models/**/*.pt2' -o checked --resume
+      pt2 fleet report checked -o report.html
+
+    TARGETS are patterns of any file system that fsspec knows, folders (their .pt2 files), files, files that list
+    these, one per line, and - for a list on standard input. Put patterns in quotes.
+
+    Exit codes: 0 all files ok; 1 some have problems or were not read; 2 could not run; 130 interrupted.
+    """
+
+
+command = Works("fleet", callback=_fleet, **help_texts(_fleet))
 
 
 def _storage_option() -> Any:

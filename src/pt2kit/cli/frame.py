@@ -13,8 +13,6 @@ The parsed command line is one object, which functions and other processes get w
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
@@ -23,7 +21,7 @@ import click
 
 from pt2kit.cli.common import FILE, bytes_amount, pairs
 from pt2kit.cli.completion import complete_models
-from pt2kit.cli.output import colour, print_json, print_lines
+from pt2kit.cli.output import colour, help_texts, print_json, print_lines
 from pt2kit.messages import printable
 
 Options = TypeVar("Options")
@@ -158,17 +156,13 @@ def subcommand(name: str, kind: type[Options], run: Callable[[Options], int]) ->
     Args:
         name: its name.
         kind: the dataclass of its options; its fields are the arguments and options, in the order of the help.
-        run: parsed options -> exit code. Its docstring is the help text; `Examples:` and what comes after it follows
-            the options. The lines of examples and exit codes are kept, other paragraphs filled.
+        run: parsed options -> exit code; its docstring is the help.
     """
-    sections = re.compile(r"^(?=Examples:|Exit codes:)", re.MULTILINE)
-    help_text, *others = sections.split(inspect.cleandoc(run.__doc__ or ""))
     return click.Command(
         name,
         callback=lambda **given: run(kind(**given)),
         params=parameters(kind),
-        help=help_text.strip(),
-        epilog="".join(f"\b\n{section}" for section in others),
+        **help_texts(run),
         # click keeps the option that it made first, which may have been without the settings of `pt2`.
         context_settings={"help_option_names": ["-h", "--help"]},
     )

@@ -7,6 +7,7 @@ does not affect the exit code. A group of subcommands prints its help without im
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
 import os
 import re
@@ -235,6 +236,17 @@ def _write(text: str) -> bool:
         drop_output()
         return False
     return sys.stdout is not None
+
+
+def help_texts(run: Callable[..., Any]) -> dict[str, Any]:
+    """Return the help text of a command and what follows its options, of the docstring of its function.
+
+    `Examples:` and what comes after it follows the options. The lines of examples and exit codes are kept, other
+    paragraphs filled.
+    """
+    sections = re.compile(r"^(?=Examples:|Exit codes:)", re.MULTILINE)
+    help_text, *others = sections.split(inspect.cleandoc(run.__doc__ or ""))
+    return {"help": help_text.strip(), "epilog": "".join(f"\b\n{section}" for section in others)}
 
 
 class Help(click.HelpFormatter):
