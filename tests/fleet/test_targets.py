@@ -67,6 +67,9 @@ def test_file_urls_are_paths(folder: Path, tmp_path: Path) -> None:
     urls = [one.url for one in Targets(given).start()]
     assert sorted(urls) == [f"{folder}/a.pt2", f"{folder}/x/b.pt2", f"{folder}/x/y/c.pt2"]
     assert make_folder(f"file://{folder}") == make_folder(folder)
+    spaced = folder / "a b.pt2"
+    spaced.write_bytes(b"")
+    assert _texts([spaced.as_uri()]) == [str(spaced)]
 
 
 def test_a_program_is_no_list(tmp_path: Path) -> None:

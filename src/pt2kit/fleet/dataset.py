@@ -30,8 +30,8 @@ from pt2kit.digests.result import PARTS
 from pt2kit.errors import Pt2Error, UnsupportedError
 from pt2kit.fleet.listing import is_gone
 from pt2kit.fleet.reading import installed
-from pt2kit.fleet.targets import Seen, local_path, state_key
-from pt2kit.zip.listing import is_url
+from pt2kit.fleet.targets import Seen, state_key
+from pt2kit.zip.listing import is_url, local_path
 from pt2kit.zip.remote import file_system, guarded, public_url
 from pt2kit.zip.target import replacing
 

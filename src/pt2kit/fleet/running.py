@@ -28,7 +28,8 @@ from pt2kit.fleet.dataset import Folder, make_folder, output_name
 from pt2kit.fleet.isolation import Limits
 from pt2kit.fleet.listing import Found
 from pt2kit.fleet.reading import WRITING, Item, Job, checked_options, failure, shown_name
-from pt2kit.fleet.targets import Seen, Targets, check_outside, local_path, state_key
+from pt2kit.fleet.targets import Seen, Targets, check_outside, state_key
+from pt2kit.zip.listing import local_path
 
 if TYPE_CHECKING:
     from pt2kit.fleet.batches import Reading

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 from pt2kit.errors import ArchiveError, Pt2Error, UnsupportedError
 from pt2kit.fleet.listing import Found, has_wildcard, list_local, list_remote, local_state, make_pattern, split_pattern
-from pt2kit.zip.listing import is_url
+from pt2kit.zip.listing import is_url, local_path
 from pt2kit.zip.remote import file_system, guarded, public_url
 
 STDIN: Final = "-"
@@ -190,11 +190,6 @@ def _whole(target: str) -> str:
     path = os.path.abspath(target)
     below = os.path.relpath(path)
     return path.lstrip("/") if below.startswith("..") else below
-
-
-def local_path(target: str) -> str:
-    """Return the path of a `file://` URL; any other target unchanged."""
-    return target[len("file://") :] if target.lower().startswith("file://") else target
 
 
 def _names(place: str) -> list[str]:

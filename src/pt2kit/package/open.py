@@ -17,7 +17,7 @@ from pt2kit.package.layouts.base import PLAIN_MODEL, Layout
 from pt2kit.package.layouts.detection import detect, find_json
 from pt2kit.package.stored import Kind, Lazy, Payload, ReadContext, StoredPayloads, StoredProgram
 from pt2kit.zip.chosen_names import show_name
-from pt2kit.zip.listing import FileLike, is_url, open_source
+from pt2kit.zip.listing import FileLike, folder_of, open_source
 from pt2kit.zip.reader import open_archive
 from pt2kit.zip.source import DEFAULT_LIMITS, Limits, Source
 
@@ -298,7 +298,7 @@ def open_package(
 
             adjacent = adjacent_files(file, weights_root, storage_options)
             layout = layout.changed(archive=with_external(layout.archive, layout.root, adjacent))
-        return Package(layout.changed(context=ReadContext(_folder(file), namedtuples or {})))
+        return Package(layout.changed(context=ReadContext(folder_of(file), namedtuples or {})))
     except BaseException:
         source.close()
         raise
@@ -313,18 +313,6 @@ def _read_sample_inputs(layout: Layout, model: str, read_model: Callable[[], sch
         return read_sample_inputs(data, layout.relative(record), read_model)
     inputs = read_pickle_free_inputs(layout, model)
     return None if inputs is None else view_pickle_free_inputs(inputs, read_model)
-
-
-def _folder(file: Any) -> str | None:
-    """Return the folder of a local file, of one that a URL names, too."""
-    path = file if isinstance(file, str | os.PathLike) else getattr(file, "name", None)
-    if isinstance(path, str) and is_url(path):
-        from pt2kit.zip.adjacent import local_path  # Paths need nothing of it.
-
-        path = local_path(path)
-    if not isinstance(path, str | os.PathLike) or not os.path.isfile(path):
-        return None
-    return os.path.dirname(os.path.abspath(os.fsdecode(path)))
 
 
 open = open_package  # its name in the package's public API

@@ -10,7 +10,6 @@ A URL may come from anybody. It is parsed before anything is opened: links are f
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,14 +20,12 @@ from urllib.parse import unquote, urljoin, urlsplit
 from pt2kit.errors import ArchiveError, Pt2Error, UnsupportedError
 from pt2kit.messages import quote
 from pt2kit.zip.chosen_names import name_problem
-from pt2kit.zip.listing import is_url
+from pt2kit.zip.listing import folder_of, is_url, local_path
 from pt2kit.zip.source import Source, open_path
 
 ARGUMENT: Final = "weights_root"
 """Argument that permits files elsewhere, as messages name it."""
 
-_LOCAL: Final = ("file://", "local://")
-_DRIVE: Final = re.compile(r"/[A-Za-z]:")
 _ASK: Final = f"pass {ARGUMENT}= with a folder that it lies in, if you trust the file"
 
 
@@ -143,25 +140,9 @@ def adjacent_files(
         root: the caller's folder, path or URL, for them; None for the archive's own.
         storage_options: passed to fsspec for URLs.
     """
-    named = file if isinstance(file, str | os.PathLike) else getattr(file, "name", None)
-    name = os.fsdecode(named) if isinstance(named, str | os.PathLike) else None
-    name = None if name is None else local_path(name)
-    if name is not None and isinstance(file, str) and is_url(name):
-        home: str | None = name
-    else:
-        home = os.path.dirname(os.path.abspath(name)) if name is not None and os.path.isfile(name) else None
+    place = local_path(file) if isinstance(file, str) else ""
+    home = place if is_url(place) else folder_of(file)
     return Adjacent(home, None if root is None else local_path(os.fsdecode(root)), dict(storage_options or {}))
-
-
-def local_path(place: str) -> str:
-    """Return the path that a `file://` URL names, so that it is checked as a path is; anything else unchanged.
-
-    On Windows `file:///C:/models` is `C:/models`.
-    """
-    if not place.lower().startswith(_LOCAL):
-        return place
-    path = unquote(place.partition("://")[2])
-    return path[1:] if _DRIVE.match(path) else path
 
 
 def _is_below(root: str, path: str) -> bool:

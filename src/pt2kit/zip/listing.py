@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any, Final, TypeAlias
+from urllib.parse import unquote
 
 from pt2kit.errors import ArchiveError
 from pt2kit.zip.source import DEFAULT_LIMITS, Source, open_bytes, open_file_object, open_path
@@ -18,6 +19,9 @@ from pt2kit.zip.source import DEFAULT_LIMITS, Source, open_bytes, open_file_obje
 FileLike: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]"
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+(?:://|::)")
+
+_LOCAL: Final = ("file://", "local://")
+_DRIVE: Final = re.compile(r"/[A-Za-z]:")
 
 SUFFIX: Final = ".pt2"
 """Ending of the files to list in a folder; files that are named may have any ending."""
@@ -74,6 +78,26 @@ def open_source(
     if hasattr(file, "read"):
         return open_file_object(file, name=name, max_stream_bytes=max_stream_bytes)
     raise TypeError(f"expected a path, a URL, bytes or a binary file object, got {type(file).__name__}")
+
+
+def local_path(place: str) -> str:
+    """Return the path that a `file://` URL names, so that it is checked as a path is; anything else unchanged.
+
+    On Windows `file:///C:/models` is `C:/models`.
+    """
+    if not place.lower().startswith(_LOCAL):
+        return place
+    path = unquote(place.partition("://")[2])
+    return path[1:] if _DRIVE.match(path) else path
+
+
+def folder_of(file: Any) -> str | None:
+    """Return the folder of a local file, of one that a URL names, too; None if there is none."""
+    path = file if isinstance(file, str | os.PathLike) else getattr(file, "name", None)
+    path = local_path(path) if isinstance(path, str) else path
+    if not isinstance(path, str | os.PathLike) or not os.path.isfile(path):
+        return None
+    return os.path.dirname(os.path.abspath(os.fsdecode(path)))
 
 
 def list_files(targets: Iterable[str]) -> list[str]:
