@@ -37,9 +37,11 @@ class Package:
 
     Args:
         layout: how the records are arranged; its archive is closed with the package.
+        context: data that programs of older versions may need.
     """
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, context: ReadContext | None = None) -> None:
+        layout = layout if context is None else layout.changed(context=context)
         self.archive = layout.archive
         self.layout = layout
         models = layout.models
@@ -298,7 +300,7 @@ def open_package(
 
             adjacent = adjacent_files(file, weights_root, storage_options)
             layout = layout.changed(archive=with_external(layout.archive, layout.root, adjacent))
-        return Package(layout.changed(context=ReadContext(folder_of(file), namedtuples or {})))
+        return Package(layout, ReadContext(folder_of(file), namedtuples or {}))
     except BaseException:
         source.close()
         raise
