@@ -70,13 +70,10 @@ class Accepted:
         left = Counter(self.known.get(_name(file, self.folder), ()))
         remaining = []
         for problem in found:
-            key = _key(problem)
-            if problem.rule in self.rules:
-                continue
-            if left[key] > 0:
-                left[key] -= 1
-                continue
-            remaining.append(problem)
+            if problem.rule not in self.rules:
+                left[_key(problem)] -= 1
+                if left[_key(problem)] < 0:
+                    remaining.append(problem)
         return remaining
 
 

@@ -21,6 +21,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -329,16 +330,6 @@ def open_part(folder: Folder, table: str, name: str) -> Any:
     return pq.ParquetFile(folder.path(path))
 
 
-def rows_of(folder: Folder, table: str, columns: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the valid parts in the order of writing, some thousand at a time.
-
-    Raises:
-        OSError, ArchiveError, ValueError: a part cannot be read.
-    """
-    for name in part_names(folder):
-        yield from part_rows(folder, table, name, columns)
-
-
 def part_rows(folder: Folder, table: str, name: str, columns: list[str] | None = None) -> Iterator[dict[str, Any]]:
     """Yield the rows of one part, some thousand at a time, with all columns or some.
 
@@ -361,7 +352,8 @@ def load_seen(folder: Folder, seen: Seen, *, again: tuple[str, ...] = ()) -> int
         how many files have a row that counts.
     """
     count = 0
-    for row in rows_of(folder, "files", ["url", "size", "etag", "outcome"]):
+    columns = ["url", "size", "etag", "outcome"]
+    for row in chain.from_iterable(part_rows(folder, "files", name, columns) for name in part_names(folder)):
         if row["outcome"] == GONE:
             seen.forget(row["url"])
         elif row["outcome"] not in again:
