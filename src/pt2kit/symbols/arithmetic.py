@@ -43,16 +43,29 @@ def checked(value: Number) -> Number:
     return value.numerator if value.denominator == 1 else value
 
 
-def combined(args: Sequence[Number], start: Number, operate: Callable[[Number, Number], Number]) -> Number:
-    """Return a number and others, such as the terms of a sum, combined from left to right."""
+def add(*terms: Number) -> Number:
+    """Return the sum of numbers, added from left to right."""
+    return _combined(terms, 0, operator.add)
+
+
+def multiply(*factors: Number) -> Number:
+    """Return the product of numbers, multiplied from left to right."""
+    return _combined(factors, 1, operator.mul)
+
+
+def _combined(args: Sequence[Number], start: Number, operate: Callable[[Number, Number], Number]) -> Number:
     for arg in args:
         start = checked(mixed(start, arg, operate))
     return start
 
 
-def power(args: Sequence[Number]) -> Number:
+def extreme(choose: Callable[[Sequence[Number]], Number]) -> Callable[..., Number]:
+    """Return the function that chooses the greatest or the least of numbers: a float if one of them is."""
+    return lambda *args: choose([*map(float, args)] if any(isinstance(arg, float) for arg in args) else args)
+
+
+def power(base: Number, exponent: Number) -> Number:
     """Return base ** exponent: exact for whole exponents of exact numbers, else a float."""
-    base, exponent = args
     if isinstance(exponent, int) and not isinstance(base, float):
         return _exact_power(base, exponent)
     b, e = float(base), float(exponent)
@@ -75,9 +88,8 @@ def _exact_power(base: int | Fraction, exponent: int) -> Number:
     return checked(1 / Fraction(raised))
 
 
-def floor_divide(args: Sequence[Number]) -> Number:
+def floor_divide(a: Number, b: Number) -> Number:
     """Return a // b rounded down, as an int if it is finite."""
-    a, b = args
     return whole(math.floor, checked(mixed(a, b, _floor_quotient)))
 
 
@@ -86,21 +98,19 @@ def _floor_quotient(a: Number, b: Number) -> Number:
     return a / b if isinstance(a, float) and math.isinf(a) else a // b
 
 
-def modulo(args: Sequence[Number]) -> Number:
+def modulo(a: Number, b: Number) -> Number:
     """Return a % b with the sign of b."""
-    a, b = args
     return checked(mixed(a, b, operator.mod))
 
 
-def true_divide(args: Sequence[Number]) -> Number:
+def true_divide(a: Number, b: Number) -> Number:
     """Return a / b as the nearest double, also for integers that no double represents."""
-    a, b = args
     return checked(float(mixed(a, b, operator.truediv)))
 
 
-def shift_left(args: Sequence[Number]) -> Number:
-    """Return a * 2**b for whole numbers, b not negative."""
-    a, b = integers(args)
+def shift_left(number: Number, count: Number) -> Number:
+    """Return number * 2**count for whole numbers, the count not negative."""
+    a, b = integers(number, count)
     if b < 0:
         raise ExpressionError(f"expected a shift of at least 0, got {b}")
     if a and b + a.bit_length() > MAX_BITS:
@@ -108,32 +118,32 @@ def shift_left(args: Sequence[Number]) -> Number:
     return a << b if a else 0
 
 
-def shift_right(args: Sequence[Number]) -> Number:
-    """Return a // 2**b for whole numbers, b not negative."""
-    a, b = integers(args)
+def shift_right(number: Number, count: Number) -> Number:
+    """Return number // 2**count for whole numbers, the count not negative."""
+    a, b = integers(number, count)
     if b < 0:
         raise ExpressionError(f"expected a shift of at least 0, got {b}")
     return a >> min(b, MAX_BITS + 1)
 
 
-def natural_power(args: Sequence[Number]) -> Number:
-    """Return a ** b for whole numbers, b not negative; exact also where torch returns `int_oo` (beyond 64 bits)."""
-    a, b = integers(args)
+def natural_power(base: Number, exponent: Number) -> Number:
+    """Return a power of whole numbers, the exponent not negative; exact also where torch returns `int_oo` (beyond 64
+    bits)."""
+    a, b = integers(base, exponent)
     if b < 0:
         raise ExpressionError(f"expected an exponent of at least 0, got {b}")
-    return power((a, b))
+    return power(a, b)
 
 
-def modular_indexing(args: Sequence[Number]) -> Number:
+def modular_indexing(*args: Number) -> Number:
     """Return (a // b) % c for whole numbers."""
-    a, b, c = integers(args)
-    return modulo((floor_divide((a, b)), c))
+    a, b, c = integers(*args)
+    return modulo(floor_divide(a, b), c)
 
 
-def ceil_divide(args: Sequence[Number]) -> Number:
+def ceil_divide(a: Number, b: Number) -> Number:
     """Return a / b rounded up."""
-    a, b = args
-    return -floor_divide((-a, b))
+    return -floor_divide(-a, b)
 
 
 def whole(rounding: Callable[[Number], int], value: Number) -> Number:
@@ -141,6 +151,59 @@ def whole(rounding: Callable[[Number], int], value: Number) -> Number:
     if isinstance(value, float) and math.isinf(value):
         return value
     return checked(rounding(value))
+
+
+def rounding(function: Callable[[Number], int]) -> Callable[[Number], Number]:
+    """Return the function that rounds a number to an int by another one."""
+    return lambda value: whole(function, value)
+
+
+def round_decimal(number: Number, decimals: Number) -> Number:
+    """Return a number rounded to that many decimals, ties to even; an int stays an int, the rest are floats."""
+    [digits] = integers(decimals)
+    if isinstance(number, int):
+        if digits >= 0:
+            return number
+        return 0 if -digits > MAX_BITS else checked(round(number, digits))
+    # No double has more than 1,075 digits on either side of its point.
+    return checked(round(float(number), max(-1100, min(1100, digits))))
+
+
+def of_floats(function: Callable[..., float]) -> Callable[..., Number]:
+    """Return the function of floats that another one computes."""
+    return lambda *args: checked(function(*map(float, args)))
+
+
+def bitwise(operate: Callable[[int, int], int]) -> Callable[[Number, Number], Number]:
+    """Return the function that combines the bits of two whole numbers, or two truth values."""
+
+    def compute(a: Number, b: Number) -> Number:
+        if not (isinstance(a, int) and isinstance(b, int)):
+            raise ExpressionError(f"expected whole numbers or truth values, got {a} and {b}")
+        return operate(a, b)
+
+    return compute
+
+
+def is_dense(*args: Number) -> Number:
+    """Return 1 if strides, the second half of the arguments, lay out sizes, the first half, without gap or overlap;
+    else 0.
+
+    Source: torch/fx/experimental/symbolic_shapes.py 2.13 (a dimension of one element may have any stride).
+    """
+    numbers = integers(*args)
+    dim = len(numbers) // 2
+    sizes, strides = numbers[:dim], numbers[dim:]
+    if dim == 1:
+        return int(strides[0] == 1 or sizes[0] < 2)
+    expected = 1
+    for stride, size in sorted(zip(strides, sizes, strict=True), key=lambda pair: pair[0]):
+        if size == 1:
+            continue
+        if stride != expected:
+            return 0
+        expected = int(checked(expected * size))
+    return 1
 
 
 def real(compute: Callable[[], T]) -> T:
@@ -166,7 +229,7 @@ def mixed(a: Number, b: Number, operate: Callable[[Number, Number], Number]) -> 
     return operate(a, b)
 
 
-def integers(args: Sequence[Number]) -> list[int]:
+def integers(*args: Number) -> list[int]:
     """Return the same numbers, if all of them are whole.
 
     Raises:

@@ -1,130 +1,28 @@
-"""Evaluation of an expression with values of its symbols, to an int, a float or a truth value; numeric functions.
+"""Evaluation of an expression with values of its symbols, to an int, a float or a truth value.
 
 Only what the result needs is required to have a value: the branch of a `Piecewise` or `Where` that is not taken may
 divide by zero or name a symbol without a value, as in the Python text that torch makes of an expression.
-
-`NUMERIC` has the numeric functions of the table in `functions` by name, computed by `arithmetic`: rounding, floats and
-the functions that only torch has. Their rules are those of Python's `math`, which torch calls; its errors are raised as
-they are, and converted by `arithmetic.real`.
 """
 
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
-from types import MappingProxyType
 from typing import Union
 
 from pt2kit.errors import ExpressionError, LimitError
-from pt2kit.symbols.arithmetic import (
-    MAX_BITS,
-    Number,
-    ceil_divide,
-    checked,
-    combined,
-    floor_divide,
-    integers,
-    modular_indexing,
-    modulo,
-    natural_power,
-    power,
-    real,
-    shift_left,
-    shift_right,
-    true_divide,
-    whole,
-)
+from pt2kit.symbols.arithmetic import Number, checked, real
 from pt2kit.symbols.expr import Call, Expr, Integer, Leaf, Symbol, constant_value, fail, fold, quote
-from pt2kit.symbols.functions import OPAQUE, PLAIN, by_name
+from pt2kit.symbols.functions import FUNCTIONS, by_name
 from pt2kit.symbols.plain import to_str
 from pt2kit.symbols.polynomials import Polynomial, Size, size_of_call, symbol, unknown
 from pt2kit.symbols.value_kinds import Kind, kind, symbol_kind
-
-Numeric = Callable[[Sequence[Number]], Number]
 
 _Error = ExpressionError | LimitError
 # A part without a value is carried as the error that says why, and raised if the result needs it. A pair is the value
 # and the condition inside a Piecewise.
 _Result = Union[Number, _Error, tuple["_Result", "_Result"]]  # noqa: UP007 - names itself, so | has no left side yet
-
-
-def is_dense(args: Sequence[Number]) -> Number:
-    """Return 1 if strides, the second half of the arguments, lay out sizes, the first half, without gap or overlap;
-    else 0.
-
-    Source: torch/fx/experimental/symbolic_shapes.py 2.13 (a dimension of one element may have any stride).
-    """
-    numbers = integers(args)
-    dim = len(numbers) // 2
-    sizes, strides = numbers[:dim], numbers[dim:]
-    if dim == 1:
-        return int(strides[0] == 1 or sizes[0] < 2)
-    expected = 1
-    for stride, size in sorted(zip(strides, sizes, strict=True), key=lambda pair: pair[0]):
-        if size == 1:
-            continue
-        if stride != expected:
-            return 0
-        expected = int(checked(expected * size))
-    return 1
-
-
-def round_decimal(args: Sequence[Number]) -> Number:
-    """Return the first number rounded to that many decimals, ties to even; an int stays an int, the rest are floats."""
-    number, digits = args[0], integers(args[1:])[0]
-    if isinstance(number, int):
-        if digits >= 0:
-            return number
-        return 0 if -digits > MAX_BITS else checked(round(number, digits))
-    # No double has more than 1,075 digits on either side of its point.
-    return checked(round(float(number), max(-1100, min(1100, digits))))
-
-
-def _rounding(rounding: Callable[[Number], int]) -> Numeric:
-    return lambda args: whole(rounding, args[0])
-
-
-def _float_function(function: Callable[[float], float]) -> Numeric:
-    return lambda args: checked(function(float(args[0])))
-
-
-def _alike(args: Sequence[Number]) -> Sequence[Number]:
-    return [*map(float, args)] if any(isinstance(arg, float) for arg in args) else args
-
-
-NUMERIC: Mapping[str, Numeric] = by_name(
-    {
-        "Add": lambda args: combined(args, 0, operator.add),
-        "Mul": lambda args: combined(args, 1, operator.mul),
-        "Max": lambda args: max(_alike(args)),
-        "Min": lambda args: min(_alike(args)),
-        "Abs": lambda args: max(args[0], -args[0]),
-        "Identity": lambda args: args[0],
-        "Pow": power,
-        "FloorDiv, CleanDiv": floor_divide,
-        "CeilDiv": ceil_divide,
-        "Mod, PythonMod": modulo,
-        "ModularIndexing": modular_indexing,
-        "LShift": shift_left,
-        "RShift": shift_right,
-        "PowByNatural": natural_power,
-        "floor, FloorToInt": _rounding(math.floor),
-        "ceiling, CeilToInt": _rounding(math.ceil),
-        "TruncToInt": _rounding(math.trunc),
-        "RoundToInt, Round": _rounding(round),
-        "RoundDecimal": round_decimal,
-        "ToFloat": lambda args: float(args[0]),
-        "TruncToFloat": lambda args: float(whole(math.trunc, args[0])),
-        "IntTrueDiv, FloatTrueDiv, TrueDiv": true_divide,
-        "FloatPow": lambda args: power((float(args[0]), float(args[1]))),
-        "IsNonOverlappingAndDenseIndicator": is_dense,
-        "log": lambda args: checked(math.log(*map(float, args))),
-        **{f"OpaqueUnaryFn_{name}": _float_function(getattr(math, name)) for name in OPAQUE},
-        **{name: _float_function(getattr(math, name)) for name in PLAIN},
-    }
-)
 
 
 def evaluate(
@@ -227,9 +125,9 @@ def _given(symbol: Symbol, value: object) -> _Result:
 
 
 def _call(node: Call, args: Sequence[_Result]) -> _Result:
-    chosen = _LAZY.get(node.function)
-    if chosen is not None:
-        return chosen(args)
+    compute = FUNCTIONS[node.function].compute
+    if compute is None:
+        return _LAZY[node.function](args)
     values: list[Number] = []
     for arg in args:
         if isinstance(arg, _Error):
@@ -238,7 +136,7 @@ def _call(node: Call, args: Sequence[_Result]) -> _Result:
             return ExpressionError("expected a value, got a pair that belongs in a Piecewise")
         values.append(arg)
     try:
-        return real(lambda: _STRICT[node.function](values))
+        return real(lambda: compute(*values))
     except (ExpressionError, LimitError) as error:
         return type(error)(f"{error} (in {quote(to_str(node))})")
 
@@ -300,16 +198,6 @@ def _until(stop: bool) -> Callable[[Sequence[_Result]], _Result]:
     return rule
 
 
-def _bitwise(operate: Callable[[int, int], int]) -> Numeric:
-    def rule(args: Sequence[Number]) -> Number:
-        a, b = args
-        if not (isinstance(a, int) and isinstance(b, int)):
-            raise ExpressionError(f"expected whole numbers or truth values, got {a} and {b}")
-        return operate(a, b)
-
-    return rule
-
-
 # Which arguments must not be 0, whatever the others are.
 _DIVISORS: Mapping[str, tuple[int, ...]] = by_name(
     {
@@ -325,22 +213,5 @@ _LAZY: Mapping[str, Callable[[Sequence[_Result]], _Result]] = by_name(
         "ITE, Where": _where,
         "And": _until(stop=False),
         "Or": _until(stop=True),
-    }
-)
-
-_STRICT: Mapping[str, Numeric] = MappingProxyType(
-    {
-        **NUMERIC,
-        "Equality": lambda args: args[0] == args[1],
-        "Unequality": lambda args: args[0] != args[1],
-        "GreaterThan": lambda args: args[0] >= args[1],
-        "LessThan": lambda args: args[0] <= args[1],
-        "StrictGreaterThan": lambda args: args[0] > args[1],
-        "StrictLessThan": lambda args: args[0] < args[1],
-        "Not": lambda args: not args[0],
-        "Xor": lambda args: sum(map(bool, args)) % 2 == 1,
-        "BitwiseFn_bitwise_and": _bitwise(operator.and_),
-        "BitwiseFn_bitwise_or": _bitwise(operator.or_),
-        "BitwiseFn_bitwise_xor": _bitwise(operator.xor),
     }
 )

@@ -7,12 +7,15 @@ not in a table is refused; nothing is ever looked up by a name from a file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeVar
 
 from pt2kit.messages import count_text
+from pt2kit.symbols import arithmetic
 from pt2kit.symbols.expr import Call, Expr, fail, quote
 
 T = TypeVar("T")
@@ -30,17 +33,23 @@ class Function:
         gives: the kind of the result; "number" is the widest kind of the arguments, "first" that of the first one,
             "power" depends on the exponent, "joined" is the widest kind of the values, "bits" is a truth value if all
             arguments are, else an int.
+        compute: the result for numbers, by the rules of Python's `math`, which torch calls, and with its errors; None
+            if it does not need all of its arguments (`evaluation`).
     """
 
     least: int
     most: int | None
     takes: str
     gives: Gives
+    compute: Callable[..., arithmetic.Number] | None = None
 
 
 _SHARED = ("cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan", "exp", "asinh")
 OPAQUE = (*_SHARED, "sqrt", "log", "log2")
 PLAIN = (*_SHARED, "acosh", "atanh")
+_OF_FLOAT: Mapping[str, Function] = {
+    name: Function(1, 1, "number", "float", arithmetic.of_floats(getattr(math, name))) for name in {*OPAQUE, *PLAIN}
+}
 
 
 def by_name(rows: Mapping[str, T]) -> Mapping[str, T]:
@@ -50,26 +59,45 @@ def by_name(rows: Mapping[str, T]) -> Mapping[str, T]:
 
 FUNCTIONS: Mapping[str, Function] = by_name(
     {
-        "Add, Mul, Max, Min": Function(1, None, "number", "number"),
-        "Abs, Identity": Function(1, 1, "number", "number"),
-        "Pow": Function(2, 2, "number", "power"),
-        "FloorDiv, CleanDiv, CeilDiv": Function(2, 2, "number", "int"),
-        "Mod, PythonMod": Function(2, 2, "number", "number"),
-        "ModularIndexing": Function(3, 3, "int", "int"),
-        "LShift, RShift, PowByNatural": Function(2, 2, "int", "int"),
-        "floor, ceiling, FloorToInt, CeilToInt, TruncToInt, RoundToInt, Round": Function(1, 1, "number", "int"),
-        "RoundDecimal": Function(2, 2, "number", "first"),
-        "ToFloat, TruncToFloat": Function(1, 1, "number", "float"),
-        "IntTrueDiv, FloatTrueDiv, TrueDiv, FloatPow": Function(2, 2, "number", "float"),
-        "IsNonOverlappingAndDenseIndicator": Function(0, None, "int", "int"),
-        ", ".join(f"OpaqueUnaryFn_{name}" for name in OPAQUE): Function(1, 1, "number", "float"),
-        ", ".join(PLAIN): Function(1, 1, "number", "float"),
-        "log": Function(1, 2, "number", "float"),
-        "BitwiseFn_bitwise_and, BitwiseFn_bitwise_or, BitwiseFn_bitwise_xor": Function(2, 2, "value", "bits"),
-        "Equality, Unequality": Function(2, 2, "same", "bool"),
-        "GreaterThan, LessThan, StrictGreaterThan, StrictLessThan": Function(2, 2, "number", "bool"),
-        "And, Or, Xor": Function(1, None, "bool", "bool"),
-        "Not": Function(1, 1, "bool", "bool"),
+        "Add": Function(1, None, "number", "number", arithmetic.add),
+        "Mul": Function(1, None, "number", "number", arithmetic.multiply),
+        "Max": Function(1, None, "number", "number", arithmetic.extreme(max)),
+        "Min": Function(1, None, "number", "number", arithmetic.extreme(min)),
+        "Abs": Function(1, 1, "number", "number", lambda number: max(number, -number)),
+        "Identity": Function(1, 1, "number", "number", lambda number: number),
+        "Pow": Function(2, 2, "number", "power", arithmetic.power),
+        "FloorDiv, CleanDiv": Function(2, 2, "number", "int", arithmetic.floor_divide),
+        "CeilDiv": Function(2, 2, "number", "int", arithmetic.ceil_divide),
+        "Mod, PythonMod": Function(2, 2, "number", "number", arithmetic.modulo),
+        "ModularIndexing": Function(3, 3, "int", "int", arithmetic.modular_indexing),
+        "LShift": Function(2, 2, "int", "int", arithmetic.shift_left),
+        "RShift": Function(2, 2, "int", "int", arithmetic.shift_right),
+        "PowByNatural": Function(2, 2, "int", "int", arithmetic.natural_power),
+        "floor, FloorToInt": Function(1, 1, "number", "int", arithmetic.rounding(math.floor)),
+        "ceiling, CeilToInt": Function(1, 1, "number", "int", arithmetic.rounding(math.ceil)),
+        "TruncToInt": Function(1, 1, "number", "int", arithmetic.rounding(math.trunc)),
+        "RoundToInt, Round": Function(1, 1, "number", "int", arithmetic.rounding(round)),
+        "RoundDecimal": Function(2, 2, "number", "first", arithmetic.round_decimal),
+        "ToFloat": Function(1, 1, "number", "float", float),
+        "TruncToFloat": Function(1, 1, "number", "float", lambda number: float(arithmetic.whole(math.trunc, number))),
+        "IntTrueDiv, FloatTrueDiv, TrueDiv": Function(2, 2, "number", "float", arithmetic.true_divide),
+        "FloatPow": Function(2, 2, "number", "float", lambda base, power: arithmetic.power(float(base), float(power))),
+        "IsNonOverlappingAndDenseIndicator": Function(0, None, "int", "int", arithmetic.is_dense),
+        **{f"OpaqueUnaryFn_{name}": _OF_FLOAT[name] for name in OPAQUE},
+        **{name: _OF_FLOAT[name] for name in PLAIN},
+        "log": Function(1, 2, "number", "float", arithmetic.of_floats(math.log)),
+        "BitwiseFn_bitwise_and": Function(2, 2, "value", "bits", arithmetic.bitwise(operator.and_)),
+        "BitwiseFn_bitwise_or": Function(2, 2, "value", "bits", arithmetic.bitwise(operator.or_)),
+        "BitwiseFn_bitwise_xor": Function(2, 2, "value", "bits", arithmetic.bitwise(operator.xor)),
+        "Equality": Function(2, 2, "same", "bool", operator.eq),
+        "Unequality": Function(2, 2, "same", "bool", operator.ne),
+        "GreaterThan": Function(2, 2, "number", "bool", operator.ge),
+        "LessThan": Function(2, 2, "number", "bool", operator.le),
+        "StrictGreaterThan": Function(2, 2, "number", "bool", operator.gt),
+        "StrictLessThan": Function(2, 2, "number", "bool", operator.lt),
+        "And, Or": Function(1, None, "bool", "bool"),
+        "Xor": Function(1, None, "bool", "bool", lambda *truths: sum(map(bool, truths)) % 2 == 1),
+        "Not": Function(1, 1, "bool", "bool", operator.not_),
         "ITE": Function(3, 3, "bool", "bool"),
         "Where": Function(3, 3, "bool value", "joined"),
         "Piecewise": Function(1, None, "pair", "joined"),

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from pt2kit.errors import ExpressionError, LimitError
-from pt2kit.symbols.evaluation import NUMERIC
 from pt2kit.symbols.expr import Call, Expr, Float, Infinity, Integer, Leaf, Rational, fail, fold, quote
 from pt2kit.symbols.functions import FUNCTIONS
 from pt2kit.symbols.plain import to_str
@@ -187,10 +186,11 @@ def _leaf(leaf: Leaf) -> Part:
 def _computed(function: str, args: Sequence[Part]) -> int | None:
     """Return the result for whole numbers that are written down: 5000**2 is no size, but an exponent of 25,000,000."""
     values = [part.constant for part in args if part.constant is not None]
-    if function not in NUMERIC or len(values) < len(args):
+    compute = FUNCTIONS[function].compute
+    if compute is None or len(values) < len(args):
         return None
     try:
-        result = NUMERIC[function](values)
+        result = compute(*values)
     except (ExpressionError, LimitError, ArithmeticError, ValueError):
         return None
     return result if type(result) is int else None
