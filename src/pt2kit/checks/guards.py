@@ -14,7 +14,8 @@ from pt2kit.errors import Problem, attempt
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import tables
 from pt2kit.messages import quote
-from pt2kit.symbols.guards import Guard, Source
+from pt2kit.symbols.guards import Guard, Path, Source
+from pt2kit.treespec.callsig import input_paths
 
 _INPUTS: Final = ("user_input", "constant_input")
 _Ends = tuple[int | None, int | None]
@@ -27,15 +28,15 @@ def guard_problems(context: ProgramContext) -> Iterator[Problem]:
     Those that cannot be read are left to X4.
     """
     guards = context.program.guards_code
-    tree = attempt(_call_tree, context.program.graph_module) if guards else None
-    if tree is None:
+    inputs = attempt(_inputs, context.program.graph_module) if guards else None
+    if inputs is None:
         return
     limits = {name: (row.min_val, row.max_val) for name, row in context.program.range_constraints.items()}
     for number, text in enumerate(guards):
         place = f"{context.record}: $.guards_code[{number}]"
         if (guard := attempt(symbols.parse_guard, text)) is None:
             continue
-        known_by_source = {source.text: _find(source, tree) for source in guard.sources}
+        known_by_source = {source.text: _find(source, inputs) for source in guard.sources}
         missing = [source for source in guard.sources if known_by_source[source.text] is _MISSING]
         if missing:
             message = f"expected a guard on inputs of the program, got {quote(missing[0].text)}, which it does not have"
@@ -50,22 +51,23 @@ _MISSING: Final = object()
 _FLAT: Final = "flat_args"
 
 
-def _call_tree(module: schema.GraphModule) -> dict[Any, Any] | None:
-    """Return the inputs of the program as the caller names them; None if the call signature does not have them."""
+def _inputs(module: schema.GraphModule) -> dict[Path, _Known] | None:
+    """Return the inputs of the program by the paths that guards have; None if the call signature does not have them."""
     entry = next((entry for entry in module.module_call_graph if not entry.fqn), None)
-    if entry is None or (signature := entry.signature) is None or signature.forward_arg_names is None:
+    if entry is None or (signature := entry.signature) is None or (names := signature.forward_arg_names) is None:
         return None
     fields = {name: row.field_names for name, row in module.treespec_namedtuple_fields.items()}
     spec = treespec.parse(signature.in_spec, "in_spec")
-    args, kwargs = treespec.split_call(spec, "in_spec")
-    values = _values(module)
-    if treespec.leaf_count(spec) != len(values) or len(signature.forward_arg_names) < len(args):
+    paths, values = map(_plain, input_paths(spec, names, fields=fields)), _values(module)
+    if treespec.leaf_count(spec) != len(values) or len(names) < len(treespec.split_call(spec, "in_spec")[0]):
         return None
-    leaves = iter(values)
-    named = {name: _branch(arg, leaves, fields) for name, arg in zip(signature.forward_arg_names, args, strict=False)}
-    by_name = {name: _branch(arg, leaves, fields) for name, arg in kwargs.items()}
     # Strict exports name inputs by their place among all leaves; torch renames them when it loads the program.
-    return {_FLAT: dict(enumerate(values)), **named, **by_name}
+    return {(_FLAT, place): value for place, value in enumerate(values)} | dict(zip(paths, values, strict=True))
+
+
+def _plain(path: Path) -> Path:
+    """Return a path in which fields are steps as keys are: a spec does not tell how a class of the user has them."""
+    return tuple(step[0] if isinstance(step, tuple) and len(step) == 1 else step for step in path)
 
 
 def _values(module: schema.GraphModule) -> list[_Known]:
@@ -85,24 +87,15 @@ def _known(graph: schema.Graph, argument: schema.Argument) -> _Known:
     return next((table[name] for table in tables(graph).values() if name in table), None)
 
 
-def _branch(spec: treespec.TreeSpec, leaves: Iterator[_Known], fields: Any) -> Any:
-    if spec.is_leaf:
-        return next(leaves)
-    keys = [key.value for key in treespec.child_keys(spec, "in_spec", fields)]
-    return {key: _branch(child, leaves, fields) for key, child in zip(keys, spec.children, strict=True)}
-
-
-def _find(source: Source, tree: Mapping[Any, Any]) -> Any:
+def _find(source: Source, inputs: Mapping[Path, _Known]) -> Any:
     """Return the meta of the number that a guard takes from the inputs; `_MISSING` if there is no such input."""
-    here: Any = tree
-    for step in source.path:
-        key = step[0] if isinstance(step, tuple) else step
-        if isinstance(here, dict):
-            if key not in here:
-                return None if here is tree and any(str(name).startswith(str(key)) for name in here) else _MISSING
-            here = here[key]
-        else:
-            return _MISSING  # A guard reads numbers of tensors; `load_module` has no other part of an input to read.
+    path = _plain(source.path)
+    if path not in inputs:
+        # Arguments of `*args` are inputs of names that begin so; containers have nothing that is known.
+        names = {one[0] for one in inputs}
+        is_of_args = path[0] not in names and any(str(name).startswith(str(path[0])) for name in names)
+        return None if is_of_args or any(one[: len(path)] == path for one in inputs) else _MISSING
+    here = inputs[path]
     if not isinstance(here, schema.TensorMeta) or source.what == "value":
         return here
     if source.what == "item":

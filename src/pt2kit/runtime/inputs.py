@@ -27,7 +27,7 @@ from pt2kit.symbols.evaluation import evaluate
 from pt2kit.symbols.expr import Expr, Integer, Symbol, free_symbols
 from pt2kit.symbols.guards import Guard, Path, Source, parse_guard, path_text
 from pt2kit.symbols.plain import to_str
-from pt2kit.treespec.callsig import leaf_paths, split_call
+from pt2kit.treespec.callsig import input_paths, split_call
 from pt2kit.treespec.containers import FieldTable
 from pt2kit.treespec.spec import TreeSpec, parse
 from pt2kit.treespec.values import flatten, unflatten
@@ -217,9 +217,9 @@ def convention_of(program: schema.ExportedProgram, arguments: Sequence[schema.Ar
     if call is not None:
         in_spec, out_spec = parse(call.in_spec, "in_spec"), parse(call.out_spec, "out_spec")
         names = call.forward_arg_names or ()
-    paths = (
-        leaf_paths(in_spec, names, fields) if in_spec is not None else [(f"arg_{i}",) for i in range(len(arguments))]
-    )
+    paths: list[Path] = [(f"arg_{i}",) for i in range(len(arguments))]
+    if in_spec is not None:
+        paths = input_paths(in_spec, names, fields=fields)
     if len(paths) != len(arguments):
         raise GraphError(
             f"$.graph_module: expected {count_text(len(paths), 'input')}, as in_spec has, got {len(arguments)}"

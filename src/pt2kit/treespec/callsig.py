@@ -27,6 +27,9 @@ _SHORT = {
 }
 
 
+ArgumentKind = Literal["positional", "keyword"]
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """One parameter of the call.
@@ -40,7 +43,7 @@ class Parameter:
     """
 
     name: str
-    kind: Literal["positional", "keyword"]
+    kind: ArgumentKind
     annotation: str
     spec: TreeSpec
     leaves: tuple[str, ...]
@@ -78,33 +81,44 @@ def split_call(
     return in_spec.children, {}
 
 
-def named_arguments(in_spec: TreeSpec, arg_names: Sequence[str] | None) -> list[tuple[str, TreeSpec]]:
-    """Return the name and the spec of each argument, positional ones first.
+def named_arguments(
+    in_spec: TreeSpec, names: Sequence[str] | None, where: str = "in_spec", *, schema_1: bool = False
+) -> list[tuple[str, ArgumentKind, TreeSpec]]:
+    """Return the name, the kind and the spec of each argument, positional ones first.
 
     Args:
         in_spec: as in `split_call`.
-        arg_names: `forward_arg_names`; names are taken as far as they go, keywords always from the spec.
+        names: `forward_arg_names`; names are taken as far as they go, keywords always from the spec.
+        where: place, for messages.
+        schema_1: as in `split_call`.
 
     Raises:
         SchemaError: the root is no tuple.
     """
-    args, kwargs = split_call(in_spec)
-    names = list(arg_names or ())[: len(args)]
-    names += [f"arg_{i}" for i in range(len(names), len(args))]
-    return [*zip(names, args, strict=True), *kwargs.items()]
+    args, kwargs = split_call(in_spec, where, schema_1=schema_1)
+    known = dict(enumerate(names or ()))
+    return [
+        *((known.get(i, f"arg_{i}"), "positional", spec) for i, spec in enumerate(args)),
+        *((name, "keyword", spec) for name, spec in kwargs.items()),
+    ]
 
 
-def leaf_paths(in_spec: TreeSpec, arg_names: Sequence[str] | None, fields: FieldTable) -> list[tuple[Any, ...]]:
-    """Return the name of an argument and the steps that lead from it to each leaf of a call, as guards write them.
+def input_paths(
+    in_spec: TreeSpec, names: Sequence[str] | None, where: str = "in_spec", fields: FieldTable | None = None
+) -> list[tuple[Any, ...]]:
+    """Return the path to each input (`symbols.guards.Path`): the name of its argument, then the steps inside it.
 
     Args:
-        in_spec, arg_names: as in `named_arguments`.
-        fields: field names of named tuples.
+        in_spec, names, where: as in `named_arguments`.
+        fields: field names of named tuples, where the file has the table.
+
+    Raises:
+        SchemaError, JsonError: a spec that contradicts itself.
     """
     return [
         (name, *(key.step for key in keys))
-        for name, spec in named_arguments(in_spec, arg_names)
-        for keys in leaf_keys(spec, "in_spec", fields)
+        for name, _, spec in named_arguments(in_spec, names, where)
+        for keys in leaf_keys(spec, where, fields)
     ]
 
 
@@ -133,17 +147,15 @@ def call_signature(
         GraphError: not as many descriptions as leaves.
         SchemaError, JsonError: a spec that contradicts itself.
     """
-    args, kwargs = split_call(in_spec, f"{where}: in_spec", schema_1=schema_1)
+    arguments = named_arguments(in_spec, arg_names, f"{where}: in_spec", schema_1=schema_1)
     _check_leaves(in_spec, inputs, f"{where}: in_spec")
-    names = list(arg_names or ())[: len(args)]
-    names += [f"arg_{i}" for i in range(len(names), len(args))]
-    specs = [*args, *kwargs.values()]
-    parameters = []
-    for i, (name, spec, leaves) in enumerate(zip([*names, *kwargs], specs, _deal(specs, inputs), strict=True)):
-        kind: Literal["positional", "keyword"] = "positional" if i < len(args) else "keyword"
-        parameters.append(Parameter(name, kind, annotation(spec, leaves, where, fields), spec, leaves))
+    dealt = _deal([spec for *_, spec in arguments], inputs)
+    parameters = tuple(
+        Parameter(name, kind, annotation(spec, leaves, where, fields), spec, leaves)
+        for (name, kind, spec), leaves in zip(arguments, dealt, strict=True)
+    )
     _check_leaves(out_spec, outputs, f"{where}: out_spec")
-    return CallSignature(tuple(parameters), _returns(out_spec, outputs, where, fields))
+    return CallSignature(parameters, _returns(out_spec, outputs, where, fields))
 
 
 def _returns(spec: TreeSpec, leaves: Sequence[str], where: str, fields: FieldTable | None) -> str:

@@ -34,7 +34,7 @@ from pt2kit.schema.names import ATEN_OPS
 from pt2kit.signature.export_signature import ExportGraphSignature
 from pt2kit.signature.specs import InputKind, OutputKind
 from pt2kit.symbols.guards import Path, parse_guard, path_text
-from pt2kit.treespec.callsig import leaf_paths, named_arguments
+from pt2kit.treespec.callsig import input_paths, named_arguments
 
 _MUTATIONS: Final = (OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION, OutputKind.USER_INPUT_MUTATION)
 _OWN: Final = (ATEN_OPS, "torch.ops.prims.")
@@ -206,7 +206,7 @@ def convention_of(checked: Checked, ranges: Mapping[str, schema.RangeConstraint]
     """
     call: Any = checked.calls[0].signature
     # Source: `_get_codegen` in torch/export/_unlift.py, 2.13.
-    tree = InputTree(call.in_spec, [name for name, _ in named_arguments(checked.in_spec, call.forward_arg_names)])
+    tree = InputTree(call.in_spec, [name for name, *_ in named_arguments(checked.in_spec, call.forward_arg_names)])
     graph = checked.module.graph
     specs = checked.signature.input_specs
     arguments = [graph.inputs[index] for index, spec in enumerate(specs) if spec.kind is InputKind.USER_INPUT]
@@ -229,7 +229,7 @@ def _paths(tree: InputTree, checked: Checked, examples: Any) -> list[Path]:
         by_name: Any = dict(zip(tree.names, (*args, *(kwargs[name] for name in tree.keywords)), strict=True))
         return [tuple(map(_step, path)) for path, _ in pytree.tree_leaves_with_path(by_name)]
     # Not by an object of the structure: constructors of containers may inspect their arguments.
-    return leaf_paths(checked.in_spec, tree.names, checked.tree_specs.fields)
+    return input_paths(checked.in_spec, tree.names, fields=checked.tree_specs.fields)
 
 
 def _step(key: Any) -> Any:
