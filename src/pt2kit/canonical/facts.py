@@ -30,7 +30,7 @@ their metadata.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -169,6 +169,9 @@ NO_NODE: Final = -1
 
 Positions = tuple[int, ...]
 
+Uses = tuple[tuple[str, Positions], ...]
+"""The arguments of a node: name, and the values in its slots."""
+
 Colour = tuple[int, bytes, tuple[tuple[int, int, int], ...]]
 
 
@@ -183,7 +186,7 @@ class Facts:
         kinds: value -> its kind.
         metas: value -> what the value tables have of it.
         definers: value -> the number of the node that defines it; `NO_NODE` for a graph input.
-        inputs: node -> its arguments: name, and the values in its slots (`NO_VALUE` where there is none).
+        inputs: node -> its arguments, with `NO_VALUE` for a slot without a value.
         results: node -> the values it defines.
         outputs: the values that the graph returns.
         externals: names of custom objects that nothing in the graph defines.
@@ -195,7 +198,7 @@ class Facts:
     kinds: list[ValueKind]
     metas: list[Meta]
     definers: list[int]
-    inputs: list[tuple[tuple[str, Positions], ...]]
+    inputs: list[Uses]
     results: list[Positions]
     outputs: Positions
     externals: frozenset[str]
@@ -219,7 +222,60 @@ def collect(
     Cost: linear in the arguments.
     """
     _check_subgraphs(graph, where)
-    return _Collector(graph, where).run(inputs, outputs)
+    described = tables(graph)
+    numbers: dict[str, int] = {}
+    kinds: list[ValueKind] = []
+    metas: list[Meta] = []
+    definers: list[int] = []
+    externals: set[str] = set()
+
+    def define(argument: schema.Argument, node: int | None, position: int) -> Positions:
+        place = argument_place(where, "outputs" if node is not None else "inputs", node, position)
+        refuse_subgraph(argument, place)
+        first = len(numbers)
+        for name, kind, _ in references(argument):
+            if name in numbers:
+                raise GraphError(f"{place}: expected a name that is not taken, got {quote(name)} again", rule="G2")
+            if name not in described[kind]:
+                message = f"expected an entry for {quote(name)} in {kind}_values, got none"
+                raise GraphError(f"{place}: {message}", rule="G3")
+            numbers[name] = len(numbers)
+            kinds.append(kind)
+            metas.append(described[kind][name])
+            definers.append(NO_NODE if node is None else node)
+        return tuple(range(first, len(numbers)))
+
+    def use(argument: schema.Argument, node: int | None, position: int) -> Positions:
+        used = slots(argument)
+        if unknown := {name for name in used if name is not None and name not in numbers}:
+            place = argument_place(where, "outputs" if node is None else "inputs", node, position)
+            externals.update(_external(argument, unknown, place))
+        return tuple([NO_VALUE if name is None else numbers.get(name, NO_VALUE) for name in used])
+
+    for position, argument in enumerate(inputs):
+        define(argument, None, position)
+    for position, argument in enumerate(outputs):
+        refuse_subgraph(argument, argument_place(where, "outputs", None, position))
+    results = [
+        tuple(value for position, output in enumerate(node.outputs) for value in define(output, n, position))
+        for n, node in enumerate(graph.nodes)
+    ]
+    used = [
+        tuple((named.name, use(named.arg, n, position)) for position, named in enumerate(node.inputs))
+        for n, node in enumerate(graph.nodes)
+    ]
+    returned = tuple(value for position, output in enumerate(outputs) for value in use(output, None, position))
+    values = list(numbers), kinds, metas, definers
+    return Facts(graph, where, *values, used, results, returned, frozenset(externals))
+
+
+def _external(argument: schema.Argument, unknown: Set[str], where: str) -> Set[str]:
+    """Return names that nothing defines: custom objects may be among the archive's constants."""
+    held = {reference.name for reference in references(argument) if reference.kind == "custom_obj"}
+    if missing := [name for name in slots(argument) if name in unknown and name not in held]:
+        expected = "expected the name of a graph input or of a node's result"
+        raise GraphError(f"{where}: {expected}, got {quote(missing[0])}, which nothing defines", rule="G1")
+    return unknown
 
 
 def _check_subgraphs(graph: schema.Graph, where: str) -> None:
@@ -234,81 +290,6 @@ def _check_subgraphs(graph: schema.Graph, where: str) -> None:
                         f"expected a name of its own for a subgraph, got {quote(subgraph.name)}, which another one has"
                     )
                     raise GraphError(f"{argument_place(where, 'inputs', n, position)}: {message}", rule="G16")
-
-
-class _Collector:
-    def __init__(self, graph: schema.Graph, where: str) -> None:
-        self.graph = graph
-        self.where = where
-        self.tables = tables(graph)
-        self.numbers: dict[str, int] = {}
-        self.names: list[str] = []
-        self.kinds: list[ValueKind] = []
-        self.metas: list[Meta] = []
-        self.definers: list[int] = []
-        self.externals: set[str] = set()
-
-    def run(self, inputs: Sequence[schema.Argument], outputs: Sequence[schema.Argument]) -> Facts:
-        nodes = self.graph.nodes
-        for position, argument in enumerate(inputs):
-            self._define(argument, None, position)
-        for position, argument in enumerate(outputs):
-            refuse_subgraph(argument, argument_place(self.where, "outputs", None, position))
-        results = [
-            tuple(value for position, output in enumerate(node.outputs) for value in self._define(output, n, position))
-            for n, node in enumerate(nodes)
-        ]
-        used = [
-            tuple((named.name, self._use(named.arg, n, position)) for position, named in enumerate(node.inputs))
-            for n, node in enumerate(nodes)
-        ]
-        returned = tuple(
-            value for position, output in enumerate(outputs) for value in self._use(output, None, position)
-        )
-        values = self.names, self.kinds, self.metas, self.definers
-        return Facts(self.graph, self.where, *values, used, results, returned, frozenset(self.externals))
-
-    def _define(self, argument: schema.Argument, node: int | None, position: int) -> list[int]:
-        numbers = []
-        where = argument_place(self.where, "outputs" if node is not None else "inputs", node, position)
-        refuse_subgraph(argument, where)
-        for name, kind, _ in references(argument):
-            if name in self.numbers:
-                raise GraphError(f"{where}: expected a name that is not taken, got {quote(name)} again", rule="G2")
-            if name not in self.tables[kind]:
-                message = f"expected an entry for {quote(name)} in {kind}_values, got none"
-                raise GraphError(f"{where}: {message}", rule="G3")
-            numbers.append(len(self.names))
-            self.numbers[name] = len(self.names)
-            self.names.append(name)
-            self.kinds.append(kind)
-            self.metas.append(self.tables[kind][name])
-            self.definers.append(NO_NODE if node is None else node)
-        return numbers
-
-    def _use(self, argument: schema.Argument, node: int | None, position: int) -> Positions:
-        numbers = self.numbers
-        return tuple(
-            [
-                NO_VALUE
-                if name is None
-                else numbers[name]
-                if name in numbers
-                else self._external(argument, name, node, position)
-                for name in slots(argument)
-            ]
-        )
-
-    def _external(self, argument: schema.Argument, name: str, node: int | None, position: int) -> int:
-        """Return the number of a name that nothing defines: a custom object may be one of the archive's constants."""
-        if not any(reference.name == name and reference.kind == "custom_obj" for reference in references(argument)):
-            where = argument_place(self.where, "inputs" if node is not None else "outputs", node, position)
-            message = (
-                f"expected the name of a graph input or of a node's result, got {quote(name)}, which nothing defines"
-            )
-            raise GraphError(f"{where}: {message}", rule="G1")
-        self.externals.add(name)
-        return NO_VALUE
 
 
 def refuse_subgraph(argument: schema.Argument, where: str) -> None:
@@ -339,7 +320,7 @@ class Tiebreakers:
     search: Search
 
 
-def labels(facts: Facts, ties: Tiebreakers) -> list[int]:
+def labels(facts: Facts, ties: Tiebreakers) -> dict[int, int]:
     """Number the nodes of a graph.
 
     Args:
@@ -351,13 +332,9 @@ def labels(facts: Facts, ties: Tiebreakers) -> list[int]:
 
     Cost: linear where every node leads to an output; see `canonical_labeling` for others.
     """
-    numbered = _from_outputs(facts)
-    numbers = [-1] * len(facts.results)
-    for number, node in enumerate(numbered):
-        numbers[node] = number
-    if len(numbered) < len(numbers):
-        for number, node in enumerate(_others(facts, ties, numbers), len(numbered)):
-            numbers[node] = number
+    numbers = {node: number for number, node in enumerate(_from_outputs(facts))}
+    for node in _others(facts, ties, numbers):
+        numbers[node] = len(numbers)
     return numbers
 
 
@@ -374,10 +351,10 @@ def _from_outputs(facts: Facts) -> list[int]:
     return list(nodes)
 
 
-def _others(facts: Facts, ties: Tiebreakers, numbers: Sequence[int]) -> list[int]:
+def _others(facts: Facts, ties: Tiebreakers, numbers: Mapping[int, int]) -> list[int]:
     """Return the nodes without a number, in an order of their own."""
     results = {value: place for values in facts.results for place, value in enumerate(values)}
-    left = sorted((node for node, number in enumerate(numbers) if number < 0), key=ties.metadata)
+    left = sorted((node for node in range(len(facts.results)) if node not in numbers), key=ties.metadata)
     things = {node: thing for thing, node in enumerate(left)}
     colours: dict[int, Colour] = {}
     edges: list[Edge] = []
@@ -389,7 +366,7 @@ def _others(facts: Facts, ties: Tiebreakers, numbers: Sequence[int]) -> list[int
                 seen.append((0, 0, 0))
             elif definer == NO_NODE:
                 seen.append((1, value, 0))
-            elif numbers[definer] >= 0:
+            elif definer in numbers:
                 seen.append((2, numbers[definer], results[value]))
             else:
                 seen.append((3, 0, results[value]))

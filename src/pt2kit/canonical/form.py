@@ -54,8 +54,8 @@ from pt2kit.canonical.facts import (
     NO_VALUE,
     Facts,
     Names,
-    Positions,
     Tiebreakers,
+    Uses,
     collect,
     labels,
     rename,
@@ -83,7 +83,7 @@ from pt2kit.schema.operators import find_operator, known_releases
 
 _NO_OFFSET = schema.SymInt(as_int=0)
 
-Key = tuple[str, tuple[tuple[str, Positions], ...], bytes, int, int]
+Key = tuple[str, Uses, bytes, int, int]
 
 KNOWN: Final = frozenset(
     ("aten", "prim", "prims", "_operator", "math", "torch", "export", "higher_order", "quantized_decomposed")
@@ -152,66 +152,48 @@ def node_order(facts: Facts, ties: Tiebreakers) -> list[int]:
     parts = ties.parts
     contents, numbers = _decided(facts, ties)
     waiting, users = _waiting(facts)
-    ranks = _Ranks(facts)
+    ranks = {NO_VALUE: NO_VALUE} | {value: rank for rank, value in enumerate(_inputs(facts))}
     by_part: dict[int, list[int]] = defaultdict(list)
     for node, part in enumerate(parts):
         by_part[part].append(node)
+
+    def key(node: int) -> Key:
+        inputs = tuple((name, tuple([ranks[value] for value in slots])) for name, slots in facts.inputs[node])
+        return facts.graph.nodes[node].target, inputs, contents.get(node, b""), numbers.get(node, 0), node
+
     done: list[int] = []
     for part in sorted(by_part):
-        ready = [ranks.key(node, contents, numbers) for node in by_part[part] if waiting[node] == 0]
+        ready = [key(node) for node in by_part[part] if waiting[node] == 0]
         heapq.heapify(ready)
         while ready:
             node = heapq.heappop(ready)[-1]
             done.append(node)
-            ranks.define(node)
+            for value in facts.results[node]:
+                ranks[value] = len(ranks) - 1
             for user in users[node]:
                 waiting[user] -= 1
                 if waiting[user] == 0 and parts[user] == part:
-                    heapq.heappush(ready, ranks.key(user, contents, numbers))
+                    heapq.heappush(ready, key(user))
         if any(waiting[node] for node in by_part[part]):
             raise _stuck(facts, by_part[part], waiting, frozenset(done))
     return done
 
 
-class _Ranks:
-    """The ranks of values as nodes are put in order."""
-
-    def __init__(self, facts: Facts) -> None:
-        self._facts = facts
-        self._ranks = [NO_VALUE] * len(facts.names)
-        self._next = 0
-        for value, definer in enumerate(facts.definers):
-            if definer == NO_NODE:
-                self._define(value)
-
-    def define(self, node: int) -> None:
-        for value in self._facts.results[node]:
-            self._define(value)
-
-    def _define(self, value: int) -> None:
-        self._ranks[value] = self._next
-        self._next += 1
-
-    def key(self, node: int, contents: dict[int, bytes], numbers: Sequence[int]) -> Key:
-        ranks = self._ranks
-        inputs = tuple(
-            (name, tuple([NO_VALUE if value == NO_VALUE else ranks[value] for value in slots]))
-            for name, slots in self._facts.inputs[node]
-        )
-        number = numbers[node] if numbers else 0
-        return self._facts.graph.nodes[node].target, inputs, contents.get(node, b""), number, node
+def _inputs(facts: Facts) -> list[int]:
+    """Return the values that are inputs of the graph."""
+    return [value for value, definer in enumerate(facts.definers) if definer == NO_NODE]
 
 
-def _decided(facts: Facts, ties: Tiebreakers) -> tuple[dict[int, bytes], list[int]]:
+def _decided(facts: Facts, ties: Tiebreakers) -> tuple[dict[int, bytes], dict[int, int]]:
     """Return the contents and numbers of the nodes that need them: those with one target and the same values in all
     slots."""
-    alike: dict[tuple[int, str, tuple[tuple[str, Positions], ...]], list[int]] = defaultdict(list)
+    alike: dict[tuple[int, str, Uses], list[int]] = defaultdict(list)
     for node, inputs in enumerate(facts.inputs):
         alike[ties.parts[node], facts.graph.nodes[node].target, inputs].append(node)
     groups = [group for group in alike.values() if len(group) > 1]
     contents = {node: ties.content(node) for group in groups for node in group}
     if all(len({contents[node] for node in group}) == len(group) for group in groups):
-        return contents, []
+        return contents, {}
     return contents, labels(facts, ties)
 
 
@@ -490,8 +472,7 @@ def _replaced(known: dict[int, bytes]) -> Mapping[type, Callable[[Any], Any]]:
 
 
 def _names(facts: Facts, order: Sequence[int]) -> dict[str, str]:
-    inputs = [value for value, definer in enumerate(facts.definers) if definer < 0]
-    values = [*inputs, *(value for node in order for value in facts.results[node])]
+    values = [*_inputs(facts), *(value for node in order for value in facts.results[node])]
     return {facts.names[value]: f"_{number}" for number, value in enumerate(values)}
 
 
