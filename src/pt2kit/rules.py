@@ -14,7 +14,8 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Final
 
-from pt2kit.errors import Severity
+from pt2kit import errors
+from pt2kit.errors import Pt2Error, Severity
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class Rule:
         severity: how much a breach weighs where the problem itself does not say ("safety" findings).
         hint: what to do about a breach.
         refuses: whether `load` and `load_module` refuse a file that breaks it; warnings and notes never refuse.
+        error: the class of error that they refuse it with.
     """
 
     id: str
@@ -34,24 +36,27 @@ class Rule:
     severity: Severity
     hint: str
     refuses: bool
+    error: type[Pt2Error]
 
 
 def _read() -> tuple[dict[str, str], dict[str, str], dict[str, Rule]]:
     families: dict[str, str] = {}
     reasons: dict[str, str] = {}
     rules: dict[str, Rule] = {}
-    family_hint = ""
+    family_hint = family_error = ""
     for line in (files("pt2kit") / "rules.txt").read_text(encoding="utf-8").splitlines():
         if not line or line.startswith("#"):
             continue
         head, text, *more = line.split(" | ")
         id, *flags = head.split()
         if id == "=":
-            families[flags[0]], (family_hint, reasons[flags[0]]) = text, more
+            letter, family_error = flags
+            families[letter], (family_hint, reasons[letter]) = text, more
             continue
         severity: Severity = "warning" if "warning" in flags else "note" if "note" in flags else "error"
         refuses = severity == "error" and "check-only" not in flags
-        rules[id] = Rule(id, text, severity, more[0] if more else family_hint, refuses)
+        error = next((flag for flag in flags if hasattr(errors, flag)), family_error)
+        rules[id] = Rule(id, text, severity, more[0] if more else family_hint, refuses, getattr(errors, error))
     return families, reasons, rules
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Final
 
-from pt2kit import errors, schema
+from pt2kit import schema
 from pt2kit.checks.call_results import created_problems
 from pt2kit.checks.calls import call_problems
 from pt2kit.checks.expressions import expression_problems, input_size_problems, size_problem
@@ -57,37 +57,6 @@ QUICK: Final[tuple[Callable[[ProgramContext], Iterable[Problem]], ...]] = (
 )
 """Rules that run on each load: what they find, building a program does not notice."""
 
-_CLASSES: Final[Mapping[str, type[Pt2Error]]] = MappingProxyType(
-    {
-        "A": errors.ArchiveError,
-        "A16": errors.IntegrityError,
-        "A18": errors.LimitError,
-        "J": errors.JsonError,
-        "J4": errors.SchemaError,
-        "J5": errors.SchemaError,
-        "V": errors.SchemaError,
-        "V1": errors.VersionError,
-        "M": errors.VersionError,
-        "O": errors.VersionError,
-        "G": errors.GraphError,
-        "G11": errors.LimitError,
-        "S": errors.GraphError,
-        "K": errors.GraphError,
-        "K2": errors.SchemaError,
-        "K3": errors.SchemaError,
-        "K7": errors.UnsupportedError,
-        "E": errors.ExpressionError,
-        "T": errors.OperatorError,
-        "T9": errors.LimitError,
-        "P": errors.PayloadError,
-        "P15": errors.UnsupportedError,
-        "B": errors.PayloadError,
-        "X": errors.OperatorError,
-        "X5": errors.ExpressionError,
-    }
-)
-"""Rule, or family of rules, to the class of error that it ends a load with."""
-
 _WITHOUT_TRUST: Final = frozenset(("X5", "X6"))
 """Safety findings that are refused whatever the caller trusts."""
 
@@ -114,8 +83,7 @@ def error_of(problem: Problem, way_out: str = "") -> Pt2Error:
         problem: what is wrong.
         way_out: the end of the message, which names the entry for `trust=`.
     """
-    kind = _CLASSES.get(problem.rule) or _CLASSES[problem.rule[0]]
-    return kind(f"{problem.loc}: {problem.message}{way_out}", rule=problem.rule)
+    return RULES[problem.rule].error(f"{problem.loc}: {problem.message}{way_out}", rule=problem.rule)
 
 
 def check_quickly(package: Package, model: str, program: schema.ExportedProgram, trust: Set[str] = frozenset()) -> None:
