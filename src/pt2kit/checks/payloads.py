@@ -14,7 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from pt2kit import codec, schema
 from pt2kit.checks.findings import ProgramContext, guarded, problem_of
@@ -163,7 +163,7 @@ def payload_problems(context: ProgramContext, stored: Stored) -> Iterator[Proble
         is_weight = spec.type == "parameter" or getattr(spec.value, "persistent", False)
         table = stored.weights if is_weight else stored.constants
         if table is not None and target in table:
-            meta = values.get(_argument_name(spec))
+            meta = values.get(spec.value.arg.name)
             yield from guarded(_compare(spec, table[target], meta, context.record, place), place)
             yield from _gradient_problems(spec, table[target], meta, context, trained)
         elif table is not None and target not in stored.broken:
@@ -185,7 +185,7 @@ def _compare(
     if meta is None or not isinstance(payload, (TensorView, MetaView)):
         return
     # The value's meta is in the graph's table of tensors.
-    where = f"{record}: {path_text(('graph_module', 'graph', 'tensor_values', _argument_name(spec)))}"
+    where = f"{record}: {path_text(('graph_module', 'graph', 'tensor_values', spec.value.arg.name))}"
     if isinstance(payload, TensorView) and meta.layout is not payload.layout:
         message = (
             f"expected the layout {payload.layout.name}, as {quote(payload.name)} is stored, got {meta.layout.name}"
@@ -211,7 +211,7 @@ def _gradient_problems(
         return
     if payload.requires_grad is meta.requires_grad or (payload.requires_grad and payload.record in trained):
         return
-    name = _argument_name(spec)
+    name = spec.value.arg.name
     if meta.requires_grad and name in _written(context):
         return
     message = f"expected {quote(payload.name)} to require a gradient as in the graph, {meta.requires_grad}, got "
@@ -223,7 +223,7 @@ def _written(context: ProgramContext) -> Set[str]:
     """Return the values that a program writes to: by an output, or by a call, also through a view or in a subgraph."""
     outputs = context.program.graph_module.signature.output_specs
     changed = {spec.value.buffer_name for spec in outputs if spec.type == "buffer_mutation"}
-    found = {_argument_name(spec) for _, spec, target in context.targets() if target in changed}
+    found = {spec.value.arg.name for _, spec, target in context.targets() if target in changed}
     try:
         return found | changed_inputs(context.program, context.release)
     except (GraphError, LimitError):  # rules of their own
@@ -302,12 +302,6 @@ def _without_data(payload: MetaView, place: str) -> Iterator[Problem]:
     else:
         message = f"{quote(payload.name)} was saved without data: its record is empty"
         yield Problem(where, "P9", message, "note")
-
-
-def _argument_name(spec: schema.InputSpec) -> str:
-    value: Any = spec.value
-    name: str = value.arg.name
-    return name
 
 
 def unused_problems(package: Package, used: Mapping[str, tuple[ProgramContext | None, Stored]]) -> Iterator[Problem]:

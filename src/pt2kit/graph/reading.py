@@ -377,16 +377,12 @@ def _default(parameter: Parameter) -> Any:
 
 def _roles(program: schema.ExportedProgram) -> dict[str, tuple[str, str]]:
     """Return the role and the target of each input of a program by its name in the graph."""
-    roles: dict[str, tuple[str, str]] = {}
-    for spec in program.graph_module.signature.input_specs:
-        held: Any = spec.value
-        argument = getattr(held, "arg", None)
-        name = getattr(argument, "name", None)
-        if name is None and isinstance(argument, schema.Argument):
-            name = getattr(argument.value, "name", None) or getattr(argument.value, "as_name", None)
-        if isinstance(name, str):
-            roles[name] = spec.type, target_of(spec) or ""
-    return roles
+    module = program.graph_module
+    return {
+        name: (spec.type, target_of(spec) or "")
+        for argument, spec in zip(module.graph.inputs, module.signature.input_specs, strict=False)
+        for name in arguments(argument)
+    }
 
 
 def _values(arguments: list[Any]) -> Iterator[Value]:
