@@ -27,7 +27,7 @@ from pt2kit.graph.argument_values import SYMBOLIC, arguments
 from pt2kit.graph.traversal import Scope, graphs, tables
 from pt2kit.jsontext import path_text
 from pt2kit.messages import cut, printable, quote
-from pt2kit.symbols.expr import Call, fold
+from pt2kit.symbols.expr import Call, walk
 from pt2kit.symbols.growth import check_terms, compared
 from pt2kit.symbols.ranges import Interval
 
@@ -305,14 +305,7 @@ def _span(tree: symbols.Expr, limits: _Limits) -> Interval | None:
 
 def _negative_shift(tree: symbols.Expr, limits: _Limits) -> symbols.Expr | None:
     """Return the count of a shift that is below 0 whatever its symbols are; None if there is none."""
-    counts: list[symbols.Expr] = []
-
-    def call(node: Call, _: list[None]) -> None:
-        if node.function in _SHIFTS:
-            counts.append(node.args[1])
-
-    fold(tree, lambda leaf: None, call)
-    for count in counts:
+    for count in [node.args[1] for node in walk(tree) if isinstance(node, Call) and node.function in _SHIFTS]:
         with contextlib.suppress(Pt2Error):
             if symbols.bounds(count, limits)[1] < 0:
                 return count

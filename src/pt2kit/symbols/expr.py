@@ -8,7 +8,7 @@ dialects of `expr_str` give the same tree. Subtrees may be shared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NoReturn, TypeVar
@@ -166,6 +166,16 @@ def fold(expr: Expr, leaf: Callable[[Leaf], T], call: Callable[[Call, list[T]], 
     return values[0]
 
 
+def walk(*exprs: Expr) -> Iterator[Expr]:
+    """Yield every node of some trees, in the order in which they are written; a shared subtree once per use."""
+    todo = list(reversed(exprs))
+    while todo:
+        node = todo.pop()
+        yield node
+        if isinstance(node, Call):
+            todo.extend(reversed(node.args))
+
+
 def constant_value(leaf: Constant) -> int | float | Fraction:
     """Return the value of a leaf that is no symbol; both kinds of infinity are floats."""
     match leaf:
@@ -183,15 +193,7 @@ def constant_value(leaf: Constant) -> int | float | Fraction:
 
 def free_symbols(expr: Expr) -> tuple[Symbol, ...]:
     """Return the symbols of a tree, each once, in the order in which they are written."""
-    symbols: dict[Symbol, None] = {}
-    todo = [expr]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, Call):
-            todo.extend(reversed(node.args))
-        elif isinstance(node, Symbol):
-            symbols[node] = None
-    return tuple(symbols)
+    return tuple(dict.fromkeys(node for node in walk(expr) if isinstance(node, Symbol)))
 
 
 def substitute(

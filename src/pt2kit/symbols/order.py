@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from pt2kit.symbols.expr import (
@@ -30,6 +31,7 @@ from pt2kit.symbols.expr import (
     fail,
     fold,
     quote,
+    walk,
 )
 from pt2kit.symbols.functions import FUNCTIONS
 
@@ -65,16 +67,7 @@ def by_size(args: Sequence[Expr]) -> tuple[Expr, ...]:
 
 
 def _are_small(args: Sequence[Expr]) -> bool:
-    nodes = 0
-    todo = list(args)
-    while todo:
-        node = todo.pop()
-        nodes += 1
-        if isinstance(node, Call):
-            todo.extend(node.args)
-        if nodes + len(todo) > MAX_SORTED_NODES:
-            return False
-    return True
+    return next(islice(walk(*args), MAX_SORTED_NODES, None), None) is None
 
 
 def _size(expr: Expr) -> float:
