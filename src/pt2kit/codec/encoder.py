@@ -44,15 +44,7 @@ def encode(value: Any, unknown: Iterable[Unknown] = ()) -> bytes:
         put_back(tree, unknown, as_text=True)
         return _ENCODER.encode(tree)
     except UnicodeEncodeError as error:
-        raise _lone_surrogate(error) from None
-
-
-def encode_into(value: Any, buffer: bytearray) -> None:
-    """Write an object of the schema as `encode`, into a buffer whose content is replaced."""
-    try:
-        _ENCODER.encode_into(value, buffer)
-    except UnicodeEncodeError as error:
-        raise _lone_surrogate(error) from None
+        raise SchemaError(f"expected Unicode text, got a lone surrogate in {error.object[:60]!r}") from None
 
 
 def encode_sorted(value: Any) -> bytes:
@@ -84,10 +76,6 @@ def _spell(value: Any) -> Any:
     return plain if isinstance(plain, str) else msgspec.Raw(repr(plain).encode())
 
 
-def _lone_surrogate(error: UnicodeEncodeError) -> SchemaError:
-    return SchemaError(f"expected Unicode text, got a lone surrogate in {error.object[:60]!r}")
-
-
 @dataclass(frozen=True, slots=True)
 class Style:
     """Spacing and escaping of a writer's JSON text.
@@ -105,7 +93,7 @@ class Style:
 
     def text(self, value: Any) -> bytes:
         """Return a value in this style."""
-        encode_into(value, self.scratch)
+        _ENCODER.encode_into(value, self.scratch)
         written: bytes | bytearray = self.scratch
         if self.ascii_only and not written.isascii():
             written = _with_ascii_escapes(written)

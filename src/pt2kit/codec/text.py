@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import msgspec
@@ -137,7 +138,7 @@ def _refuse_duplicates(text: str, where: str) -> None:
 
     tree = json.loads(text, object_pairs_hook=build)
     for holder, key in duplicates[:1]:
-        place = path_text(_find(tree, holder))
+        place = path_text(next(path for node, path in _nodes(tree) if node is holder))
         raise JsonError(f"{where}: {place}: expected each key once, got {key!r} twice", rule="J2")
 
 
@@ -157,23 +158,18 @@ def _finite(text: str) -> float:
     return value
 
 
-def _find(tree: Any, wanted: Any) -> Path:
-    """Return the path of an object inside a tree, by identity."""
+def _nodes(tree: Any) -> Iterator[tuple[Any, Path]]:
+    """Yield every part of a tree with its path."""
     stack: list[tuple[Any, Path]] = [(tree, ())]
     while stack:
         node, path = stack.pop()
-        if node is wanted:
-            return path
+        yield node, path
         stack += [(child, (*path, key)) for key, child in children(node)]
-    return ()
 
 
 def _refuse_lone_surrogates(tree: Any, where: str) -> None:
-    stack: list[tuple[Any, Path]] = [(tree, ())]
-    while stack:
-        node, path = stack.pop()
+    for node, path in _nodes(tree):
         texts = [node] if isinstance(node, str) else list(node) if isinstance(node, dict) else []
         for text in texts:
             if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
                 raise JsonError(f"{where}: {path_text(path)}: expected Unicode text, got a lone surrogate", rule="J1")
-        stack += [(child, (*path, key)) for key, child in children(node)]
