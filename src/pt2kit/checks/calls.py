@@ -28,10 +28,7 @@ from pt2kit.operators.higher_order import FUNCTIONS, plain_target
 from pt2kit.schema.names import HIGHER_ORDER_OPS, MAX_NAME, is_reserved, is_variable
 from pt2kit.signature.convert import argument_spec
 from pt2kit.symbols.functions import TARGETS
-from pt2kit.treespec.containers import MAPPINGS, NAMEDTUPLE, SEQUENCES
-
-KNOWN_CONTAINERS: Final = frozenset((*SEQUENCES, *MAPPINGS, NAMEDTUPLE))
-"""Container types that torch registers by itself."""
+from pt2kit.treespec.containers import PYTHONS_OWN
 
 _INPUTS: Final = ("user_input", "constant_input")
 _OUTPUTS: Final = ("user_output", "loss_output")
@@ -114,7 +111,7 @@ def _entry(
             yield Problem(where, "K2", error.message.removeprefix(f"{where}: "))
             continue
         for node in treespec.walk(spec):
-            if node.type is not None and node.type not in KNOWN_CONTAINERS:
+            if node.type is not None and node.type not in PYTHONS_OWN:
                 others.setdefault(node.type, where)
         misfits = list(treespec.find_problems(spec, where, fields))
         yield from (Problem(problem.loc, "K3", problem.message) for problem in misfits)

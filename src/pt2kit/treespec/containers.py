@@ -9,9 +9,10 @@ Enum members in contexts stay descriptions; nothing is imported.
 
 from __future__ import annotations
 
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeGuard
+from typing import Final, Literal, TypeGuard
 
 from pt2kit.errors import Problem, Pt2Error, SchemaError
 from pt2kit.messages import count_text, kind_of, printable, quote
@@ -20,19 +21,23 @@ from pt2kit.treespec.spec import TreeSpec, context_value, inner_context, walk
 NAMEDTUPLE = "collections.namedtuple"
 DEQUE = "collections.deque"
 DEFAULTDICT = "collections.defaultdict"
-SEQUENCES = (
-    "builtins.tuple",
-    "builtins.list",
-    "torch.Size",
-    "torch.fx.immutable_collections.immutable_list",
-    DEQUE,
-)
-MAPPINGS = (
-    "builtins.dict",
-    "collections.OrderedDict",
-    "torch.fx.immutable_collections.immutable_dict",
-    DEFAULTDICT,
-)
+SEQUENCES: Final[Mapping[str, type]] = {
+    "builtins.tuple": tuple,
+    "builtins.list": list,
+    "torch.Size": tuple,
+    "torch.fx.immutable_collections.immutable_list": list,
+    DEQUE: deque,
+}
+"""Type of a sequence -> the class of its values in plain Python."""
+MAPPINGS: Final[Mapping[str, type]] = {
+    "builtins.dict": dict,
+    "collections.OrderedDict": OrderedDict,
+    "torch.fx.immutable_collections.immutable_dict": dict,
+    DEFAULTDICT: defaultdict,
+}
+"""Type of a dict-like container -> the class of its values in plain Python."""
+PYTHONS_OWN: Final = frozenset((*MAPPINGS, *SEQUENCES, NAMEDTUPLE))
+"""Types whose containers are Python's, or torch's by itself; of others, a reader may not have the class."""
 
 FieldTable = Mapping[str, Sequence[str]]
 """Registered type name of a named tuple -> its field names: `treespec_namedtuple_fields` of schema 8.7 and later."""

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import keyword
 import unicodedata
-from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections import defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from pt2kit.errors import GraphError, SchemaError
 from pt2kit.messages import count_text, printable
@@ -26,6 +26,7 @@ from pt2kit.treespec.containers import (
     DEQUE,
     MAPPINGS,
     NAMEDTUPLE,
+    PYTHONS_OWN,
     SEQUENCES,
     EnumKey,
     FieldTable,
@@ -45,13 +46,6 @@ Expand = Callable[[str, object], "Sequence[object] | None"]
 """(type name of the spec, value) -> the value's children in the spec's order, or None if it is not of that type."""
 
 _FACTORIES = {f"builtins.{kind.__name__}": kind for kind in (bool, bytes, dict, float, int, list, set, str, tuple)}
-_SEQUENCE_TYPES: dict[str, type] = {
-    "builtins.tuple": tuple,
-    "torch.Size": tuple,
-    "builtins.list": list,
-    "torch.fx.immutable_collections.immutable_list": list,
-    DEQUE: deque,
-}
 
 
 def stand_in(name: str, names: Sequence[str], where: str = "treespec") -> type[tuple[object, ...]]:
@@ -155,10 +149,6 @@ class Node(Mapping[Any, Any]):
         return f"<placeholder of {printable(self.type)}: {dict(self)}>"
 
 
-_PYTHONS_OWN: Final = frozenset((*MAPPINGS, *SEQUENCES, NAMEDTUPLE))
-"""Types whose containers are Python's; of others, a caller may not have the class."""
-
-
 def flatten(
     value: object,
     spec: TreeSpec,
@@ -237,7 +227,7 @@ def _children(
         return _named_children(value, spec, path, fields)
     elif spec.type in SEQUENCES and _is_sequence(value, str(spec.type)):
         children = list(value) if isinstance(value, deque) else value  # type: ignore[assignment]
-    elif expand is not None and spec.type not in _PYTHONS_OWN and isinstance(value, Mapping):
+    elif expand is not None and spec.type not in PYTHONS_OWN and isinstance(value, Mapping):
         return _mapping_children(value, keys, path)  # a dict in place of a library's container, such as a KV cache
     else:
         raise GraphError(f"{path}: expected {printable(_name(spec, path))}, got {printable(type(value).__name__)}")
@@ -249,7 +239,7 @@ def _children(
 def _is_sequence(value: object, name: str) -> bool:
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return False  # a named tuple is a structure of its own
-    return isinstance(value, _SEQUENCE_TYPES[name])
+    return isinstance(value, SEQUENCES[name])
 
 
 def _mapping_children(value: Mapping[object, object], keys: Sequence[Key], path: str) -> Sequence[object]:
@@ -304,19 +294,18 @@ def _named_tuple(
 
 
 def _container(spec: TreeSpec, children: list[object], where: str) -> object:
-    if spec.type == DEQUE:
+    name = str(spec.type)
+    if name == DEQUE:
         maxlen = inner_context(spec, where)
         return deque(children, maxlen=maxlen if isinstance(maxlen, int) else None)
-    if spec.type in SEQUENCES:
-        return _SEQUENCE_TYPES[spec.type](children)
-    if spec.type not in MAPPINGS:
-        return Node(str(spec.type), spec.context, tuple(children))
+    if name in SEQUENCES:
+        return SEQUENCES[name](children)
+    if name not in MAPPINGS:
+        return Node(name, spec.context, tuple(children))
     items = zip(mapping_keys(spec, where), children, strict=True)
-    if spec.type == "collections.OrderedDict":
-        return OrderedDict(items)
-    if spec.type == DEFAULTDICT:
+    if name == DEFAULTDICT:
         return defaultdict(_FACTORIES.get(defaultdict_parts(spec, where)[0]), items)
-    return dict(items)
+    return MAPPINGS[name](items)
 
 
 def _name(spec: TreeSpec, where: str) -> str:
