@@ -9,7 +9,11 @@ Source: torch/_export/serde/serialize.py, torch 2.13.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
+
+from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.errors import GraphError, UnsupportedError
@@ -32,6 +36,11 @@ from pt2kit.signature.specs import (
     TokenArgument,
 )
 
+_SYMBOLIC: Final[Mapping[str, type[SymIntArgument | SymFloatArgument | SymBoolArgument]]] = MappingProxyType(
+    {"as_sym_int": SymIntArgument, "as_sym_float": SymFloatArgument, "as_sym_bool": SymBoolArgument}
+)
+_CONSTANTS: Final = frozenset(("as_none", "as_int", "as_float", "as_bool", "as_string", "as_complex"))
+
 
 def argument_spec(argument: schema.Argument) -> ArgumentSpec:
     """Describe one argument of the schema.
@@ -40,32 +49,22 @@ def argument_spec(argument: schema.Argument) -> ArgumentSpec:
         GraphError: it is neither one value nor one constant (S12).
     """
     arm, value = argument.type, argument.value
-    match value:
-        case schema.TensorArgument() | schema.CustomObjArgument():
-            return _named_value(value)
-        case schema.SymIntArgument(as_name=str(name)):
-            return SymIntArgument(name)
-        case schema.SymFloatArgument(as_name=str(name)):
-            return SymFloatArgument(name)
-        case schema.SymBoolArgument(as_name=str(name)):
-            return SymBoolArgument(name)
-        case schema.ComplexValue():
-            return ConstantArgument("", complex(float(value.real), float(value.imag)))
-    if arm == "as_none":
-        return ConstantArgument("", None)
-    if arm in ("as_int", "as_float", "as_bool", "as_string"):
-        return ConstantArgument("", value)
-    got = f"{arm} with a constant" if arm.startswith("as_sym_") and not isinstance(value, list) else arm
+    if arm in ("as_tensor", "as_custom_obj"):
+        return _named_value(value)
+    if arm in _SYMBOLIC and value.as_name is not UNSET:
+        return _SYMBOLIC[arm](value.as_name)
+    if arm in _CONSTANTS:
+        if isinstance(value, schema.ComplexValue):
+            value = complex(float(value.real), float(value.imag))
+        return ConstantArgument("", None if arm == "as_none" else value)
+    got = f"{arm} with a constant" if arm in _SYMBOLIC else arm
     raise GraphError(f"expected one value or one constant, got {got}", rule="S12")
 
 
 def _named_value(held: schema.TensorArgument | schema.CustomObjArgument | schema.TokenArgument) -> ArgumentSpec:
-    match held:
-        case schema.TensorArgument():
-            return TensorArgument(held.name)
-        case schema.CustomObjArgument():
-            return CustomObjArgument(held.name, held.class_fqn)
-    return TokenArgument(held.name)
+    if isinstance(held, schema.CustomObjArgument):
+        return CustomObjArgument(held.name, held.class_fqn)
+    return TensorArgument(held.name) if isinstance(held, schema.TensorArgument) else TokenArgument(held.name)
 
 
 def schema_argument(arg: ArgumentSpec) -> schema.Argument:
@@ -73,17 +72,14 @@ def schema_argument(arg: ArgumentSpec) -> schema.Argument:
     match arg:
         case TensorArgument(name) | TokenArgument(name):
             return schema.Argument(as_tensor=schema.TensorArgument(name))
-        case SymIntArgument(name):
-            return schema.Argument(as_sym_int=schema.SymIntArgument(as_name=name))
-        case SymFloatArgument(name):
-            return schema.Argument(as_sym_float=schema.SymFloatArgument(as_name=name))
-        case SymBoolArgument(name):
-            return schema.Argument(as_sym_bool=schema.SymBoolArgument(as_name=name))
         case CustomObjArgument(name, class_fqn):
             return schema.Argument(as_custom_obj=schema.CustomObjArgument(name, class_fqn))
         case ConstantArgument(_, complex() as value):
             return schema.Argument(as_complex=schema.ComplexValue(value.real, value.imag))
-    return schema.Argument(**_constant_arm(arg.value))
+        case ConstantArgument(_, value):
+            return schema.Argument(**_constant_arm(value))
+    arm = next(arm for arm, cls in _SYMBOLIC.items() if isinstance(arg, cls))
+    return schema.Argument(**{arm: field_classes(schema.Argument)[arm](as_name=arg.name)})
 
 
 def input_spec(spec: schema.InputSpec) -> InputSpec:
