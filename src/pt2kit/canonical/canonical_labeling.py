@@ -149,17 +149,11 @@ class _Solver:
     def _code(self, ordered: list[int], cell_of: dict[int, int]) -> Code:
         self.search.work -= len(ordered)
         position = {thing: number for number, thing in enumerate(ordered)}
-        return tuple(
-            (
-                cell_of[thing],
-                tuple(
-                    sorted(
-                        (slot, result, position[used]) for used, slot, result in self.uses[thing] if used in position
-                    )
-                ),
-            )
-            for thing in ordered
-        )
+        code = []
+        for thing in ordered:
+            uses = [(slot, result, position[used]) for used, slot, result in self.uses[thing] if used in position]
+            code.append((cell_of[thing], tuple(sorted(uses))))
+        return tuple(code)
 
     def _components(self, cells: Cells) -> list[list[int]]:
         """Return the components of the members of some cells."""

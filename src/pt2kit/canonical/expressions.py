@@ -12,7 +12,6 @@ those of data-dependent numbers, keep their names.
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 from collections import Counter
@@ -325,18 +324,6 @@ def _texts(meta: Meta) -> Iterable[str]:
         expression = getattr(number, "as_expr", UNSET)
         if expression is not UNSET:
             yield expression.expr_str
-
-
-def renamed_tables(graph: schema.Graph, names: Mapping[str, str]) -> schema.Graph:
-    """Return a graph whose value tables use other names of symbols; its subgraphs are unchanged.
-
-    Args:
-        graph: not changed.
-        names: old name -> new name.
-    """
-    if not names:
-        return graph
-    return with_expressions(graph, functools.cache(lambda text: renamed_expression(text, names)))
 
 
 def with_expressions(graph: schema.Graph, change: Callable[[str], str | int]) -> schema.Graph:

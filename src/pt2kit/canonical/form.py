@@ -48,7 +48,7 @@ from msgspec.structs import replace
 from pt2kit import schema
 from pt2kit.canonical.canonical_labeling import Search
 from pt2kit.canonical.encoding import encode_value
-from pt2kit.canonical.expressions import Normalizer, renamed_tables, with_expressions, words
+from pt2kit.canonical.expressions import Normalizer, renamed_expression, with_expressions, words
 from pt2kit.canonical.facts import (
     NO_NODE,
     NO_VALUE,
@@ -330,7 +330,8 @@ def normal_form(
     graph = usual_graph(graph)
     if keep.reloading is not None:
         graph = keep.reloading.graph(graph)
-    graph = renamed_tables(graph, keep.symbols)
+    if keep.symbols:
+        graph = with_expressions(graph, functools.cache(lambda text: renamed_expression(text, keep.symbols)))
     inner = [_subgraphs(node, f"{where}.nodes[{n}]", keep, depth) for n, node in enumerate(graph.nodes)]
     facts = collect(graph, inputs, outputs, where)
     writing = [

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple, NoReturn
 
 from pt2kit import schema
-from pt2kit.errors import GraphError, LimitError, Problem
+from pt2kit.errors import GraphError, LimitError, Problem, attempt
 from pt2kit.graph.argument_values import (
     ARGUMENTS_TOO_DEEP,
     LIMIT_RULE,
@@ -203,11 +203,8 @@ def _definers(graph: schema.Graph) -> dict[str, int]:
     definers: dict[str, int] = {}
     for number, node in enumerate(graph.nodes):
         for argument in node.outputs:
-            try:
-                for reference in references(argument):
-                    definers.setdefault(reference.name, number)
-            except LimitError:
-                continue
+            for reference in attempt(references, argument) or ():
+                definers.setdefault(reference.name, number)
     return definers
 
 
