@@ -32,7 +32,7 @@ depend on the numbering.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import OrderedDict, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -173,7 +173,8 @@ class _Solver:
         partition = _Partition(cells, queue)
         self.search.work -= len(partition.start_of)
         while partition.queue:
-            splitter = list(partition.cells[partition.take()])
+            start, _ = partition.queue.popitem(last=False)
+            splitter = list(partition.cells[start])
             signatures: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
             for thing in splitter:
                 for side, links in enumerate((self.users[thing], self.uses[thing])):
@@ -194,7 +195,8 @@ def _apart(cells: Cells, target: int, member: int) -> Cells:
 class _Partition:
     """An ordered partition. A cell is known by its start: how many things are in the cells before it.
 
-    Splitting costs what it touches, not what the cell holds: untouched members stay where they are, in front.
+    Splitting costs what it touches, not what the cell holds: untouched members stay where they are, in front. The queue
+    has the starts of the cells to refine by.
     """
 
     def __init__(self, cells: Cells, queue: list[int]) -> None:
@@ -207,14 +209,7 @@ class _Partition:
             self.cells[start] = set(cell)
             self.start_of |= dict.fromkeys(cell, start)
             start += len(cell)
-        self.queue = deque(starts[number] for number in queue)
-        self._queued = set(self.queue)
-
-    def take(self) -> int:
-        """Return the start of the next cell to refine by, and remove it from the queue."""
-        start = self.queue.popleft()
-        self._queued.remove(start)
-        return start
+        self.queue = OrderedDict.fromkeys(starts[number] for number in queue)
 
     def split(self, signatures: Mapping[int, list[tuple[int, int, int]]]) -> None:
         """Replace each cell by its parts; things without a signature have the least one."""
@@ -245,12 +240,5 @@ class _Partition:
             self.start_of |= dict.fromkeys(group, at)
             starts.append(at)
             at += len(group)
-        self._enqueue(starts, sizes)
-
-    def _enqueue(self, starts: list[int], sizes: list[int]) -> None:
-        was_queued = starts[0] in self._queued
-        largest = None if was_queued else starts[sizes.index(max(sizes))]
-        for start in starts:
-            if start != largest and start not in self._queued:
-                self.queue.append(start)
-                self._queued.add(start)
+        largest = None if start in self.queue else starts[sizes.index(max(sizes))]
+        self.queue.update((part, None) for part in starts if part != largest)
