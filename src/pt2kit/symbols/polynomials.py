@@ -76,9 +76,7 @@ class Atom:
         self.key = f"? {id(self)}" if expr is None else expr.name if isinstance(expr, Symbol) else to_srepr(expr)
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (
-            isinstance(other, Atom) and self.expr is not None and self.key == other.key and type(self) is type(other)
-        )
+        return self is other or (isinstance(other, Atom) and self.key == other.key)
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -369,7 +367,7 @@ def size_of_call(node: Call, args: list[Size]) -> Size:
     reader = _READERS.get(node.function)
     try:
         if reader is not None and len(args) >= 1:
-            return reader(args)
+            return reader(*args)
     except (ZeroDivisionError, Undecided, TypeError):
         pass
     return _atom(node.function, args, ANY)
@@ -527,8 +525,7 @@ def _exact_quotient(above: Size, below: Size) -> Size | None:
     return quotient if rest == 0 else None
 
 
-def _power(args: list[Size]) -> Size:
-    base, power = args
+def _power(base: Size, power: Size) -> Size:
     if not isinstance(power, int) or not 0 <= power <= MAX_POWER:
         raise Undecided("a power")
     return product([base] * power)
@@ -542,19 +539,19 @@ def _absolute(size: Size) -> Size:
     raise Undecided("the sign of a size")
 
 
-_READERS: Final[Mapping[str, Callable[[list[Size]], Size]]] = by_name(
+_READERS: Final[Mapping[str, Callable[..., Size]]] = by_name(
     {
-        "Add": lambda args: sum(args[1:], args[0]),
-        "Mul": product,
+        "Add": lambda *terms: sum(terms[1:], terms[0]),
+        "Mul": lambda *factors: product(factors),
         "Pow, PowByNatural": _power,
-        "Identity": lambda args: args[0],
-        "FloorDiv, CleanDiv": lambda args: floor_divide(*args),
-        "CeilDiv": lambda args: ceil_divide(*args),
-        "Mod, PythonMod": lambda args: modulo(*args),
-        "ModularIndexing": lambda args: modulo(floor_divide(args[0], args[1]), args[2]),
-        "Abs": lambda args: _absolute(*args),
-        "Max": lambda args: largest(*args),
-        "Min": lambda args: smallest(*args),
+        "Identity": lambda size: size,
+        "FloorDiv, CleanDiv": floor_divide,
+        "CeilDiv": ceil_divide,
+        "Mod, PythonMod": modulo,
+        "ModularIndexing": lambda size, by, modulus: modulo(floor_divide(size, by), modulus),
+        "Abs": _absolute,
+        "Max": largest,
+        "Min": smallest,
     }
 )
 """Functions of expressions that have a normal form here; all others are atoms."""
