@@ -377,12 +377,12 @@ def _default(parameter: Parameter) -> Any:
 
 def _roles(program: schema.ExportedProgram) -> dict[str, tuple[str, str]]:
     """Return the role and the target of each input of a program by its name in the graph."""
-    module = program.graph_module
-    return {
-        name: (spec.type, target_of(spec) or "")
-        for argument, spec in zip(module.graph.inputs, module.signature.input_specs, strict=False)
-        for name in arguments(argument)
-    }
+    roles: dict[str, tuple[str, str]] = {}
+    for spec in program.graph_module.signature.input_specs:
+        held: Any = getattr(spec.value, "arg", None)  # A constant has no value in the graph.
+        names = arguments(held) if isinstance(held, schema.Argument) else [] if held is None else [held.name]
+        roles |= dict.fromkeys(names, (spec.type, target_of(spec) or ""))
+    return roles
 
 
 def _values(arguments: list[Any]) -> Iterator[Value]:
