@@ -67,8 +67,11 @@ SAME = {
     "contiguous.default memory_format",  # a number of torch, of the only format that a dense array has
     "linalg_norm.ord_str dim",  # of a matrix, whose dimensions these are
     "linalg_vector_norm.default ord",
-    *(f"{name} unbiased" for name in ("var.default", "var.dim", "std_mean.default", "std_mean.dim")),
-    *(f"{name} unbiased" for name in ("var_mean.default", "var_mean.dim")),
+    *(
+        f"{name}.{overload} unbiased"
+        for name in ("var", "std", "var_mean", "std_mean")
+        for overload in ("default", "dim")
+    ),
 }
 """Defaults that say the same in another form."""
 

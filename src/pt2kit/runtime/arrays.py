@@ -185,6 +185,16 @@ def _flat(value: Any) -> list[Any]:
     return [one for part in value for one in _flat(part)] if isinstance(value, list | tuple) else [value]
 
 
+def shaped(value: Any, specs: Sequence[ArraySpec]) -> Any:
+    """Return results of a kernel in the sizes that the rule of its operator computes, where it has as many elements."""
+    if isinstance(value, list | tuple):
+        parts = [shaped(one, [spec]) for one, spec in zip(value, specs, strict=False)]
+        return type(value)(parts) if len(parts) == len(value) else value
+    if not specs or not isinstance(value, (ARRAYS, np.generic)) or value.shape == specs[0].sizes:
+        return value
+    return value.reshape(specs[0].sizes) if value.size == math.prod(specs[0].sizes) else value
+
+
 def is_known(value: Any) -> bool:
     """Return whether the numbers of a value can be read now, not only when a traced program runs."""
     return not isinstance(value, ForeignArray) or value.is_known

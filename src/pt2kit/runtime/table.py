@@ -3,8 +3,10 @@
 A kernel has the parameter names of the operator's schema, or others, which are then passed by place. It gets the
 default of each parameter that it requires from the schema, and declares no parameter that has no effect on its result.
 One that declares a parameter `result` gets the sizes and the element type of its result, as the rule of the operator
-computes them, or as `results` those of all results. Its result may be of a wider element type than torch's: the caller
-casts it to the type that the program declares.
+computes them, or as `results` those of all results. Its result may be of a wider element type than torch's, and have
+its elements in other sizes: the caller casts it to the type that the program declares, and reshapes it to the sizes
+that the rule computes. If the operator has a dimension for a parameter, a first operand without dimensions is passed as
+one of one element.
 Operators in place, over lists, with `out=`, and copies of views have the kernel of the operator that they vary.
 """
 
@@ -172,6 +174,8 @@ def _find(name: str) -> Kernel | None:
         return _find(f"{namespace}.{SAME_AS.get(base) or base.removeprefix(ahead)}.{overload}")
     for other, how in bases(name):
         if (plain := _find(other)) is not None:
+            if how is into_out and (operator := find_operator(other, nearest(""))) is not None:
+                plain = binding(plain, operator)  # the sizes of its result decide whether it is that of `out`
             return _each(other, name) if base.startswith("_foreach_") else _VARIANTS[how](plain)
     return None
 
@@ -183,7 +187,7 @@ def binding(function: Kernel, operator: Operator) -> Kernel:
         function: the kernel.
         operator: the schema of the operator.
     """
-    from pt2kit.runtime.arrays import check_call, form_of, running
+    from pt2kit.runtime.arrays import check_call, form_of, running, shaped
 
     if function in _MUTATED:  # a user's, which has defaults of its own
         return function
@@ -201,6 +205,8 @@ def binding(function: Kernel, operator: Operator) -> Kernel:
     needed = {name for name, one in used if one.default is None}
     ignored = frozenset() if is_open else WITHOUT_EFFECT - accepted
     wanted = accepted & {"result", "results"}
+    has_axis = any(one.name.startswith("dim") and str(one.type) in ("int", "int?") for one in parameters)
+    is_along = has_axis and "out" not in names  # else the kernel that it varies is bound, too
     last: tuple[list[Any], Sequence[Any]] = [], ()  # the last call, and its results: the next one is mostly like it
 
     def run(*args: Any, **options: Any) -> Any:
@@ -217,8 +223,11 @@ def binding(function: Kernel, operator: Operator) -> Kernel:
             if not results:
                 raise OperatorError("expected arguments that determine the sizes of the result, got others")
             named.update({"result": results[0]} if "result" in wanted else {"results": results})
+        if is_along and getattr(tensor := named[names[0]], "ndim", 1) == 0:
+            named[names[0]] = tensor.reshape(1)
         given = [named.pop(name) for name in by_place if name in named]
-        return function(*given, **{name: value for name, value in named.items() if name not in ignored})
+        found = function(*given, **{name: value for name, value in named.items() if name not in ignored})
+        return shaped(found, results)
 
     return run
 
@@ -275,7 +284,7 @@ def _writing(plain: Kernel) -> Kernel:
 
     @functools.wraps(plain)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return write(self, plain(self, *args, **kwargs))
+        return write(self, plain(self, *args, **kwargs).reshape(self.shape))
 
     return run
 

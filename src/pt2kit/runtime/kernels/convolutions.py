@@ -12,7 +12,7 @@ import numpy as np
 
 from pt2kit.errors import OperatorError
 from pt2kit.operators.convolutions import per_dimension, window_count
-from pt2kit.runtime.arrays import Array, ArraySpec, ForeignArray, computed, last, require, reserve, strided, wide
+from pt2kit.runtime.arrays import Array, ForeignArray, computed, last, require, reserve, strided, wide
 from pt2kit.runtime.table import kernel
 
 
@@ -148,9 +148,7 @@ def convolution(
     x, w = wide(input), wide(weight)
     n = w.ndim - 2
     require(n >= 1, f"expected a kernel with dimensions, got sizes {list(w.shape)}")
-    single = x.ndim == n + 1
-    if single:
-        x = x[None]
+    x = x.reshape(-1, *x.shape[-1 - n :])
     steps, around, gaps = per_axis(n, stride, padding, dilation)
     per_dimension(w.shape[2:], n, "kernel size", 1)
     if transposed:
@@ -158,9 +156,7 @@ def convolution(
         result = spread_back(x, w, steps, around, gaps, extra, groups)
     else:
         result = correlate(pad_around(x, around, around), w, steps, gaps, groups)
-    if bias is not None:
-        result = result + wide(bias).reshape(-1, *(1,) * n)
-    return result[0] if single else result
+    return result if bias is None else result + wide(bias).reshape(-1, *(1,) * n)
 
 
 conv = partial(convolution, transposed=False, output_padding=0)
@@ -218,12 +214,12 @@ def convolution_backward(
 
 
 @kernel("aten.im2col.default")
-def im2col(self: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any, result: ArraySpec) -> Any:
+def im2col(self: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
     x = self if self.ndim == 4 else self[None]
     steps, around, gaps = per_axis(2, stride, padding, dilation)
     taps: Any = per_dimension(kernel_size, 2, "kernel_size", 1)
     view = windows(pad_around(x, around, around), taps, steps, gaps)
-    return view.transpose(0, 1, 4, 5, 2, 3).copy().reshape(result.sizes)
+    return view.transpose(0, 1, 4, 5, 2, 3).copy()
 
 
 @kernel("aten.col2im.default")
@@ -235,8 +231,7 @@ def col2im(self: Array, output_size: Any, kernel_size: Any, dilation: Any, paddi
     channels = x.shape[1] // math.prod(taps)
     counts = map(window_count, sizes, taps, steps, around, gaps)
     whole = [size + 2 * p for size, p in zip(sizes, around, strict=True)]
-    result = _folded(x.reshape(x.shape[0], channels, *taps, *counts), whole, steps, around, gaps)
-    return result if self.ndim == 3 else result[0]
+    return _folded(x.reshape(x.shape[0], channels, *taps, *counts), whole, steps, around, gaps)
 
 
 KERNELS: Final = {

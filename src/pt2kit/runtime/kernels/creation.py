@@ -199,11 +199,7 @@ def multinomial(self: Array, num_samples: int, replacement: bool) -> Any:
     rows = np.atleast_2d(wide(self)).astype(np.float64)
     totals = rows.sum(-1, keepdims=True)
     require(np.all(rows >= 0) and np.all(totals > 0), "expected weights of at least 0 that are not all 0")
-    found = [
-        running().random.choice(rows.shape[1], num_samples, replacement, row / total)
-        for row, total in zip(rows, totals, strict=True)
-    ]
-    return np.stack(found) if self.ndim > 1 else found[0]
+    return np.stack([running().random.choice(len(row), num_samples, replacement, row) for row in rows / totals])
 
 
 # Dropout.

@@ -96,7 +96,6 @@ def stft(
     is_half = frames.dtype.kind != "c" if onesided is None else onesided
     found = np.fft.rfft(frames) if is_half else np.fft.fft(frames)
     found = np.swapaxes(found, 1, 2) / (n_fft**0.5 if normalized else 1)
-    found = found if self.ndim == 2 else found[0]
     return found if return_complex or return_complex is None else np.stack([found.real, found.imag], -1)
 
 
@@ -127,7 +126,7 @@ def istft(
     result = (result / np.where(weight == 0, 1, weight))[:, first:end]
     if length is not None and result.shape[1] < length:
         result = np.pad(result, ((0, 0), (0, length - result.shape[1])))
-    return result if self.ndim == 3 else result[0]
+    return result
 
 
 KERNELS: Final = {

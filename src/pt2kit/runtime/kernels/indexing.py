@@ -83,17 +83,14 @@ def unsafe_masked_index(self: Array, mask: Array, indices: Sequence[Array | None
 
 @kernel("aten.index_select.default")
 def index_select(self: Array, dim: int, index: Array) -> Any:
-    array = np.atleast_1d(self)
-    result = np.take(array, check_indices(index.reshape(-1), array.shape[dim]), dim)
-    return result if self.ndim else result.reshape(index.shape if index.ndim == 0 else ())
+    return np.take(self, check_indices(index.reshape(-1), self.shape[dim]), dim)
 
 
 @kernel("aten.gather.default")
 def gather(self: Array, dim: int, index: Array) -> Any:
     if not index.size:
         return np.empty(index.shape, self.dtype)  # torch accepts an empty index of any rank.
-    array, where = _along(self, dim, index)
-    return array[where].reshape(index.shape)
+    return self[_along(self, dim, index)]
 
 
 @kernel("aten.take_along_dim.default")
@@ -248,8 +245,6 @@ def searchsorted(
     rows = wide(sorted_sequence)
     if sorter is not None:
         rows = np.take_along_axis(rows, check_indices(sorter, rows.shape[-1]), -1)
-    if rows.ndim == 1:
-        return np.searchsorted(rows, wide(wanted), where)
     result = np.empty_like(rows, INT64, shape=wanted.shape)
     for place in np.ndindex(*rows.shape[:-1]):
         result[place] = np.searchsorted(rows[place], wide(wanted)[place], where)
@@ -311,13 +306,12 @@ def masked_index_put(self: Array, mask: Array, indices: Sequence[Array | None], 
     return index_put(self, inside, np.where(cast(mask, BOOL), values, 0), True)
 
 
-def _along(self: Array, dim: int, index: Array) -> tuple[Array, Any]:
-    """Return an array with a dimension, and an index of all places of it that are read or written."""
-    array, places = np.atleast_1d(self), np.atleast_1d(index)
-    axis = axis_of(dim, array.ndim)
+def _along(self: Array, dim: int, index: Array) -> tuple[Any, ...]:
+    """Return an index of all places of an array that are read or written."""
+    places = np.atleast_1d(index)
     where = list(np.ogrid[tuple(slice(0, size) for size in places.shape)])
-    where[axis] = check_indices(places, array.shape[axis])
-    return array, tuple(where)
+    where[dim] = check_indices(places, self.shape[dim])
+    return tuple(where)
 
 
 def _scattering(change: Callable[..., Array]) -> Callable[..., Any]:
@@ -328,10 +322,9 @@ def _scattering(change: Callable[..., Array]) -> Callable[..., Any]:
     """
 
     def run(self: Array, dim: int, index: Array, src: Any, **options: Any) -> Any:
-        array, where = _along(self, dim, index)
         is_tensor = isinstance(src, ARRAYS) and src.ndim
         values = src[tuple(slice(0, size) for size in np.atleast_1d(index).shape)] if is_tensor else asarray(src)
-        return change(array, where, values, **options).reshape(self.shape)
+        return change(self, _along(self, dim, index), values, **options)
 
     return run
 
@@ -382,12 +375,11 @@ def _slices(change: Callable[..., Array], *, negative: bool = False) -> Callable
     """
 
     def run(self: Array, dim: int, index: Array, source: Any, **options: Any) -> Any:
-        array, axis = np.atleast_1d(self), axis_of(dim, self.ndim)
-        rows = np.moveaxis(array, axis, 0)
+        rows = np.moveaxis(self, dim, 0)
         chosen = check_indices(index.reshape(-1), len(rows), negative=negative)
         is_tensor = isinstance(source, ARRAYS) and source.ndim == self.ndim
-        values = np.moveaxis(np.atleast_1d(source), axis, 0) if is_tensor else asarray(source)
-        return np.moveaxis(change(rows, chosen, values, **options), 0, axis).reshape(self.shape)
+        values = np.moveaxis(source, dim, 0) if is_tensor else asarray(source)
+        return np.moveaxis(change(rows, chosen, values, **options), 0, dim)
 
     return run
 
@@ -400,7 +392,7 @@ def _added_slices(rows: Array, chosen: Array, values: Array, alpha: Any = 1) -> 
 @kernel("aten.put.default")
 def put(self: Array, index: Array, source: Array, accumulate: bool) -> Any:
     flat, chosen = self.reshape(-1), check_indices(index.reshape(-1), self.size, negative=True)
-    return (_added if accumulate else _replaced)(flat, chosen, source.reshape(-1)).reshape(self.shape)
+    return (_added if accumulate else _replaced)(flat, chosen, source.reshape(-1))
 
 
 @kernel("aten.masked_scatter.default")

@@ -109,22 +109,12 @@ def repeat_interleave(self: Array, repeats: Any, dim: int | None = None) -> Any:
 # Order.
 
 
-@kernel("aten.roll.default")
-def roll(self: Array, shifts: Any, dims: Any) -> Any:
-    moves, axes = ([one] if isinstance(one, int) else list(one) for one in (shifts, dims))
-    if not axes:
-        return np.roll(self.reshape(-1), moves[0]).reshape(self.shape)
-    pairs = [(shift, axis_of(dim, self.ndim)) for shift, dim in zip(moves, axes, strict=True)]
-    return np.roll(np.atleast_1d(self), *zip(*pairs, strict=True)).reshape(self.shape)
-
-
 @kernel("aten.pixel_shuffle.default")
 def pixel_shuffle(self: Array, upscale_factor: int) -> Any:
     *batch, channels, height, width = self.shape
     r, n = upscale_factor, len(batch)
     parts = self.reshape(*batch, channels // (r * r), r, r, height, width)
-    order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
-    return parts.transpose(order).copy().reshape(*batch, channels // (r * r), height * r, width * r)
+    return parts.transpose(*range(n), n, n + 3, n + 1, n + 4, n + 2).copy()
 
 
 @kernel("aten.pixel_unshuffle.default")
@@ -132,14 +122,13 @@ def pixel_unshuffle(self: Array, downscale_factor: int) -> Any:
     *batch, channels, height, width = self.shape
     r, n = downscale_factor, len(batch)
     parts = self.reshape(*batch, channels, height // r, r, width // r, r)
-    order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
-    return parts.transpose(order).copy().reshape(*batch, channels * r * r, height // r, width // r)
+    return parts.transpose(*range(n), n, n + 2, n + 4, n + 1, n + 3).copy()
 
 
 @kernel("aten.channel_shuffle.default")
 def channel_shuffle(self: Array, groups: int) -> Any:
     batch, channels, *rest = self.shape
-    return self.reshape(batch, groups, channels // groups, *rest).swapaxes(1, 2).copy().reshape(self.shape)
+    return self.reshape(batch, groups, channels // groups, *rest).swapaxes(1, 2).copy()
 
 
 # Padding.
@@ -248,6 +237,7 @@ def vander(x: Array, N: int | None, increasing: bool) -> Any:
 
 
 KERNELS: Final = {
+    "aten.roll.default": lambda self, shifts, dims: np.roll(np.atleast_1d(self), shifts, dims or None),
     "aten.linalg_vander.default": lambda x, N: vander(x, N, increasing=True),
     "aten.flip.default": lambda self, dims: np.flip(self, axes_of(list(dims), self.ndim) if len(dims) else ()).copy(),
     "aten.repeat_interleave.Tensor": lambda repeats: repeat_interleave(np.arange(repeats.size), repeats),

@@ -375,8 +375,7 @@ def _register(name: str, cell: Cell) -> None:
     @kernel(f"aten.{name}.input")
     def whole(input: Array, hx: Any, batch_first: bool, **options: Any) -> Any:
         if input.ndim == 2:
-            output, *states = whole(input[:, None], add_axis(hx), batch_first=False, **options)
-            return output[:, 0], *(one[:, 0] for one in states)
+            input, hx, batch_first = input[:, None], add_axis(hx), False
         rows, sizes = _packed(input, batch_first)
         output, states = _network(rows, sizes, listed(hx), cell=cell, **options)
         return _unpacked(output, sizes, listed(hx)[0].shape[1], batch_first), *states

@@ -88,7 +88,7 @@ def nll_loss_forward(self: Array, target: Array, weight: Any, reduction: int, ig
     loss = -np.take_along_axis(scores, chosen[:, None], 1)[:, 0] * factors
     total = factors.sum()
     if reduction == 0:
-        return (np.where(used, loss, 0).reshape(target.shape)), np.zeros((), x.dtype) if x.ndim > 1 else total
+        return np.where(used, loss, 0), np.zeros((), x.dtype) if x.ndim > 1 else total
     loss = np.where(used, loss, 0).sum()
     return (loss / total if reduction == 1 else loss), total
 
@@ -128,7 +128,7 @@ def multi_margin_loss(self: Array, target: Array, p: Any, margin: Any, weight: A
     if weight is not None:
         loss = loss * wide(weight)[classes][:, None]
     loss[rows, classes] = 0
-    return reduced((loss.sum(1) / x.shape[1]).reshape(target.shape), reduction)
+    return reduced(loss.sum(1) / x.shape[1], reduction)
 
 
 @kernel("aten.multilabel_margin_loss_forward.default")
@@ -142,16 +142,13 @@ def multilabel_margin_loss_forward(self: Array, target: Array, reduction: int = 
         is_target[row, chosen] = 1
         others = scores[is_target[row] == 0]
         losses[row] = np.maximum(1 - scores[chosen][:, None] + others, 0).sum() / x.shape[1]
-    result = losses if self.ndim > 1 else losses.reshape(())
-    return reduced(result, reduction), is_target.reshape(target.shape)
+    return reduced(losses, reduction), is_target
 
 
 @kernel("aten._ctc_loss.Tensor .default")
 def ctc_loss(log_probs: Array, targets: Array, input_lengths: Any, target_lengths: Any, blank: int) -> Any:
     x = wide(log_probs).astype(np.float64)
-    single = x.ndim == 2
-    if single:
-        x = x[:, None]
+    x = x if x.ndim == 3 else x[:, None]
     lengths, counts = (np.asarray(one).reshape(-1).astype(INT64) for one in (input_lengths, target_lengths))
     rows, width = np.arange(x.shape[1]), 2 * int(counts.max(initial=0)) + 1
     alphas = np.full(reserve((len(rows), len(x), width), np.float64), -np.inf)
@@ -171,8 +168,7 @@ def ctc_loss(log_probs: Array, targets: Array, input_lengths: Any, target_length
         last = np.where(step < lengths[:, None], np.pad(ways, ((0, 0), (2, 0)), constant_values=-np.inf), last)
         alphas[:, step] = ways
     # At the last label, or the blank behind it.
-    losses = -np.logaddexp(last[rows, 2 * counts + 1], last[rows, 2 * counts + 2])
-    return (losses.reshape(()), alphas[0]) if single else (losses, alphas)
+    return -np.logaddexp(last[rows, 2 * counts + 1], last[rows, 2 * counts + 2]), alphas
 
 
 @kernel("aten.cosine_embedding_loss.default", adapt=_reducing)
@@ -187,9 +183,9 @@ def cosine_embedding_loss(input1: Array, input2: Array, target: Array, margin: f
 def triplet_margin_loss(
     anchor: Array, positive: Array, negative: Array, margin: float = 1, p: float = 2, eps: float = 1e-6, swap: Any = 0
 ) -> Any:
-    near, far = (pairwise_distance(anchor, one, p, eps, False) for one in (positive, negative))
+    near, far = (pairwise_distance(anchor, one, p, eps) for one in (positive, negative))
     if swap:
-        far = np.minimum(far, pairwise_distance(positive, negative, p, eps, False))
+        far = np.minimum(far, pairwise_distance(positive, negative, p, eps))
     return np.maximum(margin + near - far, 0)
 
 

@@ -162,7 +162,7 @@ def fractional_max_pool(n: int, self: Array, kernel_size: Any, random_samples: A
     for plane in np.ndindex(*x.shape[:2]):
         bounds = [_shifted(*one) for one in zip(samples[plane], sizes, shape[2:], taps, strict=True)]
         most[plane], where[plane] = _maxima(x[plane], bounds)
-    return most.reshape(result.sizes), where.reshape(result.sizes)
+    return most, where
 
 
 def _shifted(sample: Any, size: int, count: int, taps: int) -> list[slice]:

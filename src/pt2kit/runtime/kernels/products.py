@@ -177,9 +177,9 @@ def pdist(self: Array, p: float) -> Any:
 
 
 @kernel("aten.pairwise_distance.default", adapt=computed)
-def pairwise_distance(x1: Array, x2: Array, p: float, eps: float, keepdim: bool) -> Any:
+def pairwise_distance(x1: Array, x2: Array, p: float, eps: float) -> Any:
     difference = floating(x1 - x2)
-    return vector_norm(difference + difference.dtype.type(eps), p, -1, keepdim)
+    return vector_norm(difference + difference.dtype.type(eps), p, -1)
 
 
 @kernel("aten.cosine_similarity.default", adapt=computed)

@@ -19,9 +19,7 @@ from pt2kit.runtime.arrays import (
     FLOAT64,
     INT64,
     Array,
-    ArraySpec,
     DType,
-    asarray,
     axes_of,
     cast,
     compute_type,
@@ -53,18 +51,18 @@ def _for_means(self: Array, dtype: DType | None) -> Array:
 def _reduction(function: Callable[..., Any], convert: Convert) -> Callable[..., Any]:
     """Return the kernel of a function of some dimensions, or all."""
 
-    def run(self: Array, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
-        return function(convert(self, dtype), axes_of(dim, self.ndim), keepdims=keepdim)
+    def run(self: Array, dim: Any = None, dtype: Any = None) -> Any:
+        return function(convert(self, dtype), axes_of(dim, self.ndim))
 
     return run
 
 
-def _mean(x: Array, axes: tuple[int, ...], keepdims: bool) -> Any:
-    return x.sum(axes, keepdims=keepdims) / x.dtype.type(math.prod(x.shape[axis] for axis in axes))
+def _mean(x: Array, axes: tuple[int, ...]) -> Any:
+    return x.sum(axes) / x.dtype.type(math.prod(x.shape[axis] for axis in axes))
 
 
-def _nanmean(x: Array, axes: tuple[int, ...], keepdims: bool) -> Any:
-    return np.nansum(x, axes, keepdims=keepdims) / np.sum(~np.isnan(x), axes, keepdims=keepdims).astype(x.dtype)
+def _nanmean(x: Array, axes: tuple[int, ...]) -> Any:
+    return np.nansum(x, axes) / np.sum(~np.isnan(x), axes).astype(x.dtype)
 
 
 mean = _reduction(_mean, _for_means)
@@ -74,9 +72,8 @@ amax, amin = _reduction(np.max, _for_means), _reduction(np.min, _for_means)
 def _truth(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the kernel of a test of all elements; an empty list of dimensions is none of them."""
 
-    def run(self: Array, dim: Any = None, keepdim: bool = False) -> Any:
-        axes = () if isinstance(dim, list | tuple) and not len(dim) else axes_of(dim, self.ndim)
-        return function(cast(self, BOOL), axes, keepdims=keepdim)
+    def run(self: Array, dim: Any = None) -> Any:
+        return function(cast(self, BOOL), () if dim == [] else axes_of(dim, self.ndim))
 
     return run
 
@@ -84,63 +81,38 @@ def _truth(function: Callable[..., Any]) -> Callable[..., Any]:
 # Extremes.
 
 
-def along(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the kernel of a function along one dimension, whose results keep it with size 1.
-
-    A tensor without dimensions is one of one element.
-    """
-
-    def run(self: Array, result: ArraySpec, dim: int = -1) -> Any:
-        found = function(np.atleast_1d(self), axis_of(dim, self.ndim))
-        return tuple(one.reshape(result.sizes) for one in found)
-
-    return run
-
-
-def _argument(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the kernel of the place of an extreme, among all elements or along a dimension."""
-
-    def run(self: Array, result: ArraySpec, dim: int | None = None) -> Any:
-        axis = None if dim is None else axis_of(dim, self.ndim)
-        return asarray(function(np.atleast_1d(wide(self)), axis)).reshape(result.sizes)
-
-    return run
-
-
 def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the kernel of an extreme along a dimension, and its place."""
 
-    def run(self: Array, axis: int) -> Any:
-        where = function(wide(self), axis, keepdims=True)
-        return np.take_along_axis(self, where, axis), where
+    def run(self: Array, dim: int) -> Any:
+        where = function(wide(self), dim, keepdims=True)
+        return np.take_along_axis(self, where, dim), where
 
-    return along(run)
+    return run
 
 
 # Spread.
 
 
 @kernel("aten.var.default .dim .correction", adapt=computed)
-def var(
-    self: Array, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, correction: Any = None
-) -> Any:
+def var(self: Array, dim: Any = None, unbiased: bool | None = None, correction: Any = None) -> Any:
     axes = axes_of(dim, self.ndim)
     centered = self - self.mean(axes, keepdims=True)
     squares = (centered * np.conjugate(centered)).real if is_complex(self) else centered * centered
     fewer = float(unbiased) if unbiased is not None else 1.0 if correction is None else float(correction)
     count = max(0.0, math.prod(self.shape[axis] for axis in axes) - fewer)
-    return squares.sum(axes, keepdims=keepdim) / np.asarray(count).astype(squares.dtype)
+    return squares.sum(axes) / np.asarray(count).astype(squares.dtype)
 
 
-def _std(self: Array, *args: Any, **options: Any) -> Any:
-    return np.sqrt(var(self, *args, **options))
+@kernel("aten.std.default .dim .correction")
+def std(self: Array, dim: Any = None, unbiased: bool | None = None, correction: Any = None) -> Any:
+    return np.sqrt(var(self, dim, unbiased, correction))
 
 
 def _with_mean(function: Callable[..., Any]) -> Callable[..., Any]:
-    def run(self: Array, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, **options: Any) -> Any:
-        return function(self, dim, unbiased, keepdim, **options), mean(self, dim, keepdim)
-
-    return run
+    return lambda self, dim=None, unbiased=None, correction=None: (
+        function(self, dim, unbiased, correction), mean(self, dim)
+    )  # fmt: skip
 
 
 # Norms.
@@ -159,10 +131,6 @@ def vector_norm(self: Array, ord: Any = None, dim: Any = None, keepdim: bool = F
         return np.min(size, axes, keepdims=keepdim)
     if order == 0:
         return np.sum(size != 0, axes, keepdims=keepdim).astype(size.dtype)
-    if order == 1:
-        return size.sum(axes, keepdims=keepdim)
-    if order == 2:
-        return np.sqrt((size * size).sum(axes, keepdims=keepdim))
     power = size.dtype.type(order)
     return (size**power).sum(axes, keepdims=keepdim) ** (1 / power)
 
@@ -191,20 +159,17 @@ def norm_except_dim(v: Array, pow: Any = 2, dim: int = 0) -> Any:
 
 
 @kernel("aten.logsumexp.default", adapt=in_floats)
-def logsumexp(self: Array, dim: Any, keepdim: bool = False) -> Any:
+def logsumexp(self: Array, dim: Any) -> Any:
     axes = axes_of(dim, self.ndim)
     most = np.max(self.real, axes, keepdims=True, initial=-np.inf)
     most = np.where(np.isfinite(most), most, 0).astype(self.real.dtype)
-    total = np.log(np.exp(self - most).sum(axes, keepdims=True)) + most
-    return total if keepdim else np.squeeze(total, axes)
+    return np.log(np.exp(self - most).sum(axes, keepdims=True)) + most
 
 
 @kernel("aten.softmax.int aten._softmax.default aten.special_softmax.default")
 def softmax(self: Array, dim: int, dtype: Any = None) -> Any:
     x = _for_means(self, dtype)
-    if not x.ndim or not x.size:
-        return np.ones_like(x)
-    result = x - x.max(dim, keepdims=True)
+    result = x - x.max(dim, keepdims=True, initial=-np.inf)
     np.exp(result, out=result)
     result /= result.sum(dim, keepdims=True)
     return result
@@ -213,7 +178,7 @@ def softmax(self: Array, dim: int, dtype: Any = None) -> Any:
 def safe_softmax(self: Array, dim: int, dtype: Any = None) -> Any:
     """Return softmax, with zeros where all inputs are minus infinity."""
     result = softmax(self, dim, dtype=dtype)
-    masked = np.all(wide(self) == -np.inf, axis_of(dim, self.ndim), keepdims=True)
+    masked = np.all(wide(self) == -np.inf, dim, keepdims=True)
     return np.where(masked, 0, result)
 
 
@@ -223,22 +188,19 @@ kernel("aten._safe_softmax.default")(safe_softmax)
 @kernel("aten.log_softmax.int aten._log_softmax.default aten.special_log_softmax.default")
 def log_softmax(self: Array, dim: int, dtype: Any = None) -> Any:
     x = _for_means(self, dtype)
-    if not x.ndim or not x.size:
-        return np.zeros_like(x)
-    shifted = x - x.max(dim, keepdims=True)
+    shifted = x - x.max(dim, keepdims=True, initial=-np.inf)
     return shifted - np.log(np.exp(shifted).sum(dim, keepdims=True))
 
 
 @kernel("aten._softmax_backward_data.default", adapt=computed)
 def softmax_backward_data(grad_output: Array, output: Array, dim: int) -> Any:
     product = grad_output * output
-    return product - output * product.sum(axis_of(dim, output.ndim) if output.ndim else None, keepdims=True)
+    return product - output * product.sum(dim, keepdims=True)
 
 
 @kernel("aten._log_softmax_backward_data.default", adapt=computed)
 def log_softmax_backward_data(grad_output: Array, output: Array, dim: int) -> Any:
-    total = grad_output.sum(axis_of(dim, output.ndim) if output.ndim else None, keepdims=True)
-    return grad_output - np.exp(output) * total
+    return grad_output - np.exp(output) * grad_output.sum(dim, keepdims=True)
 
 
 # Cumulative operators.
@@ -250,16 +212,15 @@ _ACCUMULATED: Final = {FLOAT32: FLOAT64, COMPLEX64: COMPLEX128}
 
 def _accumulated(function: Callable[..., Any]) -> Callable[..., Any]:
     def run(self: Array, dim: int, dtype: Any = None) -> Any:
-        axis = axis_of(dim, self.ndim)
-        x = np.atleast_1d(_for_sums(self, dtype))
-        return function(x, axis, dtype=_ACCUMULATED.get(x.dtype)).reshape(self.shape)
+        x = _for_sums(self, dtype)
+        return function(x, dim, dtype=_ACCUMULATED.get(x.dtype))
 
     return run
 
 
 @kernel("aten.logcumsumexp.default", adapt=computed)
 def logcumsumexp(self: Array, dim: int) -> Any:
-    if not self.ndim:
+    if self.size == 1:
         return self.copy()
     if is_complex(self):
         raise OperatorError(f"expected real numbers, as complex logarithms have several values, got {self.dtype}")
@@ -270,13 +231,12 @@ def _running(function: Any) -> Callable[..., Any]:
     """Return the kernel of an extreme of all elements up to each one, and its place."""
 
     def run(self: Array, dim: int) -> tuple[Any, Any]:
-        x, axis = np.atleast_1d(wide(self)), axis_of(dim, self.ndim)
+        x, axis = wide(self), axis_of(dim, self.ndim)
         found = function.accumulate(x, axis)
         place = np.arange(x.shape[axis]).reshape([-1 if i == axis else 1 for i in range(x.ndim)])
         # The last place that equals the extreme so far, as in torch.
         is_new = (x == found) | ((x != x) & (found != found))
-        where = np.maximum.accumulate(np.where(is_new, place, 0), axis)
-        return found.reshape(self.shape), where.reshape(self.shape)
+        return found, np.maximum.accumulate(np.where(is_new, place, 0), axis)
 
     return run
 
@@ -328,7 +288,7 @@ def cumulative_trapezoid(y: Array, x: Array | None = None, dx: Any = 1, dim: int
 def sum_to_size(self: Array, size: Sequence[int]) -> Any:
     missing = self.ndim - len(size)
     axes = (*range(missing), *(i + missing for i, one in enumerate(size) if one == 1 and self.shape[i + missing] != 1))
-    return wide(self).sum(axes, keepdims=True).reshape(tuple(size))
+    return wide(self).sum(axes)
 
 
 # Order.
@@ -346,17 +306,14 @@ def _order(self: Array, axis: int, descending: bool) -> Any:
 
 @kernel("aten.sort.default .stable")
 def sort(self: Array, dim: int = -1, descending: bool = False) -> Any:
-    array, axis = np.atleast_1d(self), axis_of(dim, self.ndim)
-    order = _order(array, axis, descending)
-    return np.take_along_axis(array, order, axis).reshape(self.shape), order.reshape(self.shape)
+    order = _order(self, dim, descending)
+    return np.take_along_axis(self, order, dim), order
 
 
 @kernel("aten.topk.default")
 def topk(self: Array, k: int, dim: int, largest: bool) -> Any:
-    array, axis = np.atleast_1d(self), axis_of(dim, self.ndim)
-    order = np.take(_order(array, axis, largest), np.arange(k), axis)
-    found = np.take_along_axis(array, order, axis)
-    return (found, order) if self.ndim or k == 0 else (found.reshape(()), order.reshape(()))
+    order = np.take(_order(self, dim, largest), np.arange(k), dim)
+    return np.take_along_axis(self, order, dim), order
 
 
 def _at_rank(rank: Callable[[int, Array], Any]) -> Callable[..., Any]:
@@ -366,41 +323,41 @@ def _at_rank(rank: Callable[[int, Array], Any]) -> Callable[..., Any]:
         rank: computes the ranks from the size of the dimension, and how many of its elements are nan in each row.
     """
 
-    def run(self: Array, axis: int) -> Any:
-        order, size = _order(self, axis, False), self.shape[axis]
+    def run(self: Array, dim: int = -1) -> Any:
+        order, size = _order(self, dim, False), self.shape[dim]
         is_nan = np.isnan(wide(self)) if kind(self.dtype) == 2 else np.zeros(self.shape, BOOL)
-        ranks = rank(size, is_nan.sum(axis, dtype=INT64, keepdims=True))
+        ranks = rank(size, is_nan.sum(dim, dtype=INT64, keepdims=True))
         require(size or not ranks.size, "expected elements to choose from, got none")
-        where = np.take_along_axis(order, ranks, axis)
-        return np.take_along_axis(self, where, axis), where  # of equal nans the first, as in torch
+        where = np.take_along_axis(order, ranks, dim)
+        return np.take_along_axis(self, where, dim), where  # of equal nans the first, as in torch
 
-    return along(run)
+    return run
 
 
 def _of_all(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda self, result: function(self.reshape(-1), result, 0)[0] if self.size else np.full((), np.nan)
+    return lambda self: function(self.reshape(-1))[0] if self.size else np.full((), np.nan)
 
 
 median = _at_rank(lambda size, nans: np.where(nans > 0, size - 1, (size - 1) // 2))
 nanmedian = _at_rank(lambda size, nans: np.maximum(0, size - nans - 1) // 2)
 
 
-@kernel("aten.mode.default", adapt=along)
-def mode(self: Array, axis: int) -> Any:
-    moved = np.moveaxis(self, axis, -1)
+@kernel("aten.mode.default")
+def mode(self: Array, dim: int = -1) -> Any:
+    moved = np.moveaxis(self, dim, -1)
     where = np.zeros(moved.shape[:-1], INT64)
     for place in np.ndindex(*where.shape):
         row = wide(moved[place])
         values, counts = np.unique(row, return_counts=True, equal_nan=False)
         found = np.flatnonzero(row == values[counts.argmax()])
         where[place] = found[-1] if found.size else 0  # of NaN alone
-    places = np.expand_dims(where, axis)
-    return np.take_along_axis(self, places, axis), places
+    places = np.expand_dims(where, dim)
+    return np.take_along_axis(self, places, dim), places
 
 
 def _quantile(function: Callable[..., Any]) -> Callable[..., Any]:
-    def run(self: Array, q: Any, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear") -> Any:
-        return function(self.astype(FLOAT64), cast(q, FLOAT64), dim, method=interpolation, keepdims=keepdim)
+    def run(self: Array, q: Any, dim: int | None = None, interpolation: str = "linear") -> Any:
+        return function(self.astype(FLOAT64), cast(q, FLOAT64), dim, method=interpolation)
 
     return run
 
@@ -463,7 +420,7 @@ def histc(self: Array, bins: int, min: Any, max: Any) -> Any:
 
 KERNELS: Final = {
     "aten.count_nonzero.default .dim_IntList": _reduction(np.sum, lambda self, dtype: cast(self, BOOL)),
-    "aten.aminmax.default": lambda self, dim, keepdim: (amin(self, dim, keepdim), amax(self, dim, keepdim)),
+    "aten.aminmax.default": lambda self, dim: (amin(self, dim), amax(self, dim)),
     "aten.sum.default .dim_IntList": _reduction(np.sum, _for_sums),
     "aten.nansum.default": _reduction(np.nansum, _for_sums),
     "aten.prod.default .dim_int": _reduction(np.prod, _for_sums),
@@ -473,20 +430,17 @@ KERNELS: Final = {
     "aten.all.default .dim .dims aten._is_all_true.default": _truth(np.all),
     "aten.amax.default aten.max.default": amax,
     "aten.amin.default aten.min.default": amin,
-    "aten.argmax.default": _argument(np.argmax),
-    "aten.argmin.default": _argument(np.argmin),
+    "aten.argmax.default": computed(np.argmax),
+    "aten.argmin.default": computed(np.argmin),
     "aten.max.dim": _extreme(np.argmax),
     "aten.min.dim": _extreme(np.argmin),
-    "aten.std.default .dim .correction": _std,
     "aten.var_mean.default .dim .correction": _with_mean(var),
-    "aten.std_mean.default .dim .correction": _with_mean(_std),
+    "aten.std_mean.default .dim .correction": _with_mean(std),
     "aten.cumsum.default": _accumulated(np.cumsum),
     "aten.cumprod.default": _accumulated(np.cumprod),
     "aten.cummax.default": _running(np.maximum),
     "aten.cummin.default": _running(np.minimum),
-    "aten.kthvalue.default": lambda self, k, dim, result: _at_rank(lambda size, nans: np.full_like(nans, k - 1))(
-        self, result, dim
-    ),
+    "aten.kthvalue.default": lambda self, k, dim: _at_rank(lambda size, nans: np.full_like(nans, k - 1))(self, dim),
     "aten.median.dim": median,
     "aten.nanmedian.dim": nanmedian,
     "aten.median.default": _of_all(median),
@@ -494,7 +448,7 @@ KERNELS: Final = {
     "aten.quantile.default .scalar": _quantile(np.quantile),
     "aten.nanquantile.default .scalar": _quantile(np.nanquantile),
     "aten.argsort.default .stable": lambda self, dim, descending: sort(self, dim, descending)[1],
-    "aten.msort.default": lambda self: sort(self, 0)[0],
+    "aten.msort.default": lambda self: sort(np.atleast_1d(self), 0)[0],
     # torch returns all three, whatever is asked for
     "aten.unique_dim.default": lambda self, dim, **options: _unique(self, axis_of(dim, self.ndim)),
 }

@@ -193,7 +193,7 @@ KERNELS: Final = {
     "aten.lgamma.default": in_doubles(lambda self: lgamma(self)),
     "aten.special_ndtr.default": in_doubles(lambda self: 0.5 * erfc(-self * math.sqrt(0.5))),
     "aten.special_ndtri.default": in_doubles(lambda self: _ndtri(self)),
-    "aten.i0.default aten.special_modified_bessel_i0.default": in_doubles(lambda self: np.i0(self).reshape(self.shape)),
+    "aten.i0.default aten.special_modified_bessel_i0.default": in_doubles(np.i0),
     "aten.polygamma_.default": lambda self, n: write(self, polygamma(n, self)),
     "aten.sinc.default": lambda self: np.sinc(floating(self)),
 }

@@ -44,12 +44,10 @@ def view_dtype(self: Array, dtype: DType) -> Any:
     return (self if self.flags.c_contiguous else self.copy("C")).view(dtype)
 
 
-@kernel(
-    "aten.transpose.int aten.transpose_.default aten.swapaxes.default aten.swapaxes_.default aten.swapdims.default "
-    "aten.swapdims_.default"
-)
+@kernel("aten.transpose.int aten.transpose_.default aten.swapaxes.default aten.swapaxes_.default")
+@kernel("aten.swapdims.default aten.swapdims_.default")
 def transpose(self: Array, dim0: int, dim1: int) -> Any:
-    return self.swapaxes(dim0, dim1) if self.ndim else self
+    return self.swapaxes(dim0, dim1)
 
 
 @kernel("aten.mH.default aten.adjoint.default aten.matrix_H.default")
@@ -134,8 +132,6 @@ def unbind(self: Array, dim: int) -> Any:
 @kernel("aten.unfold.default")
 def unfold(self: Array, dimension: int, size: int, step: int) -> Any:
     axis = axis_of(dimension, self.ndim)
-    if not self.ndim:
-        return unfold(self.reshape(1), 0, size, step)[0]
     total = self.shape[axis]
     # A view of other strides must not reach beyond its memory, also when another kernel asks for it.
     require(0 <= size <= total and step >= 1, f"expected windows within {count_text(total, 'element')}, got {size}")
