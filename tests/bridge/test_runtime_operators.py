@@ -223,6 +223,7 @@ CALLS: dict[str, Any] = {
     "quantiles near 0": ("special_ndtri.default", torch.tensor([0, 1e-300, 1e-20, 0.5, 1, 2], dtype=torch.double)),
     "inverse near 0": ("erfinv.default", torch.tensor([-1, -1e-3, -1e-5, 0, 1e-12, 2], dtype=torch.double)),
     "differences of joined": ("diff.default", NUMBERS, 2, 1, torch.full((2, 1, 4), 1j)),
+    "quantiles of a number": ("quantile.default", torch.tensor(2.5), torch.tensor([0.1, 0.5]), -1),
 }
 
 
