@@ -344,6 +344,8 @@ def converting(convert: Callable[[Array], Array]) -> Callable[[Callable[..., Any
     """Return what makes kernels of functions whose arrays are converted first, such as `computed`."""
 
     def converted(value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return [converted(one) for one in value]
         return convert(value) if isinstance(value, ARRAYS) else value
 
     def adapt(function: Callable[..., Any]) -> Callable[..., Any]:

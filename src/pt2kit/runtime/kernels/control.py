@@ -240,6 +240,14 @@ def associative_scan(combine_fn: Subgraph, xs: Sequence[Array], *rest: Any, **op
 # Subgraphs that run once.
 
 
+# The types that autocast chooses are those that the values of the subgraph are declared with.
+@kernel("higher_order.wrap .tag_activation_checkpoint .wrap_activation_checkpoint .wrap_with_autocast")
+@kernel("higher_order.wrap_with_set_grad_enabled")
+def wrap(*args: Any, **options: Any) -> Any:
+    place = [*map(callable, args)].index(True)  # options of the region come before the subgraph, its operands after it
+    return args[place](*args[place + 1 :])
+
+
 @kernel("higher_order.out_dtype")
 def out_dtype(op: Callable[..., Any], output_dtype: Any, *args: Any, **named: Any) -> Any:
     converted = (cast(one, output_dtype) if isinstance(one, ARRAYS) else one for one in args)
@@ -311,15 +319,7 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
     "aten.Float.Tensor": lambda a: float(item(a)),
     "aten.Bool.Tensor": lambda a: bool(item(a)),
     "aten._make_dep_token.default": lambda: np.zeros(0, np.float32),
-    "higher_order.tag_activation_checkpoint .wrap_activation_checkpoint .wrap": lambda wrapped_func, *args, **options: (
-        wrapped_func(*args)
-    ),
-    # The types that autocast chooses are those that the values of the subgraph are declared with.
-    "higher_order.wrap_with_autocast": lambda device_type, dtype, enabled, cache_enabled, wrapped_func, *args: (
-        wrapped_func(*args)
-    ),
     "higher_order.invoke_subgraph": lambda subgraph, identifier, *operands: subgraph(*operands),
-    "higher_order.wrap_with_set_grad_enabled": lambda enable_grad, wrapped_func, *args: wrapped_func(*args),
     "higher_order.strict_mode .run_const_graph": lambda wrapped_func, operands=(), *more: wrapped_func(*operands),
     "higher_order.hints_wrapper": lambda body_func, args=(), kwargs=None, hints=None: body_func(*args),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -192,6 +193,10 @@ def _joined(real: Array, imag: Array) -> Any:
 # Functions of two numbers.
 
 
+for _name in ("maximum", "minimum", "fmax", "fmin", "hypot", "gcd", "lcm"):
+    kernel(f"aten.{_name}.default", adapt=promoted)(getattr(np, _name))
+
+
 @kernel("aten.logaddexp.default", adapt=promoted_floats)
 def logaddexp(self: Array, other: Array) -> Any:
     if not is_complex(self):
@@ -241,7 +246,14 @@ def assert_(self: Any, assert_msg: str = "", dep_token: Any = None) -> Any:
 # Comparisons and logic.
 
 
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    kernel(f"aten.{_name}.Tensor .Scalar", adapt=promoted)(getattr(operator, _name))
+
 _of_truth = converting(lambda array: cast(array, BOOL))
+for _name in ("and", "or", "xor"):
+    _overloads = f"aten.bitwise_{_name}.Tensor .Scalar .Scalar_Tensor aten.__{_name}__.Tensor .Scalar"
+    kernel(_overloads, adapt=promoted)(getattr(np, f"bitwise_{_name}"))
+    kernel(f"aten.logical_{_name}.default", adapt=_of_truth)(getattr(np, f"logical_{_name}"))
 
 
 @kernel("aten.bitwise_left_shift.Tensor .Tensor_Scalar .Scalar_Tensor aten.__lshift__.Tensor .Scalar", adapt=promoted)
@@ -412,13 +424,8 @@ KERNELS: Final = {
     "aten.fmod.Tensor .Scalar": promoted(_divided(np.fmod)),
     "aten.complex.default": promoted(_joined),
     "aten.polar.default": promoted(lambda abs, angle: _joined(abs * np.cos(angle), abs * np.sin(angle))),
-    "aten.maximum.default aten.max.other": promoted(np.maximum),
-    "aten.minimum.default aten.min.other": promoted(np.minimum),
-    "aten.fmax.default": promoted(np.fmax),
-    "aten.fmin.default": promoted(np.fmin),
-    "aten.hypot.default": promoted(np.hypot),
-    "aten.gcd.default": promoted(np.gcd),
-    "aten.lcm.default": promoted(np.lcm),
+    "aten.max.other": promoted(np.maximum),
+    "aten.min.other": promoted(np.minimum),
     "aten.sub.Tensor .Scalar": (
         promoted(lambda self, other, alpha: self - other if alpha == 1 else self - other * cast(alpha, self.dtype))
     ),
@@ -450,18 +457,6 @@ KERNELS: Final = {
     "aten.signbit.default": computed(lambda self: np.signbit(self) if kind(self.dtype) == 2 else self < 0),
     "aten.frac.default": computed(lambda self: self - np.trunc(self)),
     "aten.equal.default": computed(lambda self, other: self.shape == other.shape and bool(np.all(self == other))),
-    "aten.eq.Tensor .Scalar": promoted(np.equal),
-    "aten.ne.Tensor .Scalar": promoted(np.not_equal),
-    "aten.lt.Tensor .Scalar": promoted(np.less),
-    "aten.le.Tensor .Scalar": promoted(np.less_equal),
-    "aten.gt.Tensor .Scalar": promoted(np.greater),
-    "aten.ge.Tensor .Scalar": promoted(np.greater_equal),
-    "aten.bitwise_and.Tensor .Scalar .Scalar_Tensor aten.__and__.Tensor .Scalar": promoted(np.bitwise_and),
-    "aten.bitwise_or.Tensor .Scalar .Scalar_Tensor aten.__or__.Tensor .Scalar": promoted(np.bitwise_or),
-    "aten.bitwise_xor.Tensor .Scalar .Scalar_Tensor aten.__xor__.Tensor .Scalar": promoted(np.bitwise_xor),
-    "aten.logical_and.default": _of_truth(np.logical_and),
-    "aten.logical_or.default": _of_truth(np.logical_or),
-    "aten.logical_xor.default": _of_truth(np.logical_xor),
     "aten.bitwise_not.default": np.bitwise_not,
     "aten.logical_not.default": _of_truth(np.logical_not),
     "aten.isreal.default": lambda self: self.imag == 0 if is_complex(self) else np.ones(self.shape, BOOL),

@@ -140,12 +140,11 @@ def _by_channel(result: Array, weight: Any, bias: Any) -> Array:
     return _scaled(result, *(None if one is None else _channels(one, result) for one in (weight, bias)))
 
 
-@kernel("aten.native_group_norm.default")
+@kernel("aten.native_group_norm.default", adapt=computed)
 def native_group_norm(input: Array, group: int, weight: Any, bias: Any, eps: float) -> tuple[Array, Array, Array]:
-    x = wide(input)
-    parts = x.reshape(x.shape[0], group, x.shape[1] // group * math.prod(x.shape[2:]))
-    result, mean, inverse = _over(parts, (2,), eps)
-    return _by_channel(result.reshape(x.shape), weight, bias), mean[..., 0], inverse[..., 0]
+    batch, channels, *sizes = input.shape
+    result, mean, inverse = _over(input.reshape(batch, group, channels // group * math.prod(sizes)), (2,), eps)
+    return _by_channel(result.reshape(input.shape), weight, bias), mean, inverse
 
 
 @kernel("aten._weight_norm.default aten._weight_norm_interface.default", adapt=computed)
@@ -157,12 +156,13 @@ def weight_norm(v: Array, g: Array, dim: int) -> Any:
 # Attention.
 
 
+@computed
 def attend(
     query: Array, key: Array, value: Array, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
     scale: float | None = None, enable_gqa: bool = False,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """Return attention, the logarithm of the sum of each row's exponentials, and the weights."""
-    q, k, v = wide(query), wide(key), wide(value)
+    q, k, v = query, key, value
     if enable_gqa and q.shape[-3] != k.shape[-3]:
         k, v = (np.repeat(one, q.shape[-3] // one.shape[-3], -3) for one in (k, v))
     factor = q.dtype.type(1 / math.sqrt(q.shape[-1]) if scale is None else scale) if q.shape[-1] else q.dtype.type(1)
@@ -331,16 +331,15 @@ def _network(
     projections = each - 2 - biases
     if rest or projections not in (0, 1) or (projections and cell is not _lstm_cell):
         raise OperatorError(f"expected {num_layers * directions * (2 + biases)} weights, got {len(params)}")
-    parts = [wide(one) for one in params]
     found: list[list[Array]] = [[] for _ in states]
     for layer in range(num_layers):
         outputs = []
         for direction in range(directions):
             number = layer * directions + direction
-            weights: list[Any] = parts[number * each : (number + 1) * each]
+            weights: list[Any] = [*params[number * each : (number + 1) * each]]
             weights[2:2] = [None] * (2 - biases)
             weights += [None] * (1 - projections)
-            state = tuple(wide(one)[number] for one in states)
+            state = tuple(one[number] for one in states)
             output, state = _layer(x, sizes, state, weights, cell, direction == 1)
             outputs.append(output)
             for kept, one in zip(found, state, strict=True):
@@ -353,7 +352,7 @@ def _network(
 
 def _packed(input: Array, batch_first: bool) -> tuple[Array, list[int]]:
     """Return a batch of whole sequences as packed ones, and how many each step has."""
-    x = wide(input).swapaxes(0, 1) if batch_first else wide(input)
+    x = input.swapaxes(0, 1) if batch_first else input
     steps, batch, features = x.shape
     return x.reshape(steps * batch, features), [batch] * steps
 
@@ -367,27 +366,25 @@ def _register(name: str, cell: Cell) -> None:
     """Register the kernels of a kind of network: over whole and packed sequences, and of one step."""
 
     def listed(hx: Any) -> Sequence[Array]:
-        return hx if name == "lstm" else [hx]
+        return hx if isinstance(hx, list) else [hx]
 
-    def add_axis(hx: Any) -> Any:
-        return [one[:, None] for one in hx] if name == "lstm" else hx[:, None]
-
-    @kernel(f"aten.{name}.input")
+    @kernel(f"aten.{name}.input", adapt=computed)
     def whole(input: Array, hx: Any, batch_first: bool, **options: Any) -> Any:
+        states = listed(hx)
         if input.ndim == 2:
-            input, hx, batch_first = input[:, None], add_axis(hx), False
+            input, states, batch_first = input[:, None], [one[:, None] for one in states], False
         rows, sizes = _packed(input, batch_first)
-        output, states = _network(rows, sizes, listed(hx), cell=cell, **options)
-        return _unpacked(output, sizes, listed(hx)[0].shape[1], batch_first), *states
+        output, last = _network(rows, sizes, states, cell=cell, **options)
+        return _unpacked(output, sizes, states[0].shape[1], batch_first), *last
 
-    @kernel(f"aten.{name}.data")
+    @kernel(f"aten.{name}.data", adapt=computed)
     def packed(data: Array, batch_sizes: Array, hx: Any, **options: Any) -> Any:
-        output, states = _network(wide(data), batch_sizes.tolist(), listed(hx), cell=cell, **options)
-        return output, *states
+        output, last = _network(data, batch_sizes.tolist(), listed(hx), cell=cell, **options)
+        return output, *last
 
-    @kernel(f"aten.{name}_cell.default")
+    @kernel(f"aten.{name}_cell.default", adapt=computed)
     def one(input: Array, hx: Any, w_ih: Array, w_hh: Array, b_ih: Any = None, b_hh: Any = None) -> Any:
-        state = cell(linear(input, w_ih, b_ih), tuple(map(wide, listed(hx))), w_hh, b_hh)
+        state = cell(linear(input, w_ih, b_ih), tuple(listed(hx)), w_hh, b_hh)
         return state if name == "lstm" else state[0]
 
 
@@ -397,15 +394,15 @@ _register("rnn_tanh", _plain_cell(np.tanh))
 _register("rnn_relu", _plain_cell(relu))
 
 
-@kernel("aten.mkldnn_rnn_layer.default")
+@kernel("aten.mkldnn_rnn_layer.default", adapt=computed)
 def mkldnn_rnn_layer(
     input: Array, weight0: Array, weight1: Array, weight2: Array, weight3: Array, hx_: Array, cx_: Array,
     reverse: bool, mode: int, hidden_size: int, has_biases: bool, batch_first: bool, **options: Any,
 ) -> Any:  # fmt: skip
     require(mode == 2, f"expected the mode 2 (LSTM), got {mode}")
     rows, sizes = _packed(input, batch_first)
-    weights = [wide(weight0), wide(weight1), *(map(wide, (weight2, weight3)) if has_biases else (None, None)), None]
-    state = tuple(wide(one).reshape(-1, hidden_size) for one in (hx_, cx_))
+    weights = [weight0, weight1, *((weight2, weight3) if has_biases else (None, None)), None]
+    state = tuple(one.reshape(-1, hidden_size) for one in (hx_, cx_))
     output, (hidden, memory) = _layer(rows, sizes, state, weights, _lstm_cell, reverse)
     result = _unpacked(output, sizes, len(hidden), batch_first)
     return result, hidden.reshape(hx_.shape), memory.reshape(hx_.shape), np.zeros(0, np.uint8)

@@ -46,10 +46,9 @@ def _with_info(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-@kernel("aten._linalg_slogdet.default aten.linalg_slogdet.default")
+@kernel("aten._linalg_slogdet.default aten.linalg_slogdet.default", adapt=computed)
 def slogdet(A: Array) -> Any:
-    matrix = wide(A)
-    return *np.linalg.slogdet(matrix), *_factors(matrix)
+    return *np.linalg.slogdet(A), *_factors(A)
 
 
 def _factors(A: Array) -> tuple[Array, Array]:
@@ -71,14 +70,13 @@ def inv(A: Array) -> Any:
     return np.linalg.inv(A)
 
 
-@kernel("aten.linalg_solve.default")
+@kernel("aten.linalg_solve.default", adapt=computed)
 @_invertible
 def solve(A: Array, B: Array, left: bool = True) -> Any:
-    a, b = wide(A), wide(B)
     if not left:
-        return _turned(solve(_turned(a), _turned(b)))
-    is_vector = b.ndim == 1 or (a.ndim - 1 == b.ndim and b.shape == a.shape[:-1])
-    return np.linalg.solve(a, b[..., None])[..., 0] if is_vector else np.linalg.solve(a, b)
+        return _turned(solve(_turned(A), _turned(B)))
+    is_vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and B.shape == A.shape[:-1])
+    return np.linalg.solve(A, B[..., None] if is_vector else B)
 
 
 @kernel("aten.linalg_solve_triangular.default", adapt=computed)
@@ -97,11 +95,10 @@ def triangular_solve(self: Array, A: Array, upper: bool, transpose: bool, unitri
     return result, np.broadcast_to(A, (*result.shape[:-2], *A.shape[-2:])).copy()
 
 
-@kernel("aten.linalg_cholesky.default aten.cholesky.default")
+@kernel("aten.linalg_cholesky.default aten.cholesky.default", adapt=computed)
 @_solvable("positive-definite matrices, got another one")
 def cholesky(self: Array, upper: bool = False) -> Any:
-    matrix = wide(self)
-    return _adjoint(cholesky(_adjoint(matrix))) if upper else np.linalg.cholesky(np.tril(matrix))
+    return _adjoint(cholesky(_adjoint(self))) if upper else np.linalg.cholesky(np.tril(self))
 
 
 def _of_factor(factor: Array, upper: bool) -> Array:
@@ -135,15 +132,9 @@ def svdvals(A: Array) -> Any:
     return np.linalg.svd(A, compute_uv=False)
 
 
-@kernel("aten._linalg_eigh.default aten.linalg_eigh.default")
+@kernel("aten._linalg_eigh.default aten.linalg_eigh.default", adapt=computed)
 def eigh(A: Array, UPLO: str = "L", compute_v: bool = True) -> Any:
-    matrix = wide(A)
-    if not compute_v:
-        return eigvalsh(matrix, UPLO), np.zeros(0, matrix.dtype)
-    return tuple(np.linalg.eigh(matrix, UPLO))
-
-
-eigvalsh = kernel("aten.linalg_eigvalsh.default", adapt=computed)(np.linalg.eigvalsh)
+    return tuple(np.linalg.eigh(A, UPLO)) if compute_v else (np.linalg.eigvalsh(A, UPLO), np.zeros(0, A.dtype))
 
 
 def _least(x: Array, s: Array, relative: Any, absolute: Any) -> Any:
@@ -155,13 +146,7 @@ def _least(x: Array, s: Array, relative: Any, absolute: Any) -> Any:
 
 
 @kernel("aten.linalg_pinv.default .rcond_tensor .atol_rtol_float .atol_rtol_tensor", adapt=computed)
-def pinv(
-    self: Array,
-    rcond: Any = None,
-    hermitian: bool = False,
-    atol: float | None = None,
-    rtol: float | None = None,
-) -> Any:
+def pinv(self: Array, rcond: Any = None, hermitian: bool = False, atol: Any = None, rtol: Any = None) -> Any:
     if not self.size:
         return np.zeros((*self.shape[:-2], self.shape[-1], self.shape[-2]), self.dtype)
     u, s, vh = np.linalg.svd(self, full_matrices=False, hermitian=hermitian)
@@ -170,25 +155,21 @@ def pinv(
     return _adjoint(vh) @ (inverse[..., None] * _adjoint(u))
 
 
-@kernel("aten.linalg_matrix_rank.default .atol_rtol_float .atol_rtol_tensor .tol_tensor")
-def matrix_rank(
-    self: Array, tol: Any = None, hermitian: bool = False, atol: float | None = None, rtol: float | None = None
-) -> Any:
-    x = wide(self)
-    s = np.linalg.svd(x, compute_uv=False, hermitian=hermitian)
-    bound = np.asarray(tol)[..., None] if tol is not None else _least(x, s, rtol, atol)
+@kernel("aten.linalg_matrix_rank.default .atol_rtol_float .atol_rtol_tensor .tol_tensor", adapt=computed)
+def matrix_rank(self: Array, tol: Any = None, hermitian: bool = False, atol: Any = None, rtol: Any = None) -> Any:
+    s = np.linalg.svd(self, compute_uv=False, hermitian=hermitian)
+    bound = np.asarray(tol)[..., None] if tol is not None else _least(self, s, rtol, atol)
     return (s > bound).sum(-1)
 
 
-@kernel("aten.linalg_matrix_exp.default")
+@kernel("aten.linalg_matrix_exp.default", adapt=computed)
 def matrix_exp(self: Array) -> Any:
-    x = wide(self)
-    if not x.size:
-        return x
-    norm = np.abs(x).sum(-2, np.float64).max(-1)[..., None, None]
+    if not self.size:
+        return self
+    norm = np.abs(self).sum(-2, np.float64).max(-1)[..., None, None]
     halvings = np.ceil(np.log2(np.where(np.isfinite(norm), np.maximum(norm, 0.5), 0.5))) + 1
-    scaled = (x / np.exp2(halvings)).astype(np.complex128 if is_complex(x) else np.float64)
-    term = total = np.broadcast_to(np.eye(x.shape[-1], dtype=scaled.dtype), x.shape)
+    scaled = (self / np.exp2(halvings)).astype(np.complex128 if is_complex(self) else np.float64)
+    term = total = np.broadcast_to(np.eye(self.shape[-1], dtype=scaled.dtype), self.shape)
     for k in range(1, 20):
         term = term @ scaled / k
         total = total + term
@@ -198,17 +179,17 @@ def matrix_exp(self: Array) -> Any:
 
 
 @kernel("aten.linalg_norm.ord_str aten.linalg_matrix_norm.default .str_ord", adapt=computed)
-def matrix_norm(self: Array, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False) -> Any:
+def matrix_norm(self: Array, ord: Any = "fro", dim: Sequence[int] = (-2, -1)) -> Any:
     axes = tuple(dim or (-2, -1))
-    return np.linalg.norm(self, ord, axes, keepdim) if self.size else self.sum(axes, keepdims=keepdim)
+    return np.linalg.norm(self, ord, axes) if self.size else self.sum(axes)
 
 
 @kernel("aten.linalg_norm.default")
-def linalg_norm(self: Array, ord: Any, dim: Any, keepdim: bool, dtype: Any = None) -> Any:
+def linalg_norm(self: Array, ord: Any, dim: Any, dtype: Any = None) -> Any:
     count = (self.ndim if dim is None else 1 if isinstance(dim, int) else len(dim)) if ord is not None else 0
     if count == 2:
-        return matrix_norm(self, ord, dim, keepdim)
-    return vector_norm(self, ord, dim, keepdim, dtype)
+        return matrix_norm(self, ord, dim)
+    return vector_norm(self, ord, dim, dtype=dtype)
 
 
 def _lu(A: Array) -> tuple[Array, Array]:
@@ -229,15 +210,14 @@ def _lu(A: Array) -> tuple[Array, Array]:
     return packed, pivots
 
 
-@kernel("aten.linalg_lu_factor_ex.default aten.linalg_lu_factor.default")
+@kernel("aten.linalg_lu_factor_ex.default aten.linalg_lu_factor.default", adapt=computed)
 def lu_factor(A: Array, pivot: bool = True) -> Any:
-    x = wide(A)
     require(pivot, "expected a decomposition with pivots, got one without")
-    packed = np.empty_like(x)
-    pivots = np.empty((*x.shape[:-2], min(x.shape[-2:])), np.int32)
-    for place in np.ndindex(*x.shape[:-2]):
-        packed[place], pivots[place] = _lu(x[place])
-    return packed, pivots, np.zeros(x.shape[:-2], INFO)
+    packed, batch = np.empty_like(A), A.shape[:-2]
+    pivots = np.empty((*batch, min(A.shape[-2:])), np.int32)
+    for place in np.ndindex(*batch):
+        packed[place], pivots[place] = _lu(A[place])
+    return packed, pivots, np.zeros(batch, INFO)
 
 
 @kernel("aten.lu_unpack.default")
@@ -306,6 +286,7 @@ KERNELS: Final = {
     "aten.qr.default": lambda self, some: qr(self, "reduced" if some else "complete"),
     "aten.linalg_eig.default": computed(lambda self: tuple(np.linalg.eig(self))),
     "aten.linalg_eigvals.default": computed(np.linalg.eigvals),
+    "aten.linalg_eigvalsh.default": computed(np.linalg.eigvalsh),
     "aten.linalg_matrix_power.default": lambda self, n: (
         self.copy() if n == 1 else np.linalg.matrix_power(wide(self), n)
     ),
