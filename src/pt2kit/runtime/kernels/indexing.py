@@ -150,41 +150,33 @@ def embedding_renorm(self: Array, indices: Array, max_norm: float, norm_type: fl
     return _replaced(self, chosen, renorm(self[chosen], norm_type, 0, max_norm))
 
 
-@kernel("aten._embedding_bag.default aten._embedding_bag_forward_only.default aten.embedding_bag.default")
+@kernel(
+    "aten._embedding_bag.default aten._embedding_bag_forward_only.default aten.embedding_bag.default", adapt=computed
+)
 def embedding_bag(
     weight: Array, indices: Array, offsets: Array, mode: int = 0, per_sample_weights: Array | None = None,
-    include_last_offset: bool = False, padding_idx: int | None = -1,
+    include_last_offset: bool = False, padding_idx: int | None = -1, **options: Any,
 ) -> Any:  # fmt: skip
-    chosen = check_indices(indices, weight.shape[0])
-    starts = check_indices(offsets, indices.size + 1).tolist()
-    if starts and starts[0]:
+    chosen, starts = check_indices(indices, weight.shape[0]), check_indices(offsets, indices.size + 1)
+    if len(starts) and starts[0]:
         raise OperatorError(f"expected the first offset to be 0, got {starts[0]}")
-    ends = [*starts[1:], indices.size]
-    if include_last_offset:
-        starts, ends = starts[:-1], ends[:-1]
-    rows = wide(weight)
-    result = np.zeros_like(rows, shape=(len(starts), weight.shape[1]))
-    bag_of = np.zeros(indices.shape, INT64)
-    sizes = np.zeros(len(starts), INT64)
-    most = np.zeros_like(rows, INT64, shape=(len(starts), weight.shape[1]) if mode == 2 else len(starts))
+    count = len(starts) - 1 if include_last_offset else len(starts)
+    bag = np.searchsorted(starts, np.arange(indices.size), "right") - 1
     skipped = None if padding_idx is None or padding_idx == -1 else padding_idx % weight.shape[0]
-    for bag, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        bag_of[start:end] = bag
-        places = np.arange(start, max(start, end))
-        if skipped is not None:
-            places = places[chosen[places] != skipped]
-        sizes[bag] = len(places)
-        if not len(places):
-            continue
-        found = rows[chosen[places]]
-        if per_sample_weights is not None:
-            found = found * wide(per_sample_weights)[places, None]
-        if mode == 2:
-            result[bag] = found.max(0)
-            most[bag] = chosen[places][found.argmax(0)]
-        else:
-            result[bag] = found.sum(0) if mode == 0 else found.sum(0) / len(places)
-    return result, bag_of, sizes, most
+    is_used = (bag < count) if skipped is None else (bag < count) & (chosen != skipped)
+    used, rows = bag[is_used], weight[chosen[is_used]]
+    sizes = np.bincount(used, minlength=count)
+    if mode != 2:
+        rows = rows if per_sample_weights is None else rows * per_sample_weights[is_used, None]
+        result = np.zeros((count, weight.shape[1]), rows.dtype)
+        np.add.at(result, used, rows)
+        return result if mode == 0 else result / np.maximum(sizes, 1)[:, None].astype(rows.dtype), bag, sizes, sizes * 0
+    result = np.full((count, weight.shape[1]), -np.inf, rows.dtype)
+    np.maximum.at(result, used, rows)
+    first = np.full(result.shape, len(rows))
+    np.minimum.at(first, used, np.where(rows == result[used], np.arange(len(rows))[:, None], len(rows)))
+    most = np.append(chosen[is_used], 0)[first]
+    return np.where(sizes[:, None] > 0, result, 0), bag, sizes, most
 
 
 @kernel("aten.embedding_dense_backward.default", adapt=computed)
@@ -221,16 +213,6 @@ def embedding_bag_backward(
     rows = grad[bag] if mode == 0 else grad[bag] / np.maximum(bag_size, 1)[bag][:, None].astype(grad.dtype)
     rows = rows if per_sample_weights is None else rows * per_sample_weights[:, None]
     return embedding_dense_backward(rows, indices, num_weights, padding_idx, scale_grad_by_freq)
-
-
-@kernel("aten.embedding_bag.padding_idx")
-def embedding_bag_padding_idx(
-    weight: Array, indices: Array, offsets: Array, mode: int = 0, per_sample_weights: Array | None = None,
-    include_last_offset: bool = False, padding_idx: int | None = None,
-) -> Any:  # fmt: skip
-    if padding_idx is not None:
-        padding_idx = axis_of(padding_idx, weight.shape[0])  # Here -1 is the last row, and not none.
-    return embedding_bag(weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx)
 
 
 # Searching.
@@ -449,6 +431,9 @@ _filled = _slices(_replaced, negative=True)
 
 
 KERNELS: Final = {
+    "aten.embedding_bag.padding_idx": lambda weight, padding_idx=None, **options: embedding_bag(
+        weight, padding_idx=None if padding_idx is None else axis_of(padding_idx, len(weight)), **options
+    ),  # here -1 is the last row, and not none
     "aten.where.default aten.nonzero_numpy.default": lambda self: [*nonzero(np.atleast_1d(self)).T],
     "aten.tril_indices.default": _triangle(np.tril_indices),
     "aten.triu_indices.default": _triangle(np.triu_indices),

@@ -134,14 +134,13 @@ def multi_margin_loss(self: Array, target: Array, p: Any, margin: Any, weight: A
 @kernel("aten.multilabel_margin_loss_forward.default")
 def multilabel_margin_loss_forward(self: Array, target: Array, reduction: int = 1) -> Any:
     x, labels = np.atleast_2d(wide(self)), np.atleast_2d(target)
-    is_target = np.zeros(x.shape, x.dtype)
-    losses = np.zeros(len(x), x.dtype)
-    for row, (scores, wanted) in enumerate(zip(x, labels, strict=True)):
-        ends = np.nonzero(wanted < 0)[0]
-        chosen = check_indices(wanted[: ends[0]] if len(ends) else wanted, x.shape[1])
-        is_target[row, chosen] = 1
-        others = scores[is_target[row] == 0]
-        losses[row] = np.maximum(1 - scores[chosen][:, None] + others, 0).sum() / x.shape[1]
+    is_used = np.cumprod(labels >= 0, 1, dtype=INT64) > 0  # up to the first negative one
+    chosen = check_indices(np.where(is_used, labels, 0), x.shape[1])
+    is_target = np.zeros_like(x)
+    np.maximum.at(is_target, (np.arange(len(x))[:, None], chosen), is_used)
+    reserve((*x.shape, x.shape[1]), x.dtype)
+    margins = np.maximum(1 - np.take_along_axis(x, chosen, 1)[:, :, None] + x[:, None], 0)
+    losses = np.where(is_used[:, :, None] & (is_target == 0)[:, None], margins, 0).sum((1, 2)) / x.shape[1]
     return reduced(losses, reduction), is_target
 
 
