@@ -214,7 +214,9 @@ def test_dropout_of_features_drops_whole_channels(name):
     assert len(np.unique(channels[:, 0])) == 2
 
 
-@pytest.mark.parametrize("name", ["aten.igamma.default", "aten.special_bessel_j0.default", "aten.special_i1e.default"])
+@pytest.mark.parametrize(
+    "name", [f"aten.{name}.default" for name in ("igamma", "special_bessel_j0", "digamma", "erfinv")]
+)
 def test_kernels_that_need_scipy_name_it(name, monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy", None)
     kernel = find_kernel(name)

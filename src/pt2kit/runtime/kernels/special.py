@@ -1,11 +1,10 @@
-"""Kernels: error functions, gamma functions and other special functions."""
+"""Kernels: error functions, gamma functions and other special functions, most of them by SciPy."""
 
 from __future__ import annotations
 
 import functools
 import math
 from collections.abc import Callable
-from statistics import NormalDist
 from typing import Any, Final
 
 import numpy as np
@@ -20,7 +19,6 @@ from pt2kit.runtime.arrays import (
     in_doubles,
     in_floats,
     operands,
-    promoted_floats,
 )
 from pt2kit.runtime.table import kernel, write
 
@@ -39,14 +37,8 @@ def _log_gamma(x: float) -> float:
     return math.inf if is_pole else math.lgamma(x)
 
 
-def _normal_quantile(p: float) -> float:
-    if 0 < p < 1:
-        return NormalDist().inv_cdf(p)
-    return {0.0: -math.inf, 1.0: math.inf}.get(p, math.nan)
-
-
 _precise_erf, erfc = _by_element(math.erf, "erf"), _by_element(math.erfc, "erfc")
-lgamma, _ndtri = _by_element(_log_gamma, "gammaln"), _by_element(_normal_quantile, "ndtri")
+lgamma = _by_element(_log_gamma, "gammaln")
 
 
 @functools.cache
@@ -84,77 +76,10 @@ def _quick_erf(x: Array) -> Any:
     return np.where(np.isnan(x), x, result).astype(np.float32, copy=False)
 
 
-def scaled_erfc(x: Array) -> Any:
-    """Return erfc(x) * exp(x*x) for x of at least 0; beyond 26 by the asymptotic series."""
-    near, far = np.minimum(x, 26), np.maximum(x, 26)
-    tail = (1 - 0.5 / far**2 + 0.75 / far**4 - 1.875 / far**6) / (far * math.sqrt(math.pi))
-    return np.where(x > 26, tail, erfc(near) * np.exp(near * near))
-
-
-@kernel("aten.special_erfcx.default", adapt=in_doubles)
-def erfcx(self: Array) -> Any:
-    of_size = scaled_erfc(np.abs(self))
-    return np.where(self < 0, 2 * np.exp(self * self) - of_size, of_size)
-
-
-@kernel("aten.special_log_ndtr.default", adapt=in_doubles)
-def log_ndtr(self: Array) -> Any:
-    t = self * math.sqrt(0.5)
-    low = np.log(scaled_erfc(np.maximum(-t, 0)) / 2) - t * t
-    return np.where(self < -1, low, np.log1p(-erfc(np.maximum(t, -1)) / 2))
-
-
-@kernel("aten.erfinv.default", adapt=in_doubles)
-def erfinv(self: Array) -> Any:
-    near_0 = math.sqrt(math.pi) / 2 * (self + math.pi / 12 * self**3)
-    return np.where(np.abs(self) < 1e-4, near_0, math.sqrt(0.5) * _ndtri((self + 1) / 2))
-
-
 @kernel("aten.mvlgamma.default", adapt=in_floats)
 def mvlgamma(self: Array, p: int) -> Any:
     terms = [lgamma(double(asarray(self - i / 2))) for i in range(p)]
     return sum(terms) + p * (p - 1) / 4 * math.log(math.pi)
-
-
-@kernel("aten.digamma.default", adapt=in_doubles)
-def digamma(self: Array) -> Any:
-    x = self
-    pole = (x <= 0) & (x == np.floor(x))
-    value, y = np.zeros_like(x), np.where(pole, 1.0, np.where(x < 0, 1 - x, x))
-    for _ in range(10):
-        small = y < 10
-        value = value - np.where(small, 1 / y, 0)
-        y = np.where(small, y + 1, y)
-    inverse = 1 / (y * y)
-    tail = inverse * (1 / 12 - inverse * (1 / 120 - inverse * (1 / 252 - inverse * (1 / 240 - inverse / 132))))
-    value = value + np.log(y) - 0.5 / y - tail
-    fraction = x - np.trunc(x)
-    value = np.where(x < 0, value - np.pi / np.tan(np.pi * fraction), value)
-    return np.where(pole, np.where(x == 0, -np.copysign(np.inf, x), np.nan), value)
-
-
-@kernel("aten.special_zeta.default .self_scalar .other_scalar", adapt=promoted_floats)
-def zeta(self: Array, other: Array) -> Any:
-    s, q = double(self), double(other)
-    total: Any = 0.0
-    for k in range(12):  # then Euler's and Maclaurin's tail
-        total = total + (q + k) ** -s
-    y = q + 12
-    total = total + y ** (1 - s) / (s - 1) + 0.5 * y**-s
-    factor, power = s, y ** (-s - 1)
-    for k, bernoulli in enumerate((1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160)):
-        total = total + bernoulli * factor * power
-        factor, power = factor * (s + 2 * k + 1) * (s + 2 * k + 2), power / (y * y)
-    integer = (q <= 0) & (q == np.floor(q))
-    undefined = (s < 1) | ((q < 0) & ~integer & (s != np.floor(s)))
-    return np.where(s == 1, np.inf, np.where(undefined, np.nan, np.where(integer, np.inf, total)))
-
-
-@kernel("aten.polygamma.default")
-def polygamma(n: int, self: Array) -> Any:
-    if n == 0:
-        return digamma(self)
-    return (-1.0) ** (n + 1) * math.factorial(n) * zeta(np.asarray(float(n + 1)), double(self))
 
 
 _OF_SCIPY: Final = {
@@ -162,7 +87,8 @@ _OF_SCIPY: Final = {
     "special_bessel_j1": "j1", "special_bessel_y0": "y0", "special_bessel_y1": "y1", "special_i0e": "i0e",
     "special_i1": "i1", "special_i1e": "i1e", "special_modified_bessel_i1": "i1", "special_modified_bessel_k0": "k0",
     "special_modified_bessel_k1": "k1", "special_scaled_modified_bessel_k0": "k0e",
-    "special_scaled_modified_bessel_k1": "k1e",
+    "special_scaled_modified_bessel_k1": "k1e", "digamma": "digamma", "erfinv": "erfinv", "special_erfcx": "erfcx",
+    "special_log_ndtr": "log_ndtr", "special_ndtri": "ndtri",
 }  # fmt: skip
 """Operator -> the function of SciPy that computes it; of several results the first."""
 
@@ -170,7 +96,7 @@ _OF_SCIPY: Final = {
 def _of_scipy(name: str) -> Callable[..., Any]:
     """Return the kernel of a function of SciPy, which is looked for when the kernel is called."""
 
-    def run(self: Array, other: Array | None = None) -> Any:
+    def run(self: Any, other: Any = None) -> Any:
         try:
             from scipy import special
         except ImportError:
@@ -183,6 +109,12 @@ def _of_scipy(name: str) -> Callable[..., Any]:
     return run
 
 
+def _polygamma(n: int, self: Array) -> Any:
+    if n == 0:
+        return _of_scipy("digamma")(self)
+    return (-1.0) ** (n + 1) * math.factorial(n) * _of_scipy("zeta")(float(n + 1), double(self))
+
+
 for _operator, _name in _OF_SCIPY.items():
     kernel(f"aten.{_operator}.default")(_of_scipy(_name))
 
@@ -192,8 +124,9 @@ KERNELS: Final = {
     "aten.erfc.default": in_doubles(lambda self: erfc(self)),
     "aten.lgamma.default": in_doubles(lambda self: lgamma(self)),
     "aten.special_ndtr.default": in_doubles(lambda self: 0.5 * erfc(-self * math.sqrt(0.5))),
-    "aten.special_ndtri.default": in_doubles(lambda self: _ndtri(self)),
     "aten.i0.default aten.special_modified_bessel_i0.default": in_doubles(np.i0),
-    "aten.polygamma_.default": lambda self, n: write(self, polygamma(n, self)),
+    "aten.special_zeta.default .self_scalar .other_scalar": _of_scipy("zeta"),
+    "aten.polygamma.default": lambda n, self: _polygamma(n, self),
+    "aten.polygamma_.default": lambda self, n: write(self, _polygamma(n, self)),
     "aten.sinc.default": lambda self: np.sinc(floating(self)),
 }
