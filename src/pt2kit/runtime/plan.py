@@ -1,7 +1,8 @@
 """A graph prepared for execution: kernels found, values numbered, constants ready, the last use of each value known.
 
 NumPy's functions may leave dimensions in another order in memory than torch's, which the elements do not show. A call
-of `as_strided` or `stride` does: what it looks at gets the order that its declared strides have (`memory_orders`).
+of `as_strided` or `stride` does: results of a graph with one get the order that their declared strides have
+(`memory_orders`).
 """
 
 from __future__ import annotations
@@ -322,38 +323,19 @@ def _rounded(value: Any, dtype: DType) -> Any:
 
 
 def memory_orders(graph: schema.Graph, release: str) -> dict[str, tuple[int, ...]]:
-    """Return the order of dimensions in memory, outermost first, of the results whose memory a call looks at.
+    """Return the order of dimensions in memory, outermost first, of results that own it; {} if no call looks at it.
 
     Args:
         graph: the graph.
         release: of torch, whose operators it calls.
     """
-    looked_at = [
-        name
-        for node in graph.nodes
-        if operator_name(node.target).partition(".")[2].partition(".")[0] in _LOOKING
-        for named in node.inputs[:1]
-        for name in arguments(named.arg)
-    ]
-    if not looked_at:
+    operators = {operator_name(node.target).partition(".")[2].partition(".")[0] for node in graph.nodes}
+    if not operators & _LOOKING:
         return {}
-    made_by = {name: node for node in graph.nodes for output in node.outputs for name in arguments(output)}
-    owners = {_owner(name, made_by, release) for name in looked_at}
-    orders = {name: _order(graph.tensor_values[name]) for name in owners & made_by.keys() & graph.tensor_values.keys()}
+    owners = [node for node in graph.nodes if not effects_of(node.target, release).aliases]
+    names = {name for node in owners for output in node.outputs for name in arguments(output)}
+    orders = {name: _order(graph.tensor_values[name]) for name in names & graph.tensor_values.keys()}
     return {name: order for name, order in orders.items() if order is not None}
-
-
-def _owner(name: str, made_by: dict[str, schema.Node], release: str) -> str:
-    """Return the value whose memory a value is a view of, as far as the graph tells."""
-    for _ in made_by:
-        if (node := made_by.get(name)) is None:
-            break
-        parameters = {parameter for _, parameter in effects_of(node.target, release).aliases}
-        operands = [one for named in node.inputs if named.name in parameters for one in arguments(named.arg)]
-        if len(operands) != 1:
-            break
-        name = operands[0]
-    return name
 
 
 def _order(meta: schema.TensorMeta) -> tuple[int, ...] | None:
