@@ -20,10 +20,9 @@ from pt2kit.package.open import Package
 from pt2kit.package.plan import of_storage
 from pt2kit.package.stored import Payload
 from pt2kit.tensors import arrays
-from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.tensors.compound import MetaView
-from pt2kit.tensors.dtypes import DTYPES, numpy_dtype, scalar_type_of
-from pt2kit.tensors.view import CPU, Storage, TensorView
+from pt2kit.tensors.dtypes import DTYPES
+from pt2kit.tensors.view import CPU, Storage, TensorView, view_of_array
 
 Kind = Literal["weights", "constants"]
 KINDS: Final[tuple[Kind, Kind]] = ("weights", "constants")
@@ -181,22 +180,10 @@ def to_view(name: str, numbers: Any, *, like: TensorView | MetaView | None = Non
     if isinstance(numbers, TensorView):
         view = replace(numbers, name=name)
     else:
-        view = _from_array(name, numbers, edit)
+        view = view_of_array(name, numbers, f"{edit}: {name!r}")
     if like is None:
         return view
     gradient = like.requires_grad and DTYPES[view.dtype].has_gradient
     # A tensor with values is not on the meta device.
     device = CPU if like.device.type == "meta" else like.device
     return replace(view, requires_grad=gradient, device=device, is_param=like.is_param)
-
-
-def _from_array(name: str, numbers: Any, edit: str) -> TensorView:
-    import numpy as np
-
-    array = np.asarray(numbers)
-    dtype = scalar_type_of(array.dtype, f"{edit}: {name!r}")
-    row = np.ascontiguousarray(array, dtype=numpy_dtype(dtype)).reshape(array.shape)
-    data = arrays.raw_bytes(row)
-    sizes = tuple(map(int, row.shape))
-    storage = Storage(f"<{name}>", data.nbytes, lambda: data, in_place=True)
-    return TensorView(name, dtype, sizes, contiguous_strides(sizes), 0, storage)

@@ -23,7 +23,7 @@ from pt2kit.errors import InputError, OperatorError, PayloadError, UnsupportedEr
 from pt2kit.graph.traversal import is_custom, walk
 from pt2kit.messages import printable, quote
 from pt2kit.package.open import Package, open_package
-from pt2kit.runtime.arrays import RUNNING, SCALAR_TYPE, Array, DType, Running
+from pt2kit.runtime.arrays import RUNNING, Array, DType, Running
 from pt2kit.runtime.execution import Observer, Plan
 from pt2kit.runtime.inputs import Convention, InputSpec, convention_of, random_inputs
 from pt2kit.runtime.plan import check_operators, prepare
@@ -32,9 +32,8 @@ from pt2kit.schema import ScalarType
 from pt2kit.schema.versions import release_of
 from pt2kit.signature.export_signature import from_schema
 from pt2kit.signature.specs import InputKind, OutputKind
-from pt2kit.tensors.export import new_file
-from pt2kit.tensors.safetensors_file import read_safetensors
-from pt2kit.tensors.safetensors_header import code_of, header
+from pt2kit.tensors.safetensors_file import read_safetensors, to_safetensors
+from pt2kit.tensors.view import view_of_array
 from pt2kit.treespec.values import Node
 from pt2kit.zip.listing import FileLike
 from pt2kit.zip.source import Source
@@ -420,23 +419,10 @@ def write_outputs(outputs: Sequence[Any], target: str) -> list[str]:
         UnsupportedError: an element type that safetensors does not have.
     """
     if target.endswith(SAFETENSORS):
-        _write_safetensors({f"output_{n}": np.asarray(value) for n, value in enumerate(outputs)}, target)
+        names = [f"output_{number}" for number in range(len(outputs))]
+        to_safetensors({n: view_of_array(n, one, n) for n, one in zip(names, outputs, strict=True)}, target)
         return [target] * len(outputs)
     return _write_npy(outputs, Path(target))
-
-
-def _write_safetensors(arrays: Mapping[str, Any], path: str) -> None:
-    rows = {}
-    for name, array in arrays.items():
-        code = code_of(SCALAR_TYPE[array.dtype]) if array.dtype in SCALAR_TYPE else None
-        if code is None:
-            raise UnsupportedError(f"{name}: expected an element type of safetensors, got {array.dtype}")
-        rows[name] = code, array.shape, array.nbytes
-    head, order = header(rows)
-    with new_file(path) as file:
-        file.write(head)
-        for name in order:
-            file.write(np.ascontiguousarray(arrays[name]).tobytes())
 
 
 def _write_npy(outputs: Sequence[Any], target: Path) -> list[str]:

@@ -21,8 +21,16 @@ from pt2kit.errors import LimitError, PayloadError, UnsupportedError
 from pt2kit.messages import count_text
 from pt2kit.schema import Device, Layout, ScalarType, SymInt, TensorMeta
 from pt2kit.tensors import arrays
-from pt2kit.tensors.bounds import check_copy, check_device, check_shape, extent, is_contiguous, numel
-from pt2kit.tensors.dtypes import DTYPES, DType, dtype_of, numpy_dtype, short_name
+from pt2kit.tensors.bounds import (
+    check_copy,
+    check_device,
+    check_shape,
+    contiguous_strides,
+    extent,
+    is_contiguous,
+    numel,
+)
+from pt2kit.tensors.dtypes import DTYPES, DType, dtype_of, numpy_dtype, scalar_type_of, short_name
 from pt2kit.zip.chosen_names import show_name
 
 if TYPE_CHECKING:
@@ -303,6 +311,27 @@ class TensorView(Strided):
             Pt2Error: as `contiguous_bytes`.
         """
         yield from pieces_of(self, self.storage.read() if data is None else data)
+
+
+def view_of_array(name: str, numbers: Any, where: str) -> TensorView:
+    """Return an array as a tensor, whose bytes are shared if they are row-major and little-endian, else copied.
+
+    Args:
+        name: of the tensor.
+        numbers: an array of numpy or ml_dtypes, or anything `numpy.asarray` takes.
+        where: what messages call it.
+
+    Raises:
+        UnsupportedError: no numbers that the format has a type for (P4).
+    """
+    import numpy as np
+
+    array = np.asarray(numbers)
+    dtype = scalar_type_of(array.dtype, where)
+    data = arrays.raw_bytes(np.ascontiguousarray(array, dtype=numpy_dtype(dtype)))
+    sizes = tuple(map(int, array.shape))
+    storage = Storage(f"<{name}>", data.nbytes, lambda: data, in_place=True)
+    return TensorView(name, dtype, sizes, contiguous_strides(sizes), 0, storage)
 
 
 def stored_array(view: TensorView, data: memoryview) -> Array:
