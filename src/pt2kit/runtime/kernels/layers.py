@@ -32,53 +32,32 @@ def _scaled(x: Array, weight: Any, bias: Any) -> Array:
     return x if bias is None else x + wide(bias)
 
 
-def _batch_norm(
-    x: Array, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float, eps: float
-) -> tuple[Any, Any, Any, Any, Any]:
-    """Return the result, the mean and inverse deviation that were used, and the new running statistics."""
-    x = wide(x)
-    axes = (0, *range(2, x.ndim))
-    new_mean, new_var = running_mean, running_var
-    if training:
-        mean = x.mean(axes)
-        var = x.var(axes)
-        count = x.size // max(1, x.shape[1])
-        if running_mean is not None:
-            new_mean = wide(running_mean) * (1 - momentum) + mean * momentum
-        if running_var is not None:
-            new_var = wide(running_var) * (1 - momentum) + var * (count / max(1, count - 1)) * momentum
-    else:
-        mean, var = wide(running_mean), wide(running_var)
-    inverse = 1 / np.sqrt(var + var.dtype.type(eps))
-    if training:
-        inverse = np.where(np.isinf(inverse), 0, inverse)  # equal elements are 0, as in torch, also if eps is
-    result = _by_channel((x - _channels(mean, x)) * _channels(inverse, x), weight, bias)
-    return result, mean, inverse, new_mean, new_var
-
-
 _EMPTY = np.zeros(0, np.float32)
 
 
-def _normalizing(*more: Array, training: bool = False) -> Callable[..., Any]:
-    """Return the kernel of an overload of batch normalization.
+@kernel("aten.native_batch_norm.default aten._native_batch_norm_legit.default .no_stats")
+@kernel("aten._native_batch_norm_legit_no_training.default")
+def batch_norm(
+    input: Array, weight: Any, bias: Any, running_mean: Any = None, running_var: Any = None,
+    training: bool = False, *, momentum: float, eps: float,
+) -> Any:  # fmt: skip
+    """Return the normalized batch, and its mean and inverse deviation if these are used; running ones are updated."""
+    x, axes = wide(input), (0, *range(2, input.ndim))
+    if not training and running_mean is not None:
+        inverse = 1 / np.sqrt(wide(running_var) + wide(running_var).dtype.type(eps))
+        return _normalized(x, wide(running_mean), inverse, weight, bias), _EMPTY, _EMPTY
+    mean, var, count = x.mean(axes), x.var(axes), x.size // max(1, x.shape[1])
+    inverse = 1 / np.sqrt(var + var.dtype.type(eps))
+    inverse = np.where(np.isinf(inverse), 0, inverse)  # equal elements are 0, as in torch, also if eps is
+    result = _normalized(x, mean, inverse, weight, bias)
+    for kept, new in ((running_mean, mean), (running_var, var * (count / max(1, count - 1)))):
+        if kept is not None:
+            write(kept, wide(kept) * (1 - momentum) + new * momentum)
+    return result, mean, inverse
 
-    Args:
-        more: its results after the normalized batch, and the mean and inverse deviation, which are for gradients alone.
-        training: whether the statistics of the batch are used, if no argument decides.
-    """
 
-    def run(
-        input: Array, weight: Any, bias: Any, running_mean: Any = None, running_var: Any = None,
-        training: bool = training, *, momentum: float, eps: float,
-    ) -> Any:  # fmt: skip
-        uses_batch = training or running_mean is None
-        found = _batch_norm(input, weight, bias, running_mean, running_var, uses_batch, momentum, eps)
-        if uses_batch and running_mean is not None:
-            write(running_mean, found[3])
-            write(running_var, found[4])
-        return (*found[:3], *more) if uses_batch else (found[0], _EMPTY, _EMPTY, *more)
-
-    return run
+def _normalized(x: Array, mean: Array, inverse: Array, weight: Any, bias: Any) -> Array:
+    return _by_channel((x - _channels(mean, x)) * _channels(inverse, x), weight, bias)
 
 
 @kernel("aten.instance_norm.default")
@@ -88,15 +67,15 @@ def instance_norm(
 ) -> Any:  # fmt: skip
     # Each channel of each example is a channel of one batch.
     batch, channels = input.shape[:2]
-    w, b, old_mean, old_var = (
-        None if one is None else np.tile(one, batch) for one in (weight, bias, running_mean, running_var)
+    w, b, mean, var = (
+        None if one is None else np.tile(wide(one), batch) for one in (weight, bias, running_mean, running_var)
     )
     x = input.reshape(1, batch * channels, *input.shape[2:])
-    result, _, _, mean, var = _batch_norm(x, w, b, old_mean, old_var, use_input_stats, momentum, eps)
-    if use_input_stats and running_mean is not None:
-        write(running_mean, mean.reshape(batch, channels).mean(0))
-        write(running_var, var.reshape(batch, channels).mean(0))
-    return result.reshape(input.shape)
+    result, *_ = batch_norm(x, w, b, mean, var, use_input_stats, momentum=momentum, eps=eps)
+    for kept, new in ((running_mean, mean), (running_var, var)):
+        if use_input_stats and new is not None:
+            write(kept, new.reshape(batch, channels).mean(0))
+    return result
 
 
 def _over(x: Array, axes: tuple[int, ...], eps: float) -> tuple[Array, Array, Array]:
@@ -409,11 +388,12 @@ def mkldnn_rnn_layer(
 
 
 KERNELS: Final = {
-    "aten.batch_norm.default": first(_normalizing()),
-    "aten.native_batch_norm.default aten._native_batch_norm_legit.default .no_stats": _normalizing(),
-    "aten._native_batch_norm_legit_no_training.default": _normalizing(),
-    "aten._native_batch_norm_legit_functional.default": functional(_normalizing(), "running_mean", "running_var"),
-    "aten._batch_norm_with_update.default": _normalizing(np.zeros(0, np.uint8), training=True),
+    "aten.batch_norm.default": first(batch_norm),
+    "aten._native_batch_norm_legit_functional.default": functional(batch_norm, "running_mean", "running_var"),
+    "aten._batch_norm_with_update.default": lambda input, weight, bias, running_mean, running_var, momentum, eps: (
+        *batch_norm(input, weight, bias, running_mean, running_var, True, momentum=momentum, eps=eps),
+        np.zeros(0, np.uint8),
+    ),
     "aten.layer_norm.default": first(native_layer_norm),
     "aten.rms_norm.default": first(fused_rms_norm),
     "aten.group_norm.default": first(native_group_norm),
