@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.operators.convolutions import per_dimension
-from pt2kit.runtime.arrays import INT64, Array, ArraySpec, check_indices, kind, last, wide
-from pt2kit.runtime.kernels.convolutions import offsets, pad_around, per_axis
+from pt2kit.runtime.arrays import INT64, Array, ArraySpec, check_indices, kind, last, reserve, wide
+from pt2kit.runtime.kernels.convolutions import offsets, pad_around, per_axis, windows
 from pt2kit.runtime.kernels.indexing import summed_at
 
 
@@ -38,33 +38,21 @@ def max_pool(
 ) -> Any:  # fmt: skip
     """Return the maximum of each window, and where it is in the plane if asked."""
     sizes, counts = self.shape[-n:], result.sizes[-n:]
-    x, padded, (taps, steps, around, gaps) = _windows(n, self, kernel_size, stride, padding, dilation, counts, _lowest)
-    most = np.full_like(x, _lowest(x), shape=result.sizes)
-    starts = [np.arange(c) * s - p for c, s, p in zip(counts, steps, around, strict=True)]
-    # As in torch, the place of a maximum is at first that of the first element inside.
-    firsts = [np.where(at < 0, at + -(at // d) * d, at) for at, d in zip(starts, gaps, strict=True)]
-    where = np.broadcast_to(_flat(firsts, sizes), most.shape).copy() if indices else None
-    for place, cut in offsets(counts, taps, steps, gaps):
-        part = padded[last(cut)]
-        if where is None:
-            np.maximum(most, part, out=most)
-            continue
-        axes = [start + p * d for start, p, d in zip(starts, place, gaps, strict=True)]
-        inside: Any = True
-        for axis, (at, size) in enumerate(zip(axes, sizes, strict=True)):
-            inside = inside & ((at >= 0) & (at < size)).reshape([-1 if i == axis else 1 for i in range(n)])
-        better = inside & ((part > most) | (part != part))
-        where = np.where(better, _flat(axes, sizes), where)
-        most = np.where(better, part, most)
-    return (most, where) if indices else most
-
-
-def _flat(axes: Sequence[Array], sizes: Sequence[int]) -> Any:
-    """Return the numbers of elements in a plane from their places in each dimension."""
-    flat: Any = 0
-    for axis, (at, size) in enumerate(zip(axes, sizes, strict=True)):
-        flat = flat * size + at.reshape([-1 if i == axis else 1 for i in range(len(axes))])
-    return flat
+    x, padded, (taps, steps, _, gaps) = _windows(n, self, kernel_size, stride, padding, dilation, counts, _lowest)
+    if not indices:
+        most = np.full_like(x, _lowest(x), shape=result.sizes)
+        for _, cut in offsets(counts, taps, steps, gaps):
+            np.maximum(most, padded[last(cut)], out=most)
+        return most
+    count, plane = math.prod(taps), np.arange(math.prod(sizes)).reshape(sizes)
+    planes = _windows(n, plane, kernel_size, stride, padding, dilation, counts, lambda _: -1)[1]
+    values = windows(padded, taps, steps, gaps).reshape(*reserve((*result.sizes, count), x.dtype))
+    places = windows(planes, taps, steps, gaps).reshape(*counts, count)
+    # As in torch, the place of the last nan, or else of the first maximum, which is not one of the padding.
+    most, is_nan = values.max(-1), np.isnan(values)
+    best = np.where(most == _lowest(x), (places >= 0).argmax(-1), values.argmax(-1))
+    best = np.where(is_nan.any(-1), count - 1 - is_nan[..., ::-1].argmax(-1), best)
+    return most, np.take_along_axis(np.broadcast_to(places, values.shape), best[..., None], -1)
 
 
 def avg_pool(
