@@ -61,7 +61,8 @@ class JaxArray(NDArrayOperatorsMixin, ForeignArray):
     """An array of jax as kernels use it, or a view of one.
 
     Args:
-        value: its numbers: an array of jax, or one of NumPy if they do not depend on inputs.
+        value: its numbers: an array of jax, or one of NumPy if they do not depend on inputs; None to read them from the
+            memory.
         memory: what it is a view of; its own by default.
         layout: a NumPy array of its sizes and strides in the layout of the memory.
     """
@@ -73,7 +74,8 @@ class JaxArray(NDArrayOperatorsMixin, ForeignArray):
         if memory is None:
             layout = np.empty(value.shape, value.dtype)  # never read, so the system provides no memory for it
             memory = _Memory(value, layout)
-        self._memory, self._layout, self._value, self._seen = memory, layout, value, memory.version
+        self._memory, self._layout, self._value = memory, layout, value
+        self._seen = -1 if value is None else memory.version
 
     def __getattr__(self, name: str) -> Any:
         """Return what a NumPy array has under a name: a fact of the layout, a view, or a function of NumPy."""
@@ -115,16 +117,12 @@ class JaxArray(NDArrayOperatorsMixin, ForeignArray):
         """Return the whole memory, as one row of elements."""
         if not self._memory.is_dense:
             raise UnsupportedError("expected tensors whose elements are all of their memory, got one that is a part")
-        row = JaxArray(None, self._memory, self._memory.layout.reshape(-1))
-        row._value = row._read()
-        return row
+        return JaxArray(None, self._memory, self._memory.layout.reshape(-1))
 
     def strided(self, shape: Any, strides: Any) -> JaxArray:
         """Return a view of other sizes and strides, in bytes."""
         view = np.lib.stride_tricks.as_strided(self._layout, shape, strides, writeable=self.flags.writeable)
-        found = JaxArray(None, self._memory, view)
-        found._value = found._read()
-        return found
+        return JaxArray(None, self._memory, view)
 
     def viewed(self, change: Callable[[Any], Any], of_value: Callable[[Any], Any] | None = None) -> Any:
         """Return a view, or a copy if NumPy makes one.
