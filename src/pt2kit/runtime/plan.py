@@ -23,7 +23,7 @@ from pt2kit.messages import printable, quote
 from pt2kit.operators.higher_order import CLOSES, HIDES, OPENS
 from pt2kit.operators.promotion import DEFAULT_FLOAT, FLOAT, category
 from pt2kit.operators.schemas import is_random
-from pt2kit.runtime.arrays import ARRAYS, DTYPE, DType, cast, compute_type, kind
+from pt2kit.runtime.arrays import DTYPE, cast, compute_type, converting, kind
 from pt2kit.runtime.execution import Plan, Read, Result, Step
 from pt2kit.runtime.table import Kernel, binding, find_kernel, parameter_name
 from pt2kit.schema import ScalarType
@@ -295,11 +295,7 @@ def _lowered(kernel: Kernel, results: Sequence[Any]) -> Kernel:
     if dtype is None or kind(dtype) != 2 or dtype == compute_type(dtype):
         return kernel
 
-    def run(*args: Any, **named: Any) -> Any:
-        return kernel(
-            *(_rounded(one, dtype) for one in args), **{key: _rounded(one, dtype) for key, one in named.items()}
-        )
-
+    run: Kernel = converting(lambda array: cast(array, dtype) if kind(array.dtype) == 2 else array)(kernel)
     return run
 
 
@@ -314,12 +310,6 @@ def _in_double(kernel: Kernel) -> Kernel:
             DEFAULT_FLOAT.reset(token)
 
     return run
-
-
-def _rounded(value: Any, dtype: DType) -> Any:
-    if isinstance(value, ARRAYS) and value.dtype != dtype and kind(value.dtype) == 2:
-        return cast(value, dtype)
-    return [_rounded(one, dtype) for one in value] if isinstance(value, list) else value
 
 
 def memory_orders(graph: schema.Graph, release: str) -> dict[str, tuple[int, ...]]:
