@@ -26,41 +26,32 @@ def _centers(size: int, count: int, factor: float | None, align_corners: bool) -
     return place * step if align_corners else (place + 0.5) * step - 0.5
 
 
-Taps = Callable[[int, int, "float | None", bool], "list[tuple[Array, Array]]"]
-Resize = Callable[[Array, int, int, "float | None", bool], Array]
-"""Returns an array with another size of one dimension: from its number, the size, the factor, and `align_corners`."""
+Taps = Callable[[int, int, "float | None", bool], "list[tuple[Array, Any]]"]
+"""Returns the elements of a dimension that one of another size is summed from, and their weights, or None for one
+element: from both sizes, the factor, and `align_corners`."""
 
 
-def _nearest(offset: float) -> Resize:
+def _nearest(offset: float) -> Taps:
     """Return what takes the nearest elements, from that many steps after the beginning of each."""
 
-    def resize(x: Array, axis: int, count: int, factor: float | None, align_corners: bool) -> Array:
-        step = np.float32(_step(x.shape[axis], count, factor, False))
+    def taps(size: int, count: int, factor: float | None, align_corners: bool) -> list[tuple[Array, Any]]:
+        step = np.float32(_step(size, count, factor, False))
         place = np.arange(count, dtype=np.float32) + np.float32(offset)
-        source = np.floor(place * step).astype(np.int64)
-        return np.take(x, np.minimum(source, x.shape[axis] - 1), axis)
+        return [(np.minimum(np.floor(place * step).astype(np.int64), size - 1), None)]
 
-    return resize
-
-
-def _weighted(taps: Taps) -> Resize:
-    """Return what sums elements with weights."""
-
-    def resize(x: Array, axis: int, count: int, factor: float | None, align_corners: bool) -> Array:
-        if x.dtype.kind in "iu":
-            raise OperatorError(
-                f"expected floating-point numbers, as torch rounds integers by tables of its own, got {x.dtype}"
-            )
-        return _along(x, axis, taps(x.shape[axis], count, factor, align_corners))
-
-    return resize
+    return taps
 
 
-def _along(x: Array, axis: int, taps: Sequence[tuple[Array, Array]]) -> Array:
-    """Return a weighted sum of elements of one dimension: pairs of sources and weights."""
+def _along(x: Array, axis: int, taps: Sequence[tuple[Array, Any]]) -> Array:
+    """Return a weighted sum of elements of one dimension."""
     shape = [-1 if i == axis else 1 for i in range(x.ndim)]
     total: Any = 0
     for source, weight in taps:
+        if weight is None:
+            return np.take(x, source, axis)
+        if x.dtype.kind in "iu":
+            message = "expected floating-point numbers, as torch rounds integers by tables of its own"
+            raise OperatorError(f"{message}, got {x.dtype}")
         total = total + np.take(x, source, axis) * weight.astype(x.dtype).reshape(shape)
     return asarray(total)
 
@@ -85,7 +76,7 @@ def _cubic_taps(size: int, count: int, factor: float | None, align_corners: bool
     return [(np.clip(low + k, 0, size - 1), _cubic(center - (low + k), -0.75)) for k in (-1, 0, 1, 2)]
 
 
-def _resizing(resize: Resize, n: int) -> Callable[..., Any]:
+def _resizing(taps: Taps, n: int) -> Callable[..., Any]:
     """Return the kernel that resizes the last dimensions, one after the other."""
 
     def run(
@@ -95,7 +86,7 @@ def _resizing(resize: Resize, n: int) -> Callable[..., Any]:
         factors = scale_factors or ([scales] if n == 1 else [scales_d, scales_h, scales_w][3 - n :])
         x = wide(self)
         for axis, (count, factor) in enumerate(zip(result.sizes[2:], factors, strict=True), 2):
-            x = resize(x, axis, count, factor, align_corners)
+            x = _along(x, axis, taps(x.shape[axis], count, factor, align_corners))
         return x
 
     return run
@@ -209,10 +200,10 @@ def affine_grid_generator(theta: Array, size: Sequence[int], align_corners: bool
 KERNELS: Final = {
     **{f"aten.upsample_nearest{n}d.default .vec": _resizing(_nearest(0.0), n) for n in (1, 2, 3)},
     **{f"aten._upsample_nearest_exact{n}d.default .vec": _resizing(_nearest(0.5), n) for n in (1, 2, 3)},
-    "aten.upsample_linear1d.default .vec": _resizing(_weighted(_linear_taps), 1),
-    "aten.upsample_bilinear2d.default .vec": _resizing(_weighted(_linear_taps), 2),
-    "aten.upsample_trilinear3d.default .vec": _resizing(_weighted(_linear_taps), 3),
-    "aten.upsample_bicubic2d.default .vec": _resizing(_weighted(_cubic_taps), 2),
-    "aten._upsample_bilinear2d_aa.default .vec": _resizing(_weighted(_antialiased(_triangle, 1.0)), 2),
-    "aten._upsample_bicubic2d_aa.default .vec": _resizing(_weighted(_antialiased(lambda x: _cubic(x, -0.5), 2.0)), 2),
+    "aten.upsample_linear1d.default .vec": _resizing(_linear_taps, 1),
+    "aten.upsample_bilinear2d.default .vec": _resizing(_linear_taps, 2),
+    "aten.upsample_trilinear3d.default .vec": _resizing(_linear_taps, 3),
+    "aten.upsample_bicubic2d.default .vec": _resizing(_cubic_taps, 2),
+    "aten._upsample_bilinear2d_aa.default .vec": _resizing(_antialiased(_triangle, 1.0), 2),
+    "aten._upsample_bicubic2d_aa.default .vec": _resizing(_antialiased(lambda x: _cubic(x, -0.5), 2.0), 2),
 }
