@@ -143,11 +143,6 @@ def to(self: Array, dtype: DType | None = None, copy: bool = False, memory_forma
     return _ordered(array, memory_format) if is_moved else array
 
 
-@kernel("aten.copy.default")
-def copy(self: Array, src: Array) -> Any:
-    return np.broadcast_to(cast(src, self.dtype), self.shape).copy()
-
-
 # Random numbers, whose distributions are those of torch's; its generator is another one.
 
 
@@ -221,11 +216,6 @@ def _of_features(shape: Sequence[int]) -> tuple[int, ...]:
     return (*shape[:2], *(1,) * (len(shape) - 2))
 
 
-@kernel("aten.native_dropout.default")
-def native_dropout(input: Array, p: float, train: bool | None) -> Any:
-    return _dropped(input, p, input.shape) if train or train is None else (input.copy(), np.ones(input.shape, BOOL))
-
-
 def _alpha_dropout(input: Array, p: float, train: bool, shape: Sequence[int]) -> Any:
     if not train or not p:
         return input
@@ -278,4 +268,8 @@ KERNELS: Final = {
     "aten.bernoulli_.float .Tensor": lambda self, p=0.5: write(self, bernoulli(self, p)),
     "aten.native_dropout_backward.default": lambda grad_output, mask, scale: wide(grad_output) * mask * scale,
     "aten.poisson.default": lambda self: running().random.poisson(wide(self)),
+    "aten.copy.default": lambda self, src: np.broadcast_to(cast(src, self.dtype), self.shape).copy(),
+    "aten.native_dropout.default": lambda input, p, train: (
+        _dropped(input, p, input.shape) if train or train is None else (input.copy(), np.ones(input.shape, BOOL))
+    ),
 }

@@ -231,11 +231,6 @@ def where(condition: Array, self: Any, other: Any) -> Any:
     return np.where(cast(condition, BOOL), cast(self, dtype), cast(other, dtype))
 
 
-@kernel("aten.masked_fill.Scalar .Tensor")
-def masked_fill(self: Array, mask: Array, value: Any) -> Any:
-    return np.where(cast(mask, BOOL), cast(value, self.dtype), self)
-
-
 @kernel("aten._assert_async.default .msg aten._assert_scalar.default")
 @kernel("aten._functional_assert_async.msg aten._functional_assert_scalar.default")
 def assert_(self: Any, assert_msg: str = "", dep_token: Any = None) -> Any:
@@ -293,11 +288,6 @@ def isclose(self: Array, other: Array, rtol: float = 1e-05, atol: float = 1e-08,
     return np.isclose(self, other, rtol, atol, equal_nan)
 
 
-@kernel("aten.allclose.default")
-def allclose(self: Array, other: Array, rtol: float, atol: float, equal_nan: bool) -> bool:
-    return bool(np.all(isclose(self, other, rtol, atol, equal_nan)))
-
-
 @kernel("aten.isin.Tensor_Tensor .Tensor_Scalar .Scalar_Tensor")
 def isin(elements: Any, test_elements: Any, invert: bool) -> Any:
     return np.isin(wide(asarray(elements)), wide(asarray(test_elements)), invert=invert)
@@ -341,11 +331,6 @@ def softplus(self: Array, beta: float, threshold: float) -> Any:
     factor = self.dtype.type(beta)
     scaled = self * factor
     return np.where(scaled > threshold, self, np.log1p(np.exp(np.minimum(scaled, threshold))) / factor)
-
-
-@kernel("aten.threshold.default", adapt=computed)
-def threshold_(self: Array, threshold: Any, value: Any) -> Any:
-    return np.where(self <= cast(threshold, self.dtype), cast(value, self.dtype), self)
 
 
 @kernel("aten.log_sigmoid_forward.default", adapt=computed)
@@ -471,4 +456,11 @@ KERNELS: Final = {
     "aten.hardshrink.default": (
         computed(lambda self, lambd: np.where((self >= -lambd) & (self <= lambd), self.dtype.type(0), self))
     ),
+    "aten.masked_fill.Scalar .Tensor": lambda self, mask, value: np.where(
+        cast(mask, BOOL), cast(value, self.dtype), self
+    ),
+    "aten.threshold.default": computed(
+        lambda self, threshold, value: np.where(self <= cast(threshold, self.dtype), cast(value, self.dtype), self)
+    ),
+    "aten.allclose.default": lambda self, other, **options: bool(np.all(isclose(self, other, **options))),
 }

@@ -81,11 +81,6 @@ def unsafe_masked_index(self: Array, mask: Array, indices: Sequence[Array | None
     return np.where(cast(mask, BOOL), found, cast(fill, self.dtype))
 
 
-@kernel("aten.index_select.default")
-def index_select(self: Array, dim: int, index: Array) -> Any:
-    return np.take(self, check_indices(index.reshape(-1), self.shape[dim]), dim)
-
-
 @kernel("aten.gather.default")
 def gather(self: Array, dim: int, index: Array) -> Any:
     if not index.size:
@@ -231,11 +226,6 @@ def searchsorted(
     for place in np.ndindex(*rows.shape[:-1]):
         result[place] = np.searchsorted(rows[place], wide(wanted)[place], where)
     return result
-
-
-@kernel("aten.bucketize.Tensor .Scalar")
-def bucketize(self: Any, boundaries: Array, right: bool) -> Any:
-    return searchsorted(boundaries, self, right)
 
 
 def _triangle(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -450,4 +440,8 @@ KERNELS: Final = {
     "aten.select_scatter.default": _scattered(select),
     "aten.diagonal_scatter.default": _scattered(diagonal),
     "aten.as_strided_scatter.default": _scattered(as_strided),
+    "aten.bucketize.Tensor .Scalar": lambda self, boundaries, right: searchsorted(boundaries, self, right),
+    "aten.index_select.default": lambda self, dim, index: np.take(
+        self, check_indices(index.reshape(-1), self.shape[dim]), dim
+    ),
 }

@@ -47,11 +47,6 @@ def hstack(tensors: Sequence[Array]) -> Any:
     return cat(parts, 0 if parts[0].ndim == 1 else 1)
 
 
-@kernel("aten.column_stack.default")
-def column_stack(tensors: Sequence[Array]) -> Any:
-    return hstack([one.reshape(one.size, 1) if one.ndim < 2 else one for one in tensors])
-
-
 @kernel("aten.block_diag.default")
 def block_diag(tensors: Sequence[Array]) -> Any:
     blocks = [np.atleast_2d(one) for one in tensors]
@@ -87,11 +82,6 @@ def combinations(self: Array, r: int, with_replacement: bool) -> Any:
 
 
 # Repeating.
-
-
-@kernel("aten.repeat.default aten.tile.default")
-def repeat(self: Array, repeats: Sequence[int]) -> Any:
-    return np.tile(self, tuple(repeats))
 
 
 @kernel("aten.repeat_interleave.self_int .self_Tensor")
@@ -251,4 +241,8 @@ KERNELS: Final = {
     "aten.triu.default": lambda self, diagonal: _triangle(self, diagonal, lower=False),
     "aten.diagflat.default": lambda self, offset: diag_embed(self.reshape(-1), offset),
     "aten.trace.default": lambda self: np.trace(wide(self)),
+    "aten.column_stack.default": lambda tensors: hstack(
+        [one.reshape(-1, 1) if one.ndim < 2 else one for one in tensors]
+    ),
+    "aten.repeat.default aten.tile.default": lambda self, repeats: np.tile(self, tuple(repeats)),
 }

@@ -46,11 +46,6 @@ def _with_info(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-@kernel("aten._linalg_slogdet.default aten.linalg_slogdet.default", adapt=computed)
-def slogdet(A: Array) -> Any:
-    return *np.linalg.slogdet(A), *_factors(A)
-
-
 def _factors(A: Array) -> tuple[Array, Array]:
     """Return the factors that torch keeps for gradients: those of the transposed matrix, if A is real and row-major."""
     is_turned = A.flags.c_contiguous and not is_complex(A)
@@ -294,4 +289,7 @@ KERNELS: Final = {
     "aten.linalg_cond.default .p_str": computed(np.linalg.cond),
     "aten.linalg_tensorinv.default": computed(np.linalg.tensorinv),
     "aten.linalg_tensorsolve.default": computed(np.linalg.tensorsolve),
+    "aten._linalg_slogdet.default aten.linalg_slogdet.default": computed(
+        lambda A: (*np.linalg.slogdet(A), *_factors(A))
+    ),
 }

@@ -58,11 +58,6 @@ def _smooth_l1(a: Array, b: Array, beta: float = 1.0) -> Any:
     return np.where(size < beta, 0.5 * size * size / beta, size - 0.5 * beta) if beta else size
 
 
-def _huber(a: Array, b: Array, delta: float = 1.0) -> Any:
-    size = np.abs(a - b)
-    return np.where(size <= delta, 0.5 * size * size, delta * (size - 0.5 * delta))
-
-
 def _divergence(a: Array, b: Array, log_target: bool = False) -> Any:
     if log_target:
         return np.exp(b) * (b - a)
@@ -213,7 +208,7 @@ KERNELS: Final = {
     "aten.l1_loss.default": _loss(lambda a, b: np.abs(a - b)),
     "aten.soft_margin_loss.default": _loss(lambda a, b: np.log1p(np.exp(-b * a))),
     "aten.smooth_l1_loss.default": _loss(_smooth_l1),
-    "aten.huber_loss.default": _loss(_huber),
+    "aten.huber_loss.default": _loss(lambda a, b, delta=1.0: delta * _smooth_l1(a, b, delta)),
     "aten.kl_div.default": _loss(_divergence),
     "aten.binary_cross_entropy.default": (
         _loss(lambda a, b: (b - 1) * np.maximum(np.log1p(-a), -100) - b * np.maximum(np.log(a), -100))

@@ -97,11 +97,6 @@ def grouped_mm(self: Array, mat2: Array, offs: Array | None = None, bias: Array 
     return result
 
 
-@kernel("aten.linalg_vecdot.default", adapt=computed)
-def vecdot(x: Array, y: Array, dim: int) -> Any:
-    return (np.conjugate(x) * y).sum(-1 if x.ndim == y.ndim == 1 else dim)  # torch ignores dim of two vectors
-
-
 @kernel("aten.outer.default")
 def outer(self: Array, vec2: Array) -> Any:
     dtype = compute_type(joined_type([self, vec2]))
@@ -216,5 +211,8 @@ KERNELS: Final = {
     "aten.vdot.default": computed(lambda self, other: np.vdot(self, other)),
     "aten.corrcoef.default": (
         computed(lambda self: np.corrcoef(np.atleast_2d(self)) if self.ndim == 2 else np.ones((), np.float32))
+    ),
+    "aten.linalg_vecdot.default": computed(  # torch ignores dim of two vectors
+        lambda x, y, dim: (np.conjugate(x) * y).sum(-1 if x.ndim == y.ndim == 1 else dim)
     ),
 }

@@ -135,11 +135,6 @@ def vector_norm(self: Array, ord: Any = None, dim: Any = None, keepdim: bool = F
     return (size**power).sum(axes, keepdims=keepdim) ** (1 / power)
 
 
-@kernel("aten.dist.default", adapt=computed)
-def dist(self: Array, other: Array, p: Any) -> Any:
-    return vector_norm(self - other, p)
-
-
 @kernel("aten.renorm.default", adapt=computed)
 def renorm(self: Array, p: Any, dim: int, maxnorm: Any) -> Any:
     norms = norm_except_dim(self, p, axis_of(dim, self.ndim))
@@ -196,11 +191,6 @@ def log_softmax(self: Array, dim: int, dtype: Any = None) -> Any:
 def softmax_backward_data(grad_output: Array, output: Array, dim: int) -> Any:
     product = grad_output * output
     return product - output * product.sum(dim, keepdims=True)
-
-
-@kernel("aten._log_softmax_backward_data.default", adapt=computed)
-def log_softmax_backward_data(grad_output: Array, output: Array, dim: int) -> Any:
-    return grad_output - np.exp(output) * grad_output.sum(dim, keepdims=True)
 
 
 # Cumulative operators.
@@ -451,4 +441,8 @@ KERNELS: Final = {
     "aten.msort.default": lambda self: sort(np.atleast_1d(self), 0)[0],
     # torch returns all three, whatever is asked for
     "aten.unique_dim.default": lambda self, dim, **options: _unique(self, axis_of(dim, self.ndim)),
+    "aten.dist.default": computed(lambda self, other, p: vector_norm(self - other, p)),
+    "aten._log_softmax_backward_data.default": computed(
+        lambda grad_output, output, dim: grad_output - np.exp(output) * grad_output.sum(dim, keepdims=True)
+    ),
 }

@@ -44,12 +44,6 @@ def view_dtype(self: Array, dtype: DType) -> Any:
     return (self if self.flags.c_contiguous else self.copy("C")).view(dtype)
 
 
-@kernel("aten.transpose.int aten.transpose_.default aten.swapaxes.default aten.swapaxes_.default")
-@kernel("aten.swapdims.default aten.swapdims_.default")
-def transpose(self: Array, dim0: int, dim1: int) -> Any:
-    return self.swapaxes(dim0, dim1)
-
-
 @kernel("aten.mH.default aten.adjoint.default aten.matrix_H.default")
 def mh(self: Array) -> Any:
     result = self if self.ndim < 2 else self.swapaxes(-1, -2)
@@ -122,11 +116,6 @@ def tensor_split(self: Array, sections: Any, dim: int = 0) -> Any:
     if isinstance(sections, int):
         reserve((sections,))
     return np.array_split(self, sections, axis_of(dim, self.ndim))
-
-
-@kernel("aten.unbind.int")
-def unbind(self: Array, dim: int) -> Any:
-    return [select(self, dim, i) for i in range(self.shape[dim])]
 
 
 @kernel("aten.unfold.default")
@@ -244,4 +233,8 @@ KERNELS: Final = {
     "aten.hsplit.int .array": lambda self, sections: tensor_split(self, sections, 0 if self.ndim == 1 else 1),
     "aten.dsplit.int .array": lambda self, sections: tensor_split(self, sections, 2),
     "aten.linalg_diagonal.default": lambda A, offset, dim1, dim2: diagonal(A, offset, dim1, dim2),
+    "aten.transpose.int aten.transpose_.default": lambda self, dim0, dim1: self.swapaxes(dim0, dim1),
+    "aten.swapaxes.default aten.swapaxes_.default": lambda self, axis0, axis1: self.swapaxes(axis0, axis1),
+    "aten.swapdims.default aten.swapdims_.default": lambda self, dim0, dim1: self.swapaxes(dim0, dim1),
+    "aten.unbind.int": lambda self, dim: [select(self, dim, i) for i in range(self.shape[dim])],
 }
