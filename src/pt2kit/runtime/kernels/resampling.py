@@ -56,24 +56,27 @@ def _along(x: Array, axis: int, taps: Sequence[tuple[Array, Any]]) -> Array:
     return asarray(total)
 
 
-def _linear_taps(size: int, count: int, factor: float | None, align_corners: bool) -> list[tuple[Array, Array]]:
-    center = np.maximum(_centers(size, count, factor, align_corners), 0)
-    low = np.minimum(np.floor(center).astype(np.int64), size - 1)
-    part = np.minimum(np.maximum(center - low, 0), 1)
-    return [(low, 1 - part), (np.minimum(low + 1, size - 1), part)]
+def _interpolated(weight_of: Callable[[Array], Any], reach: int) -> Taps:
+    """Return taps of the elements around each place, whose weights depend on their distance; the last ones repeat."""
+
+    def taps(size: int, count: int, factor: float | None, align_corners: bool) -> list[tuple[Array, Any]]:
+        center = _centers(size, count, factor, align_corners)
+        low = np.floor(center).astype(np.int64)
+        steps = range(1 - reach, reach + 1)
+        return [(np.clip(low + step, 0, size - 1), weight_of(center - (low + step))) for step in steps]
+
+    return taps
 
 
-def _cubic(distance: Array, a: float) -> Any:
+def _triangle(distance: Array) -> Any:
+    return np.maximum(0, 1 - np.abs(distance))
+
+
+def _cubic(distance: Array, a: float = -0.75) -> Any:
     x = np.abs(distance)
     near = ((a + 2) * x - (a + 3)) * x * x + 1
     far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
     return np.where(x <= 1, near, np.where(x < 2, far, 0))
-
-
-def _cubic_taps(size: int, count: int, factor: float | None, align_corners: bool) -> list[tuple[Array, Array]]:
-    center = _centers(size, count, factor, align_corners)
-    low = np.floor(center).astype(np.int64)
-    return [(np.clip(low + k, 0, size - 1), _cubic(center - (low + k), -0.75)) for k in (-1, 0, 1, 2)]
 
 
 def _resizing(taps: Taps, n: int) -> Callable[..., Any]:
@@ -111,10 +114,6 @@ def _antialiased(filter_of: Callable[[Array], Any], support: float) -> Taps:
         return [(inside[:, k], weights[:, k]) for k in range(width)]
 
     return taps
-
-
-def _triangle(x: Array) -> Any:
-    return np.maximum(0, 1 - np.abs(x))
 
 
 # Sampling at given places.
@@ -200,10 +199,10 @@ def affine_grid_generator(theta: Array, size: Sequence[int], align_corners: bool
 KERNELS: Final = {
     **{f"aten.upsample_nearest{n}d.default .vec": _resizing(_nearest(0.0), n) for n in (1, 2, 3)},
     **{f"aten._upsample_nearest_exact{n}d.default .vec": _resizing(_nearest(0.5), n) for n in (1, 2, 3)},
-    "aten.upsample_linear1d.default .vec": _resizing(_linear_taps, 1),
-    "aten.upsample_bilinear2d.default .vec": _resizing(_linear_taps, 2),
-    "aten.upsample_trilinear3d.default .vec": _resizing(_linear_taps, 3),
-    "aten.upsample_bicubic2d.default .vec": _resizing(_cubic_taps, 2),
+    "aten.upsample_linear1d.default .vec": _resizing(_interpolated(_triangle, 1), 1),
+    "aten.upsample_bilinear2d.default .vec": _resizing(_interpolated(_triangle, 1), 2),
+    "aten.upsample_trilinear3d.default .vec": _resizing(_interpolated(_triangle, 1), 3),
+    "aten.upsample_bicubic2d.default .vec": _resizing(_interpolated(_cubic, 2), 2),
     "aten._upsample_bilinear2d_aa.default .vec": _resizing(_antialiased(_triangle, 1.0), 2),
     "aten._upsample_bicubic2d_aa.default .vec": _resizing(_antialiased(lambda x: _cubic(x, -0.5), 2.0), 2),
 }
