@@ -49,23 +49,21 @@ class InputSpec:
         path: the keys that lead to it from the arguments, as guards write them.
         argument: its argument in the graph.
         dtype: the element type of a tensor.
-        sizes: of a tensor: numbers and expressions.
-        number: of a symbolic number.
-        hints: the value that each of `sizes`, or `number`, had at export, if the file has it.
+        numbers: what each size of a tensor, or a symbolic number, must be: numbers and expressions.
+        hints: the value that each of `numbers` had at export, if the file has it.
     """
 
     name: str
     path: Path
     argument: schema.Argument
     dtype: DType | None = None
-    sizes: tuple[int | Expr, ...] = ()
-    number: int | Expr | None = None
+    numbers: tuple[int | Expr, ...] = ()
     hints: tuple[int | None, ...] = ()
 
     @property
-    def numbers(self) -> tuple[int | Expr, ...]:
-        """Return what each size of a tensor, or a symbolic number, must be."""
-        return self.sizes if self.number is None else (self.number,)
+    def sizes(self) -> tuple[int | Expr, ...]:
+        """Return the sizes of a tensor."""
+        return self.numbers if self.argument.as_tensor is not UNSET else ()
 
     @property
     def constant(self) -> Any:
@@ -75,11 +73,11 @@ class InputSpec:
 
     def describe(self) -> str:
         """Return element type and sizes, as graphs print them: "float32[s0, 8]"."""
+        shown = [str(number) if isinstance(number, int) else to_str(number) for number in self.numbers]
         if self.dtype is not None:
-            shown = (str(size) if isinstance(size, int) else to_str(size) for size in self.sizes)
             return f"{self.dtype.name}[{', '.join(shown)}]"
-        if self.number is not None:
-            return f"int = {self.number if isinstance(self.number, int) else to_str(self.number)}"
+        if shown:
+            return f"int = {shown[0]}"
         return {"as_sym_float": "float", "as_sym_bool": "bool"}.get(
             self.argument.type, printable(repr(self.constant), 80)
         )
@@ -161,7 +159,10 @@ class Convention:
         known: dict[str, int] = {}
         derived: list[tuple[Expr, int, str]] = []
         for spec, value in zip(self.inputs, values, strict=True):
-            for expected, got, place in _numbers(spec, value):
+            for axis, expected in enumerate(spec.numbers):
+                got, place = (
+                    (value.shape[axis], f"{spec.name}: size of dimension {axis}") if spec.sizes else (value, spec.name)
+                )
                 if isinstance(expected, int):
                     if got != expected:
                         raise InputError(f"input {place}: expected {expected}, as it was exported, got {got}")
@@ -236,14 +237,14 @@ def convention_of(program: schema.ExportedProgram, arguments: Sequence[schema.Ar
 
 def _input(path: Path, argument: schema.Argument, graph: schema.Graph) -> InputSpec:
     name = path_text(path)
+    dtype, sizes = None, []
     if argument.as_tensor is not UNSET:
         meta = _entry(graph.tensor_values, argument.as_tensor.name, "tensor_values")
-        sizes, hints = zip(*map(_size, meta.sizes), strict=True) if meta.sizes else ((), ())
-        return InputSpec(name, path, argument, DTYPE.get(meta.dtype), sizes, None, hints)
-    if argument.as_sym_int is not UNSET and argument.as_sym_int.as_name is not UNSET:
-        number, hint = _size(_entry(graph.sym_int_values, argument.as_sym_int.as_name, "sym_int_values"))
-        return InputSpec(name, path, argument, None, (), number, (hint,))
-    return InputSpec(name, path, argument)
+        dtype, sizes = DTYPE.get(meta.dtype), meta.sizes
+    elif argument.as_sym_int is not UNSET and argument.as_sym_int.as_name is not UNSET:
+        sizes = [_entry(graph.sym_int_values, argument.as_sym_int.as_name, "sym_int_values")]
+    numbers, hints = zip(*map(_size, sizes), strict=True) if sizes else ((), ())
+    return InputSpec(name, path, argument, dtype, numbers, hints)
 
 
 def _entry(table: Mapping[str, Any], name: str, what: str) -> Any:
@@ -330,14 +331,6 @@ def _converted(spec: InputSpec, value: Any) -> Any:
     return value
 
 
-def _numbers(spec: InputSpec, value: Any) -> list[tuple[int | Expr, int, str]]:
-    """Return each number that an input has, what it must be, and where it is."""
-    if spec.number is not None:
-        return [(spec.number, value, spec.name)]
-    places = [f"{spec.name}: size of dimension {axis}" for axis in range(len(spec.sizes))]
-    return [*zip(spec.sizes, value.shape, places, strict=True)] if places else []
-
-
 def _value(expr: Expr, known: Mapping[str, int]) -> Any:
     try:
         return evaluate(expr, known)
@@ -412,7 +405,7 @@ def _draw_value(spec: InputSpec, chosen: Mapping[str, int], random: Any) -> Any:
     numbers = [int(number if isinstance(number, int) else evaluate(number, chosen)) for number in spec.numbers]
     if spec.argument.as_tensor is not UNSET:
         return _draw_array(spec, reserve(numbers, np.float64), random)
-    if spec.number is not None:
+    if numbers:
         return numbers[0]
     if spec.argument.type in ("as_sym_float", "as_sym_bool"):
         return float(random.standard_normal()) if spec.argument.type == "as_sym_float" else bool(random.integers(2))
