@@ -71,9 +71,7 @@ def error_of(old: Any, new: Any, scale: float = 1.0) -> Error:
         old, new: arrays or numbers; other values are equal or not.
         scale: factor on both tolerances.
     """
-    if not isinstance(old, np.ndarray | int | float | complex) or not isinstance(
-        new, np.ndarray | int | float | complex
-    ):
+    if not all(isinstance(one, np.ndarray | int | float | complex) for one in (old, new)):
         return NOTHING if type(old) is type(new) and (old is new or old == new) else _OTHER
     a, b = np.asarray(old), np.asarray(new)
     if a.shape != b.shape:

@@ -172,7 +172,7 @@ def _fact(value: Any, convert: Callable[[DType], DType] = lambda dtype: dtype) -
 def _results(operator: str, _: ScalarType, names: tuple[str, ...], *facts: Any) -> list[ArraySpec]:
     """Return the results of a call whose sizes its rule is certain of; they depend on the default dtype."""
     try:
-        found = _flat(infer(operator, dict(zip(names, facts, strict=True))))
+        found = flattened(infer(operator, dict(zip(names, facts, strict=True))))
     except Unknown:
         return []
     tensors = [one for one in found if isinstance(one, Tensor) and all(isinstance(size, int) for size in one.sizes)]
@@ -181,8 +181,9 @@ def _results(operator: str, _: ScalarType, names: tuple[str, ...], *facts: Any) 
     ]
 
 
-def _flat(value: Any) -> list[Any]:
-    return [one for part in value for one in _flat(part)] if isinstance(value, list | tuple) else [value]
+def flattened(value: Any) -> list[Any]:
+    """Return the values in a list and in the lists among its values; a value that is no list as one of one."""
+    return [one for part in value for one in flattened(part)] if isinstance(value, list | tuple) else [value]
 
 
 def shaped(value: Any, specs: Sequence[ArraySpec]) -> Any:

@@ -13,7 +13,7 @@ from pt2kit.errors import GraphError, LimitError, OperatorError, Pt2Error
 from pt2kit.messages import count_text, printable
 from pt2kit.operators.facts import Mismatch
 from pt2kit.operators.higher_order import SHOWS
-from pt2kit.runtime.arrays import ARRAYS, DType, Running, cast, in_order, running
+from pt2kit.runtime.arrays import ARRAYS, DType, Running, cast, flattened, in_order, running
 from pt2kit.runtime.kernels.joining import stack
 from pt2kit.runtime.kernels.views import narrow
 from pt2kit.runtime.table import Kernel
@@ -140,7 +140,7 @@ def _run_steps(steps: Sequence[Step], values: list[Any], call: Running, observe:
             given.update((name, read(values)) for name, read in step.reads)
             given.update(step.constants)
             for one in done:
-                observe(one.number, [values[result.slot] for result in _flat(one.results)], given)
+                observe(one.number, [values[result.slot] for result in _defined(one)], given)
         for slot in step.last:
             values[slot] = None
 
@@ -160,7 +160,7 @@ def _run_region(region: Step, values: list[Any], call: Running) -> Sequence[Step
         finally:
             call.entries.pop()
         for found, step in zip(entries, shown, strict=True):
-            found += [values[one.slot] for one in _flat(step.results)]
+            found += [values[one.slot] for one in _defined(step)]
     for found, step in zip(entries, shown, strict=True):
         try:
             stacked = stack(found, axis := int(step.positional[3](values)))
@@ -170,12 +170,9 @@ def _run_region(region: Step, values: list[Any], call: Running) -> Sequence[Step
     return shown
 
 
-def _flat(results: Sequence[Any]) -> list[Result]:
+def _defined(step: Step) -> list[Result]:
     """Return the values that a node defines, those in lists one by one."""
-    found: list[Result] = []
-    for one in results:
-        found += _flat(one) if isinstance(one, list) else [one] if one is not None else []
-    return found
+    return [one for one in flattened(step.results) if one is not None]
 
 
 def step_name(step: Step) -> str:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.runtime.arrays import ForeignArray
+from pt2kit.runtime.arrays import ForeignArray, flattened
 
 _VIEWS: Final = frozenset(
     (
@@ -221,7 +221,7 @@ class JaxArray(NDArrayOperatorsMixin, ForeignArray):
             return _like(function, *args, **kwargs)
         out = kwargs.pop("out", None)
         if name in _VIEWS:
-            operands = [one for one in _flat(args) if isinstance(one, JaxArray)]
+            operands = [one for one in flattened(args) if isinstance(one, JaxArray)]
             layouts = function(*_mapped(args, lambda one: one._layout), **kwargs)
             found = _called(function, _of_jax(function), args, kwargs)
             if isinstance(layouts, np.ndarray):
@@ -286,14 +286,6 @@ def lifted(value: Any) -> Any:
     return JaxArray(value) if isinstance(value, np.ndarray) else value
 
 
-def _flat(values: Any) -> Any:
-    for one in values:
-        if isinstance(one, list | tuple):
-            yield from _flat(one)
-        else:
-            yield one
-
-
 def _mapped(value: Any, change: Callable[[JaxArray], Any]) -> Any:
     """Return arguments with a function applied to each array of jax."""
     if isinstance(value, JaxArray):
@@ -310,7 +302,7 @@ def _values(value: Any) -> Any:
 def _called(of_numpy: Any, of_jax: Any, args: Any, kwargs: Any) -> Any:
     """Call a function of NumPy if all its operands are known, else that of jax."""
     args, kwargs = _values(tuple(args)), {key: _values(one) for key, one in kwargs.items()}
-    if all(_known(one) for one in _flat((args, tuple(kwargs.values())))):
+    if all(map(_known, flattened((args, *kwargs.values())))):
         return of_numpy(*args, **kwargs)
     return of_jax(*args, **{key: one for key, one in kwargs.items() if key not in _NUMPY_ONLY})
 

@@ -216,19 +216,24 @@ def _of_features(shape: Sequence[int]) -> tuple[int, ...]:
     return (*shape[:2], *(1,) * (len(shape) - 2))
 
 
-def _alpha_dropout(input: Array, p: float, train: bool, shape: Sequence[int]) -> Any:
-    if not train or not p:
-        return input
+def _alpha_dropped(input: Array, p: float, shape: Sequence[int]) -> Array:
+    """Return elements that are kept, and a number for the others, so that neither mean nor variance change."""
     alpha, keep = 1.7580993408473766, 1 - p
     scale = 1 / (alpha * alpha * p * keep + keep) ** 0.5
     return (np.where(_kept(shape, p), wide(input), -alpha) * scale) + alpha * scale * p
 
 
+def _dropout(drop: Callable[..., Array], sizes_of: Callable[[Sequence[int]], Sequence[int]]) -> Callable[..., Any]:
+    """Return the kernel of a dropout, of elements or of channels."""
+    return lambda input, p, train: drop(input, p, sizes_of(input.shape)) if train and p else input
+
+
+for _name, _sizes_of in (("", tuple), ("feature_", _of_features)):
+    kernel(f"aten.{_name}dropout.default")(_dropout(lambda *args: _dropped(*args)[0], _sizes_of))
+    kernel(f"aten.{_name}alpha_dropout.default")(_dropout(_alpha_dropped, _sizes_of))
+
+
 KERNELS: Final = {
-    "aten.dropout.default": lambda input, p, train: _dropped(input, p, input.shape)[0] if train and p else input,
-    "aten.feature_dropout.default": lambda input, p, train: (
-        _dropped(input, p, _of_features(input.shape))[0] if train and p else input
-    ),
     "aten.zeros.default aten.zeros_like.default aten.new_zeros.default": partial(full, fill_value=0),
     "aten.empty.memory_format aten.empty_permuted.default aten.empty_like.default": partial(full, fill_value=0),
     "aten.new_empty.default": partial(full, fill_value=0),
@@ -261,10 +266,6 @@ KERNELS: Final = {
     "aten.log_normal.default": lambda self, mean, std, result: _drawn(result, lambda r, s: r.lognormal(mean, std, s)),
     "aten.geometric.default": lambda self, p, result: _drawn(result, lambda r, s: r.geometric(p, s)),
     "aten.normal_.default": lambda self, mean, std, result: write(self, normal_of(mean, std, result)),
-    "aten.alpha_dropout.default": lambda input, p, train: _alpha_dropout(input, p, train, input.shape),
-    "aten.feature_alpha_dropout.default": (
-        lambda input, p, train: _alpha_dropout(input, p, train, _of_features(input.shape))
-    ),
     "aten.bernoulli_.float .Tensor": lambda self, p=0.5: write(self, bernoulli(self, p)),
     "aten.native_dropout_backward.default": lambda grad_output, mask, scale: wide(grad_output) * mask * scale,
     "aten.poisson.default": lambda self: running().random.poisson(wide(self)),

@@ -71,14 +71,15 @@ def index_(self: Array, indices: Sequence[Array | None]) -> Any:
 
 @kernel("aten._unsafe_masked_index.default")
 def unsafe_masked_index(self: Array, mask: Array, indices: Sequence[Array | None], fill: Any, result: ArraySpec) -> Any:
-    inside = [
-        None if one is None else np.clip(one, 0, max(0, size - 1))
-        for one, size in zip(indices, self.shape, strict=False)
-    ]
     if not self.size:
         return np.full(result.sizes, fill, self.dtype)
-    found = index_(self, inside)
-    return np.where(cast(mask, BOOL), found, cast(fill, self.dtype))
+    return np.where(cast(mask, BOOL), index_(self, _clipped(self, indices, 0)), cast(fill, self.dtype))
+
+
+def _clipped(self: Array, indices: Sequence[Array | None], least: int) -> list[Array | None]:
+    """Return indices within their dimensions; -1 as the least one stands for the size, counted from the end."""
+    pairs = zip(indices, self.shape, strict=False)
+    return [None if one is None else np.clip(one, least * size, max(0, size - 1)) for one, size in pairs]
 
 
 @kernel("aten.gather.default")
@@ -271,11 +272,7 @@ def index_put(self: Array, indices: Sequence[Array | None], values: Array, accum
 
 @kernel("aten._unsafe_masked_index_put_accumulate.default")
 def masked_index_put(self: Array, mask: Array, indices: Sequence[Array | None], values: Array) -> Any:
-    inside = [
-        None if one is None else np.clip(one, -size, max(0, size - 1))
-        for one, size in zip(indices, self.shape, strict=False)
-    ]
-    return index_put(self, inside, np.where(cast(mask, BOOL), values, 0), True)
+    return index_put(self, _clipped(self, indices, -1), np.where(cast(mask, BOOL), values, 0), True)
 
 
 def _along(self: Array, dim: int, index: Array) -> tuple[Any, ...]:

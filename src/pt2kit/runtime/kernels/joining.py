@@ -172,10 +172,7 @@ def pad_(self: Array, pad: Sequence[int], mode: str = "constant", value: float |
 
 @kernel("aten.pad_sequence.default")
 def pad_sequence(
-    sequences: Sequence[Array],
-    batch_first: bool,
-    padding_value: float,
-    padding_side: str = "right",
+    sequences: Sequence[Array], batch_first: bool, padding_value: float, padding_side: str = "right"
 ) -> Any:
     longest = max(one.shape[0] for one in sequences)
     sizes = (len(sequences), longest, *sequences[0].shape[1:])

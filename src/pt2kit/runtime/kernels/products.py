@@ -47,10 +47,8 @@ def addr(self: Array, vec1: Array, vec2: Array, beta: Any, alpha: Any) -> Any:
     return _mixed(cast(self, dtype), outer(cast(vec1, dtype), cast(vec2, dtype)), beta, alpha)
 
 
-@kernel(
-    "aten.matmul.default aten.mm.default .dtype aten.bmm.default .dtype aten.mv.default aten.dot.default",
-    adapt=computed,
-)
+@kernel("aten.mv.default aten.dot.default")
+@kernel("aten.matmul.default aten.mm.default .dtype aten.bmm.default .dtype", adapt=computed)
 def matmul(self: Array, other: Array) -> Any:
     if self.ndim > 2 and other.ndim <= 2 and self.flags.c_contiguous:  # one product is faster than many
         return (self.reshape(-1, self.shape[-1]) @ other).reshape(*self.shape[:-1], *other.shape[1:])

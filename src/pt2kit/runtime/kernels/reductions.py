@@ -48,11 +48,15 @@ def _for_means(self: Array, dtype: DType | None) -> Array:
     return cast(x, compute_type(x.dtype))
 
 
-def _reduction(function: Callable[..., Any], convert: Convert) -> Callable[..., Any]:
-    """Return the kernel of a function of some dimensions, or all."""
+def _to_truth(self: Array, dtype: DType | None) -> Array:
+    return cast(self, BOOL)
+
+
+def _reduction(function: Callable[..., Any], convert: Convert, *, of_none: bool = False) -> Callable[..., Any]:
+    """Return the kernel of a function of some dimensions, or all; an empty list is all of them, unless it is none."""
 
     def run(self: Array, dim: Any = None, dtype: Any = None) -> Any:
-        return function(convert(self, dtype), axes_of(dim, self.ndim))
+        return function(convert(self, dtype), () if of_none and dim == [] else axes_of(dim, self.ndim))
 
     return run
 
@@ -67,15 +71,6 @@ def _nanmean(x: Array, axes: tuple[int, ...]) -> Any:
 
 mean = _reduction(_mean, _for_means)
 amax, amin = _reduction(np.max, _for_means), _reduction(np.min, _for_means)
-
-
-def _truth(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the kernel of a test of all elements; an empty list of dimensions is none of them."""
-
-    def run(self: Array, dim: Any = None) -> Any:
-        return function(cast(self, BOOL), () if dim == [] else axes_of(dim, self.ndim))
-
-    return run
 
 
 # Extremes.
@@ -409,15 +404,15 @@ def histc(self: Array, bins: int, min: Any, max: Any) -> Any:
 
 
 KERNELS: Final = {
-    "aten.count_nonzero.default .dim_IntList": _reduction(np.sum, lambda self, dtype: cast(self, BOOL)),
+    "aten.count_nonzero.default .dim_IntList": _reduction(np.sum, _to_truth),
     "aten.aminmax.default": lambda self, dim: (amin(self, dim), amax(self, dim)),
     "aten.sum.default .dim_IntList": _reduction(np.sum, _for_sums),
     "aten.nansum.default": _reduction(np.nansum, _for_sums),
     "aten.prod.default .dim_int": _reduction(np.prod, _for_sums),
     "aten.mean.default .dim": mean,
     "aten.nanmean.default": _reduction(_nanmean, _for_means),
-    "aten.any.default .dim .dims aten._is_any_true.default": _truth(np.any),
-    "aten.all.default .dim .dims aten._is_all_true.default": _truth(np.all),
+    "aten.any.default .dim .dims aten._is_any_true.default": _reduction(np.any, _to_truth, of_none=True),
+    "aten.all.default .dim .dims aten._is_all_true.default": _reduction(np.all, _to_truth, of_none=True),
     "aten.amax.default aten.max.default": amax,
     "aten.amin.default aten.min.default": amin,
     "aten.argmax.default": computed(np.argmax),

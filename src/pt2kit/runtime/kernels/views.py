@@ -90,9 +90,9 @@ def narrow(self: Array, dim: int, start: Any, length: int) -> Any:
 @kernel("aten.split.Tensor")
 def split(self: Array, split_size: int, dim: int = 0) -> Any:
     total = self.shape[axis_of(dim, self.ndim)]
-    count = max(1, -(-total // max(1, split_size)))
-    reserve((count,))
-    return split_with_sizes(self, [min(split_size, total - i * split_size) for i in range(count)], dim)
+    step = max(1, split_size)
+    reserve((total // step,))
+    return np.split(self, [*range(step, total, step)], axis_of(dim, self.ndim))
 
 
 @kernel("aten.split_with_sizes.default aten.split.sizes .default")
