@@ -23,6 +23,7 @@ from pt2kit.runtime.arrays import (
     computed,
     is_known,
     kind,
+    last,
     require,
     reserve,
     wide,
@@ -104,10 +105,8 @@ def masked_select(self: Array, mask: Array) -> Any:
 
 @kernel("aten.nonzero.default aten.argwhere.default")
 def nonzero(self: Array) -> Any:
-    if not self.ndim:
-        return np.zeros((int(bool(self)), 0), INT64)
     reserve((int(np.count_nonzero(self)), self.ndim), INT64)
-    return np.stack(np.nonzero(self), 1)
+    return np.argwhere(self)
 
 
 @kernel("aten.nonzero_static.default")
@@ -132,12 +131,6 @@ def one_hot(self: Array, num_classes: int) -> Any:
 
 
 # Embeddings.
-
-
-@kernel("aten.embedding.default")
-def embedding(weight: Array, indices: Array, padding_idx: int) -> Any:
-    chosen = check_indices(indices, weight.shape[0])
-    return np.take(weight, chosen, 0)
 
 
 @kernel("aten.embedding_renorm.default", adapt=computed)
@@ -339,23 +332,20 @@ def _slices(change: Callable[..., Array], *, negative: bool = False) -> Callable
     """Return the kernel of a function that changes slices of one dimension.
 
     Args:
-        change: returns the array with its dimension in front, from it, the chosen slices, and the values.
+        change: returns the array, from it, an index of the slices, and the values.
         negative: indices may count from the end.
     """
 
     def run(self: Array, dim: int, index: Array, source: Any, **options: Any) -> Any:
-        rows = np.moveaxis(self, dim, 0)
-        chosen = check_indices(index.reshape(-1), len(rows), negative=negative)
-        is_tensor = isinstance(source, ARRAYS) and source.ndim == self.ndim
-        values = np.moveaxis(source, dim, 0) if is_tensor else asarray(source)
-        return np.moveaxis(change(rows, chosen, values, **options), 0, dim)
+        chosen = check_indices(index.reshape(-1), self.shape[dim], negative=negative)
+        return change(self, last((chosen,), axis_of(dim, self.ndim)), asarray(source), **options)
 
     return run
 
 
-def _added_slices(rows: Array, chosen: Array, values: Array, alpha: Any = 1) -> Array:
+def _added_slices(self: Array, where: Any, values: Array, alpha: Any = 1) -> Array:
     numbers = wide(values)
-    return _added(rows, chosen, numbers if alpha == 1 else numbers * cast(alpha, numbers.dtype))
+    return _added(self, where, numbers if alpha == 1 else numbers * cast(alpha, numbers.dtype))
 
 
 @kernel("aten.put.default")
@@ -418,6 +408,9 @@ _filled = _slices(_replaced, negative=True)
 
 
 KERNELS: Final = {
+    "aten.embedding.default": lambda weight, indices, padding_idx: np.take(
+        weight, check_indices(indices, weight.shape[0]), 0
+    ),
     "aten.embedding_bag.padding_idx": lambda weight, padding_idx=None, **options: embedding_bag(
         weight, padding_idx=None if padding_idx is None else axis_of(padding_idx, len(weight)), **options
     ),  # here -1 is the last row, and not none

@@ -88,12 +88,9 @@ def combinations(self: Array, r: int, with_replacement: bool) -> Any:
 def repeat_interleave(self: Array, repeats: Any, dim: int | None = None) -> Any:
     array = self.reshape(-1) if dim is None else self
     axis = axis_of(dim or 0, array.ndim)
-    counts = asarray(repeats)
-    length = array.shape[axis] if array.ndim else 1
-    each = counts.reshape(-1) if counts.size != 1 else int(counts.reshape(-1)[0])
-    total = int(counts.sum()) if counts.size != 1 else each * length
-    reserve((total, array.size // max(1, length)), array.dtype)
-    return np.repeat(np.atleast_1d(array), each, axis)
+    counts = np.broadcast_to(asarray(repeats).reshape(-1), array.shape[axis])
+    reserve((int(counts.sum()), array.size // max(1, len(counts))), array.dtype)
+    return np.repeat(array, counts, axis)
 
 
 # Order.

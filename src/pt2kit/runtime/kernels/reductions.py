@@ -105,9 +105,10 @@ def std(self: Array, dim: Any = None, unbiased: bool | None = None, correction: 
 
 
 def _with_mean(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda self, dim=None, unbiased=None, correction=None: (
-        function(self, dim, unbiased, correction), mean(self, dim)
-    )  # fmt: skip
+    def run(self: Array, dim: Any = None, unbiased: bool | None = None, correction: Any = None) -> Any:
+        return function(self, dim, unbiased, correction), mean(self, dim)
+
+    return run
 
 
 # Norms.
