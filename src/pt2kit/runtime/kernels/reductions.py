@@ -236,23 +236,15 @@ def diff(self: Array, n: int, dim: int, prepend: Array | None, append: Array | N
     return np.diff(wide(x) if x.dtype != BOOL else x, min(n, x.shape[dim]), dim)
 
 
-def _spaced(y: Array, x: Array | None, dx: Any, dim: int) -> Any:
-    axis = axis_of(dim, y.ndim)
-    values = np.moveaxis(wide(y), axis, -1)  # integers wrap, as in torch, before they are divided
+def _areas(y: Array, x: Array | None, dx: Any, dim: int) -> Any:
+    """Return the areas below neighbors in a dimension, which comes last."""
+    values = np.moveaxis(wide(y), dim, -1)  # integers wrap, as in torch, before they are divided
     sums = values[..., 1:] + values[..., :-1]
     if x is None:
-        return sums * float(dx) / 2, axis
-    steps = np.diff(wide(x), axis=-1 if x.ndim == 1 else axis_of(dim, x.ndim))
-    if x.ndim > 1:
-        steps = np.moveaxis(steps, axis_of(dim, x.ndim), -1)
+        return sums * float(dx) / 2
+    steps = np.diff(wide(x) if x.ndim == 1 else np.moveaxis(wide(x), dim, -1))
     dtype = joined_type((sums, steps))
-    return cast(sums, dtype) * cast(steps, dtype) / 2, axis
-
-
-@kernel("aten.trapezoid.x .dx aten.trapz.x .dx")
-def trapezoid(y: Array, x: Array | None = None, dx: Any = 1, dim: int = -1) -> Any:
-    areas, _ = _spaced(y, x, dx, dim)
-    return areas.sum(-1)
+    return cast(sums, dtype) * cast(steps, dtype) / 2
 
 
 @kernel("aten.gradient.scalarint .scalararray .array .scalarrayint .scalarrayarray .tensorarrayint .tensorarray")
@@ -262,12 +254,6 @@ def gradient(self: Array, edge_order: int, spacing: Any = None, dim: Any = None)
     steps = [cast(one, x.dtype) if isinstance(one, ARRAYS) else one for one in given]
     found = np.gradient(x, *steps, axis=axes, edge_order=edge_order)
     return [found] if len(axes) == 1 else [*found]
-
-
-@kernel("aten.cumulative_trapezoid.x .dx")
-def cumulative_trapezoid(y: Array, x: Array | None = None, dx: Any = 1, dim: int = -1) -> Any:
-    areas, axis = _spaced(y, x, dx, dim)
-    return np.moveaxis(np.cumsum(areas, -1), -1, axis)
 
 
 @kernel("aten.sum_to_size.default")
@@ -422,6 +408,10 @@ KERNELS: Final = {
     "aten.min.dim": _extreme(np.argmin),
     "aten.var_mean.default .dim .correction": _with_mean(var),
     "aten.std_mean.default .dim .correction": _with_mean(std),
+    "aten.trapezoid.x .dx aten.trapz.x .dx": lambda y, x=None, dx=1, dim=-1: _areas(y, x, dx, dim).sum(-1),
+    "aten.cumulative_trapezoid.x .dx": lambda y, x=None, dx=1, dim=-1: np.moveaxis(
+        np.cumsum(_areas(y, x, dx, dim), -1), -1, dim
+    ),
     "aten.cumsum.default": _accumulated(np.cumsum),
     "aten.cumprod.default": _accumulated(np.cumprod),
     "aten.cummax.default": _running(np.maximum),
