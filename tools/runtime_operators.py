@@ -22,7 +22,7 @@ def text() -> str:
         module = getattr(kernel, "func", kernel).__module__  # of one that has some of its arguments
         family = module.rpartition(".")[2]
         # Element-wise functions of NumPy get the names of their parameters where they are converted.
-        families["elementwise" if family == "arrays" else family][operator].append(overload)
+        families["elementwise" if family in ("arrays", "_operator") else family][operator].append(overload)
     lines = [
         "# Supported operators",
         "",

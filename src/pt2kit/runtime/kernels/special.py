@@ -124,7 +124,7 @@ KERNELS: Final = {
     "aten.erfc.default": in_doubles(lambda self: erfc(self)),
     "aten.lgamma.default": in_doubles(lambda self: lgamma(self)),
     "aten.special_ndtr.default": in_doubles(lambda self: 0.5 * erfc(-self * math.sqrt(0.5))),
-    "aten.i0.default aten.special_modified_bessel_i0.default": in_doubles(np.i0),
+    "aten.i0.default aten.special_modified_bessel_i0.default": in_doubles(lambda self: np.i0(self)),
     "aten.special_zeta.default .self_scalar .other_scalar": _of_scipy("zeta"),
     "aten.polygamma.default": lambda n, self: _polygamma(n, self),
     "aten.polygamma_.default": lambda self, n: write(self, _polygamma(n, self)),
