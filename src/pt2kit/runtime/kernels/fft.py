@@ -96,6 +96,7 @@ def stft(
     is_half = frames.dtype.kind != "c" if onesided is None else onesided
     found = np.fft.rfft(frames) if is_half else np.fft.fft(frames)
     found = np.swapaxes(found, 1, 2) / (n_fft**0.5 if normalized else 1)
+    found = found if self.ndim == 2 else found[0]
     return found if return_complex or return_complex is None else np.stack([found.real, found.imag], -1)
 
 

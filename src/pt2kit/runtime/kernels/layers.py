@@ -350,8 +350,6 @@ def _register(name: str, cell: Cell) -> None:
     @kernel(f"aten.{name}.input", adapt=computed)
     def whole(input: Array, hx: Any, batch_first: bool, **options: Any) -> Any:
         states = listed(hx)
-        if input.ndim == 2:
-            input, states, batch_first = input[:, None], [one[:, None] for one in states], False
         rows, sizes = _packed(input, batch_first)
         output, last = _network(rows, sizes, states, cell=cell, **options)
         return _unpacked(output, sizes, states[0].shape[1], batch_first), *last

@@ -123,7 +123,7 @@ def multi_margin_loss(self: Array, target: Array, p: Any, margin: Any, weight: A
     if weight is not None:
         loss = loss * wide(weight)[classes][:, None]
     loss[rows, classes] = 0
-    return reduced(loss.sum(1) / x.shape[1], reduction)
+    return reduced((loss.sum(1) / x.shape[1]).reshape(target.shape), reduction)
 
 
 @kernel("aten.multilabel_margin_loss_forward.default")
@@ -136,13 +136,15 @@ def multilabel_margin_loss_forward(self: Array, target: Array, reduction: int = 
     reserve((*x.shape, x.shape[1]), x.dtype)
     margins = np.maximum(1 - np.take_along_axis(x, chosen, 1)[:, :, None] + x[:, None], 0)
     losses = np.where(is_used[:, :, None] & (is_target == 0)[:, None], margins, 0).sum((1, 2)) / x.shape[1]
-    return reduced(losses, reduction), is_target
+    return reduced(losses.reshape(self.shape[:-1]), reduction), is_target.reshape(target.shape)
 
 
 @kernel("aten._ctc_loss.Tensor .default")
 def ctc_loss(log_probs: Array, targets: Array, input_lengths: Any, target_lengths: Any, blank: int) -> Any:
     x = wide(log_probs).astype(np.float64)
-    x = x if x.ndim == 3 else x[:, None]
+    single = x.ndim == 2
+    if single:
+        x = x[:, None]
     lengths, counts = (np.asarray(one).reshape(-1).astype(INT64) for one in (input_lengths, target_lengths))
     rows, width = np.arange(x.shape[1]), 2 * int(counts.max(initial=0)) + 1
     alphas = np.full(reserve((len(rows), len(x), width), np.float64), -np.inf)
@@ -162,7 +164,8 @@ def ctc_loss(log_probs: Array, targets: Array, input_lengths: Any, target_length
         last = np.where(step < lengths[:, None], np.pad(ways, ((0, 0), (2, 0)), constant_values=-np.inf), last)
         alphas[:, step] = ways
     # At the last label, or the blank behind it.
-    return -np.logaddexp(last[rows, 2 * counts + 1], last[rows, 2 * counts + 2]), alphas
+    losses = -np.logaddexp(last[rows, 2 * counts + 1], last[rows, 2 * counts + 2])
+    return (losses.reshape(()), alphas[0]) if single else (losses, alphas)
 
 
 @kernel("aten.cosine_embedding_loss.default", adapt=_reducing)
