@@ -6,7 +6,8 @@ One that declares a parameter `result` gets the sizes and the element type of it
 computes them, or as `results` those of all results. Its result may be of a wider element type than torch's, and have
 its elements in other sizes: the caller casts it to the type that the program declares, and reshapes it to the sizes
 that the rule computes. If the operator has a dimension for a parameter, a first operand without dimensions is passed as
-one of one element.
+one of one element. A rule that is not certain of the sizes in all calls reshapes nothing in these, so that kernels of
+such operators return the right sizes themselves.
 Operators in place, over lists, with `out=`, and copies of views have the kernel of the operator that they vary.
 """
 
@@ -223,7 +224,7 @@ def binding(function: Kernel, operator: Operator) -> Kernel:
             if not results:
                 raise OperatorError("expected arguments that determine the sizes of the result, got others")
             named.update({"result": results[0]} if "result" in wanted else {"results": results})
-        if is_along and getattr(tensor := named[names[0]], "ndim", 1) == 0:
+        if is_along and results and getattr(tensor := named[names[0]], "ndim", 1) == 0:
             named[names[0]] = tensor.reshape(1)
         given = [named.pop(name) for name in by_place if name in named]
         found = function(*given, **{name: value for name, value in named.items() if name not in ignored})

@@ -127,7 +127,7 @@ def istft(
     result = (result / np.where(weight == 0, 1, weight))[:, first:end]
     if length is not None and result.shape[1] < length:
         result = np.pad(result, ((0, 0), (0, length - result.shape[1])))
-    return result
+    return result if self.ndim == 3 else result[0]
 
 
 KERNELS: Final = {

@@ -75,7 +75,7 @@ def instance_norm(
     for kept, new in ((running_mean, mean), (running_var, var)):
         if use_input_stats and new is not None:
             write(kept, new.reshape(batch, channels).mean(0))
-    return result
+    return result.reshape(input.shape)
 
 
 def _over(x: Array, axes: tuple[int, ...], eps: float) -> tuple[Array, Array, Array]:
@@ -123,7 +123,7 @@ def _by_channel(result: Array, weight: Any, bias: Any) -> Array:
 def native_group_norm(input: Array, group: int, weight: Any, bias: Any, eps: float) -> tuple[Array, Array, Array]:
     batch, channels, *sizes = input.shape
     result, mean, inverse = _over(input.reshape(batch, group, channels // group * math.prod(sizes)), (2,), eps)
-    return _by_channel(result.reshape(input.shape), weight, bias), mean, inverse
+    return _by_channel(result.reshape(input.shape), weight, bias), mean[..., 0], inverse[..., 0]
 
 
 @kernel("aten._weight_norm.default aten._weight_norm_interface.default", adapt=computed)

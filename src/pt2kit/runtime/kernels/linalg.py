@@ -174,17 +174,17 @@ def matrix_exp(self: Array) -> Any:
 
 
 @kernel("aten.linalg_norm.ord_str aten.linalg_matrix_norm.default .str_ord", adapt=computed)
-def matrix_norm(self: Array, ord: Any = "fro", dim: Sequence[int] = (-2, -1)) -> Any:
+def matrix_norm(self: Array, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False) -> Any:
     axes = tuple(dim or (-2, -1))
-    return np.linalg.norm(self, ord, axes) if self.size else self.sum(axes)
+    return np.linalg.norm(self, ord, axes, keepdim) if self.size else self.sum(axes, keepdims=keepdim)
 
 
 @kernel("aten.linalg_norm.default")
-def linalg_norm(self: Array, ord: Any, dim: Any, dtype: Any = None) -> Any:
+def linalg_norm(self: Array, ord: Any, dim: Any, keepdim: bool, dtype: Any = None) -> Any:
     count = (self.ndim if dim is None else 1 if isinstance(dim, int) else len(dim)) if ord is not None else 0
     if count == 2:
-        return matrix_norm(self, ord, dim)
-    return vector_norm(self, ord, dim, dtype=dtype)
+        return matrix_norm(self, ord, dim, keepdim)
+    return vector_norm(self, ord, dim, keepdim, dtype)
 
 
 def _lu(A: Array) -> tuple[Array, Array]:

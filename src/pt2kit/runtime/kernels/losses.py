@@ -83,7 +83,7 @@ def nll_loss_forward(self: Array, target: Array, weight: Any, reduction: int, ig
     loss = -np.take_along_axis(scores, chosen[:, None], 1)[:, 0] * factors
     total = factors.sum()
     if reduction == 0:
-        return np.where(used, loss, 0), np.zeros((), x.dtype) if x.ndim > 1 else total
+        return np.where(used, loss, 0).reshape(target.shape), np.zeros((), x.dtype) if x.ndim > 1 else total
     loss = np.where(used, loss, 0).sum()
     return (loss / total if reduction == 1 else loss), total
 

@@ -55,18 +55,19 @@ def _to_truth(self: Array, dtype: DType | None) -> Array:
 def _reduction(function: Callable[..., Any], convert: Convert, *, of_none: bool = False) -> Callable[..., Any]:
     """Return the kernel of a function of some dimensions, or all; an empty list is all of them, unless it is none."""
 
-    def run(self: Array, dim: Any = None, dtype: Any = None) -> Any:
-        return function(convert(self, dtype), () if of_none and dim == [] else axes_of(dim, self.ndim))
+    def run(self: Array, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+        axes = () if of_none and dim == [] else axes_of(dim, self.ndim)
+        return function(convert(self, dtype), axes, keepdims=keepdim)
 
     return run
 
 
-def _mean(x: Array, axes: tuple[int, ...]) -> Any:
-    return x.sum(axes) / x.dtype.type(math.prod(x.shape[axis] for axis in axes))
+def _mean(x: Array, axes: tuple[int, ...], keepdims: bool) -> Any:
+    return x.sum(axes, keepdims=keepdims) / x.dtype.type(math.prod(x.shape[axis] for axis in axes))
 
 
-def _nanmean(x: Array, axes: tuple[int, ...]) -> Any:
-    return np.nansum(x, axes) / np.sum(~np.isnan(x), axes).astype(x.dtype)
+def _nanmean(x: Array, axes: tuple[int, ...], keepdims: bool) -> Any:
+    return np.nansum(x, axes, keepdims=keepdims) / np.sum(~np.isnan(x), axes, keepdims=keepdims).astype(x.dtype)
 
 
 mean = _reduction(_mean, _for_means)
@@ -150,11 +151,12 @@ def norm_except_dim(v: Array, pow: Any = 2, dim: int = 0) -> Any:
 
 
 @kernel("aten.logsumexp.default", adapt=in_floats)
-def logsumexp(self: Array, dim: Any) -> Any:
+def logsumexp(self: Array, dim: Any, keepdim: bool = False) -> Any:
     axes = axes_of(dim, self.ndim)
     most = np.max(self.real, axes, keepdims=True, initial=-np.inf)
     most = np.where(np.isfinite(most), most, 0).astype(self.real.dtype)
-    return np.log(np.exp(self - most).sum(axes, keepdims=True)) + most
+    total = np.log(np.exp(self - most).sum(axes, keepdims=True)) + most
+    return total if keepdim else np.squeeze(total, axes)
 
 
 @kernel("aten.softmax.int aten._softmax.default aten.special_softmax.default")
@@ -260,7 +262,7 @@ def gradient(self: Array, edge_order: int, spacing: Any = None, dim: Any = None)
 def sum_to_size(self: Array, size: Sequence[int]) -> Any:
     missing = self.ndim - len(size)
     axes = (*range(missing), *(i + missing for i, one in enumerate(size) if one == 1 and self.shape[i + missing] != 1))
-    return wide(self).sum(axes)
+    return wide(self).sum(axes).reshape(tuple(size))
 
 
 # Order.
