@@ -34,6 +34,13 @@ def test_run_reads_and_writes_files(tmp_path):
     assert np.array_equal(np.load(tmp_path / "a" / "output_0.npy"), np.load(tmp_path / "b" / "output_0.npy"))
 
 
+def test_constants_need_no_files(tmp_path):
+    """Numbers that a program was exported with are its own."""
+    np.save(tmp_path / "x.npy", np.zeros((2, 3), np.float32))
+    file = samples.sample("2.13.0", "scalar_inputs")
+    assert pt2("run", file, "--input", f"x={tmp_path / 'x.npy'}").code == 0
+
+
 def test_random_inputs_follow_the_seed(tmp_path):
     outputs = []
     for number, seed in enumerate((0, 0, 1)):

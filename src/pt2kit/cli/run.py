@@ -154,7 +154,7 @@ def filled(session: Session, given: Iterable[str], seed: int, *, is_random: bool
     if is_random:
         return [found.get(name, one) for name, one in zip(specs, random_inputs(session.convention, seed), strict=True)]
     for name, spec in specs.items():
-        if name not in found and (spec.dtype is not None or spec.number is not None):
+        if name not in found and (spec.dtype is not None or spec.numbers):
             raise Refusal(f"--input: expected a value for {name}; pass --input NAME=FILE.npy or --random")
     return [found.get(name, spec.constant) for name, spec in specs.items()]
 
