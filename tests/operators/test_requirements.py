@@ -9,9 +9,9 @@ import pytest
 
 from pt2kit.operators import schemas
 from pt2kit.operators.demands import Call, Operand
+from pt2kit.operators.kernel_rules import find_rule, texts
 from pt2kit.operators.requirements import (
     GROWING,
-    RULES,
     TABLE,
     UNINITIALIZED,
     find_row,
@@ -58,8 +58,8 @@ def test_names_exist() -> None:
 
 def test_rows() -> None:
     """A row is refused, required by a rule that exists, or kept for a stated reason."""
-    assert {row.requires for row in TABLE.operators.values()} - {""} <= set(RULES)
-    assert all(row.requires in RULES or row.kept or row.is_refused for row in TABLE.operators.values())
+    assert {row.requires for row in TABLE.operators.values()} - {""} <= set(texts())
+    assert all(row.requires in texts() or row.kept or row.is_refused for row in TABLE.operators.values())
     for name, row in TABLE.operators.items():
         count = max((len(one.results) for one in _signatures(name)), default=9)
         assert all(position < count for position in row.copied), name
@@ -91,7 +91,7 @@ def test_rules_read_parameters_that_exist() -> None:
         for signature in _signatures(name) if row.requires else []:
             given = dict.fromkeys(signature.parameters)
             asked = _Asked(given)
-            list(RULES[row.requires](asked))
+            list(find_rule(row.requires)(asked))
             assert asked.names & set(given) or row.requires in ("nothing", "embedding", "saved target"), name
 
 
@@ -113,7 +113,7 @@ class _Asked(Call):
 
 def broken(rule: str, **arguments: object) -> list[str]:
     """The arguments of which a rule says that they are wrong."""
-    return [demand.argument for demand in RULES[rule](Call(arguments)) if not demand.holds]
+    return [demand.argument for demand in find_rule(rule)(Call(arguments)) if not demand.holds]
 
 
 def test_unknown_sizes_fit() -> None:
@@ -148,7 +148,7 @@ def test_demands_name_the_argument() -> None:
     halves, floats = (Operand((4, 2, 1), dtype=dtype) for dtype in (ScalarType.BFLOAT16, ScalarType.FLOAT))
     assert broken("steps", weight=halves, stride=[1, 1 << 15]) == ["stride"]
     assert broken("steps", weight=halves, stride=2) == broken("steps", weight=floats, stride=[1 << 15]) == []
-    first = next(RULES["heads"](Call({"num_head": 0, "embed_dim": 4})))
+    first = next(find_rule("heads")(Call({"num_head": 0, "embed_dim": 4})))
     assert (first.holds, first.argument) == (False, "num_head")
 
 
@@ -158,7 +158,7 @@ def test_columns_are_compressed(layout: str) -> None:
     sizes = {"compressed_indices": [0, 1, 1, 2], "plain_indices": [0, 1], "values": [1, 1]}
     given: dict[str, Any] = {name: Operand([len(row)], values=np.array(row)) for name, row in sizes.items()}
     call = Call({**given, "size": [2, 3], "layout": layout})
-    assert all(demand.holds for demand in RULES["compressed"](call))
+    assert all(demand.holds for demand in find_rule("compressed")(call))
 
 
 def test_steps_of_dimensions_of_one_element() -> None:

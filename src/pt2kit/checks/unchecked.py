@@ -35,9 +35,9 @@ from pt2kit.messages import quote
 from pt2kit.operators import schemas
 from pt2kit.operators.demands import Call, Demand, Operand
 from pt2kit.operators.facts import UNKNOWN, Tensor
-from pt2kit.operators.kernel_values import NEEDED
+from pt2kit.operators.kernel_rules import NEEDED, find_rule
 from pt2kit.operators.metas import Symbols
-from pt2kit.operators.requirements import RULES, UNINITIALIZED, Row, find_requirement, name_of
+from pt2kit.operators.requirements import UNINITIALIZED, Row, find_requirement, name_of
 from pt2kit.operators.schemas import INPLACE_VIEW, overloads_with
 from pt2kit.operators.symbolic import ARGUMENT_ERRORS
 from pt2kit.schema import Layout, ScalarType
@@ -199,7 +199,7 @@ def _whole(numbers: Sequence[Size]) -> tuple[int | None, ...]:
 def _broken(row: Row, call: Call) -> Demand | None:
     """Return the first demand that does not hold."""
     try:
-        for demand in RULES[row.requires](call):
+        for demand in find_rule(row.requires)(call):
             if not demand.holds:
                 return demand
     except ARGUMENT_ERRORS:  # Rule T5 reports such arguments.

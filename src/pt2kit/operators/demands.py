@@ -114,36 +114,6 @@ class Call:
 Rule = Callable[[Call], Iterator[Demand]]
 
 
-def known(*names: str) -> Callable[[Callable[..., Iterator[Demand]]], Rule]:
-    """Return a decorator that makes a rule of a function of the call and of some arguments: the sizes of tensors, and
-    other arguments as they are. The rule demands nothing of a call that lacks one of them.
-    """
-
-    def decorate(demands: Callable[..., Iterator[Demand]]) -> Rule:
-        def rule(call: Call) -> Iterator[Demand]:
-            given = [call.get(name) for name in names]
-            if all(one is not None for one in given):
-                yield from demands(call, *[one.sizes if isinstance(one, Operand) else one for one in given])
-
-        return rule
-
-    return decorate
-
-
-def rules(*names: str) -> Callable[[Callable[..., Iterator[Demand]]], Callable[..., Rule]]:
-    """Return a decorator that makes rules of some parameters: the function gets the call, the arguments of it that are
-    named here, as `known` has them, and the parameters.
-    """
-
-    def decorate(demands: Callable[..., Iterator[Demand]]) -> Callable[..., Rule]:
-        def rule_of(*parameters: Any, **options: Any) -> Rule:
-            return known(*names)(lambda call, *given: demands(call, *given, *parameters, **options))
-
-        return rule_of
-
-    return decorate
-
-
 def equal(one: Any, other: Any) -> Condition:
     """Return whether two sizes are the same; True if one is not known."""
     return True if one is None or other is None else one == other
@@ -213,13 +183,3 @@ def within(values: Any, low: Any, high: Any) -> Condition:
 def rising(values: Any) -> Condition:
     """Return whether no element along the last dimension is less than the one before."""
     return True if values is None else (values[..., 1:] >= values[..., :-1]).all()
-
-
-def together(*rules: Rule) -> Rule:
-    """Return a rule with the demands of several."""
-
-    def rule(call: Call) -> Iterator[Demand]:
-        for one in rules:
-            yield from one(call)
-
-    return rule

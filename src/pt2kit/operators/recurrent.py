@@ -6,18 +6,14 @@ layers and packed sequences.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from pt2kit.operators.demands import Call, Demand, Operand, Rule, at_least, equal, every, filled, fit, known, ranked
+from pt2kit.operators.demands import Call, Demand, Operand, at_least, equal, every, fit
 from pt2kit.operators.facts import Mismatch, Tensor, agree, expect, like, require_rank, unlike_strides
 from pt2kit.operators.views import expand
 from pt2kit.operators.vocabulary import free, if_contiguous, is_number, one_dtype
 from pt2kit.symbols.polynomials import Size
-
-_GATES: Final = 4
-"""Of a cell of an LSTM: its weights have this many rows for each number of the state."""
 
 
 def _check_weights(
@@ -154,75 +150,13 @@ def weights_flops(params: Sequence[Tensor], rows: Size) -> Size:
     return sum(2 * rows * weight.numel for weight in params if weight.rank == 2)
 
 
-@known("input", "hidden_size")
-def _layer(call: Call, data: Any, hidden: Any) -> Iterator[Demand]:
-    """Require that weights, states and inputs of a layer agree on their features."""
-    yield Demand(len(data) == 3 and filled(data), "input", "3 dimensions, with elements")
-    gates = _GATES * hidden
-    expected: dict[str, tuple[Any, ...]] = {"weight0": (gates, data[2]), "weight1": (gates, hidden)}
-    if call.get("has_biases"):
-        expected |= {"weight2": (gates,), "weight3": (gates,)}
-    for name, sizes in expected.items():
-        yield Demand(fit(call.sizes(name), sizes), name, "sizes that fit hidden_size and input")
-    for name in ("hx_", "cx_"):
-        state = call.sizes(name)
-        if state is not None:
-            # The input is (steps, batch, features) here, whatever batch_first says.
-            holds = len(state) >= 2 and fit(tuple(state[-2:]), (data[1], hidden))
-            yield Demand(holds, name, "sizes that fit hidden_size and input")
-
-
-def _lstm(call: Call) -> Iterator[Demand]:
-    """Require matching sizes for an LSTM over sequences of one length."""
-    data = call.sizes("input")
-    if data is None:
-        yield from _states_and_weights(call, None, None)
-        return
-    yield Demand(len(data) == 3, "input", "3 dimensions")
-    steps, batch, features = (data[1], data[0], data[2]) if call.get("batch_first") else data
-    # A batch may be empty.
-    yield Demand(every((at_least(steps, 1), at_least(features, 1))), "input", "steps and features")
-    yield from _states_and_weights(call, batch, features)
-
-
-def sequences(call: Call) -> Iterator[Demand]:
-    """Require that the number of packed sequences falls at each step, and ends above 0."""
-    sizes, data, counts = call.sizes("batch_sizes"), call.sizes("data"), call.values("batch_sizes")
-    yield Demand(ranked(sizes, 1) and filled(sizes), "batch_sizes", "1 dimension, with elements")
-    if counts is None:
-        return
-    expected = "falling numbers of sequences, each at least 1, that add up to the rows of data"
-    yield Demand((counts >= 1).all(), "batch_sizes", expected)
-    yield Demand((counts[1:] <= counts[:-1]).all(), "batch_sizes", expected)
-    if data:
-        yield Demand((counts <= data[0]).all(), "batch_sizes", expected)
-        yield Demand(counts.sum() == data[0], "batch_sizes", expected)
-
-
-def _packed(call: Call) -> Iterator[Demand]:
-    """Require a state for each sequence, in a network over packed sequences."""
-    yield from sequences(call)
-    operand = call.get("batch_sizes")
-    counts: Any = operand.values if isinstance(operand, Operand) else None
-    for state in _states(call) if counts is not None else ():
-        if len(state.sizes) == 3 and state.sizes[1] is not None:
-            yield Demand((counts[0] == state.sizes[1]).all(), "hx", "a state for each sequence")
-
-
-def _states(call: Call) -> list[Operand]:
+def states(call: Call) -> list[Operand]:
+    """Return the states that a network gets, as far as they are known."""
     states = call.get("hx")
     return [] if states is None else [states] if isinstance(states, Operand) else [one for one in states if one]
 
 
-def _packed_lstm(call: Call) -> Iterator[Demand]:
-    """Require matching sizes for an LSTM over sequences of several lengths."""
-    data = call.sizes("data")
-    yield Demand(ranked(data, 2), "data", "2 dimensions")
-    yield from _packed(call)
-    yield from _states_and_weights(call, None, None if data is None else data[1])
-
-
-def _states_and_weights(call: Call, batch: Any, features: Any) -> Iterator[Demand]:
+def states_and_weights(call: Call, batch: Any, features: Any) -> Iterator[Demand]:
     """Require two states for each layer and direction, and weights that map inputs and states to each other's sizes.
 
     Args:
@@ -264,19 +198,8 @@ def _weights(call: Call, given: Any, size: Any, features: Any, directions: int) 
     is_projected, biases = given is not size and bool(given != size), bool(call.get("has_biases"))
     each, cells = 2 + 2 * biases + is_projected, call.get("num_layers") * directions
     yield Demand(len(weights) == cells * each, "params", f"{each} tensors for each layer and direction")
-    expected = _weight_sizes(_GATES, features, given, size, biases, is_projected, cells, directions)
+    expected = _weight_sizes(4, features, given, size, biases, is_projected, cells, directions)
     for position, (weight, sizes) in enumerate(zip(weights, expected, strict=False)):
         if weight is not None:
             holds = fit(weight.sizes, sizes)
             yield Demand(holds, f"params[{position}]", "sizes that fit the states in hx and the input")
-
-
-RECURRENT: Final[Mapping[str, Rule]] = MappingProxyType(
-    {
-        "recurrent": _layer,
-        "lstm": _lstm,
-        "packed": _packed,
-        "packed lstm": _packed_lstm,
-    }
-)
-"""Name in `data/kernels.json` -> rule."""

@@ -2,29 +2,20 @@
 
 `data/kernels.json` has a row for each operator, with what was seen when it was called with hostile arguments
 (`python -m tools.kernels`). A row without `requires` and `kept` is refused. A row with `requires` names the rule that
-validates the actual arguments of each call, in `kernel_sizes.py`, `recurrent.py` and `kernel_values.py`.
+validates the actual arguments of each call (`kernel_rules.py`).
 `load_module` runs the rule before the kernel; `check` and `load` ask it of what a file shows of the arguments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib.resources import files
-from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
-from pt2kit.operators.demands import Rule
 from pt2kit.operators.higher_order import plain_target
-from pt2kit.operators.kernel_sizes import SIZES
-from pt2kit.operators.kernel_values import VALUES
-from pt2kit.operators.recurrent import RECURRENT
 from pt2kit.schema import Layout, Node
 from pt2kit.schema.names import OPS
-
-RULES: Final[Mapping[str, Rule]] = MappingProxyType({**SIZES, **RECURRENT, **VALUES})
-"""Name of a rule -> the rule."""
 
 _HIGHER_ORDER: Final = """
     associative_scan auto_functionalized auto_functionalized_v2 call_torchbind cond flex_attention

@@ -34,7 +34,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
@@ -126,7 +126,7 @@ class RowText:
     """
 
     file: str
-    statements: list[str] = field(default_factory=list)
+    statements: list[str]
 
     @property
     def family(self) -> str:
@@ -372,20 +372,31 @@ def texts() -> Mapping[str, RowText]:
     """Return the rows that are written, by the full name of each overload; none of them is compiled."""
     found: dict[str, RowText] = {}
     for path in sorted((files("pt2kit.operators") / "data" / "rows").iterdir(), key=lambda one: one.name):
-        row = RowText("")
-        for line in path.read_text(encoding="utf-8").splitlines():
-            if line.startswith("        "):
-                row.statements[-1] += f" {line.strip()}"
-            elif line.startswith("    "):
-                row.statements.append(line.strip())
-            elif line and not line.startswith("#"):
-                row = RowText(path.name)
-                names, *row.statements = _statements(line)
-                for name in _names(names):
-                    if name in found:
-                        raise ValueError(f"{name}: expected one row, got two")
-                    found[name] = row
+        for first, *others in read_rows(path.read_text(encoding="utf-8")):
+            names, *statements = _statements(first)
+            row = RowText(path.name, [*statements, *others])
+            for name in _names(names):
+                if name in found:
+                    raise ValueError(f"{name}: expected one row, got two")
+                found[name] = row
     return found
+
+
+def read_rows(text: str) -> Iterator[list[str]]:
+    """Yield the rows of a file: the first line and the statements, which continue in lines that are indented more."""
+    row: list[str] = []
+    for line in text.splitlines():
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if line.startswith("        "):
+            row[-1] += f" {line.strip()}"
+        elif line.startswith("    "):
+            row.append(line.strip())
+        else:
+            if row:
+                yield row
+            row = [line]
+    yield row
 
 
 def _statements(line: str) -> list[str]:
@@ -402,10 +413,15 @@ def _statements(line: str) -> list[str]:
 def _names(written: str) -> Iterator[str]:
     """Yield full names: "aten.add.default" of "add", each of the words in braces."""
     for word in written.split():
-        fixed = _BRACES.split(word) if "{" in word else [word]
-        for chosen in combinations(*[part.split(",") if at % 2 else [part] for at, part in enumerate(fixed)]):
-            name = "".join(chosen)
+        for name, _ in choices(word):
             if not name.startswith(_FUNCTIONS):
                 name = name if "." in name else f"{name}.default"
                 name = name if name.count(".") > 1 else f"aten.{name}"
             yield name
+
+
+def choices(written: str) -> Iterator[tuple[str, str]]:
+    """Yield what a text with words in braces stands for, one of each pair of braces, and the words that are chosen."""
+    parts = [part.split(",") if at % 2 else [part] for at, part in enumerate(_BRACES.split(written))]
+    for chosen in combinations(*parts):
+        yield "".join(chosen), "".join(chosen[1::2])

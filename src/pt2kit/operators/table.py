@@ -137,7 +137,7 @@ def describe(name: str, release: str = "") -> dict[str, Any]:
         OperatorError: no such overload in that release.
         VersionError: no release that the table has.
     """
-    from pt2kit.operators.requirements import find_row  # The rules of kernels are a third of the time of an import.
+    from pt2kit.operators.requirements import find_row  # It reads the table of kernels, which few need.
 
     name = name.removeprefix(OPS).replace("::", ".")
     releases = [one for one in known_releases() if name in operators_of(one)]

@@ -20,8 +20,8 @@ from pt2kit.bridge.read.reading import operator_entry, refused, trusts_operator
 from pt2kit.bridge.torch_names import check_symbolic, is_batched, is_functorch_tensor, is_observed, unwrap_functorch
 from pt2kit.errors import OperatorError, UnsupportedError
 from pt2kit.operators.demands import Call, Demand, Operand, Rule
-from pt2kit.operators.kernel_values import NEEDED
-from pt2kit.operators.requirements import GROWING, RULES, UNINITIALIZED, Row, find_requirement, name_of
+from pt2kit.operators.kernel_rules import NEEDED, find_rule
+from pt2kit.operators.requirements import GROWING, UNINITIALIZED, Row, find_requirement, name_of
 
 RULE: Final = "X10"
 _ANY_LAYOUT: Final = frozenset(("nothing", "quotient", "saved target", "coordinates", "compressed"))
@@ -184,7 +184,7 @@ def _array(numbers: Sequence[Any], like: torch.Tensor | None) -> torch.Tensor:
 
 def _validated(operator: Operator, row: Row, label: str) -> Callable[..., Any]:
     """Return a function that validates a call's arguments, and calls the operator with copies of those it trusts."""
-    target, rule = operator.target, RULES[row.requires]
+    target, rule = operator.target, find_rule(row.requires)
     names = tuple(operator.parameters)
     defaults = {
         argument.name: argument.default_value for argument in operator.schema.arguments if argument.has_default_value()

@@ -1,0 +1,356 @@
+"""Rules of unchecked kernels: what they trust of sizes, strides and values, as rows that are compiled when asked for.
+
+`data/kernel_rules.txt` has a row for each rule that `data/kernels.json` names. Its statements are required in order:
+
+    pool {2,3}d                                   the names of rules; "#" in the row stands for the word in braces
+        given self grad_output padding?           arguments: sizes of tensors, others as they are, None if not known;
+                                                  of calls without one that has no "?", nothing more is required
+        if len(self) > 2                          of calls for which this does not hold, nothing more is required
+        last = product(self[-#:])                 a name for a part
+        indices: fit(it, self), "the shape of self"   what has to hold of an argument, and what it is expected to be;
+                                                  of several arguments, it has to hold of each: `it` stands for the
+                                                  argument as `given` has it, `name` for its name, `operand` for itself
+        filled self grad_output                   a requirement of each of some arguments (`_WORDS`)
+        keep indices                              the kernel gets copies
+        also modes                                the demands of another rule, or of a function: "also lengths(call)"
+
+Expressions are those of Python, with the functions of this module and of `demands.py`; `call` is the call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from types import CodeType, FunctionType, MappingProxyType
+from typing import Any, Final
+
+from pt2kit.operators.demands import (
+    Call,
+    Condition,
+    Demand,
+    Operand,
+    Rule,
+    either,
+    equal,
+    every,
+    filled,
+    fit,
+    product,
+    within,
+)
+from pt2kit.operators.demands import at_least as at_least
+from pt2kit.operators.demands import ranked as ranked
+from pt2kit.operators.demands import rising as rising
+from pt2kit.operators.recurrent import states as states
+from pt2kit.operators.recurrent import states_and_weights as states_and_weights
+from pt2kit.operators.rows import choices, read_rows
+from pt2kit.schema import ScalarType
+
+MAX_REPEATED: Final = 1 << 36
+"""Elements of one tensor, counted as often as it repeats them."""
+MAX_REPEATS: Final = 1 << 40
+"""Repeats of all elements together."""
+MAX_PADDING: Final = 1 << 40
+"""Elements that are put before or behind a dimension."""
+MAX_STRIDE: Final = 1 << 15
+"""Step of a convolution of bfloat16."""
+
+_WORDS: Final = {
+    "filled": 'filled(it), "a tensor with elements"',
+    "dense": 'has_no_repeats(operand), "a tensor without repeated elements"',
+    "adjacent": 'has_adjacent(operand), "adjacent elements along the last dimension"',
+    "contiguous": 'is_contiguous(operand), "a contiguous tensor"',
+}
+"""Word of a statement -> what it requires of each of its arguments."""
+_EACH: Final = re.compile(r"\b(it|name|operand)\b")
+_BINDING: Final = re.compile(r"[\w, ]+ = ")
+
+
+# The file is part of the package and never changes.
+@cache
+def texts() -> Mapping[str, list[str]]:
+    """Return the rows that are written, by the names of rules; none of them is compiled."""
+    found: dict[str, list[str]] = {}
+    text = (files("pt2kit.operators") / "data" / "kernel_rules.txt").read_text(encoding="utf-8")
+    for names, *statements in read_rows(text):
+        for name, word in choices(names):
+            found[name] = [line.replace("#", word) for line in statements]
+    return found
+
+
+@cache
+def find_rule(name: str) -> Rule:
+    """Return the rule of a name in `data/kernels.json`: rows are part of the package, and Python compiles them like it.
+
+    Raises:
+        KeyError: there is none.
+    """
+    others: list[Rule] = []
+    body = [part for line in texts()[name] for part in _compiled(line, others)]
+    source = "\n    ".join(["def rule(call, others):", *body, "yield from ()"])
+    [code] = [one for one in compile(source, f"<the rule {name!r}>", "exec").co_consts if isinstance(one, CodeType)]
+    return FunctionType(code, globals(), "rule", (tuple(others),))
+
+
+def _compiled(line: str, others: list[Rule]) -> Iterator[str]:
+    """Yield the statements of Python for one of a row.
+
+    Args:
+        line: the statement.
+        others: the rules whose demands the row has, too; grows.
+    """
+    word, _, rest = line.partition(" ")
+    names = rest.split()
+    if _BINDING.match(line):
+        yield line
+    elif word == "given":
+        for name in names:
+            yield f"{name.rstrip('?')} = given(call, {name.rstrip('?')!r})"
+        yield from [f"if {name} is None: return" for name in names if not name.endswith("?")]
+    elif word == "if":
+        yield f"if not ({rest}): return"
+    elif word == "also" and "(" in rest:
+        yield f"yield from {rest}"
+    elif word == "also":
+        yield f"yield from others[{len(others)}](call)"
+        others.append(find_rule(rest))
+    elif word == "keep":
+        yield from [f"call.keep({name!r})" for name in names]
+    elif word in _WORDS:
+        yield from _demands(names, _WORDS[word])
+    else:
+        arguments, _, demand = line.partition(": ")
+        yield from _demands(arguments.split(), demand)
+
+
+def _demands(names: list[str], demand: str) -> Iterator[str]:
+    """Yield the statements that require something of each of some arguments.
+
+    Args:
+        names: of the arguments.
+        demand: the condition, and what is expected: 'filled(it), "a tensor with elements"'.
+    """
+    condition, _, expected = demand.rpartition(', "')
+    if not _EACH.search(condition):
+        yield f'yield Demand({condition}, {names[0]!r}, f"{expected})'
+        return
+    yield f"for name in {names!r}:"
+    yield "    it, operand = given(call, name), call.get(name)"
+    yield f'    yield Demand({condition}, name, f"{expected})'
+
+
+def given(call: Call, name: str) -> Any:
+    """Return the sizes of a tensor, or another argument as it is; None if it is missing or not known."""
+    argument = call.get(name)
+    return argument.sizes if isinstance(argument, Operand) else argument
+
+
+def listed(value: Any) -> Any:
+    """Return an argument that is one number or a list of them as a list."""
+    return value if isinstance(value, (list, tuple)) else [value]
+
+
+def dtype_of(operand: Operand | None) -> Any:
+    """Return the type of a tensor; None if it is missing or not known."""
+    return None if operand is None else operand.dtype
+
+
+def is_bfloat16(operand: Operand | None) -> bool:
+    """Return whether an argument is a tensor of bfloat16."""
+    return dtype_of(operand) is ScalarType.BFLOAT16
+
+
+def has_no_repeats(operand: Operand | None) -> Condition:
+    """Return whether a tensor spans as many elements of memory as it has."""
+    if operand is None or operand.strides is None or None in (*operand.sizes, *operand.strides):
+        return True
+    count, pairs = product(operand.sizes), zip(operand.sizes, operand.strides, strict=True)
+    return either(equal(count, 0), count <= 1 + sum((size - 1) * by for size, by in pairs))
+
+
+def has_adjacent(operand: Operand | None) -> Condition:
+    """Return whether a tensor has the elements of its last dimension next to each other."""
+    if operand is None or not operand.strides:
+        return True
+    return either(equal(operand.sizes[-1], 1), equal(operand.strides[-1], 1))
+
+
+def is_contiguous(operand: Operand | None) -> Condition:
+    """Return whether a tensor is contiguous, as kernels need it that walk through memory.
+
+    Steps along a dimension of one element do not matter: they are whatever an earlier operator left.
+    """
+    if operand is None or operand.strides is None:
+        return True
+    steps = [product(operand.sizes[place + 1 :]) for place in range(len(operand.sizes))]
+    triples = zip(operand.sizes, operand.strides, steps, strict=True)
+    return every(either(equal(size, 1), equal(stride, step)) for size, stride, step in triples)
+
+
+def is_dense(operand: Operand) -> bool:
+    """Return whether the elements of a tensor may be next to each other, in whatever order."""
+    sizes, strides = operand.sizes, operand.strides
+    if strides is None or None in sizes or None in strides or 0 in sizes:
+        return True
+    step = 1
+    for stride, size in sorted(zip(strides, sizes, strict=True)):
+        if size != 1 and stride != step:
+            return False
+        step *= size
+    return True
+
+
+def have_one_layout(some: Any, others: Any) -> Condition:
+    """Return whether two lists have as many tensors, with the same sizes and strides."""
+    pairs = zip(some, others, strict=False)
+    return len(some) == len(others) and every(
+        every((fit(one.sizes, two.sizes), fit(one.strides, two.strides))) for one, two in pairs
+    )
+
+
+def expands(sizes: Any, wanted: Any) -> Condition:
+    """Return whether a tensor, of unknown sizes if they are None, expands to some sizes."""
+    padded = wanted if sizes is None else (1,) * (len(wanted) - len(sizes)) + tuple(sizes)
+    pairs = zip(padded, wanted, strict=False)
+    return len(padded) == len(wanted) and every(either(equal(one, 1), equal(one, two)) for one, two in pairs)
+
+
+def padded(sizes: Any, padding: Any, count: int) -> list[Any]:
+    """Return the sizes of a tensor with borders along its last dimensions, which `padding` lists from the last one."""
+    result = [*sizes]
+    for axis in range(count):
+        size, before, after = sizes[-1 - axis], padding[2 * axis], padding[2 * axis + 1]
+        result[-1 - axis] = None if None in (size, before, after) else size + before + after
+    return result
+
+
+def is_scaled(size: Any, resampled: Any, scale: Any) -> Condition:
+    """Return whether a size is another one times a scale."""
+    if size is None or resampled is None:
+        return True
+    return scale > 0 and (resampled - size * scale <= 1) & (size * scale - resampled <= 1)
+
+
+def up_to(values: Any, most: Any) -> Condition:
+    """Return whether every element is at least 0 and at most a number; True if not known."""
+    return within(values, 0, None if most is None else most + 1)
+
+
+def are_classes(values: Any, count: Any, ignored: Any) -> Condition:
+    """Return whether every element is a number of a class, or the one that is ignored; True if not known."""
+    if values is None:
+        return True
+    is_class = (values >= 0) & (values < count)
+    return (is_class if ignored is None else is_class | (values == ignored)).all()
+
+
+def are_used_classes(values: Any, count: Any, ends: Any) -> Condition:
+    """Return whether every element before the end of its sequence is a number of a class; True if not known."""
+    if values is None:
+        return True
+    places = (values == values).cumsum(-1) - 1
+    return (~(places < ends) | ((values >= 0) & (values < count))).all()
+
+
+def lengths(call: Call, direction: str, *names: str) -> Iterator[Demand]:
+    """Require one length for each entry of one dimension, of weights that are stored as direction and length."""
+    sizes = call.sizes(direction)
+    if sizes is None:
+        return
+    yield Demand(bool(sizes) and filled(sizes), direction, "a tensor with dimensions and elements")
+    axis = (call.get("dim") or 0) % max(len(sizes), 1)
+    expected = [size if number == axis else 1 for number, size in enumerate(sizes)]
+    for name in names:
+        holds = fit(call.sizes(name), expected)
+        yield Demand(holds, name, f"an element for each entry of one dimension of {direction}")
+
+
+def compressed(call: Call) -> Iterator[Demand]:
+    """Require valid parts of a compressed sparse tensor, and copy them."""
+    outer = next(
+        (name for name in ("compressed_indices", "crow_indices", "ccol_indices") if name in call.arguments), ""
+    )
+    inner = next((name for name in ("plain_indices", "col_indices", "row_indices") if name in call.arguments), "")
+    for name in (outer, inner, "values"):
+        call.keep(name)
+    starts, places, numbers = call.sizes(outer), call.sizes(inner), call.sizes("values")
+    if starts is None or places is None or numbers is None:
+        return
+    holds = len(starts) == len(places) >= 1 and filled(starts[-1:]) and fit(tuple(starts[:-1]), tuple(places[:-1]))
+    yield Demand(holds, outer, "the batches of the other indices, and the first and last place of each row")
+    entries = tuple(numbers[: len(places)])
+    yield Demand(fit(entries, places), "values", f"an entry for each of {inner}")
+    first, second = call.values(outer), call.values(inner)
+    if first is not None:
+        yield Demand(rising(first), outer, "places that do not fall")
+        yield Demand((first[..., 0] == 0).all(), outer, "0 first")
+        yield Demand((first[..., -1] == places[-1]).all(), outer, f"the number of {inner} last")
+    size = call.get("size")
+    if second is not None:
+        yield Demand((second >= 0).all(), inner, "indices from 0")
+        if size is not None:
+            yield from _plain_limit(call, second, inner, len(places) - 1, numbers)
+
+
+def _plain_limit(call: Call, values: Any, name: str, batches: int, numbers: Any) -> Iterator[Demand]:
+    """Require indices inside the dimension that is not compressed, counted in blocks."""
+    size = call.get("size")
+    yield Demand(len(size) >= batches + 2, "size", "rows and columns")
+    rows, columns = size[batches : batches + 2]
+    is_columns = name == "row_indices" or str(call.get("layout")).lower().endswith(("csc", "bsc"))
+    extra = len(numbers) - batches - 1 - (len(size) - batches - 2)
+    blocks = numbers[batches + 1 : batches + 3] if extra == 2 else (1, 1)
+    yield Demand(extra in (0, 2) and filled(blocks), "values", "blocks, or single numbers")
+    limit = rows // blocks[0] if is_columns else columns // blocks[1]
+    yield Demand((values < limit).all(), name, "indices less than the rows or columns")
+    starts = call.sizes("compressed_indices") or call.sizes("crow_indices") or call.sizes("ccol_indices")
+    count = columns // blocks[1] if is_columns else rows // blocks[0]
+    if starts is not None:
+        yield Demand(equal(starts[-1], count + 1), name, "a place for each row or column, and the end")
+
+
+def quotient(call: Call) -> Iterator[Demand]:
+    """Refuse the smallest whole number divided by -1: it has no quotient, and ends the process."""
+    if "rounding_mode" in call.arguments and call.get("rounding_mode") != "trunc":
+        return
+    dividend, divisor = call.get("self"), call.get("other")
+    least: list[Any] = [one.least for one in (dividend, divisor) if isinstance(one, Operand)]
+    if not least or None in least or not all(isinstance(one, (Operand, int)) for one in (dividend, divisor)):
+        return
+    ones = call.values("other") if isinstance(divisor, Operand) else divisor
+    if ones is None or (not isinstance(divisor, Operand) and divisor != -1):
+        return
+    numbers = call.values("self") if isinstance(dividend, Operand) else dividend
+    if numbers is not None:
+        found = (numbers == min(least)) & (ones == -1)
+        expected = "numbers above the smallest of their type, to be divided by -1"
+        yield Demand(not found if isinstance(found, bool) else (~found).all(), "self", expected)
+
+
+def _is_trunc(arguments: Mapping[str, Any]) -> bool:
+    divisor = arguments.get("other")
+    is_plain = isinstance(divisor, (int, float)) and not (isinstance(divisor, int) and divisor == -1)
+    return arguments.get("rounding_mode", "trunc") == "trunc" and not is_plain
+
+
+def _is_recorded(arguments: Mapping[str, Any]) -> bool:
+    return any(arguments.get(name) not in (None, False) for name in ("scale_grad_by_freq", "sparse"))
+
+
+def _is_wide(arguments: Mapping[str, Any]) -> bool:
+    stride = arguments.get("stride", 1)
+    steps = stride if isinstance(stride, (list, tuple)) else [stride]
+    return any(not isinstance(step, int) or step >= MAX_STRIDE for step in steps)
+
+
+NEEDED: Final[Mapping[str, Callable[[Mapping[str, Any]], bool]]] = MappingProxyType(
+    {
+        "quotient": _is_trunc,
+        "embedding": _is_recorded,
+        "grouped heads": lambda given: bool(given.get("enable_gqa")),
+        "steps": _is_wide,
+    }
+)
+"""Name of a rule -> whether calls with these arguments need it at all, as far as the arguments are constants."""
