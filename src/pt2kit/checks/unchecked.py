@@ -35,7 +35,7 @@ from pt2kit.messages import quote
 from pt2kit.operators import schemas
 from pt2kit.operators.demands import Call, Demand, Operand
 from pt2kit.operators.facts import UNKNOWN, Tensor
-from pt2kit.operators.kernel_rules import NEEDED, find_rule
+from pt2kit.operators.kernel_rules import find_rule, is_needed
 from pt2kit.operators.metas import Symbols
 from pt2kit.operators.requirements import UNINITIALIZED, Row, find_requirement, name_of
 from pt2kit.operators.schemas import INPLACE_VIEW, overloads_with
@@ -150,8 +150,7 @@ def _judge(
     graph, name = step.scope.graph, name_of(step.node.target)
     declared: dict[str, Any] = dict.fromkeys(operator.parameters if operator else ())
     declared |= arguments_of(step.node, lambda value: symbols.value(graph, value))
-    needed = NEEDED.get(row.requires)
-    if needed is not None and not needed(declared):
+    if not is_needed(row.requires, declared):
         return None
     stored = {} if known is None else known.numbers(step)
     given = {key: _described(fact, computed.get(key), stored.get(key)) for key, fact in declared.items()}

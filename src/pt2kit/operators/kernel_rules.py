@@ -2,17 +2,18 @@
 
 `data/kernel_rules.txt` has a row for each rule that `data/kernels.json` names. Its statements are required in order:
 
-    pool {2,3}d                                   the names of rules; "#" in the row stands for the word in braces
+    pool {2,3}d                                   the names of rules; "$" in the row stands for the word in braces
         given self grad_output padding?           arguments: sizes of tensors, others as they are, None if not known;
                                                   of calls without one that has no "?", nothing more is required
+        needed get("padding") != 0                calls with other constants need no rule; `get` returns an argument
         if len(self) > 2                          of calls for which this does not hold, nothing more is required
-        last = product(self[-#:])                 a name for a part
+        last = product(self[-$:])                 a name for a part
         indices: fit(it, self), "the shape of self"   what has to hold of an argument, and what it is expected to be;
                                                   of several arguments, it has to hold of each: `it` stands for the
                                                   argument as `given` has it, `name` for its name, `operand` for itself
         filled self grad_output                   a requirement of each of some arguments (`_WORDS`)
         keep indices                              the kernel gets copies
-        also modes                                the demands of another rule, or of a function: "also lengths(call)"
+        also modes                                the demands of another rule, or of a function: "also compressed(call)"
 
 Expressions are those of Python, with the functions of this module and of `demands.py`; `call` is the call.
 """
@@ -20,10 +21,10 @@ Expressions are those of Python, with the functions of this module and of `deman
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from types import CodeType, FunctionType, MappingProxyType
+from types import CodeType, FunctionType
 from typing import Any, Final
 
 from pt2kit.operators.demands import (
@@ -44,7 +45,7 @@ from pt2kit.operators.demands import at_least as at_least
 from pt2kit.operators.demands import ranked as ranked
 from pt2kit.operators.demands import rising as rising
 from pt2kit.operators.recurrent import states as states
-from pt2kit.operators.recurrent import states_and_weights as states_and_weights
+from pt2kit.operators.recurrent import weights as weights
 from pt2kit.operators.rows import choices, read_rows
 from pt2kit.schema import ScalarType
 
@@ -76,7 +77,7 @@ def texts() -> Mapping[str, list[str]]:
     text = (files("pt2kit.operators") / "data" / "kernel_rules.txt").read_text(encoding="utf-8")
     for names, *statements in read_rows(text):
         for name, word in choices(names):
-            found[name] = [line.replace("#", word) for line in statements]
+            found[name] = [line.replace("$", word) for line in statements]
     return found
 
 
@@ -89,9 +90,26 @@ def find_rule(name: str) -> Rule:
     """
     others: list[Rule] = []
     body = [part for line in texts()[name] for part in _compiled(line, others)]
-    source = "\n    ".join(["def rule(call, others):", *body, "yield from ()"])
-    [code] = [one for one in compile(source, f"<the rule {name!r}>", "exec").co_consts if isinstance(one, CodeType)]
-    return FunctionType(code, globals(), "rule", (tuple(others),))
+    rule: Rule = _function("call, others", [*body, "yield from ()"], tuple(others))
+    return rule
+
+
+def is_needed(name: str, arguments: Mapping[str, Any]) -> bool:
+    """Return whether calls with some arguments need a rule at all, as far as the arguments are constants."""
+    return bool(_condition(name)(arguments.get))
+
+
+@cache
+def _condition(name: str) -> Callable[[Callable[..., Any]], Any]:
+    conditions = [line.removeprefix("needed ") for line in texts()[name] if line.startswith("needed ")]
+    condition: Callable[[Callable[..., Any]], Any] = _function("get", [f"return {' and '.join(conditions) or True}"])
+    return condition
+
+
+def _function(parameters: str, body: Sequence[str], *defaults: Any) -> Any:
+    source = "\n    ".join([f"def rule({parameters}):", *body])
+    [code] = [one for one in compile(source, "<a rule of kernels>", "exec").co_consts if isinstance(one, CodeType)]
+    return FunctionType(code, globals(), "rule", defaults)
 
 
 def _compiled(line: str, others: list[Rule]) -> Iterator[str]:
@@ -109,6 +127,8 @@ def _compiled(line: str, others: list[Rule]) -> Iterator[str]:
         for name in names:
             yield f"{name.rstrip('?')} = given(call, {name.rstrip('?')!r})"
         yield from [f"if {name} is None: return" for name in names if not name.endswith("?")]
+    elif word == "needed":
+        return
     elif word == "if":
         yield f"if not ({rest}): return"
     elif word == "also" and "(" in rest:
@@ -254,17 +274,9 @@ def are_used_classes(values: Any, count: Any, ends: Any) -> Condition:
     return (~(places < ends) | ((values >= 0) & (values < count))).all()
 
 
-def lengths(call: Call, direction: str, *names: str) -> Iterator[Demand]:
-    """Require one length for each entry of one dimension, of weights that are stored as direction and length."""
-    sizes = call.sizes(direction)
-    if sizes is None:
-        return
-    yield Demand(bool(sizes) and filled(sizes), direction, "a tensor with dimensions and elements")
-    axis = (call.get("dim") or 0) % max(len(sizes), 1)
-    expected = [size if number == axis else 1 for number, size in enumerate(sizes)]
-    for name in names:
-        holds = fit(call.sizes(name), expected)
-        yield Demand(holds, name, f"an element for each entry of one dimension of {direction}")
+def kept(sizes: Any, dim: int) -> list[Any]:
+    """Return sizes with 1 for all dimensions but one."""
+    return [size if number == dim % len(sizes) else 1 for number, size in enumerate(sizes)]
 
 
 def compressed(call: Call) -> Iterator[Demand]:
@@ -329,28 +341,6 @@ def quotient(call: Call) -> Iterator[Demand]:
         yield Demand(not found if isinstance(found, bool) else (~found).all(), "self", expected)
 
 
-def _is_trunc(arguments: Mapping[str, Any]) -> bool:
-    divisor = arguments.get("other")
-    is_plain = isinstance(divisor, (int, float)) and not (isinstance(divisor, int) and divisor == -1)
-    return arguments.get("rounding_mode", "trunc") == "trunc" and not is_plain
-
-
-def _is_recorded(arguments: Mapping[str, Any]) -> bool:
-    return any(arguments.get(name) not in (None, False) for name in ("scale_grad_by_freq", "sparse"))
-
-
-def _is_wide(arguments: Mapping[str, Any]) -> bool:
-    stride = arguments.get("stride", 1)
-    steps = stride if isinstance(stride, (list, tuple)) else [stride]
-    return any(not isinstance(step, int) or step >= MAX_STRIDE for step in steps)
-
-
-NEEDED: Final[Mapping[str, Callable[[Mapping[str, Any]], bool]]] = MappingProxyType(
-    {
-        "quotient": _is_trunc,
-        "embedding": _is_recorded,
-        "grouped heads": lambda given: bool(given.get("enable_gqa")),
-        "steps": _is_wide,
-    }
-)
-"""Name of a rule -> whether calls with these arguments need it at all, as far as the arguments are constants."""
+def may_be_minus_one(divisor: Any) -> bool:
+    """Return whether a divisor is a tensor, or the whole number -1."""
+    return not isinstance(divisor, (int, float)) or (isinstance(divisor, int) and divisor == -1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pt2kit.operators.demands import Call, Demand, Operand, at_least, equal, every, fit
+from pt2kit.operators.demands import Call, Demand, Operand, fit
 from pt2kit.operators.facts import Mismatch, Tensor, agree, expect, like, require_rank, unlike_strides
 from pt2kit.operators.views import expand
 from pt2kit.operators.vocabulary import free, if_contiguous, is_number, one_dtype
@@ -156,50 +156,34 @@ def states(call: Call) -> list[Operand]:
     return [] if states is None else [states] if isinstance(states, Operand) else [one for one in states if one]
 
 
-def states_and_weights(call: Call, batch: Any, features: Any) -> Iterator[Demand]:
-    """Require two states for each layer and direction, and weights that map inputs and states to each other's sizes.
+def weights(
+    params: Sequence[Operand | None] | None,
+    given: Any,
+    inner: Any,
+    data: Any,
+    has_biases: Any,
+    cells: int,
+    bidirectional: Any,
+) -> Iterator[Demand]:
+    """Require the weights of all layers of an LSTM, in order.
 
     Args:
-        call: of the LSTM.
-        batch: how many sequences there are; None if unknown.
-        features: numbers of each step; None if unknown.
-    """
-    states, layers, is_bidirectional = call.get("hx"), call.get("num_layers"), call.get("bidirectional")
-    if states is None or layers is None or is_bidirectional is None:
-        return
-    yield Demand(len(states) == 2, "hx", "two states")
-    hidden, cell = (state.sizes if state is not None else None for state in states)
-    directions = 2 if is_bidirectional else 1
-    for state in (hidden, cell):
-        holds = fit(state, (layers * directions, batch, None))
-        if holds is not False and state is not None:
-            holds = every((holds, at_least(state[0], 1), at_least(state[2], 1)))
-        expected = "states with numbers, for each layer and direction and each sequence of the batch"
-        yield Demand(holds, "hx", expected)
-    if hidden is None or cell is None:
-        return
-    yield Demand(equal(hidden[1], cell[1]), "hx", "states for the same batch")
-    yield from _weights(call, hidden[2], cell[2], features, directions)
-
-
-def _weights(call: Call, given: Any, size: Any, features: Any, directions: int) -> Iterator[Demand]:
-    """Require the weights of all layers, in order.
-
-    Args:
-        call: of the LSTM.
+        params: the weights; None if they are not known.
         given: numbers that a layer returns for each step, and gets from the one before.
-        size: numbers of its inner state.
-        features: numbers of each step of the input.
-        directions: 1 or 2.
+        inner: numbers of its inner state.
+        data: sizes of the input, whose last one counts its features; None if they are not known.
+        has_biases: whether each cell has two biases.
+        cells: how many there are in all layers and directions.
+        bidirectional: whether each layer runs in both directions.
     """
-    weights = call.get("params")
-    if weights is None or None in (given, size):
+    if params is None or None in (given, inner):
         return
-    is_projected, biases = given is not size and bool(given != size), bool(call.get("has_biases"))
-    each, cells = 2 + 2 * biases + is_projected, call.get("num_layers") * directions
-    yield Demand(len(weights) == cells * each, "params", f"{each} tensors for each layer and direction")
-    expected = _weight_sizes(4, features, given, size, biases, is_projected, cells, directions)
-    for position, (weight, sizes) in enumerate(zip(weights, expected, strict=False)):
+    is_projected, biases = given is not inner and bool(given != inner), bool(has_biases)
+    each = 2 + 2 * biases + is_projected
+    yield Demand(len(params) == cells * each, "params", f"{each} tensors for each layer and direction")
+    features, directions = data[-1] if data else None, 2 if bidirectional else 1
+    expected = _weight_sizes(4, features, given, inner, biases, is_projected, cells, directions)
+    for position, (weight, sizes) in enumerate(zip(params, expected, strict=False)):
         if weight is not None:
             holds = fit(weight.sizes, sizes)
             yield Demand(holds, f"params[{position}]", "sizes that fit the states in hx and the input")

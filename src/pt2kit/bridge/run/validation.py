@@ -20,7 +20,7 @@ from pt2kit.bridge.read.reading import operator_entry, refused, trusts_operator
 from pt2kit.bridge.torch_names import check_symbolic, is_batched, is_functorch_tensor, is_observed, unwrap_functorch
 from pt2kit.errors import OperatorError, UnsupportedError
 from pt2kit.operators.demands import Call, Demand, Operand, Rule
-from pt2kit.operators.kernel_rules import NEEDED, find_rule
+from pt2kit.operators.kernel_rules import find_rule, is_needed
 from pt2kit.operators.requirements import GROWING, UNINITIALIZED, Row, find_requirement, name_of
 
 RULE: Final = "X10"
@@ -84,9 +84,8 @@ def validated(
     row = find_requirement(text)
     if row is None or trusts_operator(trust, text, RULE):
         return target
-    needed = NEEDED.get(row.requires)
     names = tuple(operator.parameters)
-    if needed is not None and not needed({**dict(zip(names, args, strict=False)), **kwargs}):
+    if not is_needed(row.requires, {**dict(zip(names, args, strict=False)), **kwargs}):
         return target
     return replacing(target, _validated(operator, row, label))
 
