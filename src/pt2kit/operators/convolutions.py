@@ -190,20 +190,6 @@ def convolution_flops(input: Tensor, weight: Tensor, result: Tensor, is_transpos
     return 2 * batch * product((input if is_transposed else result).sizes[-count:]) * weight.numel
 
 
-def gradient_flops(
-    grad_output: Tensor, input: Tensor, weight: Tensor, transposed: bool, output_mask: Sequence[bool]
-) -> Size:
-    """Count a convolution for each gradient that is asked for; that of the bias is not counted."""
-    flops: Size = 0
-    if output_mask[0]:
-        flops = flops + convolution_flops(grad_output, weight, input, not transposed)
-    if output_mask[1]:
-        channels = grad_output.sizes[1] * input.sizes[1]
-        window = grad_output.sizes[2:] if not transposed else input.sizes[2:]
-        flops = flops + 2 * channels * input.sizes[0] * product(window) * product(weight.sizes[2:])
-    return flops
-
-
 def pooled(
     self: Tensor, count: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> Tensor:

@@ -31,7 +31,6 @@ from pt2kit.operators.promotion import (
 )
 from pt2kit.operators.vocabulary import one_dtype, typed
 from pt2kit.schema import ScalarType
-from pt2kit.symbols.polynomials import same
 from pt2kit.tensors.dtypes import short_name
 
 DTypeRule = Callable[[ScalarType], ScalarType]
@@ -113,17 +112,6 @@ def alike(*operands: Any) -> Tensor:
         text = f"expected the same sizes, got {shape_text(shapes[0])} and {shape_text(sizes)}"
         expect(may_be(sizes, shapes[0]), text, "sizes")
     return pointwise(*tensors, dtype=tensors[0].dtype)
-
-
-def slopes(self: Tensor, weight: Tensor) -> Tensor:
-    """Return a result with one learned slope, or one for each channel (dimension 1)."""
-    one_dtype(self, weight)
-    expect(weight.rank <= 1, f"weight: expected 0 or 1 dimension, got {shape_text(weight.sizes)}", "sizes")
-    if same(weight.numel, 1) is False:
-        channels = self.sizes[1] if self.rank > 1 else 1
-        text = f"weight: expected one slope or one for each channel of {shape_text(self.sizes)}, got {weight.numel}"
-        expect(bool(self.sizes) and same(weight.numel, channels), text, "sizes")
-    return if_row_major(kept("f", self))
 
 
 def gradient_of(kinds: str, *operands: Tensor | None) -> Tensor:

@@ -24,11 +24,10 @@ from pt2kit.operators.facts import (
     broadcast,
     decided,
     expect,
-    require_rank,
     row_major,
     shape_text,
 )
-from pt2kit.operators.pointwise import compare, like_if_contiguous
+from pt2kit.operators.pointwise import compare
 from pt2kit.operators.promotion import require_dtype
 from pt2kit.operators.views import expand as expand
 from pt2kit.operators.views import place_of, require_rank_of_one, without
@@ -38,13 +37,13 @@ from pt2kit.schema import ScalarType
 from pt2kit.symbols.polynomials import Size, hint, same, smallest, text, unknown
 
 
-def _from_start(index: Size, size: Size) -> Size | None:
+def from_start(index: Size, size: Size) -> Size | None:
     """Return an index that may count from the end; None if symbols decide whether it does."""
     sign = decided(compare, index, 0)
     return None if sign is None else index + size if sign < 0 else index
 
 
-def _offset_at(self: Tensor, dim: int, steps: Size | None) -> Size | None:
+def offset_at(self: Tensor, dim: int, steps: Size | None) -> Size | None:
     """Return the offset of a view that begins some steps further along a dimension; None if it is not known."""
     if self.strides is None or self.offset is None or steps is None:
         return None
@@ -57,7 +56,7 @@ def selected(self: Tensor, dim: int, index: Size) -> Tensor:
     size = self.sizes[place]
     if at_least(index - size, 0) or at_least(index + size, 0) is False:
         raise Mismatch(f"index: expected one from {text(-size)} to {text(size - 1)}, got {text(index)}")
-    return replace(without(self, (place,)), offset=_offset_at(self, place, _from_start(index, size)))
+    return replace(without(self, (place,)), offset=offset_at(self, place, from_start(index, size)))
 
 
 def sliced_size(size: Size, start: Size | None, end: Size | None, step: Size = 1) -> tuple[Size, Size]:
@@ -81,7 +80,7 @@ def sliced(self: Tensor, dim: int = 0, start: Size | None = None, end: Size | No
     place = place_of(self, dim)
     expect(at_least(step, 1), f"step: expected 1 or more, got {text(step)}")
     first, length = decided(sliced_size, self.sizes[place], start, end, step) or (None, unknown())
-    return replace(cut(self, place, length, step), offset=_offset_at(self, place, first))
+    return replace(cut(self, place, length, step), offset=offset_at(self, place, first))
 
 
 def cut(self: Tensor, dim: int, length: Size, step: Size = 1) -> Tensor:
@@ -92,30 +91,17 @@ def cut(self: Tensor, dim: int, length: Size, step: Size = 1) -> Tensor:
     return replace(self, sizes=(*self.sizes[:dim], length, *self.sizes[dim + 1 :]), strides=strides)
 
 
-def narrowed(self: Tensor, dim: int, start: Size, length: Size) -> Tensor:
-    """Return a view of a range along a dimension."""
-    place = place_of(self, dim)
-    size = self.sizes[place]
-    expect(at_least(length, 0), f"length: expected 0 or more, got {text(length)}", "sizes")
-    if at_least(start + size, 0) is False or at_least(size - start, 0) is False:
-        raise Mismatch(f"start: expected one from {text(-size)} to {text(size)}, got {text(start)}")
-    first = _from_start(start, size)
-    fits = None if first is None else at_least(size - first - length, 0)
-    expect(fits, f"expected start and length within {text(size)}, got {text(start)} and {text(length)}", "sizes")
-    return replace(cut(self, place, length), offset=_offset_at(self, place, first))
-
-
 def pieces(self: Tensor, dim: int, lengths: Sequence[Size]) -> list[Tensor]:
     """Return consecutive views along a dimension."""
     result = []
     start: Size = 0
     for length in lengths:
-        result.append(replace(cut(self, dim, length), offset=_offset_at(self, dim, start)))
+        result.append(replace(cut(self, dim, length), offset=offset_at(self, dim, start)))
         start = start + length
     return result
 
 
-def _even_lengths(size: Size, length: Size) -> list[Size]:
+def even_lengths(size: Size, length: Size) -> list[Size]:
     """Return the lengths of equal pieces, of which the last one may be shorter; how many follows from the example.
 
     Raises:
@@ -130,41 +116,6 @@ def _even_lengths(size: Size, length: Size) -> list[Size]:
     if count is None or count > MAX_RESULTS:
         raise Unknown("symbols decide how many pieces there are, or they are too many")
     return [*[length] * (count - 1), size - length * (count - 1)]
-
-
-def split(self: Tensor, split_size: Size, dim: int = 0) -> list[Tensor]:
-    """Return views of one length along a dimension, of which the last one may be shorter."""
-    place = place_of(self, dim)
-    size = self.sizes[place]
-    expect(at_least(split_size, 0), f"split_size: expected 0 or more, got {text(split_size)}")
-    if split_size == 0:
-        expect(same(size, 0), f"split_size: expected 1 or more for {text(size)} elements, got 0")
-        return [self]
-    return pieces(self, place, _even_lengths(size, split_size))
-
-
-def split_at_sizes(self: Tensor, split_sizes: Sizes, dim: int = 0) -> list[Tensor]:
-    """Return views of given lengths along a dimension."""
-    place = place_of(self, dim)
-    total = sum(split_sizes[1:], split_sizes[0]) if split_sizes else 0
-    if any(at_least(length, 0) is False for length in split_sizes) or same(total, self.sizes[place]) is False:
-        raise Mismatch(
-            f"split_sizes: expected parts of {text(self.sizes[place])} elements in all, got {shape_text(split_sizes)}",
-            "sizes",
-        )
-    return pieces(self, place, split_sizes)
-
-
-def chunks_of(self: Tensor, chunks: int, dim: int = 0) -> list[Tensor]:
-    """Return at most a number of views of equal lengths along a dimension."""
-    place = place_of(self, dim)
-    expect(chunks >= 1, f"chunks: expected 1 or more, got {chunks}")
-    size = self.sizes[place]
-    if size == 0:
-        return [self] * min(chunks, MAX_RESULTS)
-    if same(size % chunks, 0):
-        return pieces(self, place, [size // chunks] * min(chunks, MAX_RESULTS))
-    return pieces(self, place, _even_lengths(size, -(-size // chunks)))
 
 
 def sections_of(self: Tensor, sections: int, place: int) -> list[Tensor]:
@@ -211,7 +162,7 @@ def diagonal_of(self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> 
     strides = None
     if self.strides is not None and rest.strides is not None:
         strides = (*rest.strides, self.strides[one] + self.strides[other])
-    start = _offset_at(self, other, offset) if offset >= 0 else _offset_at(self, one, -offset)
+    start = offset_at(self, other, offset) if offset >= 0 else offset_at(self, one, -offset)
     if at_least(length, 1) is not True:
         start = self.offset if length == 0 or offset == 0 else None
     return replace(self, sizes=(*rest.sizes, length), strides=strides, offset=start)
@@ -283,19 +234,6 @@ def _is_in_order(self: Tensor, dims: Sequence[int]) -> bool:
         return False
     pairs = pairwise([self.strides[dim] for dim in dims])
     return decided(all, (one != 0 and compare(one, other) > 0 for one, other in pairs)) is True
-
-
-def index_written(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """Return a copy with one slice written for each index."""
-    require_rank(index, (0, 1), "index")
-    place = axis(dim, self.rank)
-    require_dtype_of(self, source, "source")
-    if source.sizes and self.sizes:
-        require_rank(source, (self.rank,), "source")
-        for at, (one, other) in enumerate(zip(self.sizes, source.sizes, strict=True)):
-            wanted = one if at != place else index.sizes[0] if index.sizes else 1
-            agree(wanted, other, f"source: expected one slice for each index, in dimension {at}")
-    return like_if_contiguous(self)
 
 
 def require_index(self: Tensor, dim: int, index: Tensor, other: Tensor | None = None) -> None:

@@ -21,7 +21,6 @@ from pt2kit.operators.facts import (
     new,
     require_rank,
     shape_text,
-    unlike_strides,
 )
 from pt2kit.operators.pointwise import common_device
 from pt2kit.operators.promotion import integer_sum_type, require_kind
@@ -98,20 +97,6 @@ def with_bias(bias: Tensor | None, sizes: Sizes, dtype: ScalarType | None, *oper
     if bias is not None:
         require_expands(bias, sizes)
     return of_operands(sizes, dtype, *operands) if dtype else of_operands(sizes, None, bias, *operands)
-
-
-def matrix_product(self: Tensor, other: Tensor) -> Tensor:
-    """Return the product of vectors, matrices, or batches of matrices that broadcast."""
-    if not self.rank or not other.rank:
-        raise Mismatch("expected operands with dimensions, got a scalar tensor", "sizes")
-    left = self.sizes if self.rank > 1 else (1, *self.sizes)
-    right = other.sizes if other.rank > 1 else (*other.sizes, 1)
-    agree(left[-1], right[-2], "expected operands with one inner size")
-    rows = [left[-2]] if self.rank > 1 else []
-    columns = [right[-1]] if other.rank > 1 else []
-    result = of_operands((*broadcast(left[:-2], right[:-2]), *rows, *columns), None, self, other)
-    # A matrix by a batch: the strides depend on whether the matrix requires a gradient.
-    return unlike_strides(result) if self.rank == 2 and other.rank > 2 else result
 
 
 def expanded(tensor: Tensor, dims: Sequence[int]) -> list[Size]:
@@ -233,11 +218,6 @@ def _labels(term: str, rank: int, equation: str) -> list[str]:
         "sizes",
     )
     return [*before, *(f"...{place}" for place in reversed(range(missing))), *after]
-
-
-def products_of_power(n: int) -> int:
-    """Count the products of matrices that a power takes: squares, and products of those that are asked for."""
-    return max(abs(n).bit_length() + abs(n).bit_count() - 2, 0)
 
 
 def einsum_flops(equation: str, tensors: Sequence[Tensor], path: Sequence[int] | None = None) -> Size:

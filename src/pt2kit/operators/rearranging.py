@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import comb as comb
-from typing import Any
 
 from msgspec.structs import replace
 
 from pt2kit.messages import count_text
 from pt2kit.operators.facts import (
-    Dims,
     Mismatch,
     Sizes,
     Tensor,
     Unknown,
     agree,
     at_least,
-    axes,
     axis,
     decided,
     expect,
@@ -34,7 +31,6 @@ from pt2kit.operators.pointwise import (
     common_device,
     is_channels_last,
     like_if_contiguous,
-    preserved_strides,
 )
 from pt2kit.operators.promotion import result_type
 from pt2kit.operators.views import at_least_1d, expand, require_rank_of_one, unsqueezed
@@ -67,14 +63,6 @@ def padded_sizes(self: Tensor, pad: Sizes, name: str = "pad") -> tuple[Size, ...
     return tuple(sizes)
 
 
-def constant_padded(self: Tensor, pad: Sizes) -> Tensor:
-    """Return the tensor with borders of a number."""
-    sizes = padded_sizes(self, pad)
-    if len(sizes) in (4, 5) and any(at_least(one, 1) is True for one in pad):
-        return Tensor(sizes, self.dtype, format_strides([self], sizes), self.device)
-    return like_if_contiguous(self, sizes)
-
-
 def padded(self: Tensor, padding: Sizes, mode: str, dims: int | None = None) -> Tensor:
     """Return the tensor with borders of its own elements: 1 to 3 dimensions, with or without a batch."""
     lengths = (2, 4, 6) if dims is None else (2 * dims,)
@@ -95,25 +83,6 @@ def padded(self: Tensor, padding: Sizes, mode: str, dims: int | None = None) -> 
 def unpadded(grad_output: Tensor, self: Tensor, padding: Sizes, mode: str, dims: int) -> Tensor:
     """Return the gradient of a tensor with borders of its own elements."""
     require_sizes(grad_output, padded(self, padding, mode, dims).sizes, "grad_output")
-    return like_if_contiguous(self)
-
-
-def flipped(self: Tensor, dims: Dims) -> Tensor:
-    """Return the tensor with the elements along some dimensions in reverse."""
-    axes(dims, self.rank, "dims")
-    return replace(self, strides=preserved_strides(self), offset=0)
-
-
-def rolled(self: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
-    """Return the tensor with elements shifted along some dimensions."""
-    shifts = shifts if isinstance(shifts, Sequence) else (shifts,)
-    dims = dims if isinstance(dims, Sequence) else (dims,)
-    if self.numel != 0:
-        expect(len(shifts) > 0, "shifts: expected at least one, got none")
-        if len(dims) != len(shifts) and (len(dims) > 0 or len(shifts) > 1):
-            raise Mismatch(f"dims: expected {count_text(len(shifts), 'dimension')}, got {list(dims)}", "dimension")
-        for dim in dims:
-            axis(dim, self.rank)
     return like_if_contiguous(self)
 
 
@@ -201,17 +170,6 @@ def grids(tensors: Sequence[Tensor], indexing: str = "ij") -> list[Tensor]:
             grid = grid if at == place else unsqueezed(grid, at)
         grids.append(expand(grid, sizes))
     return [grids[1], grids[0], *grids[2:]] if is_swapped else grids
-
-
-def repeated(self: Tensor, repeats: Sizes) -> Tensor:
-    """Return the tensor repeated along each dimension, and along new ones in front."""
-    missing = len(repeats) - self.rank
-    expect(
-        missing >= 0, f"repeats: expected {count_text(self.rank, 'number')} or more, got {shape_text(repeats)}", "sizes"
-    )
-    require_least(repeats, 0, "repeats: expected numbers of 0 or more")
-    old = (1,) * missing + self.sizes
-    return like(self, [size * count for size, count in zip(old, repeats, strict=True)])
 
 
 def interleaved(self: Tensor, repeats: Size | None, output_size: Size | None, dim: int | None) -> Tensor:

@@ -16,7 +16,6 @@ from pt2kit.operators.facts import (
     broadcast,
     expect,
     like,
-    new,
     require_rank,
     shape_text,
 )
@@ -133,18 +132,3 @@ def diff(
     # Joined tensors are new ones: row-major, if not all of them are channels_last, which 4 or 5 dimensions may be.
     is_joined = (prepend is not None or append is not None) and self.rank < 4
     return like(self, sizes, dtype) if is_joined else like_if_contiguous(self, sizes, dtype)
-
-
-def searched(sorted_sequence: Tensor, self: Any, dtype: ScalarType) -> Tensor:
-    """Return places in a sorted sequence, or in one for each row."""
-    if not isinstance(self, Tensor):
-        require_rank(sorted_sequence, (1,), "sorted_sequence")
-        return new((), dtype, sorted_sequence.device)
-    expect(sorted_sequence.rank >= 1, "sorted_sequence: expected 1 dimension or more, got a scalar tensor", "sizes")
-    if sorted_sequence.rank != 1:
-        got = f"{shape_text(sorted_sequence.sizes)} and {shape_text(self.sizes)}"
-        if sorted_sequence.rank != self.rank:
-            raise Mismatch(f"sorted_sequence, self: expected one rank, got {got}", "sizes")
-        for one, other in zip(sorted_sequence.sizes[:-1], self.sizes[:-1], strict=True):
-            agree(one, other, f"sorted_sequence, self: expected the same sizes before the last ({got})")
-    return like(self, dtype=dtype)

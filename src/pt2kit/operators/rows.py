@@ -7,6 +7,7 @@
     linalg_{lu_factor,qr}.default _lu_with_info.default     names; "aten." unless another namespace is written
         (self[*b, n, k]:fc, dim=-1, bias[k]?)               parameters of the schema that the rule needs
         value dim != 0                                      a requirement: sizes, dtype, dimension or value
+        value dim < 4, "dim: expected less than 4, got {dim}"    the same, with a message of its own
         check one_dtype(self, bias)                         a function that refuses
         unknown self.rank == 1                              the result is not certain if this holds
         inner = smallest(n, k)                              a name for a part of the result
@@ -65,6 +66,7 @@ _PARAMETER: Final = re.compile(
 _PARTS: Final = re.compile(r"(?:[^,(\[]|\([^)]*\)|\[[^\]]*\])+")
 """The parameters of a signature, at whose commas in brackets it is not split."""
 _SIGNATURE: Final = re.compile(r"\(([^()]|\([^()]*\))*\)")
+_WITH_TEXT: Final = re.compile(r'(.+), "([^"]+)"')
 _BRACES: Final = re.compile(r"\{([^}]*)\}")
 
 
@@ -183,6 +185,8 @@ def _step(line: str, *, is_checked: bool) -> str:
         return rest
     if is_checked and word == "unknown":
         return f"_doubt({rest!r}, {rest})"
+    if is_checked and word in _SUBJECTS and (found := _WITH_TEXT.fullmatch(rest)):
+        return f'if not _holds(lambda: {found[1]}): raise Mismatch(f"{found[2]}", {word!r})'
     if is_checked and word in _SUBJECTS:
         refused = f"_refuse({word!r}, {rest!r}, lambda: {_limit(rest) or None}, locals())"
         return f"_holds(lambda: {rest}) or {refused}"

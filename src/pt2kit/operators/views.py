@@ -24,7 +24,6 @@ from pt2kit.operators.facts import (
     decided,
     expect,
     is_equal,
-    require_least,
     row_major,
     shape_text,
 )
@@ -152,16 +151,6 @@ def swapped(self: Tensor, dim0: int, dim1: int) -> Tensor:
     return in_order(self, order)
 
 
-def movedim(self: Tensor, source: Any, destination: Any) -> Tensor:
-    """Return a view with some dimensions moved to other places, the others in their order."""
-    sources, targets = axes(source, self.rank, "source"), axes(destination, self.rank, "destination")
-    if len(sources) != len(targets):
-        raise Mismatch(f"expected as many dimensions in source as in destination, got {source} and {destination}")
-    by_target = dict(zip(targets, sources, strict=True))
-    rest = iter([dim for dim in range(self.rank) if dim not in sources])
-    return in_order(self, [by_target[dim] if dim in by_target else next(rest) for dim in range(self.rank)])
-
-
 def expand(self: Tensor, size: Sizes) -> Tensor:
     """Return a view with dimensions of size 1 repeated, and new ones in front."""
     missing = len(size) - self.rank
@@ -204,14 +193,6 @@ def squeezed(self: Tensor, dims: Sequence[int]) -> Tensor:
         if same(self.sizes[dim], 1) is None and (decided(compare, self.sizes[dim], 1) or 0) <= 0:
             raise Unknown(f"symbols decide whether dimension {dim} is squeezed")
     return without(self, [dim for dim in dims if self.sizes[dim] == 1])
-
-
-def strided(self: Tensor, size: Sizes, stride: Sizes, offset: Size | None) -> Tensor:
-    """Return a view of given sizes and strides."""
-    if len(size) != len(stride):
-        raise Mismatch(f"expected as many strides as sizes, got {shape_text(stride)} for {shape_text(size)}", "sizes")
-    require_least((*size, *stride), 0, "expected sizes and strides of 0 or more")
-    return resized(self, size, stride, offset)
 
 
 def require_adjacent(self: Tensor) -> None:
