@@ -11,13 +11,12 @@ from pt2kit.operators.facts import (
     Symbolic,
     Tensor,
     Unknown,
-    axis,
     broadcast,
     expect,
     may_be,
     shape_text,
 )
-from pt2kit.operators.pointwise import if_row_major, pointwise
+from pt2kit.operators.pointwise import pointwise
 from pt2kit.operators.promotion import (
     BOOL,
     FLOAT,
@@ -29,7 +28,7 @@ from pt2kit.operators.promotion import (
     result_type,
     unsure,
 )
-from pt2kit.operators.vocabulary import one_dtype, typed
+from pt2kit.operators.vocabulary import one_dtype
 from pt2kit.schema import ScalarType
 from pt2kit.tensors.dtypes import short_name
 
@@ -135,13 +134,3 @@ def require_range(quant_min: Any, quant_max: Any) -> None:
     """Refuse a range of quantized numbers that is empty."""
     if isinstance(quant_min, int) and isinstance(quant_max, int) and quant_min > quant_max:
         raise Mismatch(f"quant_min: expected at most quant_max, {quant_max}, got {quant_min}")
-
-
-def quantized_and_mask(tensor: Tensor, quant_min: Any, quant_max: Any, dim: int | None) -> tuple[Tensor, Tensor]:
-    """Return floats rounded to the numbers that a quantized dtype has, and the mask of those in range."""
-    require_kind(tensor.dtype, "f", "self")
-    require_range(quant_min, quant_max)
-    if dim is not None:
-        axis(dim, tensor.rank, "axis")
-    plain = if_row_major(Tensor(tensor.sizes, tensor.dtype, tensor.strides, tensor.device))
-    return plain, typed(plain, ScalarType.BOOL)

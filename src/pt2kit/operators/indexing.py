@@ -24,17 +24,14 @@ from pt2kit.operators.facts import (
     broadcast,
     decided,
     expect,
-    row_major,
     shape_text,
 )
 from pt2kit.operators.pointwise import compare
 from pt2kit.operators.promotion import require_dtype
-from pt2kit.operators.views import expand as expand
-from pt2kit.operators.views import place_of, require_rank_of_one, without
-from pt2kit.operators.views import resized as resized
+from pt2kit.operators.views import place_of, without
 from pt2kit.operators.vocabulary import some_of
 from pt2kit.schema import ScalarType
-from pt2kit.symbols.polynomials import Size, hint, same, smallest, text, unknown
+from pt2kit.symbols.polynomials import Size, hint, same, text, unknown
 
 
 def from_start(index: Size, size: Size) -> Size | None:
@@ -149,25 +146,6 @@ def equal_sections(self: Tensor, sections: int, place: int) -> list[Tensor]:
     return sections_of(self, sections, place)
 
 
-def diagonal_of(self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Return a view of a diagonal of two dimensions, as the last dimension."""
-    require_rank_of_one(self)
-    one, other = axis(dim1, self.rank, "dim1"), axis(dim2, self.rank, "dim2")
-    expect(one != other, f"expected two dimensions, got {dim1} and {dim2}", "dimension")
-    rows, columns = self.sizes[one], self.sizes[other]
-    length = smallest(rows, columns - offset) if offset >= 0 else smallest(rows + offset, columns)
-    if at_least(length, 0) is not True:
-        length = 0 if at_least(length, 1) is False else unknown()
-    rest = without(self, (one, other))
-    strides = None
-    if self.strides is not None and rest.strides is not None:
-        strides = (*rest.strides, self.strides[one] + self.strides[other])
-    start = offset_at(self, other, offset) if offset >= 0 else offset_at(self, one, -offset)
-    if at_least(length, 1) is not True:
-        start = self.offset if length == 0 or offset == 0 else None
-    return replace(self, sizes=(*rest.sizes, length), strides=strides, offset=start)
-
-
 _INTEGERS: Final = (ScalarType.LONG, ScalarType.INT)
 _MASKS: Final = (ScalarType.BOOL, ScalarType.BYTE)
 
@@ -221,14 +199,7 @@ def indexed_sizes(self: Tensor, indices: Sequence[Tensor | None]) -> tuple[tuple
     return (*front, *shape, *back), kept
 
 
-def indexed(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
-    """Return the elements that tensors index."""
-    sizes, kept = indexed_sizes(self, indices)
-    is_sure = _is_in_order(self, kept) and len(sizes) > len(kept)  # Fake tensors err if all indices are scalars.
-    return Tensor(sizes, self.dtype, row_major(sizes) if is_sure else None, self.device)
-
-
-def _is_in_order(self: Tensor, dims: Sequence[int]) -> bool:
+def is_in_order(self: Tensor, dims: Sequence[int]) -> bool:
     """Return whether some dimensions are known to be in memory in their order."""
     if self.strides is None:
         return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from pt2kit.operators.facts import (
     Mismatch,
@@ -52,14 +52,6 @@ def channels(input: Tensor, *others: Tensor | None) -> Size:
             expect(one.rank == 1, f"expected one dimension per channel, got {shape_text(one.sizes)}", "sizes")
             agree(one.sizes[0], input.sizes[1], "expected an element for each channel")
     return input.sizes[1]
-
-
-def normalized(input: Tensor, training: Any, *others: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the result and the statistics; kernels without training return none on the CPU."""
-    count = channels(input, *others)
-    is_plain = all(one is None or one.dtype is input.dtype for one in others)
-    saved = statistics(input, (count if training else 0,), input.dtype if is_plain else ScalarType.UNKNOWN)
-    return preserved(input), saved, saved
 
 
 def outer_sizes(input: Tensor, normalized_shape: Sizes, *others: Tensor | None) -> tuple[Size, ...]:

@@ -57,15 +57,7 @@ def solved(left_side: Tensor, right_side: Tensor, is_left: bool = True) -> tuple
     return (*broadcast(batch, other), first, second)
 
 
-def solved_vectors(left_side: Tensor, right_side: Tensor, is_left: bool) -> tuple[Size, ...]:
-    """Return the sizes of a solution; the right side may have a vector for each matrix."""
-    if not _is_vector(left_side, right_side):
-        return solved(left_side, right_side, is_left)
-    agree(right_side.sizes[-1], left_side.sizes[-1], "expected a right side that fits the matrices")
-    return (*broadcast(left_side.sizes[:-2], right_side.sizes[:-1]), left_side.sizes[-1])
-
-
-def _is_vector(matrices: Tensor, right_side: Tensor) -> bool:
+def is_vector(matrices: Tensor, right_side: Tensor) -> bool:
     """Return whether the right side has a vector for each matrix, not a matrix."""
     if right_side.rank == 1 or right_side.rank != matrices.rank - 1:
         return right_side.rank == 1
@@ -144,19 +136,6 @@ def chain_flops(matrices: Sequence[Tensor]) -> Size:
             ]
             least[first, end] = min(ways, key=lambda way: hint(way) or 0)
     return least[0, count]
-
-
-def grouped(self: Tensor, mat2: Tensor, offs: Tensor | None) -> tuple[Size, ...]:
-    """Return the sizes of products of groups of rows, columns or batches; `offs` has the end of each group."""
-    ranks, rows, columns = (self.rank, mat2.rank), self.sizes[-2], mat2.sizes[-1]
-    if ranks == (3, 3):
-        agree(self.sizes[2], mat2.sizes[1], "expected operands with one inner size")
-        return (agree(self.sizes[0], mat2.sizes[0], "expected batches of one size"), rows, columns)
-    if ranks == (2, 2) and offs is not None:
-        return (offs.sizes[0], rows, columns)
-    if ranks not in ((2, 3), (3, 2)):
-        raise Mismatch(f"expected 2 or 3 dimensions, got {ranks[0]} and {ranks[1]}", "sizes")
-    return (rows, columns)
 
 
 def contracted(equation: str, tensors: Sequence[Tensor]) -> Tensor:

@@ -7,7 +7,6 @@ from math import comb as comb
 
 from msgspec.structs import replace
 
-from pt2kit.messages import count_text
 from pt2kit.operators.facts import (
     Mismatch,
     Sizes,
@@ -25,19 +24,13 @@ from pt2kit.operators.facts import (
     row_major,
     shape_text,
 )
-from pt2kit.operators.indexing import diagonal_of as diagonal_of
 from pt2kit.operators.pointwise import (
     channels_last,
-    common_device,
     is_channels_last,
     like_if_contiguous,
 )
 from pt2kit.operators.promotion import result_type
-from pt2kit.operators.views import at_least_1d, expand, require_rank_of_one, unsqueezed
-from pt2kit.operators.views import at_least_2d as at_least_2d
-from pt2kit.operators.views import at_least_3d as at_least_3d
-from pt2kit.operators.views import resized as resized
-from pt2kit.operators.views import swapped as swapped
+from pt2kit.operators.views import at_least_1d, expand, unsqueezed
 from pt2kit.operators.vocabulary import replaced
 from pt2kit.schema import MemoryFormat, ScalarType
 from pt2kit.symbols.polynomials import Size, same, text, unknown
@@ -130,26 +123,6 @@ def agreed(tensors: Sequence[Tensor], name: str, but: int | None = None) -> list
             if at != but:
                 sizes[at] = agree(sizes[at], size, f"{name}: expected one size of dimension {at}")
     return sizes
-
-
-def joined(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    """Return tensors one behind the other along a dimension; empty ones of one dimension do not count."""
-    expect(bool(tensors), "tensors: expected at least one, got none")
-    for one in tensors:
-        require_rank_of_one(one, "tensors")
-    example = next((one for one in tensors if one.rank != 1), tensors[0])
-    parts = [one for one in tensors if one.rank == example.rank and one.sizes != (0,)]
-    for one in tensors:
-        if one.rank != example.rank and (one.rank != 1 or same(one.sizes[0], 0) is False):
-            raise Mismatch(
-                f"tensors: expected {count_text(example.rank, 'dimension')}, got {shape_text(one.sizes)}", "sizes"
-            )
-    parts = parts or [example]
-    place = axis(dim, example.rank)
-    sizes = agreed(parts, "tensors", place)
-    sizes[place] = sum(one.sizes[place] for one in parts)
-    strides = format_strides(tensors, sizes)
-    return Tensor(tuple(sizes), promoted(tensors), strides, common_device(tensors))
 
 
 def grids(tensors: Sequence[Tensor], indexing: str = "ij") -> list[Tensor]:

@@ -11,15 +11,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pt2kit.messages import count_text
 from pt2kit.operators.creation import is_surely_dense as is_surely_dense
 from pt2kit.operators.facts import (
-    Dims,
     Mismatch,
     Sizes,
     Tensor,
     Unknown,
-    axes,
     axis,
     decided,
     expect,
@@ -28,10 +25,8 @@ from pt2kit.operators.facts import (
     shape_text,
 )
 from pt2kit.operators.pointwise import compare, is_contiguous
-from pt2kit.operators.promotion import known_dtype
 from pt2kit.schema import ScalarType
 from pt2kit.symbols.polynomials import Size, product, same, text
-from pt2kit.tensors.dtypes import DTYPES
 
 
 def resized(self: Tensor, sizes: Sizes, strides: Sizes | None, offset: Size | None = None) -> Tensor:
@@ -135,22 +130,6 @@ def in_order(self: Tensor, order: Sequence[int]) -> Tensor:
     return replace(self, sizes=tuple([self.sizes[dim] for dim in order]), strides=strides)
 
 
-def permuted(self: Tensor, dims: Dims) -> Tensor:
-    """Return a view with the dimensions in another order, which names each of them."""
-    if len(dims) != self.rank:
-        raise Mismatch(f"dims: expected {count_text(self.rank, 'dimension')}, got {list(dims)}", "dimension")
-    return in_order(self, axes(dims, self.rank, "dims"))
-
-
-def swapped(self: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Return a view with two dimensions swapped."""
-    one, other = axis(dim0, self.rank, "dim0"), axis(dim1, self.rank, "dim1")
-    order = list(range(self.rank))
-    if order:
-        order[one], order[other] = other, one
-    return in_order(self, order)
-
-
 def expand(self: Tensor, size: Sizes) -> Tensor:
     """Return a view with dimensions of size 1 repeated, and new ones in front."""
     missing = len(size) - self.rank
@@ -202,25 +181,7 @@ def require_adjacent(self: Tensor) -> None:
         expect(same(stride, 1), f"self: expected a stride of 1 of the last dimension, got {text(stride)}", "sizes")
 
 
-def viewed_as(self: Tensor, dtype: ScalarType) -> Tensor:
-    """Return a view with elements of another dtype."""
-    old, wide = DTYPES[known_dtype(self)].itemsize, DTYPES[dtype].itemsize
-    if old == wide:
-        return replace(self, dtype=dtype)
-    require_rank_of_one(self)
-    require_adjacent(self)
-    if old > wide:
-        return _scaled(self, dtype, lambda size: size * (old // wide))
-    ratio = wide // old
-    expect(
-        same(self.sizes[-1] % ratio, 0),
-        f"self: expected a last size that {ratio} divides, got {text(self.sizes[-1])}",
-        "sizes",
-    )
-    return _scaled(self, dtype, lambda size: size // ratio)
-
-
-def _scaled(self: Tensor, dtype: ScalarType, scaled: Callable[[Size], Size]) -> Tensor:
+def scaled(self: Tensor, dtype: ScalarType, scaled: Callable[[Size], Size]) -> Tensor:
     """Return a view with elements of another width: the last dimension, strides and offset count those."""
     strides = None if self.strides is None else (*[scaled(stride) for stride in self.strides[:-1]], 1)
     offset = None if self.offset is None else scaled(self.offset)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from pt2kit.operators import facts, pointwise, promotion
+from pt2kit.operators import facts, pointwise, promotion, views
 from pt2kit.operators.facts import Mismatch, Sizes, Tensor, Unknown, expect, like, may_be, shape_text, unlike_strides
 from pt2kit.operators.pointwise import is_contiguous
 from pt2kit.operators.promotion import BOOL, FLOAT, INT, category
@@ -128,7 +128,9 @@ NAMES: Final[Mapping[str, Any]] = MappingProxyType(
         **vars(builtins),
         **globals(),
         **{
-            name: value for module in (polynomials, promotion, pointwise, facts) for name, value in vars(module).items()
+            name: value
+            for module in (polynomials, promotion, pointwise, views, facts)
+            for name, value in vars(module).items()
         },
         **DTYPE_NAMES,
     }
