@@ -129,6 +129,8 @@ def test_writes_through_views_reach_all_that_share_memory(nodes):
         ("kthvalue.default", 2, {"k": 2, "dim": 0}),
         ("lgamma.default", 1, {}),
         ("mvlgamma.default", 1, {"p": 2}),
+        ("digamma.default", 1, {}),
+        ("special_zeta.other_scalar", 1, {"other": 1.5}),
         ("special_ndtri.default", 1, {}),
         ("special_erfcx.default", 1, {}),
         ("adaptive_max_pool1d.default", 2, {"output_size": [4]}),

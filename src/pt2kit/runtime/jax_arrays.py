@@ -252,9 +252,16 @@ class JaxArray(NDArrayOperatorsMixin, ForeignArray):
         """Return a copy, laid out in the same order if the order is "K"."""
         return _wrapped(self.value, self if order == "K" else None)
 
-    def special(self, name: str) -> Any:
-        """Return the values of a special function, as jax computes them."""
-        return _wrapped(getattr(jax.scipy.special, name)(self.value), self)
+    def special(self, name: str, *others: Any) -> Any:
+        """Return the values of a special function of the array, or of arrays that it is one of, as jax computes them.
+
+        Raises:
+            UnsupportedError: jax has no such function.
+        """
+        found = getattr(jax.scipy.special, name, None)
+        if found is None:
+            raise UnsupportedError(f"expected functions that jax has, got scipy.special.{name}")
+        return _wrapped(found(*_values(others or (self,))), self)
 
     def correlate(self, weight: Any, stride: Any, padding: Any, spread: Any, dilation: Any, groups: int) -> Any:
         """Return the correlation of a batch [n, channels, ...] with a weight, as jax computes it.

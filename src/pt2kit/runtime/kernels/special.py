@@ -94,15 +94,18 @@ _OF_SCIPY: Final = {
 
 
 def _of_scipy(name: str) -> Callable[..., Any]:
-    """Return the kernel of a function of SciPy, which is looked for when the kernel is called."""
+    """Return the kernel of a function of SciPy, which is looked for when the kernel is called; jax has its own."""
 
     def run(self: Any, other: Any = None) -> Any:
+        arrays, _ = operands(*(one for one in (self, other) if one is not None), floats=True)
+        foreign = next((one for one in arrays if isinstance(one, ForeignArray)), None)
+        if foreign is not None:
+            return foreign.special(name, *arrays)
         try:
             from scipy import special
         except ImportError:
             message = "expected the package scipy, which is not installed: pip install 'pt2kit[scipy]'"
             raise UnsupportedError(message) from None
-        arrays, _ = operands(*(one for one in (self, other) if one is not None), floats=True)
         found = getattr(special, name)(*arrays)
         return found[0] if isinstance(found, tuple) else found
 
