@@ -357,7 +357,8 @@ _STYLE: Final = """
 body { font: 15px/1.4 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; color: #222; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2.2rem; }
 table { border-collapse: collapse; margin-top: .6rem; } th, td { padding: .15rem .8rem .15rem 0; text-align: left;
-vertical-align: top; overflow-wrap: anywhere; } th { border-bottom: 1px solid #bbb; font-weight: 600; }
+vertical-align: top; overflow-wrap: anywhere; } th { border-bottom: 1px solid #bbb; font-weight: 600;
+white-space: nowrap; } td:first-child { min-width: 4rem; }
 td.number { text-align: right; white-space: nowrap; } td.bar { width: 20rem; } p.note { color: #666; }
 td.bar div { background: #3b6ea5; height: 1em; margin-top: .2em; min-width: 1px; }
 """
