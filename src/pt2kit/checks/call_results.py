@@ -29,7 +29,7 @@ from pt2kit.messages import count_text, quote
 from pt2kit.operators.facts import Mismatch, Subject, Tensor, Unknown, shape_text
 from pt2kit.operators.higher_order import CLOSES, OPENS
 from pt2kit.operators.metas import Symbols
-from pt2kit.operators.promotion import DEFAULT_FLOAT
+from pt2kit.operators.promotion import with_default_float
 from pt2kit.operators.rows import texts
 from pt2kit.operators.schemas import DATA_DEPENDENT, overloads_with
 from pt2kit.operators.symbolic import OperatorSpec, call_rule
@@ -67,8 +67,8 @@ _MOST_EACH: Final = math.isqrt(MAX_CREATED_BYTES // max(row.itemsize for row in 
 def result_problems(context: ProgramContext) -> list[Problem]:
     """List calls whose arguments or declared results are wrong (T8, T11, T12, T13, T15).
 
-    Results that are computed from no floats have torch's default dtype, which a file does not record: that of the
-    program's own floats is taken if fewer results contradict it than float32.
+    Floats that are computed from no floats have torch's default dtype, which a file does not record. It is taken to be
+    float32, or the dtype of the program's own floats if that leaves fewer problems.
 
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
@@ -77,11 +77,8 @@ def result_problems(context: ProgramContext) -> list[Problem]:
     if all(problem.rule != "T11" for problem in found):
         return found
     for default in _default_floats(context.program):
-        token = DEFAULT_FLOAT.set(default)
-        try:
+        with with_default_float(default):
             found = min(found, list(_problems(context)), key=len)
-        finally:
-            DEFAULT_FLOAT.reset(token)
     return found
 
 

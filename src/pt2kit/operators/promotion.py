@@ -5,7 +5,8 @@ Source: `ResultTypeState` in aten/src/ATen/native/TypeProperties.cpp and c10/cor
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, NoReturn
 
@@ -17,10 +18,7 @@ from pt2kit.tensors.dtypes import DTYPES, short_name
 BOOL, INT, FLOAT, COMPLEX = range(4)
 """Categories of dtypes, in the order of promotion."""
 
-DEFAULT_FLOAT: Final = ContextVar("pt2kit.operators.default_float", default=ScalarType.FLOAT)
-"""torch's default dtype where a program was exported (`torch.set_default_dtype`): the type of floats that are computed
-from no other floats. Files do not record it.
-"""
+_DEFAULT_FLOAT: Final = ContextVar("pt2kit.operators.default_float", default=ScalarType.FLOAT)
 
 _CATEGORIES: Final = {"bool": BOOL, "int": INT, "uint": INT, "float": FLOAT, "complex": COMPLEX}
 _ORDERS: Final = (
@@ -58,8 +56,21 @@ def category(dtype: ScalarType) -> int:
 
 
 def default_float() -> ScalarType:
-    """Return the default dtype of the program that is looked at."""
-    return DEFAULT_FLOAT.get()
+    """Return torch's default dtype where the program was exported: of floats that are computed from no other floats.
+
+    Files do not record what `torch.set_default_dtype` set there; it is float32 unless `with_default_float` says else.
+    """
+    return _DEFAULT_FLOAT.get()
+
+
+@contextmanager
+def with_default_float(dtype: ScalarType) -> Iterator[None]:
+    """Compute results by another default dtype inside a block."""
+    token = _DEFAULT_FLOAT.set(dtype)
+    try:
+        yield
+    finally:
+        _DEFAULT_FLOAT.reset(token)
 
 
 def promote_types(one: ScalarType, other: ScalarType) -> ScalarType:

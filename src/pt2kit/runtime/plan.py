@@ -21,7 +21,7 @@ from pt2kit.graph.argument_values import OperatorName, arguments, plain
 from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, Source, node_label, operator_name, walk
 from pt2kit.messages import printable, quote
 from pt2kit.operators.higher_order import CLOSES, HIDES, OPENS
-from pt2kit.operators.promotion import DEFAULT_FLOAT, FLOAT, category
+from pt2kit.operators.promotion import FLOAT, category, with_default_float
 from pt2kit.operators.schemas import is_random
 from pt2kit.runtime.arrays import DTYPE, cast, compute_type, converting, kind
 from pt2kit.runtime.execution import Plan, Read, Result, Step
@@ -303,11 +303,8 @@ def _in_double(kernel: Kernel) -> Kernel:
     """Return a kernel that computes floats of other numbers in double precision."""
 
     def run(*args: Any, **named: Any) -> Any:
-        token = DEFAULT_FLOAT.set(ScalarType.DOUBLE)
-        try:
+        with with_default_float(ScalarType.DOUBLE):
             return kernel(*args, **named)
-        finally:
-            DEFAULT_FLOAT.reset(token)
 
     return run
 
