@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.bridge.read import corpus_types as corpus_types
 from tests.threads import in_threads
 from torch.fx import GraphModule
 
