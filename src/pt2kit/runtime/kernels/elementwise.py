@@ -24,6 +24,7 @@ from pt2kit.runtime.arrays import (
     is_complex,
     is_known,
     kind,
+    named,
     operands,
     promoted,
     promoted_floats,
@@ -149,6 +150,7 @@ def angle(self: Array) -> Any:
 
 def _rounding(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the kernel of a function that leaves integers as they are."""
+    function = named(function)
 
     @functools.wraps(function)
     def run(self: Array, **options: Any) -> Any:
