@@ -15,6 +15,7 @@ takes it for a batch of a later region (G18).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -57,6 +58,9 @@ def _entries(argument: schema.Argument) -> _Passed | None:
     return list(zip(kinds, plain(argument, str), strict=True))
 
 
+_Error = tuple[str, str, str]
+"""What is wrong with a call: the rule, the place behind that of the node, and the message."""
+
 _PREDICATES: Final = frozenset(("as_tensor", "as_bool", "as_sym_bool"))
 
 
@@ -67,27 +71,25 @@ def higher_order_problems(context: ProgramContext) -> Iterator[Problem]:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
     for step in context.steps():
-        name = higher_order_name(step.node.target)
-        if name is not None:
-            if (convention := HIGHER_ORDER.get(name)) is not None and convention.runs is not OPAQUE:
-                yield from _check(step, convention)
-            elif (problem := _leading(step, name)) is not None:
-                yield problem
-            elif name == "auto_functionalized_v2":
-                yield from _bases(step)
-            if (problem := _listed(step)) is not None:
-                yield problem
-            if name in RETURNS_SINGLE and _contradicts(step.node, RETURNS_SINGLE[name]):
-                yield _other_return(step, RETURNS_SINGLE[name])
+        if (name := higher_order_name(step.node.target)) is not None:
+            for rule, place, message in _errors(step.node, name, step.scope.graph):
+                yield Problem(f"{step.where}{place}", rule, message)
 
 
-def _listed(step: Step) -> Problem | None:
-    """Return the problem of a tuple of results that is declared as one list: torch reads the values one by one."""
-    node = step.node
-    if node.is_hop_single_tensor_return or len(node.outputs) != 1 or node.outputs[0].type in _ALONE:
-        return None
-    message = f"expected one value as the only result of {quote(node.target)}, got {node.outputs[0].type}"
-    return Problem(f"{step.where}.outputs[0]", "T6", message)
+def _errors(node: schema.Node, name: str, outer: schema.Graph) -> Iterator[_Error]:
+    """Yield the errors of one call of a higher-order operator in a graph."""
+    convention = HIGHER_ORDER.get(name)
+    if convention is not None and convention.runs is not OPAQUE:
+        yield from _subgraph_errors(node, name, outer, convention)
+    elif (message := _leading(node, name)) is not None:
+        yield "T7", ".inputs", message
+    elif name == "auto_functionalized_v2":
+        yield from _bases(node)
+    if not node.is_hop_single_tensor_return and len(node.outputs) == 1 and (arm := node.outputs[0].type) not in _ALONE:
+        # A tuple of results that is declared as one list: torch reads the values one by one.
+        yield "T6", ".outputs[0]", f"expected one value as the only result of {quote(node.target)}, got {arm}"
+    if name in RETURNS_SINGLE:
+        yield from _flag_errors(node, name, RETURNS_SINGLE[name])
 
 
 _ALONE: Final = frozenset(("as_none", "as_tensor", "as_sym_int", "as_sym_float", "as_sym_bool"))
@@ -107,118 +109,95 @@ _LEADING: Final[Mapping[str, tuple[str | None, ...]]] = MappingProxyType(
 """Operator that calls another one -> the arms of its first arguments; None for any."""
 
 
-def _leading(step: Step, name: str) -> Problem | None:
+def _leading(node: schema.Node, name: str) -> str | None:
     """Return what is wrong with the first arguments of an operator that calls another one."""
-    arms = [named.arg.type for named in step.node.inputs]
-    for position, arm in enumerate(_LEADING.get(name, ())):
-        got = arms[position] if position < len(arms) else "none"
+    pairs = zip_longest(_LEADING.get(name, ()), [named.arg.type for named in node.inputs], fillvalue=None)
+    for position, (arm, got) in enumerate(pairs):
         if arm is not None and got != arm:
-            message = f"expected {arm} as argument {position} of {name}, got {got}"
-            return Problem(f"{step.where}.inputs", "T7", message)
+            return f"expected {arm} as argument {position} of {name}, got {got or 'none'}"
     return None
 
 
-def _check(step: Step, convention: Calls) -> Iterator[Problem]:
-    node = step.node
+def _subgraph_errors(node: schema.Node, name: str, outer: schema.Graph, convention: Calls) -> Iterator[_Error]:
+    """Yield the contradictions between a call and its subgraphs."""
     # Options that go by name are not for the subgraph.
     positional = [named.arg for named in node.inputs if not named.name or named.kind is ArgumentKind.POSITIONAL]
-    if len(positional) < convention.arguments:
-        message = (
-            f"expected at least {count_text(convention.arguments, 'argument')} of {_name(node)}, got {len(positional)}"
-        )
-        yield Problem(f"{step.where}.inputs", "T7", message)
+    if len(positional) < (least := convention.arguments):
+        yield "T7", ".inputs", f"expected at least {count_text(least, 'argument')} of {name}, got {len(positional)}"
         return
-    graphs: list[schema.Graph] = []
     for position in convention.graphs:
-        argument = positional[position]
-        if argument.as_graph is UNSET:
-            message = f"expected a subgraph as argument {position} of {_name(node)}, got {argument.type}"
-            yield Problem(f"{step.where}.inputs[{position}]", "T7", message)
+        if (argument := positional[position]).as_graph is UNSET:
+            message = f"expected a subgraph as argument {position} of {name}, got {argument.type}"
+            yield "T7", f".inputs[{position}]", message
             return
-        graphs.append(argument.as_graph.graph)
+    graphs: list[schema.Graph] = [positional[position].value.graph for position in convention.graphs]
     chooses = convention.predicate
     if chooses is not None and (kind := positional[chooses].type) not in _PREDICATES:
-        message = f"expected a tensor or a truth value for {_name(node)} to choose by, got {kind}"
-        yield Problem(f"{step.where}.inputs[{chooses}]", "T7", message)
+        message = f"expected a tensor or a truth value for {name} to choose by, got {kind}"
+        yield "T7", f".inputs[{chooses}]", message
     values: list[Any] = [bound.value for bound in convention.bind(positional, _entries)]
     passed = [one if isinstance(one, tuple) else (one.type, plain(one, str)) for one in values]
     for position, graph in zip(convention.graphs, graphs, strict=True):
-        place = f"{step.where}.inputs[{position}].arg.as_graph.graph.inputs"
         if len(graph.inputs) != len(passed):
-            message = (
-                f"expected a subgraph that takes {count_text(len(passed), 'value')}, as {_name(node)} passes, got one "
-                f"that takes {len(graph.inputs)}"
-            )
-            yield Problem(place, "T7", message)
-    yield from _input_dtypes(step, passed, graphs)
+            expected = f"a subgraph that takes {count_text(len(passed), 'value')}, as {name} passes"
+            message = f"expected {expected}, got one that takes {len(graph.inputs)}"
+            yield "T7", f".inputs[{position}].arg.as_graph.graph.inputs", message
+    for graph in graphs:
+        yield from _input_dtypes(name, outer, passed, graph)
     for number, (kind, _) in enumerate(passed):
         wanted = {graph.inputs[number].type for graph in graphs if len(graph.inputs) == len(passed)}
         if "as_tensor" in wanted and kind != "as_tensor":
-            message = f"expected {_name(node)} to pass a tensor as value {number}, got {kind}"
-            yield Problem(f"{step.where}.inputs", "T7", message)
+            yield "T7", ".inputs", f"expected {name} to pass a tensor as value {number}, got {kind}"
     for position, index in ((convention.graphs[index], index) for index in convention.singles):
         if not graphs[index].is_single_tensor_return:
-            place = f"{step.where}.inputs[{position}].arg.as_graph.graph.is_single_tensor_return"
-            yield Problem(place, "T7", f"expected true, as {_name(node)} asks for one value, got false")
+            place = f".inputs[{position}].arg.as_graph.graph.is_single_tensor_return"
+            yield "T7", place, f"expected true, as {name} asks for one value, got false"
     if convention.results is not None:
-        yield from _results(step, graphs, convention, convention.results)
+        yield from _result_errors(node, name, outer, graphs, convention, convention.results)
 
 
-def _input_dtypes(step: Step, passed: _Passed, graphs: Sequence[schema.Graph]) -> Iterator[Problem]:
+def _input_dtypes(name: str, outer: schema.Graph, passed: _Passed, graph: schema.Graph) -> Iterator[_Error]:
     """Yield operands whose dtype differs from that of the subgraph's input (T11)."""
-    outer = step.scope.graph.tensor_values
-    for graph in graphs:
-        for (kind, name), taken in zip(passed, graph.inputs, strict=False):
-            given = outer.get(name) if kind == "as_tensor" else None
-            inner = graph.tensor_values.get(taken.as_tensor.name) if taken.as_tensor is not UNSET else None
-            if given is not None and inner is not None and given.dtype is not inner.dtype:
-                message = (
-                    f"expected {_name(step.node)} to pass {short_name(inner.dtype)} for {quote(taken.value.name)}, "
-                    f"got {short_name(given.dtype)}"
-                )
-                yield Problem(f"{step.where}.inputs", "T11", message)
+    for (kind, value), taken in zip(passed, graph.inputs, strict=False):
+        given = outer.tensor_values.get(value) if kind == "as_tensor" else None
+        inner = graph.tensor_values.get(taken.as_tensor.name) if taken.as_tensor is not UNSET else None
+        if given is not None and inner is not None and given.dtype is not inner.dtype:
+            expected = f"{name} to pass {short_name(inner.dtype)} for {quote(taken.value.name)}"
+            yield "T11", ".inputs", f"expected {expected}, got {short_name(given.dtype)}"
 
 
-def _results(step: Step, graphs: Sequence[schema.Graph], convention: Calls, gives: int) -> Iterator[Problem]:
-    node = step.node
-    expected = sum(_count(output) for output in graphs[gives].outputs)
-    got = sum(_count(output) for output in node.outputs)
-    if got != expected:
-        message = (
-            f"expected {count_text(expected, 'result')} of {_name(node)}, as many as its subgraph gives, got {got}"
-        )
-        yield Problem(f"{step.where}.outputs", "T7", message)
-    elif convention.is_same:
-        yield from _result_metas(step, graphs)
-    single = graphs[gives].is_single_tensor_return
-    if _contradicts(node, single):
-        yield _other_return(step, single)
+def _result_errors(
+    node: schema.Node, name: str, outer: schema.Graph, graphs: Sequence[schema.Graph], convention: Calls, gives: int
+) -> Iterator[_Error]:
+    counts, got = [sum(map(_count, graph.outputs)) for graph in graphs], sum(map(_count, node.outputs))
+    if got != counts[gives]:
+        expected = f"{count_text(counts[gives], 'result')} of {name}, as many as its subgraph gives"
+        yield "T7", ".outputs", f"expected {expected}, got {got}"
+    elif convention.is_same and (other := _differing(node, outer, graphs)) is not None:
+        message = f"expected {quote(other)} as a subgraph gives it, got another type or other sizes declared"
+        yield "T7", ".outputs", message
+    yield from _flag_errors(node, name, graphs[gives].is_single_tensor_return)
     if convention.runs is BRANCH:
         if len({graph.is_single_tensor_return for graph in graphs}) > 1:
             message = "expected branches that both return a single tensor or both a list, got one of each"
-            yield Problem(f"{step.where}.inputs", "T7", message)
-        others = [sum(_count(output) for output in graph.outputs) for graph in graphs]
-        if len(set(others)) > 1:
-            message = f"expected branches with equally many results, got {' and '.join(map(str, others))}"
-            yield Problem(f"{step.where}.inputs", "T7", message)
+            yield "T7", ".inputs", message
+        if len(set(counts)) > 1:
+            message = f"expected branches with equally many results, got {' and '.join(map(str, counts))}"
+            yield "T7", ".inputs", message
 
 
-def _result_metas(step: Step, graphs: Sequence[schema.Graph]) -> Iterator[Problem]:
-    """Check for results that the graph declares differently from the subgraphs that return them."""
-    outer = [name for output in step.node.outputs for name in arguments(output)]
+def _differing(node: schema.Node, outer: schema.Graph, graphs: Sequence[schema.Graph]) -> str | None:
+    """Return a result that the graph declares differently from a subgraph that returns it; None if there is none."""
+    names = [name for output in node.outputs for name in arguments(output)]
     for graph in graphs:
-        inner = [output.value.name if output.type == "as_tensor" else None for output in graph.outputs]
-        if len(inner) != len(outer):
-            continue
-        for name, inner_name in zip(outer, inner, strict=True):
-            meta = step.scope.graph.tensor_values.get(name)
-            if meta is None:
+        inner = [output.as_tensor.name if output.as_tensor is not UNSET else None for output in graph.outputs]
+        for name, inner_name in zip(names, inner, strict=True) if len(inner) == len(names) else ():
+            if (meta := outer.tensor_values.get(name)) is None:
                 continue
             got = graph.tensor_values.get(inner_name) if inner_name is not None else None
             if inner_name is None or (got is not None and not _may_be(meta, got)):
-                message = f"expected {quote(name)} as a subgraph gives it, got another type or other sizes declared"
-                yield Problem(f"{step.where}.outputs", "T7", message)
-                return
+                return name
+    return None
 
 
 def _may_be(one: schema.TensorMeta, other: schema.TensorMeta) -> bool:
@@ -228,42 +207,30 @@ def _may_be(one: schema.TensorMeta, other: schema.TensorMeta) -> bool:
     return one.dtype is other.dtype and len(one.sizes) == len(other.sizes) and same
 
 
-def _bases(step: Step) -> Iterator[Problem]:
+def _bases(node: schema.Node) -> Iterator[_Error]:
     """Check the bases that `auto_functionalized_v2` writes to: each argument names one tensor of a list, or a part of
     it."""
-    call = {named.name: named.arg for named in step.node.inputs}
-    count = _count(call["_all_bases"]) if "_all_bases" in call else 0
-    for position, named in enumerate(step.node.inputs):
+    count = next((_count(named.arg) for named in reversed(node.inputs) if named.name == "_all_bases"), 0)
+    for position, named in enumerate(node.inputs):
         number = named.arg.as_int
         if named.name.endswith("_base_index") and isinstance(number, int) and not 0 <= number < count:
             expected = f"the number of one of {count_text(count, 'base')} as {quote(named.name)}"
-            message = f"expected {expected}, got {str(number)[:24]}"
-            yield Problem(f"{step.where}.inputs[{position}].arg", "T7", message)
+            yield "T7", f".inputs[{position}].arg", f"expected {expected}, got {str(number)[:24]}"
 
 
-def _contradicts(node: schema.Node, single: bool) -> bool:
-    """Return whether a node declares other results than its subgraphs; contradictions in the node itself are left to
+def _flag_errors(node: schema.Node, name: str, single: bool) -> Iterator[_Error]:
+    """Yield that a node declares other results than its subgraphs have; contradictions in the node itself are left to
     G13."""
-    if bool(node.is_hop_single_tensor_return) is single or not node.outputs:
-        return False
-    return single or [output.type for output in node.outputs] == ["as_tensor"]
-
-
-def _other_return(step: Step, single: bool) -> Problem:
-    expected, got = ("true", "false") if single else ("false", "true")
-    what = "a single tensor" if single else "a list of results"
-    message = f"expected {expected}, as {_name(step.node)} returns {what}, got {got}"
-    return Problem(f"{step.where}.is_hop_single_tensor_return", "T7", message)
+    is_certain = single or [output.type for output in node.outputs] == ["as_tensor"]
+    if bool(node.is_hop_single_tensor_return) is not single and node.outputs and is_certain:
+        expected, what, got = ("true", "a single tensor", "false") if single else ("false", "a list of results", "true")
+        yield "T7", ".is_hop_single_tensor_return", f"expected {expected}, as {name} returns {what}, got {got}"
 
 
 def _count(argument: schema.Argument) -> int:
     """Return how many values an argument holds: the entries of a list, else one."""
     value: Any = argument.value
     return len(value) if isinstance(value, list) else 1
-
-
-def _name(node: schema.Node) -> str:
-    return higher_order_name(node.target) or node.target
 
 
 _CLOSES: Final = {name: function.opens for name, function in FUNCTIONS.items() if function.opens}
