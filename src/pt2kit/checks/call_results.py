@@ -13,7 +13,6 @@ Devices that a program names, in values and calls, and that torch does not have 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final, TypeAlias
@@ -60,9 +59,6 @@ RULES_OF_SUBJECTS: Final[Mapping[Subject, str]] = {
 _SIZES: Final = frozenset(("size", "output_size", "repeats", "dims", "pad", "padding", "num_classes"))
 """Parameters that make a result larger than the operands, if the operator returns no view."""
 
-_MOST_EACH: Final = math.isqrt(MAX_CREATED_BYTES // max(row.itemsize for row in DTYPES.values()))
-"""Product of a call's numbers up to which it creates no large tensor, even if it squares them, as `eye` does."""
-
 
 def result_problems(context: ProgramContext) -> list[Problem]:
     """List calls whose arguments or declared results are wrong (T8, T11, T12, T13, T15).
@@ -94,19 +90,16 @@ def _default_floats(program: schema.ExportedProgram) -> list[ScalarType]:
 def _problems(context: ProgramContext) -> Iterator[Problem]:
     """Yield the problems of calls, by the default dtype that is set."""
     known = [one.graph for one in graphs(context.program)]
-    outside, in_vmap = (Symbols(context.program.range_constraints, known, knows_strides=it) for it in (True, False))
     calls: dict[Hashable, list[Difference]] = {}
-    batched_calls: dict[Hashable, list[Difference]] = {}
     cast = _inside(context, "._enter_autocast", "._exit_autocast", ".wrap_with_autocast")
     # A tensor there has one dimension more than it declares, anywhere among the others, which the strides show.
     batched = _inside(context, OPENS, CLOSES)
+    symbols = {it: Symbols(context.program.range_constraints, known, knows_strides=not it) for it in (False, True)}
     asserted: dict[int, set[str]] = {}
     for step in context.steps():
-        symbols, found = (in_vmap, batched_calls) if id(step.node) in batched else (outside, calls)
-        for problem in _node_problems(step, symbols, found):
-            if problem.rule == "T8" and _has_stacked_states(step, context.release):
-                continue
-            if problem.rule != "T11" or id(step.node) not in cast:
+        for problem in _node_problems(step, symbols[id(step.node) in batched], calls):
+            is_cast = problem.rule == "T11" and id(step.node) in cast
+            if not is_cast and not (problem.rule == "T8" and _has_stacked_states(step, context.release)):
                 yield problem
         yield from _known_number(step, asserted)
 
@@ -147,12 +140,11 @@ def created_bytes(node: schema.Node, graph: schema.Graph) -> int:
         return 0
     symbols = Symbols()
     arguments = arguments_of(node, lambda name: symbols.value(graph, name))
-    result = None
-    if not math.prod(map(_weight, arguments.values())) <= _MOST_EACH:
-        with suppress(Unknown, Mismatch):
-            result = infer(node.target, arguments)
+    count: Size = 0
+    with suppress(Unknown, Mismatch):
+        result = infer(node.target, arguments)
+        count = result.numel if isinstance(result, Tensor) else 0
     row = DTYPES.get(meta.dtype)
-    count = result.numel if isinstance(result, Tensor) else 0
     return max(spanned_bytes(meta), count * (row.itemsize if row else 1) if isinstance(count, int) else 0)
 
 
@@ -160,17 +152,6 @@ def _has_sizes(node: schema.Node) -> bool:
     """Return whether numbers of a call decide how much it creates, although it has operands."""
     row = texts().get(node.target.removeprefix(OPS))
     return row is not None and row.family != "views" and not _SIZES.isdisjoint(row.value("shown").split())
-
-
-def _weight(argument: Any) -> float:
-    """Return a number that is at least as large as the elements which an argument leads to; NaN if it may be so."""
-    if isinstance(argument, (tuple, list)):
-        return math.prod(map(_weight, argument))
-    if isinstance(argument, Tensor):
-        return _weight(argument.sizes)
-    if isinstance(argument, float) and argument:
-        return max(abs(argument), 1 / abs(argument))
-    return float(min(max(abs(argument), 1), 1 << 63)) if isinstance(argument, int) else 1.0
 
 
 def _node_problems(step: Step, symbols: Symbols, calls: dict[Hashable, list[Difference]]) -> Iterator[Problem]:
@@ -185,22 +166,18 @@ def _node_problems(step: Step, symbols: Symbols, calls: dict[Hashable, list[Diff
     spec = find(node.target)
     if spec is None or spec.rule is None:
         return
-    is_function = node.target.startswith(FUNCTION_MODULES)
-    key = _call_key(node, graph)
-    differences = None if key is None else calls.get(key)
-    if differences is None:
-        differences = call_differences(spec, node, graph, symbols)
-        if key is not None:
-            calls[key] = differences
+    key = (id(symbols), _call_key(node, graph))
+    if (differences := calls.get(key)) is None:
+        differences = calls[key] = call_differences(spec, node, graph, symbols)
     for subject, message, position in differences:
         place = step.where if position is None else f"{step.where}.outputs[{position}]"
-        rule = "T13" if is_function else RULES_OF_SUBJECTS[subject]
+        rule = "T13" if node.target.startswith(FUNCTION_MODULES) else RULES_OF_SUBJECTS[subject]
         yield Problem(place, rule, f"{message} ({node.target.removeprefix(OPS)})")
 
 
-def _call_key(node: schema.Node, graph: schema.Graph) -> Hashable | None:
+def _call_key(node: schema.Node, graph: schema.Graph) -> Hashable:
     """Return what distinguishes a call from others: its target, constants, and descriptions of values, which equal
-    values of a large program share. None if it cannot be told.
+    values of a large program share; if it has dicts, the node itself.
     """
     tensors, numbers = graph.tensor_values, graph.sym_int_values
 
@@ -219,7 +196,7 @@ def _call_key(node: schema.Node, graph: schema.Graph) -> Hashable | None:
         )
         hash(key)
     except TypeError:
-        return None
+        return id(node)
     return key
 
 
