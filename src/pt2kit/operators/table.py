@@ -30,7 +30,7 @@ from pt2kit.operators.schemas import similar, tags_of
 from pt2kit.operators.symbolic import OperatorSpec, Rule, accepted, call_rule
 from pt2kit.operators.vocabulary import require_fit
 from pt2kit.schema.names import OPS
-from pt2kit.schema.operators import ValueType, find_operator, known_releases, nearest, operators_of, parse_operator
+from pt2kit.schema.operators import ValueType, find_operator, known_releases, nearest, operators_of
 
 _registered: Final[dict[str, OperatorSpec]] = {}
 _lock: Final = threading.Lock()
@@ -149,24 +149,21 @@ def describe(name: str, release: str = "") -> dict[str, Any]:
         raise OperatorError(
             f"{name[:80]}: expected an operator overload of torch {release}, got none of that name{where}"
         )
-    row, kernel = find(name), find_row(f"{OPS}{name}")
+    row, kernel = find(name) or OperatorSpec(name), find_row(f"{OPS}{name}")
     return {
         "name": name,
         "release": release,
         "releases": releases,
         "schema": text,
         "tags": sorted(tags_of(name, release)),
-        "aliases": [
-            {"result": alias.result, "parameter": alias.parameter, "certainty": alias.certainty}
-            for alias in aliases(name, release)
-        ],
+        "aliases": [alias._asdict() for alias in aliases(name, release)],
         "writes": sorted(written(name, release)),
         "measured": is_measured(name),
-        "result_rule": row is not None and row.rule is not None,
-        "flops": row is not None and row.flops is not None,
-        "shown": list(row.shown) if row is not None else [],
+        "result_rule": row.rule is not None,
+        "flops": row.flops is not None,
+        "shown": list(row.shown),
         "requires": kernel.requires or None if kernel is not None else None,
-        "refused": kernel.reason if kernel is not None and not kernel.requires and not kernel.kept else None,
+        "refused": kernel.reason if kernel is not None and kernel.is_refused else None,
     }
 
 
@@ -201,25 +198,19 @@ def bases(name: str) -> Iterator[tuple[str, Callable[[Rule], Rule]]]:
     namespace, _, rest = name.partition(".")
     operator, _, overload = rest.partition(".")
     if operator.startswith("_foreach_"):
-        plain = operator.removeprefix("_foreach_")
-        base = plain.rstrip("_")
-        for written in (
-            f"{base}.{_LISTS.get(overload, overload)}",
-            f"{base}.default",
-            f"{base}.Tensor_{_LISTS.get(overload, overload)}",
-        ):
-            yield f"{namespace}.{written}", _no_results if plain.endswith("_") else each
+        base, kind = operator.removeprefix("_foreach_").rstrip("_"), _LISTS.get(overload, overload)
+        for plain in (kind, "default", f"Tensor_{kind}"):
+            yield f"{namespace}.{base}.{plain}", _no_results if operator.endswith("_") else each
     elif operator.startswith("__i"):
         yield f"{namespace}.__{operator[3:]}.{overload}", in_place
     elif operator.endswith("_copy"):
         yield f"{namespace}.{operator.removesuffix('_copy')}.{overload}", copied
     elif operator.endswith("_"):
         yield f"{namespace}.{operator[:-1]}.{overload}", in_place
-        operators = operators_of(nearest(""))
-        wanted = _parameters(operators.get(name, ""))
+        wanted = _parameters(name)
         # Names of overloads differ: pow_.Tensor writes what pow.Tensor_Tensor returns.
         for plain in _overloads().get(f"{namespace}.{operator[:-1]}", ()):
-            if _parameters(operators[plain]) == wanted:
+            if _parameters(plain) == wanted:
                 yield plain, in_place
     for plain in without_out(name):
         yield plain, into_out
@@ -230,12 +221,10 @@ def without_out(name: str) -> tuple[str, ...]:
 
     Names do not tell: `add.out` stores the result of `add.Tensor`, `max.out` that of `max.other`.
     """
-    base, _, overload = name.rpartition(".")
-    operators = operators_of(nearest("")) if overload.endswith("out") else {}
-    wanted = _parameters(operators.get(name, ""))
+    wanted = _parameters(name) if name.endswith("out") else {}
     if wanted.pop("out", None) is None:
         return ()
-    plain = {one: _parameters(operators[one]) for one in _overloads()[base]}
+    plain = {one: _parameters(one) for one in _overloads()[name.rpartition(".")[0]]}
     return tuple(
         one
         for one, found in plain.items()
@@ -252,10 +241,10 @@ def _overloads() -> Mapping[str, list[str]]:
     return found
 
 
-def _parameters(schema: str) -> dict[str, ValueType]:
-    """Return the parameters of an operator and their types, whether it writes to them or not; {} of no schema."""
-    found = parse_operator(schema).parameters if schema else {}
-    return {name: replace(one.type, alias="") for name, one in found.items()}
+def _parameters(name: str) -> dict[str, ValueType]:
+    """Return the parameters of an operator and their types, whether it writes to them or not; {} if there is none."""
+    operator = find_operator(name, nearest(""))
+    return {one.name: replace(one.type, alias="") for one in operator.parameters.values()} if operator else {}
 
 
 def in_place(rule: Rule) -> Rule:
