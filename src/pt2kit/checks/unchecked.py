@@ -15,21 +15,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from pt2kit import schema
-from pt2kit.checks.calls import higher_order_name
+from pt2kit.checks.calls import higher_order_name, named_operators
 from pt2kit.checks.findings import ProgramContext
 from pt2kit.checks.stored_inputs import StoredInputs, numbers_of
 from pt2kit.dataflow.domain import Call as SizedCall
 from pt2kit.dataflow.domain import Sizes, effects_of
 from pt2kit.dataflow.engine import run
 from pt2kit.errors import GraphError, LimitError, Problem
-from pt2kit.graph.argument_values import arguments, arguments_of, leaves
+from pt2kit.graph.argument_values import arguments, arguments_of
 from pt2kit.graph.traversal import Scope, Step, graphs, root
 from pt2kit.messages import quote
 from pt2kit.operators import schemas
@@ -40,6 +40,7 @@ from pt2kit.operators.metas import Symbols
 from pt2kit.operators.requirements import UNINITIALIZED, Row, find_requirement, name_of
 from pt2kit.operators.schemas import INPLACE_VIEW, overloads_with
 from pt2kit.operators.symbolic import ARGUMENT_ERRORS
+from pt2kit.package.stored import Payload
 from pt2kit.schema import Layout, ScalarType
 from pt2kit.schema.names import OPS
 from pt2kit.schema.operators import Operator
@@ -103,37 +104,33 @@ def kernel_findings(
     """
     computed = {} if program is None else _computed(program)
     symbols = Symbols()
+    known = {name: payload for name, payload in stored.payloads.items() if name not in stored.written}
     for scope in graphs(root.graph, root.where):
-        known = _Known(scope, find, stored) if scope.graph is root.graph else None
         for number, node in enumerate(scope.graph.nodes):
             step = Step(scope, number, node)
-            row = find_requirement(node.target)
-            if row is not None:
-                for operands in computed.get(id(node), _NOTHING_COMPUTED):
-                    finding = _judge(step, row, find(node.target), known, symbols, operands)
-                    if finding is not None:
-                        yield finding
-                        break
-            elif higher_order_name(node.target) is not None:
-                yield from _passed_on(step)
+            _forget(known, node, find)
+            if (row := find_requirement(node.target)) is not None:
+                found = computed.get(id(node), _NOTHING_COMPUTED)
+                judged = (_judge(step, row, find(node.target), known, symbols, operands) for operands in found)
+                yield from islice(filter(None, judged), 1)
+            elif (name := higher_order_name(node.target)) is not None:
+                yield from _passed_on(step, name)
+        known = {}  # Names of subgraphs are others.
 
 
-def _passed_on(step: Step) -> Iterator[Finding]:
+def _passed_on(step: Step, name: str) -> Iterator[Finding]:
     """Yield unchecked kernels that a higher-order operator gets as an argument, and calls itself."""
-    name = higher_order_name(step.node.target)
-    for named in step.node.inputs:
-        for _, leaf in leaves(named.arg):
-            if leaf.as_operator is not UNSET and find_requirement(leaf.as_operator) is not None:
-                called = name_of(leaf.as_operator)
-                message = f"called through higher_order.{name}, where its arguments cannot be validated"
-                yield Finding(step, called, message, is_wrong=name != _EFFECTS)
+    for target in named_operators(step.node):
+        if find_requirement(target) is not None:
+            message = f"called through higher_order.{name}, where its arguments cannot be validated"
+            yield Finding(step, name_of(target), message, is_wrong=name != _EFFECTS)
 
 
 def _judge(
     step: Step,
     row: Row,
     operator: Operator | None,
-    known: _Known | None,
+    known: Mapping[str, Payload | None],
     symbols: Symbols,
     computed: Mapping[str, Any],
 ) -> Finding | None:
@@ -143,7 +140,7 @@ def _judge(
         step: the call.
         row: of the kernel.
         operator: its signature.
-        known: the inputs whose numbers are known.
+        known: what the file stores for values, as far as these have not changed.
         symbols: the symbols of the program.
         computed: facts of the operands by parameter, as far as they were computed.
     """
@@ -152,11 +149,10 @@ def _judge(
     declared |= arguments_of(step.node, lambda value: symbols.value(graph, value))
     if not is_needed(row.requires, declared):
         return None
-    stored = {} if known is None else known.numbers(step)
+    stored = _numbers(known, step.node)
     given = {key: _described(fact, computed.get(key), stored.get(key)) for key, fact in declared.items()}
     call = Call(given, _array)
-    demand = _broken(row, call)
-    if demand is not None:
+    if (demand := _broken(row, call)) is not None:
         return Finding(step, name, f"{demand.argument}: expected {demand.expected}", is_wrong=True)
     if call.unknown:
         trusted = " and ".join(dict.fromkeys(call.trusted)) or "its arguments"
@@ -198,36 +194,25 @@ def _whole(numbers: Sequence[Size]) -> tuple[int | None, ...]:
 def _broken(row: Row, call: Call) -> Demand | None:
     """Return the first demand that does not hold."""
     try:
-        for demand in find_rule(row.requires)(call):
-            if not demand.holds:
-                return demand
+        return next((demand for demand in find_rule(row.requires)(call) if not demand.holds), None)
     except ARGUMENT_ERRORS:  # Rule T5 reports such arguments.
         call.unknown = True
-    return None
+        return None
 
 
-class _Known:
-    """The inputs of a root graph whose numbers a call gets as the file stores them."""
+def _forget(known: dict[str, Payload | None], node: schema.Node, find: Find) -> None:
+    """Remove the stored tensors that a call may write to, or whose memory it may give another name."""
+    for named in node.inputs if known else ():
+        names = [name for name in arguments(named.arg) if name in known]
+        if names and _may_change(find(node.target), named.name):
+            for name in names:
+                known.pop(name, None)
 
-    def __init__(self, scope: Scope, find: Find, stored: StoredInputs) -> None:
-        self._stored = stored
-        self._changed: dict[str, int] = dict.fromkeys(stored.written, -1)
-        for number, node in enumerate(scope.graph.nodes):
-            for named in node.inputs:
-                names = [name for name in arguments(named.arg) if name in stored.payloads]
-                if names and _may_change(find(node.target), named.name):
-                    for name in names:
-                        self._changed.setdefault(name, number)
 
-    def numbers(self, step: Step) -> dict[str, Any]:
-        """Return the numbers of the stored tensors that are arguments of a call, as far as they are known."""
-        found: dict[str, Any] = {}
-        for named in step.node.inputs:
-            names = list(arguments(named.arg))
-            is_stored = len(names) == 1 and names[0] in self._stored.payloads
-            if is_stored and self._changed.get(names[0], step.number + 1) > step.number:
-                found[named.name] = numbers_of(self._stored.payloads[names[0]])
-        return found
+def _numbers(known: Mapping[str, Payload | None], node: schema.Node) -> dict[str, Any]:
+    """Return the numbers of the stored tensors that are arguments of a call, as far as they are known."""
+    named_once = ((named.name, list(arguments(named.arg))) for named in node.inputs)
+    return {key: numbers_of(known[names[0]]) for key, names in named_once if len(names) == 1 and names[0] in known}
 
 
 def _may_change(operator: Operator | None, name: str) -> bool:
