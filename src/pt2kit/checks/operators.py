@@ -11,8 +11,9 @@ operators with every kind of value for every kind of parameter.
 from __future__ import annotations
 
 import keyword
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -87,46 +88,41 @@ def _existence(
         return
     name, namespace = target.removeprefix(OPS), operator_namespace(target)
     known = schemas.operators(context.release)
-    if (
-        name in known.schemas
-        or name in schemas.RAISED
-        or (namespace == HIGHER_ORDER and name.rpartition(".")[2] in known.higher_order)
-    ):
+    higher_order = known.higher_order if namespace == HIGHER_ORDER else ()
+    if name in known.schemas or name in schemas.RAISED or name.rpartition(".")[2] in higher_order:
         return
     if is_custom(target) or namespace not in schemas.namespaces() | {HIGHER_ORDER}:
         whose = "of a library" if is_custom(target) else "of parts of torch that not every build has"
-        unchecked.setdefault(f"operators of the namespace {quote(namespace)}, {whose}", []).append(step)
-        return
-    others = schemas.releases_with(target)
-    if others and (namespace not in COMPLETE or not schemas.is_known(context.release)):
+        text = f"operators of the namespace {quote(namespace)}, {whose}"
+    elif (others := schemas.releases_with(target)) and (
+        namespace not in COMPLETE or not schemas.is_known(context.release)
+    ):
         text = f"{quote(target)[1:-1]}, which torch {nearest(context.release)} does not have ({_of(context)})"
-        unchecked.setdefault(text, []).append(step)
     elif namespace in EXTENDED:
         text = f"{quote(target)[1:-1]}, of a namespace that libraries register operators in, too"
-        unchecked.setdefault(text, []).append(step)
     else:
         if target not in unknown:
-            overloads = schemas.operators(context.release).schemas
-            unknown[target] = schemas.similar(target.removeprefix(OPS), overloads) if len(unknown) < _MAX_LISTED else ""
+            unknown[target] = schemas.similar(name, known.schemas) if len(unknown) < _MAX_LISTED else ""
         whose = f"torch {nearest(context.release)}" if others or not schemas.is_known(context.release) else "torch"
         message = f"expected an operator that {whose} has, got {quote(target)}{unknown[target]}"
         yield Problem(f"{step.where}.target", "T1", message)
+        return
+    unchecked.setdefault(text, []).append(step)
 
 
 def _call(context: ProgramContext, step: Step) -> Iterator[Problem]:
     node = step.node
-    if node.target.startswith(OPS):
-        is_higher_order = higher_order_name(node.target) is not None
-        operator = None if is_higher_order else schemas.find(node.target, context.release)
-        if operator is not None and not operator.is_open:
-            found = argument_problems(node, step.where, operator, _singles(step.scope.graph))
-            for problem in (*found, *result_problems(node, step.where, operator, context.release)):
-                yield _of_release(context, problem)
-            yield from _dialect(context, step, operator)
-        elif operator is None and not is_higher_order:
-            yield from _ints(step)
-    else:
+    if not node.target.startswith(OPS):
         yield from function_problems(node, step.where)
+    elif higher_order_name(node.target) is not None:
+        return
+    elif (operator := schemas.find(node.target, context.release)) is None:
+        yield from _ints(step)
+    elif not operator.is_open:
+        found = argument_problems(node, step.where, operator, _singles(step.scope.graph))
+        for problem in (*found, *result_problems(node, step.where, operator, context.release)):
+            yield _of_release(context, problem)
+        yield from _dialect(context, step, operator)
 
 
 def function_problems(node: schema.Node, where: str) -> Iterator[Problem]:
@@ -261,7 +257,7 @@ def _ints(step: Step) -> Iterator[Problem]:
     """Check whole numbers in calls of unknown operators: they have at most 64 bits."""
     for position, named in enumerate(step.node.inputs):
         arm = named.arg.type
-        if arm in _PLAIN_INTS and any(number not in _INT64 for number in _plain(arm, named.arg.value)):
+        if arm in _PLAIN_INTS and any(number not in _INT64 for number in _ints_in(arm, named.arg.value)):
             message = f"expected numbers of 64 bits as the argument {quote(named.name)}, got a larger one"
             yield Problem(f"{step.where}.inputs[{position}].arg", "T5", message)
 
@@ -427,24 +423,18 @@ def _too_large(arm: str, value: Any, kind: ValueType) -> str | None:
     if kind.base not in ("int", "SymInt", "Scalar", "Tensor"):
         return None
     is_index = kind.base in ("int", "SymInt")
-    for number in _plain(arm, value):
+    for number in _ints_in(arm, value):
         if number not in (_INT64 if is_index else _UINT64):
             return f"{kind_of(number)}, which {'63' if is_index else '64'} bits cannot hold"
     return None
 
 
-def _plain(arm: str, value: Any) -> list[int]:
+def _ints_in(arm: str, value: Any) -> Iterable[int]:
     """Return the plain ints of an argument."""
-    if arm == "as_int":
-        return [value]
-    if arm == "as_ints":
-        return list(value)
-    if arm == "as_int_lists":
-        return [number for row in value for number in row]
+    entries = value if isinstance(value, list) else [value]
     if arm in ("as_sym_int", "as_sym_ints"):
-        entries = value if isinstance(value, list) else [value]
         return [entry.as_int for entry in entries if isinstance(entry.as_int, int)]
-    return []
+    return chain.from_iterable(entries) if arm == "as_int_lists" else entries if arm in _PLAIN_INTS else ()
 
 
 def result_arms(kind: ValueType) -> frozenset[str] | None:
