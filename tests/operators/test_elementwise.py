@@ -135,6 +135,11 @@ def test_impossible_arguments(subject: str, name: str, operands: Any, named: Any
     assert caught.value.subject == subject
 
 
+def test_messages_show_dtypes_by_name() -> None:
+    with pytest.raises(Mismatch, match="got dtype = i64"):
+        infer("aten.hann_window.default", {"window_length": 4, "dtype": ScalarType.LONG})
+
+
 def test_an_unknown_dtype_stays_unknown() -> None:
     """A rule that needs the dtype of a tensor says unknown where there is none."""
     with pytest.raises(Unknown, match="a dtype is not known"):

@@ -59,7 +59,7 @@ def _entries(argument: schema.Argument) -> _Passed | None:
 
 
 _Error = tuple[str, str, str]
-"""What is wrong with a call: the rule, the place behind that of the node, and the message."""
+"""An error of a call: the rule, the place behind that of the node, and the message."""
 
 _PREDICATES: Final = frozenset(("as_tensor", "as_bool", "as_sym_bool"))
 

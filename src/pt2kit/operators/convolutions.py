@@ -11,7 +11,6 @@ from typing import Any
 
 from pt2kit.messages import count_text
 from pt2kit.operators.facts import (
-    Mismatch,
     Sizes,
     Tensor,
     agree,
@@ -19,11 +18,11 @@ from pt2kit.operators.facts import (
     decided,
     expect,
     like,
+    require,
     require_least,
     require_rank,
     require_sizes,
     row_major,
-    shape_text,
 )
 from pt2kit.operators.pointwise import channels_last, compare, is_channels_last, is_contiguous
 from pt2kit.operators.views import unsqueezed, without
@@ -39,8 +38,7 @@ def per_dimension(value: Any, count: int, name: str, least: int) -> tuple[Size, 
         Mismatch: another length, or a number below `least`.
     """
     numbers = (value,) if isinstance(value, int) else tuple(value)
-    if len(numbers) not in (1, count):
-        raise Mismatch(f"{name}: expected {count_text(count, 'number')}, got {len(numbers)}")
+    require(len(numbers) in (1, count), "value", f"{name}: expected {count_text(count, 'number')}", len(numbers))
     require_least(numbers, least, f"{name}: expected numbers of {least} or more", "value")
     return numbers if len(numbers) == count else numbers * count
 
@@ -263,8 +261,8 @@ def scaled_sizes(data: Tensor, output_size: Sizes | None, factors: Sequence[Any]
 
 def upsampled(data: Tensor, output_size: Sizes) -> Tensor:
     """Return a resampled tensor, which has elements."""
-    if len(output_size) != data.rank - 2:
-        raise Mismatch(f"output_size: expected {data.rank - 2} sizes, got {shape_text(output_size)}")
+    expected = f"output_size: expected {data.rank - 2} sizes"
+    require(len(output_size) == data.rank - 2, "value", expected, output_size)
     for sizes in (data.sizes[2:], output_size):
         require_least(sizes, 1, "expected sizes of 1 or more")
     return in_format_of(data, (*data.sizes[:2], *output_size))

@@ -16,6 +16,7 @@ from pt2kit.operators.facts import (
     decided,
     expect,
     new,
+    require,
     require_least,
     row_major,
 )
@@ -88,8 +89,8 @@ def with_strides(tensor: Tensor, stride: Sequence[Size]) -> Tensor:
 
 def permuted(tensor: Tensor, order: Sequence[int]) -> Tensor:
     """Return a tensor whose dimensions are in memory in a given order, the outermost first."""
-    message = f"physical_layout: expected each of {count_text(tensor.rank, 'dimension')} once, got {list(order)[:16]}"
-    expect(sorted(order) == list(range(tensor.rank)), message, "dimension")
+    expected = f"physical_layout: expected each of {count_text(tensor.rank, 'dimension')} once"
+    require(sorted(order) == list(range(tensor.rank)), "dimension", expected, order[:16])
     return new_like(tensor, tensor.dtype, strides_in_order(tensor.sizes, list(reversed(order))))
 
 
@@ -131,12 +132,8 @@ def in_format(tensor: Tensor, memory_format: MemoryFormat | None = None) -> tupl
     if memory_format in _KEPT:
         return preserved_strides(tensor)
     if memory_format in _RANKS:
-        rank = _RANKS[memory_format]
-        expect(
-            tensor.rank == rank,
-            f"memory_format: expected {count_text(rank, 'dimension')}, got {tensor.rank}",
-            "dimension",
-        )
+        expected = f"memory_format: expected {_RANKS[memory_format]} dimensions"
+        require(tensor.rank == _RANKS[memory_format], "dimension", expected, tensor.rank)
         return channels_last(tensor.sizes)
     return row_major(tensor.sizes)
 

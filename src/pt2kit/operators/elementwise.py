@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pt2kit.operators.facts import (
-    Mismatch,
-    Scalar,
-    Symbolic,
-    Tensor,
-    Unknown,
-    broadcast,
-    expect,
-    may_be,
-    shape_text,
-)
+from pt2kit.operators.facts import Mismatch, Scalar, Symbolic, Tensor, Unknown, broadcast, expect, may_be, require
 from pt2kit.operators.pointwise import pointwise
 from pt2kit.operators.promotion import (
     BOOL,
@@ -108,8 +98,7 @@ def alike(*operands: Any) -> Tensor:
     one_dtype(*tensors)
     shapes = [one.sizes for one in tensors if one.sizes]
     for sizes in shapes[1:]:
-        text = f"expected the same sizes, got {shape_text(shapes[0])} and {shape_text(sizes)}"
-        expect(may_be(sizes, shapes[0]), text, "sizes")
+        require(may_be(sizes, shapes[0]), "sizes", "expected the same sizes", shapes[0], sizes)
     return pointwise(*tensors, dtype=tensors[0].dtype)
 
 

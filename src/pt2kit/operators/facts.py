@@ -16,6 +16,8 @@ from msgspec import Struct
 from pt2kit.messages import count_text
 from pt2kit.schema import Device, Layout, ScalarType
 from pt2kit.symbols.polynomials import Polynomial, Size, Undecided, bounds, largest, product, same, text, unknown
+from pt2kit.tensors.bounds import device_text
+from pt2kit.tensors.dtypes import short_name
 
 Answer = TypeVar("Answer")
 Subject: TypeAlias = Literal["sizes", "dtype", "dimension", "value"]
@@ -182,8 +184,7 @@ def axes(dims: Any, rank: int, name: str = "dim") -> tuple[int, ...]:
     if isinstance(dims, int):
         dims = (dims,)
     normalized = tuple([axis(dim, rank, name) for dim in dims])
-    if len(set(normalized)) != len(normalized):
-        raise Mismatch(f"{name}: expected each dimension once, got {list(dims)}", "dimension")
+    require(len(set(normalized)) == len(normalized), "dimension", f"{name}: expected each dimension once", dims)
     return normalized
 
 
@@ -215,6 +216,42 @@ def expect(condition: bool | None, message: str, subject: Subject = "value") -> 
     """
     if condition is False:
         raise Mismatch(message, subject)
+
+
+def require(condition: bool | None, subject: Subject, expected: str, *got: Any) -> None:
+    """Refuse arguments for which a condition is known not to hold, and show what they are.
+
+    Args:
+        condition: None if it is not known.
+        subject: what is wrong.
+        expected: the message up to there: "dims: expected each dimension once".
+        got: tensors, sizes, dtypes or devices; they are shown by a message only.
+
+    Raises:
+        Mismatch: the condition is False.
+    """
+    if condition is False:
+        raise Mismatch(f"{expected}, got {' and '.join(map(shown, got))}", subject)
+
+
+def shown(value: Any) -> str:
+    """Return a fact or another argument as messages show it: a tensor by its sizes."""
+    match value:
+        case Tensor():
+            return shape_text(value.sizes)
+        case ScalarType():
+            return short_name(value)
+        case Device():
+            return device_text(value)
+        case bool():
+            return str(value)
+        case int() | Polynomial():
+            return text(value)
+        case list() | tuple() if all(isinstance(one, (int, Polynomial)) for one in value):
+            return shape_text(value)
+        case list() | tuple():
+            return count_text(len(value), "entry", "entries")
+    return f"{value!r:.60}"
 
 
 def may_be(sizes: Sequence[Size], others: Sequence[Size]) -> bool:
@@ -258,8 +295,7 @@ def require_least(sizes: Sequence[Size], least: int, expected: str, subject: Sub
     Raises:
         Mismatch: one is less, whatever its symbols stand for.
     """
-    if any(at_least(size, least) is False for size in sizes):
-        raise Mismatch(f"{expected}, got {shape_text(sizes)}", subject)
+    require(all(at_least(size, least) is not False for size in sizes), subject, expected, sizes)
 
 
 def require_rank(tensor: Tensor, ranks: Sequence[int], name: str) -> None:
@@ -279,8 +315,7 @@ def require_sizes(tensor: Tensor, sizes: Sequence[Size], name: str) -> None:
     Raises:
         Mismatch: its sizes are others, whatever their symbols stand for.
     """
-    text = f"{name}: expected sizes {shape_text(sizes)}, got {shape_text(tensor.sizes)}"
-    expect(may_be(tensor.sizes, sizes), text, "sizes")
+    require(may_be(tensor.sizes, sizes), "sizes", f"{name}: expected sizes {shape_text(sizes)}", tensor)
 
 
 def shape_text(sizes: Sequence[Size]) -> str:
@@ -317,9 +352,7 @@ def _broadcast(one: Size, other: Size, shapes: Sequence[Sequence[Size]]) -> Size
         return one
     is_one, is_other = same(one, 1), same(other, 1)
     if is_one is False and is_other is False:
-        if same(one, other) is False:
-            got = " and ".join(map(shape_text, shapes))
-            raise Mismatch(f"expected sizes that broadcast, got {got}", "sizes")
+        require(same(one, other), "sizes", "expected sizes that broadcast", *shapes)
         return other if isinstance(other, int) else one
     if is_one is False:
         return one

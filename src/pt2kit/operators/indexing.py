@@ -24,7 +24,7 @@ from pt2kit.operators.facts import (
     broadcast,
     decided,
     expect,
-    shape_text,
+    require,
 )
 from pt2kit.operators.pointwise import compare
 from pt2kit.operators.promotion import require_dtype
@@ -133,8 +133,7 @@ def split_at(self: Tensor, indices: Sizes, place: int) -> list[Tensor]:
 
 def place_in(self: Tensor, least: int) -> int:
     """Return the dimension that hsplit (1), vsplit (2) or dsplit (3) splits."""
-    message = f"self: expected {count_text(least, 'dimension')} or more, got {shape_text(self.sizes)}"
-    expect(self.rank >= least, message, "dimension")
+    require(self.rank >= least, "dimension", f"self: expected {count_text(least, 'dimension')} or more", self)
     return {1: min(self.rank - 1, 1), 2: 0, 3: 2}[least]
 
 
@@ -185,8 +184,7 @@ def indexed_sizes(self: Tensor, indices: Sequence[Tensor | None]) -> tuple[tuple
         shapes.append((some_of(index),) if index.dtype in _MASKS else index.sizes)
         places += range(place, place + count)
         place += count
-    if place > self.rank:
-        raise Mismatch(f"indices: expected at most {self.rank}, got {place}", "sizes")
+    require(place <= self.rank, "sizes", f"indices: expected at most {self.rank}", place)
     if not places:
         raise Unknown("there is no index")
     if not shapes[-1] and any(shapes):
@@ -214,10 +212,8 @@ def require_index(self: Tensor, dim: int, index: Tensor, other: Tensor | None = 
         return
     require_dtype(index, _INTEGERS, "index")
     for one in (self,) if other is None else (self, other):
-        if max(one.rank, 1) != max(index.rank, 1):
-            raise Mismatch(
-                f"index: expected {count_text(one.rank, 'dimension')}, got {shape_text(index.sizes)}", "sizes"
-            )
+        is_fitting = max(one.rank, 1) == max(index.rank, 1)
+        require(is_fitting, "sizes", f"index: expected {count_text(one.rank, 'dimension')}", index)
         for at, (size, length) in enumerate(zip(one.sizes, index.sizes, strict=False)):
             if (one is not self or at != place) and at_least(size - length, 0) is False:
                 raise Mismatch(f"index: expected at most {text(size)} of dimension {at}, got {text(length)}", "sizes")

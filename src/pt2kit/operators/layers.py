@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from pt2kit.operators.facts import (
-    Mismatch,
     Sizes,
     Tensor,
     Unknown,
@@ -16,6 +15,7 @@ from pt2kit.operators.facts import (
     like,
     may_be,
     new,
+    require,
     require_rank,
     shape_text,
     unlike_strides,
@@ -43,13 +43,12 @@ def statistics(tensor: Tensor, sizes: Sizes, dtype: ScalarType | None = None) ->
 
 def channels(input: Tensor, *others: Tensor | None) -> Size:
     """Return the number of channels, which each of the other tensors has an element for."""
-    if not input.rank:
-        raise Mismatch("input: expected a batch and channels, got a scalar tensor", "sizes")
+    expect(input.rank > 0, "input: expected a batch and channels, got a scalar tensor", "sizes")
     if input.rank == 1:
         raise Unknown("an input without channels")
     for one in others:
         if one is not None:
-            expect(one.rank == 1, f"expected one dimension per channel, got {shape_text(one.sizes)}", "sizes")
+            require(one.rank == 1, "sizes", "expected one dimension per channel", one)
             agree(one.sizes[0], input.sizes[1], "expected an element for each channel")
     return input.sizes[1]
 
@@ -61,12 +60,11 @@ def outer_sizes(input: Tensor, normalized_shape: Sizes, *others: Tensor | None) 
         Mismatch: `normalized_shape` is not how the input's sizes end, or another tensor is not of these sizes.
     """
     count = len(normalized_shape)
-    message = f"normalized_shape: expected how {shape_text(input.sizes)} ends, got {shape_text(normalized_shape)}"
-    expect(0 < count <= input.rank and may_be(input.sizes[-count:], normalized_shape), message, "sizes")
+    is_end = 0 < count <= input.rank and may_be(input.sizes[-count:], normalized_shape)
+    require(is_end, "sizes", f"normalized_shape: expected how {shape_text(input.sizes)} ends", normalized_shape)
+    expected = f"expected a weight of sizes {shape_text(normalized_shape)}"
     for one in others:
-        if one is not None and not may_be(one.sizes, normalized_shape):
-            got = shape_text(one.sizes)
-            raise Mismatch(f"expected a weight of sizes {shape_text(normalized_shape)}, got {got}", "sizes")
+        require(one is None or may_be(one.sizes, normalized_shape), "sizes", expected, one)
     return input.sizes[:-count]
 
 
@@ -83,7 +81,7 @@ def attended(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = No
         Mismatch: sizes, dtypes or devices do not fit one another.
     """
     for name, one in (("query", query), ("key", key), ("value", value)):
-        expect(one.rank >= 2, f"{name}: expected 2 dimensions or more, got {shape_text(one.sizes)}", "sizes")
+        require(one.rank >= 2, "sizes", f"{name}: expected 2 dimensions or more", one)
     dtype = one_dtype(query, key, value)
     agree(query.sizes[-1], key.sizes[-1], "expected query and key of one embedding size")
     agree(key.sizes[-2], value.sizes[-2], "expected as many keys as values")
@@ -106,10 +104,8 @@ def _check_mask(mask: Tensor, scores: Sizes) -> None:
     is_mask = mask.dtype is None or mask.dtype is ScalarType.BOOL or category(mask.dtype) >= 2
     expect(is_mask, "attn_mask: expected bools or floats, got integers", "dtype")
     for size, wanted in zip(reversed(mask.sizes), reversed(scores), strict=False):
-        if same(size, 1) is False and same(size, wanted) is False:
-            raise Mismatch(
-                f"attn_mask: expected to expand to {shape_text(scores)}, got {shape_text(mask.sizes)}", "sizes"
-            )
+        fits = same(size, 1) is not False or same(size, wanted)
+        require(fits, "sizes", f"attn_mask: expected to expand to {shape_text(scores)}", mask)
 
 
 def sums(query: Tensor, sizes: Sizes) -> Tensor:
@@ -154,8 +150,7 @@ def _rest(scores: Tensor) -> tuple[Size, ...]:
 
 def _check_classes(scores: Tensor, weight: Tensor | None) -> None:
     """Refuse scores without classes, and weights that are not one for each class."""
-    if not scores.rank:
-        raise Mismatch("self: expected dimensions, got a scalar tensor", "sizes")
+    expect(scores.rank > 0, "self: expected dimensions, got a scalar tensor", "sizes")
     if weight is not None:
         require_rank(weight, (1,), "weight")
         agree(weight.sizes[0], scores.sizes[min(1, scores.rank - 1)], "expected a weight for each class")

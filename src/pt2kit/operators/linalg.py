@@ -9,7 +9,6 @@ from typing import Final
 
 from pt2kit.messages import count_text
 from pt2kit.operators.facts import (
-    Mismatch,
     Sizes,
     Tensor,
     Unknown,
@@ -19,6 +18,7 @@ from pt2kit.operators.facts import (
     like,
     may_be,
     new,
+    require,
     require_rank,
     shape_text,
 )
@@ -31,7 +31,7 @@ from pt2kit.symbols.polynomials import Size, bounds, hint, product, same
 
 def _matrix(tensor: Tensor, name: str) -> tuple[tuple[Size, ...], Size, Size]:
     """Return the batch, the rows and the columns of a batch of matrices."""
-    expect(tensor.rank >= 2, f"{name}: expected 2 dimensions or more, got {shape_text(tensor.sizes)}", "sizes")
+    require(tensor.rank >= 2, "sizes", f"{name}: expected 2 dimensions or more", tensor)
     require_kind(tensor.dtype, "fc", name)
     return tensor.sizes[:-2], tensor.sizes[-2], tensor.sizes[-1]
 
@@ -79,9 +79,8 @@ def of_operands(sizes: Sizes, dtype: ScalarType | None, *tensors: Tensor | None)
 
 def require_expands(bias: Tensor, sizes: Sizes) -> None:
     """Refuse a tensor that does not expand to the sizes of the product that it is added to."""
-    whole = broadcast(bias.sizes, sizes)
-    if not may_be(whole, sizes):
-        raise Mismatch(f"expected self to expand to {shape_text(sizes)}, got {shape_text(bias.sizes)}", "sizes")
+    fits = may_be(broadcast(bias.sizes, sizes), sizes)
+    require(fits, "sizes", f"expected self to expand to {shape_text(sizes)}", bias)
 
 
 def with_bias(bias: Tensor | None, sizes: Sizes, dtype: ScalarType | None, *operands: Tensor) -> Tensor:
@@ -101,8 +100,7 @@ def expanded(tensor: Tensor, dims: Sequence[int]) -> list[Size]:
 
 def chained(matrices: Sequence[Tensor], may_be_vectors: bool) -> Tensor:
     """Return the product of several matrices; the first and the last may be vectors in `linalg.multi_dot`."""
-    if not matrices or (may_be_vectors and len(matrices) < 2):
-        raise Mismatch(f"expected matrices, got {len(matrices)}", "value")
+    require(len(matrices) >= (2 if may_be_vectors else 1), "value", "expected matrices", len(matrices))
     for position, one in enumerate(matrices):
         is_end = may_be_vectors and position in (0, len(matrices) - 1)
         require_rank(one, (1, 2) if is_end else (2,), f"matrix {position}")
@@ -169,8 +167,8 @@ def einsum_terms(equation: str, ranks: Sequence[int]) -> tuple[list[list[str]], 
     """
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
-    if len(terms) != len(ranks):
-        raise Mismatch(f"equation: expected {count_text(len(ranks), 'operand')}, got {len(terms)} in {equation!r}")
+    expected = f"equation: expected {count_text(len(ranks), 'operand')}"
+    expect(len(terms) == len(ranks), f"{expected}, got {len(terms)} in {equation!r}")
     operands = [_labels(term, rank, equation) for term, rank in zip(terms, ranks, strict=True)]
     seen = [name for names in operands for name in names]
     dots = sorted({name for name in seen if name.startswith("...")}, key=lambda name: -int(name[3:]))
@@ -189,14 +187,10 @@ def _labels(term: str, rank: int, equation: str) -> list[str]:
     before, ellipsis, after = term.partition("...")
     for name in before + after:
         expect(name in _WORDS, f"equation: expected letters, got {equation!r}")
-    missing = rank - len(before) - len(after)
-    is_fitting = missing >= 0 if ellipsis else missing == 0
-    expect(
-        is_fitting,
-        f"equation: expected {count_text(rank, 'dimension')} in {term!r}, got {len(before) + len(after)}",
-        "sizes",
-    )
-    return [*before, *(f"...{place}" for place in reversed(range(missing))), *after]
+    named = len(before) + len(after)
+    fits = named <= rank if ellipsis else named == rank
+    require(fits, "sizes", f"equation: expected {count_text(rank, 'dimension')} in {term!r}", named)
+    return [*before, *(f"...{place}" for place in reversed(range(rank - named))), *after]
 
 
 def einsum_flops(equation: str, tensors: Sequence[Tensor], path: Sequence[int] | None = None) -> Size:

@@ -10,11 +10,10 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pt2kit.operators.facts import Mismatch, Tensor, Unknown, broadcast, decided, like, new, row_major, unlike_strides
+from pt2kit.operators.facts import Tensor, Unknown, broadcast, decided, like, new, require, row_major, unlike_strides
 from pt2kit.operators.promotion import result_type
 from pt2kit.schema import Device, Layout, ScalarType
 from pt2kit.symbols.polynomials import Size, Undecided, hint, same
-from pt2kit.tensors.bounds import device_text
 
 
 def pointwise(*operands: Any, dtype: ScalarType | Callable[[ScalarType], ScalarType] | None = None) -> Tensor:
@@ -73,10 +72,7 @@ def common_device(tensors: Sequence[Tensor]) -> Device | None:
     if not devices:
         return tensors[0].device
     for device in devices[1:]:
-        if device != devices[0]:
-            raise Mismatch(
-                f"expected tensors on one device, got {device_text(devices[0])} and {device_text(device)}", "value"
-            )
+        require(device == devices[0], "value", "expected tensors on one device", devices[0], device)
     return devices[0]
 
 
@@ -158,8 +154,7 @@ def channels_last(sizes: Sequence[Size]) -> tuple[Size, ...]:
     Raises:
         Mismatch: another number of dimensions.
     """
-    if len(sizes) not in (4, 5):
-        raise Mismatch(f"expected 4 or 5 dimensions for channels_last, got {len(sizes)}", "dimension")
+    require(len(sizes) in (4, 5), "dimension", "expected 4 or 5 dimensions for channels_last", len(sizes))
     return strides_in_order(sizes, [1, *range(len(sizes) - 1, 1, -1), 0])
 
 

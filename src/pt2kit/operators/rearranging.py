@@ -8,7 +8,6 @@ from math import comb as comb
 from msgspec.structs import replace
 
 from pt2kit.operators.facts import (
-    Mismatch,
     Sizes,
     Tensor,
     Unknown,
@@ -18,6 +17,7 @@ from pt2kit.operators.facts import (
     decided,
     expect,
     like,
+    require,
     require_least,
     require_rank,
     require_sizes,
@@ -43,15 +43,12 @@ def padded_sizes(self: Tensor, pad: Sizes, name: str = "pad") -> tuple[Size, ...
         Mismatch: an odd number of numbers, more than the dimensions have, or a negative size.
     """
     expect(len(pad) % 2 == 0, f"{name}: expected an even number of sizes, got {shape_text(pad)}", "sizes")
-    if len(pad) > 2 * self.rank:
-        raise Mismatch(f"{name}: expected at most {2 * self.rank} sizes, got {shape_text(pad)}", "sizes")
+    require(len(pad) <= 2 * self.rank, "sizes", f"{name}: expected at most {2 * self.rank} sizes", pad)
     sizes = list(self.sizes)
     for at in range(len(pad) // 2):
         size = sizes[-1 - at] + pad[2 * at] + pad[2 * at + 1]
-        fits = at_least(size, 0)
-        expect(
-            fits, f"{name}: expected sizes of 0 or more, got {text(size)} of dimension {self.rank - 1 - at}", "sizes"
-        )
+        got = f"{text(size)} of dimension {self.rank - 1 - at}"
+        expect(at_least(size, 0), f"{name}: expected sizes of 0 or more, got {got}", "sizes")
         sizes[-1 - at] = size
     return tuple(sizes)
 

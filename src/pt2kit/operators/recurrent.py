@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pt2kit.operators.demands import Call, Demand, Operand, fit
-from pt2kit.operators.facts import Mismatch, Tensor, agree, expect, like, require_rank, unlike_strides
+from pt2kit.operators.facts import Tensor, agree, expect, like, require_rank, unlike_strides
 from pt2kit.operators.views import expand
 from pt2kit.operators.vocabulary import free, if_contiguous, is_number, one_dtype
 from pt2kit.symbols.polynomials import Size
@@ -126,8 +126,7 @@ def cell_states(
     for weight, source, bias in ((w_ih, data, b_ih), (w_hh, states[0], b_hh)):
         one_dtype(weight, source, bias)
         require_rank(weight, (2,), "weight")
-        if not source.rank:
-            raise Mismatch("expected inputs with features, got a scalar tensor", "sizes")
+        expect(source.rank > 0, "expected inputs with features, got a scalar tensor", "sizes")
         agree(weight.sizes[1], source.sizes[-1], "expected weights that fit input and state")
         agree(weight.sizes[0], gates * states[0].sizes[-1], f"expected {gates} gates for each element of the state")
         if bias is not None:

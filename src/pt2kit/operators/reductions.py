@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from pt2kit.operators.facts import (
-    Mismatch,
     Tensor,
     Unknown,
     agree,
@@ -16,15 +15,14 @@ from pt2kit.operators.facts import (
     broadcast,
     expect,
     like,
+    require,
     require_rank,
-    shape_text,
 )
 from pt2kit.operators.pointwise import like_if_contiguous
 from pt2kit.operators.promotion import COMPLEX, FLOAT, category, float_type, known_dtype, real_of, result_type
 from pt2kit.operators.vocabulary import replaced, typed
 from pt2kit.schema import ScalarType
 from pt2kit.symbols.polynomials import Size, same, unknown
-from pt2kit.tensors.dtypes import short_name
 
 
 def is_empty(dim: Any) -> bool:
@@ -59,8 +57,7 @@ def reduced(self: Tensor, dim: Any, keepdim: bool, dtype: ScalarType | None) -> 
 def reduced_floats(self: Tensor, dim: Any, keepdim: bool, dtype: ScalarType | None) -> Tensor:
     """Return the result of a reduction of float or complex numbers."""
     dtype = dtype or known_dtype(self)
-    if category(dtype) < FLOAT:
-        raise Mismatch(f"dtype: expected a float or complex dtype, got {short_name(dtype)}", "dtype")
+    require(category(dtype) >= FLOAT, "dtype", "dtype: expected a float or complex dtype", dtype)
     return reduced(self, dim, keepdim, dtype)
 
 
@@ -74,8 +71,8 @@ def extreme(self: Tensor, dim: Any, keepdim: bool) -> Tensor:
     """Return extremes of real numbers, of which there is at least one."""
     require_real(self)
     for place in reduced_dims(self, dim):
-        if self.sizes and same(self.sizes[place], 0):
-            raise Mismatch(f"self: expected elements along dimension {place}, got {shape_text(self.sizes)}", "sizes")
+        is_empty = bool(self.sizes) and same(self.sizes[place], 0)
+        require(not is_empty, "sizes", f"self: expected elements along dimension {place}", self)
     return reduced(self, dim, keepdim, None)
 
 
@@ -85,8 +82,8 @@ def require_real(self: Tensor) -> None:
     Raises:
         Mismatch: it is complex, and has dimensions and elements.
     """
-    if self.dtype is not None and category(self.dtype) == COMPLEX and self.sizes and 0 not in self.sizes:
-        raise Mismatch(f"self: expected a real dtype, got {short_name(self.dtype)}", "dtype")
+    if self.dtype is not None and self.sizes and 0 not in self.sizes:
+        require(category(self.dtype) != COMPLEX, "dtype", "self: expected a real dtype", self.dtype)
 
 
 def reduced_listed(inp: Tensor, dims: Sequence[int] | None, dtype: ScalarType | None) -> Tensor:
@@ -101,8 +98,7 @@ def integrated(y: Tensor, x: Tensor | None, dim: int, is_cumulative: bool) -> Te
     size = y.sizes[place] if y.sizes else 0
     is_summed = at_least(size, 1) is True
     expect(not is_summed or known_dtype(y) is not ScalarType.BOOL, "y: expected numbers, got bool", "dtype")
-    if not y.sizes:
-        raise Mismatch("y: expected 1 dimension or more, got a scalar tensor", "sizes")
+    expect(y.rank > 0, "y: expected 1 dimension or more, got a scalar tensor", "sizes")
     if x is not None and x.rank != 1 and x.sizes != y.sizes:
         broadcast(x.sizes, y.sizes)
         raise Unknown("tensors that broadcast")

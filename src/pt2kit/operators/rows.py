@@ -43,7 +43,6 @@ from itertools import product as combinations
 from types import CodeType, FunctionType
 from typing import Any, Final, NoReturn
 
-from pt2kit.messages import count_text
 from pt2kit.operators.facts import (
     Mismatch,
     Subject,
@@ -52,12 +51,12 @@ from pt2kit.operators.facts import (
     agree,
     broadcast,
     decided,
-    expect,
     is_equal,
+    require,
     require_rank,
-    shape_text,
+    shown,
 )
-from pt2kit.symbols.polynomials import Polynomial, text
+from pt2kit.symbols.polynomials import Polynomial
 
 _SUBJECTS: Final = ("sizes", "dtype", "dimension", "value")
 _PARAMETER: Final = re.compile(
@@ -87,9 +86,8 @@ def _bound(name: str, tensor: Tensor, names: Sequence[str], known: dict[str, Any
         require_rank(tensor, (len(names),), name)
         pairs = list(zip(names, tensor.sizes, strict=True))
     else:
-        least, missing = len(names) - 1, tensor.rank - len(names) + 1
-        got = shape_text(tensor.sizes)
-        expect(missing >= 0, f"{name}: expected {least} dimensions or more, got {got}", "sizes")
+        missing = tensor.rank - len(names) + 1
+        require(missing >= 0, "sizes", f"{name}: expected {len(names) - 1} dimensions or more", tensor)
         key, rest = names[star][1:], tensor.sizes[star : star + missing]
         known[key] = broadcast(known[key], rest) if key in known and key != "_" else rest
         behind = tensor.sizes[star + missing :]
@@ -248,11 +246,11 @@ def _refuse(subject: Subject, source: str, limit: Callable[[], Any], known: Mapp
         known: what the names of the row stand for.
     """
     written = _limit(source)
-    expected, named = _expected(source, _shown(limit()) if written else "")
+    expected, named = _expected(source, shown(limit()) if written else "")
     rest = source.removesuffix(written) if named else source
     used = [name for name in sorted(known) if name != named and re.search(rf"\b{name}\b", rest)]
-    got = ", ".join(f"{name} = {_shown(known[name])}" for name in used)
-    got = ", ".join(filter(None, (_shown(known[named]) if named else "", got)))
+    got = ", ".join(f"{name} = {shown(known[name])}" for name in used)
+    got = ", ".join(filter(None, (shown(known[named]) if named else "", got)))
     raise Mismatch(f"{expected}, got {got}", subject)
 
 
@@ -286,18 +284,6 @@ def _expected(source: str, limit: str) -> tuple[str, str]:
 def _amount(words: str, number: str, noun: str, plural: str) -> str:
     """Return the number of a requirement and its unit: "at most 1 dimension", "1 or more dimensions"."""
     return f"{words.format(number)} {noun if number == '1' and words.endswith('{}') else plural}"
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, Tensor):
-        return shape_text(value.sizes)
-    if isinstance(value, (int, Polynomial)) and not isinstance(value, bool):
-        return text(value)
-    if isinstance(value, (list, tuple)) and all(isinstance(one, (int, Polynomial)) for one in value):
-        return shape_text(value)
-    if isinstance(value, (list, tuple)):
-        return count_text(len(value), "entry", "entries")
-    return f"{value!r:.60}"
 
 
 def _doubt(source: str, condition: Any) -> None:

@@ -21,6 +21,7 @@ from pt2kit.operators.facts import (
     decided,
     expect,
     is_equal,
+    require,
     row_major,
     shape_text,
 )
@@ -41,16 +42,13 @@ def wanted_sizes(self: Tensor, asked: Sizes) -> tuple[Size, ...]:
         Mismatch: a negative size, several of -1, or another number of elements.
     """
     numbers = [size for size in asked if isinstance(size, int)]
-    expect(not numbers or min(numbers) >= -1, f"size: expected sizes of 0 or more, got {shape_text(asked)}", "sizes")
-    expect(numbers.count(-1) <= 1, f"size: expected at most one size of -1, got {shape_text(asked)}", "sizes")
+    require(min(numbers, default=0) >= -1, "sizes", "size: expected sizes of 0 or more", asked)
+    require(numbers.count(-1) <= 1, "sizes", "size: expected at most one size of -1", asked)
     count = self.numel
     rest = product(size for size in asked if size != -1)
-    message = f"size: expected {text(count)} elements in all, got {shape_text(asked)}"
-    if -1 not in numbers:
-        expect(same(count, rest), message, "sizes")
-        return tuple(asked)
-    expect(rest != 0, f"size: expected no size of 0 next to one of -1, got {shape_text(asked)}", "sizes")
-    expect(same(count % rest, 0), message, "sizes")
+    require(-1 not in numbers or rest != 0, "sizes", "size: expected no size of 0 next to one of -1", asked)
+    is_whole = same(count % rest, 0) if -1 in numbers else same(count, rest)
+    require(is_whole, "sizes", f"size: expected {text(count)} elements in all", asked)
     return tuple([count // rest if size == -1 else size for size in asked])
 
 
@@ -133,10 +131,9 @@ def in_order(self: Tensor, order: Sequence[int]) -> Tensor:
 def expand(self: Tensor, size: Sizes) -> Tensor:
     """Return a view with dimensions of size 1 repeated, and new ones in front."""
     missing = len(size) - self.rank
-    if missing < 0:
-        raise Mismatch(f"size: expected {self.rank} sizes or more, got {shape_text(size)}", "sizes")
-    if any(isinstance(one, int) and (one < -1 or (one == -1 and at < missing)) for at, one in enumerate(size)):
-        raise Mismatch(f"size: expected sizes of 0 or more, got {shape_text(size)}", "sizes")
+    require(missing >= 0, "sizes", f"size: expected {self.rank} sizes or more", size)
+    is_negative = any(isinstance(one, int) and one < (0 if at < missing else -1) for at, one in enumerate(size))
+    require(not is_negative, "sizes", "size: expected sizes of 0 or more", size)
     old = (1,) * missing + self.sizes
     sizes = [own if one == -1 else one for own, one in zip(old, size, strict=True)]
     for own, one in zip(old, sizes, strict=True):

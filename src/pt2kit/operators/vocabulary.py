@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit.operators import facts, pointwise, promotion, views
-from pt2kit.operators.facts import Mismatch, Sizes, Tensor, Unknown, expect, like, may_be, shape_text, unlike_strides
+from pt2kit.operators.facts import Mismatch, Sizes, Tensor, Unknown, like, may_be, require, shape_text, unlike_strides
 from pt2kit.operators.pointwise import is_contiguous
 from pt2kit.operators.promotion import BOOL, FLOAT, INT, category
 from pt2kit.schema import Layout as Layout
@@ -114,8 +114,8 @@ def require_fit(result: Tensor, into: Tensor) -> None:
     Raises:
         Mismatch: the tensor would have to grow, or its dtype is of a lower category.
     """
-    text = f"expected a result of sizes {shape_text(into.sizes)}, got {shape_text(result.sizes)}"
-    expect(may_be(result.sizes, into.sizes), text, "sizes")
+    fits = may_be(result.sizes, into.sizes)
+    require(fits, "sizes", f"expected a result of sizes {shape_text(into.sizes)}", result)
     if result.dtype is None or into.dtype is None:
         return
     categories = category(result.dtype), category(into.dtype)
