@@ -84,33 +84,21 @@ def over_steps(
     biases: bool,
     layers: int,
     both: bool,
-    batch_first: bool,
+    batch_first: bool | None = None,
 ) -> tuple[Tensor, ...]:
-    """Return the results of a network over sequences of one length."""
-    require_rank(data, (3,), "input")
+    """Return the results of a network over sequences of one length; over packed ones, if `batch_first` is None."""
+    is_packed = batch_first is None
+    require_rank(data, (2 if is_packed else 3,), "data" if is_packed else "input")
     width, directions = _check_weights(params, gates, data, states, biases, layers, both)
+    result = like(data, (*data.sizes[:-1], width * directions))
+    if is_packed:
+        return (unlike_strides(result), *map(free, states))
     batch = data.sizes[0 if batch_first else 1]
     for state in states:
         agree(state.sizes[1], batch, "hx: expected a state for each sequence of the batch")
-    result = if_contiguous(like(data, (*data.sizes[:2], width * directions)), data, *states)
-    if batch_first:
-        result = unlike_strides(result)  # Steps may be first in memory.
+    # Of a batch that is first, steps may be first in memory.
+    result = unlike_strides(result) if batch_first else if_contiguous(result, data, *states)
     return (result, *(if_contiguous(like(state), data, *states) for state in states))
-
-
-def packed(
-    data: Tensor,
-    states: Sequence[Tensor],
-    gates: int,
-    params: Sequence[Tensor],
-    biases: bool,
-    layers: int,
-    both: bool,
-) -> tuple[Tensor, ...]:
-    """Return the results of a network over packed sequences."""
-    require_rank(data, (2,), "data")
-    width, directions = _check_weights(params, gates, data, states, biases, layers, both)
-    return (free(data, (data.sizes[0], width * directions)), *map(free, states))
 
 
 def cell_states(
