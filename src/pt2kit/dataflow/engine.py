@@ -23,7 +23,7 @@ from pt2kit.dataflow.domain import Call, Changes, Domain, Effects, Memory, Value
 from pt2kit.errors import GraphError, LimitError
 from pt2kit.graph.argument_values import arguments, arguments_of, plain
 from pt2kit.graph.traversal import HIGHER_ORDER, Scope, Step, carried, check_depth, join, operator_name, root, tables
-from pt2kit.operators.higher_order import CARRIED, SLICED, Bound, Calls, Runs, Stacked
+from pt2kit.operators.higher_order import CARRIED, PASSED, SLICED, Bound, Calls, Runs, Stacked
 from pt2kit.operators.higher_order import HIGHER_ORDER as CONVENTIONS
 from pt2kit.schema import ArgumentKind
 from pt2kit.schema.versions import release_of
@@ -197,13 +197,7 @@ class _Engine(Generic[F]):
             return
         operands = [self._operand(frame, argument) for argument in positional]
         bound = calls.bind(operands, lambda held: held if isinstance(held, tuple) else None)
-        runner = {
-            Runs.ONCE: self._once,
-            Runs.BRANCH: self._branches,
-            Runs.LOOP: self._loop,
-            Runs.MAP: self._loop,
-            Runs.SCAN: self._loop,
-        }[calls.runs]
+        runner = {Runs.ONCE: self._once, Runs.BRANCH: self._branches}.get(calls.runs, self._loop)
         results = runner(calls, graphs, bound)
         self._define_refs(step, frame, results if calls.results is not None else [])
 
@@ -241,14 +235,12 @@ class _Engine(Generic[F]):
         count = len(current)
         results: list[Any] = []
         for turn in range(MAX_TURNS + 1):
-            inputs, place = [], 0
-            for one in bound:
-                if one.role is CARRIED:
-                    inputs.append(_MISSING if turn == MAX_TURNS else current[place])
-                    place += 1
-                else:
-                    fact = _fact(one.value)
-                    inputs.append(self.domain.slice(fact, 0) if one.role is SLICED else fact)
+            parts = {
+                SLICED: (self.domain.slice(fact, 0) for fact in sliced),
+                CARRIED: iter([_MISSING] * count if turn == MAX_TURNS else current),
+                PASSED: (_fact(one.value) for one in bound if one.role is PASSED),
+            }
+            inputs = [next(parts[one.role]) for one in bound]
             for scope in graphs:
                 results = self.graph(scope, self.frame(scope, inputs))
             following = [_fact(result) for result in results[:count]]
