@@ -119,7 +119,6 @@ class Symbolic(Struct, frozen=True, gc=False):
 
 Scalar: TypeAlias = int | float | bool | complex | Polynomial | Symbolic
 """A number as an argument."""
-Dims: TypeAlias = "Sequence[int]"
 Sizes: TypeAlias = "Sequence[Size]"
 Result: TypeAlias = "Tensor | Size | Symbolic | Sequence[Any] | None"
 """A fact for each result of the schema: one, or a tuple of them; a list for a result that is a list."""

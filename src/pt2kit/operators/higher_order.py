@@ -195,27 +195,22 @@ HIGHER_ORDER: Final[Mapping[str, Calls]] = MappingProxyType(
         "invoke_subgraph": _once(0, 2, start=2),
         "wrap_with_set_grad_enabled": _once(1, 2),
         "wrap_with_autocast": _once(4, 5),
-        "strict_mode": _once(0, 2, is_lists=True),
-        "tag_activation_checkpoint": _once(0, 1),
-        "wrap_activation_checkpoint": _once(0, 1),
-        "wrap": _once(0, 1),
-        "hints_wrapper": _once(0, 2, is_lists=True),
-        "invoke_quant": _once(0, 1),
-        "invoke_quant_packed": _once(0, 1),
-        "foreach_map": _once(0, 1),
+        **dict.fromkeys(("strict_mode", "hints_wrapper"), _once(0, 2, is_lists=True)),
+        **dict.fromkeys(("tag_activation_checkpoint", "wrap_activation_checkpoint", "wrap"), _once(0, 1)),
+        **dict.fromkeys(("invoke_quant", "invoke_quant_packed", "foreach_map"), _once(0, 1)),
         "flex_attention": Calls((3,), lists(7), OPAQUE, 7, results=None),
         "flex_attention_backward": Calls((7, 8), lists(12), OPAQUE, 12, results=None),
         "local_map_hop": Calls((0,), Operands(1), OPAQUE, 1, results=None),
         "map": Calls((0,), Operands(1), OPAQUE, 2, results=None),
         "run_const_graph": Calls((0,), lists(1), OPAQUE, 2),
-        **{
-            name: Calls((), Operands(0), OPAQUE, 0, results=None)
-            for name in (
+        **dict.fromkeys(
+            (
                 *("auto_functionalized", "auto_functionalized_v2", "call_torchbind", "out_dtype", "print"),
                 *("with_effects", "aoti_call_delegate", "executorch_call_delegate", "triton_kernel_wrapper_functional"),
                 *("triton_kernel_wrapper_mutation", "inductor_compiled_code", "inline_asm_elementwise"),
-            )
-        },
+            ),
+            Calls((), Operands(0), OPAQUE, 0, results=None),
+        ),
     }
 )
 """Name of a higher-order operator ("cond") -> its convention."""
