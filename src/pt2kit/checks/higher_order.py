@@ -257,14 +257,11 @@ def region_problems(context: ProgramContext) -> Iterator[Problem]:
 def unbalanced(scope: Scope) -> Iterator[tuple[Step, str]]:
     """Yield the nodes of one graph that open or close a region without its counterpart, each with a message."""
     opened: list[Step] = []
-    gradients: list[Step] = []
-    for number, node in enumerate(scope.graph.nodes):
-        if node.target not in _WATCHED:
-            continue
-        step = Step(scope, number, node)
-        if node.target == _GRADIENTS:
-            gradients.append(step)
-        elif node.target in _OPENS:
+    watched = [Step(scope, number, node) for number, node in enumerate(scope.graph.nodes) if node.target in _WATCHED]
+    gradients = [step for step in watched if step.node.target == _GRADIENTS]
+    for step in watched:
+        node = step.node
+        if node.target in _OPENS:
             if node.target == _DUAL and any(other.node.target == _DUAL for other in opened):
                 yield step, "expected one level of dual numbers at a time, got a second one, where torch fails"
             opened.append(step)
@@ -279,8 +276,8 @@ def unbalanced(scope: Scope) -> Iterator[tuple[Step, str]]:
     for step in opened:
         yield step, f"expected a call in this graph that closes what {step.node.target} opens, got none"
     if gradients and (len(gradients) % 2 or not _turns_on(gradients[-1])):
-        count, state = len(gradients), "on" if _turns_on(gradients[-1]) else "off"
-        got = f"{count} call{'' if count == 1 else 's'}, the last of which turns them {state}"
+        state = "on" if _turns_on(gradients[-1]) else "off"
+        got = f"{count_text(len(gradients), 'call')}, the last of which turns them {state}"
         yield gradients[-1], f"expected gradients to be turned off and on again in pairs, got {got}"
 
 

@@ -163,21 +163,17 @@ def _pickles(package: Package, records: Iterable[str | None], rule: str, what: s
 
 
 def _pickle(package: Package, record: str, rule: str, what: str) -> Problem:
-    kind, verdict = _verdict(package, record)
-    return Problem(package.relative(record), rule, f"{what}: {verdict}", kind)
-
-
-def _verdict(package: Package, record: str) -> tuple[Kind, str]:
     """Return how severe it is to unpickle a record, and what that would do."""
+    kind: Kind = "note"
+    verdict = "plain data"
     try:
         uses = uses_in(package.archive.read(record), record)
+        if odd := sorted(name for name in uses.seen if not is_plain(name)):
+            kind = "safety" if any(_runs(name, name in uses.called) for name in odd) else "warning"
+            verdict = f"calls {listed([cut(name, _GLOBAL) for name in odd], _SHOWN_GLOBALS)}"
     except Pt2Error as error:  # The unpickler, which is less strict, may go on to calls that were not seen here.
-        return "safety", f"cannot be read as data ({error})"
-    odd = sorted(name for name in uses.seen if not is_plain(name))
-    if not odd:
-        return "note", "plain data"
-    text = f"calls {listed([cut(name, _GLOBAL) for name in odd], _SHOWN_GLOBALS)}"
-    return "safety" if any(_runs(name, name in uses.called) for name in odd) else "warning", text
+        kind, verdict = "safety", f"cannot be read as data ({error})"
+    return Problem(package.relative(record), rule, f"{what}: {verdict}", kind)
 
 
 def _runs(path: str, is_called: bool) -> bool:
@@ -196,9 +192,8 @@ def _pickled_payloads(package: Package, model: str) -> Iterator[Problem]:
                 what = f"torch unpickles {cut(name, _SHOWN)!r} ({payload.kind})"
                 found = _pickle(package, payload.record, rule, what)
                 if payload.kind == "torchbind" and found.kind == "note":
-                    found = Problem(
-                        found.loc, rule, f"{what}: names no class, as which torch could rebuild it", "safety"
-                    )
+                    message = f"{what}: names no class, as which torch could rebuild it"
+                    found = Problem(found.loc, rule, message, "safety")
                 yield found
 
 
