@@ -299,28 +299,20 @@ def compressed(call: Call) -> Iterator[Demand]:
         yield Demand(rising(first), outer, "places that do not fall")
         yield Demand((first[..., 0] == 0).all(), outer, "0 first")
         yield Demand((first[..., -1] == places[-1]).all(), outer, f"the number of {inner} last")
-    size = call.get("size")
     if second is not None:
         yield Demand((second >= 0).all(), inner, "indices from 0")
-        if size is not None:
-            yield from _plain_limit(call, second, inner, len(places) - 1, numbers)
-
-
-def _plain_limit(call: Call, values: Any, name: str, batches: int, numbers: Any) -> Iterator[Demand]:
-    """Require indices inside the dimension that is not compressed, counted in blocks."""
-    size = call.get("size")
+    if second is None or (size := call.get("size")) is None:
+        return
+    batches, is_columns = len(places) - 1, str(call.get("layout")).lower().endswith(("csc", "bsc"))
+    packed = 1 if is_columns or inner == "row_indices" else 0  # Of rows and columns, the others have their indices.
     yield Demand(len(size) >= batches + 2, "size", "rows and columns")
-    rows, columns = size[batches : batches + 2]
-    is_columns = name == "row_indices" or str(call.get("layout")).lower().endswith(("csc", "bsc"))
-    extra = len(numbers) - batches - 1 - (len(size) - batches - 2)
+    extra = len(numbers) - len(size) + 1
     blocks = numbers[batches + 1 : batches + 3] if extra == 2 else (1, 1)
     yield Demand(extra in (0, 2) and filled(blocks), "values", "blocks, or single numbers")
-    limit = rows // blocks[0] if is_columns else columns // blocks[1]
-    yield Demand((values < limit).all(), name, "indices less than the rows or columns")
-    starts = call.sizes("compressed_indices") or call.sizes("crow_indices") or call.sizes("ccol_indices")
-    count = columns // blocks[1] if is_columns else rows // blocks[0]
-    if starts is not None:
-        yield Demand(equal(starts[-1], count + 1), name, "a place for each row or column, and the end")
+    limit = size[batches + 1 - packed] // blocks[1 - packed]
+    yield Demand((second < limit).all(), inner, "indices less than the rows or columns")
+    count = size[batches + packed] // blocks[packed]
+    yield Demand(equal(starts[-1], count + 1), inner, "a place for each row or column, and the end")
 
 
 def quotient(call: Call) -> Iterator[Demand]:
