@@ -13,7 +13,7 @@ real calls. Its first line names the release of torch, the others have four colu
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final, Literal, NamedTuple
 
@@ -86,7 +86,7 @@ def written(name: str, release: str) -> frozenset[str]:
     operator = find_operator(name, release)
     if operator is None:
         return frozenset()
-    measured = _measured().written.get(name, frozenset())
+    measured = _measured().written.get(name, ())
     return frozenset(
         parameter.name
         for parameter in operator.parameters.values()
@@ -127,8 +127,8 @@ class _Measured:
 
     release: str
     aliases: dict[str, dict[tuple[int, str], str]]
-    written: dict[str, frozenset[str]]
-    uncalled: frozenset[str]
+    written: dict[str, set[str]]
+    uncalled: set[str]
 
 
 # The file is part of the package and never changes.
@@ -136,14 +136,13 @@ class _Measured:
 def _measured() -> _Measured:
     text = (files("pt2kit.operators") / "data" / "aliasing.txt").read_text(encoding="utf-8")
     head, *lines = text.splitlines()
-    found = _Measured(".".join(head.split(".")[:2]), {}, {}, frozenset())
-    uncalled: list[str] = []
+    found = _Measured(".".join(head.split(".")[:2]), {}, {}, set())
     for line in lines:
         name, *rest = line.split()
         if name == "?":
-            uncalled += (f"{rest[0]}.{overload}" for overload in rest[1:])
+            found.uncalled.update(f"{rest[0]}.{overload}" for overload in rest[1:])
         elif rest[2] == "written":
-            found.written[name] = found.written.get(name, frozenset()) | {rest[1]}
+            found.written.setdefault(name, set()).add(rest[1])
         else:
             found.aliases.setdefault(name, {})[int(rest[0]), rest[1]] = rest[2]
-    return replace(found, uncalled=frozenset(uncalled))
+    return found

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import UNSET
 
 from pt2kit import schema
-from pt2kit.errors import Pt2Error
+from pt2kit.errors import Pt2Error, attempt
 from pt2kit.operators.facts import UNKNOWN, Symbolic, Tensor, row_major
 from pt2kit.symbols.dialects import parse
 from pt2kit.symbols.expr import Symbol
@@ -123,14 +123,8 @@ class Symbols:
             if value.as_expr is UNSET or value.as_expr.hint is None or value.as_expr.expr_str in seen:
                 continue
             seen.add(value.as_expr.expr_str)
-            number = value.as_expr.hint.as_int
-            if not isinstance(number, int):
-                continue
-            try:
-                expr = parse(value.as_expr.expr_str)
-            except Pt2Error:
-                continue
-            if isinstance(expr, Symbol):
+            number, expr = value.as_expr.hint.as_int, attempt(parse, value.as_expr.expr_str)
+            if isinstance(number, int) and isinstance(expr, Symbol):
                 self._hints.setdefault(expr.name, number)
 
 
