@@ -100,6 +100,13 @@ def test_names_of_subgraphs_that_are_none(name: str) -> None:
     assert problem.message == f"expected an identifier that is no keyword as the name of a subgraph, got {name!r}"
 
 
+def test_second_entries_are_reported_in_the_order_of_their_table() -> None:
+    names = [f"value{number}" for number in range(20)]
+    source = schema.Graph([], [], [], dict.fromkeys(names, meta(2)), dict.fromkeys(names, schema.SymInt(as_int=1)), {})
+    found = [problem.loc.rpartition(".")[2] for problem in graph.problems(source) if problem.rule == "G4"]
+    assert found == names
+
+
 def test_names_that_are_keywords_are_fine() -> None:
     """A keyword is a name like others: the format takes names as text."""
     assert list(graph.problems(chain("for", "class"))) == []

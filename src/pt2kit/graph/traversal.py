@@ -90,7 +90,7 @@ def table_problems(graph: schema.Graph, where: str) -> Iterator[Problem]:
     """Yield names with two entries (G4), and tensors that contradict themselves (G6) or cannot be (G17)."""
     seen: dict[str, ValueKind] = {}
     for kind, table in tables(graph).items():
-        for name in table.keys() & seen.keys():
+        for name in filter(seen.__contains__, table):
             message = f"expected one entry for {quote(name)}, got a second one, after that in {seen[name]}_values"
             yield Problem(entry_place(where, kind, name), "G4", message)
         seen |= dict.fromkeys(table, kind)
