@@ -64,7 +64,8 @@ _PARAMETER: Final = re.compile(
 )
 _PARTS: Final = re.compile(r"(?:[^,(\[]|\([^)]*\)|\[[^\]]*\])+")
 """The parameters of a signature, at whose commas in brackets it is not split."""
-_SIGNATURE: Final = re.compile(r"\(([^()]|\([^()]*\))*\)")
+_FIRST: Final = re.compile(r"(.+?)(?: (\((?:[^()]|\([^()]*\))*\)))?(?: ((?:->|rule) .*))?")
+"""The first line of a row: names, a signature, a result or the name of a rule."""
 _WITH_TEXT: Final = re.compile(r'(.+), "([^"]+)"')
 _BRACES: Final = re.compile(r"\{([^}]*)\}")
 
@@ -81,18 +82,16 @@ def _bound(name: str, tensor: Tensor, names: Sequence[str], known: dict[str, Any
     Raises:
         Mismatch: another rank or size.
     """
-    star = next((place for place, size in enumerate(names) if size[0] == "*"), None)
+    star, each = next((place for place, size in enumerate(names) if size[0] == "*"), None), [*names]
     if star is None:
         require_rank(tensor, (len(names),), name)
-        pairs = list(zip(names, tensor.sizes, strict=True))
     else:
         missing = tensor.rank - len(names) + 1
         require(missing >= 0, "sizes", f"{name}: expected {len(names) - 1} dimensions or more", tensor)
         key, rest = names[star][1:], tensor.sizes[star : star + missing]
         known[key] = broadcast(known[key], rest) if key in known and key != "_" else rest
-        behind = tensor.sizes[star + missing :]
-        pairs = [*zip(names, tensor.sizes[:star], strict=False), *zip(names[star + 1 :], behind, strict=True)]
-    for key, size in pairs:
+        each[star : star + 1] = ["_"] * missing
+    for key, size in zip(each, tensor.sizes, strict=True):
         if key.isdigit():
             agree(size, int(key), f"{name}: expected a size of {key}")
         elif key != "_":
@@ -392,12 +391,9 @@ def read_rows(text: str) -> Iterator[list[str]]:
 def _statements(line: str) -> list[str]:
     """Split the first line of a row: names, a signature, a result, arguments worth showing."""
     line, _, shown = line.partition(" | ")
-    start = min(place for word in (" (", " ->", " rule ", "\n") if (place := f"{line}\n".find(word)) >= 0)
-    parts, rest = [line[:start]], line[start:].strip()
-    if signature := _SIGNATURE.match(rest):
-        parts.append(signature[0])
-        rest = rest[signature.end() :].strip()
-    return [*parts, *([rest] if rest else []), *([f"shown {shown}"] if shown else [])]
+    if (found := _FIRST.fullmatch(line.rstrip())) is None:
+        raise ValueError(f"expected names, a signature and a result, got {line!r}")
+    return [*filter(None, found.groups()), *([f"shown {shown}"] if shown else [])]
 
 
 def _names(written: str) -> Iterator[str]:

@@ -24,9 +24,9 @@ from pt2kit.schema.names import OPS
 from pt2kit.schema.operators import (
     Operator,
     ReleaseOperators,
+    find_operator,
     known_releases,
     nearest,
-    parse_operator,
     read_groups,
     release_operators,
     releases_in,
@@ -58,10 +58,8 @@ def find(target: str, release: str) -> Operator | None:
         release: of the program ("2.2").
     """
     name = target.removeprefix(OPS)
-    text = operators(release).schemas.get(name)
-    if text is None and name in RAISED:
-        text = release_operators(known_releases()[-1]).schemas.get(name)
-    return None if text is None else parse_operator(text)
+    found = find_operator(name, nearest(release))
+    return find_operator(name, known_releases()[-1]) if found is None and name in RAISED else found
 
 
 def releases_with(target: str) -> tuple[str, ...]:
