@@ -271,7 +271,8 @@ def unbalanced(scope: Scope) -> Iterator[tuple[Step, str]]:
                 yield step, f"expected to close the region that was opened last, got {node.target} after {last}"
             else:
                 opened.pop()
-                if node.target in _LEVELS and not all(map(_is_first_level, node.inputs)):
+                is_first = all(named.name == "level" and named.arg.as_int == 0 for named in node.inputs)
+                if node.target in _LEVELS and not is_first:
                     yield step, "expected no argument but level=0, got others, where torch fails and closes nothing"
     for step in opened:
         yield step, f"expected a call in this graph that closes what {step.node.target} opens, got none"
@@ -279,10 +280,6 @@ def unbalanced(scope: Scope) -> Iterator[tuple[Step, str]]:
         state = "on" if _turns_on(gradients[-1]) else "off"
         got = f"{count_text(len(gradients), 'call')}, the last of which turns them {state}"
         yield gradients[-1], f"expected gradients to be turned off and on again in pairs, got {got}"
-
-
-def _is_first_level(named: schema.NamedArgument) -> bool:
-    return named.name == "level" and named.arg.as_int == 0
 
 
 def _turns_on(step: Step) -> bool:

@@ -362,11 +362,6 @@ def _listed(kind: ValueType) -> str:
     return kind.base + kind.suffix.removesuffix("?")
 
 
-def _is_known(kind: ValueType) -> bool:
-    """Return whether the tables above have a type; unknown types accept any argument (classes, dictionaries)."""
-    return kind.base in _ONE and (not kind.is_list or _listed(kind) in _MANY)
-
-
 def parameter_arms(kind: ValueType, *, numbers_as_tensors: bool = True) -> frozenset[str] | None:
     """Return the arms of `schema.Argument` that a type accepts; None if it accepts every arm.
 
@@ -374,8 +369,8 @@ def parameter_arms(kind: ValueType, *, numbers_as_tensors: bool = True) -> froze
         kind: the type of the parameter.
         numbers_as_tensors: whether the operator accepts numbers for a Tensor.
     """
-    if not _is_known(kind):
-        return None
+    if kind.base not in _ONE or (kind.is_list and _listed(kind) not in _MANY):
+        return None  # Of other types, such as classes and dictionaries, nothing is known.
     arms = _MANY[_listed(kind)] | _LISTS if kind.is_list else frozenset()
     if not kind.is_list or (kind.length > 0 and kind.base in _SIZED):
         arms |= _ONE[kind.base] | ({"as_tensor"} if kind.base in _OF_ONE_ELEMENT else frozenset())

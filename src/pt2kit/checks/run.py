@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -43,7 +44,7 @@ from pt2kit.checks.storages import storage_problems
 from pt2kit.checks.stored_inputs import sample_problems
 from pt2kit.checks.unchecked import uninitialized_problems
 from pt2kit.checks.versions import metadata_problems, unknown_key_problems, version_problems
-from pt2kit.errors import Problem, Pt2Error, attempt
+from pt2kit.errors import Problem, Pt2Error
 from pt2kit.package.open import Package, open_package
 from pt2kit.zip.listing import FileLike
 from pt2kit.zip.source import DEFAULT_LIMITS, Limits, Progress, no_progress
@@ -166,13 +167,16 @@ def _in_order(
         context, unknown, problems = _read(package, model)
         yield from problems
         stored, unreadable = read_stored(package, model)
-        yield from unreadable if context is not None else _not_repeated(unreadable, problems)
+        said = {(problem.rule, problem.message) for problem in problems}  # Of the program's own record.
+        yield from (problem for problem in unreadable if (problem.rule, problem.message) not in said)
         seen[model] = context, stored
         if context is not None:
             checks = (program_findings(context, stored.tables), uninitialized_problems(context))
             findings = [finding for check in checks for finding in guarded(check, context.record)]
             safety += findings
-            yield from _without_pasted(_program_problems(context, stored, unknown), findings)
+            pasted = {finding.loc for finding in findings if finding.rule == "X6"}
+            found = _program_problems(context, stored, unknown)
+            yield from (problem for problem in found if problem.rule not in _PASTED or problem.loc not in pasted)
             yield from sample_problems(package, model, context)
         if payloads:
             yield from number_problems(stored, package.name, advance)
@@ -194,15 +198,12 @@ def _read(package: Package, model: str) -> tuple[ProgramContext | None, list[str
         return (context, unknown, []) if problem is None else (None, [], [problem])
     except Pt2Error as error:
         problem = problem_of(error, where, package.name)
-    if problem.rule in _FOUND_AGAIN and (program := _decoded(package, record, where)) is not None:
-        version = program.schema_version
-        return context_of(program, where, f"{version.major}.{version.minor}"), [], []
+    if problem.rule in _FOUND_AGAIN:  # A program of the current version, whose contents are refused.
+        with suppress(Pt2Error):
+            program = codec.decode(package.archive.read(record), schema.ExportedProgram, where).value
+            version = program.schema_version
+            return context_of(program, where, f"{version.major}.{version.minor}"), [], []
     return None, [], [problem]
-
-
-def _decoded(package: Package, record: str, where: str) -> schema.ExportedProgram | None:
-    """Return a program of the current version that was refused for its contents; None if it cannot be decoded."""
-    return attempt(lambda: codec.decode(package.archive.read(record), schema.ExportedProgram, where).value)
 
 
 def _program_problems(context: ProgramContext, stored: Stored, unknown: list[str]) -> Iterator[Problem]:
@@ -217,18 +218,6 @@ def _program_problems(context: ProgramContext, stored: Stored, unknown: list[str
             yield problem
     yield from guarded(storage_problems(context, stored.tables), context.record)
     yield from payload_problems(context, stored)
-
-
-def _without_pasted(problems: Iterable[Problem], findings: list[Problem]) -> Iterator[Problem]:
-    """Remove problems of names of which a safety problem (X6) reports more."""
-    places = {finding.loc for finding in findings if finding.rule == "X6"}
-    return (problem for problem in problems if problem.rule not in _PASTED or problem.loc not in places)
-
-
-def _not_repeated(problems: list[Problem], before: list[Problem]) -> list[Problem]:
-    """Return problems without those already reported for the program's own record, under any rule."""
-    known = {(problem.rule, problem.message) for problem in before}
-    return [problem for problem in problems if (problem.rule, problem.message) not in known]
 
 
 def _checksum_problems(package: Package, reported: set[str], advance: Callable[[int], object]) -> Iterator[Problem]:

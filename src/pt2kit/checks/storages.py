@@ -136,14 +136,10 @@ def _created(call: Call, name: str) -> int | None:
     if meta is None or row is None or not row.file.startswith(_EXACT) or meta.dtype not in DTYPES:
         return None
     size = spanned_bytes(meta)
-    is_packed = _is_packed(meta, size // DTYPES[meta.dtype].itemsize)
+    # It fills its storage if its elements are as many as it spans, and start at the beginning.
+    count = math.prod(one.as_int for one in meta.sizes if isinstance(one.as_int, int))
+    is_packed = count == size // DTYPES[meta.dtype].itemsize and meta.storage_offset.as_int == 0
     return size if size and is_packed else None
-
-
-def _is_packed(meta: schema.TensorMeta, spanned: int) -> bool:
-    """Return whether a tensor fills its storage: its elements are as many as it spans, and start at the beginning."""
-    sizes = [size.as_int for size in meta.sizes]
-    return math.prod(size for size in sizes if isinstance(size, int)) == spanned and meta.storage_offset.as_int == 0
 
 
 def _reach(sizes: Any, strides: Any, offset: Any) -> int | None:

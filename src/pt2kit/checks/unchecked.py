@@ -203,9 +203,10 @@ def _broken(row: Row, call: Call) -> Demand | None:
 def _forget(known: dict[str, Payload | None], node: schema.Node, find: Find) -> None:
     """Remove the stored tensors that a call may write to, or whose memory it may give another name."""
     for named in node.inputs if known else ():
-        names = [name for name in arguments(named.arg) if name in known]
-        if names and _may_change(find(node.target), named.name):
-            for name in names:
+        if names := [name for name in arguments(named.arg) if name in known]:
+            operator = find(node.target)
+            parameter = None if operator is None else operator.parameters.get(named.name)
+            for name in names if parameter is None or parameter.type.alias else ():
                 known.pop(name, None)
 
 
@@ -213,12 +214,6 @@ def _numbers(known: Mapping[str, Payload | None], node: schema.Node) -> dict[str
     """Return the numbers of the stored tensors that are arguments of a call, as far as they are known."""
     named_once = ((named.name, list(arguments(named.arg))) for named in node.inputs)
     return {key: numbers_of(known[names[0]]) for key, names in named_once if len(names) == 1 and names[0] in known}
-
-
-def _may_change(operator: Operator | None, name: str) -> bool:
-    """Return whether a call may write to an argument, or give another name to its memory."""
-    parameter = None if operator is None else operator.parameters.get(name)
-    return parameter is None or bool(parameter.type.alias)
 
 
 class _Computing(Sizes):

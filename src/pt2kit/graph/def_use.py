@@ -128,7 +128,10 @@ class Scan:
             yield Problem(place, "G10", "expected the values that the node defines, got a subgraph")
         for item, (name, kind, _) in enumerate(value_references):
             if name in self.definitions:
-                yield Problem(place, "G2", self._defined_before(name))
+                first = self.definitions[name]
+                owner = f"inputs[{first.position}]" if first.node is None else f"nodes[{first.node}]"
+                message = f"expected a name that is not taken, got {quote(name)}, which {owner} defines"
+                yield Problem(place, "G2", message)
                 continue
             self.definitions[name] = Definition(name, kind, node, position, item)
             self.uses[name] = []
@@ -185,11 +188,6 @@ class Scan:
             if name not in self.definitions:
                 message = f"expected entries for the values of the graph alone, got one for {quote(name)}; drop it"
                 yield Problem(entry_place(self.where, kind, name), "G5", message, "warning")
-
-    def _defined_before(self, name: str) -> str:
-        first = self.definitions[name]
-        owner = f"inputs[{first.position}]" if first.node is None else f"nodes[{first.node}]"
-        return f"expected a name that is not taken, got {quote(name)}, which {owner} defines"
 
     def _argument_text(self, node: int, position: int) -> str:
         """Return an argument as its operator names it: "argument 'other' of torch.ops.aten.add.Tensor"."""
