@@ -370,27 +370,22 @@ def number_problems(
 
 
 def _numbers(name: str, view: TensorView, advance: Callable[[int], object]) -> Iterator[Problem]:
-    nans, infinities = _count_non_finite(view, advance)
+    """Report the elements of a tensor that are NaN, or infinite; repeated ones count once."""
+    plain = arrays.without_repeats(view.over(view.storage.read(keep=False)))
+    check_copy(view.where, plain.nbytes, view.storage.nbytes)
+    nans, infinities = 0, 0
+    for block in arrays.blocks(plain):
+        numbers = arrays.values(block, view.dtype, wide=True)
+        for part in (numbers.real, numbers.imag) if DTYPES[view.dtype].kind == "complex" else (numbers,):
+            nans += int((part != part).sum())
+            infinities += int((abs(part) == math.inf).sum())
+        advance(block.nbytes)
     if nans:
         message = f"expected numbers in {quote(name)}, got {nans:,} NaN among {view.numel:,} elements"
         yield Problem(view.record, "P21", message, "warning")
     elif infinities:
         message = f"{infinities:,} of the {view.numel:,} elements of {quote(name)} are infinite"
         yield Problem(view.record, "P21", message, "note")
-
-
-def _count_non_finite(view: TensorView, advance: Callable[[int], object]) -> tuple[int, int]:
-    """Return how many elements of a tensor are NaN, and how many infinite; repeated ones count once."""
-    plain = arrays.without_repeats(view.over(view.storage.read(keep=False)))
-    check_copy(view.where, plain.nbytes, view.storage.nbytes)
-    kind, nans, infinities = DTYPES[view.dtype].kind, 0, 0
-    for block in arrays.blocks(plain):
-        numbers = arrays.values(block, view.dtype, wide=True)
-        for part in (numbers.real, numbers.imag) if kind == "complex" else (numbers,):
-            nans += int((part != part).sum())
-            infinities += int((abs(part) == math.inf).sum())
-        advance(block.nbytes)
-    return nans, infinities
 
 
 def external_problems(package: Package) -> Iterator[Problem]:

@@ -149,12 +149,12 @@ def power(base: Any, exponent: Any) -> Any:
 
 def greatest(a: Any, b: Any) -> Any:
     """Return the greater one of two numbers; a float if one of them is."""
-    return largest(a, b) if _both_integers(a, b) else float(max(a, b))
+    return largest(a, b) if _is_integer(a) and _is_integer(b) else float(max(a, b))
 
 
 def least(a: Any, b: Any) -> Any:
     """Return the smaller one of two numbers; a float if one of them is."""
-    return smallest(a, b) if _both_integers(a, b) else float(min(a, b))
+    return smallest(a, b) if _is_integer(a) and _is_integer(b) else float(min(a, b))
 
 
 def total(*numbers: Any) -> Any:
@@ -165,10 +165,6 @@ def total(*numbers: Any) -> Any:
 def absolute(a: Any) -> Any:
     """Return a number without its sign."""
     return a if isinstance(a, float) else largest(a, -a)
-
-
-def _both_integers(a: Scalar, b: Scalar) -> bool:
-    return _is_integer(a) and _is_integer(b)
 
 
 def rounded(compute: Callable[[float], int], a: Scalar) -> Any:
@@ -184,7 +180,7 @@ def compared(compare: Callable[[Any, Any], bool], a: Scalar, b: Scalar) -> Any:
     """Return whether a comparison of two numbers holds."""
     if isinstance(a, Symbolic) or isinstance(b, Symbolic):
         return Symbolic(bool)
-    if compare in (operator.eq, operator.ne) and _both_integers(a, b):
+    if compare in (operator.eq, operator.ne) and _is_integer(a) and _is_integer(b):
         equal = same(a, b)  # type: ignore[arg-type]  # Both are sizes.
         return Symbolic(bool) if equal is None else equal is (compare is operator.eq)
     try:
