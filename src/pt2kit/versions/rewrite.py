@@ -20,20 +20,22 @@ Visitor = Callable[[Any, Path], Any]
 """(value, its path) -> its replacement: the same object if nothing changes, never changed in place."""
 
 
-def rewrite(tree: Tree, version: str, visitors: Mapping[str, Visitor]) -> Tree:
+def rewrite(tree: Tree, version: str, visitors: Mapping[str, Visitor], *, root: str = "", path: Path = ()) -> Tree:
     """Apply functions to every value of some types, inner values before the outer ones.
 
     Args:
         tree: a program that fits the table; not changed.
         version: the name of its table.
         visitors: type name -> function.
+        root: the type of the tree; "" for a whole program.
+        path: its place, for the functions.
 
     Returns:
         The new tree; parts without changes are those of `tree`. Cost: only what can hold a visited type is walked.
     """
     walks = _walks(fields_reaching(version, frozenset(visitors)), visitors, version)
-    root = frozen_table(version).root
-    new: Tree = walks[root].visit(tree, ()) if root in walks else tree
+    root = root or frozen_table(version).root
+    new: Tree = walks[root].visit(tree, path) if root in walks else tree
     return new
 
 

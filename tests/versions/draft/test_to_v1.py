@@ -224,7 +224,7 @@ def test_what_the_draft_cannot_say():
         "the symbolic truth value 'b'",
         "the ScalarType 0",
         "the Layout 0",
-        "as_memory_format 0",
+        "the MemoryFormat 0",
         "that 'a.buf' shares the storage of another tensor (since 1); allow 'tied' to drop it",
         "a result that is as_sym_bool",
     ):

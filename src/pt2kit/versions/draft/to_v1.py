@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from pt2kit.codec import parse
@@ -33,8 +33,15 @@ from pt2kit.pickles.reader import read_payload
 from pt2kit.pickles.values import PickledTensor, TensorKind
 from pt2kit.treespec.spec import LEAF, TreeSpec, context_text, dump
 from pt2kit.versions.conversion_log import ConversionLog, Tree
-from pt2kit.versions.draft.graph import SINCE, Downgrader, Upgrader, downgrade_meta, upgrade_meta
+from pt2kit.versions.draft.graph import (
+    SINCE,
+    downgrade_graph,
+    downgrade_visitors,
+    upgrade_graph,
+    upgrade_visitors,
+)
 from pt2kit.versions.draft.storage import decode_tensor, encode_tensor, unfit
+from pt2kit.versions.fx_names import renamed, renamed_node
 from pt2kit.versions.line.constants import decode_bytes
 from pt2kit.versions.rewrite import rewrite
 
@@ -46,10 +53,11 @@ NAME: Final = "draft.name"
 _OPSET: Final = {"aten": 10}
 _KEPT: Final = ("opset_version", "range_constraints", "equality_constraints")
 _GRADIENTS: Final = ("gradients_to_parameters", "gradients_to_user_inputs")
-_KINDS: Final[tuple[tuple[str, str, TensorKind], ...]] = (
-    ("parameters", "inputs_to_parameters", "parameter"),
-    ("buffers", "inputs_to_buffers", "buffer"),
-)
+_KINDS: Final[Mapping[str, tuple[str, TensorKind]]] = {
+    "parameters": ("inputs_to_parameters", "parameter"),
+    "buffers": ("inputs_to_buffers", "buffer"),
+}
+"""The weights of a graph module -> the table of a signature that lists them, and their kind."""
 
 
 def upgrade(tree: Tree, log: ConversionLog) -> Tree:
@@ -59,14 +67,40 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
         PayloadError, UnsupportedError: weights or positional arguments that cannot be read.
         SchemaError, JsonError: `pt2kit.program` is not what pt2kit writes.
     """
-    said = _said(tree["metadata"], log)
+    visitors = upgrade_visitors(log)
+
+    def tensor(value: Any, path: Path) -> PickledTensor:
+        return decode_tensor(value, _KINDS[str(path[-2])][1], log.place(path), log.read_external)
+
+    def branch(module: Any, path: Path) -> Tree:
+        """Return a branch as a graph with a name; its tensors are constants inside."""
+        said = _said(module["metadata"], path, log)
+        names = _value_names(module, said.get("names", {}))
+        graph = upgrade_graph(module["graph"], names)
+        _hold(graph, {**module["parameters"], **module["buffers"]}, names)
+        return {
+            "name": module["name"],
+            "graph": {**graph, "is_single_tensor_return": said.get("is_single_tensor_return") is True},
+        }
+
+    decoded = rewrite(tree, "draft", {"Tensor": tensor})
+    said = _said(tree["metadata"], (), log)
     names = _value_names(tree, said.get("names", {}))
-    inner = Upgrader(log, lambda module, path: _upgrade_branch(module, path, log))
-    graph = inner.graph(tree["graph"], ("graph",), names)
+    with_parts = rewrite(decoded["graph"], "draft", {**visitors, "GraphModule": branch}, root="Graph", path=("graph",))
+    graph = upgrade_graph(with_parts, names)
     stated = said.get("constants", ())
-    constants = [target for target in tree["buffers"] if target in stated]
-    lifted, tables = _lift(tree, graph, (), names, constants, log)
+    _hold(graph, {name: value for name, value in decoded["buffers"].items() if name in stated}, names)
     users = [argument["as_tensor"]["name"] for argument in graph["inputs"]]
+    tables: dict[str, dict[str, str]] = {}
+    for kind, (table, _) in _KINDS.items():
+        weights = {name: value for name, value in decoded[kind].items() if kind == "parameters" or name not in stated}
+        log.weights |= weights
+        tables[table] = {names.get(target, target): target for target in weights}
+        for name, target in tables[table].items():
+            if name not in graph["tensor_values"]:
+                meta = rewrite(tree[kind][target]["meta"], "draft", visitors, root="TensorMeta")
+                graph["tensor_values"][name] = {"meta": meta}
+    lifted = [{"as_tensor": {"name": name}} for table in tables.values() for name in table]
     mutations = said.get("buffers_to_mutate", {})
     backward = said.get("backward_signature")
     gradients = {name for table in _GRADIENTS for name in (backward or {}).get(table, {})}
@@ -74,10 +108,9 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
     results = [name for name in outputs[len(mutations) :] if name not in gradients]
     log.graph_metadata = {key: text for key, text in tree["metadata"].items() if key != PROGRAM}
     log.graph_metadata |= {NAME: tree["name"]} if tree["name"] else {}
-    graph = {**graph, "inputs": [*lifted, *graph["inputs"]]}
     program = {
         "graph_module": {
-            "graph": graph,
+            "graph": {**graph, "inputs": [*lifted, *graph["inputs"]]},
             "signature": {
                 **tables,
                 "user_inputs": users,
@@ -102,20 +135,43 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
     Raises:
         PayloadError, UnsupportedError: a constant that cannot be read.
     """
-    module = tree["graph_module"]
-    graph, signature = module["graph"], module["signature"]
+    root: Path = ("graph_module", "graph")
+    graph, signature = tree["graph_module"]["graph"], tree["graph_module"]["signature"]
     names = {**signature["inputs_to_parameters"], **signature["inputs_to_buffers"]}
-    inner = Downgrader(log, lambda name, branch, path: _downgrade_branch(name, branch, path, log))
-    users = [a for a in graph["inputs"] if a.get("as_tensor", {}).get("name") not in names]
-    path: Path = ("graph_module", "graph")
-    tensors_by_kind = {kind: _tensors(signature[table], graph, log) for kind, table, _ in _KINDS}
-    tensors_by_kind["buffers"] |= _constants(graph, path, log)
+    own = {
+        "inputs": [a for a in graph["inputs"] if a.get("as_tensor", {}).get("name") not in names],
+        "outputs": renamed(graph["outputs"], names),
+        "nodes": [renamed_node(node, names) for node in graph["nodes"]],
+        # Two inputs that take the same weight are one value here.
+        "tensor_values": {names.get(name, name): value for name, value in graph["tensor_values"].items()},
+    }
+
+    def module(value: Any, path: Path) -> Tree:
+        """Return a graph as a graph module without weights, but with its constants."""
+        said = {"is_single_tensor_return": True} if value["is_single_tensor_return"] else {}
+        return {
+            "name": "",
+            "graph": downgrade_graph(value, path, log),
+            "metadata": {PROGRAM: json.dumps(said)} if said else {},
+            "parameters": {},
+            "buffers": _constants(value, path, log),
+        }
+
+    visitors = {
+        **downgrade_visitors(log),
+        "Graph": module,
+        "GraphArgument": lambda value, _: {**value["graph"], "name": value["name"]},
+    }
+    draft = rewrite({**graph, **own}, "1", visitors, root="Graph", path=root)
+    metas = {value["name"]: value["meta"] for value in draft["graph"]["tensor_values"]}
+    weights = {kind: _weights(signature[table], metas, log) for kind, (table, _) in _KINDS.items()}
     metadata = {key: text for key, text in log.graph_metadata.items() if key != NAME}
     draft = {
+        **draft,
         "name": log.graph_metadata.get(NAME, ""),
-        "graph": inner.graph({**graph, "inputs": users}, path, names),
         "metadata": metadata,
-        **tensors_by_kind,
+        "parameters": weights["parameters"],
+        "buffers": weights["buffers"] | draft["buffers"],
     }
     said = _beyond_graph(tree, draft, names)
     return {**draft, "metadata": {**metadata, PROGRAM: json.dumps(said)} if said else metadata}
@@ -142,11 +198,11 @@ def _beyond_graph(tree: Tree, draft: Tree, names: Mapping[str, str]) -> dict[str
     return {key: value for key, value in said.items() if value and value != usual.get(key)}
 
 
-def _said(metadata: Mapping[str, str], log: ConversionLog) -> dict[str, Any]:
+def _said(metadata: Mapping[str, str], path: Path, log: ConversionLog) -> dict[str, Any]:
     """Return the metadata that pt2kit wrote; nothing if it did not write the program."""
     if PROGRAM not in metadata:
         return {}
-    place = log.place(("metadata", PROGRAM))
+    place = log.place((*path, "metadata", PROGRAM))
     said = parse(metadata[PROGRAM].encode(), place)
     shapes = {"names": dict, "hints": dict, "constants": list, "buffers_to_mutate": dict}
     if not isinstance(said, dict) or not all(isinstance(said.get(key, kind()), kind) for key, kind in shapes.items()):
@@ -175,52 +231,15 @@ def _value_names(tree: Tree, chosen: Mapping[str, str]) -> dict[str, str]:
     return names
 
 
-def _lift(
-    module: Tree, graph: Tree, path: Path, names: Mapping[str, str], constants: Collection[str], log: ConversionLog
-) -> tuple[list[Tree], Tree]:
-    """Put constants into a graph; return inputs for the other tensors of its module, and the tables of these."""
-    inputs: list[Tree] = []
-    tables: dict[str, dict[str, str]] = {}
-    for kind, table, tensor_kind in _KINDS:
-        tables[table] = {}
-        for target, tensor in module[kind].items():
-            value = decode_tensor(tensor, tensor_kind, log.place((*path, kind, target)), log.read_external)
-            name = names.get(target, target)
-            if target in constants:
-                graph["constants"][name] = base64.b64encode(torch_save.dumps(value, target)).decode()
-                graph["tensor_values"].pop(name, None)
-                continue
-            inputs.append({"as_tensor": {"name": name}})
-            tables[table][name] = target
-            log.weights[target] = value
-            if name not in graph["tensor_values"]:
-                graph["tensor_values"][name] = {"meta": upgrade_meta(tensor["meta"])}
-    return inputs, tables
+def _hold(graph: Tree, tensors: Mapping[str, PickledTensor], names: Mapping[str, str]) -> None:
+    """Put tensors of a module into its graph, as constants."""
+    for target, value in tensors.items():
+        name = names.get(target, target)
+        graph["constants"][name] = base64.b64encode(torch_save.dumps(value, target)).decode()
+        graph["tensor_values"].pop(name, None)
 
 
-def _upgrade_branch(module: Tree, path: Path, log: ConversionLog) -> Tree:
-    """Return a branch as a graph; its tensors are constants inside."""
-    inner = Upgrader(log, lambda branch, place: _upgrade_branch(branch, place, log))
-    said = _said(module["metadata"], log)
-    names = _value_names(module, said.get("names", {}))
-    graph = inner.graph(module["graph"], (*path, "graph"), names)
-    _lift(module, graph, path, names, {*module["parameters"], *module["buffers"]}, log)
-    return {**graph, "is_single_tensor_return": said.get("is_single_tensor_return") is True}
-
-
-def _downgrade_branch(name: str, graph: Tree, path: Path, log: ConversionLog) -> Tree:
-    inner = Downgrader(log, lambda inner_name, branch, place: _downgrade_branch(inner_name, branch, place, log))
-    said = {"is_single_tensor_return": graph["is_single_tensor_return"]}
-    return {
-        "name": name,
-        "graph": inner.graph(graph, path, {}),
-        "metadata": {PROGRAM: json.dumps(said)} if graph["is_single_tensor_return"] else {},
-        "parameters": {},
-        "buffers": _constants(graph, path, log),
-    }
-
-
-def _tensors(table: Mapping[str, str], graph: Tree, log: ConversionLog) -> dict[str, Any]:
+def _weights(table: Mapping[str, str], metas: Mapping[str, Tree], log: ConversionLog) -> dict[str, Any]:
     """Return the draft's tensors for the inputs of one kind."""
     tensors: dict[str, Any] = {}
     for name, target in table.items():
@@ -228,18 +247,15 @@ def _tensors(table: Mapping[str, str], graph: Tree, log: ConversionLog) -> dict[
         value = log.weights.get(target)
         if not isinstance(value, PickledTensor):
             log.blocked(f"the weight {target!r}, whose bytes are not given", path, SINCE)
-            continue
-        if problem := unfit(value):
+        elif problem := unfit(value):
             log.blocked(f"{problem} as the weight {target!r}", path, SINCE)
-            continue
-        if name not in graph["tensor_values"]:
+        elif target not in metas:
             log.blocked(f"an input {name!r} that the graph does not describe", path, SINCE)
-            continue
-        if value.storage in log.written:
-            log.lost("tied", f"that {target!r} shares the storage of another tensor", path, SINCE)
-        log.written.add(value.storage)
-        meta = downgrade_meta(graph["tensor_values"][name]["meta"], path, log)
-        tensors[target] = encode_tensor(value, meta, log.place(path))
+        else:
+            if value.storage in log.written:
+                log.lost("tied", f"that {target!r} shares the storage of another tensor", path, SINCE)
+            log.written.add(value.storage)
+            tensors[target] = encode_tensor(value, metas[target], log.place(path))
     return tensors
 
 
