@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 from tools import conformance, format_tables, history_tables, rule_pages, runtime_operators
 
 from pt2kit import idl
-from pt2kit.idl.compat import history_lines, rule_lines
+from pt2kit.idl.compat import RULES, Level, Verdict, history
 
 ROOT = Path(__file__).parents[1]
 CHANGING = ROOT / "docs" / "changing-the-schema.md"
@@ -19,6 +20,28 @@ CHANGING = ROOT / "docs" / "changing-the-schema.md"
 def definition(format: str) -> str:
     """The current schema in another language."""
     return idl.emit(idl.table(), format)
+
+
+def rule_lines() -> list[str]:
+    """Return the rules as a Markdown table."""
+    words = {Level.NONE: "-", Level.MINOR: "minor", Level.MAJOR: "major"}
+    rows = [f"| {rule} | {text} | {words[level]} |" for rule, (level, text) in RULES.items()]
+    return ["| rule | change | demands |", "|---|---|---|", *rows]
+
+
+def history_lines() -> list[str]:
+    """Return every step of the history as a Markdown table: the changes, the demanded and the chosen level."""
+    return ["| step | changes | demands | chosen | |", "|---|---|---|---|---|", *map(_history_line, history())]
+
+
+def _history_line(step: Verdict) -> str:
+    counts = Counter(change.rule for change in step.changes)
+    rules = sorted(counts, key=lambda rule: int(rule[1:]))
+    listed = ", ".join(f"{rule} ({counts[rule]})" if counts[rule] > 1 else rule for rule in rules)
+    chosen = step.chosen
+    words = [(level.name.lower() if level is not None else "-") for level in (step.demanded, chosen)]
+    verdict_text = "agrees" if step.agrees else f"**differs**: {step.exception or 'unexplained'}"
+    return f"| {step.old} → {step.new} | {listed} | {words[0]} | {words[1]} | {verdict_text} |"
 
 
 def page_with_tables() -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass
 from enum import IntEnum
@@ -338,25 +337,3 @@ def history() -> tuple[Verdict, ...]:
     numbers = [version.number for version in schema.LOG]
     steps = [*pairwise(numbers), ("5.3-traces", "5.3")]
     return tuple(verdict(frozen_table(old), frozen_table(new)) for old, new in steps)
-
-
-def rule_lines() -> list[str]:
-    """Return the rules as a Markdown table."""
-    words = {Level.NONE: "-", Level.MINOR: "minor", Level.MAJOR: "major"}
-    rows = [f"| {rule} | {text} | {words[level]} |" for rule, (level, text) in RULES.items()]
-    return ["| rule | change | demands |", "|---|---|---|", *rows]
-
-
-def history_lines() -> list[str]:
-    """Return every step of the history as a Markdown table: the changes, the demanded and the chosen level."""
-    return ["| step | changes | demands | chosen | |", "|---|---|---|---|---|", *map(_history_line, history())]
-
-
-def _history_line(step: Verdict) -> str:
-    counts = Counter(change.rule for change in step.changes)
-    rules = sorted(counts, key=lambda rule: int(rule[1:]))
-    listed = ", ".join(f"{rule} ({counts[rule]})" if counts[rule] > 1 else rule for rule in rules)
-    chosen = step.chosen
-    words = [(level.name.lower() if level is not None else "-") for level in (step.demanded, chosen)]
-    verdict_text = "agrees" if step.agrees else f"**differs**: {step.exception or 'unexplained'}"
-    return f"| {step.old} → {step.new} | {listed} | {words[0]} | {words[1]} | {verdict_text} |"

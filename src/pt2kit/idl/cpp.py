@@ -95,8 +95,9 @@ def emit(types: Table) -> str:
     # Declared before any is defined: they call each other.
     structs = [each for each in ordered if each.kind != "enum"]
     lines += ["", *(f"{head};" for each in structs for head in _signatures(each))]
+    functions = {"enum": _enum_functions, "union": _union_functions, "struct": _struct_functions}
     for definition in ordered:
-        lines += ["", *_functions(definition)]
+        lines += ["", *functions[definition.kind](definition)]
     # Two versions can be in one program; `pt2::Graph` is then ambiguous and `pt2::v8_20::Graph` is not.
     return "\n".join([*lines, "", "}", "", f"namespace pt2 {{ using namespace {suffix}; }}", ""])
 
@@ -142,7 +143,8 @@ def _declaration(definition: Definition, table: Table) -> list[str]:
     if definition.kind == "enum":
         numbers = enum_numbers(definition)
         rows = [
-            noted(f"  {_value(each.name)} = {numbers[each.name]},", each.since) for each in definition.members.values()
+            noted(f"  {safe_name(each.name, _KEYWORDS)} = {numbers[each.name]},", each.since)
+            for each in definition.members.values()
         ]
         return [f"enum class {name} : std::int64_t {{", *rows, "};"]
     if definition.kind == "union":
@@ -151,17 +153,9 @@ def _declaration(definition: Definition, table: Table) -> list[str]:
     return [f"struct {name} {{", *rows, "  /// Keys that this version does not know.", "  Json unknown;", "};"]
 
 
-def _value(name: str) -> str:
-    return safe_name(name, _KEYWORDS)
-
-
-def _field(name: str) -> str:
-    return safe_name(name, _IN_STRUCTS)
-
-
 def _member(field: Field, table: Table) -> str:
     kind = field.type
-    start = f"{cpp_type(kind)} {_field(field.name)}"
+    start = f"{cpp_type(kind)} {safe_name(field.name, _IN_STRUCTS)}"
     if field.default is not None and isinstance(kind, Scalar):
         return f"{start} = {json.dumps(default_value(field))}"
     is_enum = isinstance(kind, Ref) and table.definitions[kind.name].kind == "enum"
@@ -198,19 +192,9 @@ def _signatures(definition: Definition) -> tuple[str, str]:
     )
 
 
-def _functions(definition: Definition) -> list[str]:
-    match definition.kind:
-        case "enum":
-            return _enum_functions(definition)
-        case "union":
-            return _union_functions(definition)
-        case _:
-            return _struct_functions(definition)
-
-
 def _struct_functions(definition: Definition) -> list[str]:
     read, write = _signatures(definition)
-    names = [(field, _field(field.name)) for field in definition.fields.values()]
+    names = [(field, safe_name(field.name, _IN_STRUCTS)) for field in definition.fields.values()]
     reads = [
         f'  object.{"required" if field.default is None else "optional"}("{field.name}", out.{name});'
         for field, name in names
@@ -239,7 +223,7 @@ def _enum_functions(definition: Definition) -> list[str]:
     name, expected = definition.name, f"a value of {definition.name}"
     numbers = enum_numbers(definition)
     cases = [
-        (f"{name}::{_value(each.name)}", numbers[each.name], json.dumps(each.value))
+        (f"{name}::{safe_name(each.name, _KEYWORDS)}", numbers[each.name], json.dumps(each.value))
         for each in definition.members.values()
     ]
     if any(isinstance(each.value, str) for each in definition.members.values()):
