@@ -17,7 +17,7 @@ from tempfile import TemporaryFile
 from typing import IO, Any, Final
 
 from pt2kit import codec
-from pt2kit.errors import ArchiveError, ConversionError, Problem
+from pt2kit.errors import ArchiveError, Problem
 from pt2kit.front_door import registered
 from pt2kit.messages import count_text
 from pt2kit.package import record_names as names
@@ -30,7 +30,7 @@ from pt2kit.release.destinations import Destination, find_destination, own_desti
 from pt2kit.release.models import Model, Outcome, convert_model, find_model
 from pt2kit.release.programs import Requested, operators
 from pt2kit.versions.conversion_log import HARMLESS as OF_PROGRAMS
-from pt2kit.versions.conversion_log import Note, obstacles
+from pt2kit.versions.conversion_log import Note, raise_if_blocked
 from pt2kit.versions.identify import DRAFT
 from pt2kit.versions.opset_changes import OperatorChange
 from pt2kit.zip.listing import FileLike
@@ -166,7 +166,8 @@ def convert(
         outcomes = _convert_models(models, to, wanted)
         rest, left_over = plan_other_records(package, models, to)
         notes = _joined([*(note for outcome in outcomes for note in outcome.notes), *left_over])
-        _settle(package, to, notes, {*HARMLESS, *allow} - {*keep})
+        named = f"{to.version} (torch {to.release})" if to.release else to.version
+        raise_if_blocked(notes, package.name, named, {*HARMLESS, *allow} - {*keep}, what="package")
         report = _report(package, to, notes, outcomes)
         if tell is not None:
             tell(report)
@@ -195,21 +196,6 @@ def _convert_models(models: list[Model], to: Destination, wanted: Requested) -> 
     if to.holds_containers:
         return containers.convert_models(models, to, wanted, numbering)
     return [convert_model(model, to, wanted, numbering) for model in models]
-
-
-def _settle(package: Package, to: Destination, notes: Iterable[Note], allowed: set[str]) -> None:
-    """Raise if anything is blocked, or lost without having been allowed.
-
-    Raises:
-        ConversionError: all of it (M3).
-    """
-    if lines := obstacles(notes, allowed):
-        listed = "".join(f"\n  {line}" for line in lines)
-        release = f" (torch {to.release})" if to.release else ""
-        raise ConversionError(
-            f"{package.name}: expected a package that schema {to.version}{release} can express, got one with:{listed}",
-            rule="M3",
-        )
 
 
 def _report(package: Package, to: Destination, notes: tuple[Note, ...], outcomes: list[Outcome]) -> Report:

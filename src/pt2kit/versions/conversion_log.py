@@ -89,7 +89,9 @@ def obstacles(notes: Iterable[Note], allow: Iterable[str]) -> list[str]:
     ]
 
 
-def raise_if_blocked(notes: Iterable[Note], where: str, target: str, allow: Iterable[str]) -> None:
+def raise_if_blocked(
+    notes: Iterable[Note], where: str, target: str, allow: Iterable[str], *, what: str = "program"
+) -> None:
     """Raise if anything is blocked, or lost without being allowed.
 
     Raises:
@@ -98,7 +100,7 @@ def raise_if_blocked(notes: Iterable[Note], where: str, target: str, allow: Iter
     if lines := obstacles(notes, allow):
         listed = "".join(f"\n  {line}" for line in lines)
         raise ConversionError(
-            f"{where}: expected a program that schema {target} can express, got one with:{listed}", rule="M3"
+            f"{where}: expected a {what} that schema {target} can express, got one with:{listed}", rule="M3"
         )
 
 
