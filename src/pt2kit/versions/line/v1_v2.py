@@ -272,38 +272,34 @@ def _value_name(argument: dict[str, Any], what: str, path: Path, log: Conversion
     return []
 
 
-def _dimensions(graph: Tree, names: list[str]) -> dict[str, list[list[Any]]]:
-    """Return symbol -> the [input, dimension] pairs of that size, in order."""
-    by_symbol: dict[str, list[list[Any]]] = {}
-    for name in names:
-        for dimension, size in enumerate(graph["tensor_values"].get(name, {}).get("sizes", ())):
-            if "as_expr" in size:
-                by_symbol.setdefault(size["as_expr"]["expr_str"], []).append([name, dimension])
-    return by_symbol
+def _sizes(metas: Mapping[str, Tree]) -> dict[tuple[str, int], str | int]:
+    """Return (tensor, dimension) -> its size, a number or the text of an expression."""
+    return {
+        (name, dimension): size["as_expr"]["expr_str"] if "as_expr" in size else size["as_int"]
+        for name, meta in metas.items()
+        for dimension, size in enumerate(meta["sizes"])
+    }
 
 
 def _equalities(tree: Tree) -> list[list[list[Any]]]:
     """Return 2.1's equalities of dimensions of user inputs that share a symbol: each with the first of them."""
     module = tree["graph_module"]
-    names = [
-        spec["user_input"]["arg"]["as_tensor"]["name"]
-        for spec in module["signature"]["input_specs"]
-        if "as_tensor" in spec.get("user_input", {}).get("arg", {})
-    ]
-    shared = _dimensions(module["graph"], names).items()
-    return [[other, first] for text, (first, *others) in shared if text.isidentifier() for other in others]
+    arguments = [spec["user_input"]["arg"] for spec in module["signature"]["input_specs"] if "user_input" in spec]
+    names = [argument["as_tensor"]["name"] for argument in arguments if "as_tensor" in argument]
+    metas = module["graph"]["tensor_values"]
+    by_symbol: dict[str, list[list[Any]]] = {}
+    for place, size in _sizes({name: metas[name] for name in names if name in metas}).items():
+        if isinstance(size, str) and size.isidentifier():
+            by_symbol.setdefault(size, []).append(list(place))
+    return [[other, first] for first, *others in by_symbol.values() for other in others]
 
 
 def _check_equalities(tree: Tree, log: ConversionLog) -> None:
     """Note the constraints that the symbols of the inputs do not already express."""
-    graph = tree["graph_module"]["graph"]
-    metas = {name: entry["meta"] for name, entry in graph["tensor_values"].items()}
+    values = tree["graph_module"]["graph"]["tensor_values"]
+    sizes = _sizes({name: value["meta"] for name, value in values.items()}) if tree["equality_constraints"] else {}
     for index, pair in enumerate(tree["equality_constraints"]):
-        sizes = []
-        for name, dimension in pair:
-            known = metas.get(name, {}).get("sizes", [])
-            sizes.append(known[dimension] if 0 <= dimension < len(known) else None)
-        expressions = [(size or {}).get("as_expr", {}).get("expr_str", size) for size in sizes]
-        if expressions[0] != expressions[1] or expressions[0] is None:
+        first, second = (sizes.get((name, dimension)) for name, dimension in pair)
+        if first != second or first is None:
             message = "an equality of dimensions that do not share a symbol"
             log.lost("equality_constraints", message, ("equality_constraints", index), "1")
