@@ -24,8 +24,8 @@ def test_plain_zips(target: str, version: str, state: str, constants: str, input
     """Each release has its own names for the records of a plain zip."""
     found = find_destination(target)
     assert (found.version, found.layout.kind) == (version, "plain-zip")
-    assert (found.state_dict, found.constants, found.sample_inputs) == (state, constants, inputs)
-    assert found.has_sample_inputs == bool(inputs)
+    assert tuple(found.pickles("model").values()) == tuple(filter(None, (state, constants)))
+    assert found.sample_inputs("model") == inputs
     assert not found.layout.is_archive
 
 

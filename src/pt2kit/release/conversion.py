@@ -162,7 +162,7 @@ def convert(
         to = find_destination(target) if target is not None else own_destination(package)
         models = [find_model(package, name, to) for name in package.layout.models]
         if _is_program_alone(package, models):
-            to = replace(to, layout=BareJson)
+            to = replace(to, layout=BareJson, plain_records=())
         outcomes = _convert_models(models, to, wanted)
         rest, left_over = plan_other_records(package, models, to)
         notes = _joined([*(note for outcome in outcomes for note in outcome.notes), *left_over])

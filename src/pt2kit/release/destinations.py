@@ -46,6 +46,7 @@ _PLAIN_RECORDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     }
 )
 """Version -> the records of state dict, constants and sample inputs in a plain zip; later ones have those of 5.3."""
+_KINDS: Final[tuple[Kind, ...]] = ("weights", "constants")
 _RELEASE: Final = re.compile(r"torch (\d+\.\d+)")
 
 
@@ -58,21 +59,15 @@ class Destination:
         release: the release of torch that is followed ("2.4"); "" for a version that no release wrote.
         operators: the release whose operators programs may call; "" for a version that no release wrote.
         layout: the layout.
-        state_dict, constants, sample_inputs: names of the records of a plain zip; "" if it has none.
+        plain_records: names of the records of state dict, constants and sample inputs in a plain zip, as far as it has
+            them.
     """
 
     version: str
     release: str
     operators: str
     layout: type[Layout]
-    state_dict: str = ""
-    constants: str = ""
-    sample_inputs: str = ""
-
-    @property
-    def has_sample_inputs(self) -> bool:
-        """Return whether sample inputs have a place."""
-        return self.layout.is_archive or bool(self.sample_inputs)
+    plain_records: tuple[str, ...] = ()
 
     @property
     def has_fixed_name(self) -> bool:
@@ -82,7 +77,7 @@ class Destination:
     @property
     def holds_containers(self) -> bool:
         """Return whether programs are methods of containers."""
-        return self.layout.is_archive and self.version == CONTAINER
+        return self.layout is Container
 
     def program_record(self, model: str) -> str:
         """Return the name of a program's record below the root folder."""
@@ -90,12 +85,15 @@ class Destination:
 
     def pickles(self, model: str) -> dict[Kind, str]:
         """Return the names of the torch.save files of a program's weights and constants, as far as it has them."""
-        if self.layout.is_text:
-            return {}
-        if self.layout.is_archive and self.version == SAVED_ARCHIVE:
+        if self.layout is TorchSaveArchive:
             return {"weights": names.weights_payload(model), "constants": names.constants_payload(model)}
-        records: dict[Kind, str] = {"weights": self.state_dict, "constants": self.constants}
-        return {kind: record for kind, record in records.items() if record}
+        return dict(zip(_KINDS, self.plain_records, strict=False))
+
+    def sample_inputs(self, model: str) -> str:
+        """Return the name of the record of a program's sample inputs; "" if they have no place."""
+        if self.layout.is_archive:
+            return names.sample_inputs(model)
+        return "".join(self.plain_records[len(_KINDS) :])
 
     @property
     def keeps_all_buffers(self) -> bool:
@@ -120,7 +118,7 @@ def find_destination(target: str) -> Destination:
     if layout is None and version != TRACES and parse_version(version) >= ARCHIVE_SINCE:
         layout = RecordArchive
     records = () if layout is not None else _PLAIN_RECORDS.get(version, _PLAIN_RECORDS["5.3"])
-    return Destination(version, parsed.release, parsed.operators, layout or PlainZip, *records)
+    return Destination(version, parsed.release, parsed.operators, layout or PlainZip, records)
 
 
 def own_destination(package: Package) -> Destination:

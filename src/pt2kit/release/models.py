@@ -421,8 +421,7 @@ def sample_inputs(model: Model, to: Destination, found: Outcome) -> None:
     """Plan the sample inputs unchanged; an empty record if there are none."""
     package, stored = model.package, model.parts.sample_inputs
     has_any = stored is not None and package.records[stored].size > 0
-    if to.has_sample_inputs:
-        name = to.sample_inputs or names.sample_inputs(model.name)
+    if name := to.sample_inputs(model.name):
         found.records.append(copied(package, stored, name) if stored is not None else of_bytes(name, b""))
     elif has_any and stored is not None:
         message = "the inputs that the program was exported with"
