@@ -44,7 +44,6 @@ Convert = Callable[[schema.Node, schema.Graph, str], "schema.Node | Replacement"
 _WHOLE: Final = re.compile("BYTE|CHAR|SHORT|INT|LONG|BOOL|UINT.*")
 """Names of the element types of integers and truth values."""
 _WHOLE_ARMS: Final = frozenset({"as_int", "as_bool", "as_sym_int", "as_sym_bool"})
-_STEPS: Final = 100
 
 EXPECTED: Final[Mapping[str, int]] = MappingProxyType({"aten": 10})
 """The numbers of torch 2.1 to 2.15."""
@@ -122,18 +121,9 @@ def fill_with_dtype(node: schema.Node, graph: schema.Graph, place: str) -> schem
     return _with(node, "dtype", schema.Argument(as_scalar_type=_result_type(node, graph, place)))
 
 
-def count_steps(node: schema.Node, graph: schema.Graph, place: str) -> schema.Node:
-    """Convert `linspace` of 7 and `logspace` of 8: the number of steps is written out."""
-    del graph, place  # the same for every call
-    return node if _given(node, "steps") else _with(node, "steps", schema.Argument(as_int=_STEPS), after="end")
-
-
-def name_formula(node: schema.Node, graph: schema.Graph, place: str) -> schema.Node:
-    """Convert `gelu` of 9 to 10: the formula is written out."""
-    del graph, place  # the same for every call
-    if _given(node, "approximate"):
-        return node
-    return replace(node, inputs=[*node.inputs, _named("approximate", schema.Argument(as_string="none"))])
+def _stating(name: str, value: schema.Argument, *, after: str = "") -> Convert:
+    """Return a conversion that writes out the default of an argument."""
+    return lambda node, *_: node if _given(node, name) else _with(node, name, value, after=after)
 
 
 def drop_formula(node: schema.Node, graph: schema.Graph, place: str) -> schema.Node:
@@ -155,6 +145,9 @@ def _changes(names: tuple[str, ...], from_version: int, to_version: int, convert
     return [OperatorChange("aten", name, from_version, to_version, convert) for name in names]
 
 
+# linspace of 7 and logspace of 8 had a default number of steps, gelu of 9 had one formula.
+_STEPS: Final = _stating("steps", schema.Argument(as_int=100), after="end")
+_FORMULA: Final = _stating("approximate", schema.Argument(as_string="none"))
 _DIVISIONS: Final = ("div.Tensor", "div.Scalar", "div_.Tensor", "div_.Scalar", "div.out")
 
 ATEN_CHANGES: Final = (
@@ -162,9 +155,9 @@ ATEN_CHANGES: Final = (
     *_changes(_DIVISIONS, 4, 3, divide_truly),
     *_changes(("full.default",), 4, 5, fill_with_float),
     *_changes(("full.default",), 5, 4, fill_with_dtype),
-    *_changes(("linspace.default", "linspace.out"), 7, 8, count_steps),
-    *_changes(("logspace.default", "logspace.out"), 8, 9, count_steps),
-    *_changes(("gelu.default", "gelu.out"), 9, 10, name_formula),
+    *_changes(("linspace.default", "linspace.out"), 7, 8, _STEPS),
+    *_changes(("logspace.default", "logspace.out"), 8, 9, _STEPS),
+    *_changes(("gelu.default", "gelu.out"), 9, 10, _FORMULA),
     *_changes(("gelu.default", "gelu.out"), 10, 9, drop_formula),
 )
 """Up and down; where there is no way down, the newer call means the same in the older set."""
