@@ -7,7 +7,8 @@ from tests.versions.programs import VERSIONS, golden
 
 from pt2kit.schema.fieldtable import Ref, frozen_table
 from pt2kit.versions.check import check_tree, fits
-from pt2kit.versions.conversion_log import ConversionLog, block_misfits, smallest
+from pt2kit.versions.conversion_log import ConversionLog
+from pt2kit.versions.line.minor import block_misfits, smallest
 from pt2kit.versions.steps import STEPS, Step
 
 
@@ -36,15 +37,26 @@ def test_everything_new_is_noted_and_replaced():
 
 
 def test_fields_that_say_something_are_noted():
-    """A step drops what says nothing; what is left blocks, and what no table knows can be allowed."""
+    """Those with a name can be allowed to go, as what no table knows; a field with its default goes without a word."""
     tree = golden("8.14")
     tree["graph_module"]["graph"]["nodes"][0]["colour"] = "red"
     log = ConversionLog("x")
     new = block_misfits(tree, "8.8", "8.14", log)
     assert fits(new, "8.8")
     noted = {note.message: (note.kind, note.name) for note in log.notes}
-    assert noted["ExportedProgram.guards_code"] == ("blocked", "")
+    assert noted["ExportedProgram.guards_code"] == ("lost", "guards_code")
     assert noted["Node.colour, which no schema here knows"] == ("lost", "unknown_keys")
+
+
+def test_fields_without_a_name_block():
+    """Metadata of the graph module is dropped by its step only; empty, it says nothing."""
+    tree = golden("7.3")
+    older = {**tree, "dialect": "ATEN", "graph_module": {**tree["graph_module"], "metadata": {}}}
+    for metadata, messages in (({}, set()), ({"key": "text"}, {"GraphModule.metadata"})):
+        older["graph_module"]["metadata"] = metadata
+        log = ConversionLog("x")
+        assert "metadata" not in block_misfits(older, "5.3", "7.3", log)["graph_module"]
+        assert {note.message for note in log.notes if note.message.startswith("GraphModule")} == messages
 
 
 @pytest.mark.parametrize("step", STEPS[1:], ids=lambda step: f"{step.newer} to {step.older}")

@@ -2,17 +2,12 @@
 
 One `ConversionLog` goes through all steps of one conversion. It is the only thing that a step changes.
 
-Parts of a tree that the older version cannot express block a downgrade: a field that the older table does not have and
-that says something, an arm of a union, a member of an enum. Each is noted, and replaced by the smallest thing that
-fits, so that the remaining steps can look for more.
-
 Values outside of the tree may be in files next to a program that was not in an archive: `read_folder` reads them, never
 outside the program's folder.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
@@ -21,20 +16,6 @@ from typing import Any, Final, Literal
 from pt2kit.errors import ConversionError, PayloadError
 from pt2kit.jsontext import Path, path_text
 from pt2kit.pickles.values import PickledStorage, PickledTensor
-from pt2kit.schema.fieldtable import (
-    AnyOf,
-    Definition,
-    DictOf,
-    ListOf,
-    Nullable,
-    Ref,
-    Scalar,
-    TupleOf,
-    Type,
-    frozen_table,
-)
-from pt2kit.versions.check import canonical_type
-from pt2kit.versions.rewrite import Visitor, rewrite
 
 Kind = Literal["changed", "lost", "blocked"]
 
@@ -186,92 +167,6 @@ class ConversionLog:
 
 Tree = dict[str, Any]
 """A program as JSON's containers, in the canonical form of its version."""
-
-
-def block_misfits(tree: Tree, older: str, newer: str, log: ConversionLog, *, exact: bool = False) -> Tree:
-    """Note everything that keeps a tree from fitting the older table, and make it fit.
-
-    Args:
-        tree: a program after the downgrade from `newer`; not changed.
-        older, newer: names of the tables.
-        log: gets the blockers.
-        exact: the tree had no keys that the newer table does not know, so that only types that lost a part are visited.
-
-    Returns:
-        `tree` itself if it fits; else a new one, which shares what needed no replacement.
-    """
-    types = frozen_table(older).definitions
-    names = _narrowed(older, newer) if exact else types.keys()
-    return rewrite(tree, older, {name: _blocking(types[name], older, newer, log) for name in names})
-
-
-# One for each step between versions that is used.
-@functools.cache
-def _narrowed(older: str, newer: str) -> frozenset[str]:
-    """Return the types of which the older table lacks a field, an arm or a member."""
-    before, after = frozen_table(newer).definitions, frozen_table(older).definitions
-    return frozenset(name for name in after.keys() & before.keys() if _parts(before[name]) - _parts(after[name]))
-
-
-def _parts(definition: Definition) -> frozenset[Any]:
-    """Return the keys of fields or arms, or the values of members."""
-    return frozenset(definition.fields) | {member.value for member in definition.members.values()}
-
-
-def _blocking(definition: Definition, older: str, newer: str, log: ConversionLog) -> Visitor:
-    """Return a visitor that notes the parts of a value that the older table lacks, and removes or replaces them."""
-    name, known = definition.name, _parts(definition)
-
-    def enum(value: Any, path: Path) -> Any:
-        if value in known:
-            return value
-        log.blocked(f"the {name} {value}", path, newer)
-        return smallest(Ref(name), older)
-
-    def union(value: Any, path: Path) -> Any:
-        if value.keys() <= known:
-            return value
-        [arm] = value
-        log.blocked(f"the arm {arm} of {name}", (*path, arm), newer)
-        return smallest(Ref(name), older)
-
-    def struct(value: Any, path: Path) -> Any:
-        if value.keys() <= known:
-            return value
-        types = frozen_table(newer).definitions
-        for key in value:
-            if key not in known and name in types and key in types[name].fields:
-                log.blocked(f"{name}.{key}", (*path, key), newer)
-            elif key not in known:
-                log.lost("unknown_keys", f"{name}.{key}, which no schema here knows", (*path, key), "")
-        return {key: field for key, field in value.items() if key in known}
-
-    return {"enum": enum, "union": union, "struct": struct}[definition.kind]
-
-
-def smallest(kind: Type, version: str) -> Any:
-    """Return the smallest value of a type: nothing in lists, the first arm that does not hold its own union."""
-    match kind:
-        case Scalar(name):
-            return {"str": "", "int": 0, "float": 0.0, "bool": False, "bytes": ""}[name]
-        case ListOf():
-            return []
-        case DictOf():
-            return {}
-        case Nullable():
-            return None
-        case TupleOf(items):
-            return [smallest(item, version) for item in items]
-        case AnyOf(arms):
-            return smallest(arms[0], version)
-        case Ref(name):
-            definition = frozen_table(version).definitions[name]
-    if definition.kind == "enum":
-        return next(iter(definition.members.values())).value
-    if definition.kind == "union":
-        arm, field = next(iter(definition.fields.items()))
-        return {arm: smallest(field.type, version)}
-    return {key: smallest(canonical_type(definition.name, field), version) for key, field in definition.fields.items()}
 
 
 def read_folder(folder: str | FilePath) -> ReadExternal:

@@ -17,10 +17,10 @@ from pt2kit.errors import VersionError
 from pt2kit.schema.fieldtable import NAMES
 from pt2kit.schema.versions import LOG, parse_version
 from pt2kit.versions.check import check_tree, fits
-from pt2kit.versions.conversion_log import ConversionLog, Tree, block_misfits
+from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.identify import DRAFT
 from pt2kit.versions.line import metadata, v1_v2, v2_v5_1, v5_1_v5_3, v5_3_v7_3, v7_3_v8_2, v8_2_v8_6
-from pt2kit.versions.line.minor import Conversion, downgrade_minor, upgrade_minor
+from pt2kit.versions.line.minor import Conversion, block_misfits, downgrade_minor, upgrade_minor
 
 MINORS: Final = tuple(row.number for row in LOG if row.pair[0] == 8 and row.pair >= (8, 6))
 """Versions whose differences `since` in the field tables describes completely."""
@@ -70,10 +70,7 @@ STEPS: Final = (
     Step("5.3", "7.3", v5_3_v7_3.upgrade, v5_3_v7_3.downgrade),
     Step("7.3", "8.2", v7_3_v8_2.upgrade, v7_3_v8_2.downgrade),
     Step("8.2", "8.6", v8_2_v8_6.upgrade, v8_2_v8_6.downgrade),
-    *(
-        Step(older, newer, upgrade_minor(older, newer), downgrade_minor(newer, older))
-        for older, newer in pairwise(MINORS)
-    ),
+    *(Step(older, newer, upgrade_minor(older, newer), downgrade_minor(newer)) for older, newer in pairwise(MINORS)),
 )
 TRACES: Final = Step("5.3-traces", "5.3", metadata.upgrade, metadata.downgrade)
 """The side branch, which both begins and ends in 5.3."""

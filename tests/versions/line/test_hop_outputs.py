@@ -132,10 +132,10 @@ def test_invoke_subgraph_takes_operands_one_by_one_since_2_8():
     before["inputs"] = [{**named, **kinds} for named in before["inputs"]]
     after = hops.spread_operands(before, (), log)
     assert [named["arg"] for named in after["inputs"][2:]] == [X[1], Y[1]]
-    assert hops.gather_operands(after, (), log, "8.8") == before
-    assert hops.gather_operands(before, (), log, "8.8") is before
+    assert hops.gather_operands(after, (), log) == before
+    assert hops.gather_operands(before, (), log) is before
     nothing = {**before, "inputs": before["inputs"][:2]}
-    assert hops.gather_operands(nothing, (), log, "8.8")["inputs"][2]["arg"] == {"as_tensors": []}
+    assert hops.gather_operands(nothing, (), log)["inputs"][2]["arg"] == {"as_tensors": []}
 
 
 @pytest.mark.parametrize("function", [hops.spread_operands])
@@ -143,7 +143,7 @@ def test_other_operators_are_left_alone(function):
     """A node that is not the operator is the same object afterwards."""
     other = node(ADD, [X, Y], [])
     assert function(other, (), ConversionLog("x")) is other
-    assert hops.gather_operands(other, (), ConversionLog("x"), "8.8") is other
+    assert hops.gather_operands(other, (), ConversionLog("x")) is other
     assert hops.ungroup_map(other, (), ConversionLog("x")) is other
 
 

@@ -191,14 +191,14 @@ def spread_operands(node: Node, path: Path, log: ConversionLog) -> Node:
     return node
 
 
-def gather_operands(node: Node, path: Path, log: ConversionLog, since: str) -> Node:
+def gather_operands(node: Node, path: Path, log: ConversionLog) -> Node:
     """Return `invoke_subgraph(body, name, *operands)` in the form of 2.6 and 2.7."""
     if node["target"] != f"{HIGHER_ORDER_OPS}invoke_subgraph" or len(node["inputs"]) < 2:
         return node
     body, name, *operands = node["inputs"]
     if len(operands) == 1 and _entries(operands[0]) is not None:
         return node
-    return {**node, "inputs": [body, name, _as_list(operands, body, (*path, "inputs"), log, since)]}
+    return {**node, "inputs": [body, name, _as_list(operands, body, (*path, "inputs"), log, "8.8")]}
 
 
 _SCANS: Final = {f"{HIGHER_ORDER_OPS}scan": (3, 4), f"{HIGHER_ORDER_OPS}associative_scan": (2,)}

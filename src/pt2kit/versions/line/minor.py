@@ -7,9 +7,12 @@
     8.15 -> 8.17   names of nodes, nested lists of tensors
     8.17 -> 8.20   lists of float lists, unsigned 32 and 64 bit, float8 e8m0
 
-Upwards every new field is written out with its default, a node gets the name that its one result has. Downwards a new
-field is dropped if it says nothing, or noted as lost by its name; new arms of unions and members of enums block, which
-`steps` finds by the older table.
+Upwards every new field is written out with its default, a node gets the name that its one result has.
+
+`block_misfits` does the rest of every downgrade. A field that the older table does not have is dropped if it says
+nothing, or noted as lost by its name. Anything else that the older version cannot express blocks: other fields, an arm
+of a union, a member of an enum. Each is noted, and replaced by the smallest thing that fits, so that the remaining
+steps can look for more.
 """
 
 from __future__ import annotations
@@ -20,13 +23,28 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from pt2kit.jsontext import Path
-from pt2kit.schema.fieldtable import default_value, frozen_table
+from pt2kit.schema.fieldtable import (
+    AnyOf,
+    Definition,
+    DictOf,
+    ListOf,
+    Nullable,
+    Ref,
+    Scalar,
+    TupleOf,
+    Type,
+    default_values,
+    frozen_table,
+)
+from pt2kit.versions.check import canonical_type
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.line.hops import gather_operands, mark_outputs, spread_operands
 from pt2kit.versions.rewrite import Visitor, rewrite
 
 Conversion = Callable[[Tree, ConversionLog], Tree]
 """(tree, log) -> the tree at another version; the tree that comes in is not changed."""
+
+Changes = Mapping[str, Mapping[str, Callable[[Any, Path, ConversionLog], Any]]]
 
 LOSSES: Final = {("ExportedProgram", "guards_code"): "guards_code", ("Node", "name"): "node_names"}
 """Fields that a downgrade may drop although they say something, and the name by which that is allowed."""
@@ -37,61 +55,39 @@ def upgrade_minor(older: str, newer: str) -> Conversion:
 
     def upgrade(tree: Tree, log: ConversionLog) -> Tree:
         visitors = {name: _adding(fields) for name, fields in _new_fields(older, newer).items()}
-        if special := _UPGRADES.get(newer):
-            visitors["Node"] = _chained(special(log), visitors.get("Node", _unchanged))
-        return rewrite(tree, older, visitors)
+        return rewrite(tree, older, visitors | _visitors(_UPGRADES, newer, log))
 
     return upgrade
 
 
-def downgrade_minor(newer: str, older: str) -> Conversion:
-    """Return the step from one minor of schema 8 back to the one before."""
+def downgrade_minor(newer: str) -> Conversion:
+    """Return the step from one minor of schema 8 back to the one before; new fields are left to `block_misfits`."""
+    return lambda tree, log: rewrite(tree, newer, _visitors(_DOWNGRADES, newer, log))
 
-    def downgrade(tree: Tree, log: ConversionLog) -> Tree:
-        new_fields = _new_fields(older, newer).items()
-        visitors = {name: _removing(name, fields, newer, log) for name, fields in new_fields}
-        if newer == "8.8":
-            visitors["Argument"] = _plain_optional
-        if special := _DOWNGRADES.get(newer):
-            visitors["Node"] = _chained(visitors.get("Node", _unchanged), special(log))
-        return rewrite(tree, newer, visitors)
 
-    return downgrade
+def _visitors(changes: Changes, version: str, log: ConversionLog) -> dict[str, Visitor]:
+    return {name: _logging(change, log) for name, change in changes.get(version, {}).items()}
+
+
+def _logging(change: Callable[[Any, Path, ConversionLog], Any], log: ConversionLog) -> Visitor:
+    return lambda value, path: change(value, path, log)
 
 
 # A pure function of two frozen tables; nobody changes what it gives.
 @functools.cache
 def _new_fields(older: str, newer: str) -> Mapping[str, Mapping[str, Any]]:
     """Return struct -> the fields that the newer table adds, with their defaults."""
-    before, after = frozen_table(older).definitions, frozen_table(newer).definitions
-    by_struct: dict[str, dict[str, Any]] = {}
-    for name, definition in after.items():
-        if definition.kind == "struct" and name in before:
-            added = [field for key, field in definition.fields.items() if key not in before[name].fields]
-            new = {field.name: default_value(field) for field in added}
-            by_struct |= {name: new} if new else {}
-    return by_struct
+    before = frozen_table(older).definitions
+    by_struct = {
+        name: {key: value for key, value in default_values(definition).items() if key not in before[name].fields}
+        for name, definition in frozen_table(newer).definitions.items()
+        if name in before
+    }
+    return {name: fields for name, fields in by_struct.items() if fields}
 
 
 def _adding(fields: Mapping[str, Any]) -> Visitor:
     return lambda value, _: {**copy.deepcopy(fields), **value}
-
-
-def _removing(name: str, fields: Mapping[str, Any], since: str, log: ConversionLog) -> Visitor:
-    def visit(value: Any, path: Path) -> Any:
-        kept = dict(value)
-        for key, default in fields.items():
-            field_value = kept.get(key, default)
-            says_nothing = field_value == default or (
-                (name, key) == ("Node", "name") and field_value == own_name(value)
-            )
-            if says_nothing or (name, key) in LOSSES:
-                kept.pop(key, None)
-            if not says_nothing and (name, key) in LOSSES:
-                log.lost(LOSSES[name, key], f"{name}.{key}", (*path, key), since)
-        return kept
-
-    return visit
 
 
 def own_name(node: Mapping[str, Any]) -> str | None:
@@ -112,29 +108,105 @@ def own_name(node: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _plain_optional(value: Any, _: Path) -> Any:
-    """Return an optional tensor as 2.7 wrote it: a tensor, or None."""
-    match value:
-        case {"as_optional_tensor": {"as_tensor": tensor}}:
-            return {"as_tensor": tensor}
-        case {"as_optional_tensor": {"as_none": none}}:
-            return {"as_none": none}
-    return value
+def block_misfits(tree: Tree, older: str, newer: str, log: ConversionLog, *, exact: bool = False) -> Tree:
+    """Note everything that keeps a tree from fitting the older table, and make it fit.
+
+    Args:
+        tree: a program after the downgrade from `newer`; not changed.
+        older, newer: names of the tables.
+        log: gets the blockers.
+        exact: the tree had no keys that the newer table does not know, so that only types that lost a part are visited.
+
+    Returns:
+        `tree` itself if it fits; else a new one, which shares what needed no replacement.
+    """
+    types = frozen_table(older).definitions
+    names = _narrowed(older, newer) if exact else types.keys()
+    return rewrite(tree, older, {name: _blocking(types[name], older, newer, log) for name in names})
 
 
-def _unchanged(value: Any, _: Path) -> Any:
-    return value
+# One for each step between versions that is used.
+@functools.cache
+def _narrowed(older: str, newer: str) -> frozenset[str]:
+    """Return the types of which the older table lacks a field, an arm or a member."""
+    before, after = frozen_table(newer).definitions, frozen_table(older).definitions
+    return frozenset(name for name in after.keys() & before.keys() if _parts(before[name]) - _parts(after[name]))
 
 
-def _chained(first: Visitor, second: Visitor) -> Visitor:
-    return lambda value, path: second(first(value, path), path)
+def _parts(definition: Definition) -> frozenset[Any]:
+    """Return the keys of fields or arms, or the values of members."""
+    return frozenset(definition.fields) | {member.value for member in definition.members.values()}
 
 
-_UPGRADES: Final[Mapping[str, Callable[[ConversionLog], Visitor]]] = {
-    "8.7": lambda _: lambda value, __: mark_outputs(value),
-    "8.8": lambda log: lambda value, path: spread_operands(value, path, log),
-    "8.17": lambda _: lambda value, __: {**value, "name": own_name(value)},
+def _blocking(definition: Definition, older: str, newer: str, log: ConversionLog) -> Visitor:
+    """Return a visitor that notes the parts of a value that the older table lacks, and removes or replaces them."""
+    name, known = definition.name, _parts(definition)
+    of_newer = frozen_table(newer).definitions.get(name)
+    fields, defaults = (of_newer.fields, default_values(of_newer)) if of_newer else ({}, {})
+
+    def enum(value: Any, path: Path) -> Any:
+        if value in known:
+            return value
+        log.blocked(f"the {name} {value}", path, newer)
+        return smallest(Ref(name), older)
+
+    def union(value: Any, path: Path) -> Any:
+        if value.keys() <= known:
+            return value
+        [arm] = value
+        log.blocked(f"the arm {arm} of {name}", (*path, arm), newer)
+        return smallest(Ref(name), older)
+
+    def struct(value: Any, path: Path) -> Any:
+        if value.keys() <= known:
+            return value
+        for key in value:
+            loss = LOSSES.get((name, key))
+            if key in known or (key in defaults and value[key] == defaults[key]):
+                continue
+            if key not in fields:
+                log.lost("unknown_keys", f"{name}.{key}, which no schema here knows", (*path, key), "")
+            elif loss is None:
+                log.blocked(f"{name}.{key}", (*path, key), newer)
+            elif key != "name" or value[key] != own_name(value):
+                log.lost(loss, f"{name}.{key}", (*path, key), newer)
+        return {key: field for key, field in value.items() if key in known}
+
+    return {"enum": enum, "union": union, "struct": struct}[definition.kind]
+
+
+def smallest(kind: Type, version: str) -> Any:
+    """Return the smallest value of a type: nothing in lists, the first arm that does not hold its own union."""
+    match kind:
+        case Scalar(name):
+            return {"str": "", "int": 0, "float": 0.0, "bool": False, "bytes": ""}[name]
+        case ListOf():
+            return []
+        case DictOf():
+            return {}
+        case Nullable():
+            return None
+        case TupleOf(items):
+            return [smallest(item, version) for item in items]
+        case AnyOf(arms):
+            return smallest(arms[0], version)
+        case Ref(name):
+            definition = frozen_table(version).definitions[name]
+    if definition.kind == "enum":
+        return next(iter(definition.members.values())).value
+    if definition.kind == "union":
+        arm, field = next(iter(definition.fields.items()))
+        return {arm: smallest(field.type, version)}
+    return {key: smallest(canonical_type(definition.name, field), version) for key, field in definition.fields.items()}
+
+
+_UPGRADES: Final[Changes] = {
+    "8.7": {"Node": lambda node, *_: mark_outputs(node)},
+    "8.8": {"Node": spread_operands},
+    "8.17": {"Node": lambda node, *_: {**node, "name": own_name(node)}},
 }
-_DOWNGRADES: Final[Mapping[str, Callable[[ConversionLog], Visitor]]] = {
-    "8.8": lambda log: lambda value, path: gather_operands(value, path, log, "8.8")
+# An optional tensor was a tensor or None before 8.8: what it holds.
+_DOWNGRADES: Final[Changes] = {
+    "8.8": {"Argument": lambda value, *_: value.get("as_optional_tensor", value), "Node": gather_operands}
 }
+"""Version -> the changes of a type's values that the field tables do not contain."""
