@@ -18,13 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from tools.operator_rules import files_below
+from tools.operator_rules import calls_below
 
-import pt2kit
 from pt2kit import schema
 from pt2kit.checks.call_results import call_differences
 from pt2kit.graph.argument_values import arguments
-from pt2kit.graph.traversal import graphs, walk
 from pt2kit.operators.metas import Symbols
 from pt2kit.operators.symbolic import OperatorSpec
 from pt2kit.operators.table import find
@@ -67,25 +65,17 @@ def drawn_calls(paths: list[Path], each: int, rng: random.Random) -> dict[str, l
     """Return some calls of each overload: those that have a tensor as a result."""
     calls: dict[str, list[Drawn]] = defaultdict(list)
     seen: dict[str, int] = defaultdict(int)
-    for path in files_below(paths):
-        try:
-            programs = list(pt2kit.open(path).programs.values())
-        except pt2kit.Pt2Error:
+    for _, name, step, symbols in calls_below(paths):
+        results = [one for output in step.node.outputs for one in arguments(output)]
+        tensors = [one for one in results if one in step.scope.graph.tensor_values]
+        if not tensors or name.startswith("higher_order."):
             continue
-        for program in programs:
-            symbols = Symbols(program.range_constraints, [scope.graph for scope in graphs(program)])
-            for step in walk(program):
-                name = step.node.target.removeprefix(OPS)
-                results = [one for output in step.node.outputs for one in arguments(output)]
-                tensors = [one for one in results if one in step.scope.graph.tensor_values]
-                if not tensors or name.startswith("higher_order."):
-                    continue
-                seen[name] += 1
-                drawn = step.node, step.scope.graph, symbols, rng.choice(tensors)
-                if len(calls[name]) < each:
-                    calls[name].append(drawn)
-                elif rng.random() < each / seen[name]:
-                    calls[name][rng.randrange(each)] = drawn
+        seen[name] += 1
+        drawn = step.node, step.scope.graph, symbols, rng.choice(tensors)
+        if len(calls[name]) < each:
+            calls[name].append(drawn)
+        elif rng.random() < each / seen[name]:
+            calls[name][rng.randrange(each)] = drawn
     return calls
 
 

@@ -41,29 +41,31 @@ class Tally:
     different: list[str] = field(default_factory=list)
 
 
-def files_below(paths: list[Path]) -> Iterator[Path]:
-    """Iterate the `.pt2` files among paths and below folders."""
-    for path in paths:
-        yield from sorted(path.rglob("*.pt2")) if path.is_dir() else [path]
+def calls_below(paths: list[Path]) -> Iterator[tuple[Path, str, Any, Symbols]]:
+    """Iterate the calls of all programs in the `.pt2` files among paths and below folders.
+
+    Yields:
+        The file, the operator's name, the step, and the symbols of its program. Files that cannot be read are printed.
+    """
+    for path in (file for one in paths for file in (sorted(one.rglob("*.pt2")) if one.is_dir() else [one])):
+        try:
+            programs = list(pt2kit.open(path).programs.values())
+        except pt2kit.Pt2Error as error:
+            print(f"{path}: not read: {error}", file=sys.stderr)
+            continue
+        for program in programs:
+            symbols = Symbols(program.range_constraints, [scope.graph for scope in graphs(program)])
+            for step in walk(program):
+                yield path, step.node.target.removeprefix(OPS), step, symbols
 
 
 def tally(paths: list[Path], only: str) -> tuple[dict[str, Tally], Counter[str]]:
     """Compare every call; return the tallies by overload, and the calls without a rule."""
     tallies: dict[str, Tally] = defaultdict(Tally)
     missing: Counter[str] = Counter()
-    for path in files_below(paths):
-        try:
-            programs = pt2kit.open(path).programs
-            listed = list(programs.values())
-        except pt2kit.Pt2Error as error:
-            print(f"{path}: not read: {error}", file=sys.stderr)
-            continue
-        for program in listed:
-            symbols = Symbols(program.range_constraints, [scope.graph for scope in graphs(program)])
-            for step in walk(program):
-                name = step.node.target.removeprefix(OPS)
-                if only in name:
-                    _one(tallies, missing, name, step, symbols, str(path))
+    for path, name, step, symbols in calls_below(paths):
+        if only in name:
+            _one(tallies, missing, name, step, symbols, str(path))
     return tallies, missing
 
 
