@@ -35,7 +35,6 @@ from pt2kit.schema.fieldtable import (
     Field,
     ListOf,
     Nullable,
-    Ref,
     Scalar,
     Table,
     TupleOf,
@@ -125,15 +124,9 @@ def single(kind: Type) -> str:
     Raises:
         UnsupportedError: it may be null.
     """
-    match kind:
-        case Scalar(name):
-            return _SCALARS[name]
-        case Ref(name):
-            return name
-        case ListOf() | DictOf() | TupleOf() | AnyOf():
-            return wrapper_name(kind)
-        case Nullable():
-            raise UnsupportedError("Protocol Buffers: expected null as a field of a struct only, got it inside a type")
+    if isinstance(kind, Nullable):
+        raise UnsupportedError("Protocol Buffers: expected null as a field of a struct only, got it inside a type")
+    return _SCALARS[kind.name] if isinstance(kind, Scalar) else wrapper_name(kind)
 
 
 def _helpers(table: Table) -> dict[str, list[str]]:

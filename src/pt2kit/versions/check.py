@@ -228,9 +228,7 @@ def _walk(value: Any, kind: Type, version: str, path: Path) -> Iterator[str]:
         case TupleOf(items) if isinstance(value, list) and len(value) == len(items):
             for index, (entry, item) in enumerate(zip(value, items, strict=True)):
                 yield from _walk(entry, item, version, (*path, index))
-        case Scalar(name) if SCALARS[name](value):
-            return
-        case AnyOf(arms) if any(predicate(arm, version)(value) for arm in arms):
+        case Scalar() | AnyOf() if predicate(kind, version)(value):
             return
         case _:
             yield _message(path, type_text(kind).replace(" or ", " | "), value)
