@@ -10,13 +10,13 @@ import pytest
 from click.testing import CliRunner
 
 from pt2kit import idl, schema
-from pt2kit.cli.schema import command
+from pt2kit.cli.frame import load_command
 from pt2kit.errors import Pt2Error, SchemaError, VersionError
 
 
 def _run(*args: str) -> tuple[Any, str]:
     """The command's return value, which becomes the exit code, and its output."""
-    found = CliRunner().invoke(command, args, standalone_mode=False)
+    found = CliRunner().invoke(load_command("schema"), args, standalone_mode=False)
     if found.exception is not None:
         raise found.exception
     return found.return_value, found.output

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from tests.digests.packing import packed, records
 from tests.samples import sample
 
-from pt2kit.cli.digest import command
+from pt2kit.cli.frame import load_command
 from pt2kit.digests import PARTS, digest
 from pt2kit.errors import Pt2Error
 
@@ -20,7 +20,7 @@ MLP = str(sample("2.13.0", "mlp"))
 
 def run(*arguments: str) -> Result:
     """The command's output; its exit code is the return value."""
-    return CliRunner().invoke(command, list(arguments), standalone_mode=False)
+    return CliRunner().invoke(load_command("digest"), list(arguments), standalone_mode=False)
 
 
 def test_digests_are_printed_part_by_part() -> None:

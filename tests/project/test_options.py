@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -11,6 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
+from pt2kit.cli.frame import load_command
 from pt2kit.cli.main import COMMANDS, cli
 
 ROOT = Path(__file__).parents[2]
@@ -24,9 +24,9 @@ _ROW = re.compile(r"^  (-[\w-]+(?:(?:, | / )-[\w-]+)*)(?= |$)", re.MULTILINE)
 def _command(name: str) -> click.Command:
     """The command of a name; `fleet check` is one, too."""
     first, *rest = name.split()
-    command = importlib.import_module(f"pt2kit.cli.{first}").command
+    command = load_command(first)
     for one in rest:
-        command = command.get_command(click.Context(command), one)
+        command = command.get_command(click.Context(command), one)  # type: ignore[attr-defined]
     assert isinstance(command, click.Command), name
     return command
 

@@ -26,6 +26,7 @@ from tests.samples import sample
 from tests.signing.keys import OPENSSL, openssl
 
 import pt2kit
+from pt2kit.cli.frame import subcommand
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -182,10 +183,11 @@ def test_the_command_of_the_page_runs(monkeypatch: pytest.MonkeyPatch, capsys: p
     """The page's new command lists nodes as text and as JSON."""
     module = types.ModuleType("nodes")
     monkeypatch.setitem(sys.modules, "nodes", module)  # where the dataclass looks for its annotations
-    exec(block("how-to/command.md", "subcommand("), module.__dict__)  # noqa: S102  # A page of ours.
-    assert module.command.main([str(MLP), "--sorted"], standalone_mode=False) == 0
+    exec(block("how-to/command.md", "class Options"), module.__dict__)  # noqa: S102  # A page of ours.
+    command = subcommand("nodes", module.Options, module.run)
+    assert command.main([str(MLP), "--sorted"], standalone_mode=False) == 0
     assert capsys.readouterr().out == "linear\nlinear_1\nrelu\n"
-    module.command.main([str(MLP), "--json"], standalone_mode=False)
+    command.main([str(MLP), "--json"], standalone_mode=False)
     assert json.loads(capsys.readouterr().out) == ["linear", "relu", "linear_1"]
 
 

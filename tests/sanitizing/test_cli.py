@@ -13,7 +13,7 @@ from tests.packages import edited, rewritten
 from tests.sanitizing.files import sanitized
 
 import pt2kit
-from pt2kit.cli.sanitize import command
+from pt2kit.cli.frame import load_command
 from pt2kit.digests.result import PARTS
 from pt2kit.errors import UnsupportedError
 
@@ -22,7 +22,9 @@ MLP = samples.sample("2.13.0", "mlp")
 
 def run(*arguments: object) -> Result:
     """The command's output; its exit code is the return value."""
-    return CliRunner().invoke(command, [str(argument) for argument in arguments], standalone_mode=False)
+    return CliRunner().invoke(
+        load_command("sanitize"), [str(argument) for argument in arguments], standalone_mode=False
+    )
 
 
 def test_written(tmp_path: Path) -> None:

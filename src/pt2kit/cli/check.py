@@ -21,7 +21,7 @@ import click
 
 from pt2kit.cli.common import Refusal, choose_model, open_file, progress, standard_input
 from pt2kit.cli.completion import complete_rules
-from pt2kit.cli.frame import Result, flag, json_option, model_option, option, subcommand
+from pt2kit.cli.frame import Result, flag, json_option, model_option, option
 from pt2kit.cli.output import colour, linked, print_json, print_lines
 from pt2kit.cli.several import (
     Answer,
@@ -214,9 +214,6 @@ def run(options: Options) -> int:
         return _print_sarif(list(checked), options)
     task = partial(_task, options, without, several)
     return run_task(chosen, several, task, options, outcomes=_OUTCOMES, style=_painter())
-
-
-command = subcommand("check", Options, run)
 
 
 def _check(options: Options, without: Accepted, file: str) -> list[Problem]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import click
 
 from pt2kit.cli.common import is_count, one_output, open_file, write_result
-from pt2kit.cli.frame import argument, option, output_option, pairs_option, prove_option, subcommand
+from pt2kit.cli.frame import argument, option, output_option, pairs_option, prove_option
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,3 @@ def run(options: Options) -> int:
         weights = len(composed.weights(options.name))
         write_result(composed, target, done=f"{nodes:,} nodes, {weights:,} weights; no sample inputs")
     return 0
-
-
-command = subcommand("compose", Options, run)

@@ -23,7 +23,6 @@ from pt2kit.cli.frame import (
     output_option,
     pairs_option,
     prove_option,
-    subcommand,
 )
 from pt2kit.cli.output import print_error, print_lines
 from pt2kit.cli.several import chosen_targets, jobs_option, make_folder, run_task
@@ -100,9 +99,6 @@ def run(options: Options) -> int:
     outcomes = {"converted": "would be converted" if options.dry_run else "converted", "refused": "not expressible"}
     task, unread = partial(_convert, options, places, several), "not readable or writable"
     return run_task(list(places), several, task, options, outcomes=outcomes, unread=unread)
-
-
-command = subcommand("convert", Options, run)
 
 
 def _write_stablehlo(source: str, destination: str, options: Options) -> int:

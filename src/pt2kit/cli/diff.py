@@ -20,7 +20,6 @@ from pt2kit.cli.frame import (
     memory_option,
     option,
     print_result,
-    subcommand,
 )
 from pt2kit.cli.output import colour, print_lines, width
 
@@ -112,9 +111,6 @@ def run(options: Options) -> int:
                 progress=report,
             )
         return print_result(_result(comparison, options), options.as_json, _style)
-
-
-command = subcommand("diff", Options, run)
 
 
 def _compare_runs(options: Options) -> RunComparison:

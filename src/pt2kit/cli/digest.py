@@ -12,7 +12,7 @@ import click
 
 from pt2kit import codec
 from pt2kit.cli.common import Refusal, choose_model, chosen_models, open_file, progress
-from pt2kit.cli.frame import Result, by_program, flag, json_option, model_option, option, subcommand
+from pt2kit.cli.frame import Result, by_program, flag, json_option, model_option, option
 from pt2kit.cli.several import chosen_files, files_argument, jobs_option, run_task
 from pt2kit.digests.result import FORMAT, PARTS, TABLES, read_expected, read_programs
 from pt2kit.messages import count_text, printable
@@ -58,9 +58,6 @@ def run(options: Options) -> int:
         raise click.UsageError(f"expected one file with --verify, got {len(chosen)} and more to come")
     task = partial(_digest if options.verify is None else _verify, options, several)
     return run_task(chosen, several, task, options, head={"format": FORMAT})
-
-
-command = subcommand("digest", Options, run)
 
 
 def _digest(options: Options, several: bool, file: str) -> Result:

@@ -23,7 +23,6 @@ from pt2kit.cli.frame import (
     output_option,
     print_result,
     prove_option,
-    subcommand,
 )
 from pt2kit.cli.output import print_lines
 from pt2kit.errors import Pt2Error, at
@@ -276,6 +275,3 @@ def run(options: Options) -> int:
     edits = [{"edit": what, "places": count} for what, count in done]
     tree = {"written": target, "model": chosen, "edits": edits, "notes": editor.notes}
     return print_result(Result(lines, lambda: tree), options.as_json)
-
-
-command = subcommand("edit", Options, run)

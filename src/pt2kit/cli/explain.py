@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from pt2kit.cli.completion import complete_rules
-from pt2kit.cli.frame import Result, argument, json_option, print_result, subcommand
+from pt2kit.cli.frame import Result, argument, json_option, print_result
 from pt2kit.cli.output import width
 from pt2kit.messages import suggestion
 from pt2kit.rules import FAMILIES, REASONS, RULES
@@ -96,9 +96,6 @@ def run(options: Options) -> int:
     explained = (line for number, rule in enumerate(wanted) for line in ([""] if number else []) + _lines(rule))
     lines = explained if options.rules else _list()
     return print_result(Result(lines, lambda: [asdict(explain(rule)) for rule in wanted]), options.as_json)
-
-
-command = subcommand("explain", Options, run)
 
 
 def _list() -> Iterator[str]:

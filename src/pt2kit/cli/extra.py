@@ -18,7 +18,6 @@ from pt2kit.cli.frame import (
     option,
     print_result,
     rename_option,
-    subcommand,
 )
 from pt2kit.cli.output import print_bytes, print_lines
 from pt2kit.messages import printable, suggestion
@@ -71,9 +70,6 @@ def run(options: Options) -> int:
         else:
             return print_result(_listed(package), options.as_json)
     return 0
-
-
-command = subcommand("extra", Options, run)
 
 
 def _listed(package: Package) -> Result:

@@ -8,7 +8,7 @@ import click
 
 from pt2kit.cli.common import choose_model, one_output, open_file, write_result
 from pt2kit.cli.completion import complete_modules, complete_nodes
-from pt2kit.cli.frame import argument, model_option, option, output_option, prove_option, subcommand
+from pt2kit.cli.frame import argument, model_option, option, output_option, prove_option
 from pt2kit.messages import count_text
 from pt2kit.package.open import Package
 
@@ -59,9 +59,6 @@ def run(options: Options) -> int:
         ]
         write_result(extracted, target, done=f"{', '.join(counts)}; no sample inputs")
     return 0
-
-
-command = subcommand("extract", Options, run)
 
 
 def _count(package: Package, model: str) -> int:

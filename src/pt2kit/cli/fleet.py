@@ -6,7 +6,6 @@ A progress bar is shown on standard error; the tables of a report are printed on
 from __future__ import annotations
 
 import atexit
-import importlib
 import os
 import sys
 import time
@@ -21,7 +20,17 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from pt2kit.cli.common import bar_of, bytes_amount, check_page
-from pt2kit.cli.frame import argument, flag, force_option, json_option, option, pairs_option, parameters, subcommand
+from pt2kit.cli.frame import (
+    argument,
+    flag,
+    force_option,
+    json_option,
+    load_command,
+    option,
+    pairs_option,
+    parameters,
+    subcommand,
+)
 from pt2kit.cli.output import LazyGroup, help_texts, print_json, print_lines
 from pt2kit.fleet.reading import DEFAULTS
 from pt2kit.messages import count_text, printable, suggestion
@@ -53,8 +62,7 @@ class Works(LazyGroup):
         """Make the command of a name: options of all, and those of the single command that apply to many files."""
         if name == "report":
             return subcommand("report", ReportOptions, report)
-        single = importlib.import_module(f"pt2kit.cli.{name}").command
-        own = [option for option in single.params if option.name in DEFAULTS[name]]
+        own = [option for option in load_command(name).params if option.name in DEFAULTS[name]]
         return click.Command(
             name, callback=partial(_run, name), params=[*parameters(SharedOptions), *own], help=WORKS[name]
         )

@@ -6,7 +6,7 @@
         strict: bool = flag("Treat warnings as errors.")
         as_json: bool = json_option()
 
-    command = subcommand("check", Options, run)
+    def run(options: Options) -> int: ...
 
 The parsed command line is one object, which functions and other processes get whole.
 """
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from importlib import import_module
 from typing import Any, TypeVar
 
 import click
@@ -148,6 +149,13 @@ def external_option() -> Any:
     """Declare a field for the external file of weights."""
     text = "Write weights to this .safetensors file next to OUT; shards if large."
     return option(text, "--external", metavar="NAME")
+
+
+def load_command(name: str) -> click.Command:
+    """Import the module of a subcommand; make the command of its `Options` and its `run`, unless it has made one."""
+    module = import_module(f"pt2kit.cli.{name}")
+    made: click.Command | None = getattr(module, "command", None)
+    return made or subcommand(name, module.Options, module.run)
 
 
 def subcommand(name: str, kind: type[Options], run: Callable[[Options], int]) -> click.Command:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import importlib
 import io
 import os
 import sys
@@ -57,9 +56,10 @@ class Commands(LazyGroup):
     helps = COMMANDS
 
     def load(self, name: str) -> click.Command:
-        """Import the module of a subcommand."""
-        command: click.Command = importlib.import_module(f"pt2kit.cli.{name}").command
-        return command
+        """Import the module of a subcommand, and make its command."""
+        from pt2kit.cli.frame import load_command
+
+        return load_command(name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

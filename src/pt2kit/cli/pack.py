@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from pt2kit.cli.common import open_file, write_result
-from pt2kit.cli.frame import argument, external_option, option, pairs_option, subcommand
+from pt2kit.cli.frame import argument, external_option, option, pairs_option
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,6 @@ def run(options: Options) -> int:
             packed = pack([stack.enter_context(open_file(path)) for _, path in named], extra_files=added)
         write_result(packed, options.target, external=options.external, done=", ".join(packed.layout.models))
     return 0
-
-
-command = subcommand("pack", Options, run)
 
 
 def _split(text: str) -> tuple[str, str]:

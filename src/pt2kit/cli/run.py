@@ -24,7 +24,6 @@ from pt2kit.cli.frame import (
     model_option,
     option,
     print_result,
-    subcommand,
 )
 from pt2kit.cli.output import print_error
 from pt2kit.messages import printable, suggestion
@@ -89,9 +88,6 @@ def run(options: Options) -> int:
     )
     rows = ({**output_row(value), **({"file": path} if path else {})} for value, path in named)
     return print_result(Result(lines, lambda: {"outputs": list(rows)}), options.as_json)
-
-
-command = subcommand("run", Options, run)
 
 
 def most_memory() -> int:

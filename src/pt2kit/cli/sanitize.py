@@ -19,7 +19,6 @@ from pt2kit.cli.frame import (
     option,
     output_option,
     prove_option,
-    subcommand,
 )
 from pt2kit.cli.several import chosen_targets, jobs_option, make_folder, run_task
 from pt2kit.digests.result import PARTS
@@ -83,9 +82,6 @@ def run(options: Options) -> int:
     outcomes = {"written": "clean" if options.dry_run else "written", "refused": "refused"}
     task, unread = partial(_sanitize, options, parts, places, several), "not readable or writable"
     return run_task(list(places), several, task, options, outcomes=outcomes, unread=unread)
-
-
-command = subcommand("sanitize", Options, run)
 
 
 def _sanitize(options: Options, parts: Parts, places: Mapping[str, str], several: bool, source: str) -> Result:

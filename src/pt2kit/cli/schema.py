@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from pt2kit.cli.common import Refusal
-from pt2kit.cli.frame import Result, argument, json_option, option, print_result, subcommand
+from pt2kit.cli.frame import Result, argument, json_option, option, print_result
 from pt2kit.idl.compat import Level, Verdict, verdict
 from pt2kit.idl.sources import FORMATS, current_table, emit, read_table, table, versions
 from pt2kit.messages import count_text
@@ -129,9 +129,6 @@ def run(options: Options) -> int:
         return print_result(_versions(), options.as_json)
     found = verdict(_table(compared[0]), _table(compared[1]))
     return print_result(Result(_lines(found), lambda: _row(found), int(not found.agrees)), options.as_json)
-
-
-command = subcommand("schema", Options, run)
 
 
 def _table(given: str) -> Table:

@@ -12,7 +12,7 @@ import click
 from pt2kit.cli import views
 from pt2kit.cli.common import chosen_models, open_file, rate_amount
 from pt2kit.cli.completion import complete_modules, complete_nodes
-from pt2kit.cli.frame import Result, at_option, flag, json_option, model_option, option, subcommand
+from pt2kit.cli.frame import Result, at_option, flag, json_option, model_option, option
 from pt2kit.cli.output import print_json, print_lines, print_paged, width
 from pt2kit.cli.several import chosen_files, files_argument, jobs_option, run_task
 from pt2kit.messages import printable
@@ -60,7 +60,7 @@ class Options:
         return (self.graph, self.as_text, *named, self.records, self.sizes, self.cost)
 
 
-def show(options: Options) -> int:
+def run(options: Options) -> int:
     """Show what is in .pt2 files: writer, inputs and outputs, operators, tensors and modules.
 
     Examples:
@@ -92,9 +92,6 @@ def show(options: Options) -> int:
             is_long = options.graph or options.as_text or options.module is not None
             (print_paged if is_long else print_lines)(view.lines, fitted=view.fitted)
         return view.code
-
-
-command = subcommand("show", Options, show)
 
 
 def _view(package: Package, options: Options) -> Result:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 import click
 
 from pt2kit.cli.common import progress
-from pt2kit.cli.frame import argument, flag, option, subcommand
+from pt2kit.cli.frame import argument, flag, option
 from pt2kit.cli.output import print_lines
 
 
@@ -53,6 +53,3 @@ def run(options: Options) -> int:
         signature = sign(file, **given, password=password, progress=report)
     print_lines([f"{signature}: signs {'the bytes of the file' if options.whole_file else 'what the file means'}"])
     return 0
-
-
-command = subcommand("sign", Options, run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pt2kit.cli.common import one_output, open_file
-from pt2kit.cli.frame import argument, file_argument, force_option, output_option, rename_option, subcommand
+from pt2kit.cli.frame import argument, file_argument, force_option, output_option, rename_option
 from pt2kit.cli.output import print_lines
 
 
@@ -35,6 +35,3 @@ def run(options: Options) -> int:
     with open_file(options.file) as package:
         print_lines(map(str, unpack(package, folder, force=options.force, rename=options.rename).values()))
     return 0
-
-
-command = subcommand("unpack", Options, run)

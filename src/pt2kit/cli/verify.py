@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pt2kit.cli.common import progress
-from pt2kit.cli.frame import Result, argument, flag, json_option, option, print_result, subcommand
+from pt2kit.cli.frame import Result, argument, flag, json_option, option, print_result
 from pt2kit.cli.output import print_json
 from pt2kit.messages import count_text
 
@@ -54,9 +54,6 @@ def run(options: Options) -> int:
         print_json({"verified": False, "error": str(error)})
         return 1
     return print_result(Result(_lines(file, found), lambda: _tree(found), int(not found.ok)), as_json)
-
-
-command = subcommand("verify", Options, run)
 
 
 def _tree(found: Verified) -> dict[str, Any]:

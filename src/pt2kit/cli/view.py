@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pt2kit.cli.common import check_page, standard_input
-from pt2kit.cli.frame import argument, file_argument, flag, force_option, option, subcommand
+from pt2kit.cli.frame import argument, file_argument, flag, force_option, option
 from pt2kit.cli.output import print_lines
 from pt2kit.jsontext import load_json
 from pt2kit.messages import count_text, printable
@@ -124,9 +124,6 @@ def run(options: Options) -> int:
         return code if html or export or fail_on else _serve(answers, options.browser, options.port)
     finally:
         answers.close()
-
-
-command = subcommand("view", Options, run)
 
 
 def _write(answers: Answers, path: Path, tensors: bool) -> int:

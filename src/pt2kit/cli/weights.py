@@ -23,7 +23,6 @@ from pt2kit.cli.frame import (
     model_option,
     option,
     print_result,
-    subcommand,
 )
 from pt2kit.messages import count_text, printable, suggestion
 from pt2kit.package.open import Package
@@ -102,9 +101,6 @@ def run(options: Options) -> int:
         found = {one: _statistics(entries) if options.stats else {} for one, entries in chosen.items()}
         result = Result(_lines(chosen, found, options.stats), lambda: _rows(chosen, found))
         return print_result(result, options.as_json)
-
-
-command = subcommand("weights", Options, run)
 
 
 def _rows(chosen: dict[str, list[Entry]], found: dict[str, dict[int, Statistics]]) -> list[dict[str, Any]]:
