@@ -319,28 +319,28 @@ def check_local_header(where: str, record: Record, view: memoryview, base: int) 
     Raises:
         ArchiveError: they differ (A13), or data and descriptor do not fill the space up to the next record (A12, A14).
     """
-    pos = record.header_offset - base
-    fields = end_record.LOCAL.unpack_from(view, pos)
+    name_pos = record.header_offset - base + end_record.LOCAL.size
+    fields = end_record.LOCAL.unpack_from(view, record.header_offset - base)
     signature, _, flags, method, _, _, crc32, compressed_size, size, name_length, extra_length = fields
-    name_pos = pos + end_record.LOCAL.size
     extra_pos = name_pos + name_length
-    name = view[name_pos:extra_pos]
-    if (
-        signature != end_record.LOCAL_SIGNATURE
-        or flags != record.flags
-        or method != record.method
-        or name != record.name.encode("utf-8")
-    ):
-        _refuse(where, record, signature, flags, method, bytes(name))
-    data_offset = int(base + extra_pos + extra_length)
-    _check_extent(where, record, data_offset)
-    extra = bytes(view[extra_pos : extra_pos + extra_length])
-    stated = (crc32, compressed_size, size)
-    exact = stated == (record.crc32, record.compressed_size, record.size)
-    left_out = stated == (0, 0, 0) and flags & end_record.FLAG_DESCRIPTOR
-    if not ((exact or left_out) and _is_padding(extra)):
-        _check_sizes(where, record, stated, extra)
-    return data_offset
+    data_pos: int = extra_pos + extra_length
+    raw_name = record.name.encode("utf-8")
+    here = f"{where}: {show_name(record.name)}: local header at {record.header_offset}"
+    _compare(here, "signature", end_record.LOCAL_SIGNATURE, signature)
+    _compare(here, "flags", f"{record.flags:#06x}", f"{flags:#06x}")
+    _compare(here, "method", record.method, method)
+    _compare(here, "name", raw_name, bytes(view[name_pos:extra_pos]))
+    _check_extent(where, record, base + data_pos)
+    values = _zip64_values(here, bytes(view[extra_pos:data_pos]), raw_name)
+    _check_sizes(here, record, (crc32, compressed_size, size), values)
+    return base + data_pos
+
+
+def _compare(where: str, what: str, expected: object, got: object) -> None:
+    """Refuse a field of a local header that differs from the directory entry (A13)."""
+    if expected != got:
+        shown = [quote(value) if isinstance(value, bytes) else value for value in (expected, got)]
+        raise ArchiveError(f"{where}: expected {what} {shown[0]}, got {shown[1]}", rule="A13")
 
 
 def header_length(record: Record, view: memoryview) -> int:
@@ -365,24 +365,6 @@ def check_descriptor(where: str, record: Record, tail: memoryview) -> None:
         )
 
 
-def _is_padding(extra: bytes) -> bool:
-    """Return whether there is nothing but the one field with which torch aligns data: the usual case, made quick."""
-    return not extra or (extra[:2] == b"FB" and int.from_bytes(extra[2:4], "little") == len(extra) - 4)
-
-
-def _refuse(where: str, record: Record, signature: bytes, flags: int, method: int, name: bytes) -> None:
-    where = f"{where}: {show_name(record.name)}: local header at {record.header_offset}"
-    pairs = (
-        ("signature", repr(end_record.LOCAL_SIGNATURE), repr(signature)),
-        ("flags", f"{record.flags:#06x}", f"{flags:#06x}"),
-        ("method", str(record.method), str(method)),
-    )
-    for what, expected, got in pairs:
-        if expected != got:
-            raise ArchiveError(f"{where}: expected {what} {expected}, got {got}", rule="A13")
-    raise ArchiveError(f"{where}: expected name {quote(record.name.encode())}, got {quote(name)}", rule="A13")
-
-
 def _check_extent(where: str, record: Record, data_offset: int) -> None:
     """Check that the data, and a descriptor if flag 3 is set, end where the next record begins."""
     rest = record.end_offset - data_offset - record.compressed_size
@@ -401,40 +383,25 @@ def _check_extent(where: str, record: Record, data_offset: int) -> None:
         )
 
 
-def _check_sizes(where: str, record: Record, stated: tuple[int, int, int], extra: bytes) -> None:
-    where = f"{where}: {show_name(record.name)}: local header at {record.header_offset}"
-    values = _zip64_values(where, extra, record.name.encode("utf-8"))
-    later = bool(record.flags & end_record.FLAG_DESCRIPTOR)
-    truth = (record.crc32, record.compressed_size, record.size)
-    # With a descriptor the header may hold 0, for both sizes or for none; with a ZIP64 field, the sentinels of it.
-    elsewhere = (0, end_record.MAX32) if values else (0,)
-    left_out = later and stated[0] == 0 and all(size in elsewhere for size in stated[1:])
-    for what, expected, got in zip(("CRC-32", "compressed size", "size"), truth, stated, strict=True):
-        later_or_there = (
-            later and got == 0 if what == "CRC-32" else left_out or (got == end_record.MAX32 and bool(values))
-        )
-        if got != expected and not later_or_there:
-            raise ArchiveError(f"{where}: expected {what} {expected}, got {got}", rule="A13")
-    _check_zip64(where, record, stated, values, later)
+def _check_sizes(where: str, record: Record, stated: tuple[int, int, int], values: tuple[int, ...]) -> None:
+    """Compare CRC-32 and sizes of a local header, and its ZIP64 values, with the directory entry.
 
-
-def _check_zip64(
-    where: str, record: Record, stated: tuple[int, int, int], values: tuple[int, ...], later: bool
-) -> None:
-    """Check that the ZIP64 values are the sizes.
-
-    torch also writes its header's offset there, and unknown sizes as 0.
+    With a descriptor the header may have 0 for the CRC-32, and for both sizes or for none; a size may be the sentinel
+    of a ZIP64 value. torch also writes its header's offset among those, and unknown sizes as 0.
     """
-    moved = [
-        truth
-        for truth, short in ((record.size, stated[2]), (record.compressed_size, stated[1]))
-        if short == end_record.MAX32
-    ]
-    if moved and not later:
-        fits = list(values[: len(moved)]) == moved
+    crc32, *sizes = stated
+    true_sizes = [record.compressed_size, record.size]
+    is_later = bool(record.flags & end_record.FLAG_DESCRIPTOR)
+    _compare(where, "CRC-32", record.crc32, record.crc32 if is_later and crc32 == 0 else crc32)
+    moved = {end_record.MAX32} if values else set()
+    are_left_out = is_later and crc32 == 0 and (moved | {0}).issuperset(sizes)
+    for what, expected, got in zip(("compressed size", "size"), true_sizes, sizes, strict=True):
+        _compare(where, what, expected, expected if are_left_out or got in moved else got)
+    long = [true for true, short in zip(true_sizes, sizes, strict=True) if short == end_record.MAX32][::-1]
+    if long and not is_later:
+        fits = list(values[: len(long)]) == long
     else:
-        known = {record.size, record.compressed_size, record.header_offset} | ({0} if later else set())
-        fits = known.issuperset(values)
+        fits = {*true_sizes, record.header_offset, *([0] if is_later else [])}.issuperset(values)
     if not fits:
         raise ArchiveError(
             f"{where}: expected ZIP64 sizes {record.size} and {record.compressed_size}, got {list(values)}", rule="A13"
