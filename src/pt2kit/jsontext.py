@@ -64,12 +64,16 @@ def depth(raw: bytes) -> int:
     return max(accumulate(memoryview(structure(raw).translate(_STEPS, b":")).cast("b")), default=0)
 
 
-def structure(raw: bytes) -> bytes:
-    """Return the brackets and colons of JSON text outside strings. A few passes in C, none per token."""
-    if b"\\\\" in raw:
-        raw = raw.replace(b"\\\\", b"")
-    marks = raw.replace(b'\\"', b"").translate(None, _NOT_STRUCTURE).replace(b'""', b"")
-    return re.sub(rb'"[^"]*"', b"", marks)
+def structure(raw: bytes, dropped: bytes = _NOT_STRUCTURE) -> bytes:
+    """Return the brackets and colons of JSON text outside strings, or other marks. A few passes in C, none per token.
+
+    Args:
+        raw: the text.
+        dropped: all characters but the marks and quotes.
+    """
+    if b"\\" in raw:
+        raw = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return re.sub(rb'"[^"]*"', b"", raw.translate(None, dropped).replace(b'""', b""))
 
 
 def path_text(path: Path) -> str:

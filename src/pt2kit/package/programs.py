@@ -12,7 +12,6 @@ deflated byte.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, Final, TypeAlias
@@ -22,7 +21,7 @@ from msgspec.structs import replace
 from pt2kit import codec, schema
 from pt2kit.collector import no_collection
 from pt2kit.errors import GraphError, JsonError, LimitError, SchemaError, VersionError
-from pt2kit.jsontext import path_text
+from pt2kit.jsontext import path_text, structure
 from pt2kit.package.stored import StoredProgram
 from pt2kit.schema.types import share_arguments
 from pt2kit.schema.versions import stated_pair
@@ -53,11 +52,10 @@ FREE_EXPRESSIONS: Final = 2_000_000
 for each byte of the file. Programs that torch writes have some thousands."""
 
 _FEWEST_VALUES_OF_A_NODE: Final = 8
-_MARKS: Final = b'[{,"'
-_NOT_MARKS: Final = bytes(set(range(256)) - set(_MARKS))
 
 ReadOlder: TypeAlias = "Callable[[memoryview, str, SchemaError | JsonError | None], StoredProgram]"
 """(JSON, the record's name, why it does not have the current form) -> a program of an older schema."""
+_NOT_MARKS: Final = bytes(set(range(256)) - set(b'[{,"'))
 _LARGE: Final = 8 << 20
 """Bytes of a program from which on memory counts more than the fifth of reading time that sharing arguments takes."""
 
@@ -162,10 +160,7 @@ def _count(raw: bytes, enough: int) -> int:
     rough = raw.count(b",") + raw.count(b"{") + raw.count(b"[")
     if rough <= enough:
         return rough
-    if b"\\" in raw:
-        raw = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
-    marks = raw.translate(None, _NOT_MARKS).replace(b'""', b"")
-    return len(re.sub(rb'"[^"]*"', b"", marks))
+    return len(structure(raw, _NOT_MARKS))
 
 
 def read_program(

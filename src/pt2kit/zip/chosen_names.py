@@ -15,7 +15,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from pt2kit.errors import ArchiveError
@@ -188,9 +188,7 @@ def _free(name: str, taken: dict[str, str]) -> str:
 def _check_folders(taken: dict[str, str]) -> None:
     """Refuse names of which one is a folder of another."""
     for key, name in taken.items():
-        parent = key
-        while "/" in parent:
-            parent = parent.rpartition("/")[0]
+        for parent in map(str, PurePosixPath(key).parents):
             if parent in taken:
                 raise ArchiveError(
                     f"expected names of files, got {quote(taken[parent])}, which is a folder of {quote(name)} as well"

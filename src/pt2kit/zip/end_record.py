@@ -139,7 +139,7 @@ def read_end(source: Source, limits: Limits) -> DirectorySpan:
     """
     pos = _find_end(source)
     fields = END.unpack(source.read(pos, END.size))
-    span, end_of_directory = _resolve(source, pos, fields)
+    span, end_of_directory = _resolve(source, pos, fields[1:-1])
     if span.offset + span.size != end_of_directory:
         raise ArchiveError(
             f"{source.name}: expected the directory to end at {end_of_directory}, where the end records begin, got "
@@ -203,21 +203,18 @@ def _find_end(source: Source) -> int:
 
 def _resolve(source: Source, pos: int, fields: tuple[int, ...]) -> tuple[DirectorySpan, int]:
     """Return the directory's span by the end record at `pos`, or by the ZIP64 ones before it; and where it must end."""
-    _, disk, start_disk, here, count, size, offset, _ = fields
     locator_pos = pos - LOCATOR.size
     locator = bytes(source.read(locator_pos, LOCATOR.size)) if locator_pos >= 0 else b""
     if locator[:4] != LOCATOR_SIGNATURE:
-        _check_disks(source, disk, start_disk, here, count)
-        return DirectorySpan(offset, size, count), pos
+        return _span(source, fields), pos
     _, locator_disk, pos64, disks = LOCATOR.unpack(locator)
     fields64 = _read_end64(source, pos64, locator_pos)
-    disk64, start_disk64, here64, count64, size64, offset64 = fields64
-    _check_disks(source, disk64, start_disk64, here64, count64)
+    span = _span(source, fields64)
     if locator_disk or disks != 1:
         raise ArchiveError(f"{source.name}: expected an archive on 1 disk, got {disks}", rule="A3")
     pairs = zip(
         ("this disk", "the directory's disk", "entries on this disk", "entries", "directory size", "directory offset"),
-        (disk, start_disk, here, count, size, offset),
+        fields,
         (MAX16, MAX16, MAX16, MAX16, MAX32, MAX32),
         fields64,
         strict=True,
@@ -229,7 +226,7 @@ def _resolve(source: Source, pos: int, fields: tuple[int, ...]) -> tuple[Directo
                 f"got {short} and {long}",
                 rule="A3",
             )
-    return DirectorySpan(offset64, size64, count64), pos64
+    return span, pos64
 
 
 def _read_end64(source: Source, pos64: int, locator_pos: int) -> tuple[int, ...]:
@@ -248,7 +245,9 @@ def _read_end64(source: Source, pos64: int, locator_pos: int) -> tuple[int, ...]
     return fields[4:]
 
 
-def _check_disks(source: Source, disk: int, start_disk: int, here: int, count: int) -> None:
+def _span(source: Source, fields: tuple[int, ...]) -> DirectorySpan:
+    """Return the directory's span of the fields that both end records have; refuse an archive on several disks."""
+    disk, start_disk, here, count, size, offset = fields
     if disk or start_disk:
         raise ArchiveError(
             f"{source.name}: expected an archive on one disk, got disk {disk} with its directory on {start_disk}",
@@ -258,6 +257,7 @@ def _check_disks(source: Source, disk: int, start_disk: int, here: int, count: i
         raise ArchiveError(
             f"{source.name}: expected {count_text(count, 'entry', 'entries')} on this disk, got {here}", rule="A4"
         )
+    return DirectorySpan(offset, size, count)
 
 
 def _check_limit(source: Source, what: str, got: int, limit: int, field: str) -> None:

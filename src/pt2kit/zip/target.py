@@ -70,8 +70,10 @@ def _take_over(descriptor: int, name: str, old: os.stat_result) -> None:
 
 def _open_named(path: str) -> tuple[str, int]:
     """Create and lock a file of one of the names that belong to a path."""
+    number = -1
     while True:
-        name = _free_name(path)
+        number += 1
+        name = _name(path, number)
         try:
             # Not tempfile: its files are private, and the new file should have the permissions that a new file gets.
             descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
@@ -86,13 +88,6 @@ def _open_named(path: str) -> tuple[str, int]:
 def _name(path: str, number: int) -> str:
     folder, name = os.path.split(path)
     return os.path.join(folder, f".pt2kit-{zlib.crc32(os.fsencode(name)):08x}-{number}.tmp")
-
-
-def _free_name(path: str) -> str:
-    number = 0
-    while os.path.lexists(name := _name(path, number)):
-        number += 1
-    return name
 
 
 def _lock(descriptor: int) -> bool:
@@ -111,17 +106,14 @@ def _lock(descriptor: int) -> bool:
 def _remove_abandoned(path: str) -> None:
     """Remove the temporary files of killed writers to a path."""
     for number in range(_SLOTS):
-        name = _name(path, number)
-        if not os.path.lexists(name):
-            continue
         with contextlib.suppress(OSError):
-            if fcntl is None:
-                os.unlink(name)
-            else:
-                _remove_unlocked(name)
+            _remove_unlocked(_name(path, number))
 
 
 def _remove_unlocked(name: str) -> None:
+    if fcntl is None:
+        os.unlink(name)
+        return
     # Without O_NONBLOCK, opening would wait if the file of that name is a pipe.
     descriptor = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
