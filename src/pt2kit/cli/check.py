@@ -11,7 +11,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -206,14 +206,28 @@ def run(options: Options) -> int:
     chosen, several = chosen_files(options.files)
     baseline = None if options.baseline is None else Path(options.baseline)
     without = accepted(options.allow, None if options.write_baseline else baseline)
+    if not (options.write_baseline or options.sarif):
+        task = partial(_task, options, without, several)
+        return run_task(chosen, several, task, options, outcomes=_OUTCOMES, style=_painter())
     check = partial(_check, options, without)
+    if several or options.write_baseline:
+        checked = list(answers(chosen, check, options.jobs))
+    else:
+        checked = [Answer(chosen[0], check(chosen[0]))]
+    found = {_shown(one.file): one.found for one in checked if one.found is not None}
+    unread = [one for one in checked if one.found is None]
+    code = 0
     if options.write_baseline and baseline is not None:
-        return _write(baseline, answers(chosen, check, options.jobs))
-    if options.sarif:
-        checked = answers(chosen, check, options.jobs) if several else [Answer(chosen[0], check(chosen[0]))]
-        return _print_sarif(list(checked), options)
-    task = partial(_task, options, without, several)
-    return run_task(chosen, several, task, options, outcomes=_OUTCOMES, style=_painter())
+        write_baseline(baseline, found)
+        count = sum(problem.severity != "note" for problems in found.values() for problem in problems)
+        print_lines([f"{baseline}: {count:,} findings of {len(found):,} files are accepted"])
+    else:
+        from pt2kit.text.problems import sarif_tree
+        from pt2kit.version import __version__
+
+        print_json(sarif_tree(found, __version__, {_shown(one.file): one.error for one in unread}))
+        code = max((_code(problems, options.strict) for problems in found.values()), default=0)
+    return max([code, *map(report_unread, unread)])
 
 
 def _check(options: Options, without: Accepted, file: str) -> list[Problem]:
@@ -233,21 +247,6 @@ def _check(options: Options, without: Accepted, file: str) -> list[Problem]:
             with open_file(file) as package:
                 found = check(package, payloads=payloads, model=choose_model(package, model), progress=report)
     return without.remaining(_shown(file), found)
-
-
-def _write(baseline: Path, checked: Iterator[Answer[list[Problem]]]) -> int:
-    """Write the problems of files as accepted."""
-
-    code, found = 0, {}
-    for answer in checked:
-        if answer.found is None:
-            code = max(code, report_unread(answer))
-        else:
-            found[_shown(answer.file)] = answer.found
-    write_baseline(baseline, found)
-    count = sum(problem.severity != "note" for problems in found.values() for problem in problems)
-    print_lines([f"{baseline}: {count:,} findings of {len(found):,} files are accepted"])
-    return code
 
 
 def _code(found: Sequence[Problem], strict: bool) -> int:
@@ -276,17 +275,6 @@ def _task(options: Options, without: Accepted, several: bool, file: str) -> Resu
 
 
 _OUTCOMES: Final = {"sound": "sound", "warning": "with warnings", "error": "with errors"}
-
-
-def _print_sarif(checked: list[Answer[list[Problem]]], options: Options) -> int:
-    """Print one SARIF document about all files; return the exit code."""
-    from pt2kit.text.problems import sarif_tree
-    from pt2kit.version import __version__
-
-    found = {_shown(one.file): one.found for one in checked if one.found is not None}
-    unread = [one for one in checked if one.found is None]
-    print_json(sarif_tree(found, __version__, {_shown(one.file): one.error for one in unread}))
-    return max([0, *(_code(problems, options.strict) for problems in found.values()), *map(report_unread, unread)])
 
 
 def _painter() -> Callable[[str], str]:
