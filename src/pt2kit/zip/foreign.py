@@ -11,44 +11,49 @@ from typing import Final
 
 from pt2kit.zip.source import Source
 
-_MARKS: Final = (
-    (0, b"\x1f\x8b", "a gzip file; unpack it first (gunzip)"),
-    (0, b"\x28\xb5\x2f\xfd", "a Zstandard file; unpack it first (unzstd)"),
-    (0, b"\xfd7zXZ\x00", "an xz file; unpack it first (unxz)"),
-    (0, b"BZh", "a bzip2 file; unpack it first (bunzip2)"),
-    (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive; unpack it first"),
-    (0, b"Rar!", "a RAR archive; unpack it first"),
-    (0, b"GGUF", "a GGUF file; llama.cpp or the gguf package reads it"),
-    (0, b"ggjt", "a GGML file; llama.cpp converts it"),
-    (0, b"\x89HDF\r\n\x1a\n", "an HDF5 file; h5py or Keras reads it"),
-    (0, b"\x93NUMPY", "a NumPy array; numpy.load reads it"),
-    (0, b"\x7fELF", "an ELF library or program; pt2kit reads no machine code"),
-    (0, b"MZ", "a Windows library or program; pt2kit reads no machine code"),
-    (0, b"\xcf\xfa\xed\xfe", "a macOS library or program; pt2kit reads no machine code"),
-    (0, b"PAR1", "a Parquet file; pyarrow reads it"),
-    (0, b"ARROW1", "an Arrow file; pyarrow reads it"),
-    (0, b"%PDF", "a PDF document"),
-    (0, b"\x89PNG", "a PNG picture"),
-    (0, b"\xff\xd8\xff", "a JPEG picture"),
-    (0, b"SQLite format 3", "an SQLite database"),
-    (0, b"version https://git-lfs", "a Git LFS pointer and not the file itself; git lfs pull fetches that"),
-    (4, b"ET1", "an ExecuTorch program; executorch.runtime reads it"),
-    (4, b"TFL3", "a TensorFlow Lite model; tflite reads it"),
-    (257, b"ustar", "a tar archive; unpack it first (tar -xf)"),
-)
-"""Offset in a file, the bytes there, and the type of file that has them. Flatbuffers name their kind at 4."""
-
-_HTML: Final = re.compile(rb"\s*(?:<!--.*?-->\s*)?<(?:!doctype html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
-_XML: Final = re.compile(rb"\s*<(?:\?xml|Error\b)", re.IGNORECASE)
-_PICKLE: Final = re.compile(rb"\x80[\x02-\x05]|[(\]}][dlt(]?p0?\n|c[a-z_]\w*(?:\.\w+)*\n\w+\n")
 LEGACY_MAGIC: Final = b"\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
 """A pickled long and its end: the magic number that torch.save wrote first before 1.6, after the protocol."""
-_ONNX: Final = re.compile(rb"\x08[\x01-\x1f][\x12\x1a\x22\x28\x32\x3a\x42]")
-"""An ONNX ModelProto: its ir_version, then the key of another field (producer_name, producer_version, domain,
-model_version, doc_string, graph, opset_import). Source: onnx.proto.
-"""
 _SNIFFED: Final = 1024
 _TORCH_SAVE: Final = "a torch.save file (a checkpoint, no program); torch.load(…, weights_only=True) reads it"
+_KINDS: Final = (
+    (rb"\x1f\x8b", "a gzip file; unpack it first (gunzip)"),
+    (rb"\x28\xb5\x2f\xfd", "a Zstandard file; unpack it first (unzstd)"),
+    (rb"\xfd7zXZ\x00", "an xz file; unpack it first (unxz)"),
+    (rb"BZh", "a bzip2 file; unpack it first (bunzip2)"),
+    (rb"7z\xbc\xaf\x27\x1c", "a 7z archive; unpack it first"),
+    (rb"Rar!", "a RAR archive; unpack it first"),
+    (rb"GGUF", "a GGUF file; llama.cpp or the gguf package reads it"),
+    (rb"ggjt", "a GGML file; llama.cpp converts it"),
+    (rb"\x89HDF\r\n\x1a\n", "an HDF5 file; h5py or Keras reads it"),
+    (rb"\x93NUMPY", "a NumPy array; numpy.load reads it"),
+    (rb"\x7fELF", "an ELF library or program; pt2kit reads no machine code"),
+    (rb"MZ", "a Windows library or program; pt2kit reads no machine code"),
+    (rb"\xcf\xfa\xed\xfe", "a macOS library or program; pt2kit reads no machine code"),
+    (rb"PAR1", "a Parquet file; pyarrow reads it"),
+    (rb"ARROW1", "an Arrow file; pyarrow reads it"),
+    (rb"%PDF", "a PDF document"),
+    (rb"\x89PNG", "a PNG picture"),
+    (rb"\xff\xd8\xff", "a JPEG picture"),
+    (rb"SQLite format 3", "an SQLite database"),
+    (rb"version https://git-lfs", "a Git LFS pointer and not the file itself; git lfs pull fetches that"),
+    (rb".{4}ET1", "an ExecuTorch program; executorch.runtime reads it"),
+    (rb".{4}TFL3", "a TensorFlow Lite model; tflite reads it"),
+    (rb".{257}ustar", "a tar archive; unpack it first (tar -xf)"),
+    (
+        rb"(?i)\s*(?:<!--.*?-->\s*)?<(?:!doctype html|html|head|body)\b",
+        "an HTML page: a server gave a page (a login, an error) instead of the file; look at it and ask again",
+    ),
+    (rb"(?i)\s*<(?:\?xml|Error\b)", "an XML text: a server may have given an error instead of the file"),
+    (rb"\x80\x02" + re.escape(LEGACY_MAGIC), _TORCH_SAVE),
+    # ir_version, then the key of another field: producer_name, producer_version, domain, model_version, doc_string,
+    # graph or opset_import. Source: onnx.proto.
+    (rb"\x08[\x01-\x1f][\x12\x1a\x22\x28\x32\x3a\x42]", "an ONNX model; onnx.load reads it"),
+    (
+        rb"\x80[\x02-\x05]|[(\]}][dlt(]?p0?\n|c[a-z_]\w*(?:\.\w+)*\n\w+\n",
+        "a pickle; only what wrote it knows what it is, and reading it may run code",
+    ),
+)
+"""The pattern that a file begins with -> the type of file. Flatbuffers name their kind at 4."""
 
 
 def identify(source: Source) -> str:
@@ -56,21 +61,11 @@ def identify(source: Source) -> str:
     head = bytes(source.read(0, min(source.size, _SNIFFED)))
     if not head:
         return "an empty file"
-    for offset, mark, what in _MARKS:
-        if head.startswith(mark, offset):
-            return what
     if _is_safetensors(source, head):
         return "a safetensors file (weights, no program); the safetensors package reads it"
-    if _HTML.match(head):
-        return "an HTML page: a server gave a page (a login, an error) instead of the file; look at it and ask again"
-    if _XML.match(head):
-        return "an XML text: a server may have given an error instead of the file"
-    if head.startswith(b"\x80\x02" + LEGACY_MAGIC):
-        return _TORCH_SAVE
-    if _ONNX.match(head):
-        return "an ONNX model; onnx.load reads it"
-    if _PICKLE.match(head):
-        return "a pickle; only what wrote it knows what it is, and reading it may run code"
+    for pattern, what in _KINDS:
+        if re.match(pattern, head, re.DOTALL):
+            return what
     return "a text file" if _is_text(head) else ""
 
 
