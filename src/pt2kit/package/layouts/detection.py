@@ -30,7 +30,16 @@ MAX_HEADER_BYTES: Final = 64
 
 _RECORDS: Final = "torch 2.9 and later"
 _CONTAINERS: Final = "no release: containers of schema 8.6"
-_DATA_VERSION: Final = re.compile(rb"([0-9]{1,18})\n?")
+_DATA_VERSION: Final = f"0{{0,16}}(?:{'|'.join(map(str, DATA_VERSIONS))})\n?".encode()
+_DATA_VERSION_TEXT: Final = f"a number from {DATA_VERSIONS[0]} to {DATA_VERSIONS[-1]}"
+_HEADER: Final = (
+    (names.ARCHIVE_FORMAT, "A20", ArchiveError, FORMAT, repr(FORMAT)),
+    (names.ARCHIVE_VERSION, "A21", VersionError, VERSION, repr(VERSION)),
+    (names.DATA_VERSION, "A22", VersionError, _DATA_VERSION, _DATA_VERSION_TEXT),
+    (names.DATA_VERSION_SHORT, "A22", VersionError, _DATA_VERSION, _DATA_VERSION_TEXT),
+    (names.BYTEORDER, "A23", ArchiveError, b"little", "'little'"),
+)
+"""A record that identifies an archive, its rule, the error of another content, the pattern of its content, in words."""
 _PLAIN_VERSION: Final = re.compile(rb"[0-9]{1,9}(\.[0-9]{1,9})?")
 _JSON_OPENING: Final = re.compile(rb"[ \t\r\n]*\{")
 _SNIFFED: Final = 64
@@ -84,18 +93,19 @@ def detect(archive: Archive) -> Layout:
 
 
 def _check_header(layout: Layout, where: str) -> None:
-    archive = layout.archive
-    content = _content(archive, layout.record(names.ARCHIVE_FORMAT), "A20")
-    if content != FORMAT:
-        raise ArchiveError(f"{where}: archive_format: expected {FORMAT!r}, got {content!r}", rule="A20")
-    content = _content(archive, layout.record(names.ARCHIVE_VERSION), "A21")
-    if content != VERSION:
-        raise VersionError(f"{where}: archive_version: expected {VERSION!r}, got {content!r}", rule="A21")
-    for name in (names.DATA_VERSION, names.DATA_VERSION_SHORT):
-        if layout.record(name) in archive.records:
-            _check_data_version(where, name, _content(archive, layout.record(name), "A22"))
-    if layout.record(names.BYTEORDER) in archive.records:
-        _check_byteorder(where, _content(archive, layout.record(names.BYTEORDER), "A23"))
+    for name, rule, error, pattern, expected in _HEADER:
+        record = layout.record(name)
+        if record not in layout.archive.records:
+            continue
+        content = _content(layout.archive, record, rule)
+        if name == names.BYTEORDER and content == b"big":
+            raise VersionError(
+                f"{where}: byteorder: expected 'little', got 'big': weights written on a big-endian machine are not "
+                "read; save the program again on a little-endian one",
+                rule=rule,
+            )
+        if not re.fullmatch(pattern, content):
+            raise error(f"{where}: {name}: expected {expected}, got {content!r}", rule=rule)
 
 
 def _sort_models(layout: Layout) -> Layout:
@@ -240,26 +250,6 @@ def _check_plain_version(where: str, content: bytes) -> None:
             "schemas are in archives with one root folder",
             rule="A19",
         )
-
-
-def _check_data_version(where: str, name: str, content: bytes) -> None:
-    match = _DATA_VERSION.fullmatch(content)
-    if not match or int(match[1]) not in DATA_VERSIONS:
-        raise VersionError(
-            f"{where}: {name}: expected a number from {DATA_VERSIONS[0]} to {DATA_VERSIONS[-1]}, got {content!r}",
-            rule="A22",
-        )
-
-
-def _check_byteorder(where: str, content: bytes) -> None:
-    if content == b"big":
-        raise VersionError(
-            f"{where}: byteorder: expected 'little', got 'big': weights written on a big-endian machine are not read; "
-            "save the program again on a little-endian one",
-            rule="A23",
-        )
-    if content != b"little":
-        raise ArchiveError(f"{where}: byteorder: expected 'little', got {content!r}", rule="A23")
 
 
 def _some(found: list[str]) -> str:
