@@ -28,10 +28,9 @@ from pt2kit.zip.directory import (
     read_directory,
 )
 from pt2kit.zip.listing import FileLike, open_source
-from pt2kit.zip.source import DEFAULT_LIMITS, KIB, MIB, Limits, Source, read_into
+from pt2kit.zip.source import DEFAULT_LIMITS, KIB, Limits, Source, read_into
 
 _IN: Final = 64 * KIB
-_OUT: Final = MIB
 
 _PADDING_GUESS: Final = 128
 """Bytes of extra fields fetched with a remote record's header: torch pads a header by at most 67, and adds up to 28."""
@@ -46,7 +45,8 @@ def inflate(where: str, data: memoryview, size: int) -> memoryview:
         size: bytes that must come out.
 
     Returns:
-        the content, read-only. Takes `size` bytes and a little over 1 MiB, whatever the data claims.
+        the content, read-only. Takes `size` bytes and those that 64 KiB of data inflate to (66 MiB at most), whatever
+        the data claims.
 
     Raises:
         ArchiveError: broken data, or more or fewer bytes in or out than stated (A15).
@@ -54,23 +54,18 @@ def inflate(where: str, data: memoryview, size: int) -> memoryview:
     out = bytearray(size)
     done = taken = 0
     engine = zlib.decompressobj(-zlib.MAX_WBITS)
-    pending: bytes | memoryview = b""
     try:
-        while not engine.eof:
-            if not pending and taken < data.nbytes:
-                pending = data[taken : taken + _IN]
-                taken += len(pending)
+        while taken < data.nbytes and done <= size and not engine.eof:
+            piece = data[taken : taken + _IN]
+            taken += piece.nbytes
             # One byte more than fits, so that too long a content shows itself.
-            part = engine.decompress(pending, min(_OUT, size - done + 1))
-            pending = engine.unconsumed_tail
-            if done + len(part) > size:
-                raise ArchiveError(f"{where}: expected {size} bytes once inflated, got more", rule="A15")
+            part = engine.decompress(piece, size - done + 1)
             out[done : done + len(part)] = part
             done += len(part)
-            if not part and not pending and taken >= data.nbytes and not engine.eof:
-                break
     except zlib.error as exc:
         raise ArchiveError(f"{where}: expected deflated data, got: {exc}", rule="A15") from exc
+    if done > size:
+        raise ArchiveError(f"{where}: expected {size} bytes once inflated, got more", rule="A15")
     unused = len(engine.unused_data) + data.nbytes - taken
     if not engine.eof or done != size or unused:
         end = f"with {unused} bytes left over" if engine.eof else "without an end"
