@@ -126,7 +126,7 @@ def figures_of(place: str, storage_options: Mapping[str, Any] | None = None) -> 
                 _add_part(figures, folder, name, seen, groups)
             else:
                 damaged.append(name)
-        figures.groups, figures.equal_files = groups.largest(), groups.files()
+        figures.groups, figures.equal_files = groups.largest()
     figures.damaged = tuple(sorted(damaged))
     return figures
 
@@ -195,19 +195,15 @@ class _Groups:
     def add(self, digest: str, size: int, url: str) -> None:
         self._rows.execute("INSERT INTO file VALUES (?, ?, ?)", (digest, size, url))
 
-    def largest(self) -> tuple[Group, ...]:
+    def largest(self) -> tuple[tuple[Group, ...], int]:
+        """Return the largest groups of two files or more, and the files in all such groups."""
         rows = self._rows.execute(
-            "SELECT digest, COUNT(*), SUM(size) FROM file GROUP BY digest HAVING COUNT(*) > 1 "
+            "SELECT digest, COUNT(*), SUM(size), SUM(COUNT(*)) OVER () FROM file GROUP BY digest HAVING COUNT(*) > 1 "
             "ORDER BY COUNT(*) DESC, digest LIMIT ?",
             (SHOWN,),
         ).fetchall()
-        return tuple(Group(digest, files, size, self._examples(digest)) for digest, files, size in rows)
-
-    def files(self) -> int:
-        """Return the files in groups of two or more."""
-        grouped = "SELECT COUNT(*) AS n FROM file GROUP BY digest HAVING COUNT(*) > 1"
-        [(count,)] = self._rows.execute(f"SELECT COALESCE(SUM(n), 0) FROM ({grouped})")
-        return int(count)
+        groups = tuple(Group(digest, files, size, self._examples(digest)) for digest, files, size, _ in rows)
+        return groups, rows[0][-1] if rows else 0
 
     def _examples(self, digest: str) -> tuple[str, ...]:
         rows = self._rows.execute("SELECT url FROM file WHERE digest = ? ORDER BY url LIMIT ?", (digest, _EXAMPLES))

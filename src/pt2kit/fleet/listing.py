@@ -48,14 +48,10 @@ class Pattern:
     def step(self, states: States, name: str) -> States:
         """Return the states after one more name; none if the name does not fit."""
         after = []
-        for state in states:
-            if state == len(self.parts):
-                continue
+        for state in states - {len(self.parts)}:
             part = self.parts[state]
-            if part is None:
-                after.append(state)
-            elif part.fullmatch(name):
-                after.append(state + 1)
+            if part is None or part.fullmatch(name):
+                after.append(state if part is None else state + 1)
         return self._reached(after)
 
     def follow(self, names: Iterable[str]) -> States:
@@ -157,16 +153,19 @@ def is_gone(name: str, storage_options: Mapping[str, Any] | None) -> bool:
     return not (name.endswith("…") or (os.sep == "/" and "\\" in name) or os.path.lexists(name))
 
 
-def list_local(root: str, pattern: Pattern) -> Iterator[Found]:
+def list_local(folder: str, pattern: Pattern, below: str = "", states: States | None = None) -> Iterator[Found]:
     """List files of this machine. Links to folders are followed where a name of the pattern, and not `**`, leads there.
 
+    Args:
+        folder: the root, or a folder below it.
+        pattern: what files match.
+        below: the path from the root to the folder, with its slash.
+        states: those of the pattern after that path; by default its first ones.
+
     Raises:
-        OSError: the root cannot be listed. A folder below it that cannot is given with its error.
+        OSError: the folder cannot be listed. A folder below it that cannot is given with its error.
     """
-    yield from _list_local(root, "", pattern, pattern.start())
-
-
-def _list_local(folder: str, below: str, pattern: Pattern, states: States) -> Iterator[Found]:
+    states = pattern.start() if states is None else states
     with os.scandir(folder) as entries:
         for entry in entries:
             after = pattern.step(states, entry.name)
@@ -182,7 +181,7 @@ def _list_local(folder: str, below: str, pattern: Pattern, states: States) -> It
 
 def _below(folder: str, relative: str, pattern: Pattern, states: States) -> Iterator[Found]:
     try:
-        yield from _list_local(folder, f"{relative}/", pattern, states)
+        yield from list_local(folder, pattern, f"{relative}/", states)
     except OSError as error:
         yield Found(folder, relative, error=f"expected to list the folder, got: {error.strerror or error}")
 

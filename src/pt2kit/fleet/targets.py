@@ -55,9 +55,8 @@ class Targets:
 
     def files(self) -> Iterator[Found]:
         """Yield the files; a folder that cannot be listed is yielded with its error."""
-        alone = isinstance(self.given, Sequence) and len(self.given) == 1
         for target in self.given:
-            yield from _files(target, alone, self.storage_options)
+            yield from self._files(target)
 
     def start(self) -> Iterator[Found]:
         """Return these targets, after each that was named has yielded a file.
@@ -70,9 +69,21 @@ class Targets:
             return _first_of(self.files(), "targets")
         if not self.given:
             raise UnsupportedError("targets: expected a file, a pattern or a list, got nothing")
-        alone = len(self.given) == 1
-        checked = [_checked(target, alone, self.storage_options) for target in self.given]
-        return chain.from_iterable(checked)
+        return chain.from_iterable([self._checked(target) for target in self.given])
+
+    def _files(self, target: str) -> Iterator[Found]:
+        """Yield the files of a target; their relative paths are whole ones unless it is the only target and no list."""
+        files = _files(target, self.storage_options)
+        if isinstance(self.given, Sequence) and len(self.given) == 1 and target != STDIN and not _is_list(target):
+            return files
+        return (replace(file, relative=_whole(file.url)) for file in files)
+
+    def _checked(self, target: str) -> Iterator[Found]:
+        """Return the files of one target; the first is searched immediately."""
+        if target == STDIN or _is_pattern(target) or _is_folder(target) or _is_list(target):
+            return _first_of(self._files(target), public_url(target), self.storage_options)
+        _check_file(target, self.storage_options)
+        return self._files(target)
 
 
 def check_outside(targets: Iterable[str], out: str) -> None:
@@ -99,14 +110,6 @@ def check_outside(targets: Iterable[str], out: str) -> None:
             )
 
 
-def _checked(target: str, alone: bool, storage_options: Mapping[str, Any] | None) -> Iterator[Found]:
-    """Return the files of one target; the first is searched immediately."""
-    if target != STDIN and not (_is_pattern(target) or _is_folder(target) or _is_list(target)):
-        _check_file(target, storage_options)
-        return _files(target, alone, storage_options)
-    return _first_of(_files(target, alone, storage_options), public_url(target), storage_options)
-
-
 def _first_of(files: Iterator[Found], target: str, storage_options: Mapping[str, Any] | None = None) -> Iterator[Found]:
     first = next(files, None)
     if first is None:
@@ -129,24 +132,24 @@ def _check_file(target: str, storage_options: Mapping[str, Any] | None) -> None:
         raise ArchiveError(f"{error}; are the address, the network and the credentials right?") from error
 
 
-def _files(target: str, alone: bool, storage_options: Mapping[str, Any] | None) -> Iterator[Found]:
+def _files(target: str, storage_options: Mapping[str, Any] | None) -> Iterator[Found]:
     if target == STDIN:
         yield from _of_lines(sys.stdin, storage_options)
     elif _is_list(target):
         with open(target, encoding="utf-8", errors="surrogateescape") as lines:
             yield from _of_lines(lines, storage_options)
     else:
-        yield from _named(target, alone, storage_options)
+        yield from _named(target, storage_options)
 
 
-def _named(target: str, alone: bool, storage_options: Mapping[str, Any] | None) -> Iterator[Found]:
+def _named(target: str, storage_options: Mapping[str, Any] | None) -> Iterator[Found]:
     """Yield the files of one target that is not a list of names."""
     if _is_pattern(target):
-        yield from _matching(*split_pattern(target), alone, storage_options)
+        yield from _matching(*split_pattern(target), storage_options)
     elif _is_folder(target):
-        yield from _matching(target.rstrip("/") or "/", _IN_FOLDERS, alone, storage_options)
+        yield from _matching(target.rstrip("/") or "/", _IN_FOLDERS, storage_options)
     else:
-        yield _file(target, alone)
+        yield _file(target)
 
 
 def _of_lines(lines: Iterable[str], storage_options: Mapping[str, Any] | None) -> Iterator[Found]:
@@ -155,26 +158,23 @@ def _of_lines(lines: Iterable[str], storage_options: Mapping[str, Any] | None) -
         if not target or target.startswith("#"):
             continue
         try:
-            yield from _named(target, False, storage_options)
+            yield from _named(target, storage_options)
         except (OSError, Pt2Error) as error:
-            yield Found(target if is_url(target) else os.path.abspath(target), _whole(target), error=str(error))
+            yield Found(target if is_url(target) else os.path.abspath(target), "", error=str(error))
 
 
-def _matching(root: str, pattern: str, alone: bool, storage_options: Mapping[str, Any] | None) -> Iterator[Found]:
+def _matching(root: str, pattern: str, storage_options: Mapping[str, Any] | None) -> Iterator[Found]:
     compiled = make_pattern(pattern)
-    if not is_url(root):
-        files = list_local(os.path.abspath(root), compiled)
-    else:
-        files = list_remote(root, compiled, storage_options)
-    for file in files:
-        yield file if alone else replace(file, relative=_whole(file.url))
+    if is_url(root):
+        return list_remote(root, compiled, storage_options)
+    return list_local(os.path.abspath(root), compiled)
 
 
-def _file(target: str, alone: bool) -> Found:
+def _file(target: str) -> Found:
     if is_url(target):
-        return Found(target, _whole(target).rpartition("/")[2] if alone else _whole(target))
+        return Found(target, _whole(target).rpartition("/")[2])
     path = os.path.abspath(target)
-    relative = os.path.basename(path) if alone else _whole(path)
+    relative = os.path.basename(path)
     try:
         stat = os.stat(path)
     except OSError:
