@@ -51,7 +51,7 @@ def part(*files: dict[str, Any]) -> dict[str, Any]:
         "problems": [{"url": one["url"], "etag": one["etag"], "rule": "A1", "severity": "error"} for one in files],
         "operators": [{"url": one["url"], "etag": one["etag"], "operator": "aten.add", "count": 2} for one in files],
     }
-    return {table: make_table(table, rows[table]) for table in TABLES}
+    return {table: [make_table(table, rows[table])] for table in TABLES}
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ def folder(tmp_path: Path) -> Path:
         },
     ]
     for number, rows in enumerate(parts):
-        write_part(made, f"part-{number}", {table: make_table(table, rows[table]) for table in TABLES})
+        write_part(made, f"part-{number}", {table: [make_table(table, rows[table])] for table in TABLES})
     return tmp_path / "out"
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 from uuid import uuid4
 
@@ -17,25 +15,6 @@ from pt2kit.fleet.isolation import Limits, Processes
 from pt2kit.fleet.reading import Item, Job
 
 NAME: Final = "pt2kit.fleet"
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """A batch that is done.
-
-    Args:
-        tables: table -> Arrow table of its rows.
-        outcomes: outcome -> files.
-        bytes: of these files, as far as their sizes are known.
-        skipped: files that had a row already.
-        seconds: that they took to read.
-    """
-
-    tables: dict[str, Any]
-    outcomes: dict[str, int]
-    bytes: int
-    skipped: int
-    seconds: float
 
 
 class Reading(WorkerPlugin):  # type: ignore[misc]
@@ -75,22 +54,20 @@ class Uninterrupted(WorkerPlugin):  # type: ignore[misc]
             signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def read_batch(plugin: str, items: Sequence[Item]) -> Done:
+def read_batch(plugin: str, items: Sequence[Item]) -> dict[str, Any]:
     """Read a batch of files, one after the other.
+
+    Returns:
+        table -> Arrow table of their rows; a file that had a row already has none.
 
     Raises:
         LimitError: no process can be started.
     """
     processes: Processes = get_worker().plugins[plugin].processes
     read = [processes.read(item) for item in items]
-    files = [one.files for one in read if one.files]
-    problems = [row for one in read for row in one.problems]
-    operators = [row for one in read for row in one.operators]
-    tables = {"files": files, "problems": problems, "operators": operators}
-    return Done(
-        {table: make_table(table, rows) for table, rows in tables.items()},
-        dict(Counter(row["outcome"] for row in files)),
-        sum(row["size"] or 0 for row in files),
-        len(read) - len(files),
-        sum(row["seconds"] for row in files),
-    )
+    tables = {
+        "files": [one.files for one in read if one.files],
+        "problems": [row for one in read for row in one.problems],
+        "operators": [row for one in read for row in one.operators],
+    }
+    return {table: make_table(table, rows) for table, rows in tables.items()}

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -262,17 +262,24 @@ def read_manifest(folder: Folder) -> dict[str, Any] | None:
     return manifest
 
 
-def write_part(folder: Folder, name: str, tables: Mapping[str, Any]) -> None:
+def write_part(folder: Folder, name: str, tables: Mapping[str, Sequence[Any]]) -> None:
     """Write a part of each table; the part is valid once that of `files`, the last, is written.
+
+    Args:
+        folder: of the dataset.
+        name: of the part.
+        tables: table -> the Arrow tables of its rows; tables without rows may be missing.
 
     Raises:
         OSError, ArchiveError: it cannot be written.
     """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     for table in sorted(TABLES, key=lambda table: table == _COMMITS):
         buffer = io.BytesIO()
-        pq.write_table(tables[table], buffer, compression="zstd")
+        rows = pa.concat_tables([make_table(table, ()), *tables.get(table, ())]).combine_chunks()
+        pq.write_table(rows, buffer, compression="zstd")
         folder.write(f"{table}/{name}{SUFFIX}", buffer.getvalue())
 
 

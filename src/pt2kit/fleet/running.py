@@ -93,8 +93,7 @@ class Batches:
 
         Raises: as `take`.
         """
-        self._next = self._next or self._new()
-        return self._next is None
+        return self._peek() is None
 
     def take(self) -> list[Item]:
         """Return the next batch; empty at the end of the stream.
@@ -104,17 +103,18 @@ class Batches:
         """
         batch: list[Item] = []
         size = 0
-        while len(batch) < self._count:
-            item = self._next or self._new()
-            self._next = None
-            if item is None:
-                break
-            if batch and size + (item.size or 0) > BATCH_BYTES:
-                self._next = item
+        while len(batch) < self._count and (item := self._peek()):
+            size += item.size or 0
+            if batch and size > BATCH_BYTES:
                 break
             batch.append(item)
-            size += item.size or 0
+            self._next = None
         return batch
+
+    def _peek(self) -> Item | None:
+        """Return the next file, which is not taken yet."""
+        self._next = self._next or self._new()
+        return self._next
 
     def _new(self) -> Item | None:
         """Return the next file that was not processed before."""
@@ -213,7 +213,8 @@ def run(
     chosen = checked_options(work, options)
     places = Targets(_texts(targets), dict(storage_options or {}))
     folder = make_folder(out, places.storage_options)
-    _check(places, folder, seconds, memory, workers, again, resume)
+    limits = {"seconds": seconds, "memory": memory, "workers": 1 if workers is None else workers}
+    _check(places, folder, limits, again, resume)
     need_packages()
     with closing(Seen()) as seen:
         files = places.start()
@@ -249,8 +250,7 @@ def _mark_gone(folder: Folder, seen: Seen, places: Targets, state: Progress) -> 
     ]
     state.gone = len(rows)
     if rows:
-        empty = {table: dataset.make_table(table, ()) for table in dataset.TABLES}
-        dataset.write_part(folder, part_name(), empty | {"files": dataset.make_table("files", rows)})
+        dataset.write_part(folder, part_name(), {"files": [dataset.make_table("files", rows)]})
 
 
 def part_name() -> str:
@@ -258,18 +258,11 @@ def part_name() -> str:
     return f"part-{datetime.now(timezone.utc).strftime('%Y%m%dT%H%M%S%f')}-{uuid4().hex[:6]}"
 
 
-def _check(
-    targets: Targets,
-    folder: Folder,
-    seconds: float,
-    memory: int,
-    workers: int | None,
-    again: Sequence[str],
-    resume: bool,
-) -> None:
+def _check(targets: Targets, folder: Folder, limits: Mapping[str, float], again: Sequence[str], resume: bool) -> None:
+    """Refuse a folder inside the targets, a limit that is none, and outcomes that cannot be repeated."""
     if isinstance(targets.given, Sequence):
         check_outside(targets.given, folder.place)
-    for name, value in (("seconds", seconds), ("memory", memory), ("workers", 1 if workers is None else workers)):
+    for name, value in limits.items():
         if not value > 0:
             raise UnsupportedError(f"{name}: expected more than 0, got {value}")
     for outcome in again:
@@ -400,7 +393,7 @@ class _Run:
         from concurrent.futures import CancelledError
 
         try:
-            done = future.result()
+            tables = future.result()
         except CancelledError as error:
             raise Pt2Error("scheduler: expected it to be there to the end, got none; go on with --resume") from error
         except Pt2Error:
@@ -414,21 +407,16 @@ class _Run:
                 self.suspects.extend(items)
                 return
             rows = failure(items[0], "crashed", f"{type(error).__name__}: {error}")
-            self.rows["files"].append(dataset.make_table("files", [rows.files]))
-            self._add({"crashed": 1}, items[0].size or 0, 0)
-            return
-        self.batches.learn(len(items), done.seconds)
-        for table, rows in done.tables.items():
-            self.rows[table].append(rows)
-        self._add(done.outcomes, done.bytes, done.skipped)
-
-    def _add(self, outcomes: Mapping[str, int], size: int, skipped: int) -> None:
-        count = sum(outcomes.values())
-        self.waiting += count
-        self.state.files += count
-        self.state.bytes += size
-        self.state.skipped += skipped
-        self.state.outcomes.update(outcomes)
+            tables = {"files": dataset.make_table("files", [rows.files])}
+        for table, arrow_rows in tables.items():
+            self.rows[table].append(arrow_rows)
+        done = tables["files"].select(["outcome", "size", "seconds"]).to_pylist()
+        self.batches.learn(len(items), sum(row["seconds"] for row in done))
+        self.waiting += len(done)
+        self.state.files += len(done)
+        self.state.bytes += sum(row["size"] or 0 for row in done)
+        self.state.skipped += len(items) - len(done)
+        self.state.outcomes.update(row["outcome"] for row in done)
 
     def _tick(self) -> None:
         now = time.monotonic()
@@ -441,15 +429,9 @@ class _Run:
 
     def _write(self) -> None:
         """Write a part of the results; the first one even if it is empty, so that the tables exist."""
-        import pyarrow as pa
-
         if not self.waiting and (self.parts or dataset.part_names(self.folder)):
             return
-        joined = {
-            table: pa.concat_tables([dataset.make_table(table, ()), *self.rows[table]]).combine_chunks()
-            for table in dataset.TABLES
-        }
-        dataset.write_part(self.folder, f"{self.part}-{self.parts:06}", joined)
+        dataset.write_part(self.folder, f"{self.part}-{self.parts:06}", self.rows)
         self.parts += 1
         self.rows.clear()
         self.waiting = 0
