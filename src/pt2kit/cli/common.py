@@ -19,7 +19,7 @@ from pt2kit.package.open import Package, open_package
 from pt2kit.zip.end_record import LOCAL_SIGNATURE
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, ProgressColumn, TaskID
+    from rich.progress import Progress, ProgressColumn
 
 Callback: TypeAlias = Callable[[click.Context, click.Parameter, Any], Any]
 """Function of click that parses the value of an option.
@@ -230,30 +230,25 @@ def progress(what: str, *, wanted: bool = True) -> Iterator[Callable[[int, int],
     if not wanted or sys.stderr is None or not sys.stderr.isatty() or multiprocessing.parent_process() is not None:
         yield lambda done, total: None
         return
-    bars: list[tuple[Progress, TaskID]] = []
+    bar: Progress | None = None
     begun = monotonic()
 
     def report(done: int, total: int) -> None:
-        if not bars and monotonic() - begun < PATIENCE:
-            return
-        if not bars:
-            bars.append(_begin_bar(what))
-        bar, task = bars[0]
-        bar.update(task, completed=done, total=total)
+        nonlocal bar
+        if bar is None and monotonic() - begun >= PATIENCE:
+            from rich.progress import DownloadColumn, TransferSpeedColumn
+
+            bar = bar_of(DownloadColumn(), TransferSpeedColumn())
+            bar.add_task(printable(what), total=None)
+            bar.start()
+        if bar is not None:
+            bar.update(bar.task_ids[0], completed=done, total=total)
 
     try:
         yield report
     finally:
-        for bar, _ in bars:
+        if bar is not None:
             bar.stop()
-
-
-def _begin_bar(what: str) -> tuple[Progress, TaskID]:
-    from rich.progress import DownloadColumn, TransferSpeedColumn
-
-    bar = bar_of(DownloadColumn(), TransferSpeedColumn())
-    bar.start()
-    return bar, bar.add_task(printable(what), total=None)
 
 
 def bar_of(*columns: ProgressColumn) -> Progress:

@@ -179,18 +179,14 @@ class Package:
         return graph
 
     @property
-    def extra_files(self) -> Mapping[str, memoryview]:
-        """Return the user's extra files by name; their bytes are read on access."""
-        return self._extra_files
-
-    @property
     def external(self) -> Mapping[str, Reference]:
         """Return the locations of external payloads, by their record below the root folder."""
         references = getattr(self.archive, "references", {})
         return {self.relative(name): row for name, row in references.items()}
 
     @cached_property
-    def _extra_files(self) -> Lazy[memoryview]:
+    def extra_files(self) -> Mapping[str, memoryview]:
+        """Return the user's extra files by name; their bytes are read on access."""
         indexes = {self.layout.record(record_names.samples_index(model)) for model in self.layout.models}
         by_name = self.layout.extra_files()
         extra = {name: record for name, record in by_name.items() if record not in indexes}
