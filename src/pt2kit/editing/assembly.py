@@ -150,7 +150,7 @@ class PlannedArchive(Archive):
         self._parts = {f"{parts.root}/{name}": part for name, part in parts.records.items()}
         # The source of the records must not be collected, which would close it.
         self._origins = tuple(parts.origins)
-        self._records = MappingProxyType(
+        self.records = MappingProxyType(
             {name: Record(name, part.size, part.size, 0, 0, 0, 0, 0) for name, part in self._parts.items()}
         )
         self._data_offsets = dict.fromkeys(self._parts, 0)

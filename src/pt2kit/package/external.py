@@ -56,7 +56,7 @@ class ExternalArchive(Archive):
         records = {name: record for name, record in inner.records.items() if name != listed}
         for name, row in references.items():
             records[name] = Record(name, row.nbytes, row.nbytes, end_record.STORED, 0, 0, 0, 0)
-        self._records = MappingProxyType(records)
+        self.records = MappingProxyType(records)
 
     def sum_of(self, name: str) -> Sum:
         """Return a sum to which the bytes of a record can be added as they are read; as `Archive.sum_of`.

@@ -147,7 +147,7 @@ class SafetensorsArchive(Archive):
         rows = _rows(path)
         self.views = {name: view_of(name, row, source) for name, (row, source) in rows.items()}
         self._places = {self.views[name].record: (source, row.start) for name, (row, source) in rows.items()}
-        self._records = MappingProxyType(
+        self.records = MappingProxyType(
             {
                 view.record: Record(view.record, view.nbytes, view.nbytes, STORED, 0, 0, 0, 0)
                 for view in self.views.values()

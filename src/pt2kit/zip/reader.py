@@ -82,31 +82,22 @@ class Archive:
         source: where the bytes are; closed with the archive.
         directory: its entries.
         limits: the limits of reading.
+
+    Attributes:
+        source, limits: as above.
+        records: the records by full name, in directory order; folders are left out.
     """
 
     def __init__(self, source: Source, directory: tuple[Record, ...], limits: Limits) -> None:
-        self._source = source
-        self._limits = limits
-        self._records = MappingProxyType({record.name: record for record in directory if record.name[-1] != "/"})
+        self.source = source
+        self.limits = limits
+        self.records: Mapping[str, Record] = MappingProxyType(
+            {record.name: record for record in directory if record.name[-1] != "/"}
+        )
         self._data_offsets: dict[str, int] = {}
         self._verified: set[str] = set()
         if source.is_local:
             self._data_offsets = check_headers(source.name, directory, source.read(0, source.size), source.peek)
-
-    @property
-    def source(self) -> Source:
-        """Return the source of the bytes."""
-        return self._source
-
-    @property
-    def records(self) -> Mapping[str, Record]:
-        """Return the records by full name, in directory order; folders are left out."""
-        return self._records
-
-    @property
-    def limits(self) -> Limits:
-        """Return the limits of reading."""
-        return self._limits
 
     def read(self, name: str, *, verify: bool = True) -> memoryview:
         """Return the content of a record.
@@ -125,9 +116,9 @@ class Archive:
             LimitError: it is deflated and larger than `Limits.max_inflated_bytes` (A18).
         """
         record = self._record(name)
-        if not record.is_stored and record.size > self._limits.max_inflated_bytes:
+        if not record.is_stored and record.size > self.limits.max_inflated_bytes:
             raise LimitError(
-                f"{self._where(name)}: expected at most {self._limits.max_inflated_bytes} bytes once inflated, "
+                f"{self._where(name)}: expected at most {self.limits.max_inflated_bytes} bytes once inflated, "
                 f"got {record.size}; raise Limits.max_inflated_bytes if you trust the file",
                 rule="A18",
             )
@@ -152,7 +143,7 @@ class Archive:
         """Return the source of a record's stored or deflated data, and its offset there; as `data_offset`."""
         record = self._record(name)
         known = self._data_offsets.get(name)
-        return self._source, self._fetch_data_offset(record) if known is None else known
+        return self.source, self._fetch_data_offset(record) if known is None else known
 
     def read_into(self, name: str, start: int, buffer: memoryview) -> None:
         """Fill a buffer with the bytes of a stored record from `start` on, uncompared; see `sum_of`.
@@ -164,16 +155,16 @@ class Archive:
 
     def sum_of(self, name: str) -> Sum:
         """Return a sum to which the bytes of a record can be added as they are read, to be compared at the end."""
-        record = self._records[name]
+        record = self.records[name]
         return Sum(zlib.crc32, lambda got: self._verify(record, got), combine)
 
     def is_in_place(self, name: str) -> bool:
         """Return whether reading a record copies nothing: it is stored, and the source local."""
-        return self._records[name].is_stored and self._source.is_local
+        return self.records[name].is_stored and self.source.is_local
 
     def close(self) -> None:
         """Close the source. Views that were handed out remain valid; may be called twice."""
-        self._source.close()
+        self.source.close()
 
     def __enter__(self) -> Archive:
         return self
@@ -184,28 +175,28 @@ class Archive:
         self.close()
 
     def _record(self, name: str) -> Record:
-        record = self._records.get(name)
+        record = self.records.get(name)
         if record is None:
             raise ArchiveError(
-                f"{self._source.name}: expected a record {show_name(name)}, got none of that name "
-                f"among {count_text(len(self._records), 'record')}",
+                f"{self.source.name}: expected a record {show_name(name)}, got none of that name "
+                f"among {count_text(len(self.records), 'record')}",
                 rule="A17",
             )
         return record
 
     def _where(self, name: str) -> str:
-        return f"{self._source.name}: {show_name(name)}"
+        return f"{self.source.name}: {show_name(name)}"
 
     def _packed(self, record: Record) -> memoryview:
         """Return the record's data as stored in the file."""
-        if self._source.is_local:
-            return self._source.read(self._data_offsets[record.name], record.compressed_size)
+        if self.source.is_local:
+            return self.source.read(self._data_offsets[record.name], record.compressed_size)
         # One request for header, data and descriptor: where the header ends is not known before.
         base = record.header_offset
-        slot = self._source.read(base, record.end_offset - base)
-        offset = check_local_header(self._source.name, record, slot, base)
+        slot = self.source.read(base, record.end_offset - base)
+        offset = check_local_header(self.source.name, record, slot, base)
         end = offset - base + record.compressed_size
-        check_descriptor(self._source.name, record, slot[end:])
+        check_descriptor(self.source.name, record, slot[end:])
         self._data_offsets[record.name] = offset
         return slot[offset - base : end]
 
@@ -213,10 +204,10 @@ class Archive:
         base = record.header_offset
         slot = record.end_offset - base
         guess = end_record.LOCAL.size + len(record.name.encode("utf-8")) + _PADDING_GUESS
-        view = self._source.read(base, min(slot, guess))
+        view = self.source.read(base, min(slot, guess))
         if (length := header_length(record, view)) > view.nbytes:
-            view = self._source.read(base, min(slot, length))
-        offset = check_local_header(self._source.name, record, view, base)
+            view = self.source.read(base, min(slot, length))
+        offset = check_local_header(self.source.name, record, view, base)
         self._data_offsets[record.name] = offset
         return offset
 

@@ -74,6 +74,9 @@ class ArchiveWriter:
         compress: deflate the records that are written with `deflate`; some readers in other languages accept stored
             records only.
 
+    Attributes:
+        root: the root folder, without a slash.
+
     Raises:
         OSError: the target's folder cannot be written to.
         ArchiveError: `root` cannot be a folder's name (A6).
@@ -88,9 +91,9 @@ class ArchiveWriter:
         compress: bool = True,
     ) -> None:
         self._compress = compress
-        self._root = _root(target) if root is None else root
-        if "/" in self._root or (self._root and name_problem(self._root)):
-            raise ArchiveError(f"expected the name of one folder as root, got {self._root!r}", rule="A6")
+        self.root = _root(target) if root is None else root
+        if "/" in self.root or (self.root and name_problem(self.root)):
+            raise ArchiveError(f"expected the name of one folder as root, got {self.root!r}", rule="A6")
         self._closing = ExitStack()
         self._target = self._closing.enter_context(open_target(target, fsync=fsync))
         self._where = self._target.name
@@ -98,11 +101,6 @@ class ArchiveWriter:
         self._keys: set[str] = set()
         self._zip64_size, self._zip64_count = end_record.MAX32, end_record.MAX16
         self._state = "open"
-
-    @property
-    def root(self) -> str:
-        """Return the root folder, without a slash."""
-        return self._root
 
     @property
     def checksums(self) -> tuple[tuple[str, int, int], ...]:
@@ -210,7 +208,7 @@ class ArchiveWriter:
         self._state = "open"
 
     def _claim(self, name: str) -> bytes:
-        full = f"{self._root}/{name}" if self._root else name
+        full = f"{self.root}/{name}" if self.root else name
         raw = encode_name(full, self._where)
         if len(raw) > MAX_NAME_BYTES:
             raise LimitError(

@@ -55,7 +55,7 @@ class JsonFileArchive(Archive):
         match = _LAST.search(source.name)
         name = match[0] if match and match[0].endswith(".json") else DEFAULT_NAME
         record = Record(name, size, size, end_record.STORED, zlib.crc32(self._content), 0, 0, size)
-        self._records = MappingProxyType({name: record})
+        self.records = MappingProxyType({name: record})
         self._data_offsets, self._verified = {name: 0}, {name}
 
     def _packed(self, record: Record) -> memoryview:
