@@ -215,20 +215,10 @@ def _record_lines(package: Package) -> Iterator[str]:
 
     rows = _records(package)
     yield f"{count_text(len(rows), 'record')}, {bytes_text(sum(row['bytes'] for row in rows))}"
-    cells = [
-        (
-            bytes_text(row["bytes"]),
-            _method_text(row, bytes_text),
-            row["kind"],
-            printable(row["name"]),
-        )
-        for row in rows
-    ]
+    shown = {"stored": "", "deflated": "{} deflated", "external": "in {}"}
+    cells = []
+    for row in rows:
+        detail = printable(row["url"]) if "url" in row else bytes_text(row["stored_bytes"])
+        method = shown[row["method"]].format(detail)
+        cells.append((bytes_text(row["bytes"]), method, row["kind"], printable(row["name"])))
     yield from (f"  {line}" for line in table(cells, 20, right=(0, 1)))
-
-
-def _method_text(row: dict[str, Any], bytes_text: Callable[[int], str]) -> str:
-    """Return how a record is stored; "" for one that is stored uncompressed in the archive."""
-    if row["method"] == "external":
-        return f"in {printable(row['url'])}"
-    return "" if row["method"] == "stored" else f"{bytes_text(row['stored_bytes'])} deflated"
