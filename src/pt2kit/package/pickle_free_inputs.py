@@ -47,6 +47,7 @@ FAKE_TENSOR: Final = "torch._export.serde.serialize._reconstruct_fake_tensor"
 """The function that torch pickles fake tensors by; its arguments are a `TensorMeta` as JSON, and whether it is a
 parameter."""
 
+_NAMES: Final = MappingProxyType({data.DType: "dtype", data.Layout: "layout", data.MemoryFormat: "memory_format"})
 _NO_NUMBERS: Final = MappingProxyType({"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf})
 
 
@@ -152,12 +153,8 @@ def leaf_tree(leaf: Any, where: str) -> Any:
             return {"float": _float_text(leaf)}
         case complex():
             return {"complex": [_float_text(leaf.real), _float_text(leaf.imag)]}
-        case data.DType(name):
-            return {"dtype": name}
-        case data.Layout(name):
-            return {"layout": name}
-        case data.MemoryFormat(name):
-            return {"memory_format": name}
+        case data.DType(name) | data.Layout(name) | data.MemoryFormat(name):
+            return {_NAMES[type(leaf)]: name}
         case data.Device():
             return {"device": leaf.text}
         case data.Opaque(data.Global() as function, (bytes() as text, bool() as is_param)) if (

@@ -28,6 +28,7 @@ _SHOWN: Final = 10
 _LONGEST: Final = 255
 # Windows treats these as devices in any folder and with any ending, also with superscript digits.
 _DEVICE: Final = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?=$|[ .:])", re.IGNORECASE)
+_BEGINNINGS: Final = {".": "is hidden", "-": "begins with a dash", "~": "begins with a tilde, which shells expand"}
 _FORBIDDEN: Final = re.compile(r'[<>:"|?*]')
 
 
@@ -142,12 +143,8 @@ def oddness(name: str) -> str | None:
     if problem := name_problem(name):
         return problem
     for part in name.split("/"):
-        if part[0] == ".":
-            return "is hidden"
-        if part[0] == "-":
-            return "begins with a dash"
-        if part[0] == "~":
-            return "begins with a tilde, which shells expand"
+        if part[0] in _BEGINNINGS:
+            return _BEGINNINGS[part[0]]
         if not part.isprintable():
             return "has control characters"
         if _DEVICE.match(part):

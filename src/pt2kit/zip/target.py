@@ -57,11 +57,9 @@ def _stat(path: str) -> os.stat_result | None:
 def _take_over(descriptor: int, name: str, old: os.stat_result) -> None:
     """Set the owners and permissions of a file to those of the one it replaces, as far as this process may."""
     if hasattr(os, "fchown"):
-        new = os.fstat(descriptor)
         for owner, group in ((old.st_uid, -1), (-1, old.st_gid)):
-            if (owner, group) not in ((new.st_uid, -1), (-1, new.st_gid)):
-                with contextlib.suppress(OSError):
-                    os.fchown(descriptor, owner, group)
+            with contextlib.suppress(OSError):
+                os.fchown(descriptor, owner, group)
     if hasattr(os, "fchmod"):
         os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
     else:
