@@ -6,8 +6,10 @@ of archives of the current layout use one: `save`, `convert`, `sanitize` and the
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import IO, Any, Final, TypeAlias, cast
 
 from pt2kit.package import record_names as names
@@ -127,13 +129,11 @@ class Numbering:
     """
 
     def __init__(self, start: Mapping[Callable[[int], str], int] | None = None) -> None:
-        self._next = dict(start or {})
+        self._numbers = defaultdict(count, {name_of: count(first) for name_of, first in (start or {}).items()})
 
     def take(self, name_of: Callable[[int], str]) -> str:
         """Return the next free name of a kind, such as `record_names.weight`."""
-        number = self._next.get(name_of, 0)
-        self._next[name_of] = number + 1
-        return name_of(number)
+        return name_of(next(self._numbers[name_of]))
 
 
 def write_records(writer: ArchiveWriter, plan: Iterable[Planned], progress: Progress = no_progress) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import warnings
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from tempfile import NamedTemporaryFile
 from typing import IO, Any, Final, cast
@@ -93,7 +93,7 @@ class HttpFile:
             ArchiveError: another state of the file than that of the first answer, or no answer in time (A1).
         """
 
-        async def read(answer: Any) -> bytes:
+        def check(answer: Any) -> None:
             if answer.status != 206:
                 raise ValueError(f"expected a part of the file, got status {answer.status}")
             sent, _, total = answer.headers.get("Content-Range", "").partition("/")
@@ -101,11 +101,9 @@ class HttpFile:
                 raise self._changed(f"{size} bytes", f"{total.strip()} bytes")
             if sent and sent.replace("bytes", "").strip(" =") != f"{start}-{end - 1}":
                 raise ValueError(f"expected the bytes {start}-{end - 1}, got {sent[:80]!a}")
-            self._compare(answer.headers)
-            too_long = ValueError(f"expected {end - start} bytes of a range, got more")
-            return await self._body(answer, end - start, too_long)
 
-        return self._run({"Range": f"bytes={start}-{end - 1}"}, read, end - start)
+        too_long = ValueError(f"expected {end - start} bytes of a range, got more")
+        return self._run({"Range": f"bytes={start}-{end - 1}"}, check, end - start, too_long)
 
     def fetch_all(self, limit: int) -> bytes:
         """Get the whole file.
@@ -115,20 +113,26 @@ class HttpFile:
             ArchiveError: no answer in time, or one without the whole file (A1).
         """
 
-        async def read(answer: Any) -> bytes:
+        def check(answer: Any) -> None:
             if answer.status not in (200, 203):  # below 400, aiohttp returns bodies that are not the file
                 raise ArchiveError(f"{self._shown}: expected the file, got status {answer.status}", rule="A1")
-            self._compare(answer.headers)
-            too_long = LimitError(
-                f"{self._shown}: expected at most {limit} bytes from a stream that cannot be read in parts, got more; "
-                "save it to a file first, or raise Limits.max_stream_bytes",
-                rule="A18",
-            )
-            return await self._body(answer, limit, too_long)
 
-        return self._run({}, read, limit)
+        too_long = LimitError(
+            f"{self._shown}: expected at most {limit} bytes from a stream that cannot be read in parts, got more; "
+            "save it to a file first, or raise Limits.max_stream_bytes",
+            rule="A18",
+        )
+        return self._run({}, check, limit, too_long)
 
-    def _run(self, headers: dict[str, str], read: Callable[[Any], Awaitable[bytes]], length: int) -> bytes:
+    def _run(self, headers: dict[str, str], check: Callable[[Any], None], limit: int, too_long: Exception) -> bytes:
+        """Return the body of an answer.
+
+        Args:
+            headers: of the request.
+            check: refuses a wrong answer.
+            limit: bytes of the body at most; a longer one is not read on, but raises `too_long`.
+            too_long: that error.
+        """
         from fsspec.asyn import sync
 
         async def request() -> bytes:
@@ -141,7 +145,10 @@ class HttpFile:
             try:
                 self._fs._raise_not_found_for_status(answer, self._path)
                 self._report(answer)
-                return await asyncio.wait_for(read(answer), ANSWER_SECONDS + length / LEAST_SPEED)
+                check(answer)
+                self._compare(answer.headers)
+                body = self._body(answer, limit, too_long)
+                return await asyncio.wait_for(body, ANSWER_SECONDS + limit / LEAST_SPEED)
             finally:
                 await opened.__aexit__(None, None, None)
 
