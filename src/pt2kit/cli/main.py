@@ -106,7 +106,10 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     warnings.showwarning = lambda message, *where: print_error(str(message), "note:")
     try:
-        code = _flushed(cli.main(prog_name="pt2", standalone_mode=False) or 0)
+        code = cli.main(prog_name="pt2", standalone_mode=False) or 0
+        with contextlib.suppress(BrokenPipeError):  # a closed pipe does not affect the exit code
+            if sys.stdout is not None:
+                sys.stdout.flush()
     except (click.exceptions.Abort, KeyboardInterrupt):
         code = _fail("interrupted", INTERRUPTED)
     except click.UsageError as error:
@@ -129,14 +132,6 @@ def main() -> None:
         code = _fail("expected more memory than there is: the file, or what was asked of it, is too large")
     drop_output()
     sys.exit(code)
-
-
-def _flushed(code: int) -> int:
-    """Return an exit code once everything is printed; a closed pipe does not affect it."""
-    with contextlib.suppress(BrokenPipeError):
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    return code
 
 
 def _fail(message: str, code: int = 2) -> int:
