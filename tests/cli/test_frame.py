@@ -9,17 +9,7 @@ from dataclasses import dataclass
 import click
 from click.testing import CliRunner
 
-from pt2kit.cli.frame import (
-    Result,
-    argument,
-    at_option,
-    flag,
-    json_option,
-    option,
-    pairs_option,
-    print_result,
-    subcommand,
-)
+from pt2kit.cli.frame import Result, argument, flag, json_option, option, pairs_option, print_result, subcommand
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +20,7 @@ class Options:
     is_strict: bool = flag("Be strict.")
     count: int = option("How often.", "--times", "-n", default=1)
     names: Mapping[str, str] = pairs_option("New names.", form="OLD=NEW")
-    at: Mapping[str, int] = at_option("Values.")
+    at: Mapping[str, int] = pairs_option("Values.", form="SYMBOL=N")
     as_json: bool = json_option()
 
 

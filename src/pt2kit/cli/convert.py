@@ -15,7 +15,6 @@ from pt2kit.cli.common import choose_model, only_model, open_file, progress
 from pt2kit.cli.frame import (
     Result,
     argument,
-    at_option,
     flag,
     json_option,
     model_option,
@@ -47,7 +46,7 @@ class Options:
         form="CLASS=NAME",
     )
     form: str | None = option("Write another format; it needs jax.", "--to", type=click.Choice(["stablehlo"]))
-    at: Mapping[str, int] = at_option("With --to: the value of a symbol; repeatable.")
+    at: Mapping[str, int] = pairs_option("With --to: the value of a symbol; repeatable.", form="SYMBOL=N")
     report: bool = flag("Print everything that changed or was lost.")
     store: bool = flag("Store the JSON instead of deflating it.")
     normalize: bool = flag("Number process addresses: reproducible exports.")

@@ -9,16 +9,7 @@ from pathlib import Path
 import click
 
 from pt2kit.cli.common import Refusal, open_file
-from pt2kit.cli.frame import (
-    Result,
-    argument,
-    file_argument,
-    force_option,
-    json_option,
-    option,
-    print_result,
-    rename_option,
-)
+from pt2kit.cli.frame import Result, argument, force_option, json_option, option, print_result, rename_option
 from pt2kit.cli.output import print_bytes, print_lines
 from pt2kit.messages import printable, suggestion
 from pt2kit.package.open import Package
@@ -29,7 +20,7 @@ from pt2kit.zip.chosen_names import paths_below
 class Options:
     """Options of `pt2 extra`."""
 
-    file: str = file_argument()
+    file: str = argument("FILE")
     names: tuple[str, ...] = argument("[NAME]...", nargs=-1, type=None)
     folder: str | None = option(
         "Write files to a folder, printing none.", "--output", "-o", "--to", type=click.Path(file_okay=False)

@@ -94,19 +94,9 @@ def pairs_option(help: str, *flags: str, form: str = "NAME=VALUE", **settings: A
     return option(help, *flags, metavar=form, multiple=True, callback=lambda *given: dict(parse(*given)), **settings)
 
 
-def at_option(help: str) -> Any:
-    """Declare a field for the values of symbols."""
-    return pairs_option(help, form="SYMBOL=N")
-
-
 def argument(metavar: str, **settings: Any) -> Any:
     """Declare a field whose value is an argument: a path, a URL or -, unless `settings` say otherwise."""
     return field(metadata={"click": lambda name: click.Argument([name], metavar=metavar, **{"type": FILE, **settings})})
-
-
-def file_argument() -> Any:
-    """Declare a field for the file of a command."""
-    return argument("FILE")
 
 
 def model_option(default: str = "") -> Any:

@@ -273,8 +273,10 @@ class LazyGroup(click.Group):
     """Subcommand -> its line in the help."""
 
     def load(self, name: str) -> click.Command:
-        """Return a subcommand of `helps`."""
-        raise NotImplementedError
+        """Return a subcommand of `helps`; by default the one of its module."""
+        from pt2kit.cli.frame import load_command
+
+        return load_command(name)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the subcommands in the order of the help."""

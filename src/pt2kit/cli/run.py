@@ -15,16 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pt2kit.cli.common import Refusal, choose_model, open_file
-from pt2kit.cli.frame import (
-    Result,
-    file_argument,
-    flag,
-    json_option,
-    memory_option,
-    model_option,
-    option,
-    print_result,
-)
+from pt2kit.cli.frame import Result, argument, flag, json_option, memory_option, model_option, option, print_result
 from pt2kit.cli.output import print_error
 from pt2kit.messages import printable, suggestion
 
@@ -36,7 +27,7 @@ if TYPE_CHECKING:
 class Options:
     """Options of `pt2 run`."""
 
-    file: str = file_argument()
+    file: str = argument("FILE")
     inputs: tuple[str, ...] = option(
         "A .npy file or number; or .npz or .safetensors.", "--input", metavar="NAME=VALUE", multiple=True
     )

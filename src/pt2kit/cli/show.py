@@ -12,7 +12,7 @@ import click
 from pt2kit.cli import views
 from pt2kit.cli.common import chosen_models, open_file, rate_amount
 from pt2kit.cli.completion import complete_modules, complete_nodes
-from pt2kit.cli.frame import Result, at_option, flag, json_option, model_option, option
+from pt2kit.cli.frame import Result, flag, json_option, model_option, option, pairs_option
 from pt2kit.cli.output import print_json, print_lines, print_paged, width
 from pt2kit.cli.several import chosen_files, files_argument, jobs_option, run_task
 from pt2kit.messages import printable
@@ -44,7 +44,7 @@ class Options:
     sizes: bool = flag("Report where the bytes are, and what --strip would save.")
     top: int = option("With --sizes: list so many of each.", type=click.IntRange(1), default=10, show_default=True)
     cost: bool = flag("Count FLOPs, bytes moved and peak memory, as formulas.")
-    at: Mapping[str, int] = at_option("With --cost: the value of a symbol; repeatable.")
+    at: Mapping[str, int] = pairs_option("With --cost: the value of a symbol; repeatable.", form="SYMBOL=N")
     depth: int = option("With --cost: levels of modules to list.", type=click.IntRange(0), default=3, show_default=True)
     peak_flops: int | None = _rate_option("With --cost: FLOPs per second of a device, such as 19.5T.")
     bandwidth: int | None = _rate_option("With --cost: bytes per second of its memory, such as 900G.")

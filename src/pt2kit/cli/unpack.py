@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pt2kit.cli.common import one_output, open_file
-from pt2kit.cli.frame import argument, file_argument, force_option, output_option, rename_option
+from pt2kit.cli.frame import argument, force_option, output_option, rename_option
 from pt2kit.cli.output import print_lines
 
 
@@ -13,7 +13,7 @@ from pt2kit.cli.output import print_lines
 class Options:
     """Options of `pt2 unpack`."""
 
-    file: str = file_argument()
+    file: str = argument("FILE")
     folder: str | None = argument("[FOLDER]", required=False)
     output: str | None = output_option("FOLDER", "folder")
     force: bool = force_option()

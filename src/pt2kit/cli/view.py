@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pt2kit.cli.common import check_page, standard_input
-from pt2kit.cli.frame import argument, file_argument, flag, force_option, option
+from pt2kit.cli.frame import argument, flag, force_option, option
 from pt2kit.cli.output import print_lines
 from pt2kit.jsontext import load_json
 from pt2kit.messages import count_text, printable
@@ -29,7 +29,7 @@ def _path(help: str, *flags: str, exists: bool = False) -> Any:
 class Options:
     """Options of `pt2 view`."""
 
-    file: str = file_argument()
+    file: str = argument("FILE")
     other: str | None = argument("[OTHER]", required=False)
     output: str | None = _path("Write .html as --html, or .svg, .png or .pdf as --export.", "--output", "-o")
     html: str | None = _path("Write one file instead of serving.")

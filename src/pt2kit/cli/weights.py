@@ -17,7 +17,6 @@ from pt2kit.cli.frame import (
     argument,
     by_program,
     external_option,
-    file_argument,
     flag,
     json_option,
     model_option,
@@ -41,7 +40,7 @@ SUFFIXES = (".safetensors", ".npz", ".npy")
 class Options:
     """Options of `pt2 weights`."""
 
-    file: str = file_argument()
+    file: str = argument("FILE")
     patterns: tuple[str, ...] = argument("[NAME]...", nargs=-1, shell_complete=complete_weights, type=None)
     constants: bool = flag("Include lifted constants and non-persistent buffers.")
     stats: bool = flag("Read the tensors and print minimum, maximum, mean, deviation, zeros.")
