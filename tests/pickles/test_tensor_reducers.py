@@ -305,6 +305,17 @@ REFUSED: dict[str, tuple[Any, type[Pt2Error], str]] = {
         PayloadError,
         r"blocks that divide \[1, 5\], got blocks \[1, 2\]",
     ),
+    "bsr blocks of nothing": (
+        compressed("sparse_bsr", longs(2), longs(1), tensor(size=(1, 0, 1), stride=(1, 1, 1)), (2, 2)),
+        PayloadError,
+        r"blocks that divide \[2, 2\], got blocks \[0, 1\]",
+    ),
+    "csr of one index": (compressed("sparse_csr", longs(3), tensor(), (2, 7)), PayloadError, "expected 4 arguments"),
+    "csr without a start": (
+        compressed("sparse_csr", longs(), longs(1), tensor(), (2, 7)),
+        PayloadError,
+        "that fit sizes",
+    ),
     "quantizer without a scheme": (quantized((1.0, 2)), PayloadError, "a tuple that starts with a scheme"),
     "quantizer that is symmetric": (
         quantized((Ref("torch.per_tensor_symmetric"), 1.0)),

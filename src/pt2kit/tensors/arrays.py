@@ -161,7 +161,7 @@ def fill(
         where: what messages call the tensor.
 
     Raises:
-        PayloadError: parts that do not fit together, or indices outside the tensor (P17).
+        PayloadError: indices outside the tensor (P17).
     """
     import numpy as np
 
@@ -178,7 +178,7 @@ def check_parts(layout: Layout, indices: Sequence[Array], values: Array, sizes: 
         layout, indices, values, sizes, where: as in `fill`.
 
     Raises:
-        PayloadError: parts that do not fit together, or indices outside the tensor (P17).
+        PayloadError: indices outside the tensor (P17).
     """
     for _ in _places(layout, indices, values, sizes, where):
         pass
@@ -189,34 +189,19 @@ def _places(
 ) -> Iterator[tuple[Any, Array]]:
     """Yield indices into an array of [1, *sizes], all inside of it, and the values at these places.
 
-    The first dimension is there for COO tensors without sparse dimensions, whose values are all at the same place.
+    The first dimension is there for COO tensors without sparse dimensions, whose values are all at the same place. The
+    sizes of the parts fit: `pickles.tensor_reducers` has checked them (P22).
     """
     import numpy as np
 
-    if len(indices) != (1 if layout == Layout.SparseCoo else 2) or any(part.dtype.kind != "i" for part in indices):
-        raise _misfit(where, layout, indices, values, sizes)
     if layout == Layout.SparseCoo:
         [index] = indices
-        dims = index.shape[0] if index.ndim == 2 else -1
-        if not 0 <= dims <= len(sizes) or values.shape != (index.shape[1], *sizes[dims:]):
-            raise _misfit(where, layout, indices, values, sizes)
         for row, size in zip(index, sizes, strict=False):
             _check_range(row, size, where)
         yield (np.zeros(index.shape[1], np.int64), *index), values
         return
     compressed, plain = indices
     batch = compressed.ndim - 1
-    block = 2 if layout in _BLOCKS else 0
-    if not (
-        batch >= 0
-        and len(sizes) >= batch + 2
-        and plain.ndim == batch + 1
-        and values.ndim == len(sizes) - 1 + block
-        and compressed.shape[:batch] == plain.shape[:batch] == values.shape[:batch] == sizes[:batch]
-        and plain.shape[batch] == values.shape[batch]
-        and values.shape[batch + 1 + block :] == sizes[batch + 2 :]
-    ):
-        raise _misfit(where, layout, indices, values, sizes)
     for at in np.ndindex(*sizes[:batch]):
         yield (0, *at, *_matrix(layout, compressed[at], plain[at], values[at], sizes[batch:], where)), values[at]
 
@@ -228,12 +213,8 @@ def _matrix(
     import numpy as np
 
     (rows, columns), (height, width) = sizes[:2], values.shape[1:3] if layout in _BLOCKS else (1, 1)
-    if not height or not width or rows % height or columns % width:
-        raise _misfit(where, layout, (compressed, plain), values, sizes)
     by_rows = layout in (Layout.SparseCsr, Layout.SparseBsr)
-    outer, inner = (rows // height, columns // width) if by_rows else (columns // width, rows // height)
-    if compressed.shape != (outer + 1,):
-        raise _misfit(where, layout, (compressed, plain), values, sizes)
+    inner = columns // width if by_rows else rows // height
     # Compared, not subtracted: a difference could wrap.
     if compressed[0] != 0 or compressed[-1] != plain.shape[0] or (compressed[1:] < compressed[:-1]).any():
         raise PayloadError(
@@ -242,7 +223,7 @@ def _matrix(
             rule="P17",
         )
     _check_range(plain, inner, where)
-    rising = np.repeat(np.arange(outer), np.diff(compressed))
+    rising = np.repeat(np.arange(compressed.size - 1), np.diff(compressed))
     row, column = (rising, plain) if by_rows else (plain, rising)
     if layout not in _BLOCKS:
         return row, column
@@ -268,17 +249,6 @@ def _add(out: Array, index: tuple[Array, ...], values: Array) -> None:
     else:
         with np.errstate(all="ignore"):  # Sums may overflow, as they do in torch.
             np.add.at(out, index, values)
-
-
-def _misfit(
-    where: str, layout: Layout, indices: Sequence[Array], values: Array, sizes: tuple[int, ...]
-) -> PayloadError:
-    shapes = ", ".join(str(list(part.shape)) for part in indices)
-    return PayloadError(
-        f"{where}: expected {layout.name} parts that fit sizes {list(sizes)}, "
-        f"got indices {shapes} and values {list(values.shape)}",
-        rule="P17",
-    )
 
 
 def unpack(packed: Array, bits: int, sizes: tuple[int, ...]) -> Array:

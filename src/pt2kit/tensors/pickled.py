@@ -28,7 +28,7 @@ from pt2kit.pickles.values import (
 )
 from pt2kit.schema import Device, Layout, ScalarType
 from pt2kit.tensors import arrays
-from pt2kit.tensors.bounds import check_shape, contiguous_strides, numel
+from pt2kit.tensors.bounds import check_device, check_shape, contiguous_strides, numel, parse_device
 from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView, SubclassView, View, computed
 from pt2kit.tensors.dtypes import DTYPES, numpy_dtype, scalar_type_named
 from pt2kit.tensors.view import Storage, TensorView
@@ -88,18 +88,9 @@ def from_pickled(tensor: TensorLike, *, name: str, where: str, storages: Storage
     raise UnsupportedError(f"{where}: {name!r}: expected a tensor, got a {type(tensor).__name__}", rule="P15")
 
 
-def parse_device(text: str, where: str) -> Device:
-    """Read a device as torch prints it: "cpu", "cuda:1".
-
-    Raises:
-        UnsupportedError: an index that is no number (P6).
-    """
-    kind, colon, index = text.partition(":")
-    if not colon:
-        return Device(kind)
-    if not (index.isascii() and index.isdecimal() and len(index) <= 5):
-        raise UnsupportedError(f"{where}: device: expected a type and an index, got {text[:40]!r}", rule="P6")
-    return Device(kind, int(index))
+def _device(text: str) -> Device:
+    """Read a device as torch prints it: "cpu", "cuda:1"; a text of another form is an unknown type."""
+    return parse_device(text) or Device(text)
 
 
 def plain_option(value: Any) -> Any:
@@ -158,7 +149,7 @@ class _Place:
             strides,
             offset,
             self.storage(tensor.storage),
-            device=parse_device(tensor.storage.device, where),
+            device=_device(tensor.storage.device),
             **_marks(tensor),
             conj=tensor.conj,
             neg=tensor.neg,
@@ -173,25 +164,13 @@ class _Place:
         }
 
     def sparse(self, tensor: SparseTensor, name: str) -> SparseView:
-        layout = LAYOUTS.get(tensor.layout)
-        if layout is None:
-            raise UnsupportedError(
-                f"{self.where}: {name!r}: layout: expected one of {', '.join(LAYOUTS)}, got {tensor.layout!r}",
-                rule="P5",
-            )
         indices = tuple(self.dense(part, f"{name}.indices[{i}]") for i, part in enumerate(tensor.indices))
         parts = self.parts(tensor, name, "values", "sizes", "is_coalesced")
-        return SparseView(name, layout, indices, **parts, **_marks(tensor))
+        return SparseView(name, LAYOUTS[tensor.layout], indices, **parts, **_marks(tensor))
 
     def quantized(self, tensor: QuantizedTensor, name: str) -> QuantizedView:
         """Return a quantized tensor, its integers under the type that they are stored in."""
         dtype_name, sizes = tensor.values.dtype_name, tensor.values.sizes
-        if dtype_name not in _INTEGERS:
-            raise UnsupportedError(
-                f"{self.where}: {f'{name}.integers'!r}: dtype: expected one of {', '.join(_INTEGERS)}, "
-                f"got {dtype_name!r}",
-                rule="P4",
-            )
         scalar_type, bits = _INTEGERS[dtype_name]
         values = self.dense(tensor.values, f"{name}.integers", scalar_type, bits)
         parts = self.parts(tensor, name, "qscheme", "scale", "zero_point", "axis")
@@ -206,7 +185,7 @@ class _Place:
         where = f"{self.where}: {name!r}"
         scalar_type = scalar_type_named(tensor.dtype_name, where)
         check_shape(where, tensor.sizes, tensor.strides, tensor.storage_offset, DTYPES[scalar_type].itemsize)
-        parse_device(tensor.device, where)
+        check_device(where, _device(tensor.device))
         return SubclassView(
             name,
             tensor.class_name,
@@ -244,7 +223,7 @@ class _Place:
             source.sizes,
             16 * source.storage.nbytes,
             convert,
-            device=parse_device(tensor.device, where),
+            device=_device(tensor.device),
             **_marks(tensor),
         )
 
