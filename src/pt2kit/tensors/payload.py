@@ -13,13 +13,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from pt2kit.errors import PayloadError, UnsupportedError
+from pt2kit.errors import PayloadError
 from pt2kit.jsontext import path_text
-from pt2kit.schema import Layout, PayloadConfig, PayloadMeta, ScalarType, SymInt, TensorMeta
-from pt2kit.tensors.bounds import check_device, show_integer
+from pt2kit.schema import PayloadConfig, PayloadMeta, ScalarType, SymInt, TensorMeta
+from pt2kit.tensors.bounds import show_integer
 from pt2kit.tensors.dtypes import DTYPES, dtype_of
 from pt2kit.tensors.opaque import OpaqueKind, OpaquePayload
-from pt2kit.tensors.view import Storage, TensorView
+from pt2kit.tensors.view import Storage, TensorView, check_raw
 from pt2kit.zip.chosen_names import name_problem, show_name
 from pt2kit.zip.reader import Archive
 
@@ -179,8 +179,11 @@ def _view(name: str, meta: PayloadMeta, storage: Storage, where: str) -> TensorV
         "device": tensor.device,
         "is_param": meta.is_param,
     }
-    if tensor.device.type == "meta" or (storage.nbytes == 0 and 0 not in fields["sizes"]):
-        return _without_data(fields, tensor, storage)
+    if storage.nbytes == 0 and (tensor.device.type == "meta" or 0 not in fields["sizes"]):  # declared to have no data
+        from pt2kit.tensors.compound import MetaView
+
+        check_raw(f"{show_name(storage.record)}: {name!r}", tensor.layout, tensor.device)
+        return MetaView(**fields, record=storage.record)
     view = TensorView(**fields, storage=storage, layout=tensor.layout)
     if storage.nbytes % view.itemsize:
         row = dtype_of(view.dtype, view.where)
@@ -189,21 +192,6 @@ def _view(name: str, meta: PayloadMeta, storage: Storage, where: str) -> TensorV
             rule="P10",
         )
     return view
-
-
-def _without_data(fields: dict[str, Any], tensor: TensorMeta, storage: Storage) -> MetaView:
-    """Return a tensor that the file declares to have no data: one on the meta device, or one with an empty record."""
-    from pt2kit.tensors.compound import MetaView
-
-    place = f"{show_name(storage.record)}: {fields['name']!r}"
-    if tensor.layout is not Layout.Strided:
-        raise UnsupportedError(
-            f"{place}: layout: expected Strided for a raw record, got {tensor.layout.name}", rule="P5"
-        )
-    check_device(place, tensor.device)
-    if storage.nbytes:
-        raise PayloadError(f"{place}: device: expected one that holds data, got meta", rule="P6")
-    return MetaView(**fields, record=storage.record)
 
 
 def _known(values: list[SymInt], where: str, name: str, field: str) -> tuple[int, ...]:

@@ -176,12 +176,7 @@ class TensorView(Strided):
     def __post_init__(self) -> None:
         where = self.where
         row = dtype_of(self.dtype, where)
-        if self.layout != Layout.Strided:
-            raise UnsupportedError(
-                f"{where}: layout: expected Strided for a tensor stored as raw bytes, got {self.layout.name}",
-                rule="P5",
-            )
-        check_device(where, self.device)
+        check_raw(where, self.layout, self.device)
         if self.device.type == "meta":
             raise PayloadError(f"{where}: device: expected one that holds data, got meta", rule="P6")
         self._check_geometry(where, row)
@@ -311,6 +306,19 @@ class TensorView(Strided):
             Pt2Error: as `contiguous_bytes`.
         """
         yield from pieces_of(self, self.storage.read() if data is None else data)
+
+
+def check_raw(where: str, layout: Layout, device: Device) -> None:
+    """Check that a record of raw bytes can be a tensor of a layout, from a device.
+
+    Raises:
+        UnsupportedError: another layout than Strided (P5), a device unknown to torch (P6).
+    """
+    if layout != Layout.Strided:
+        raise UnsupportedError(
+            f"{where}: layout: expected Strided for a tensor stored as raw bytes, got {layout.name}", rule="P5"
+        )
+    check_device(where, device)
 
 
 def view_of_array(name: str, numbers: Any, where: str) -> TensorView:
