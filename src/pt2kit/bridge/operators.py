@@ -43,7 +43,8 @@ from pt2kit.operators.promotion import takes_numbers_as_tensors
 from pt2kit.operators.requirements import refusal
 from pt2kit.schema import Device, Layout, MemoryFormat, ScalarType
 from pt2kit.schema.names import ATEN_OPS, OPS
-from pt2kit.schema.operators import Parameter, parse_type
+from pt2kit.schema.operators import Operator as Signature
+from pt2kit.schema.operators import Parameter, parse_operator
 from pt2kit.schema.versions import LOG
 from pt2kit.tensors.bounds import MAX_DEVICE_INDEX, device_text
 from pt2kit.tensors.dtypes import DTYPES as ROWS
@@ -88,10 +89,8 @@ class Operator:
         target: the callable.
         kind: "operator" has a schema; "symbolic" is a function over numbers; "higher_order" takes subgraphs;
             "function" is one of torch's other functions.
-        parameters: name -> parameter, in the schema's order; empty for kinds without a schema.
-        required: names of the parameters without default.
+        signature: its parameters and results; None for kinds without a schema.
         arms: the arms of `schema.Argument` that each parameter accepts; None if its type does not restrict them.
-        returns: the kind of each result ("Tensor", "List[Tensor]", …); empty for kinds without a schema.
         result_arms: the arms that each result accepts; None if it accepts every arm.
         schema: `torch.FunctionSchema`; None for kinds without one.
     """
@@ -99,12 +98,15 @@ class Operator:
     text: str
     target: Callable[..., Any]
     kind: Kind
-    parameters: Mapping[str, Parameter] = field(default_factory=dict)
-    required: frozenset[str] = frozenset()
+    signature: Signature | None = None
     arms: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
-    returns: tuple[str, ...] = ()
     result_arms: tuple[frozenset[str] | None, ...] = ()
     schema: Any = None
+
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """Return name -> parameter, in the schema's order."""
+        return {} if self.signature is None else self.signature.parameters
 
 
 def resolve_all(places: Mapping[str, str], trust: Set[str] = frozenset()) -> tuple[dict[str, Operator], dict[str, str]]:
@@ -234,27 +236,19 @@ def _extension(text: str, place: str) -> Operator | None:
 
 def with_schema(text: str, target: Callable[..., Any], schema: Any) -> Operator:
     """Describe an operator by its `torch.FunctionSchema`."""
-    parameters = {
-        argument.name: Parameter(
-            argument.name,
-            parse_type(str(argument.real_type)),
-            str(argument.default_value) if argument.has_default_value() else None,
-            argument.kwarg_only,
-        )
-        for argument in schema.arguments
-    }
+    signature = parse_operator(str(schema))
     # Numbers for tensors are refused where the table of `checks` speaks of all operators: in aten.
     takes_numbers = not text.startswith(ATEN_OPS) or takes_numbers_as_tensors(text.removeprefix(OPS))
-    returns = tuple(str(value.real_type) for value in schema.returns)
     return Operator(
         text,
         target,
         "operator",
-        MappingProxyType(parameters),
-        frozenset(name for name, parameter in parameters.items() if parameter.is_required),
-        {name: parameter_arms(one.type, numbers_as_tensors=takes_numbers) for name, one in parameters.items()},
-        returns,
-        tuple(result_arms(parse_type(kind)) for kind in returns),
+        signature,
+        {
+            name: parameter_arms(parameter.type, numbers_as_tensors=takes_numbers)
+            for name, parameter in signature.parameters.items()
+        },
+        tuple(map(result_arms, signature.results)),
         schema,
     )
 

@@ -30,7 +30,7 @@ from typing import Final
 from pt2kit.errors import VersionError
 from pt2kit.schema.versions import LOG
 
-_SCHEMA: Final = re.compile(r"(?P<name>\w+::[\w.]+)\((?P<parameters>.*)\) -> (?P<results>.*)")
+_SCHEMA: Final = re.compile(r"(?P<name>(?:\w+::)?[\w.]+)\((?P<parameters>.*)\) -> (?P<results>.*)")
 _ITEM: Final = re.compile(r'(?:"(?:[^"\\]|\\.)*"|\((?:[^()]|\([^()]*\))*\)|\[[^\]]*\]|[^,"()\[])+')
 _BASE: Final = re.compile(r"(?:Dict|Future|RRef|Await)\([^()]*\)|\([^()]*\)|[\w.]+")
 _ALIAS: Final = re.compile(r"\(([^()]*)\)")

@@ -104,11 +104,13 @@ def test_schema() -> None:
     found = resolve("torch.ops.aten.random_.from")
     assert found is not None
     assert list(found.parameters) == ["self", "from", "to", "generator"]
-    assert found.required == {"self", "from", "to"}
+    required = [name for name, parameter in found.parameters.items() if parameter.is_required]
+    assert required == ["self", "from", "to"]
     assert found.parameters["generator"].is_keyword_only
     assert found.arms["generator"] == frozenset({"as_none"})
     assert "as_string" not in (found.arms["self"] or ())
-    assert found.returns == ("Tensor",)
+    assert found.signature is not None
+    assert [result.base for result in found.signature.results] == ["Tensor"]
 
 
 def test_tables_name_what_is_there() -> None:

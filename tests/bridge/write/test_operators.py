@@ -20,7 +20,7 @@ def test_parameters() -> None:
         "f(Tensor a, int[2] b, SymInt[]? c, float[][] d, Tensor?[] e, *, Scalar[] f, str? g=None, Tensor[][] h) -> ()"
     )
     assert found.text == "t"
-    assert found.returns == ()
+    assert found.result_arms == ()
     assert [(one.name, one.is_keyword_only, element_of(one.type)) for one in found.parameters.values()] == [
         ("a", False, None),
         ("b", False, "int"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -16,11 +17,12 @@ from pt2kit import schema
 from pt2kit.bridge.operators import DTYPES, LAYOUTS, MEMORY_FORMATS, Operator
 from pt2kit.bridge.read.names import check_value_names, check_variable
 from pt2kit.bridge.read.tensors import Devices
-from pt2kit.checks.operators import function_problems, is_by_place
+from pt2kit.checks.operators import argument_problems, function_problems, is_by_place, result_problems
 from pt2kit.errors import GraphError, LimitError, OperatorError, Pt2Error, UnsupportedError
 from pt2kit.graph.argument_values import ARMS, MAX_ARGUMENT_DEPTH, SYMBOLIC, ValueKind
-from pt2kit.messages import count_text, kind_of
+from pt2kit.messages import kind_of
 from pt2kit.schema import ArgumentKind
+from pt2kit.schema.operators import Operator as Signature
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,10 +215,8 @@ def read_call(node: schema.Node, operator: Operator, scope: Values) -> tuple[tup
         OperatorError: it calls its operator wrongly, or names another number of results.
         UnsupportedError: an argument that torch has no live form of.
     """
-    if operator.kind == "operator":
-        args, kwargs = _by_schema(node.inputs, operator, scope)
-        _check_outputs(node.outputs, operator, scope)
-        return args, kwargs
+    if operator.signature is not None:
+        return _by_schema(node, operator, operator.signature, scope)
     for problem in function_problems(node, scope.place):
         raise OperatorError(f"{scope.place}: {problem.message}", rule=problem.rule)
     if operator.kind == "symbolic":
@@ -232,54 +232,49 @@ def is_unpacked(node: schema.Node, operator: Operator) -> bool:
 
 
 def _by_schema(
-    inputs: Sequence[schema.NamedArgument], operator: Operator, scope: Values
+    node: schema.Node, operator: Operator, signature: Signature, scope: Values
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments of an operator with a schema.
 
     An argument is passed as the file states. Files before 8.6 do not state it: then required ones are positional,
     the others keyword arguments. A name that is a keyword of Python can only be passed by position.
     """
-    by_name = _by_name(inputs, operator, scope)
+    by_name = {named.name: named for named in node.inputs}
+    fits = len(by_name) == len(node.inputs) and by_name.keys() <= signature.parameters.keys()
+    fits = fits and len(node.outputs) == len(operator.result_arms)
+    fits = fits and all(
+        arms is None or output.type in arms for output, arms in zip(node.outputs, operator.result_arms, strict=True)
+    )
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
-    for index, (name, parameter) in enumerate(operator.parameters.items()):
+    for index, (name, parameter) in enumerate(signature.parameters.items()):
         named = by_name.get(name)
         if named is None:
+            fits = fits and not parameter.is_required
             continue
-        arm, arms = named.arg.type, operator.arms[name]
-        if arms is not None and arm not in arms:
-            raise OperatorError(
-                f"{scope.place}: argument {name!r}: expected a value of the type {parameter.type}, got {arm}", rule="T5"
-            )
+        is_placed, arms = is_by_place(parameter, named.kind), operator.arms[name]
+        fits = fits and (arms is None or named.arg.type in arms)
+        if not fits or (is_placed and (parameter.is_keyword_only or len(args) < index)):
+            raise _misfit(node, signature, scope)
         value = _live(named, index, scope)
-        if not is_by_place(parameter, named.kind):
-            kwargs[name] = value
-        elif parameter.is_keyword_only:
-            raise OperatorError(f"{scope.place}: argument {name!r}: expected it by name, got it by place", rule="T10")
-        elif len(args) < index:
-            raise OperatorError(f"{scope.place}: argument {name!r}: expected the arguments before it by place")
-        else:
+        if is_placed:
             args.append(value)
+        else:
+            kwargs[name] = value
+    if not fits:
+        raise _misfit(node, signature, scope)
     return tuple(args), kwargs
 
 
-def _by_name(
-    inputs: Sequence[schema.NamedArgument], operator: Operator, scope: Values
-) -> dict[str, schema.NamedArgument]:
-    """Return the arguments by the names of their parameters: all that are required, each once."""
-    by_name = {named.name: named for named in inputs}
-    parameters = operator.parameters
-    if not by_name.keys() <= parameters.keys():
-        name = next(name for name in by_name if name not in parameters)
-        raise OperatorError(f"{scope.place}: argument {name[:80]!a}: expected one of {', '.join(parameters) or 'none'}")
-    if len(by_name) < len(inputs):
-        name = next(name for name in parameters if sum(named.name == name for named in inputs) > 1)
-        raise OperatorError(f"{scope.place}: argument {name!r}: expected it once, got it twice")
-    if not operator.required <= by_name.keys():
-        missing = sorted(operator.required - by_name.keys())
-        noun = "argument" if len(missing) == 1 else "arguments"
-        raise OperatorError(f"{scope.place}: expected the {noun} {', '.join(missing)}, got none of that name")
-    return by_name
+def _misfit(node: schema.Node, signature: Signature, scope: Values) -> OperatorError:
+    """Return the error of a call that the schema of its operator does not allow, as `check` words it."""
+    found = chain(
+        argument_problems(node, scope.place, signature, lambda name: True),
+        result_problems(node, scope.place, signature),
+    )
+    for problem in found:
+        return OperatorError(f"{scope.place}: {problem.message}", rule=problem.rule)
+    return OperatorError(f"{scope.place}: expected arguments and results that fit {signature.name}, got others")
 
 
 def _live(named: schema.NamedArgument, index: int, scope: Values) -> Any:
@@ -315,16 +310,3 @@ def _without_schema(inputs: Sequence[schema.NamedArgument], scope: Values) -> tu
             raise OperatorError(f"{scope.place}: argument {named.name!r}: expected it once, got it twice")
         kwargs[named.name] = value
     return tuple(args), kwargs
-
-
-def _check_outputs(outputs: Sequence[schema.Argument], operator: Operator, scope: Values) -> None:
-    """Refuse a number of results that the operator does not have."""
-    if len(outputs) != len(operator.returns):
-        raise OperatorError(
-            f"{scope.place}: expected {count_text(len(operator.returns), 'output')}, got {len(outputs)}"
-        )
-    for number, (output, arms) in enumerate(zip(outputs, operator.result_arms, strict=True)):
-        if arms is not None and output.type not in arms:
-            raise OperatorError(
-                f"{scope.place}: outputs[{number}]: expected {operator.returns[number]}, got {output.type}", rule="T6"
-            )

@@ -41,7 +41,6 @@ from pt2kit.errors import GraphError, JsonError, OperatorError, SchemaError, Uns
 from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Scope, graphs, is_custom, node_label
 from pt2kit.messages import listed
-from pt2kit.schema import operators
 from pt2kit.schema.names import ATEN_OPS, OPS
 from pt2kit.signature.export_signature import ExportGraphSignature, from_schema
 from pt2kit.signature.specs import InputKind
@@ -306,15 +305,9 @@ def check_kernels(
         return
     stored = stored_inputs(program.graph_module, tables)
     judged = None if validates else program
-    for finding in kernel_findings(scopes[0], lambda target: _signature(operators.get(target)), stored, judged):
+    signatures = {target: operator.signature for target, operator in operators.items()}
+    for finding in kernel_findings(scopes[0], signatures.get, stored, judged):
         if finding.is_wrong and finding.operator not in trust:
             step = finding.step
             where = f"{step.where}: node {node_label(step.node, step.number)} ({step.node.target})"
             raise refused(OperatorError, f"{where}: {finding.message}", "X10", [finding.operator])
-
-
-def _signature(operator: Operator | None) -> operators.Operator | None:
-    """Return torch's schema of an operator, in the form of a release's table; None for those without a schema."""
-    if operator is None or operator.kind != "operator":
-        return None
-    return operators.parse_operator(str(operator.schema))

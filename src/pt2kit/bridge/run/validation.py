@@ -188,11 +188,7 @@ def _validated(operator: Operator, row: Row, label: str) -> Callable[..., Any]:
     defaults = {
         argument.name: argument.default_value for argument in operator.schema.arguments if argument.has_default_value()
     }
-    written = frozenset(
-        argument.name
-        for argument in operator.schema.arguments
-        if argument.alias_info is not None and argument.alias_info.is_write
-    )
+    written = {parameter.name for parameter in operator.parameters.values() if parameter.type.is_written}
     entry = operator_entry(operator.text)
     has_any_layout = row.requires in _ANY_LAYOUT
     copied = row.copied

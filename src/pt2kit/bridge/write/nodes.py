@@ -110,7 +110,7 @@ def _operator_call(node: Node, scope: Scope) -> Call:
         else:  # it has its default value, which is not written
             continue
         inputs.append(_named(name, value, kind, scope, element=element_of(parameter.type)))
-    outputs = define_results(node, _value(node), len(called.returns), scope) if called.returns else []
+    outputs = define_results(node, _value(node), len(called.result_arms), scope) if called.result_arms else []
     return called.text, inputs, outputs, None
 
 
