@@ -65,6 +65,12 @@ def test_forms_of_types(text: str, parameters: list[str], results: list[str]):
     assert [str(result) for result in found.results] == results
 
 
+def test_schema_without_a_namespace():
+    """Extensions may leave it away."""
+    found = parse_operator("double(Tensor x, int[] by) -> (Tensor, Tensor[])")
+    assert (found.name, list(found.parameters), len(found.results)) == ("double.default", ["x", "by"], 2)
+
+
 def test_open_operators():
     """Any number of values, in or out."""
     assert parse_operator("aten::format(str self, ...) -> str").is_open
