@@ -13,9 +13,8 @@ of a release: missing features are found by looking for them (`torch_names.py`).
 from __future__ import annotations
 
 import functools
-import importlib
+import pkgutil
 import re
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
@@ -182,12 +181,9 @@ def resolve(text: str, where: str = "", trust: Set[str] = frozenset()) -> Operat
 
 def _trusted(text: str, place: str) -> Operator | None:
     """Return a function that the caller trusts by its name, imported like a class of `trust=`."""
-    module, _, name = text.rpartition(".")
     try:
-        target = getattr(sys.modules.get(module) or importlib.import_module(module), name, None)
-    except (ImportError, ValueError):
-        return None
-    if target is None:
+        target = pkgutil.resolve_name(":".join(text.rsplit(".", 1)))
+    except (ImportError, AttributeError, ValueError):
         return None
     if not callable(target):
         raise OperatorError(f"{place}: expected {text[:80]!r} to be a function, got a {type(target).__name__}")

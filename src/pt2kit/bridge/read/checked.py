@@ -17,7 +17,6 @@ from itertools import chain
 from typing import Any, Final
 
 import torch
-from msgspec import UNSET
 from torch.export.exported_program import ModuleCallEntry
 
 from pt2kit import node_metadata, schema
@@ -35,10 +34,10 @@ from pt2kit.bridge.read.treespecs import (
     read_module_calls,
 )
 from pt2kit.bridge.torch_names import Verifier, find_verifier, has_script_class
+from pt2kit.checks.calls import named_operators
 from pt2kit.checks.stored_inputs import Tables, stored_inputs
 from pt2kit.checks.unchecked import is_concerned, kernel_findings
 from pt2kit.errors import GraphError, JsonError, OperatorError, SchemaError, UnsupportedError
-from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Scope, graphs, is_custom, node_label
 from pt2kit.messages import listed
 from pt2kit.schema.names import ATEN_OPS, OPS
@@ -169,11 +168,8 @@ def _targets(scopes: Sequence[Scope]) -> dict[str, str]:
             if node.target in places and node.target.startswith(ATEN_OPS):
                 continue
             place = f"{graph.where}.nodes[{number}]: node {node_label(node, number)}"
-            places.setdefault(node.target, place)
-            for named in node.inputs:
-                for _, leaf in leaves(named.arg):
-                    if leaf.as_operator is not UNSET:
-                        places.setdefault(leaf.as_operator, place)
+            for target in named_operators(node):
+                places.setdefault(target, place)
     return places
 
 

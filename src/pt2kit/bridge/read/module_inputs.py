@@ -13,10 +13,9 @@ is safe; a program without example inputs gets no such guards.
 
 from __future__ import annotations
 
-import importlib
 import logging
 import math
-import sys
+import pkgutil
 from collections.abc import Iterable, Sequence, Set
 from itertools import chain
 from typing import Any, Final
@@ -69,9 +68,8 @@ def find_module_class(name: str, trust: Set[str]) -> type[torch.nn.Module] | Non
     """
     if name not in trust:
         return None
-    module, _, last = name.rpartition(".")
     try:
-        module_class: Any = getattr(sys.modules.get(module) or importlib.import_module(module), last)
+        module_class = pkgutil.resolve_name(":".join(name.rsplit(".", 1)))
     except (ImportError, AttributeError, ValueError) as error:
         raise UnsupportedError(f"trust: expected {name!r} to be importable, got: {error}") from error
     return module_class if isinstance(module_class, type) and issubclass(module_class, torch.nn.Module) else None

@@ -15,17 +15,15 @@ to is looked up, except the functions that rebuild plain tensors.
 
 from __future__ import annotations
 
-import importlib
 import io
 import pickle
-import sys
+import pkgutil
 import types
 import zipfile
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from enum import Enum
-from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
@@ -234,9 +232,8 @@ def _option(value: Any, live: Callable[[Any], Any], where: str) -> Any:
 
 def _find(name: str, where: str) -> Any:
     """Return a class of the tables by its name there."""
-    module, _, last = name.rpartition(".")
     try:
-        return getattr(import_module(module), last)
+        return pkgutil.resolve_name(":".join(name.rsplit(".", 1)))
     except (ImportError, AttributeError) as error:
         raise UnsupportedError(
             f"{where}: expected torchao with {name}, got {error}; install torchao 0.13 or later, or pass other weights"
@@ -334,10 +331,7 @@ def _unpickler(trust: Set[str]) -> type[pickle.Unpickler]:
             named = name_global(module, name)  # protocol 2 has the names of Python 2
             if RULE not in trust and named.path not in trust and not is_plain(named.path):
                 raise UnsupportedError(f"expected plain data or what trust= names, got {named.path}")
-            value: Any = sys.modules.get(named.module) or importlib.import_module(named.module)
-            for part in named.name.split("."):
-                value = getattr(value, part)
-            return value
+            return pkgutil.resolve_name(f"{named.module}:{named.name}")
 
     return Unpickler
 
