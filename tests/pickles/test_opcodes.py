@@ -151,6 +151,7 @@ REFUSED: dict[str, tuple[bytes, type[Pt2Error], str]] = {
     "invalid UTF-8": (b"U\x01\xff.", PayloadError, "expected valid UTF-8, got invalid start byte at byte 0"),
     "lone surrogate": (b"X\x03\x00\x00\x00\xed\xa0\x80.", PayloadError, "expected valid UTF-8"),
     "lone surrogate in an escape": (b"V\\ud800\n.", PayloadError, "without broken escapes or lone surrogates"),
+    "broken escape in quotes": (b"S'\\x4'\n.", PayloadError, "a string without broken escapes, got invalid"),
     "broken escape": (b"V\\u12\n.", PayloadError, "without broken escapes"),
     "string without quotes": (b"Sabc\n.", PayloadError, "a string in quotes, got 'abc'"),
     "line without end": (b"I12", PayloadError, "a line ending in a newline"),
