@@ -123,7 +123,7 @@ def _quoted_line(m: Machine) -> None:
     if len(text) < 2 or text[:1] != text[-1:] or text[:1] not in (b"'", b'"'):
         raise m.error("a string in quotes", repr(printable(text[:60].decode("latin-1"))))
     try:
-        # As Python's unpickler reads it. A warning of odd escapes is an error where the caller's filters say so.
+        # As Python's unpickler reads it. Unknown escapes warn; with `-W error` the warning is raised.
         raw: bytes = codecs.escape_decode(text[1:-1])[0]
     except (ValueError, DeprecationWarning) as bad:
         raise m.error("a string without broken escapes", str(bad)) from None
