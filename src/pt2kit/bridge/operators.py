@@ -13,7 +13,6 @@ of a release: missing features are found by looking for them (`torch_names.py`).
 from __future__ import annotations
 
 import functools
-import pkgutil
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Set
@@ -32,6 +31,7 @@ from pt2kit.bridge.torch_names import (
     find_function,
     find_higher_order,
     find_schema,
+    optional,
     register_late,
     schema_of,
 )
@@ -181,9 +181,9 @@ def resolve(text: str, where: str = "", trust: Set[str] = frozenset()) -> Operat
 
 def _trusted(text: str, place: str) -> Operator | None:
     """Return a function that the caller trusts by its name, imported like a class of `trust=`."""
-    try:
-        target = pkgutil.resolve_name(":".join(text.rsplit(".", 1)))
-    except (ImportError, AttributeError, ValueError):
+    module, _, name = text.rpartition(".")
+    target = optional(module, name) if module else None
+    if target is None:
         return None
     if not callable(target):
         raise OperatorError(f"{place}: expected {text[:80]!r} to be a function, got a {type(target).__name__}")
