@@ -179,12 +179,7 @@ def pad_sequence(
     return result if batch_first else result.swapaxes(0, 1)
 
 
-# Triangles and diagonals.
-
-
-def _triangle(self: Array, diagonal: int, *, lower: bool) -> Any:
-    mask = np.tri(*self.shape[-2:], diagonal if lower else diagonal - 1, dtype=bool)
-    return np.where(mask if lower else ~mask, self, np.zeros((), self.dtype))
+# Diagonals.
 
 
 @kernel("aten.diag_embed.default")
@@ -231,8 +226,8 @@ KERNELS: Final = {
     "aten.flipud.default": lambda self: np.flipud(self).copy(),
     "aten.rot90.default": lambda self, k, dims: np.rot90(self, k, tuple(dims)).copy(),
     "aten._pad_circular.default": lambda self, pad: _pad_by(self, pad, "circular"),
-    "aten.tril.default": lambda self, diagonal: _triangle(self, diagonal, lower=True),
-    "aten.triu.default": lambda self, diagonal: _triangle(self, diagonal, lower=False),
+    "aten.tril.default": lambda self, diagonal: np.tril(self, diagonal),
+    "aten.triu.default": lambda self, diagonal: np.triu(self, diagonal),
     "aten.diagflat.default": lambda self, offset: diag_embed(self.reshape(-1), offset),
     "aten.trace.default": lambda self: np.trace(wide(self)),
     "aten.column_stack.default": lambda tensors: hstack(
