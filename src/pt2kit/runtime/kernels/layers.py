@@ -15,7 +15,7 @@ from pt2kit.runtime.arrays import BOOL, Array, computed, double, require, reserv
 from pt2kit.runtime.kernels.convolutions import masked
 from pt2kit.runtime.kernels.elementwise import gelu, relu, sigmoid
 from pt2kit.runtime.kernels.products import linear
-from pt2kit.runtime.kernels.reductions import norm_except_dim
+from pt2kit.runtime.kernels.reductions import logsumexp, norm_except_dim, safe_softmax
 from pt2kit.runtime.table import first, functional, kernel, write
 
 # Normalization.
@@ -140,7 +140,7 @@ def attend(
     query: Array, key: Array, value: Array, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
     scale: float | None = None, enable_gqa: bool = False,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
-    """Return attention, the logarithm of the sum of each row's exponentials, and the weights."""
+    """Return attention, and its weights before and after softmax."""
     q, k, v = query, key, value
     if enable_gqa and q.shape[-3] != k.shape[-3]:
         k, v = (np.repeat(one, q.shape[-3] // one.shape[-3], -3) for one in (k, v))
@@ -152,24 +152,18 @@ def attend(
     if attn_mask is not None:
         is_bool = attn_mask.dtype == BOOL
         scores = np.where(attn_mask, scores, -np.inf).astype(q.dtype) if is_bool else scores + wide(attn_mask)
-    if not scores.shape[-1]:
-        return np.zeros((*scores.shape[:-1], v.shape[-1]), q.dtype), np.full(scores.shape[:-1], -np.inf), scores
-    most = scores.max(-1, keepdims=True)
-    most = np.where(np.isfinite(most), most, 0).astype(q.dtype)
-    weights = np.exp(scores - most)
-    total = weights.sum(-1, keepdims=True)
-    logsumexp = (np.log(total) + most)[..., 0]
-    weights /= np.where(total == 0, 1, total).astype(q.dtype)
+    weights = safe_softmax(scores, -1)
     if dropout_p > 0:
         kept = running().random.random(weights.shape) >= dropout_p
         weights = np.where(kept, weights / (1 - dropout_p), 0).astype(q.dtype)
-    return np.matmul(weights, v), logsumexp, weights
+    return np.matmul(weights, v), scores, weights
 
 
 @kernel("aten._scaled_dot_product_flash_attention_for_cpu.default")
 def flash_attention_for_cpu(query: Array, key: Array, value: Array, **options: Any) -> Any:
     grouped = query.ndim > 2 and query.shape[-3] != key.shape[-3]
-    return attend(query, key, value, enable_gqa=grouped, **options)[:2]
+    result, scores, _ = attend(query, key, value, enable_gqa=grouped, **options)
+    return result, logsumexp(scores, -1)
 
 
 @kernel("aten._scaled_dot_product_flash_attention_for_cpu_backward.default")
@@ -189,9 +183,9 @@ def flash_attention_for_cpu_backward(
 def efficient_attention(
     query: Array, key: Array, value: Array, attn_bias: Any, compute_log_sumexp: bool, **options: Any
 ) -> Any:
-    result, logsumexp, _ = attend(query, key, value, attn_bias, **options)
-    nothing = np.zeros((), np.int64)
-    return result, logsumexp if compute_log_sumexp else logsumexp[..., :0], nothing, nothing
+    result, scores, _ = attend(query, key, value, attn_bias, **options)
+    sums, nothing = logsumexp(scores, -1), np.zeros((), np.int64)
+    return result, sums if compute_log_sumexp else sums[..., :0], nothing, nothing
 
 
 @kernel("aten._native_multi_head_attention.default")
