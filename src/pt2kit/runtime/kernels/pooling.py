@@ -11,9 +11,10 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.operators.convolutions import per_dimension
-from pt2kit.runtime.arrays import INT64, Array, ArraySpec, check_indices, kind, last, reserve, wide
-from pt2kit.runtime.kernels.convolutions import offsets, pad_around, per_axis, windows
+from pt2kit.runtime.arrays import INT64, Array, ArraySpec, check_indices, kind, last, wide
+from pt2kit.runtime.kernels.convolutions import offsets, pad_around, per_axis
 from pt2kit.runtime.kernels.indexing import summed_at
+from pt2kit.runtime.table import first
 
 
 def _windows(
@@ -33,26 +34,21 @@ def _lowest(x: Array) -> Any:
 
 
 def max_pool(
-    n: int, indices: bool, self: Array, kernel_size: Any, result: ArraySpec, stride: Any = (), padding: Any = 0,
-    dilation: Any = 1, **options: Any,
-) -> Any:  # fmt: skip
-    """Return the maximum of each window, and where it is in the plane if asked."""
+    n: int, self: Array, kernel_size: Any, result: ArraySpec, stride: Any = (), padding: Any = 0, dilation: Any = 1,
+    **options: Any,
+) -> tuple[Array, Array]:  # fmt: skip
+    """Return the maximum of each window, and where it is in the plane."""
     sizes, counts = self.shape[-n:], result.sizes[-n:]
     x, padded, (taps, steps, _, gaps) = _windows(n, self, kernel_size, stride, padding, dilation, counts, _lowest)
-    if not indices:
-        most = np.full_like(x, _lowest(x), shape=result.sizes)
-        for _, cut in offsets(counts, taps, steps, gaps):
-            np.maximum(most, padded[last(cut)], out=most)
-        return most
-    count, plane = math.prod(taps), np.arange(math.prod(sizes)).reshape(sizes)
-    planes = _windows(n, plane, kernel_size, stride, padding, dilation, counts, lambda _: -1)[1]
-    values = windows(padded, taps, steps, gaps).reshape(*reserve((*result.sizes, count), x.dtype))
-    places = windows(planes, taps, steps, gaps).reshape(*counts, count)
-    # As in torch, the place of the last nan, or else of the first maximum, which is not one of the padding.
-    most, is_nan = values.max(-1), np.isnan(values)
-    best = np.where(most == _lowest(x), (places >= 0).argmax(-1), values.argmax(-1))
-    best = np.where(is_nan.any(-1), count - 1 - is_nan[..., ::-1].argmax(-1), best)
-    return most, np.take_along_axis(np.broadcast_to(places, values.shape), best[..., None], -1)
+    plane = np.arange(math.prod(sizes)).reshape(sizes)
+    places = _windows(n, plane, kernel_size, stride, padding, dilation, counts, lambda _: -1)[1]
+    most, where = np.full_like(x, _lowest(x), shape=result.sizes), np.full_like(x, -1, INT64, shape=result.sizes)
+    for _, cut in offsets(counts, taps, steps, gaps):
+        values = padded[last(cut)]
+        # As in torch, the place of the last nan, or else of the first maximum, which is not one of the padding.
+        is_better = (values > most) | np.isnan(values) | (where < 0)
+        most, where = np.where(is_better, values, most), np.where(is_better, places[cut], where)
+    return most, where
 
 
 def avg_pool(
@@ -192,8 +188,8 @@ def adaptive_avg_pool_backward(n: int, grad_output: Array, self: Array) -> Any:
 
 KERNELS: Final = {
     **{f"aten.fractional_max_pool{n}d.default": partial(fractional_max_pool, n) for n in (2, 3)},
-    **{f"aten.max_pool{n}d.default": partial(max_pool, n, False) for n in (1, 2, 3)},
-    **{f"aten.max_pool{n}d_with_indices.default": partial(max_pool, n, True) for n in (1, 2, 3)},
+    **{f"aten.max_pool{n}d.default": first(partial(max_pool, n)) for n in (1, 2, 3)},
+    **{f"aten.max_pool{n}d_with_indices.default": partial(max_pool, n) for n in (1, 2, 3)},
     **{f"aten.avg_pool{n}d.default": partial(avg_pool, n) for n in (1, 2, 3)},
     **{f"aten.adaptive_avg_pool{n}d.default": partial(adaptive_avg_pool, n) for n in (1, 2, 3)},
     **{f"aten.adaptive_max_pool{n}d.default": partial(adaptive_max_pool, n) for n in (1, 2, 3)},
