@@ -148,35 +148,19 @@ def storage_of(array: Array) -> tuple[Array, int]:
     base = array
     while isinstance(owner := _owner(base), np.ndarray):
         base = owner
-    start = array.__array_interface__["data"][0]
-    low, high = np.lib.array_utils.byte_bounds(base) if hasattr(np.lib, "array_utils") else np.byte_bounds(base)  # type: ignore[attr-defined]
-    itemsize = array.dtype.itemsize
-    count = (high - low) // itemsize if base.size else 0
-    if (start - low) % itemsize or (not base.flags.c_contiguous and not base.T.flags.c_contiguous and not _dense(base)):
+    start, item = array.__array_interface__["data"][0] - base.__array_interface__["data"][0], array.itemsize
+    # If the dimensions are a permutation of those in memory, this is one row of them.
+    turned = base.transpose(sorted(range(base.ndim), key=lambda axis: -base.strides[axis]))
+    if start % item or not turned.flags.c_contiguous:
         raise OperatorError("expected a tensor whose memory is one piece, got one that is a view of other memory")
-    row = np.lib.stride_tricks.as_strided(_first(base), (count * itemsize,), (1,), writeable=array.flags.writeable)
-    return row.view(array.dtype), (start - low) // itemsize if count else 0
+    row = turned.reshape(-1).view(np.uint8)[: base.nbytes // item * item].view(array.dtype)
+    row.flags.writeable = array.flags.writeable
+    return row, start // item
 
 
 def _owner(view: Array) -> Any:
     """Return what an array is a view of; NumPy's own views with other strides have an object in between."""
     return view.base if isinstance(view.base, np.ndarray) else getattr(view.base, "base", None)
-
-
-def _first(base: Array) -> Array:
-    """Return the first element of an array in memory, as bytes."""
-    corner = tuple(slice(-1, None) if step < 0 else slice(1) for step in base.strides)
-    return base[corner].reshape(-1)[:1].view(np.uint8)
-
-
-def _dense(base: Array) -> bool:
-    """Return whether the elements of an array are all of its memory, each once."""
-    expected = base.itemsize
-    for step, size in sorted((step, size) for step, size in zip(base.strides, base.shape, strict=True) if size > 1):
-        if step != expected:
-            return False
-        expected *= size
-    return True
 
 
 @kernel("aten.as_strided.default aten.as_strided_.default")
