@@ -78,12 +78,6 @@ def correlate(x: Array, weight: Array, stride: Sequence[int], dilation: Sequence
     view = windows(x, kernel_size, stride, dilation)
     counts = view.shape[2 : 2 + len(kernel_size)]
     size, taps = math.prod(counts), math.prod(kernel_size)
-    if per_group == 1 and outputs == channels:
-        depth = np.zeros((batch, channels, *counts), x.dtype)
-        shape = (-1, *(1,) * len(counts))
-        for place, where in offsets(counts, kernel_size, stride, dilation):
-            depth += x[last(where)] * weight[:, 0][last(place)].reshape(shape)
-        return depth
     matrix = weight.reshape(groups, outputs // groups, per_group * taps)
     result = np.empty((batch, groups, outputs // groups, size), x.dtype)
     n = len(kernel_size)
