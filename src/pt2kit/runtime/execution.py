@@ -24,8 +24,20 @@ Given: TypeAlias = Mapping[str | int, Any]
 Observer: TypeAlias = Callable[[int, list[Any], Given], None]
 """Gets the number of a node, the values that it returned, and its arguments; may write to the arrays it returned."""
 
-Read = Callable[[list[Any]], Any]
-"""Computes an argument from the values of a graph."""
+
+class Slot(int):
+    """The place of a value among those of a graph, in an argument."""
+
+
+def filled(argument: Any, values: Sequence[Any]) -> Any:
+    """Return an argument with the values of a graph in place of slots."""
+    if isinstance(argument, Slot):
+        return values[argument]
+    if isinstance(argument, list):
+        return [filled(one, values) for one in argument]
+    if isinstance(argument, dict):
+        return {key: filled(one, values) for key, one in argument.items()}
+    return argument
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +61,8 @@ class Step:
 
     Args:
         kernel: what computes it.
-        positional: computes each argument that has no name.
-        constants: arguments that do not depend on values.
-        reads: argument -> what computes it from values.
+        positional: the arguments that have no name, with slots for values.
+        named: name -> argument.
         results: the values that it defines.
         last: values that no later step uses.
         label, target: of the node, for messages.
@@ -61,9 +72,8 @@ class Step:
     """
 
     kernel: Kernel
-    positional: tuple[Read, ...]
-    constants: Mapping[str, Any]
-    reads: tuple[tuple[str, Read], ...]
+    positional: list[Any]
+    named: dict[str, Any]
     results: tuple[Any, ...]
     last: tuple[int, ...]
     label: str
@@ -81,7 +91,7 @@ class Plan:
         count: how many values it has; its inputs come first.
         inputs: how many inputs it takes.
         steps: its nodes, in order.
-        outputs: computes each output.
+        outputs: its outputs, with slots for values.
         name: what messages call it; "" for the root.
         is_root: whether it is no subgraph.
     """
@@ -89,7 +99,7 @@ class Plan:
     count: int
     inputs: int
     steps: tuple[Step, ...]
-    outputs: tuple[Read, ...]
+    outputs: list[Any]
     name: str = ""
     is_root: bool = True
 
@@ -112,7 +122,8 @@ class Plan:
         values[: len(inputs)] = inputs
         call = running()
         _run_steps(self.steps, values, call, call.observe if self.is_root else None)
-        return [read(values) for read in self.outputs]
+        outputs: list[Any] = filled(self.outputs, values)
+        return outputs
 
 
 def _run_steps(steps: Sequence[Step], values: list[Any], call: Running, observe: Observer | None) -> None:
@@ -127,18 +138,12 @@ def _run_steps(steps: Sequence[Step], values: list[Any], call: Running, observe:
             if step.inner:
                 done = _run_region(step, values, call)
             else:
-                arguments = {**step.constants}
-                for name, read in step.reads:
-                    arguments[name] = read(values)
-                result = step.kernel(*(read(values) for read in step.positional), **arguments)
-                arguments.clear()
+                result = step.kernel(*filled(step.positional, values), **filled(step.named, values))
                 _finish(step, result, values, call)
         except Exception as error:
             raise _placed(error, step) from error
         if observe is not None:
-            given: dict[str | int, Any] = {place: read(values) for place, read in enumerate(step.positional)}
-            given.update((name, read(values)) for name, read in step.reads)
-            given.update(step.constants)
+            given = filled({**dict(enumerate(step.positional)), **step.named}, values)
             for one in done:
                 observe(one.number, [values[result.slot] for result in _defined(one)], given)
         for slot in step.last:
@@ -150,7 +155,7 @@ def _run_region(region: Step, values: list[Any], call: Running) -> Sequence[Step
 
     Nodes that do not depend on the batch run once. In an empty batch they all do, on an entry of zeros.
     """
-    size = region.positional[0](values)
+    size = filled(region.positional[0], values)
     shown = [one for one in region.inner if one.target == SHOWS]
     entries: list[list[Any]] = [[] for _ in shown]
     for place in range(size) or (-1,):
@@ -163,7 +168,7 @@ def _run_region(region: Step, values: list[Any], call: Running) -> Sequence[Step
             found += [values[one.slot] for one in _defined(step)]
     for found, step in zip(entries, shown, strict=True):
         try:
-            stacked = stack(found, axis := int(step.positional[3](values)))
+            stacked = stack(found, axis := int(filled(step.positional[3], values)))
             _finish(step, narrow(stacked, axis, 0, size), values, call)
         except Exception as error:
             raise _placed(error, step) from error

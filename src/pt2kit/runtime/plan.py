@@ -24,7 +24,7 @@ from pt2kit.operators.higher_order import CLOSES, HIDES, OPENS
 from pt2kit.operators.promotion import FLOAT, category, with_default_float
 from pt2kit.operators.schemas import is_random
 from pt2kit.runtime.arrays import DTYPE, cast, compute_type, converting, kind
-from pt2kit.runtime.execution import Plan, Read, Result, Step
+from pt2kit.runtime.execution import Plan, Result, Slot, Step
 from pt2kit.runtime.table import Kernel, binding, find_kernel, parameter_name
 from pt2kit.schema import ScalarType
 from pt2kit.schema.names import OPS
@@ -107,7 +107,7 @@ class _Builder:
         steps = [self._node(number, node) for number, node in enumerate(self.graph.nodes)]
         self.number = len(steps)
         self.place = f"{self.where}.outputs"
-        outputs = tuple(_reader(self._argument(argument)) for argument in self.graph.outputs)
+        outputs = [self._argument(argument) for argument in self.graph.outputs]
         last: dict[int, list[int]] = {}
         for slot, number in self.used.items():
             last.setdefault(number, []).append(slot)
@@ -128,8 +128,6 @@ class _Builder:
                 given.append(value)
             else:
                 named[parameter_name(one.name)] = value
-        constants = {parameter: value for parameter, value in named.items() if not _has_slots(value)}
-        reads = tuple((parameter, _reader(value)) for parameter, value in named.items() if parameter not in constants)
         is_batched, first = self._is_batched(name, given), self.count
         results = tuple(self._define(output) for output in node.outputs)
         if is_batched:
@@ -138,7 +136,7 @@ class _Builder:
             kernel = _lowered(kernel, results)
         if self._is_default_double(node):
             kernel = _in_double(kernel)
-        return Step(kernel, tuple(map(_reader, given)), constants, reads, results, (), label, name, number, is_batched)
+        return Step(kernel, given, named, results, (), label, name, number, is_batched)
 
     def _is_default_double(self, node: schema.Node) -> bool:
         """Return whether a node makes doubles of no floats, as programs do whose default dtype is float64."""
@@ -225,7 +223,7 @@ class _Builder:
     def _argument(self, argument: schema.Argument) -> Any:
         """Return an argument as kernels take it, with slots for values."""
         try:
-            return self._converted(plain(argument, lambda name: _Slot(self._use(name))))
+            return self._converted(plain(argument, lambda name: Slot(self._use(name))))
         except RecursionError:
             raise LimitError(f"{self.place}: expected dicts that nest less deep, got more") from None
 
@@ -252,29 +250,6 @@ class _Builder:
         built = prepare(value.graph, where, self.release, value.name, self.depth + 1)
         self.subgraphs[value.name] = value.graph, built
         return built
-
-
-class _Slot(int):
-    """The place of a value among those of a graph, in an argument."""
-
-
-def _has_slots(value: Any) -> bool:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return isinstance(value, _Slot) or any(map(_has_slots, inner))
-
-
-def _reader(value: Any) -> Read:
-    """Return what computes an argument."""
-    if not _has_slots(value):
-        return lambda values: value
-    if isinstance(value, _Slot):
-        slot = int(value)
-        return lambda values: values[slot]
-    if isinstance(value, dict):
-        entries = {key: _reader(one) for key, one in value.items()}
-        return lambda values: {key: read(values) for key, read in entries.items()}
-    parts = [_reader(one) for one in value]
-    return lambda values: [read(values) for read in parts]
 
 
 _LOWERED: Final = frozenset(
