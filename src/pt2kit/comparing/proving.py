@@ -64,18 +64,16 @@ def _prove_program(before: Package, old: str, after: Package, new: str) -> None:
     first, second = _session(before, old), _session(after, new)
     order = _order(first, second, where)
 
-    def expected(leaves: list[Any]) -> Named:
-        outputs = output_leaves(first.run_leaves(leaves))
-        written = {f"input {spec.name}": leaves[place] for place, spec in enumerate(first.inputs) if place in order}
-        return _numbered(outputs) | written | {f"state {name}": array for name, array in first.state.items()}
+    def running(session: Session, order: Sequence[int]) -> Run:
+        def run(leaves: list[Any]) -> Named:
+            given = [in_type(leaves[place], spec.dtype) for place, spec in zip(order, session.inputs, strict=True)]
+            outputs = output_leaves(session.run_leaves(given))
+            written = {f"input {first.inputs[place].name}": one for place, one in zip(order, given, strict=True)}
+            return _numbered(outputs) | written | {f"state {name}": array for name, array in session.state.items()}
 
-    def found(leaves: list[Any]) -> Named:
-        given = [in_type(leaves[place], spec.dtype) for place, spec in zip(order, second.inputs, strict=True)]
-        outputs = output_leaves(second.run_leaves(given))
-        written = {f"input {first.inputs[place].name}": one for place, one in zip(order, given, strict=True)}
-        return _numbered(outputs) | written | {f"state {name}": array for name, array in second.state.items()}
+        return run
 
-    _compare(first, where, expected, found)
+    _compare(first, where, running(first, range(len(first.inputs))), running(second, order))
 
 
 def prove_part(whole: Package, model: str | None, part: Package) -> None:
