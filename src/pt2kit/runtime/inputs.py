@@ -10,7 +10,7 @@ Random inputs are within the declared ranges of a program: for `pt2 run --random
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
@@ -46,7 +46,6 @@ class InputSpec:
 
     Args:
         name: what messages call it ("x", "d['k']").
-        path: the keys that lead to it from the arguments, as guards write them.
         argument: its argument in the graph.
         dtype: the element type of a tensor.
         numbers: what each size of a tensor, or a symbolic number, must be: numbers and expressions.
@@ -54,7 +53,6 @@ class InputSpec:
     """
 
     name: str
-    path: Path
     argument: schema.Argument
     dtype: DType | None = None
     numbers: tuple[int | Expr, ...] = ()
@@ -157,35 +155,31 @@ class Convention:
     def _check_sizes(self, values: Sequence[Any]) -> None:
         """Check sizes that are numbers, equal for equal expressions, and the ranges of symbols."""
         known: dict[str, int] = {}
-        derived: list[tuple[Expr, int, str]] = []
-        for spec, value in zip(self.inputs, values, strict=True):
-            for axis, expected in enumerate(spec.numbers):
-                got, place = (
-                    (value.shape[axis], f"{spec.name}: size of dimension {axis}") if spec.sizes else (value, spec.name)
-                )
-                if isinstance(expected, int):
-                    if got != expected:
-                        raise InputError(f"input {place}: expected {expected}, as it was exported, got {got}")
-                elif isinstance(expected, Symbol):
-                    if known.setdefault(expected.name, got) != got:
-                        raise InputError(
-                            f"input {place}: expected {known[expected.name]}, the value of {expected.name}, got {got}"
-                        )
-                else:
-                    derived.append((expected, got, place))
-        for expr, got, place in derived:
-            missing = [symbol for symbol in free_symbols(expr) if symbol.name not in known]
-            if len(missing) == 1 and (solved := _solve(expr, missing[0], known, got)) is not None:
-                known[missing[0].name] = solved
+        # Sizes that are symbols come before those that are solved for symbols.
+        for expected, got, place in sorted(self._numbers(values), key=lambda one: not isinstance(one[0], int | Symbol)):
+            missing = [one for one in _symbols(expected) if one not in known]
+            if len(missing) == 1 and (solved := _solve(expected, missing[0], known, got)) is not None:
+                known[missing[0]] = solved
                 missing = []
-            if not missing and (wanted := _value(expr, known)) != got:
-                raise InputError(f"input {place}: expected {wanted}, got {got}")
+            if not missing and (wanted := _value(expected, known)) != got:
+                of_symbol = f", the value of {expected.name}" if isinstance(expected, Symbol) else ""
+                why = ", as it was exported" if isinstance(expected, int) else of_symbol
+                raise InputError(f"input {place}: expected {wanted}{why}, got {got}")
         for name, value in known.items():
             least, most = self.ranges.get(name, (None, None))
             if least is not None and least > SMALLEST and value < least:
                 raise InputError(f"input sizes: expected {printable(name)} of at least {least}, got {value}")
             if most is not None and value > most:
                 raise InputError(f"input sizes: expected {printable(name)} of at most {most}, got {value}")
+
+    def _numbers(self, values: Sequence[Any]) -> Iterator[tuple[int | Expr, Any, str]]:
+        """Yield what each size and symbolic number is expected to be, what it is, and what messages call it."""
+        for spec, value in zip(self.inputs, values, strict=True):
+            if spec.sizes:
+                for axis, (expected, got) in enumerate(zip(spec.sizes, value.shape, strict=True)):
+                    yield expected, got, f"{spec.name}: size of dimension {axis}"
+            elif spec.numbers:
+                yield spec.numbers[0], value, spec.name
 
     def _check_guards(self, values: Sequence[Any]) -> None:
         for guard, sources in self.guards:
@@ -225,7 +219,9 @@ def convention_of(program: schema.ExportedProgram, arguments: Sequence[schema.Ar
         raise GraphError(
             f"$.graph_module: expected {count_text(len(paths), 'input')}, as in_spec has, got {len(arguments)}"
         )
-    inputs = tuple(_input(path, argument, module.graph) for path, argument in zip(paths, arguments, strict=True))
+    inputs = tuple(
+        _input(path_text(path), argument, module.graph) for path, argument in zip(paths, arguments, strict=True)
+    )
     ranges = {name: (bounds.min_val, bounds.max_val) for name, bounds in program.range_constraints.items()}
     guards = []
     for number, text in enumerate(program.guards_code):
@@ -235,8 +231,7 @@ def convention_of(program: schema.ExportedProgram, arguments: Sequence[schema.Ar
     return Convention(in_spec, out_spec, fields, inputs, ranges, tuple(guards))
 
 
-def _input(path: Path, argument: schema.Argument, graph: schema.Graph) -> InputSpec:
-    name = path_text(path)
+def _input(name: str, argument: schema.Argument, graph: schema.Graph) -> InputSpec:
     dtype, sizes = None, []
     if argument.as_tensor is not UNSET:
         meta = _entry(graph.tensor_values, argument.as_tensor.name, "tensor_values")
@@ -244,7 +239,7 @@ def _input(path: Path, argument: schema.Argument, graph: schema.Graph) -> InputS
     elif argument.as_sym_int is not UNSET and argument.as_sym_int.as_name is not UNSET:
         sizes = [_entry(graph.sym_int_values, argument.as_sym_int.as_name, "sym_int_values")]
     numbers, hints = zip(*map(_size, sizes), strict=True) if sizes else ((), ())
-    return InputSpec(name, path, argument, dtype, numbers, hints)
+    return InputSpec(name, argument, dtype, numbers, hints)
 
 
 def _entry(table: Mapping[str, Any], name: str, what: str) -> Any:
@@ -331,23 +326,27 @@ def _converted(spec: InputSpec, value: Any) -> Any:
     return value
 
 
-def _value(expr: Expr, known: Mapping[str, int]) -> Any:
+def _symbols(number: int | Expr) -> tuple[str, ...]:
+    return () if isinstance(number, int) else tuple(symbol.name for symbol in free_symbols(number))
+
+
+def _value(number: int | Expr, known: Mapping[str, int]) -> Any:
     try:
-        return evaluate(expr, known)
+        return number if isinstance(number, int) else evaluate(number, known)
     except Pt2Error as error:
         raise InputError(f"inputs: expected sizes for which every size has a value: {error}") from error
 
 
-def _solve(expr: Expr, symbol: Symbol, known: Mapping[str, int], wanted: int) -> int | None:
+def _solve(number: int | Expr, symbol: str, known: Mapping[str, int], wanted: int) -> int | None:
     """Return the value of a symbol that makes an expression linear in it have a value; None if there is none."""
     try:
-        at = [evaluate(expr, {**known, symbol.name: n}) for n in (0, 1, 2)]
+        at = [_value(number, {**known, symbol: n}) for n in (0, 1, 2)]
     except Pt2Error:
         return None
-    if at[1] - at[0] != at[2] - at[1] or at[1] == at[0]:
+    step = at[1] - at[0]
+    if step != at[2] - at[1] or not step or (wanted - at[0]) % step:
         return None
-    solved = (wanted - at[0]) / (at[1] - at[0])
-    return int(solved) if solved == int(solved) else None
+    return int((wanted - at[0]) // step)
 
 
 def random_inputs(
@@ -368,8 +367,7 @@ def random_inputs(
         InputError: no sizes were found that the program accepts.
     """
     random = np.random.default_rng(seed)
-    numbers = [number for spec in convention.inputs for number in spec.numbers if isinstance(number, Expr)]
-    symbols = sorted({symbol.name for number in numbers for symbol in free_symbols(number)})
+    symbols = sorted({one for spec in convention.inputs for number in spec.numbers for one in _symbols(number)})
     hints = _hints(convention.inputs)
     failure: Pt2Error | None = None
     for attempt in range(ATTEMPTS):
@@ -402,7 +400,7 @@ def _draw(name: str, convention: Convention, hints: Mapping[str, int], random: A
 
 
 def _draw_value(spec: InputSpec, chosen: Mapping[str, int], random: Any) -> Any:
-    numbers = [int(number if isinstance(number, int) else evaluate(number, chosen)) for number in spec.numbers]
+    numbers = [int(_value(number, chosen)) for number in spec.numbers]
     if spec.argument.as_tensor is not UNSET:
         return _draw_array(spec, reserve(numbers, np.float64), random)
     if numbers:
