@@ -436,6 +436,11 @@ def check_indices(indices: Array, size: int, *, negative: bool = False) -> Array
     return np.where(indices < 0, indices + size, indices) if least < 0 else indices
 
 
+def order_of(strides: Sequence[int]) -> tuple[int, ...]:
+    """Return the order of dimensions in memory that strides have, outermost first."""
+    return tuple(sorted(range(len(strides)), key=lambda axis: -strides[axis]))
+
+
 def in_order(array: Array, order: tuple[int, ...]) -> Array:
     """Return an array whose dimensions are in an order in memory, and that is all of its memory: itself or a copy."""
     turned = np.transpose(array, order)

@@ -215,17 +215,14 @@ def _store(declared: Sequence[Any], result: Any, values: list[Any], limit: int) 
         OperatorError: other results than are declared.
     """
     several = isinstance(result, list | tuple)
-    if len(declared) == 1 and isinstance(declared[0], list):
-        is_nested = type(result) is tuple and len(result) == 1 and isinstance(result[0], list | tuple)
-        declared, result = declared[0], result[0] if is_nested else result
-    elif not several:
-        result = (result,)
+    if len(declared) == 1:
+        declared, result = flattened(declared), flattened(result)
     if isinstance(result, list | tuple) and len(result) >= len(declared):
         for one, value in zip(declared, result, strict=False):
-            if type(one) is Result:
+            if isinstance(one, Result):
                 _keep(one, value, values, limit)
             elif isinstance(one, list):
-                _store(one, value, values, limit)
+                _store([one], value, values, limit)
     elif any(one is not None for one in declared):
         got = len(result) if several else "one"
         raise OperatorError(f"expected {count_text(len(declared), 'result')} as the program declares, got {got}")

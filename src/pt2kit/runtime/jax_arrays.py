@@ -23,7 +23,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.runtime.arrays import ForeignArray, flattened
+from pt2kit.runtime.arrays import ForeignArray, flattened, in_order, order_of
 
 _VIEWS: Final = frozenset(
     (
@@ -338,8 +338,7 @@ def _wrapped(value: Any, like: Any = None) -> Any:
         return value
     if like is None or like.flags.c_contiguous or value.shape != like.shape:
         return JaxArray(value)
-    order: Any = sorted(range(value.ndim), key=lambda axis: -abs(like.strides[axis]))
-    return JaxArray(value.transpose(order)).transpose([order.index(axis) for axis in range(value.ndim)])
+    return in_order(_wrapped(value), order_of([*map(abs, like.strides)]))
 
 
 def _shared(layout: Any, value: Any, operands: Any) -> Any:

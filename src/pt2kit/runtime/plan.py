@@ -23,7 +23,7 @@ from pt2kit.messages import printable, quote
 from pt2kit.operators.higher_order import CLOSES, HIDES, OPENS
 from pt2kit.operators.promotion import FLOAT, category, with_default_float
 from pt2kit.operators.schemas import is_random
-from pt2kit.runtime.arrays import DTYPE, cast, compute_type, converting, kind
+from pt2kit.runtime.arrays import DTYPE, cast, compute_type, converting, kind, order_of
 from pt2kit.runtime.execution import Plan, Result, Slot, Step
 from pt2kit.runtime.table import Kernel, binding, find_kernel, parameter_name
 from pt2kit.schema import ScalarType
@@ -306,4 +306,4 @@ def _order(meta: schema.TensorMeta) -> tuple[int, ...] | None:
     strides = [one.as_int for one in values if one is not None and one.as_int is not UNSET]
     if len(strides) != len(meta.sizes):
         return None
-    return tuple(sorted(range(len(strides)), key=lambda axis: -strides[axis]))
+    return order_of(strides)

@@ -113,10 +113,10 @@ def spread_back(
     matrix = weight.reshape(groups, channels // groups, per_group * taps).swapaxes(1, 2)
     columns = np.matmul(matrix, x.reshape(batch, groups, channels // groups, size))
     columns = columns.reshape(batch, groups * per_group, *kernel_size, *sizes)
-    return _folded(columns, whole, stride, padding, dilation)
+    return folded(columns, whole, stride, padding, dilation)
 
 
-def _folded(
+def folded(
     columns: Array, whole: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int]
 ) -> Array:
     """Return the sums of windows [batch, channels, *kernel_size, *counts] where they overlap, without padding.
@@ -225,7 +225,7 @@ def col2im(self: Array, output_size: Any, kernel_size: Any, dilation: Any, paddi
     channels = x.shape[1] // math.prod(taps)
     counts = map(window_count, sizes, taps, steps, around, gaps)
     whole = [size + 2 * p for size, p in zip(sizes, around, strict=True)]
-    return _folded(x.reshape(x.shape[0], channels, *taps, *counts), whole, steps, around, gaps)
+    return folded(x.reshape(x.shape[0], channels, *taps, *counts), whole, steps, around, gaps)
 
 
 KERNELS: Final = {

@@ -22,6 +22,7 @@ from pt2kit.runtime.arrays import (
     cast,
     compute_type,
     kind,
+    order_of,
     require,
     reserve,
     running,
@@ -41,7 +42,7 @@ def full(fill_value: Any, result: ArraySpec, **options: Any) -> Any:
 @kernel("aten.empty_strided.default aten.new_empty_strided.default")
 def empty_strided(stride: Sequence[int], result: ArraySpec, **options: Any) -> Any:
     # Laid out as declared where strides are those of a dense tensor, as `as_strided` may look at it.
-    order = sorted(range(len(stride)), key=lambda axis: -stride[axis])
+    order = order_of(stride)
     array = np.zeros([result.sizes[axis] for axis in order], result.dtype)
     return array.transpose([order.index(axis) for axis in range(len(stride))])
 
@@ -79,29 +80,22 @@ def _spaced(start: Any, end: Any, steps: int, dtype: Any) -> Any:
 
 
 def _window(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the kernel of a window that a function of NumPy makes; a periodic one is a longer one without its end."""
+
     def make(window_length: int, periodic: bool = True, *numbers: Any, dtype: Any = None, **options: Any) -> Any:
         (length,) = reserve((window_length,), FLOAT64)
         if length < 2:
             return np.ones(length, dtype or FLOAT32)
-        total = length if periodic else length - 1
         named = {key: value for key, value in options.items() if key in ("alpha", "beta")}
-        return function(np.arange(length) / total, *numbers, **named)
+        return function(length + periodic, *numbers, **named)[:length]
 
     return make
 
 
-def _hamming(place: Array, alpha: float = 0.54, beta: float = 0.46) -> Any:
-    return alpha - beta * np.cos(2 * np.pi * place)
-
-
-def _kaiser(place: Array, beta: float = 12.0) -> Any:
-    return np.i0(beta * np.sqrt(np.maximum(0, 1 - (2 * place - 1) ** 2))) / np.i0(beta)
-
-
 _WINDOWS: dict[str, Callable[..., Any]] = {
-    "hann": lambda place: 0.5 - 0.5 * np.cos(2 * np.pi * place), "hamming": _hamming, "kaiser": _kaiser,
-    "bartlett": lambda place: 1 - np.abs(2 * place - 1),
-    "blackman": lambda place: 0.42 - 0.5 * np.cos(2 * np.pi * place) + 0.08 * np.cos(4 * np.pi * place),
+    "hann": np.hanning, "bartlett": np.bartlett, "blackman": np.blackman,
+    "hamming": lambda count, alpha=0.54, beta=0.46: alpha - beta + 2 * beta * np.hanning(count),
+    "kaiser": lambda count, beta=12.0: np.kaiser(count, beta),
 }  # fmt: skip
 _OVERLOADS = {"kaiser": ("beta",), "hamming": ("periodic_alpha", "periodic_alpha_beta")}
 for _name, _function in _WINDOWS.items():

@@ -9,7 +9,7 @@ import numpy as np
 
 from pt2kit.errors import OperatorError
 from pt2kit.runtime.arrays import Array, axes_of, complex_type, floating, in_floats, reserve
-from pt2kit.runtime.kernels.convolutions import windows
+from pt2kit.runtime.kernels.convolutions import folded, windows
 from pt2kit.runtime.kernels.joining import pad_
 from pt2kit.runtime.table import kernel
 
@@ -105,23 +105,21 @@ def istft(
     self: Array, n_fft: int, hop_length: int | None, win_length: int | None, window: Any, center: bool, normalized:
     bool, onesided: bool | None, length: int | None, return_complex: bool,
 ) -> Any:  # fmt: skip
-    x = self if self.ndim == 3 else self[None]
+    x = (self if self.ndim == 3 else self[None]) * (n_fft**0.5 if normalized else 1)
     hop, width = hop_length or n_fft // 4, win_length or n_fft
     if n_fft < 1 or hop < 1 or not 0 < width <= n_fft:
         raise OperatorError(f"expected a window of at least 1 element, got {n_fft}, hop {hop}, width {width}")
-    shape = _window(window, n_fft, width)
-    x = np.swapaxes(x, 1, 2) * (n_fft**0.5 if normalized else 1)
-    is_half = x.shape[-1] != n_fft if onesided is None else onesided
+    is_half = x.shape[1] != n_fft if onesided is None else onesided
     if not return_complex and not is_half:
-        x = x[..., : n_fft // 2 + 1]
-    frames = (np.fft.ifft(x, n_fft) if return_complex else np.fft.irfft(x, n_fft)) * shape
-    count = frames.shape[1]
-    total = n_fft + hop * (count - 1)
-    result = np.zeros(reserve((len(x), total), frames.dtype), frames.dtype)
-    weight = np.zeros(total)
-    for i in range(count):
-        result[:, i * hop : i * hop + n_fft] += frames[:, i]
-        weight[i * hop : i * hop + n_fft] += shape * shape
+        x = x[:, : n_fft // 2 + 1]
+    shape = _window(window, n_fft, width)[:, None]
+    frames = (np.fft.ifft(x, n_fft, 1) if return_complex else np.fft.irfft(x, n_fft, 1)) * shape
+    total = n_fft + hop * (frames.shape[2] - 1)
+
+    def added(columns: Array) -> Array:
+        return folded(columns[:, None], [total], [hop], [0], [1])[:, 0]
+
+    result, weight = added(frames), added(np.broadcast_to(shape * shape, (1, *frames.shape[1:])))
     first = n_fft // 2 if center else 0
     end = first + length if length is not None else (total - n_fft // 2 if center else total)
     result = (result / np.where(weight == 0, 1, weight))[:, first:end]

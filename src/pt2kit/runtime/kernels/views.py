@@ -21,6 +21,7 @@ from pt2kit.runtime.arrays import (
     complex_type,
     is_complex,
     last,
+    order_of,
     real_type,
     require,
     reserve,
@@ -48,6 +49,12 @@ def view_dtype(self: Array, dtype: DType) -> Any:
 def mh(self: Array) -> Any:
     result = self if self.ndim < 2 else self.swapaxes(-1, -2)
     return np.conjugate(result) if is_complex(self) else result
+
+
+@kernel("aten.transpose.int aten.transpose_.default aten.swapaxes.default aten.swapaxes_.default")
+@kernel("aten.swapdims.default aten.swapdims_.default")
+def transpose(self: Array, dim0: int, dim1: int) -> Any:
+    return self.swapaxes(dim0, dim1)
 
 
 @kernel("aten.movedim.int .intlist")
@@ -150,7 +157,7 @@ def storage_of(array: Array) -> tuple[Array, int]:
         base = owner
     start, item = array.__array_interface__["data"][0] - base.__array_interface__["data"][0], array.itemsize
     # If the dimensions are a permutation of those in memory, this is one row of them.
-    turned = base.transpose(sorted(range(base.ndim), key=lambda axis: -base.strides[axis]))
+    turned = base.transpose(order_of(base.strides))
     if start % item or not turned.flags.c_contiguous:
         raise OperatorError("expected a tensor whose memory is one piece, got one that is a view of other memory")
     row = turned.reshape(-1).view(np.uint8)[: base.nbytes // item * item].view(array.dtype)
@@ -203,7 +210,7 @@ def view_as_complex(self: Array) -> Any:
 
 
 KERNELS: Final = {
-    "aten.t.default aten.t_.default": lambda self: self.T,
+    "aten.t.default aten.t_.default aten.numpy_T.default": lambda self: self.T,
     "aten.permute.default": lambda self, dims: self.transpose(dims),
     "aten.atleast_1d.Sequence aten.atleast_2d.Sequence aten.atleast_3d.Sequence": lambda tensors, results: [
         *map(reshape, tensors, results)
@@ -212,13 +219,9 @@ KERNELS: Final = {
     "aten.real.default": lambda self: self.real if is_complex(self) else self,
     "aten.imag.default": lambda self: self.imag,
     "aten.mT.default": lambda self: self.swapaxes(-1, -2),
-    "aten.numpy_T.default": lambda self: self.T,
     "aten.vsplit.int .array": tensor_split,
     "aten.hsplit.int .array": lambda self, sections: tensor_split(self, sections, 0 if self.ndim == 1 else 1),
     "aten.dsplit.int .array": lambda self, sections: tensor_split(self, sections, 2),
     "aten.linalg_diagonal.default": lambda A, offset, dim1, dim2: diagonal(A, offset, dim1, dim2),
-    "aten.transpose.int aten.transpose_.default": lambda self, dim0, dim1: self.swapaxes(dim0, dim1),
-    "aten.swapaxes.default aten.swapaxes_.default": lambda self, axis0, axis1: self.swapaxes(axis0, axis1),
-    "aten.swapdims.default aten.swapdims_.default": lambda self, dim0, dim1: self.swapaxes(dim0, dim1),
     "aten.unbind.int": lambda self, dim: [select(self, dim, i) for i in range(self.shape[dim])],
 }
