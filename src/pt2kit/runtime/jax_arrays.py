@@ -68,7 +68,6 @@ class JaxArray(NDArrayOperatorsMixin, ForeignArray):
     """
 
     __slots__ = ("_layout", "_memory", "_seen", "_value")
-    __array_priority__ = 1000
 
     def __init__(self, value: Any, memory: _Memory | None = None, layout: Any = None) -> None:
         if memory is None:
@@ -214,27 +213,24 @@ class JaxArray(NDArrayOperatorsMixin, ForeignArray):
         if name == "copyto" and kwargs.keys() <= {"casting"}:
             return _target(args[0]).assign(_values(args[1]))
         if name == "put_along_axis":
-            target, *rest = args
             placed = functools.partial(jnp.put_along_axis, inplace=False)
-            return _target(target).assign(_called(_copied(function), placed, (target, *rest), kwargs))
-        if name in _LIKE:
-            return _like(function, *args, **kwargs)
+            return _target(args[0]).assign(_called(_copied(function), placed, args, kwargs))
+        if name in _LIKE:  # whose numbers are known, as those of the layout are
+            args = (args[0]._layout, *args[1:])
         out = kwargs.pop("out", None)
-        if name in _VIEWS:
-            operands = [one for one in flattened(args) if isinstance(one, JaxArray)]
-            layouts = function(*_mapped(args, lambda one: one._layout), **kwargs)
-            found = _called(function, _of_jax(function), args, kwargs)
-            if isinstance(layouts, np.ndarray):
-                return _shared(layouts, found, operands)
-            return [_shared(*pair, operands) for pair in zip(layouts, found, strict=True)]
         found = _called(function, _of_jax(function), args, kwargs)
-        return _wrapped(found) if out is None else _assigned(out, found)
+        if name not in _VIEWS:
+            return _wrapped(found) if out is None else _assigned(out, found)
+        operands = [one for one in flattened(args) if isinstance(one, JaxArray)]
+        layouts = function(*_mapped(args, lambda one: one._layout), **kwargs)
+        if isinstance(layouts, np.ndarray):
+            return _shared(layouts, found, operands)
+        return [_shared(*pair, operands) for pair in zip(layouts, found, strict=True)]
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
         if method == "at":
-            target, where, *values = inputs
-            _target(target).assign(_called(_copied(ufunc.at), _at(ufunc), (target, where, *values), kwargs))
-            return None
+            placed = functools.partial(_of_jax(ufunc).at, inplace=False)
+            return _target(inputs[0]).assign(_called(_copied(ufunc.at), placed, inputs, kwargs))
         of_jax = _of_jax(ufunc)
         if method != "__call__":
             of_jax, ufunc = getattr(of_jax, method), getattr(ufunc, method)
@@ -360,15 +356,6 @@ def _assigned(out: Any, value: Any) -> Any:
     return out
 
 
-def _like(function: Any, array: Any, *args: Any, dtype: Any = None, shape: Any = None, **options: Any) -> Any:
-    """Return an array of one number, of the element type and sizes of another."""
-    number, *rest = args if function.__name__ == "full_like" else (function.__name__ == "ones_like", *args)
-    dtype = rest[0] if rest else dtype
-    found = JaxArray(np.empty(array.shape if shape is None else shape, dtype or array.dtype))
-    found.assign(_values(number))
-    return found
-
-
 def _copied(function: Any) -> Any:
     """Return a function that writes into a copy of its first operand, and returns the copy."""
 
@@ -376,14 +363,5 @@ def _copied(function: Any) -> Any:
         target = target.copy()
         function(target, *rest)
         return target
-
-    return run
-
-
-def _at(ufunc: Any) -> Any:
-    names = {"add": "add", "multiply": "multiply", "maximum": "max", "minimum": "min", "logical_or": "max"}
-
-    def run(target: Any, where: Any, values: Any) -> Any:
-        return getattr(jnp.asarray(target).at[where], names[ufunc.__name__])(values)
 
     return run
