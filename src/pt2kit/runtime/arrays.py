@@ -72,14 +72,12 @@ class Running:
         deadline: `time.monotonic` at which the call ends with an error; None for never.
         keep: returns the result of a step as later ones get it.
         checks: conditions on numbers that are not known yet, and the errors if they do not hold.
-        observe: called after each node of the root graph, as `execution.Observer` says.
         entries: the entry of the batch that is computed, for each region of vmap around the node; -1 in empty batches.
     """
 
     max_bytes: int = 1 << 62
     random: np.random.Generator = field(default_factory=np.random.default_rng)
     deadline: float | None = None
-    observe: Callable[..., None] | None = None
     keep: Callable[[Any, Any], Any] | None = None
     checks: list[tuple[Any, str]] = field(default_factory=list)
     entries: list[int] = field(default_factory=list)

@@ -93,7 +93,6 @@ class Plan:
         steps: its nodes, in order.
         outputs: its outputs, with slots for values.
         name: what messages call it; "" for the root.
-        is_root: whether it is no subgraph.
     """
 
     count: int
@@ -101,13 +100,13 @@ class Plan:
     steps: tuple[Step, ...]
     outputs: list[Any]
     name: str = ""
-    is_root: bool = True
 
-    def __call__(self, *inputs: Any) -> list[Any]:
+    def __call__(self, *inputs: Any, observe: Observer | None = None) -> list[Any]:
         """Run the graph, within the limits of the call that is running.
 
         Args:
             inputs: one value per input; arrays may be written to if the program does so.
+            observe: called after each node, but not for those of subgraphs.
 
         Raises:
             GraphError: another number of inputs.
@@ -120,8 +119,7 @@ class Plan:
             )
         values: list[Any] = [None] * self.count
         values[: len(inputs)] = inputs
-        call = running()
-        _run_steps(self.steps, values, call, call.observe if self.is_root else None)
+        _run_steps(self.steps, values, running(), observe)
         outputs: list[Any] = filled(self.outputs, values)
         return outputs
 

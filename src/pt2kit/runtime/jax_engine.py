@@ -65,13 +65,15 @@ class JaxExecutable:
         self._traced: dict[Any, Traced] = {}
         self._held: dict[int, Any] = {}
 
-    def __call__(self, *inputs: Any) -> list[Any]:
+    def __call__(self, *inputs: Any, observe: Any = None) -> list[Any]:
         """Run the graph; NumPy arrays that the program writes to are changed.
 
         Raises:
-            UnsupportedError: an operator that jax cannot run, or not with these inputs.
+            UnsupportedError: an operator that jax cannot run, or not with these inputs; nodes are to be observed.
             OperatorError: numbers that an operator refuses.
         """
+        if observe is not None:
+            raise UnsupportedError("observe: expected the backend numpy, got jax")
         traced = self.traced(inputs)
         arrays = [one for one in inputs if isinstance(one, np.ndarray)]
         for target in (inputs[place] for place in traced.written):

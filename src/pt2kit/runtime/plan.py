@@ -112,7 +112,7 @@ class _Builder:
         for slot, number in self.used.items():
             last.setdefault(number, []).append(slot)
         kept = [replace(step, last=tuple(last.get(step.number, ()))) for step in steps]
-        return Plan(self.count, inputs, self._grouped(kept), outputs, name, self.depth == 0)
+        return Plan(self.count, inputs, self._grouped(kept), outputs, name)
 
     def _node(self, number: int, node: schema.Node) -> Step:
         label = node_label(node, number)

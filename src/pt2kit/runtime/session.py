@@ -137,8 +137,6 @@ class Session:
             InputError, OperatorError, LimitError: as a call.
             UnsupportedError: nodes are to be observed with another backend than "numpy".
         """
-        if observe is not None and self._backend != "numpy":
-            raise UnsupportedError(f"observe: expected the backend numpy, got {self._backend}")
         return self._run(self._convention.checked(values), observe)
 
     def _run(self, leaves: Sequence[Any], observe: Observer | None = None) -> Any:
@@ -146,9 +144,9 @@ class Session:
         deadline = None if seconds is None else monotonic() + seconds
         # One call at a time: buffers may change, and the generator of random numbers does.
         with self._lock, np.errstate(all="ignore"):
-            token = RUNNING.set(Running(self._limits.max_bytes, self._random, deadline, observe))
+            token = RUNNING.set(Running(self._limits.max_bytes, self._random, deadline))
             try:
-                results = self._graph(*self._arguments(leaves))
+                results = self._graph(*self._arguments(leaves), observe=observe)
                 return self._finish(results, leaves)
             finally:
                 RUNNING.reset(token)
