@@ -12,11 +12,13 @@ from tests.checks.mutations import call, tensor
 from tests.packages import edited
 
 import pt2kit
+from pt2kit import schema
 from pt2kit.errors import ArchiveError, GraphError, InputError, LimitError, Pt2Error, UnsupportedError
 from pt2kit.runtime.arrays import joined_type, result_type
-from pt2kit.runtime.inputs import random_inputs
+from pt2kit.runtime.inputs import Convention, InputSpec, random_inputs
 from pt2kit.runtime.session import RunLimits, read_outputs
 from pt2kit.runtime.table import find_kernel
+from pt2kit.symbols.dialects import parse_size
 
 
 def session(name, release="2.13.0", **options):
@@ -133,6 +135,14 @@ def test_equal_symbols_have_equal_sizes():
     sizes = {name for spec in one.inputs for size in spec.sizes for name in [str(size)] if not isinstance(size, int)}
     assert sizes
     one.run_leaves(values)
+
+
+def test_large_numbers_are_solved_exactly():
+    """A number that is declared as an expression may be larger than what floats hold exactly."""
+    argument = schema.Argument(as_sym_int=schema.SymIntArgument(as_name="n"))
+    spec = InputSpec("n", argument, numbers=(parse_size("2*s0"),), hints=(None,))
+    convention = Convention(None, None, {}, (spec,), {}, ())
+    assert convention.checked([2**60 + 2]) == [2**60 + 2]
 
 
 def test_containers_go_in_and_come_out():
