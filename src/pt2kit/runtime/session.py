@@ -416,24 +416,17 @@ def write_outputs(outputs: Sequence[Any], target: str) -> list[str]:
         OSError: a file cannot be written.
         UnsupportedError: an element type that safetensors does not have.
     """
+    named = {f"output_{number}": value for number, value in enumerate(outputs)}
     if target.endswith(SAFETENSORS):
-        names = [f"output_{number}" for number in range(len(outputs))]
-        to_safetensors({n: view_of_array(n, one, n) for n, one in zip(names, outputs, strict=True)}, target)
-        return [target] * len(outputs)
-    return _write_npy(outputs, Path(target))
-
-
-def _write_npy(outputs: Sequence[Any], target: Path) -> list[str]:
-    target.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for number, value in enumerate(outputs):
+        to_safetensors({name: view_of_array(name, value, name) for name, value in named.items()}, target)
+        return [target] * len(named)
+    paths = {name: Path(target, f"{name}.npy") for name in named}
+    Path(target).mkdir(parents=True, exist_ok=True)
+    for name, value in named.items():
         array = np.asarray("" if value is None else value)
-        if is_foreign(array.dtype):
-            array = array.view(f"u{array.dtype.itemsize}")
-        path = target / f"output_{number}.npy"
-        np.save(path, array, allow_pickle=False)
-        paths.append(str(path))
-    return paths
+        bits = array.view(f"u{array.dtype.itemsize}") if is_foreign(array.dtype) else array
+        np.save(paths[name], bits, allow_pickle=False)
+    return [*map(str, paths.values())]
 
 
 def output_row(value: Any) -> dict[str, Any]:
