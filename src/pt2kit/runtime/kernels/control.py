@@ -135,10 +135,6 @@ def nothing(*args: Any) -> None:
 Subgraph = Callable[..., list[Any]]
 
 
-def _truth(value: Any) -> bool:
-    return bool(value.reshape(()) if isinstance(value, ARRAYS) else value)
-
-
 def _fresh(values: Sequence[Any]) -> list[Any]:
     """Return values whose memory no later step of a loop writes to."""
     return [value.copy(order="K") if isinstance(value, ARRAYS) else value for value in values]
@@ -147,7 +143,7 @@ def _fresh(values: Sequence[Any]) -> list[Any]:
 @kernel("higher_order.cond")
 def cond(pred: Any, true_fn: Subgraph, false_fn: Subgraph, operands: Sequence[Any] = ()) -> Any:
     if is_known(pred):
-        return (true_fn if _truth(pred) else false_fn)(*operands)
+        return (true_fn if bool(asarray(pred).reshape(())) else false_fn)(*operands)
     # Both branches are computed, so neither may do more than return values.
     before = [one.copy() if isinstance(one, ForeignArray) else one for one in operands]
     count = len(running().checks)
@@ -198,8 +194,7 @@ def while_loop_stack_output(*args: Any, **named: Any) -> Any:
 
 @kernel("higher_order.map_impl")
 def map_impl(f: Subgraph, xs: Sequence[Array], pos_args: Sequence[Any] = ()) -> Any:
-    rows = [_fresh(f(*parts, *pos_args)) for parts in zip(*xs, strict=True)]
-    return _stacked(rows)
+    return _stacked([_fresh(f(*parts, *pos_args)) for parts in zip(*xs, strict=True)])
 
 
 def _scanned(xs: Sequence[Array], rest: Sequence[Any], options: dict[str, Any]) -> tuple[list[Array], Any, int, bool]:
