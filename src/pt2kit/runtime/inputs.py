@@ -371,10 +371,8 @@ def random_inputs(
     hints = _hints(convention.inputs)
     failure: Pt2Error | None = None
     for attempt in range(ATTEMPTS):
-        chosen = {
-            name: _draw(name, convention, {**(hints if attempt == 0 and not vary else {}), **sizes}, random)
-            for name in symbols
-        }
+        given = sizes if attempt or vary else {**hints, **sizes}
+        chosen = {one: given[one] if one in given else _draw(convention.ranges.get(one), random) for one in symbols}
         try:
             return convention.checked([_draw_value(spec, chosen, random) for spec in convention.inputs])
         except Pt2Error as error:
@@ -390,10 +388,9 @@ def _hints(inputs: Sequence[InputSpec]) -> dict[str, int]:
     return {number.name: hint for number, hint in pairs if isinstance(number, Symbol) and hint is not None}
 
 
-def _draw(name: str, convention: Convention, hints: Mapping[str, int], random: Any) -> int:
-    if name in hints:
-        return hints[name]
-    least, most = convention.ranges.get(name, (None, None))
+def _draw(bounds: tuple[int | None, int | None] | None, random: Any) -> int:
+    """Return a value of a symbol within its range."""
+    least, most = bounds or (None, None)
     low = max(SMALLEST, least or 0)
     high = low + SPAN if most is None else min(most, low + SPAN)
     return int(random.integers(low, max(low, high) + 1))
