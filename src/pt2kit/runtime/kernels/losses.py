@@ -74,16 +74,15 @@ def _with_logits(a: Array, b: Array, pos_weight: Any = None) -> Any:
 
 @kernel("aten.nll_loss_forward.default aten.nll_loss2d_forward.default", adapt=computed)
 def nll_loss_forward(self: Array, target: Array, weight: Any, reduction: int, ignore_index: int) -> Any:
-    x = self
-    scores, classes = (x[None], target.reshape(1)) if x.ndim == 1 else (x, target)
+    scores, classes = (self[None], target.reshape(1)) if self.ndim == 1 else (self, target)
     used = classes != ignore_index
     chosen = check_indices(np.where(used, classes, 0), scores.shape[1])
-    factor = np.ones_like(x, shape=scores.shape[1]) if weight is None else wide(weight)
-    factors = np.where(used, factor[chosen], 0).astype(x.dtype)
+    factor = np.ones_like(self, shape=scores.shape[1]) if weight is None else wide(weight)
+    factors = np.where(used, factor[chosen], 0).astype(self.dtype)
     loss = -np.take_along_axis(scores, chosen[:, None], 1)[:, 0] * factors
     total = factors.sum()
     if reduction == 0:
-        return np.where(used, loss, 0).reshape(target.shape), np.zeros((), x.dtype) if x.ndim > 1 else total
+        return np.where(used, loss, 0).reshape(target.shape), np.zeros((), self.dtype) if self.ndim > 1 else total
     loss = np.where(used, loss, 0).sum()
     return (loss / total if reduction == 1 else loss), total
 

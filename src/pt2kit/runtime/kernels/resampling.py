@@ -20,12 +20,6 @@ def _step(size: int, count: int, factor: float | None, align_corners: bool) -> f
     return 1 / factor if factor is not None and factor > 0 else size / count
 
 
-def _centers(size: int, count: int, factor: float | None, align_corners: bool) -> Array:
-    step = _step(size, count, factor, align_corners)
-    place = np.arange(count)
-    return place * step if align_corners else (place + 0.5) * step - 0.5
-
-
 Taps = Callable[[int, int, "float | None", bool], "list[tuple[Array, Any]]"]
 """Returns the elements of a dimension that one of another size is summed from, and their weights, or None for one
 element: from both sizes, the factor, and `align_corners`."""
@@ -60,10 +54,11 @@ def _interpolated(weight_of: Callable[[Array], Any], reach: int) -> Taps:
     """Return taps of the elements around each place, whose weights depend on their distance; the last ones repeat."""
 
     def taps(size: int, count: int, factor: float | None, align_corners: bool) -> list[tuple[Array, Any]]:
-        center = _centers(size, count, factor, align_corners)
+        step, place = _step(size, count, factor, align_corners), np.arange(count)
+        center = place * step if align_corners else (place + 0.5) * step - 0.5
         low = np.floor(center).astype(np.int64)
-        steps = range(1 - reach, reach + 1)
-        return [(np.clip(low + step, 0, size - 1), weight_of(center - (low + step))) for step in steps]
+        sources = [low + shift for shift in range(1 - reach, reach + 1)]
+        return [(np.clip(source, 0, size - 1), weight_of(center - source)) for source in sources]
 
     return taps
 
@@ -159,17 +154,15 @@ def _fetch(x: Array, places: Sequence[Array]) -> Array:
 @kernel("aten.grid_sampler.default aten.grid_sampler_2d.default aten.grid_sampler_3d.default", adapt=computed)
 def grid_sampler(input: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
     """Return elements of a batch at the places of a grid [n, ..., dimensions], from -1 to 1."""
-    x, g, mode = input, grid, interpolation_mode
-    n = x.ndim - 2
-    sizes = x.shape[2:]
-    raw = [_placed(g[..., n - 1 - axis], size, align_corners) for axis, size in enumerate(sizes)]
+    mode, n, sizes = interpolation_mode, input.ndim - 2, input.shape[2:]
+    raw = [_placed(grid[..., n - 1 - axis], size, align_corners) for axis, size in enumerate(sizes)]
     require(mode in (0, 1, 2), f"expected the mode 0, 1 or 2, got {mode}")
 
     def bounded(places: Sequence[Array]) -> list[Array]:
         return [_bounded(place, size, padding_mode, align_corners) for place, size in zip(places, sizes, strict=True)]
 
     if mode == 1:
-        return _fetch(x, [np.round(place) for place in bounded(raw)])
+        return _fetch(input, [np.round(place) for place in bounded(raw)])
     # Cubic sampling bounds each place that it reads, linear sampling the place between them.
     places = raw if mode == 2 else bounded(raw)
     lows = [np.floor(np.where(np.isfinite(place), place, -1)) for place in places]
@@ -180,20 +173,19 @@ def grid_sampler(input: Array, grid: Array, interpolation_mode: int, padding_mod
             distance = place - low - step
             weight = weight * (_cubic(distance, -0.75) if mode == 2 else 1 - np.abs(distance))
         read = [low + step for low, step in zip(lows, steps, strict=True)]
-        total = total + _fetch(x, bounded(read) if mode == 2 else read) * weight[:, None].astype(x.dtype)
+        total = total + _fetch(input, bounded(read) if mode == 2 else read) * weight[:, None].astype(input.dtype)
     return total
 
 
 @kernel("aten.affine_grid_generator.default", adapt=computed)
 def affine_grid_generator(theta: Array, size: Sequence[int], align_corners: bool) -> Any:
-    x, sizes = theta, size[2:]
-    lines = []
+    sizes, lines = size[2:], []
     for count in sizes:
-        line = np.linspace(-1, 1, count, dtype=x.dtype) if count > 1 else np.zeros(1, x.dtype)
+        line = np.linspace(-1, 1, count, dtype=theta.dtype) if count > 1 else np.zeros(1, theta.dtype)
         lines.append(line if align_corners else line * (count - 1) / count)
     planes = np.meshgrid(*lines, indexing="ij")
-    places = np.stack([*planes[::-1], np.ones(sizes, x.dtype)], -1).reshape(-1, len(sizes) + 1)
-    return (places @ x.swapaxes(1, 2)).reshape(size[0], *sizes, len(sizes))
+    places = np.stack([*planes[::-1], np.ones(sizes, theta.dtype)], -1).reshape(-1, len(sizes) + 1)
+    return (places @ theta.swapaxes(1, 2)).reshape(size[0], *sizes, len(sizes))
 
 
 KERNELS: Final = {
