@@ -113,6 +113,18 @@ def test_lists_mix_values_with_constants_of_their_kind() -> None:
             tile.set_argument("sizes", mixed)
 
 
+def test_rows_and_lists_of_ints_hold_no_enums_or_truth_values() -> None:
+    """Only whole numbers are written as ints; rows may be empty."""
+    found = graph("dynamic_batch")
+    tile = found.append("mine.op", rows=[[1], []], meta=found.inputs[-1])
+    assert tile.arguments["rows"].as_int_lists == [[1], []]
+    tile.set_argument("rows", [[found.inputs[-1]], []])
+    assert tile.arguments["rows"].type == "as_nested_tensors"
+    for mixed in ([[True]], [1, [2]], [ScalarType.FLOAT]):
+        with pytest.raises(GraphError, match=r"expected rows of|expected a list of one kind"):
+            tile.set_argument("rows", mixed)
+
+
 def test_subgraphs_are_edited_like_graphs() -> None:
     """The graph that a node carries has nodes and values of its own, written back with it."""
     editor = pt2kit.edit(pt2kit.open(sample("2.13.0", "cond")).programs["model"])

@@ -171,18 +171,25 @@ def _short(target: str) -> str:
     return target.removeprefix(OPS)
 
 
-_SYMBOLIC: Final[Mapping[str, tuple[str, type[Any], str, tuple[type, ...]]]] = {
-    "sym_int": ("as_sym_int", schema.SymIntArgument, "as_int", (int,)),
-    "sym_float": ("as_sym_float", schema.SymFloatArgument, "as_float", (float, int)),
-    "sym_bool": ("as_sym_bool", schema.SymBoolArgument, "as_bool", (bool,)),
+_SYMBOLIC: Final[Mapping[str, tuple[type[Any], type[Any], tuple[str, ...]]]] = {
+    "as_sym_int": (schema.SymIntArgument, int, ("as_int",)),
+    "as_sym_float": (schema.SymFloatArgument, float, ("as_float", "as_int")),
+    "as_sym_bool": (schema.SymBoolArgument, bool, ("as_bool",)),
 }
-"""Kind of value -> arm and class of an argument that names one; arm and types of the constants that lists mix with it,
-the first of which they are written as."""
-_PLAIN: Final = ((bool, "as_bool", "as_bools"), (int, "as_int", "as_ints"), (str, "as_string", "as_strings"))
+"""Arm of an argument that names a number -> its class; type and arms of the constants that lists mix with it, the first
+of which they are written as."""
+_LISTS: Final = {
+    **{f"as_{one}": f"as_{one}s" for one in ("tensor", "int", "float", "bool", "string")},
+    "as_ints": "as_int_lists",
+    "as_floats": "as_float_lists",
+    "as_tensors": "as_nested_tensors",
+    **{arm: f"{arm}s" for arm in _SYMBOLIC},
+}
+"""Arm that all items of a list have -> the arm of the list."""
 _EMPTY: Final = {"Tensor": "as_tensors", "float": "as_floats", "bool": "as_bools", "str": "as_strings"}
 
 
-def to_argument(value: Any, kind: ValueType | None, edit: str) -> tuple[Argument, list[Operand]]:
+def to_argument(value: Any, kind: ValueType | None, edit: str) -> Argument:
     """Write a plain value as an argument.
 
     Args:
@@ -190,9 +197,6 @@ def to_argument(value: Any, kind: ValueType | None, edit: str) -> tuple[Argument
             list or dict of these, or a `schema.GraphArgument`.
         kind: the type of the parameter; None where it is not known.
         edit: what messages call the edit.
-
-    Returns:
-        the argument, and the values that it names.
 
     Raises:
         GraphError: a value that the format has no kind for.
@@ -203,21 +207,30 @@ def to_argument(value: Any, kind: ValueType | None, edit: str) -> tuple[Argument
         raise error if str(error).startswith(edit) else GraphError(f"{edit}: {error}") from None
 
 
+def operands_of(value: Any) -> list[Operand]:
+    """Return the values in a plain value, in the order in which its argument names them."""
+    value = _result(value)
+    if isinstance(value, Operand):
+        return [value]
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    return [one for item in items for one in operands_of(item)]
+
+
 def argument_of(value: Operand) -> Argument:
     """Return the argument that names one value."""
     if value.kind == "tensor":
         return Argument(as_tensor=schema.TensorArgument(value.name))
     if value.kind == "custom_obj":
         return Argument(as_custom_obj=schema.CustomObjArgument(value.name, value.meta.class_fqn if value.meta else ""))
-    arm, cls, *_ = _SYMBOLIC[value.kind]
-    return _of_arm(arm, cls(as_name=value.name))
+    arm = f"as_{value.kind}"
+    return _of_arm(arm, _SYMBOLIC[arm][0](as_name=value.name))
 
 
 def _of_arm(arm: str, held: Any) -> Argument:
     return Argument(**{arm: held})
 
 
-def _write(value: Any, kind: ValueType | None, edit: str) -> tuple[Argument, list[Operand]]:
+def _write(value: Any, kind: ValueType | None, edit: str) -> Argument:
     base = kind.base if kind is not None else ""
     value = _result(value)
     if isinstance(value, Operand):
@@ -225,14 +238,12 @@ def _write(value: Any, kind: ValueType | None, edit: str) -> tuple[Argument, lis
             raise GraphError(
                 f"{edit}: expected a list of tensors, got the value {quote(value.name)}; write it as a list"
             )
-        return argument_of(value), [value]
+        return argument_of(value)
     if isinstance(value, list | tuple):
         return _list([_result(item) for item in value], kind, edit)
     if isinstance(value, dict):
-        written = {str(key): _write(item, None, edit) for key, item in value.items()}
-        values = [one for _, inner in written.values() for one in inner]
-        return Argument(as_string_to_argument={key: inner for key, (inner, _) in written.items()}), values
-    return _constant(value, base, edit), []
+        return Argument(as_string_to_argument={str(key): _write(item, None, edit) for key, item in value.items()})
+    return _constant(value, base, edit)
 
 
 def _result(value: Any) -> Any:
@@ -251,11 +262,12 @@ def _constant(value: Any, base: str, edit: str) -> Argument:
         return Argument(as_memory_format=value)
     if (base == "Device" and isinstance(value, str)) or isinstance(value, schema.Device):
         return Argument(as_device=device_of(value))
-    if isinstance(value, str) and base in ("Layout", "MemoryFormat"):
-        return _named(value.removeprefix("torch."), base, edit)
-    for cls, arm, _ in _PLAIN:
-        if isinstance(value, cls):
-            return _of_arm(arm, cls(value))
+    if isinstance(value, str):
+        if base in ("Layout", "MemoryFormat"):
+            return _named(value.removeprefix("torch."), base, edit)
+        return Argument(as_string=str(value))
+    if isinstance(value, bool):
+        return Argument(as_bool=value)
     if isinstance(value, complex):
         return Argument(as_complex=schema.ComplexValue(value.real, value.imag))
     if isinstance(value, float) or hasattr(value, "__float__"):
@@ -269,34 +281,40 @@ def _constant(value: Any, base: str, edit: str) -> Argument:
 
 
 def _named(name: str, base: str, edit: str) -> Argument:
-    if base == "Layout" and name in ("strided", "Strided"):
-        return Argument(as_layout=schema.Layout.Strided)
-    if base == "Layout" and name in schema.Layout.__members__:
-        return Argument(as_layout=schema.Layout[name])
-    if base == "MemoryFormat" and name in MEMORY_FORMATS:
-        return Argument(as_memory_format=MEMORY_FORMATS[name])
-    known = ", ".join(MEMORY_FORMATS if base == "MemoryFormat" else schema.Layout.__members__)
-    raise GraphError(f"{edit}: expected one of {known}, got {quote(name)}")
+    members: Mapping[str, Any] = MEMORY_FORMATS if base == "MemoryFormat" else schema.Layout.__members__
+    member = members.get("Strided" if name == "strided" else name)
+    if member is None:
+        raise GraphError(f"{edit}: expected one of {', '.join(members)}, got {quote(name)}")
+    return Argument(as_layout=member) if base == "Layout" else Argument(as_memory_format=member)
 
 
-def _list(items: Sequence[Any], kind: ValueType | None, edit: str) -> tuple[Argument, list[Operand]]:
+def _list(items: Sequence[Any], kind: ValueType | None, edit: str) -> Argument:
+    """Write a list by the arms of its items: they have one, or are numbers of several types."""
     base = kind.base if kind is not None else ""
-    values = [item for item in items if isinstance(item, Operand)]
     takes_none = kind is not None and base == "Tensor" and kind.suffix.startswith("?[")
-    if takes_none or None in [item for item in items if not isinstance(item, Operand)]:
-        return _optional_tensors(items, edit), values
+    if takes_none or any(item is None for item in items):
+        return _optional_tensors(items, edit)
     if not items:
-        return _of_arm(_EMPTY.get(base, "as_ints"), []), []
-    if any(isinstance(item, list | tuple) for item in items):
-        return _rows(items, edit)
-    if values:
-        return _with_values(items, values, edit), values
-    for cls, _, arm in _PLAIN:
-        if all(isinstance(item, cls) and not (cls is int and isinstance(item, bool)) for item in items):
-            return _of_arm(arm, list(items)), []
-    if all(isinstance(item, int | float) for item in items):
-        return Argument(as_floats=[float(item) for item in items]), []
-    raise GraphError(f"{edit}: expected a list of one kind of values, got {quote(repr(list(items)))}")
+        return _of_arm(_EMPTY.get(base, "as_ints"), [])
+    written = [_write(item, None, edit) for item in items]
+    held = [one.value for one in written]
+    arms = {one.type for one in written}
+    if arms == {"as_tensors", "as_ints"} and not any(one.as_ints for one in written):
+        arms = {"as_tensors"}  # An empty row is one of ints by itself.
+    if len(arms) == 1 and (arm := _LISTS.get(next(iter(arms)))) is not None:
+        return _of_arm(arm, held)
+    if arms <= {"as_bool", "as_int", "as_float"}:
+        return Argument(as_floats=list(map(float, held)))
+    if arms <= {"as_ints", "as_floats"}:
+        return Argument(as_float_lists=[list(map(float, row)) for row in held])
+    for arm, (cls, number, plain) in _SYMBOLIC.items():
+        if arm in arms and arms <= {arm, *plain}:
+            named = [one if isinstance(one, cls) else cls(**{plain[0]: number(one)}) for one in held]
+            return _of_arm(f"{arm}s", named)
+    expected = "a list of values of one kind" if operands_of(items) else "a list of one kind of values"
+    if any(isinstance(one, list) for one in held):
+        expected = "rows of tensors or of numbers"
+    raise GraphError(f"{edit}: expected {expected}, got {quote(repr(list(items)))}")
 
 
 def _optional_tensors(items: Sequence[Any], edit: str) -> Argument:
@@ -310,30 +328,3 @@ def _optional_tensors(items: Sequence[Any], edit: str) -> Argument:
             for item in items
         ]
     )
-
-
-def _with_values(items: Sequence[Any], values: Sequence[Operand], edit: str) -> Argument:
-    kinds = {value.kind for value in values}
-    if kinds == {"tensor"} and len(values) == len(items):
-        return Argument(as_tensors=[schema.TensorArgument(value.name) for value in values])
-    if len(kinds) == 1 and (kind := next(iter(kinds))) in _SYMBOLIC:
-        arm, cls, plain, types = _SYMBOLIC[kind]
-        if all(isinstance(item, Operand) or type(item) in types for item in items):
-            named = [
-                cls(as_name=one.name) if isinstance(one, Operand) else cls(**{plain: types[0](one)}) for one in items
-            ]
-            return _of_arm(f"{arm}s", named)
-    raise GraphError(f"{edit}: expected a list of values of one kind, got {quote(repr(list(items)))}")
-
-
-def _rows(items: Sequence[Any], edit: str) -> tuple[Argument, list[Operand]]:
-    flat = [one for row in items if isinstance(row, list | tuple) for one in row]
-    if all(isinstance(row, list | tuple) for row in items):
-        if flat and all(isinstance(one, Operand) and one.kind == "tensor" for one in flat):
-            rows = [[schema.TensorArgument(one.name) for one in row] for row in items]
-            return Argument(as_nested_tensors=rows), flat
-        if all(isinstance(one, int) for one in flat):
-            return Argument(as_int_lists=[list(row) for row in items]), []
-        if all(isinstance(one, int | float) for one in flat):
-            return Argument(as_float_lists=[[float(one) for one in row] for row in items]), []
-    raise GraphError(f"{edit}: expected rows of tensors or of numbers, got {quote(repr(list(items)))}")

@@ -18,7 +18,7 @@ from pt2kit import graph as rules
 from pt2kit import schema
 from pt2kit.canonical.form import writes
 from pt2kit.editing import building
-from pt2kit.editing.building import argument_of, to_argument
+from pt2kit.editing.building import argument_of, operands_of, to_argument
 from pt2kit.editing.metas import Operand, infer_meta, kind_of
 from pt2kit.editing.structures import Link, Names, Nodes, check_name
 from pt2kit.errors import GraphError
@@ -745,10 +745,10 @@ class Graph:
         """
         if isinstance(value, schema.Argument):
             return self.using(value, edit)
-        template, operands = to_argument(value, kind, edit)
+        template = to_argument(value, kind, edit)
         if isinstance(value, schema.GraphArgument):
             return self.using(template, edit)
-        values = [one for one in operands if isinstance(one, Value)]
+        values = [one for one in operands_of(value) if isinstance(one, Value)]
         for one in values:
             self.check_own(edit, one)
         return Slot(template, values)
