@@ -11,8 +11,8 @@ that no earlier one has matched:
 3. neighbors of matched nodes: the values at one position of the arguments of two matched nodes, and the one user of its
    kind that two matched nodes have; first those that do the same in the same module (and with them nodes that are alone
    in doing so), then with other constants, then in another module;
-4. nodes that are several of their kind (steps 1 and 2), last ones first: what two matched nodes use at one place, and
-   those whose users nothing is known of, in order; and nodes that do the same with the same values, in order;
+4. nodes that are several of their kind (steps 1 and 2), if both graphs have equally many, in order; and nodes that do
+   the same with the same values, in order;
 5. in each module, nodes that do the same and then those with one operator, in order;
 6. one operator instead of another: same arguments, same users, or same arguments and module where nobody uses
    the results; then same arguments, same module, and results of the same types and sizes.
@@ -458,16 +458,16 @@ def match(old: Side, new: Side, inputs: Mapping[int, int]) -> Matching:
     """
     matching = Matching(old, new, inputs)
     for _ in range(2):  # Once more for the nodes that the first round leaves alone in their modules.
-        _unique(matching, _at_home(matching, lambda side, node: side.up[node]))
-        _unique(matching, _at_home(matching, lambda side, node: side.down[node]))
+        _equal(matching, _at_home(matching, lambda side, node: side.up[node]), alone=True)
+        _equal(matching, _at_home(matching, lambda side, node: side.down[node]), alone=True)
     neighbours(matching, same)
-    _unique(matching, same)
+    _equal(matching, same, alone=True)
     for alike in (same, same_operator_and_module):
         neighbours(matching, alike)
-    _several(matching, _at_home(matching, lambda side, node: (side.up[node], side.down[node])))
-    _several(matching, _at_home(matching, lambda side, node: side.up[node]))
+    _equal(matching, _at_home(matching, lambda side, node: (side.up[node], side.down[node])), alone=False)
+    _equal(matching, _at_home(matching, lambda side, node: side.up[node]), alone=False)
     _by_arguments(matching)
-    _several(matching, _at_home(matching, lambda side, node: side.down[node]))
+    _equal(matching, _at_home(matching, lambda side, node: side.down[node]), alone=False)
     neighbours(matching, same_operator_and_module)
     by_module(matching)
     neighbours(matching, same_operator)
@@ -482,42 +482,14 @@ def _at_home(found: Matching, key: Alike) -> Alike:
     return lambda side, node: (key(side, node), same(side, node) in both and side.modules[node])
 
 
-def _unique(found: Matching, key: Alike) -> None:
-    """Match the unmatched nodes that have a key for themselves in both graphs."""
+def _equal(found: Matching, key: Alike, *, alone: bool) -> None:
+    """Match, in order, the unmatched nodes of which both graphs have equally many with one key, or one each."""
     before, after = found.groups(key)
     for number, nodes in before.items():
         others = after.get(number, ())
-        if len(nodes) == len(others) == 1:
-            found.match(nodes[0], others[0])
-
-
-def _several(found: Matching, key: Alike) -> None:
-    """Match the unmatched nodes of which both graphs have equally many with one key."""
-    before, after = found.groups(key)
-    kinds = {number for number, nodes in before.items() if len(nodes) == len(after.get(number, ()))}
-    free = {
-        number: [node for node in before[number] if not _has_matched_users(found.old, node, found.to_new)]
-        for number in kinds
-    }
-    # Users come after what they use: when a node's turn has come, all its users had theirs.
-    for node in reversed(found.unmatched()[1]):
-        number = key(found.new, node)
-        if number not in kinds:
-            continue
-        other = _from_users(found, node, key)
-        if other is not None:
-            found.match(other, node)
-        elif not _has_matched_users(found.new, node, found.to_old):
-            while free[number]:
-                other = free[number].pop()
-                if found.to_new[other] == UNMATCHED and not _has_matched_users(found.old, other, found.to_new):
-                    found.match(other, node)
-                    break
-    for number in kinds:
-        nodes = [node for node in before[number] if found.to_new[node] == UNMATCHED]
-        others = [node for node in after[number] if found.to_old[node] == UNMATCHED]
-        for one, two in zip(nodes, others, strict=True):
-            found.match(one, two)
+        if len(nodes) == len(others) and (len(nodes) == 1 or not alone):
+            for one, other in zip(nodes, others, strict=True):
+                found.match(one, other)
 
 
 def _by_arguments(found: Matching) -> None:
@@ -533,23 +505,3 @@ def _by_arguments(found: Matching) -> None:
 
 def _used(side: Side, node: int, value: NewValue) -> tuple[int | None, ...]:
     return tuple(value(one) for _, slots in side.facts.inputs[node] for one in slots)
-
-
-def _has_matched_users(side: Side, node: int, matched: list[int]) -> bool:
-    return any(matched[user] != UNMATCHED for value in side.facts.results[node] for user, _, _ in side.users[value])
-
-
-def _from_users(found: Matching, node: int, key: Alike) -> int | None:
-    """Return the unmatched old node that most often has the position of a new one, and its key, in matched nodes."""
-    votes: Counter[int] = Counter()
-    for value in found.new.facts.results[node]:
-        for user, position, slot in found.new.users[value]:
-            old = found.to_old[user]
-            if old == UNMATCHED:
-                continue
-            inputs = found.old.facts.inputs[old]
-            used = inputs[position][1] if position < len(inputs) else ()
-            owner = found.old.owner(used[slot]) if slot < len(used) else NO_NODE
-            if owner != NO_NODE and found.to_new[owner] == UNMATCHED and key(found.old, owner) == key(found.new, node):
-                votes[owner] += 1
-    return max(votes, key=lambda owner: (votes[owner], -owner), default=None)
