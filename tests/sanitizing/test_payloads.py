@@ -63,6 +63,8 @@ def test_plain_pickles_become_raw() -> None:
     with pt2kit.open(clean) as package:
         np.testing.assert_array_equal(package.weights()[NAME].numpy(), VIEW.numpy())
         assert instance(TensorView, package.weights()[NAME]).requires_grad
+        assert package.weights()[NAME].is_param  # as the config says; the pickle is of a plain tensor
+    assert pt2kit.digest(io.BytesIO(clean)) == pt2kit.digest(io.BytesIO(data))
     assert sanitized(clean)[0] == clean
     assert sanitized(clean)[1].unpickled == ()
 

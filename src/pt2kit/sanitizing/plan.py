@@ -9,7 +9,7 @@ written once, however many names or programs share it. Storages are numbered as 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pt2kit import codec
 from pt2kit.errors import ArchiveError, Problem, Pt2Error, UnsupportedError
@@ -50,7 +50,6 @@ class Plan:
         problems: the obstacles.
         kept: safety findings about plain data that stock torch needs.
         samples: model -> its sample inputs, of those that have some.
-        views: model -> kind of payload -> name -> tensor, with pickled tensors as the tensors that they are.
         unpickled: tensors that were pickles ("model: weight 'w'").
         dropped: what is left out, by name.
         raised: what changed when programs of older versions became current ones ("model: …").
@@ -62,7 +61,6 @@ class Plan:
     problems: list[Problem] = field(default_factory=list)
     kept: list[Problem] = field(default_factory=list)
     samples: dict[str, PickleFreeInputs] = field(default_factory=dict)
-    views: dict[str, dict[str, dict[str, AnyView]]] = field(default_factory=dict)
     unpickled: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
     raised: list[str] = field(default_factory=list)
@@ -184,20 +182,17 @@ class Plan:
         Raises:
             Pt2Error: they cannot be listed.
         """
-        package, configs = self.package, {}
-        views = self.views[model] = {}
+        package, configs, there = self.package, {}, set[str]()
         for kind, payloads in (("weights", package.weights(model)), ("constants", package.constants(model))):
             dense = {}
-            views[kind] = {}
+            there |= payloads.keys()
             for name, payload in payloads.items():
                 self._used |= _records(payload)
                 view = self._dense(payload, f"{model}: {kind.removesuffix('s')} {name[:200]!r}")
-                views[kind][name] = view if view is not None else payload
                 if view is not None:
                     dense[name] = view
             configs[kind] = self._config(dense, kind)
         # Without what the program takes in, torch could not load the new file.
-        there = {name for payloads in views.values() for name in payloads}
         for spec in package.programs[model].graph_module.signature.input_specs:
             if (target := target_of(spec)) is not None and target not in there:
                 message = "expected a weight or constant of that name, got none"
@@ -238,7 +233,7 @@ class Plan:
         except Pt2Error as error:
             self._refuse(what, "X2", str(error))
             return None
-        return view if isinstance(view, TensorView) else None
+        return replace(view, is_param=payload.is_param) if isinstance(view, TensorView) else None
 
     def _refuse(self, what: str, rule: str, message: str) -> None:
         self._unfit.append(Problem(what, rule, message, "safety"))

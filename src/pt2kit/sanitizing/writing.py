@@ -12,9 +12,8 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from typing import IO, Any, Final
 
-from pt2kit.digests.compute import PROGRAM_PARTS, TABLE_OF, digest_parts
-from pt2kit.digests.payloads import Hasher, digest_payloads
-from pt2kit.digests.result import PARTS, PREFIX, hash_value, text
+from pt2kit.digests.compute import digest_parts
+from pt2kit.digests.result import PARTS
 from pt2kit.errors import Problem, UnsupportedError
 from pt2kit.front_door import registered
 from pt2kit.messages import count_text
@@ -26,7 +25,7 @@ from pt2kit.sanitizing.options import make_options
 from pt2kit.sanitizing.plan import Plan, make_plan
 from pt2kit.sanitizing.programs import find_code, read_samples
 from pt2kit.tensors.compound import MetaView
-from pt2kit.tensors.export import AnyView, new_file
+from pt2kit.tensors.export import new_file
 from pt2kit.tensors.view import TensorView
 from pt2kit.zip.listing import FileLike
 from pt2kit.zip.source import Progress, is_source, no_progress
@@ -43,56 +42,19 @@ _ALLOWED: Final = frozenset(
 _SHOWN = 50
 
 
-def digests_of(
-    package: Package, model: str, views: Mapping[str, Mapping[str, AnyView]], unpickled: bool, progress: Progress
-) -> dict[str, str]:
-    """Return the digests of a program's parts; pickled tensors are digested as the tensors that they are.
-
-    Args:
-        package: an open package.
-        model: which program.
-        views: kind -> name -> tensor.
-        unpickled: whether these are other ones than the package's own.
-        progress: called with the bytes of tensors done and in all.
-
-    Raises:
-        Pt2Error: as `digests.digest`.
-    """
-    if not unpickled:
-        digests = digest_parts(package, PARTS, model, progress=progress)
-        return {part: digests[part] for part in PARTS}
-    digests = digest_parts(package, PROGRAM_PARTS, model)
-    hasher = Hasher([view for payloads in views.values() for view in payloads.values()], progress)
-    for kind, payloads in views.items():
-        digests[kind] = text(digest_payloads(payloads, hasher).digest)
-    return _with_program(digests)
-
-
-def _with_program(digests: Mapping[str, str]) -> dict[str, str]:
-    """Return digests of parts with that of the program as a whole, in the usual order."""
-    raw = {part: bytes.fromhex(digests[part].removeprefix(PREFIX)) for part in MEANING if part != "program"}
-    whole = {**digests, "program": text(hash_value("program", raw))}
-    return {part: whole[part] for part in PARTS}
-
-
-def _digests_after(
-    result: Package, source: Package, model: str, old: Mapping[str, str], progress: Progress
-) -> dict[str, str]:
-    """Return the digests of a program that was written; an equal graph, which is the usual case, has those it had."""
-    written, read = result.stored[model], source.stored[model]
-    if (written.program, written.unknown) != (read.program, read.unknown):
-        return digests_of(result, model, {}, False, progress)
-    return _with_program({**old, **digest_parts(result, TABLE_OF, model, progress=progress)})
+def _digests(package: Package, model: str, progress: Progress) -> dict[str, str]:
+    """Return the digests of a program's parts; pickled tensors are digested as the tensors that they are."""
+    digests = digest_parts(package, PARTS, model, progress=progress)
+    return {part: digests[part] for part in PARTS}
 
 
 def prove(
-    result: Package, source: Package, plan: Plan, before: Mapping[str, Mapping[str, str]], progress: Progress
+    result: Package, plan: Plan, before: Mapping[str, Mapping[str, str]], progress: Progress
 ) -> dict[str, dict[str, str]]:
     """Check that a written package is the one that was planned.
 
     Args:
         result: what was written, opened again.
-        source: what it comes from.
         plan: what was to be written.
         before: model -> digests of what it comes from.
         progress: called with the bytes of tensors done and in all.
@@ -107,7 +69,7 @@ def prove(
     _check_records(result)
     after = {}
     for model, old in before.items():
-        after[model] = _digests_after(result, source, model, old, progress)
+        after[model] = _digests(result, model, progress)
         same = MEANING if plan.changes_metadata else PARTS
         if changed := [part for part in same if after[model][part] != old[part]]:
             rows = "; ".join(f"{part}: expected {old[part]}, got {after[model][part]}" for part in changed)
@@ -255,10 +217,7 @@ def execute(
         UnsupportedError: the new file would mean something else; nothing was written.
         OSError, Pt2Error: as `sanitize`.
     """
-    before = {
-        model: digests_of(package, model, plan.views[model], bool(plan.unpickled), progress)
-        for model in package.layout.models
-    }
+    before = {model: _digests(package, model, progress) for model in package.layout.models}
     with new_file(dst, fsync=fsync) if isinstance(dst, str | os.PathLike) else spooled(dst) as file:
         with ArchiveWriter(file, root=plan.root) as writer:
             write_records(writer, plan.records)
@@ -266,7 +225,7 @@ def execute(
         with open_package(file) as result:
             if run:
                 registered("prove")(package, result)
-            after = prove(result, package, plan, before, progress)
+            after = prove(result, plan, before, progress)
     if not isinstance(dst, str | os.PathLike) and is_source(package.archive.source, dst):
         dst.truncate()
     return Sanitized(
