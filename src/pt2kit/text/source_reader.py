@@ -126,7 +126,7 @@ class Parsed:
         for name, number in self._places():
             if len(name) > len(best) and re.search(rf"{re.escape(name)}(?![\w-])", loc):
                 best, token = name, number
-        return None if token is None else f"{self.where}: {self.reader.places([token])[token]}"
+        return None if token is None else f"{self.where}: {self.reader.place_of(token)}"
 
     def _places(self) -> Iterator[tuple[str, int]]:
         """Yield the JSON paths of all parts that have a place, with their first tokens."""

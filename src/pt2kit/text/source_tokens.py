@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 from pt2kit.errors import SchemaError
@@ -38,6 +38,7 @@ class Tokens:
         self._where = where
         self.tokens: list[str] = []
         self.kinds: list[str] = []
+        self._starts: list[int] = []
         self._cut()
         self.at = 0
         self._strings: dict[str, str] = {}
@@ -49,7 +50,7 @@ class Tokens:
             SchemaError: something that is no token.
         """
         position, text, match = 0, self._text, _TOKENS.match
-        tokens, kinds = self.tokens, self.kinds
+        tokens, kinds, starts = self.tokens, self.kinds, self._starts
         while True:
             token_match = match(text, position)
             if token_match is None:
@@ -60,10 +61,12 @@ class Tokens:
             kind = token_match.lastgroup or "end"
             kinds.append(kind)
             tokens.append(token_match[kind])
+            starts.append(token_match.start(kind))
             position = token_match.end()
             if kind == "end":
                 tokens.append("")  # a look-ahead by one token sees the end twice
                 kinds.append("end")
+                starts.append(position)
                 return
 
     def listed(self, first: str, last: str, one: Callable[[], Any]) -> list[Any]:
@@ -156,30 +159,18 @@ class Tokens:
         return self.tokens[self.at - 1]
 
     def fail(self, expected: str, back: int = 0) -> NoReturn:
-        """Refuse the token at hand, or one before it; its place is computed only now.
+        """Refuse the token at hand, or one before it.
 
         Raises:
             SchemaError: always.
         """
         number = max(self.at - back, 0)
         got = self.tokens[number][:60] or "the end"
-        raise SchemaError(f"{self._where}: {self.places([number])[number]}: expected {expected}, got {got!r}")
+        raise SchemaError(f"{self._where}: {self.place_of(number)}: expected {expected}, got {got!r}")
 
-    def places(self, numbers: Iterable[int]) -> dict[int, str]:
-        """Return the line and column of some tokens, by their numbers.
-
-        Cost: reads the text once more, up to the last of them.
-        """
-        wanted = frozenset(numbers)
-        found: dict[int, str] = {}
-        position = 0
-        for number in range(max(wanted, default=-1) + 1):
-            if (match := _TOKENS.match(self._text, position)) is None:
-                break  # the end, which is there twice
-            position = match.end()
-            if number in wanted:
-                found[number] = self._place(match.start(match.lastgroup or 0))
-        return dict.fromkeys(wanted, self._place(position)) | found
+    def place_of(self, number: int) -> str:
+        """Return the line and column of a token, by its number."""
+        return self._place(self._starts[number])
 
     def _place(self, position: int) -> str:
         """Return the line and column of a character, both from 1."""
