@@ -103,19 +103,8 @@ def cse(editor: Editor) -> int:
 
     Nodes that write, draw random numbers, or see or show memory that something writes are left alone.
     """
-    written: dict[Graph, bool] = {}
-    # Two tensors that are equal now may not be when one was written to.
-    return sum(_merge_equal(graph) for graph in list(editor.graph.walk()) if not _is_written(graph, written))
-
-
-def _is_written(graph: Graph, known: dict[Graph, bool]) -> bool:
-    """Return whether a node of a graph, or of a subgraph in it, may write; each graph is looked at once."""
-    if graph not in known:
-        known[graph] = any(
-            writes(node.origin) or any(_is_written(inner, known) for inner in node.subgraphs.values())
-            for node in graph.nodes
-        )
-    return known[graph]
+    graphs = [graph for graph in editor.graph.walk() if not any(node.writes for node in graph.nodes)]
+    return sum(map(_merge_equal, graphs))  # Two tensors that are equal now may not be when one was written to.
 
 
 def _merge_equal(graph: Graph) -> int:
