@@ -188,9 +188,8 @@ _UNSURE = ("E8",)
 """Rules whose warnings say that torch may not load the program."""
 _OF_RESULTS = ("T8", "T11")
 """Rules that compare what is declared of a result with what the call computes."""
-# The place of a problem: a node, and which argument of it; or the entry of a value table.
-_STEP = re.compile(r"\.nodes\[(\d+)\](?:\.inputs\[(\d+)\])?")
-_TABLE = re.compile(r"_values(?:\.(\w+)|\[['\"](.*?)['\"]\])")
+_PLACE = re.compile(r"\.nodes\[(\d+)\]|\.\w+_values(?:\.(\w+)|\[['\"](.*?)['\"]\])")
+"""A node of a graph, or the entry of a value, behind the place of the graph."""
 
 
 def check_program(editor: EditState, program: schema.ExportedProgram) -> None:
@@ -205,7 +204,7 @@ def check_program(editor: EditState, program: schema.ExportedProgram) -> None:
     known = {(problem.rule, problem.message) for problem in _errors(editor.program)}
     for problem in problems:
         if (problem.rule, problem.message) not in known:
-            edit = _edit_at(editor, problem.loc)
+            edit = _edit_at(editor, program, problem.loc)
             way_out = "; set its meta" if problem.rule in _OF_RESULTS and ".outputs[" in problem.loc else ""
             raise GraphError(f"{edit}{problem.loc}: {problem.message}{way_out}", rule=problem.rule)
 
@@ -238,24 +237,18 @@ def _errors(program: schema.ExportedProgram) -> Iterator[Problem]:
             yield Problem(_RECORD, error.rule, str(error))
 
 
-def _edit_at(editor: EditState, loc: str) -> str:
-    """Return the last edit at a location, for messages: of its node, of the node that carries its subgraph, of its
-    value."""
-    graph, node = editor.graph, None
-    edited = None
-    for index, input_index in _STEP.findall(loc):
-        nodes = graph.nodes
-        if int(index) >= len(nodes):
-            break
-        node = nodes[int(index)]
-        edited = node if node.edit else edited
-        slots = node.slots
-        inner = slots[int(input_index)].graphs if input_index and int(input_index) < len(slots) else ()
-        if not inner:
-            break
-        graph, node = inner[0], None
-    if node is None and (named := _TABLE.search(loc)) is not None:
-        value = graph.values.get(named[1] or named[2])
-        if value is not None and value.producer is not None and value.producer.edit:
-            edited = value.producer
+def _edit_at(editor: EditState, program: schema.ExportedProgram, loc: str) -> str:
+    """Return the last edit at a location of the edited program, for messages: of its node or value, or, if these were
+    not edited, of the node that carries its subgraph."""
+    edited: Node | None = None
+    for scope, graph in zip(rules.graphs(program), editor.graph.walk(), strict=True):
+        place = _PLACE.match(loc.partition(scope.where)[2])
+        if place is None:
+            continue
+        if place[1]:
+            node: Node | None = graph.nodes[int(place[1])]
+        else:
+            value = graph.values.get(place[2] or place[3])
+            node = value.producer if value is not None else None
+        edited = node if node is not None and node.edit else edited
     return f"{edited.edit}: {edited.label}: " if edited is not None else ""

@@ -24,7 +24,7 @@ from pt2kit.editing.graphs import Graph, Node, Value
 from pt2kit.editing.metas import row_major
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import results_of
-from pt2kit.graph.traversal import join, operator_name
+from pt2kit.graph.traversal import graphs, operator_name
 from pt2kit.messages import quote
 from pt2kit.operators.facts import Mismatch, Tensor, Unknown
 from pt2kit.operators.facts import row_major as dense_strides
@@ -134,8 +134,8 @@ def _prove(editor: Editor, source: Value, dim: int, symbol: str, old: int, edit:
                     rule="T8",
                 ) from failed
             continue
-        for path, graph in _paths(editor.graph):
-            for name, fact in facts.get(path, {}).items():
+        for scope, graph in zip(graphs(domain.program), editor.graph.walk(), strict=True):
+            for name, fact in facts.get(scope.path, {}).items():
                 if (value := graph.values.get(name)) is not None:
                     _restate(value, fact, edit)
         return
@@ -289,7 +289,8 @@ def _sizes(fact: Any) -> Any:
 def _repaired(domain: _Followed, failed: _Unproven, source: Value, dim: int) -> bool:
     """Replace one size that is written into a call which failed, or into one that its operands come from."""
     editor, symbol, old = domain.editor, domain.symbol, domain.old
-    graph = dict(_paths(editor.graph)).get(failed.call.scope.path)
+    scopes = zip(graphs(domain.program), editor.graph.walk(), strict=True)
+    graph = next((graph for scope, graph in scopes if scope.path == failed.call.scope.path), None)
     if graph is None:
         return False
     node = graph.nodes[failed.call.number]
@@ -437,14 +438,6 @@ def _asked(graph: Graph, target: str, parameter: str, number: int, operand: Valu
             if isinstance(argument, schema.Argument) and argument.type == "as_int" and argument.as_int == number:
                 return node.output
     return None
-
-
-def _paths(graph: Graph, path: str = "") -> Iterator[tuple[str, Graph]]:
-    """Yield a graph and its subgraphs with the paths that `dataflow` gives them."""
-    yield path, graph
-    for number, node in enumerate(graph.nodes):
-        for name, inner in node.subgraphs.items():
-            yield from _paths(inner, join(join(path, node.name or f"nodes[{number}]"), name))
 
 
 def _restate(value: Value, fact: Any, edit: str) -> None:
