@@ -29,7 +29,7 @@ def test_every_dependency_has_a_lowest_version() -> None:
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     [block] = re.findall(r"^dependencies = \[\n(.*?)^\]", text, re.DOTALL | re.MULTILINE)
     assert len(lowest_versions()) == len([line for line in block.splitlines() if '"' in line]) >= 6
-    assert "ml_dtypes==0.5" in lowest_versions()
+    assert "ml_dtypes==0.5.1" in lowest_versions()
     assert lowest_versions("http", "sign")[len(lowest_versions()) :] == [
         "aiohttp==3.9",
         "model-signing==1.1",
