@@ -19,7 +19,6 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from pt2kit.errors import GraphError, LimitError
-from pt2kit.symbols.algebra import Operand
 from pt2kit.symbols.evaluation import check_constants
 from pt2kit.symbols.expr import (
     DEFAULT_LIMITS,
@@ -39,8 +38,8 @@ from pt2kit.symbols.expr import (
 )
 from pt2kit.symbols.functions import OPAQUE, TARGETS, check_arity, make_call
 from pt2kit.symbols.growth import check_growth
-from pt2kit.symbols.infix import Binary, Grammar, Unary, parse_infix
-from pt2kit.symbols.plain import ARITHMETIC, NUMBER, SIGNS, call_operator, chain_operator, not_operator
+from pt2kit.symbols.infix import Build, Grammar, parse_infix
+from pt2kit.symbols.plain import ARITHMETIC, NUMBER, SIGNS, Binary, call_operator, row_operator
 from pt2kit.symbols.srepr import whole_number
 from pt2kit.symbols.value_kinds import kind
 
@@ -188,7 +187,7 @@ def _name(written: str, where: str) -> Expr:
     return Symbol(written, (("integer", True),) if written.endswith("]") and "()[" in written else ())
 
 
-def _call(name: str, args: Sequence[Expr], where: str, limits: Limits) -> Operand:
+def _call(name: str, args: Sequence[Expr], where: str) -> Expr:
     if name == "cast_symbool_to_symint_guardless" and len(args) == 1:
         pairs = (Call("ExprCondPair", (ONE, args[0])), Call("ExprCondPair", (Integer(0), TRUE)))
         return Call("Piecewise", pairs)
@@ -224,19 +223,19 @@ _CALLS: Mapping[str, str] = MappingProxyType(
         **{f"math.{name}": f"OpaqueUnaryFn_{name}" for name in OPAQUE},
     }
 )
-_BINARY: Mapping[str, tuple[int, int, Binary]] = MappingProxyType(
+_BINARY: Binary = MappingProxyType(
     {
         **ARITHMETIC,
-        "or": (2, 2, chain_operator("Or")),
-        "and": (4, 4, chain_operator("And")),
-        "==": (10, 11, call_operator("Equality")),
-        "!=": (10, 11, call_operator("Unequality")),
-        "|": (20, 20, call_operator("BitwiseFn_bitwise_or")),
-        "^": (22, 22, call_operator("BitwiseFn_bitwise_xor")),
-        "&": (24, 24, call_operator("BitwiseFn_bitwise_and")),
-        "/": (50, 50, call_operator("TrueDiv")),
-        "%": (50, 50, call_operator("PythonMod")),
+        "or": (2, "left", row_operator("Or")),
+        "and": (4, "left", row_operator("And")),
+        "==": (10, "none", call_operator("Equality")),
+        "!=": (10, "none", call_operator("Unequality")),
+        "|": (20, "left", call_operator("BitwiseFn_bitwise_or")),
+        "^": (22, "left", call_operator("BitwiseFn_bitwise_xor")),
+        "&": (24, "left", call_operator("BitwiseFn_bitwise_and")),
+        "/": (50, "left", call_operator("TrueDiv")),
+        "%": (50, "left", call_operator("PythonMod")),
     }
 )
-_UNARY: Mapping[str, tuple[int, Unary]] = MappingProxyType({**SIGNS, "not": (6, not_operator)})
+_UNARY: Mapping[str, tuple[int, Build]] = MappingProxyType({**SIGNS, "not": (6, row_operator("Not"))})
 _GRAMMAR = Grammar(_TOKEN, _BINARY, _UNARY, _name, _call, conditional=True)

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NoReturn
+from dataclasses import dataclass, field
+from typing import Literal, NoReturn
 
 from pt2kit.errors import LimitError
-from pt2kit.symbols.algebra import Operand, close
 from pt2kit.symbols.expr import TRUE, Call, Expr, Integer, Limits, check_size, fail, measure, quote
 from pt2kit.symbols.order import float_from, float_of
 from pt2kit.symbols.srepr import whole_number
 
-Binary = Callable[[Operand, Operand, str, Limits], Operand]
-Unary = Callable[[Operand, str, Limits], Operand]
+Build = Callable[[Sequence[str], Sequence[Expr], str, Limits], Expr]
+"""What an operator builds: (the operators in a row, their operands, place, limits) -> expression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +26,8 @@ class Grammar:
 
     Args:
         token: a pattern (ASCII) with the groups `float`, `int`, `name` and `op`, tried at every position after spaces.
-        binary: operator -> (precedence, how tight it must be to stand to its left unbracketed, what it builds). The
-            second number is above the first for operators that group from the right or do not chain.
+        binary: operator -> (precedence, how it groups with another one of that precedence to its left, what it builds).
+            Operators in a row that group from the left and build the same are built together: `a + b - c`.
         unary: operator -> (precedence, what it builds).
         name: what a name that no bracket follows stands for.
         call: what a name and its bracketed arguments build.
@@ -36,10 +35,10 @@ class Grammar:
     """
 
     token: str
-    binary: Mapping[str, tuple[int, int, Binary]]
-    unary: Mapping[str, tuple[int, Unary]]
+    binary: Mapping[str, tuple[int, Literal["left", "right", "none"], Build]]
+    unary: Mapping[str, tuple[int, Build]]
     name: Callable[[str, str], Expr]
-    call: Callable[[str, Sequence[Expr], str, Limits], Operand]
+    call: Callable[[str, Sequence[Expr], str], Expr]
     conditional: bool
 
 
@@ -48,16 +47,20 @@ class _Frame:
     """An operator or an opening bracket that waits for what is right of it; only its reader holds it.
 
     Args:
-        kind: "binary", "unary", "bracket", "call", "if" or "else".
-        text: the operator, or the function before the bracket.
+        kind: "operator", "bracket", "call", "if" or "else".
         precedence: how tightly it binds; -1 for brackets and conditionals.
-        first: for brackets, the number of operands before the first argument.
+        first: the number of operands before its own.
+        text: the function before the bracket.
+        build: what operators build.
+        signs: the operators, as written.
     """
 
     kind: str
-    text: str
     precedence: int
     first: int
+    text: str = ""
+    build: Build | None = None
+    signs: list[str] = field(default_factory=list)
 
 
 def parse_infix(text: str, grammar: Grammar, where: str, limits: Limits) -> Expr:
@@ -88,7 +91,7 @@ class _Reader:
         self.match = re.compile(grammar.token, re.ASCII).match
         self.at = 0
         self.frames: list[_Frame] = []
-        self.operands: list[Operand] = []
+        self.operands: list[Expr] = []
 
     def read(self) -> Expr:
         wants_operand = True
@@ -103,7 +106,7 @@ class _Reader:
         self._reduce(-1)
         if self.frames:
             self._refuse("'else'" if self.frames[-1].kind == "if" else "')'", self.at)
-        return close(self.operands[0])
+        return self.operands[0]
 
     def _next(self) -> re.Match[str] | None:
         text = self.text
@@ -126,13 +129,13 @@ class _Reader:
             case "int":
                 self.operands.append(Integer(whole_number(written, self.where, self.limits)))
             case "op" if written in self.grammar.unary:
-                precedence = self.grammar.unary[written][0]
+                precedence, build = self.grammar.unary[written]
                 if written == "not" and self.frames and self.frames[-1].precedence > precedence:
                     self._refuse("brackets around 'not'", token.start())
-                self.frames.append(_Frame("unary", written, precedence, 0))
+                self.frames.append(_Frame("operator", precedence, len(self.operands), build=build, signs=[written]))
                 return True
             case "op" if written == "(":
-                self.frames.append(_Frame("bracket", "", -1, len(self.operands)))
+                self.frames.append(_Frame("bracket", -1, len(self.operands)))
                 return True
             case "op" if written == ")" and self._is_open_call():
                 self._close_bracket(())
@@ -140,7 +143,7 @@ class _Reader:
                 self._refuse("a value", token.start())
             case _ if self.text.startswith("(", self.at):
                 self.at += 1
-                self.frames.append(_Frame("call", written, -1, len(self.operands)))
+                self.frames.append(_Frame("call", -1, len(self.operands), written))
                 return True
             case _:
                 self.operands.append(self.grammar.name(written, self.where))
@@ -152,23 +155,17 @@ class _Reader:
     def _operator(self, token: re.Match[str]) -> bool:
         """Consume a token after a value; return whether a value is due."""
         written = token[0]
-        binary = self.grammar.binary.get(written)
-        if binary is not None:
-            precedence, left, _ = binary
-            self._reduce(left)
-            if self.frames and self.frames[-1].precedence == precedence < left and written != "**":
-                self._refuse(f"brackets around one of two comparisons, not {written!r}", token.start())
-            self.frames.append(_Frame("binary", written, precedence, 0))
+        if written in self.grammar.binary:
+            self._binary(written, token.start())
             return True
         if written in (",", ")"):
             self._reduce(-1)
             if not (self.frames and self.frames[-1].kind in ("call", "bracket")):
                 self._refuse("the end", token.start())
             if written == ",":
-                self.operands[-1] = close(self.operands[-1])
                 return True
             first = self.frames[-1].first
-            args = tuple(close(operand) for operand in self.operands[first:])
+            args = tuple(self.operands[first:])
             del self.operands[first:]
             self._close_bracket(args)
             return False
@@ -176,11 +173,25 @@ class _Reader:
             self._refuse("an operator", token.start())
         return self._conditional(written, token.start())
 
+    def _binary(self, written: str, at: int) -> None:
+        """Let an operator wait for its right operand, in the frame of those of its row if there is one."""
+        precedence, grouping, build = self.grammar.binary[written]
+        self._reduce(precedence + 1)
+        if self.frames and self.frames[-1].precedence == precedence:
+            if grouping == "none":
+                self._refuse(f"brackets around one of two comparisons, not {written!r}", at)
+            if grouping == "left":
+                if self.frames[-1].build is build:
+                    self.frames[-1].signs.append(written)
+                    return
+                self._reduce(precedence)
+        self.frames.append(_Frame("operator", precedence, len(self.operands) - 1, build=build, signs=[written]))
+
     def _close_bracket(self, args: tuple[Expr, ...]) -> None:
         frame = self.frames.pop()
         outer = self.frames[-1] if self.frames else None
         if frame.kind == "call":
-            self.operands.append(self.grammar.call(frame.text, args, self.where, self.limits))
+            self.operands.append(self.grammar.call(frame.text, args, self.where))
         elif len(args) == 1:
             self.operands.append(args[0])
         elif len(args) == 2 and outer is not None and outer.kind == "call" and outer.text == "Piecewise":
@@ -195,22 +206,19 @@ class _Reader:
                 self._refuse("'if' before 'else'", at)
             self.frames[-1].kind = "else"
         else:
-            self.frames.append(_Frame("if", "", -1, 0))
+            self.frames.append(_Frame("if", -1, 0))
         return True
 
     def _reduce(self, precedence: int) -> None:
         """Build every waiting operator that binds at least that tightly; -1 also finishes conditionals."""
-        frames, operands, grammar = self.frames, self.operands, self.grammar
+        frames, operands = self.frames, self.operands
         while frames:
             frame = frames[-1]
-            if frame.kind == "binary" and frame.precedence >= precedence:
-                right = operands.pop()
-                left = operands.pop()
-                operands.append(grammar.binary[frame.text][2](left, right, self.where, self.limits))
-            elif frame.kind == "unary" and frame.precedence >= precedence:
-                operands.append(grammar.unary[frame.text][1](operands.pop(), self.where, self.limits))
+            if frame.build is not None and frame.precedence >= precedence:
+                built = frame.build(frame.signs, operands[frame.first :], self.where, self.limits)
+                operands[frame.first :] = [built]
             elif frame.kind == "else" and precedence < 0:
-                otherwise, condition, value = (close(operands.pop()) for _ in range(3))
+                otherwise, condition, value = (operands.pop() for _ in range(3))
                 operands.append(_choice(value, condition, otherwise))
             else:
                 return

@@ -16,21 +16,11 @@ floats of another precision than a double's, which torch does not make, are prin
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from pt2kit.symbols.algebra import (
-    Operand,
-    chain,
-    close,
-    divide,
-    is_below,
-    is_negative,
-    minus,
-    multiply,
-    negate,
-    subtract,
-)
+from pt2kit.symbols.algebra import is_below, is_negative, make_product, make_sum, negate
 from pt2kit.symbols.expr import (
     DEFAULT_LIMITS,
     MINUS_ONE,
@@ -50,7 +40,7 @@ from pt2kit.symbols.expr import (
     fold,
 )
 from pt2kit.symbols.functions import ALIASES, FUNCTIONS, make_call
-from pt2kit.symbols.infix import Binary, Grammar, Unary, parse_infix
+from pt2kit.symbols.infix import Build, Grammar, parse_infix
 from pt2kit.symbols.order import STR_DIGITS, by_key, by_size, decimal_text
 
 Assumptions = Callable[[str], tuple[tuple[str, bool], ...]]
@@ -103,22 +93,20 @@ def parse_str(
     return parse_infix(text, grammar, where, limits)
 
 
-def call_operator(function: str) -> Binary:
-    """Return the builder of a binary operator that represents a function."""
-    return lambda left, right, where, limits: make_call(function, (close(left), close(right)), where)
+def call_operator(function: str) -> Build:
+    """Return the builder of an operator that represents a function of two arguments; a row of them nests to the
+    left."""
+    return lambda signs, operands, where, limits: reduce(
+        lambda left, right: make_call(function, (left, right), where), operands
+    )
 
 
-def chain_operator(function: str) -> Binary:
-    """Return the builder of a binary operator whose calls grow: `a & b & c` is one call."""
-    return lambda left, right, where, limits: chain(function, left, right)
+def row_operator(function: str) -> Build:
+    """Return the builder of an operator that represents a function of a whole row: `a & b & c` is one call."""
+    return lambda signs, operands, where, limits: Call(function, tuple(operands))
 
 
-def not_operator(operand: Operand, where: str, limits: Limits) -> Operand:
-    """Return the builder of `~` and `not`."""
-    return Call("Not", (close(operand),))
-
-
-def _equality(left: Operand, right: Operand, where: str, limits: Limits) -> Operand:
+def _equality(signs: Sequence[str], operands: Sequence[Expr], where: str, limits: Limits) -> Expr:
     fail(where, "expected Eq(a, b) or Ne(a, b), got '==' or '!=', which sympy's text does not hold")
 
 
@@ -138,7 +126,7 @@ def _name(assumptions: Assumptions) -> Callable[[str, str], Expr]:
     return name
 
 
-def _call(name: str, args: Sequence[Expr], where: str, limits: Limits) -> Operand:
+def _call(name: str, args: Sequence[Expr], where: str) -> Expr:
     if name == "sqrt":
         return make_call("Pow", (*args, Rational(1, 2)), where)
     if name == "ExprCondPair":
@@ -148,36 +136,41 @@ def _call(name: str, args: Sequence[Expr], where: str, limits: Limits) -> Operan
     return make_call(name, args, where)
 
 
-ARITHMETIC: Mapping[str, tuple[int, int, Binary]] = MappingProxyType(
+Binary = Mapping[str, tuple[int, Literal["left", "right", "none"], Build]]
+
+ARITHMETIC: Binary = MappingProxyType(
     {
-        "<": (10, 11, call_operator("StrictLessThan")),
-        "<=": (10, 11, call_operator("LessThan")),
-        ">": (10, 11, call_operator("StrictGreaterThan")),
-        ">=": (10, 11, call_operator("GreaterThan")),
-        "+": (40, 40, chain_operator("Add")),
-        "-": (40, 40, subtract),
-        "*": (50, 50, multiply),
-        "//": (50, 50, call_operator("FloorDiv")),
-        "**": (70, 71, call_operator("Pow")),
+        "<": (10, "none", call_operator("StrictLessThan")),
+        "<=": (10, "none", call_operator("LessThan")),
+        ">": (10, "none", call_operator("StrictGreaterThan")),
+        ">=": (10, "none", call_operator("GreaterThan")),
+        "+": (40, "left", make_sum),
+        "-": (40, "left", make_sum),
+        "*": (50, "left", make_product),
+        "//": (50, "left", call_operator("FloorDiv")),
+        "**": (70, "right", call_operator("Pow")),
     }
 )
 """Operators that mean the same in sympy's text and in Python."""
-SIGNS: Mapping[str, tuple[int, Unary]] = MappingProxyType(
-    {"-": (60, minus), "+": (60, lambda operand, where, limits: operand)}
-)
-_BINARY: Mapping[str, tuple[int, int, Binary]] = MappingProxyType(
+SIGNS: Mapping[str, tuple[int, Build]] = MappingProxyType(
     {
-        **ARITHMETIC,
-        "==": (10, 11, _equality),
-        "!=": (10, 11, _equality),
-        "|": (20, 20, chain_operator("Or")),
-        "^": (22, 22, chain_operator("Xor")),
-        "&": (24, 24, chain_operator("And")),
-        "/": (50, 50, divide),
-        "%": (50, 50, call_operator("Mod")),
+        "-": (60, lambda signs, operands, where, limits: make_product("*", (MINUS_ONE, *operands), where, limits)),
+        "+": (60, lambda signs, operands, where, limits: operands[0]),
     }
 )
-_UNARY: Mapping[str, tuple[int, Unary]] = MappingProxyType({**SIGNS, "~": (60, not_operator)})
+_BINARY: Binary = MappingProxyType(
+    {
+        **ARITHMETIC,
+        "==": (10, "none", _equality),
+        "!=": (10, "none", _equality),
+        "|": (20, "left", row_operator("Or")),
+        "^": (22, "left", row_operator("Xor")),
+        "&": (24, "left", row_operator("And")),
+        "/": (50, "left", make_product),
+        "%": (50, "left", call_operator("Mod")),
+    }
+)
+_UNARY: Mapping[str, tuple[int, Build]] = MappingProxyType({**SIGNS, "~": (60, row_operator("Not"))})
 
 
 class _Text(NamedTuple):
