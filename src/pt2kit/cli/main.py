@@ -55,6 +55,12 @@ class Commands(LazyGroup):
 
     helps = COMMANDS
 
+    def load(self, name: str) -> click.Command:
+        """Import the module of a subcommand, and return its command."""
+        from pt2kit.cli.frame import load_command
+
+        return load_command(name)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:

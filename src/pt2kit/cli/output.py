@@ -273,10 +273,8 @@ class LazyGroup(click.Group):
     """Subcommand -> its line in the help."""
 
     def load(self, name: str) -> click.Command:
-        """Return a subcommand of `helps`; by default the one of its module."""
-        from pt2kit.cli.frame import load_command
-
-        return load_command(name)
+        """Return a subcommand of `helps`."""
+        raise NotImplementedError
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the subcommands in the order of the help."""

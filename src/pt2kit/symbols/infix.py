@@ -17,7 +17,7 @@ from pt2kit.symbols.order import float_from, float_of
 from pt2kit.symbols.srepr import whole_number
 
 Build = Callable[[Sequence[str], Sequence[Expr], str, Limits], Expr]
-"""What an operator builds: (the operators in a row, their operands, place, limits) -> expression."""
+"""Builds the expression of a row of operators: (the operators, their operands, place, limits) -> expression."""
 
 
 @dataclass(frozen=True, slots=True)
