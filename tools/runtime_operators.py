@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import defaultdict
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from pt2kit.runtime.table import find_kernel, supported
+from pt2kit.runtime.table import FAMILIES, find_kernel, overloads_of, supported
 
 TARGET: Final = Path(__file__).parents[1] / "docs" / "supported-operators.md"
 
@@ -15,12 +17,20 @@ def text() -> str:
     """Return the page."""
     families: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     names = supported()
+    tables = ((family, import_module(f"pt2kit.runtime.kernels.{family}")) for family in FAMILIES)
+    listed = {
+        name: family
+        for family, module in tables
+        for row in getattr(module, "KERNELS", ())
+        for name in overloads_of(row)
+    }
     for name in names:
         kernel = find_kernel(name)
         assert kernel is not None
         operator, _, overload = name.rpartition(".")
-        module = getattr(kernel, "func", kernel).__module__  # of one that has some of its arguments
-        family = module.rpartition(".")[2]
+        function = inspect.unwrap(kernel)
+        module = getattr(function, "func", function).__module__  # of one that has some of its arguments
+        family = listed.get(name, module.rpartition(".")[2])
         # Element-wise functions of NumPy get the names of their parameters where they are converted.
         families["elementwise" if family in ("arrays", "_operator") else family][operator].append(overload)
     lines = [

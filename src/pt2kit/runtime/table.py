@@ -73,7 +73,7 @@ WITHOUT_EFFECT: Final = frozenset(
 """Parameters that do not change what most kernels compute: a kernel that they do matter to declares them."""
 
 
-def _overloads(names: str) -> Iterator[str]:
+def overloads_of(names: str) -> Iterator[str]:
     """Yield the overloads that are listed in a text: "aten.add.Tensor .Scalar" has two of one operator."""
     operator = ""
     for name in names.split():
@@ -100,7 +100,7 @@ def kernel(*names: str, adapt: Callable[[Any], Any] | None = None) -> Callable[[
 def _add(names: Iterable[str], function: Kernel) -> None:
     from pt2kit.runtime.arrays import named
 
-    _TABLE.update(dict.fromkeys((one for text in names for one in _overloads(text)), named(function)))
+    _TABLE.update(dict.fromkeys((one for text in names for one in overloads_of(text)), named(function)))
 
 
 def register(name: str, function: Kernel | None = None, *, mutates: Iterable[str] = ()) -> Any:
