@@ -71,6 +71,9 @@ REFUSED = {
     "pt2 1\ngraph {\n  input %x : f32[" + "9" * 5_000 + "]": "line 3, column 14: expected an int of fewer digits",
     'pt2 1\ngraph {\n  output "a\\ud800"\n}': "line 3, column 10: expected a text as JSON writes it, without lone",
     "pt2 1\ngraph {\n  input %x : f32[2] on[3]\n}": 'line 3, column 14: expected a device such as "cuda", 0',
+    "pt2 1\ngraph {\n  input %n : int 4.5\n}": "line 3, column 18: expected an int, got '4.5'",
+    "pt2 1\ngraph {\n  input %n : bool 1\n}": "line 3, column 19: expected true or false, got '1'",
+    "pt2 1\ngraph {\n  output sym_float(true)\n}": "line 3, column 20: expected a float, got 'true'",
     'pt2 1\nrange "s0" 2 "x"': "line 2, column 14: expected two ints or none",
 }
 

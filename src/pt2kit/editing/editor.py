@@ -183,8 +183,7 @@ class Editor(EditState):
         Raises:
             ProofError: results differ, or inputs or outputs are others.
             UnsupportedError: the program has operators that cannot be run; the message lists them.
-            UnsupportedError: there is only a program.
-            GraphError: as `finish`.
+            GraphError: there is only a program, or as `finish`.
         """
         result = self._result or self.finish()
         registered("prove")(self.source_package, result, models={self.model: self.model})

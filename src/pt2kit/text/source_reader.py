@@ -387,7 +387,7 @@ class Reader(Tokens):
     def _symbolic(self, cls: type[Any], arm: str) -> Any:
         if self.kinds[self.at] == "expr":
             return cls(as_expr=self._known(self.next("expr")))
-        return cls(**{arm: self.constant()})
+        return cls(**{arm: self.number(arm)})
 
     def _known(self, name: str) -> schema.SymExpr:
         expression = self._expressions.get(name)
@@ -496,7 +496,7 @@ def _symbolic(cls: type[Any]) -> Callable[[Reader], Any]:
 
     def read(reader: Reader) -> Any:
         is_named = reader.kinds[reader.at] == "value"
-        return cls(**{name: reader.name()} if is_named else {number: reader.constant()})
+        return cls(**{name: reader.name()} if is_named else {number: reader.number(number)})
 
     return read
 

@@ -93,6 +93,13 @@ class Tokens:
             return CONSTANTS[token]
         return self.fail("a number, a text, true, false or none", back=1)
 
+    def number(self, arm: str) -> Any:
+        """Parse the number or truth value of an arm: as_int, as_float (also a whole number) or as_bool."""
+        kinds = {"as_int": ("an int", int), "as_float": ("a float", float, int), "as_bool": ("true or false", bool)}
+        expected, *types = kinds[arm]
+        value = self.constant()
+        return value if type(value) in types else self.fail(str(expected), back=1)
+
     def whole(self, digits: str) -> int:
         """Return the number that digits of the token before are."""
         try:
