@@ -408,10 +408,11 @@ class _Run:
                 return
             rows = failure(items[0], "crashed", f"{type(error).__name__}: {error}")
             tables = {"files": dataset.make_table("files", [rows.files])}
+        else:
+            self.batches.learn(len(items), sum(tables["files"]["seconds"].to_pylist()))
         for table, arrow_rows in tables.items():
             self.rows[table].append(arrow_rows)
-        done = tables["files"].select(["outcome", "size", "seconds"]).to_pylist()
-        self.batches.learn(len(items), sum(row["seconds"] for row in done))
+        done = tables["files"].select(["outcome", "size"]).to_pylist()
         self.waiting += len(done)
         self.state.files += len(done)
         self.state.bytes += sum(row["size"] or 0 for row in done)
