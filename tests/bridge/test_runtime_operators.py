@@ -316,6 +316,19 @@ def test_exponents_have_no_sign_and_no_zero():
         assert verdict(call) == ("equal", "")
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int32], ids=str)
+@pytest.mark.parametrize(
+    "sizes", [((2, 3, 4), (3, 4, 5)), ((2, 1, 4), (3, 4, 5)), ((2, 3, 4), (3, 1)), ((1, 4), (3, 1))]
+)
+def test_products_over_dimensions_of_one_element(sizes, dtype):
+    """`tensordot` adds up a dimension whose partner has one element."""
+    operands = [torch.randint(-5, 5, one).to(dtype) for one in sizes]
+    dims = ([len(sizes[0]) - 2, -1], [0, 1])
+    call = call_of(torch.ops.aten.tensordot.default, (*operands, *dims), {})
+    assert call is not None
+    assert verdict(call) == ("equal", "")
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=str)
 def test_transposes_and_products_of_sets(dtype):
     """Other names of transposes; all combinations of elements."""

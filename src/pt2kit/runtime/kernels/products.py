@@ -188,15 +188,23 @@ def cov(self: Array, correction: int, fweights: Array | None, aweights: Array | 
     return np.cov(np.atleast_2d(wide(self)), ddof=correction, fweights=fweights, aweights=aweights)
 
 
+@kernel("aten.tensordot.default", adapt=computed)
+def tensordot(self: Array, other: Array, dims_self: Sequence[int], dims_other: Sequence[int]) -> Any:
+    for one, two in zip(dims_self, dims_other, strict=True):
+        if self.shape[one] != other.shape[two]:  # One of them has one element, for which the other's are added up.
+            if self.shape[one] == 1:
+                other = other.sum(two, keepdims=True)
+            else:
+                self = self.sum(one, keepdims=True)
+    return np.tensordot(self, other, (dims_self, dims_other))
+
+
 KERNELS: Final = {
     "transformers.grouped_mm_fallback.default": computed(lambda input, weight, offs: grouped_mm(input, weight, offs)),
     "aten.linalg_multi_dot.default aten.chain_matmul.default": lambda matrices: (
         functools.reduce(matmul, matrices) if len(matrices) > 1 else matrices[0].copy()
     ),
     "aten.inner.default": computed(lambda self, other: np.inner(self, other)),
-    "aten.tensordot.default": computed(
-        lambda self, other, dims_self, dims_other: np.tensordot(self, other, (dims_self, dims_other))
-    ),
     "aten.kron.default": computed(np.kron),
     "aten._int_mm.default": lambda self, mat2: matmul(cast(self, np.dtype(np.int32)), cast(mat2, np.dtype(np.int32))),
     "aten.addmm.default": lambda self, mat1, mat2, beta, alpha: _mixed(self, matmul(mat1, mat2), beta, alpha),
