@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
@@ -35,15 +35,22 @@ from pt2kit.schema import (
 )
 from pt2kit.schema.operators import ValueType
 
-_PLAIN = {bool: "as_bools", int: "as_ints", float: "as_floats", str: "as_strings"}
+_PLAIN: Mapping[Any, str] = {bool: "bool", int: "int", float: "float", str: "str"}
 _ELEMENTS = {"SymInt": "int", "Scalar": "number"}
-_EMPTY = {kind.__name__: arm for kind, arm in _PLAIN.items()} | {
+_LISTS = {
+    "bool": "as_bools",
+    "int": "as_ints",
+    "float": "as_floats",
+    "str": "as_strings",
     "number": "as_ints",
     "Tensor": "as_tensors",
     "int[]": "as_int_lists",
     "float[]": "as_float_lists",
     "Tensor[]": "as_nested_tensors",
 }
+"""Kind of elements -> arm of a list of them."""
+_FLOATS = ("float", "number", "float[]")
+"""Kinds of elements that may be ints among floats."""
 
 
 def element_of(kind: ValueType) -> str | None:
@@ -152,21 +159,12 @@ _BY_TYPE: dict[type, Callable[[Any, Scope], Argument]] = {
 }
 
 
-class Symbolic(NamedTuple):
-    """Forms of a symbolic number: alone, in a list, and the constants that may be in the same list."""
-
-    constant: type
-    list_arm: str
-    entry: Any
-    constant_arm: str
-
-
-SYMBOLIC = {
-    "as_sym_int": Symbolic(int, "as_sym_ints", SymIntArgument, "as_int"),
-    "as_sym_float": Symbolic(float, "as_sym_floats", SymFloatArgument, "as_float"),
-    "as_sym_bool": Symbolic(bool, "as_sym_bools", SymBoolArgument, "as_bool"),
+SYMBOLIC: Mapping[Any, tuple[type, Any]] = {
+    "as_sym_int": (int, SymIntArgument),
+    "as_sym_float": (float, SymFloatArgument),
+    "as_sym_bool": (bool, SymBoolArgument),
 }
-"""Arm of a symbolic number -> its forms."""
+"""Arm of a symbolic number -> type of the constants that may be in the same list, and class of the list's entries."""
 
 
 def write_list(items: Sequence[Any], uses: Any, element: str | None) -> Argument:
@@ -183,89 +181,74 @@ def write_list(items: Sequence[Any], uses: Any, element: str | None) -> Argument
 
     Source: `serialize_input` in torch/_export/serde/serialize.py, 2.13; see docs/differences.md for its refusals.
     """
-    if not items:
-        return _empty(element)
-    kinds = {type(item) for item in items}
-    if len(kinds) == 1 and (arm := _PLAIN.get(next(iter(kinds)))):
-        return make(arm, list(items))
-    if kinds == {int, float} and element in ("float", "number"):
-        return Argument(as_floats=[float(item) for item in items])
-    if any(issubclass(kind, Node) for kind in kinds):
-        return _with_nodes(items, uses, element)
-    if kinds == {type(None)}:
-        return Argument(as_optional_tensors=[OptionalTensorArgument(as_none=True) for _ in items])
-    if all(issubclass(kind, (list, tuple)) for kind in kinds):
-        return _nested(items, uses, element)
-    raise _refused(items)
+    is_nested = bool(items) and all(isinstance(item, (list, tuple)) for item in items)
+    lists = items if is_nested else [items]
+    rows = [[uses(item) if isinstance(item, Node) else item for item in row] for row in lists]
+    joined = join(rows, element, is_nested=is_nested)
+    if joined is None:
+        names = ", ".join(sorted({type(item).__name__ for item in items}))
+        got = f"one of {names}" if items else f"an empty one of {element}"
+        raise UnsupportedError(f"expected a list of one kind that the format has, got {got}")
+    return joined
 
 
-def tensor_name(argument: Argument) -> str:
-    """Return the name of the value that an argument represents; lists of tensors hold other values by name as well.
+def join(rows: Sequence[Sequence[Any]], element: str | None = None, *, is_nested: bool = False) -> Argument | None:
+    """Return a list, or a list of lists; None for a kind or a mixture that the format does not have.
+
+    Args:
+        rows: constants, and the arguments for nodes, of each list.
+        element: as for `write_list`.
+        is_nested: whether it is a list of lists; else there is one row.
+
+    Raises:
+        UnsupportedError: arguments only, of which one is no named value.
+    """
+    kinds = {_kind(entry) for row in rows for entry in row}
+    if element in _FLOATS and int in kinds and not kinds.isdisjoint((float, "as_sym_float")):
+        rows = [[float(entry) if type(entry) is int else entry for entry in row] for row in rows]
+        kinds = {_kind(entry) for row in rows for entry in row}
+    symbolic = next(iter(kinds & SYMBOLIC.keys()), None)
+    if symbolic and not is_nested and kinds <= {symbolic, SYMBOLIC[symbolic][0]}:
+        constant, entry_type = SYMBOLIC[symbolic]
+        arm = f"as_{constant.__name__}"
+        return make(
+            f"{symbolic}s", [entry_type.create(**{arm: e}) if type(e) is constant else e.value for e in rows[0]]
+        )
+    suffix = "[]" if is_nested else ""
+    named = kinds - {type(None), "as_none"}
+    if not kinds:
+        name = element or f"Tensor{suffix}"
+    elif len(kinds) == 1 and kinds <= _PLAIN.keys():
+        name = f"{_PLAIN[kinds.pop()]}{suffix}"
+    elif not all(isinstance(kind, str) for kind in named):
+        return None
+    elif named == kinds:
+        name, rows = f"Tensor{suffix}", [[argument_tensor(entry) for entry in row] for row in rows]
+    else:
+        return None if is_nested else Argument(as_optional_tensors=[optional_tensor(entry) for entry in rows[0]])
+    made = [list(row) for row in rows]
+    return make(_LISTS[name], made if is_nested else made[0]) if name in _LISTS else None
+
+
+def _kind(entry: Any) -> Any:
+    """Return the arm of an argument, or the type of a constant."""
+    return entry.type if isinstance(entry, Argument) else type(entry)
+
+
+def argument_tensor(argument: Argument) -> TensorArgument:
+    """Return an entry of a list of tensors, which holds other values by name as well.
 
     Raises:
         UnsupportedError: the argument is not one named value.
     """
-    arm = argument.type
-    if arm in ("as_tensor", "as_custom_obj"):
-        return str(argument.value.name)
-    if arm in SYMBOLIC and argument.value.type == "as_name":
-        return str(argument.value.as_name)
+    arm, value = argument.type, argument.value
+    if arm == "as_tensor":
+        return value  # type: ignore[no-any-return]
+    if arm == "as_custom_obj":
+        return TensorArgument(value.name)
+    if arm in SYMBOLIC and value.type == "as_name":
+        return TensorArgument(value.as_name)
     raise UnsupportedError(f"expected named values in a list of tensors, got {argument!r}")
-
-
-def _empty(element: str | None) -> Argument:
-    """Return an empty list of the kind the schema asks for; if there is none, of tensors, as torch has it."""
-    if element is None:
-        return Argument(as_tensors=[])
-    if element not in _EMPTY:
-        raise UnsupportedError(f"expected a list with entries, got an empty one of {element}, which has no form")
-    return make(_EMPTY[element], [])
-
-
-def _with_nodes(items: Sequence[Any], uses: Any, element: str | None) -> Argument:
-    """Return a list with at least one node."""
-    entries = [uses(item) if isinstance(item, Node) else item for item in items]
-    first = next(entry for entry in entries if isinstance(entry, Argument))
-    if first.type in SYMBOLIC:
-        constant, arm, entry_type, constant_arm = SYMBOLIC[first.type]
-        if constant is float and element in ("float", "number"):
-            entries = [float(entry) if type(entry) is int else entry for entry in entries]
-        if all(type(e) is constant or (isinstance(e, Argument) and e.type == first.type) for e in entries):
-            symbols = [e.value if isinstance(e, Argument) else entry_type.create(**{constant_arm: e}) for e in entries]
-            return make(arm, symbols)
-    if all(isinstance(entry, Argument) and entry.type != "as_none" for entry in entries):
-        return Argument(as_tensors=[argument_tensor(entry) for entry in entries])
-    if all(entry is None or isinstance(entry, Argument) for entry in entries):
-        return Argument(as_optional_tensors=[optional_tensor(entry) for entry in entries])
-    raise _refused(items)
-
-
-def _nested(items: Sequence[Sequence[Any]], uses: Any, element: str | None) -> Argument:
-    """Return a list of lists."""
-    inner = [entry for item in items for entry in item]
-    kinds = {type(entry) for entry in inner}
-    if not inner:
-        arm = _EMPTY.get(element or "", "as_nested_tensors")
-        return make(arm, [[] for _ in items])
-    if all(issubclass(kind, Node) for kind in kinds):
-        return Argument(as_nested_tensors=[[argument_tensor(uses(entry)) for entry in item] for item in items])
-    if kinds == {int}:
-        return Argument(as_int_lists=[list(item) for item in items])
-    if kinds == {float} or (kinds == {int, float} and element == "float[]"):
-        return Argument(as_float_lists=[[float(entry) for entry in item] for item in items])
-    raise _refused(items)
-
-
-def argument_tensor(argument: Argument) -> TensorArgument:
-    """Return an entry of a list of tensors.
-
-    Raises:
-        UnsupportedError: as `tensor_name`.
-    """
-    tensor = argument.as_tensor
-    if isinstance(tensor, TensorArgument):
-        return tensor
-    return TensorArgument(tensor_name(argument))
 
 
 def optional_tensor(entry: Argument | None) -> OptionalTensorArgument:
@@ -273,8 +256,3 @@ def optional_tensor(entry: Argument | None) -> OptionalTensorArgument:
     if entry is None or entry.type == "as_none":
         return OptionalTensorArgument(as_none=True)
     return OptionalTensorArgument(as_tensor=argument_tensor(entry))
-
-
-def _refused(items: Sequence[Any]) -> UnsupportedError:
-    names = ", ".join(sorted({type(item).__name__ for item in items}))
-    return UnsupportedError(f"expected a list of one kind that the format has, got one of {names}")

@@ -26,8 +26,8 @@ from torch.fx import Node
 
 from pt2kit.bridge.callables import SYMBOLIC_FUNCTIONS, describe, find_type, parameter_names, stored_name, target_text
 from pt2kit.bridge.torch_names import HigherOrderOperator, OpOverload, find_higher_order, triton_kernels
-from pt2kit.bridge.write.arguments import SYMBOLIC, argument_tensor, element_of, optional_tensor, write_argument
-from pt2kit.bridge.write.scope import Scope, make
+from pt2kit.bridge.write.arguments import SYMBOLIC, argument_tensor, element_of, join, write_argument
+from pt2kit.bridge.write.scope import Scope
 from pt2kit.errors import GraphError, Pt2Error, UnsupportedError, at
 from pt2kit.messages import count_text
 from pt2kit.schema import Argument, ArgumentKind, NamedArgument
@@ -296,12 +296,8 @@ def _define_list(owners: Sequence[Node], unused: str, values: Sequence[Any], sco
     """Define a result that is a list; arguments as of `_define_parts`."""
     entries = _define_parts(owners, unused, values, scope)
     arms = {entry.type for entry in entries}
-    if arms <= {"as_tensor"}:
-        return Argument(as_tensors=[argument_tensor(entry) for entry in entries])
-    if len(arms) == 1 and (row := SYMBOLIC.get(next(iter(arms)))):
-        return make(row.list_arm, [entry.value for entry in entries])
-    if arms <= {"as_tensor", "as_none"}:
-        return Argument(as_optional_tensors=[optional_tensor(entry) for entry in entries])
+    if arms <= {"as_tensor", "as_none"} or (len(arms) == 1 and arms <= SYMBOLIC.keys()):
+        return join([entries])  # type: ignore[return-value]
     raise UnsupportedError(f"expected a list of one kind as result, got one of {', '.join(sorted(arms))}")
 
 
@@ -435,22 +431,16 @@ def _matching(function: Any, cache: Mapping[str, Any], given: Mapping[str, Any])
     wanted = [_comparable(given[name]) for name in constants if name in given]
     for signature, entry in cache.items():
         texts = _CONSTANT.findall(signature)
-        if not constants or (texts and [_comparable(_kernel_value(text)) for text in texts] == wanted):
+        if not constants or (texts and list(map(_comparable, texts)) == wanted):
             yield entry
 
 
-def _kernel_value(text: str) -> Any:
-    """Return a compiled-in value as triton writes it into a signature."""
-    if text in ("True", "False"):
-        return text == "True"
+def _comparable(value: Any) -> float | str:
+    """Return a compiled-in value, or its text in a signature: as a number if it is one."""
     try:
-        return float(text)
+        return float(str(value))
     except ValueError:
-        return text
-
-
-def _comparable(value: Any) -> Any:
-    return value if isinstance(value, (bool, int, float)) else str(value)
+        return str(value)
 
 
 def _was_tuned(config: Any, settings: Any) -> bool:

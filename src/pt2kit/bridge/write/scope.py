@@ -16,7 +16,7 @@ from torch.fx import Node
 
 from pt2kit.bridge.callables import describe, find_type, target_text
 from pt2kit.bridge.operators import Operator, of_overload, with_schema
-from pt2kit.bridge.torch_names import NodeSource, OpOverload, action_text, writes_origins
+from pt2kit.bridge.torch_names import NodeSource, action_text, writes_origins
 from pt2kit.bridge.write.values import Values
 from pt2kit.errors import GraphError, LimitError, SchemaError, UnsupportedError
 from pt2kit.graph.argument_values import ValueKind
@@ -152,19 +152,15 @@ class Shared:
         """Script and opaque objects in the graph itself, by their names there."""
         self._write_graph = write_graph
         self._graphs: dict[int, tuple[Any, Graph]] = {}
-        self._of_extensions: dict[Any, Operator] = {}
         self._taken = constants.keys()
         self._named = {id(value): name for name, value in constants.items() if not isinstance(value, torch.Tensor)}
 
     def operator(self, target: Any) -> Operator:
         """Return the facts of an OpOverload's schema, or of an operator of an extension."""
-        if isinstance(target, OpOverload):
+        extension = find_type(type(target))
+        if extension is None:
             return of_overload(target_text(target), target)
-        if target not in self._of_extensions:
-            extension = find_type(type(target))
-            assert extension is not None  # Or the node would be written as another kind of call.
-            self._of_extensions[target] = with_schema(extension.target(target), target, extension.schema(target))
-        return self._of_extensions[target]
+        return with_schema(extension.target(target), target, extension.schema(target))
 
     def graph(self, module: Any, depth: int) -> Graph:
         """Return a subgraph; one that is called twice is written once and shared.

@@ -25,7 +25,6 @@ class Values:
     def __init__(self) -> None:
         self._int = cache(lambda value: SymInt(as_int=value))
         self._symbols: dict[tuple[Any, Any], SymInt] = {}
-        self._numbers: dict[tuple[int, ...], list[SymInt]] = {}
         self._metas: dict[Any, TensorMeta] = {}
 
     def described(self, value: Any) -> TensorMeta | SymInt | SymFloat | SymBool | None:
@@ -95,25 +94,16 @@ class Values:
         if meta is None:
             meta = TensorMeta(
                 to_schema(tensor.dtype),
-                self._list(shape),
+                [self.sym_int(size) for size in shape],
                 tensor.requires_grad,
                 from_device(tensor.device),
-                self._list(strides),
+                [self.sym_int(stride) for stride in strides],
                 self.sym_int(offset),
                 to_schema(layout),
             )
             if key is not None:
                 self._metas[key] = meta
         return meta
-
-    def _list(self, numbers: tuple[Any, ...]) -> list[SymInt]:
-        try:
-            sym_ints = self._numbers.get(numbers)
-        except TypeError:  # symbolic sizes have no hash
-            return [self.sym_int(number) for number in numbers]
-        if sym_ints is None:
-            sym_ints = self._numbers[tuple(numbers)] = [self.sym_int(number) for number in numbers]
-        return sym_ints
 
 
 def expression_text(expr: Any) -> str:
