@@ -1,9 +1,8 @@
 """The two ways to run `Steps`: one Python function from the inputs to the outputs, and a `torch.fx.GraphModule`.
 
-The source of the function holds only numbers that pt2kit assigns: `v7` is a variable, `t3` an entry of the table of
-operators, constants and keyword names. Values are freed after their last use, so memory is that of the program, not of
-all its values; the variable is then reused for another value. Inputs are the caller's, who holds them until the call
-ends.
+The source of the function holds only numbers that pt2kit assigns: `v7` is a value, `t3` an entry of the table of
+operators, constants and keyword names. Values are deleted after their last use, so memory is that of the program, not
+of all its values. Inputs are the caller's, who holds them until the call ends.
 
 A module is the subgraph argument of higher-order operators. torch looks inside the modules that it passes to control
 flow, for autograd, `torch.compile` and another export, so a subgraph is a graph of torch.fx here, too. Its values have
@@ -48,24 +47,23 @@ class Compiled:
     Args:
         function: accepts the inputs by position, returns a tuple of the outputs, or the one output.
         steps: the step of each line, from `_FIRST_LINE` on.
-        variables: number of a value -> number of its variable.
     """
 
     function: Callable[..., Any]
     steps: Sequence[Step]
-    variables: Mapping[int, int]
 
     def stopped(self, trace: TracebackType) -> Stopped | None:
         """Return the step at which the function stopped, and the values there."""
         index = trace.tb_lineno - _FIRST_LINE
         if not 0 <= index < len(self.steps):
             return None
-        known, variables = trace.tb_frame.f_locals, self.variables
+        return _stopped_at(self.steps, index, trace)
 
-        def read(value: Value) -> Any:
-            return known.get(f"v{variables.get(value.number)}")  # A value that nothing uses has no variable.
 
-        return Stopped(self.steps[:index], self.steps[index], read)
+def _stopped_at(steps: Sequence[Step], index: int, trace: TracebackType) -> Stopped:
+    """Return a step, and the values there, which are variables of their numbers."""
+    known = trace.tb_frame.f_locals
+    return Stopped(steps[:index], steps[index], lambda value: known.get(f"v{value.number}"))
 
 
 def compile_steps(steps: Steps, parameters: Sequence[int]) -> Compiled:
@@ -78,14 +76,14 @@ def compile_steps(steps: Steps, parameters: Sequence[int]) -> Compiled:
     Cost: about 30 microseconds per step.
     """
     kept, dying = _lifetimes(steps)
-    writer = _Writer(steps.inputs)
+    writer = _Writer()
     lines = [f"def run({', '.join(f'v{number}' for number in parameters)}):"]
     for step, dead in zip(kept, dying, strict=True):
-        lines.append(writer.line(step, dead))
+        lines.append(writer.line(step, [number for number in dead if number >= steps.inputs]))
     lines.append(f" return {writer.outputs(steps)}")
     namespace = writer.table
     exec(compile("\n".join(lines), FILE, "exec"), namespace)  # noqa: S102  no text of the file is in it
-    return Compiled(namespace.pop("run"), kept, writer.variables)
+    return Compiled(namespace.pop("run"), kept)
 
 
 def _lifetimes(steps: Steps) -> tuple[list[Step], list[list[int]]]:
@@ -114,19 +112,12 @@ def _lifetimes(steps: Steps) -> tuple[list[Step], list[list[int]]]:
 class _Writer:
     """Writes lines, and fills the table that they refer to."""
 
-    def __init__(self, inputs: int) -> None:
+    def __init__(self) -> None:
         self.table: dict[str, Any] = {}
-        self.variables = {number: number for number in range(inputs)}
-        self._inputs = inputs
         self._known: dict[Any, str] = {}
-        self._free: list[int] = []
-        self._count = inputs
 
     def line(self, step: Step, dead: Sequence[int]) -> str:
-        """Return one step, and the deletion of the values after their last use.
-
-        Its result reuses the variable of one of these.
-        """
+        """Return one step, and the deletion of the values after their last use."""
         parts = [self._text(arg) for arg in step.args]
         if step.target is operator.getitem:
             call = f"{parts[0]}[{parts[1]}]"
@@ -136,20 +127,10 @@ class _Writer:
                 parts.append(f"**{self._mapping(step.kwargs) if varies else self._entry(step.kwargs)}")
             call = f"{self._entry(step.target)}({', '.join(parts)})"
         result = step.result.number
-        freed = sorted(number for number in dead if number != result)
         if result not in dead:
-            variable = self.variables[result] = self.variables[freed.pop()] if freed else self._unused()
-            call = f"v{variable}={call}"
-        self._free += [self.variables[number] for number in freed]
-        ended = [f"v{self.variables[number]}" for number in freed if number >= self._inputs]
+            call = f"v{result}={call}"
+        ended = [f"v{number}" for number in dead if number != result]
         return f" {call};del {','.join(ended)}" if ended else f" {call}"
-
-    def _unused(self) -> int:
-        """Return a variable that holds nothing that is used any more."""
-        if self._free:
-            return self._free.pop()
-        self._count += 1
-        return self._count - 1
 
     def outputs(self, steps: Steps) -> str:
         """Return the text of the function's outputs."""
@@ -158,7 +139,7 @@ class _Writer:
 
     def _text(self, held: Any) -> str:
         if type(held) is Value:
-            return f"v{self.variables[held.number]}"
+            return f"v{held.number}"
         if type(held) is list:
             return f"[{','.join(map(self._text, held))}]"
         if type(held) is tuple and values_in(held):
@@ -207,12 +188,9 @@ class Subgraph(fx.GraphModule):  # type: ignore[misc]
 
     def _stopped(self, trace: TracebackType) -> Stopped | None:
         """Return the step at which it stopped: the first without a result. A freed variable is None."""
-        known = trace.tb_frame.f_locals
-        steps = self.steps
+        known, steps = trace.tb_frame.f_locals, self.steps
         index = next((n for n, step in enumerate(steps) if f"v{step.result.number}" not in known), None)
-        if index is None:
-            return None
-        return Stopped(steps[:index], steps[index], lambda value: known.get(f"v{value.number}"))
+        return None if index is None else _stopped_at(steps, index, trace)
 
 
 def subgraph_module(steps: Steps, inputs: Sequence[Any] = (), outputs: Sequence[Any] = ()) -> Subgraph:
