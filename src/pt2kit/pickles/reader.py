@@ -34,12 +34,11 @@ from pt2kit.pickles.machine import Hooks
 from pt2kit.pickles.opcodes import run
 from pt2kit.pickles.values import Global
 from pt2kit.zip.end_record import LOCAL_SIGNATURE
-from pt2kit.zip.foreign import LEGACY_MAGIC
+from pt2kit.zip.foreign import LEGACY_MAGIC, identify
 from pt2kit.zip.reader import Archive, open_archive
+from pt2kit.zip.source import open_bytes
 
 _LEGACY_PICKLES = 5
-_TAR_MAGIC = b"ustar"
-_TAR_MAGIC_AT = 257
 _STREAM = "data.pkl"
 
 __all__ = ["DEFAULT_PICKLE_LIMITS", "PickleLimits", "globals_in", "is_plain", "read_payload", "uses_in"]
@@ -128,21 +127,18 @@ def scan_other(data: memoryview, where: str, limits: PickleLimits, uses: Uses) -
         its kind, in words, and the error that ended the stream too early, if any.
 
     Raises:
-        UnsupportedError: a tar file.
         PayloadError: no pickle either.
     """
-    head = bytes(data[:512])
-    if head[_TAR_MAGIC_AT:].startswith(_TAR_MAGIC):
-        raise UnsupportedError(f"{where}: expected a zip of torch.save, got a tar file, as torch before 0.1.10 wrote")
-    legacy = head[:1] == b"\x80" and LEGACY_MAGIC in head[:32]
+    head = bytes(data[:32])
+    legacy = head[:1] == b"\x80" and LEGACY_MAGIC in head
     stream = bytes(data[: limits.stream_bytes])
     end, broken = scan(stream, where, limits, 0, uses)
     for _ in range(_LEGACY_PICKLES - 1 if legacy else 0):
         if broken is None:
             end, broken = scan(stream, where, limits, end, uses)
     if broken is not None and not uses.seen and head[:1] != b"\x80":
-        start = head[:8].hex(" ") or "no bytes"
-        raise PayloadError(f"{where}: expected a zip of torch.save (starting 50 4b 03 04), got {start}")
+        got = identify(open_bytes(data)) or head[:8].hex(" ")
+        raise PayloadError(f"{where}: expected a zip of torch.save (starting 50 4b 03 04), got {got}")
     if legacy:
         return "a file of the form that torch wrote before 1.6", broken
     return "a bare pickle", broken
@@ -152,7 +148,6 @@ def refuse_other(data: memoryview, where: str, limits: PickleLimits, trust: Set[
     """Return the error that refuses a payload that is no zip, with the globals it refers to.
 
     Raises:
-        UnsupportedError: a tar file.
         PayloadError: no pickle either.
     """
     uses = Uses()
@@ -237,7 +232,7 @@ def uses_in(data: bytes | memoryview, where: str, *, limits: PickleLimits = DEFA
         limits: the limits of scanning it.
 
     Raises:
-        UnsupportedError: a tar file or a TorchScript archive.
+        UnsupportedError: a TorchScript archive.
         PayloadError: neither a zip nor a pickle, or a broken stream.
         ArchiveError: the inner zip is not one that every reader understands alike.
         LimitError: a limit was passed.

@@ -166,10 +166,6 @@ class SafetensorsArchive(Archive):
         """Return a sum that is compared with nothing."""
         return Sum(lambda piece, total: total, lambda total: None, lambda first, second, nbytes: 0)
 
-    def _packed(self, record: Record) -> memoryview:
-        source, start = self._places[record.name]
-        return source.read(start, record.size)
-
 
 def _rows(path: str | os.PathLike[str]) -> dict[str, tuple[Row, Source]]:
     """Return the location of each tensor, and its file, by name."""

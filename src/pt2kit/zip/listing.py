@@ -37,7 +37,7 @@ def is_url(path: str) -> bool:
 def open_source(
     file: FileLike | Source,
     *,
-    name: str | None = None,
+    name: str = "<bytes>",
     storage_options: Mapping[str, Any] | None = None,
     max_stream_bytes: int = DEFAULT_LIMITS.max_stream_bytes,
 ) -> Source:
@@ -49,7 +49,7 @@ def open_source(
             position on, as torch does: mapped if it is a plain file on disk and at its beginning, by seeking
             otherwise (the position is restored after each read; nobody else may use it meanwhile), and to its end if
             it cannot seek. A `Source` is returned as it is.
-        name: what messages call it; derived from `file` if not given.
+        name: what messages call bytes.
         storage_options: passed to fsspec for a URL (credentials, headers, …).
         max_stream_bytes: limit of bytes read from inputs that can only be read whole: a stream, a server without
             ranges.
@@ -69,14 +69,14 @@ def open_source(
         if isinstance(path, str) and is_url(path):
             from pt2kit.zip.remote import open_url  # Paths need nothing of it.
 
-            return open_url(path, name=name, storage_options=storage_options, max_stream_bytes=max_stream_bytes)
-        return open_path(path, name=name, max_stream_bytes=max_stream_bytes)
+            return open_url(path, storage_options=storage_options, max_stream_bytes=max_stream_bytes)
+        return open_path(path, max_stream_bytes=max_stream_bytes)
     if isinstance(file, (bytes, bytearray, memoryview)):
-        return open_bytes(file, name=name or "<bytes>")
+        return open_bytes(file, name=name)
     if isinstance(file, Source):
         return file
     if hasattr(file, "read"):
-        return open_file_object(file, name=name, max_stream_bytes=max_stream_bytes)
+        return open_file_object(file, max_stream_bytes=max_stream_bytes)
     raise TypeError(f"expected a path, a URL, bytes or a binary file object, got {type(file).__name__}")
 
 

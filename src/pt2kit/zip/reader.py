@@ -190,7 +190,8 @@ class Archive:
     def _packed(self, record: Record) -> memoryview:
         """Return the record's data as stored in the file."""
         if self.source.is_local:
-            return self.source.read(self._data_offsets[record.name], record.compressed_size)
+            source, offset = self.place_of(record.name)
+            return source.read(offset, record.compressed_size)
         # One request for header, data and descriptor: where the header ends is not known before.
         base = record.header_offset
         slot = self.source.read(base, record.end_offset - base)
@@ -273,7 +274,7 @@ class Sum:
 def open_archive(
     file: FileLike | Source,
     *,
-    name: str | None = None,
+    name: str = "<bytes>",
     limits: Limits = DEFAULT_LIMITS,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Archive:
@@ -281,7 +282,7 @@ def open_archive(
 
     Args:
         file: a path, any fsspec URL, bytes, or a binary file object; see `open_source`.
-        name: what messages call it, for bytes that come from inside another file.
+        name: what messages call bytes, which may come from inside another file.
         limits: the limits of opening and reading.
         storage_options: passed to fsspec for a URL.
 

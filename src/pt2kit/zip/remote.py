@@ -20,8 +20,8 @@ from typing import IO, Any, Final, cast
 from urllib.parse import quote, urlsplit, urlunsplit
 from uuid import uuid4
 
-from pt2kit.errors import ArchiveError, LimitError, Pt2Error
-from pt2kit.zip.source import DEFAULT_LIMITS, KIB, MIB, Source, open_bytes, open_path, read_stream
+from pt2kit.errors import ArchiveError, Pt2Error
+from pt2kit.zip.source import DEFAULT_LIMITS, KIB, MIB, Source, open_bytes, open_path, read_stream, stream_too_long
 
 ANSWER_SECONDS: Final = 60.0
 """Limit of seconds until an answer of a server begins."""
@@ -117,12 +117,7 @@ class HttpFile:
             if answer.status not in (200, 203):  # below 400, aiohttp returns bodies that are not the file
                 raise ArchiveError(f"{self._shown}: expected the file, got status {answer.status}", rule="A1")
 
-        too_long = LimitError(
-            f"{self._shown}: expected at most {limit} bytes from a stream that cannot be read in parts, got more; "
-            "save it to a file first, or raise Limits.max_stream_bytes",
-            rule="A18",
-        )
-        return self._run({}, check, limit, too_long)
+        return self._run({}, check, limit, stream_too_long(self._shown, limit))
 
     def _run(self, headers: dict[str, str], check: Callable[[Any], None], limit: int, too_long: Exception) -> bytes:
         """Return the body of an answer.
@@ -252,7 +247,6 @@ class RemoteSource(Source):
 def open_url(
     url: str,
     *,
-    name: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
     max_stream_bytes: int = DEFAULT_LIMITS.max_stream_bytes,
 ) -> Source:
@@ -265,9 +259,9 @@ def open_url(
         ArchiveError: the protocol is unknown or its package missing, or the server cannot be reached (A1).
         LimitError: a file that has to be read whole is longer than `max_stream_bytes` (A18).
     """
-    shown = name or public_url(url)
+    shown = public_url(url)
     fs, path = guarded(shown, lambda: file_system(url, storage_options))
-    return _open_on(fs, path, shown, name, max_stream_bytes)
+    return _open_on(fs, path, shown, max_stream_bytes)
 
 
 def open_beside(url: str, path: str, *, storage_options: Mapping[str, Any] | None = None) -> Source:
@@ -287,13 +281,13 @@ def open_beside(url: str, path: str, *, storage_options: Mapping[str, Any] | Non
         home, sign, query = home.partition("?")
         path, query = quote(path), sign + query
     folder = home.rpartition("/")[0]
-    return _open_on(fs, f"{folder}/{path}{query}" if folder else path, path, None, DEFAULT_LIMITS.max_stream_bytes)
+    return _open_on(fs, f"{folder}/{path}{query}" if folder else path, path, DEFAULT_LIMITS.max_stream_bytes)
 
 
-def _open_on(fs: Any, path: str, shown: str, name: str | None, max_stream_bytes: int) -> Source:
+def _open_on(fs: Any, path: str, shown: str, max_stream_bytes: int) -> Source:
     """Open a path of a file system."""
     if _is_local(fs):
-        return open_path(path, name=name)
+        return open_path(path)
     http = HttpFile(fs, path, shown) if "http" in protocols(fs) else None
     info = guarded(shown, (lambda: fs.info(path)) if http is None else http.info)
     size = info.get("size")

@@ -301,11 +301,9 @@ def open_bytes(data: bytes | bytearray | memoryview, *, name: str = "<bytes>") -
     return MemorySource(view.cast("B").toreadonly() if view.nbytes else memoryview(b""), name)
 
 
-def open_file_object(
-    file: IO[bytes], *, name: str | None = None, max_stream_bytes: int = DEFAULT_LIMITS.max_stream_bytes
-) -> Source:
+def open_file_object(file: IO[bytes], *, max_stream_bytes: int = DEFAULT_LIMITS.max_stream_bytes) -> Source:
     """Read a binary file object from its position on: mapped, by seeking, or whole."""
-    name = name or _file_name(file)
+    name = _file_name(file)
     try:
         if type(file) is io.BytesIO:
             # A snapshot that shares memory: a view of the live buffer would keep its owner from writing to it.
@@ -361,13 +359,18 @@ def read_stream(file: IO[bytes], name: str, limit: int) -> memoryview:
             raise _not_binary(name)
         total += len(part)
         if total > limit:
-            raise LimitError(
-                f"{name}: expected at most {limit} bytes from a stream that cannot seek, got {total} and more; "
-                "save it to a file first, or raise Limits.max_stream_bytes",
-                rule="A18",
-            )
+            raise stream_too_long(name, limit)
         parts.append(part)
     return memoryview(b"".join(parts))
+
+
+def stream_too_long(name: str, limit: int) -> LimitError:
+    """Return the error for a file that has to be read whole, and has more bytes than the limit (A18)."""
+    return LimitError(
+        f"{name}: expected at most {limit} bytes from a stream that cannot be read in parts, got more; save it to a "
+        "file first, or raise Limits.max_stream_bytes",
+        rule="A18",
+    )
 
 
 def _read_exactly(file: IO[bytes], length: int, offset: int, name: str) -> bytes | bytearray:
