@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit import schema
-from pt2kit.bridge.operators import LAYOUTS, MEMORY_FORMATS, resolve, to_device, to_dtype
+from pt2kit.bridge.operators import DTYPES, LAYOUTS, MEMORY_FORMATS, resolve, to_device
 from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.read.tensors import Devices
 from pt2kit.bridge.read.values import Values as FakeValues
@@ -24,7 +24,7 @@ _RANGE: Final = schema.RangeConstraint(2, None)
 
 _CONSTANTS: Final[Mapping[type, Callable[[Any], Any]]] = MappingProxyType(
     {
-        schema.ScalarType: to_dtype,
+        schema.ScalarType: DTYPES.__getitem__,
         schema.Device: to_device,
         schema.Layout: LAYOUTS.__getitem__,
         schema.MemoryFormat: MEMORY_FORMATS.__getitem__,
@@ -63,8 +63,8 @@ def infer_with_torch(target: str, arguments: Mapping[str, Any], edit: str) -> An
         convert = _CONSTANTS.get(type(held))
         return held if convert is None else convert(held)
 
-    plain = pytree.tree_map(live, dict(arguments))
     try:
+        plain = pytree.tree_map(live, dict(arguments))
         with shapes.mode:
             result = operator.target(**plain) if operator.parameters else operator.target(*plain.values())
     except Pt2Error:

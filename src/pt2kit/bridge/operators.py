@@ -281,17 +281,6 @@ def warn_if_untested(version: str) -> None:
     )
 
 
-def to_dtype(value: ScalarType) -> torch.dtype:
-    """Return the dtype of a `ScalarType`.
-
-    Raises:
-        UnsupportedError: UNKNOWN.
-    """
-    if value not in DTYPES:
-        raise UnsupportedError(f"expected a scalar type that torch has, got {value.name}")
-    return DTYPES[value]
-
-
 def to_schema(live: torch.dtype | torch.layout | torch.memory_format) -> Any:
     """Return the schema's member for a dtype, layout or memory format of torch.
 

@@ -18,13 +18,12 @@ from __future__ import annotations
 import io
 import pickle
 import pkgutil
-import types
 import zipfile
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from enum import Enum
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, Final, Protocol
 
 import torch
@@ -336,12 +335,9 @@ def _unpickler(trust: Set[str]) -> type[pickle.Unpickler]:
     return Unpickler
 
 
-def _module(trust: Set[str]) -> types.ModuleType:
+def _module(trust: Set[str]) -> SimpleNamespace:
     """Return a module to pass to `torch.load` as `pickle_module`."""
-    module = types.ModuleType("pt2kit_trusted_pickle")
-    module.Unpickler = _unpickler(trust)  # type: ignore[attr-defined]
-    module.load = _refuse  # type: ignore[attr-defined]
-    return module
+    return SimpleNamespace(__name__="pt2kit_trusted_pickle", Unpickler=_unpickler(trust), load=_refuse)
 
 
 def _refuse(*args: Any, **kwargs: Any) -> Any:

@@ -48,6 +48,7 @@ Fill: TypeAlias = "Callable[[int, memoryview], None]"
 """(start, buffer) -> fills the buffer with the bytes from there on."""
 
 _Error = TypeVar("_Error", bound=Pt2Error)
+_Result = TypeVar("_Result")
 
 
 def read_storages(archive: Archive, buffers: Mapping[Storage, memoryview]) -> None:
@@ -127,7 +128,7 @@ def _madvise() -> Callable[..., int]:
     return found
 
 
-def in_threads(jobs: Sequence[Callable[[], int]]) -> list[int]:
+def in_threads(jobs: Sequence[Callable[[], _Result]]) -> list[_Result]:
     """Return the results of all jobs, run by as many threads as there are processors; the first error is raised."""
     pool = ThreadPoolExecutor(max(1, min(len(jobs), os.cpu_count() or 1)))
     try:

@@ -33,6 +33,7 @@ from pt2kit.bridge.read.reading import (
 from pt2kit.bridge.torch_names import QUANTIZERS, negated, renamed_backend
 from pt2kit.errors import GraphError, PayloadError, UnsupportedError, placed
 from pt2kit.graph.traversal import Scope, tensor_problems
+from pt2kit.tensors.bounds import INT64_MAX
 from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView
 from pt2kit.tensors.view import Storage, TensorView
 from pt2kit.zip.reader import Archive
@@ -48,9 +49,6 @@ READ_BYTES: Final = 64 << 20
 """Bytes up to which `load_module` reads the weights of a program into memory; it maps those of larger programs."""
 
 _HERE: Final = torch.device("cpu")
-
-_MAX_NUMBER: Final = (1 << 63) - 1
-"""The largest size, stride or offset that torch counts."""
 
 BLOCKS: Final = frozenset((schema.Layout.SparseBsr, schema.Layout.SparseBsc))
 
@@ -177,7 +175,7 @@ class Tensors:
             Pt2Error: one cannot be read.
         """
         if self._verify:
-            in_threads([partial(_compare, stored) for stored in self._mapped])
+            in_threads([partial(stored.read, keep=False) for stored in self._mapped])
         return list(dict.fromkeys(self.watched))
 
     def of_other_file(self, archive: Archive) -> Tensors:
@@ -338,10 +336,6 @@ class Tensors:
         return made
 
 
-def _compare(stored: Storage) -> int:
-    return stored.read(keep=False).nbytes
-
-
 def _dense_parts(views: Iterable[Any]) -> Iterator[TensorView]:
     """Yield the dense tensors that views consist of."""
     for view in views:
@@ -415,5 +409,5 @@ def check_tensor(meta: schema.TensorMeta, where: str) -> None:
 
 def check_number(number: Any, where: str) -> None:
     """Refuse a number that no size, stride or offset can be; symbolic ones pass."""
-    if type(number) is int and not 0 <= number <= _MAX_NUMBER:
+    if type(number) is int and not 0 <= number <= INT64_MAX:
         raise GraphError(f"{where}: expected 0 to 2**63 - 1, got {number}")

@@ -28,8 +28,7 @@ from torch import fx
 from pt2kit.bridge.callables import describe
 from pt2kit.bridge.run.validation import original, replacing
 from pt2kit.bridge.torch_names import find_function, find_higher_order
-from pt2kit.errors import Pt2Error
-from pt2kit.node_metadata.frames import Frame, parse_stack_trace
+from pt2kit.node_metadata.frames import Frame, lenient, parse_stack_trace
 from pt2kit.operators.higher_order import FUNCTIONS, PREDISPATCH
 
 # Structs, because each node makes three of these: a frozen dataclass takes five times as long to make.
@@ -103,33 +102,27 @@ def values_in(held: Any) -> list[Value]:
     return values
 
 
-_GRAD: Final = find_higher_order("wrap_with_set_grad_enabled")
-_AUTOCAST: Final = find_higher_order("wrap_with_autocast")
+def _in_mode(target: Callable[..., Any], mode: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """Return a function that runs a subgraph in a mode, of which the first arguments are `count` parameters."""
 
+    def run(*args: Any) -> Any:
+        if torch.compiler.is_compiling():
+            return target(*args)
+        with mode(*args[:count]):
+            return args[count](*args[count + 1 :])
 
-def _in_grad_mode(is_enabled: bool, graph: Callable[..., Any], *args: Any) -> Any:
-    if torch.compiler.is_compiling():
-        return _GRAD(is_enabled, graph, *args)
-    with torch.set_grad_enabled(is_enabled):
-        return graph(*args)
-
-
-def _in_autocast(
-    device: str,
-    dtype: torch.dtype | None,
-    is_enabled: bool,
-    caches: bool | None,
-    graph: Callable[..., Any],
-    *args: Any,
-) -> Any:
-    if torch.compiler.is_compiling():
-        return _AUTOCAST(device, dtype, is_enabled, caches, graph, *args)
-    with torch.autocast(device, dtype, is_enabled, caches):
-        return graph(*args)
+    return replacing(target, run)
 
 
 REGIONS: Final[Mapping[Callable[..., Any], Callable[..., Any]]] = MappingProxyType(
-    {_GRAD: replacing(_GRAD, _in_grad_mode), _AUTOCAST: replacing(_AUTOCAST, _in_autocast)}
+    {
+        target: _in_mode(target, mode, count)
+        for name, mode, count in (
+            ("wrap_with_set_grad_enabled", torch.set_grad_enabled, 1),
+            ("wrap_with_autocast", torch.autocast, 4),
+        )
+        if (target := find_higher_order(name))
+    }
 )
 """Callable that is used instead of each operator."""
 
@@ -237,13 +230,10 @@ def _shown(held: Any, read: Callable[[Value], Any]) -> str:
 
 def source_line(stack_trace: str) -> str:
     """Return the line of the model's source that a node comes from; "" if the file does not state it."""
-    try:
-        frames = parse_stack_trace(stack_trace).frames if stack_trace else ()
-    except Pt2Error:
+    trace = lenient(parse_stack_trace, stack_trace) if stack_trace else None
+    if trace is None:
         return ""
-    if not frames:
-        return ""
-    frame = _of_model(frames)
+    frame = _of_model(trace.frames)
     return f", from {frame.file}:{frame.line}, in {frame.function}{f': {frame.source[:_LINE]}' if frame.source else ''}"
 
 
