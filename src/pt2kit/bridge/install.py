@@ -20,7 +20,6 @@ class Installed:
     """
 
     def __init__(self) -> None:
-        self.replaced: dict[str, Any] = {}
         self._depth = 0
         self._install()
 
@@ -31,22 +30,21 @@ class Installed:
             _ACTIVE.append(self)
             for name, own in _OWN.items():
                 if vars(torch.export).get(name) is not own:
-                    self.replaced[name] = getattr(torch.export, name)
+                    _REPLACED[name] = getattr(torch.export, name)
                     setattr(torch.export, name, own)
 
     def restore(self) -> None:
-        """Restore the replaced functions, except those that someone else has replaced since. May be called twice."""
+        """Restore the replaced functions, except those that someone else has replaced since, if no other block goes on.
+
+        May be called twice.
+        """
         with _LOCK:
-            if self not in _ACTIVE:
-                return
-            later = _ACTIVE[_ACTIVE.index(self) + 1 :]
-            _ACTIVE.remove(self)
-            for name, function in self.replaced.items():
-                if later:  # Those go on, and the next one restores what this one replaced.
-                    later[0].replaced.setdefault(name, function)
-                elif vars(torch.export).get(name) is _OWN[name]:
+            if self in _ACTIVE:
+                _ACTIVE.remove(self)
+            while _REPLACED and not _ACTIVE:
+                name, function = _REPLACED.popitem()
+                if vars(torch.export).get(name) is _OWN[name]:
                     setattr(torch.export, name, function)
-            self.replaced = {}
 
     def __enter__(self) -> Installed:
         self._install()
@@ -77,4 +75,5 @@ def install() -> Installed:
 _OWN: Final[Mapping[str, Any]] = MappingProxyType({"save": save, "load": load})
 _LOCK: Final = threading.Lock()
 _ACTIVE: Final[list[Installed]] = []
-"""Active installations, the oldest first: state of the process, as the functions of torch are themselves."""
+_REPLACED: Final[dict[str, Any]] = {}
+"""Functions that were there before: state of the process, as the active installations are, and torch's functions."""

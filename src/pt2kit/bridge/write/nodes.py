@@ -18,6 +18,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, TypeAlias
 
 import torch
@@ -62,7 +63,7 @@ def _placeholder(node: Node, scope: Scope) -> None:
         argument = write_argument(value, scope)
         scope.uses[node] = argument
     else:
-        argument = define_one(node, value, scope)
+        argument = _define((node,), node.name, value, scope)
     scope.inputs.append(argument)
 
 
@@ -124,13 +125,12 @@ def _function_call(node: Node, scope: Scope) -> Call:
     if function in SYMBOLIC_FUNCTIONS or isinstance(value, _SYMBOLIC):
         if node.kwargs:
             raise UnsupportedError(f"expected no keyword arguments, got {', '.join(node.kwargs)}")
-        inputs = write_untyped(node.args, {}, scope)
-        names = parameter_names(function)
+        names = zip_longest(parameter_names(function)[: len(node.args)], node.args, fillvalue="")
         inputs = [
-            NamedArgument(names[index] if index < len(names) else "", item.arg, ArgumentKind.POSITIONAL)
-            for index, item in enumerate(inputs)
+            _named(name, value, ArgumentKind.POSITIONAL, scope, label=str(index))
+            for index, (name, value) in enumerate(names)
         ]
-        outputs = [define_one(node, value, scope)]
+        outputs = [_define((node,), node.name, value, scope)]
     else:
         value = _value(node)
         inputs = write_untyped(node.args, node.kwargs, scope)
@@ -229,13 +229,6 @@ def _is_object(value: Any) -> bool:
     return isinstance(value, Node) and isinstance(value.meta.get("val"), CustomObjArgument)
 
 
-def define_one(node: Node, value: Any, scope: Scope) -> Argument:
-    """Define the single result of a node, under the node's own name."""
-    result = scope.define(node.name, value)
-    scope.uses[node] = result
-    return result
-
-
 def define_results(node: Node, value: Any, count: int, scope: Scope) -> list[Argument]:
     """Define the results of an operator that has a schema.
 
@@ -252,13 +245,12 @@ def define_results(node: Node, value: Any, count: int, scope: Scope) -> list[Arg
 
     Source: `serialize_outputs` in torch/_export/serde/serialize.py, 2.13.
     """
-    if count == 1 and not isinstance(value, (list, tuple)):
-        return [define_one(node, value, scope)]
-    if not isinstance(value, (list, tuple)):
-        raise GraphError(f"expected {count_text(count, 'result')}, got {type(value).__name__}")
-    if count == 1:
+    is_list = isinstance(value, (list, tuple))
+    if count == 1 and is_list:
         return [_define_list((node,), f"{node.name}_unused", value, scope)]
-    return _define_parts((node,), f"{node.name}_unused", value, scope)
+    if count > 1 and not is_list:
+        raise GraphError(f"expected {count_text(count, 'result')}, got {type(value).__name__}")
+    return define_untyped(node, value, scope)
 
 
 def define_untyped(node: Node, value: Any, scope: Scope) -> list[Argument]:
@@ -267,7 +259,7 @@ def define_untyped(node: Node, value: Any, scope: Scope) -> list[Argument]:
     Source: `serialize_hoo_outputs` in torch/_export/serde/serialize.py, 2.13.
     """
     if not isinstance(value, (tuple, list, dict)):
-        return [define_one(node, value, scope)]
+        return [_define((node,), node.name, value, scope)]
     results = _define_parts((node,), f"{node.name}_unused", value, scope)
     if isinstance(value, dict):  # the results of a triton kernel, by parameter
         return [Argument(as_tensors=[argument_tensor(result) for result in results])]
