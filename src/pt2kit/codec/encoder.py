@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain, islice, repeat
+from itertools import islice
 from json.encoder import encode_basestring_ascii
 from typing import Any
 
@@ -141,17 +141,16 @@ def _pieces(value: Any, style: Style, levels: int) -> Iterator[_Piece]:
                 opening = style.comma
             yield b"}", 0
         case list() if value and isinstance(value[0], Raw):
-            for start in range(0, len(value), _CHUNK):
-                yield (style.comma if start else b"[") + style.comma.join(value[start : start + _CHUNK]), 0
-            yield b"]", 0
+            yield from _written(iter(value), b"[", b"]", style)
         case list() if len(value) > _CHUNK:
             groups = (value[start : start + _CHUNK] for start in range(0, len(value), _CHUNK))
             yield from _joined(groups, b"[", b"]", style)
         case dict() if value and isinstance(next(iter(value.values())), Raw):
-            yield from _raw_entries(value, style)
+            entries = (style.text(key) + style.colon + raw for key, raw in value.items())
+            yield from _written(entries, b"{", b"}", style)
         case dict() if len(value) > _CHUNK:
-            entries = iter(value.items())
-            yield from _joined(iter(lambda: dict(islice(entries, _CHUNK)), {}), b"{", b"}", style)
+            items = iter(value.items())
+            yield from _joined(iter(lambda: dict(islice(items, _CHUNK)), {}), b"{", b"}", style)
         case _:
             yield style.text(value), 0
 
@@ -165,24 +164,12 @@ def _joined(groups: Iterator[Any], opening: bytes, closing: bytes, style: Style)
     yield closing, 0
 
 
-def _raw_entries(value: dict[str, Raw], style: Style) -> Iterator[_Piece]:
-    """Yield an object of entries that are written already."""
-    keys, raws, opening = list(value), list(value.values()), b"{"
-    for start in range(0, len(keys), _CHUNK):
-        heads = _heads(keys[start : start + _CHUNK], opening, style)
-        yield b"".join(chain.from_iterable(zip(heads, raws[start : start + _CHUNK], strict=True))), 0
+def _written(entries: Iterator[bytes | Raw], opening: bytes, closing: bytes, style: Style) -> Iterator[_Piece]:
+    """Yield a list or object of entries that are written already."""
+    while group := list(islice(entries, _CHUNK)):
+        yield opening + style.comma.join(group), 0
         opening = style.comma
-    yield b"}", 0
-
-
-def _heads(keys: list[str], opening: bytes, style: Style) -> list[bytes]:
-    """Return the text before each value of an object: the `opening` or a comma, a key, a colon."""
-    together = "_".join(keys)
-    if together.isascii() and ("_" + together).isidentifier():  # No letter of any key needs an escape.
-        between = b'"%b\n%b"' % (style.colon, style.comma)
-        return (opening + b'"' + between.join(map(str.encode, keys)) + b'"' + style.colon).split(b"\n")
-    commas = chain([opening], repeat(style.comma))
-    return [comma + style.text(key) + style.colon for comma, key in zip(commas, keys, strict=False)]
+    yield closing, 0
 
 
 def _with_ascii_escapes(text: bytes | bytearray) -> bytes:
