@@ -1,4 +1,4 @@
-"""Names of targets -> layouts and records."""
+"""Names of targets -> versions, releases, layouts and records."""
 
 from __future__ import annotations
 
@@ -50,3 +50,69 @@ def test_every_version_and_release_is_a_target() -> None:
             assert (found.version, found.release) == (row.number, release)
     with pytest.raises(VersionError, match="M4"):
         find_destination("3")
+
+
+TARGETS = [
+    ("8.20", ("8.20", "2.12", "2.15")),
+    ("5.3", ("5.3", "2.4", "2.4")),
+    ("1", ("1", "2.1", "2.1")),
+    ("8.6", ("8.6", "", "")),
+    ("draft", ("draft", "", "")),
+    ("5.3-traces", ("5.3-traces", "", "")),
+    ("torch==2.4", ("5.3", "2.4", "2.4")),
+    ("torch==2.4.1", ("5.3", "2.4", "2.4")),
+    ("torch==2.13", ("8.20", "2.13", "2.13")),
+    ("torch==2.10.0", ("8.15", "2.10", "2.10")),
+    ("torch==2.13.0rc1", ("8.20", "2.13", "2.13")),
+    ("torch==2.13.0+cpu", ("8.20", "2.13", "2.13")),
+    ("torch==2.13.0a0+git12ab", ("8.20", "2.13", "2.13")),
+]
+
+
+@pytest.mark.parametrize(("text", "target"), TARGETS)
+def test_targets(text, target):
+    """Versions and releases."""
+    found = find_destination(text)
+    assert (found.version, found.release, found.operators) == target
+
+
+def test_every_release_is_a_target():
+    """The log and the targets agree."""
+    for version in LOG:
+        for release in version.releases:
+            found = find_destination(f"torch=={release}")
+            assert (found.version, found.release, found.operators) == (version.number, release, release)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "torch",
+        "torch==2",
+        "torch==2.0",
+        "torch==1.13",
+        "8.9",
+        "2.4",
+        "torch>=2.4",
+        "9",
+        "torch==2.4.junk",
+        "torch==2.4.1.2.3",
+        "torch==2.4 ",
+    ],
+)
+def test_unknown_targets(text):
+    """The ones there are, are listed."""
+    with pytest.raises(
+        VersionError, match=rf"draft, 1, 2, .*8\.20, 5\.3-traces.*torch==2\.1 to torch==2\.15, got '{text}'"
+    ):
+        find_destination(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "release"), [("2.4", "2.4"), ("2.13.0", "2.13"), ("torch-2.5", "2.5"), ("torch>=2.5.1", "2.5")]
+)
+def test_releases_written_in_another_way(text, release):
+    """The message names a release as targets write it; a number alone may be a schema version as well."""
+    with pytest.raises(VersionError, match=rf"got '{text}'; that release is torch=={release} \[M4\]"):
+        find_destination(text)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.versions.programs import VERSIONS, golden_bytes
 
-from pt2kit import schema
 from pt2kit.codec import parse
 from pt2kit.errors import SchemaError, VersionError
-from pt2kit.versions.identify import Found, Target, find_version, parse_target
+from pt2kit.versions.identify import Found, find_version
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -73,67 +72,3 @@ def test_what_is_no_program(raw, message):
     """A record that says no version."""
     with pytest.raises(SchemaError, match=rf"^x: .*{message}.*\[M5\]$"):
         find_version(raw, "x")
-
-
-TARGETS = [
-    ("8.20", Target("8.20", "2.12", "2.15")),
-    ("5.3", Target("5.3", "2.4", "2.4")),
-    ("1", Target("1", "2.1", "2.1")),
-    ("8.6", Target("8.6", "")),
-    ("draft", Target("draft", "")),
-    ("5.3-traces", Target("5.3-traces", "")),
-    ("torch==2.4", Target("5.3", "2.4", "2.4")),
-    ("torch==2.4.1", Target("5.3", "2.4", "2.4")),
-    ("torch==2.13", Target("8.20", "2.13", "2.13")),
-    ("torch==2.10.0", Target("8.15", "2.10", "2.10")),
-    ("torch==2.13.0rc1", Target("8.20", "2.13", "2.13")),
-    ("torch==2.13.0+cpu", Target("8.20", "2.13", "2.13")),
-    ("torch==2.13.0a0+git12ab", Target("8.20", "2.13", "2.13")),
-]
-
-
-@pytest.mark.parametrize(("text", "target"), TARGETS)
-def test_targets(text, target):
-    """Versions and releases."""
-    assert parse_target(text) == target
-
-
-def test_every_release_is_a_target():
-    """The log and the targets agree."""
-    for version in schema.LOG:
-        for release in version.releases:
-            assert parse_target(f"torch=={release}") == Target(version.number, release, release)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "torch",
-        "torch==2",
-        "torch==2.0",
-        "torch==1.13",
-        "8.9",
-        "2.4",
-        "torch>=2.4",
-        "9",
-        "torch==2.4.junk",
-        "torch==2.4.1.2.3",
-        "torch==2.4 ",
-    ],
-)
-def test_unknown_targets(text):
-    """The ones there are, are listed."""
-    with pytest.raises(
-        VersionError, match=rf"draft, 1, 2, .*8\.20, 5\.3-traces.*torch==2\.1 to torch==2\.15, got '{text}'"
-    ):
-        parse_target(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "release"), [("2.4", "2.4"), ("2.13.0", "2.13"), ("torch-2.5", "2.5"), ("torch>=2.5.1", "2.5")]
-)
-def test_releases_written_in_another_way(text, release):
-    """The message names a release as targets write it; a number alone may be a schema version as well."""
-    with pytest.raises(VersionError, match=rf"got '{text}'; that release is torch=={release} \[M4\]"):
-        parse_target(text)

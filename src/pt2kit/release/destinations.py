@@ -27,9 +27,9 @@ from pt2kit.package.layouts.record_archive import RecordArchive
 from pt2kit.package.layouts.torch_save_archive import PlainZip, TorchSaveArchive
 from pt2kit.package.open import Package
 from pt2kit.package.stored import Kind
-from pt2kit.schema import parse_version
+from pt2kit.schema import LOG, parse_version
 from pt2kit.versions.containers import VERSION as CONTAINER
-from pt2kit.versions.identify import DRAFT, TRACES, parse_target
+from pt2kit.versions.identify import DRAFT, TRACES
 
 ARCHIVE_SINCE: Final = (8, 14)
 SAVED_ARCHIVE: Final = "8.8"
@@ -47,7 +47,11 @@ _PLAIN_RECORDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 """Version -> the records of state dict, constants and sample inputs in a plain zip; later ones have those of 5.3."""
 _KINDS: Final[tuple[Kind, ...]] = ("weights", "constants")
-_RELEASE: Final = re.compile(r"torch (\d+\.\d+)")
+_PRODUCER: Final = re.compile(r"torch (\d+\.\d+)")
+_RELEASE: Final = re.compile(
+    r"torch==(\d+\.\d+)(?:\.\d+)?(?:(?:a|b|rc)\d+)?(?:\.(?:post|dev)\d+)*(?:\+[a-z0-9]+(?:[._-][a-z0-9]+)*)?", re.ASCII
+)
+"""A release as its own wheels are called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +113,40 @@ class Destination:
 def find_destination(target: str) -> Destination:
     """Read the name of a target: a schema version ("8.7", "draft", "5.3-traces") or a release ("torch==2.4").
 
+    A version stands for the first release that wrote it, and a development state for itself.
+
+    Of a release, what follows its first two numbers ("2.4.1", "2.13.0rc1", "2.13.0+cpu") says nothing about the format.
+
     Raises:
         VersionError: neither; the ones there are, are listed (M4).
     """
-    parsed = parse_target(target)
-    version = parsed.version
+    version, release, operators = _releases_of(target)
     layout = _OWN_LAYOUTS.get(version)
     if layout is None and version != TRACES and parse_version(version) >= ARCHIVE_SINCE:
         layout = RecordArchive
     records = () if layout is not None else _PLAIN_RECORDS.get(version, _PLAIN_RECORDS["5.3"])
-    return Destination(version, parsed.release, parsed.operators, layout or PlainZip, records)
+    return Destination(version, release, operators, layout or PlainZip, records)
+
+
+def _releases_of(target: str) -> tuple[str, str, str]:
+    """Return the version of a target, the release that is followed, and the one whose operators there are.
+
+    Raises:
+        VersionError: as `find_destination`.
+    """
+    versions = {release: row.number for row in LOG for release in row.releases}
+    releases = {DRAFT: (), **{row.number: row.releases for row in LOG}, TRACES: ()}
+    if (named := _RELEASE.fullmatch(target)) and (release := named[1]) in versions:
+        return versions[release], release, release
+    if target in releases:
+        return target, *((releases[target][0], releases[target][-1]) if releases[target] else ("", ""))
+    number = re.search(r"(\d+\.\d+)(?:\.\d+)?$", target, re.ASCII)
+    meant = f"; that release is torch=={number[1]}" if number is not None and number[1] in versions else ""
+    raise VersionError(
+        f"target: expected a schema version ({', '.join(releases)}) or a release from torch=={next(iter(versions))} to "
+        f"torch=={list(versions)[-1]}, got {target!r}{meant}",
+        rule="M4",
+    )
 
 
 def own_destination(package: Package) -> Destination:
@@ -128,7 +156,7 @@ def own_destination(package: Package) -> Destination:
         Pt2Error: the program cannot be read.
     """
     version = package.stored[package.layout.models[0]].version
-    if release := _RELEASE.match(package.producer):
+    if release := _PRODUCER.match(package.producer):
         try:
             destination = find_destination(f"torch=={release[1]}")
         except VersionError:  # newer than all that are known

@@ -7,13 +7,12 @@ which has no number, and the other 5.3, which has the number of another.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pt2kit.errors import SchemaError, VersionError
 from pt2kit.messages import listed, quote
-from pt2kit.schema import CURRENT, LOG, MINIMUM, parse_version
+from pt2kit.schema import CURRENT, MINIMUM, parse_version
 from pt2kit.schema.fieldtable import NAMES
 from pt2kit.schema.versions import stated_pair
 
@@ -96,56 +95,3 @@ def _has_tables(raw: Any) -> bool:
         case {"graph_module": {"graph": dict(graph)}}:
             return _TABLE_KEY in graph
     return False
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The target of a conversion.
-
-    Args:
-        version: the name of a table ("5.3").
-        release: the torch release whose layout and payload encoding are written ("2.4"); "" for a version that no
-            release wrote.
-        operators: the release whose operators programs may call: the one that was named, else the last that writes
-            the version; "" as for `release`.
-    """
-
-    version: str
-    release: str
-    operators: str = ""
-
-
-_RELEASE: Final = re.compile(
-    r"torch==(\d+\.\d+)(?:\.\d+)?(?:(?:a|b|rc)\d+)?(?:\.(?:post|dev)\d+)*(?:\+[a-z0-9]+(?:[._-][a-z0-9]+)*)?", re.ASCII
-)
-"""A release as its own wheels are called."""
-
-
-def parse_target(text: str) -> Target:
-    """Read the name of a target: a schema version ("8.7", "draft", "5.3-traces") or a release ("torch==2.4").
-
-    A version stands for the first release that wrote it, and a development state for itself.
-
-    Of a release, what follows its first two numbers ("2.4.1", "2.13.0rc1", "2.13.0+cpu") says nothing about the format.
-
-    Raises:
-        VersionError: neither; the ones there are, are listed (M4).
-    """
-    known = {release: version.number for version in LOG for release in version.releases}
-    if named := _RELEASE.fullmatch(text):
-        if (release := named[1]) in known:
-            return Target(known[release], release, release)
-    elif text in (DRAFT, TRACES):
-        return Target(text, "")
-    else:
-        for version in LOG:
-            if version.number == text:
-                return Target(text, *(version.releases[0], version.releases[-1]) if version.releases else ("", ""))
-    numbers = ", ".join((DRAFT, *(version.number for version in LOG), TRACES))
-    number = re.search(r"(\d+\.\d+)(?:\.\d+)?$", text, re.ASCII)
-    meant = f"; that release is torch=={number[1]}" if number is not None and number[1] in known else ""
-    raise VersionError(
-        f"target: expected a schema version ({numbers}) or a release from torch=={next(iter(known))} to "
-        f"torch=={list(known)[-1]}, got {text!r}{meant}",
-        rule="M4",
-    )
