@@ -27,7 +27,7 @@ from typing import Any, Final
 
 from pt2kit.jsontext import Path
 from pt2kit.versions.conversion_log import ConversionLog, Tree
-from pt2kit.versions.rewrite import Visitor, rewrite
+from pt2kit.versions.rewrite import Visitor, rewrite, values_of
 
 _LATER: Final = ("8.7", "8.8", "8.14", "8.15", "8.17")
 _TENSORS: Final = frozenset({"as_tensor"})
@@ -154,20 +154,13 @@ def narrow_ranges(tree: Tree, log: ConversionLog, since: str) -> Tree:
 
     It runs such a program at sizes of 0 and 1 all the same: it checks least values above 2 only.
     """
-    sizes: set[str] = set()
-
-    def meta(value: Any, _: Path) -> Any:
-        for size in value["sizes"]:
-            if "as_expr" in size:
-                sizes.update(_NAMES.findall(size["as_expr"]["expr_str"]))
-        return value
-
-    rewrite(tree, "5.3", {"TensorMeta": meta})
+    sizes = [size for meta, _ in values_of(tree, "5.3", "TensorMeta") for size in meta["sizes"] if "as_expr" in size]
+    symbols = {name for size in sizes for name in _NAMES.findall(size["as_expr"]["expr_str"])}
     ranges = dict(tree["range_constraints"])
     for name, limits in ranges.items():
         least = -math.inf if limits["min_val"] is None else limits["min_val"]
         most = math.inf if limits["max_val"] is None else limits["max_val"]
-        if name in sizes and least < _SMALLEST <= most:
+        if name in symbols and least < _SMALLEST <= most:
             log.lost("small_sizes", f"that {name} may be less than 2", ("range_constraints", name), since)
             ranges[name] = {**limits, "min_val": _SMALLEST}
     return tree if ranges == tree["range_constraints"] else {**tree, "range_constraints": ranges}

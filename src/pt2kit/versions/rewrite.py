@@ -39,6 +39,18 @@ def rewrite(tree: Tree, version: str, visitors: Mapping[str, Visitor], *, root: 
     return new
 
 
+def values_of(tree: Any, version: str, name: str) -> list[tuple[Any, Path]]:
+    """Return every value of a type in a program, with its path, in the order in which `rewrite` meets them."""
+    found: list[tuple[Any, Path]] = []
+
+    def visit(value: Any, path: Path) -> Any:
+        found.append((value, path))
+        return value
+
+    rewrite(tree, version, {name: visit})
+    return found
+
+
 def arm(name: str, change: Callable[[Any], Any]) -> Visitor:
     """Return a visitor of a union that changes what one arm holds."""
     return lambda value, _: {name: change(value[name])} if name in value else value

@@ -77,8 +77,12 @@ def returns_list(target: str) -> bool:
     return has_list or is_higher_order(target)
 
 
-def upgrade_visitors(log: ConversionLog) -> dict[str, Visitor]:
+def upgrade_visitors(log: ConversionLog, hints: Mapping[str, Any]) -> dict[str, Visitor]:
     """Return visitors that turn the parts of a draft's graph, without its branches, into those of schema 1.
+
+    Args:
+        log: for messages.
+        hints: expression -> its hint.
 
     Raises (while visiting):
         UnsupportedError: positional arguments of an operator whose schema is not known.
@@ -89,7 +93,7 @@ def upgrade_visitors(log: ConversionLog) -> dict[str, Visitor]:
         "Device": _upgrade_device,
         "Node": partial(_upgrade_node, log),
         "ReturnArgument": _upgrade_argument,
-        "SymInt": lambda size, _: {"as_expr": {"expr_str": size["as_sym"], "hint": None}} if "as_sym" in size else size,
+        "SymInt": lambda size, _: _upgrade_size(size, hints),
         "SymIntArgument": lambda value, _: {"as_name": value["name"]},
         # A number, as every exporter writes it.
         "TensorMeta": lambda meta, _: {**meta, "storage_offset": meta["storage_offset"].get("as_int", 0)},
@@ -125,6 +129,13 @@ def upgrade_graph(graph: Graph, names: Mapping[str, str]) -> Graph:
         "is_single_tensor_return": False,
         "constants": {},
     }
+
+
+def _upgrade_size(size: dict[str, Any], hints: Mapping[str, Any]) -> dict[str, Any]:
+    if "as_sym" not in size:
+        return size
+    hint = hints.get(size["as_sym"])
+    return {"as_expr": {"expr_str": size["as_sym"], "hint": hint if isinstance(hint, int) else None}}
 
 
 def _number(members: Mapping[str, int], name: str, _: Path) -> int:

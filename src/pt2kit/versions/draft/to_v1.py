@@ -43,7 +43,7 @@ from pt2kit.versions.draft.graph import (
 from pt2kit.versions.draft.storage import decode_tensor, encode_tensor, unfit
 from pt2kit.versions.fx_names import renamed, renamed_node
 from pt2kit.versions.line.constants import decode_bytes
-from pt2kit.versions.rewrite import rewrite
+from pt2kit.versions.rewrite import rewrite, values_of
 
 PROGRAM: Final = "pt2kit.program"
 """Key of the metadata: what a program says beyond its graph."""
@@ -67,7 +67,8 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
         PayloadError, UnsupportedError: weights or positional arguments that cannot be read.
         SchemaError, JsonError: `pt2kit.program` is not what pt2kit writes.
     """
-    visitors = upgrade_visitors(log)
+    said = _said(tree["metadata"], (), log)
+    visitors = upgrade_visitors(log, said.get("hints", {}))
 
     def tensor(value: Any, path: Path) -> PickledTensor:
         return decode_tensor(value, _KINDS[str(path[-2])][1], log.place(path), log.read_external)
@@ -84,7 +85,6 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
         }
 
     decoded = rewrite(tree, "draft", {"Tensor": tensor})
-    said = _said(tree["metadata"], (), log)
     names = _value_names(tree, said.get("names", {}))
     with_parts = rewrite(decoded["graph"], "draft", {**visitors, "GraphModule": branch}, root="Graph", path=("graph",))
     graph = upgrade_graph(with_parts, names)
@@ -108,7 +108,7 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
     results = [name for name in outputs[len(mutations) :] if name not in gradients]
     log.graph_metadata = {key: text for key, text in tree["metadata"].items() if key != PROGRAM}
     log.graph_metadata |= {NAME: tree["name"]} if tree["name"] else {}
-    program = {
+    return {
         "graph_module": {
             "graph": {**graph, "inputs": [*lifted, *graph["inputs"]]},
             "signature": {
@@ -126,7 +126,6 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
         "equality_constraints": said.get("equality_constraints", []),
         "example_inputs": None,
     }
-    return _with_hints(program, said.get("hints", {}))
 
 
 def downgrade(tree: Tree, log: ConversionLog) -> Tree:
@@ -284,22 +283,5 @@ def _call_spec(inputs: int, outputs: int) -> dict[str, str]:
 
 def _hints(tree: Tree) -> dict[str, int]:
     """Return expression -> hint, for those that have one."""
-    hints: dict[str, int] = {}
-
-    def expression(value: Any, _: Path) -> Any:
-        if value["hint"] is not None:
-            hints[value["expr_str"]] = value["hint"]
-        return value
-
-    rewrite(tree, "1", {"SymExpr": expression})
-    return hints
-
-
-def _with_hints(tree: Tree, hints: Mapping[str, Any]) -> Tree:
-    """Return the same program with the hints of its expressions."""
-
-    def expression(value: Any, _: Path) -> Any:
-        hint = hints.get(value["expr_str"])
-        return {**value, "hint": hint} if isinstance(hint, int) else value
-
-    return rewrite(tree, "1", {"SymExpr": expression})
+    expressions = (value for value, _ in values_of(tree, "1", "SymExpr"))
+    return {value["expr_str"]: value["hint"] for value in expressions if value["hint"] is not None}

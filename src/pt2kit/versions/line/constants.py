@@ -29,7 +29,7 @@ from pt2kit.schema.names import free_name
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.fx_names import renamed
 from pt2kit.versions.line.hops import is_higher_order
-from pt2kit.versions.rewrite import rewrite
+from pt2kit.versions.rewrite import values_of
 
 Graph = dict[str, Any]
 
@@ -123,14 +123,7 @@ def with_lifted(module: Tree, inputs: list[Tree], specs: list[Tree]) -> Tree:
 
 def _value_names(program: Tree) -> set[str]:
     """Return the names of the tensors of all graphs."""
-    names: set[str] = set()
-
-    def graph(value: Any, _: Path) -> Any:
-        names.update(value["tensor_values"])
-        return value
-
-    rewrite(program, "1", {"Graph": graph})
-    return names
+    return {name for graph, _ in values_of(program, "1", "Graph") for name in graph["tensor_values"]}
 
 
 def _lift_graph(

@@ -137,11 +137,7 @@ def _upgrade_graph(value: Any, _: Path) -> Any:
 
 
 def _upgrade_node(value: Any, _: Path) -> Any:
-    return {
-        **value,
-        "target": hops.from_2_1(value["target"]),
-        "metadata": metadata.from_2_1(value["metadata"]),
-    }
+    return {**value, "target": hops.from_2_1(value["target"]), "metadata": metadata.from_2_1(value["metadata"])}
 
 
 def _upgrade_module(module: Tree, lifted: Mapping[str, dict[str, Any]], log: ConversionLog) -> Tree:

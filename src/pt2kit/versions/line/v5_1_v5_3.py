@@ -28,7 +28,7 @@ from pt2kit.versions.fx_names import name_as_fx, value_names
 from pt2kit.versions.line import hops
 from pt2kit.versions.line.texts import NAMEDTUPLE, call_specs, describe_tuple, name_tuple, rename_symbols
 from pt2kit.versions.reader_limits import narrow_ranges
-from pt2kit.versions.rewrite import arm, rewrite
+from pt2kit.versions.rewrite import arm, values_of
 
 _UNBACKED: Final = re.compile(r"(?<![\w.'])u\d+(?!\w)")
 _SINCE: Final = "5.3"
@@ -68,18 +68,12 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
 
 def bound_symbols(tree: Tree, log: ConversionLog) -> Tree:
     """Give unbacked symbols without a range the widest one; one that is a size is at least 0."""
-    sizes: set[str] = set()
-    used: dict[str, None] = {}
-
-    def tensor(value: Any, _: Path) -> Any:
-        sizes.update(size["as_expr"]["expr_str"] for size in value["sizes"] if "as_expr" in size)
-        return value
-
-    def expression(value: Any, _: Path) -> Any:
-        used.update(dict.fromkeys(_UNBACKED.findall(value["expr_str"])))
-        return value
-
-    rewrite(tree, "5.3", {"TensorMeta": tensor, "SymExpr": expression})
+    texts = [value["expr_str"] for value, _ in values_of(tree, "5.3", "SymExpr")]
+    used = dict.fromkeys(name for text in texts for name in _UNBACKED.findall(text))
+    if not used:
+        return tree
+    metas = [meta for meta, _ in values_of(tree, "5.3", "TensorMeta")]
+    sizes = {size["as_expr"]["expr_str"] for meta in metas for size in meta["sizes"] if "as_expr" in size}
     known = tree["range_constraints"]
     found = {name: {"min_val": 0 if name in sizes else None, "max_val": None} for name in used if name not in known}
     for name in found:

@@ -20,7 +20,7 @@ from pt2kit.jsontext import Path
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.fx_names import name_as_fx
 from pt2kit.versions.line import hops
-from pt2kit.versions.rewrite import arm, rewrite
+from pt2kit.versions.rewrite import arm, rewrite, values_of
 
 _SINCE: Final = "7.3"
 _FIRST_TORCH: Final = "<=2.4"
@@ -77,13 +77,9 @@ def _dialect(tree: Tree, log: ConversionLog) -> str:
         return ""
     if verifiers[0] != "TRAINING":
         return str(verifiers[0])
-
-    def node(value: Any, path: Path) -> Any:
-        if _IN_PLACE.fullmatch(value["target"]):
-            message = f"{value['target']}, which changes its argument in place, in a program of the dialect TRAINING"
+    for node, path in values_of(tree, "7.3", "Node"):
+        if _IN_PLACE.fullmatch(node["target"]):
+            message = f"{node['target']}, which changes its argument in place, in a program of the dialect TRAINING"
             log.blocked(message, path, _SINCE)
-        return value
-
-    rewrite(tree, "7.3", {"Node": node})
     log.changed("the dialect TRAINING became ATEN: no operator changes its arguments", ("verifiers",))
     return "ATEN"
