@@ -122,12 +122,7 @@ class SharedOptions:
     resume: bool = flag("Continue the dataset in DIR; skip files that have a row.")
     again: tuple[str, ...] = option("With --resume: repeat files of this outcome.", multiple=True, metavar="OUTCOME")
     timeout: float = option("Time limit of one file (600).", type=float, default=600.0, metavar="SECONDS")
-    memory: int = option(
-        "Memory limit of one file (4G).",
-        default="4G",
-        metavar="BYTES",
-        callback=bytes_amount,
-    )
+    memory: int = option("Memory limit of one file (4G).", default="4G", metavar="BYTES", callback=bytes_amount)
     storage: Mapping[str, str] = _storage_option()
     as_json: bool = json_option()
 
@@ -279,7 +274,7 @@ def report_lines(figures: Figures) -> Iterator[str]:
         yield f"left out: {count_text(len(figures.damaged), 'damaged part')}; --resume does these files again"
     for one in tables_of(figures):
         yield from ("", one.title)
-        rows = [(one.label, one.unit, "", *one.heads)]
+        rows = [(*one.columns[:2], "", *one.columns[2:])]
         rows += [(row.label, one.shown(row.number), bar(row.number, one.most), *row.more) for row in one.rows]
         cells = [[printable(cell, _CELL) for cell in row] for row in rows]
         yield from (f"  {line}" for line in table(cells, _LABEL, right=(1,)))

@@ -228,17 +228,13 @@ class Table:
 
     Args:
         title: what it is about.
-        label: the heading of the labels.
-        unit: what the numbers count; "bytes" are shown as such.
-        heads: the headings of the other columns.
+        columns: the headings: of the labels, of the numbers ("bytes" are shown as such), and of further cells.
         rows: in order.
         left_out: rows beyond those that are shown.
     """
 
     title: str
-    label: str
-    unit: str
-    heads: tuple[str, ...]
+    columns: tuple[str, ...]
     rows: tuple[Row, ...]
     left_out: int = 0
 
@@ -249,7 +245,7 @@ class Table:
 
     def shown(self, number: int) -> str:
         """Return a number as it is printed."""
-        return bytes_text(number) if self.unit == "bytes" else f"{number:,}"
+        return bytes_text(number) if self.columns[1] == "bytes" else f"{number:,}"
 
 
 def headline(figures: Figures) -> str:
@@ -277,7 +273,7 @@ def report_tree(figures: Figures) -> dict[str, Any]:
         "tables": [
             {
                 "title": table.title,
-                "columns": [table.label, table.unit, *table.heads],
+                "columns": list(table.columns),
                 "rows": [[row.label, row.number, *row.more] for row in table.rows],
                 "left_out": table.left_out,
             }
@@ -287,57 +283,46 @@ def report_tree(figures: Figures) -> dict[str, Any]:
 
 
 def _all(figures: Figures) -> Iterator[Table]:
-    yield _table("outcomes", "outcome", "files", figures.outcomes, ("meaning",), lambda name: (OUTCOMES.get(name, ""),))
-    yield _table("releases", "written by", "files", figures.releases)
-    yield _table("schema versions", "version", "files", figures.schemas)
+    calls, findings, examples = figures.operator_files, figures.rule_files, figures.examples
+    yield _table("outcomes", "outcome files meaning", figures.outcomes, lambda name: (name, OUTCOMES.get(name, "")))
+    yield _table("releases", "written_by files", figures.releases)
+    yield _table("schema versions", "version files", figures.schemas)
     yield _table(
-        "findings by rule",
-        "rule",
-        "problems",
-        figures.rules,
-        ("severity", "files", "asks for"),
-        lambda key: (key[1], f"{figures.rule_files[key]:,}", RULES[key[0]].text if key[0] in RULES else ""),
-        lambda key: key[0] or "none",
+        *("findings by rule", "rule problems severity files asks_for", figures.rules),
+        lambda key: (key[0] or "none", key[1], f"{findings[key]:,}", RULES[key[0]].text if key[0] in RULES else ""),
     )
     yield _table(
-        "operators",
-        "operator",
-        "calls",
-        figures.operators,
-        ("files",),
-        lambda name: (f"{figures.operator_files[name]:,}",),
-        lambda name: str(name).removeprefix(OPS),
+        *("operators", "operator calls files", figures.operators),
+        lambda name: (name.removeprefix(OPS), f"{calls[name]:,}"),
     )
-    yield Table("sizes", "below", "files", (), tuple(_sizes(figures)))
-    yield _table("bytes of tensors", "type", "bytes", figures.dtypes)
+    yield Table("sizes", ("below", "files"), tuple(_sizes(figures)))
+    yield _table("bytes of tensors", "type bytes", figures.dtypes)
     groups = tuple(
         Row(group.digest[:23], group.files, (bytes_text(group.bytes), ", ".join(group.examples)))
         for group in figures.groups[:SHOWN]
     )
-    yield Table("equal programs, by digest", "program", "files", ("together", "such as"), groups)
+    yield Table("equal programs, by digest", ("program", "files", "together", "such as"), groups)
     yield _table(
-        "failures by cause",
-        "outcome",
-        "files",
-        figures.causes,
-        ("rule", "cause", "such as"),
-        lambda cause: (cause[1], cause[2], ", ".join(figures.examples[cause])),
-        lambda cause: cause[0],
+        *("failures by cause", "outcome files rule cause such_as", figures.causes),
+        lambda cause: (*cause, ", ".join(examples[cause])),
     )
 
 
 def _table(
-    title: str,
-    label: str,
-    unit: str,
-    counts: Counter[Any],
-    heads: tuple[str, ...] = (),
-    more: Callable[[Any], tuple[str, ...]] = lambda key: (),
-    shown: Callable[[Any], str] = str,
+    title: str, columns: str, counts: Counter[Any], cells: Callable[[Any], tuple[str, ...]] = lambda key: (str(key),)
 ) -> Table:
+    """Return the table of some counts, the largest first.
+
+    Args:
+        title: what it is about.
+        columns: its headings, with blanks between them and "_" for blanks inside.
+        counts: what is counted -> the number.
+        cells: what is counted -> its label and further cells.
+    """
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    rows = tuple(Row(shown(key), number, more(key)) for key, number in ordered[:SHOWN])
-    return Table(title, label, unit, heads, rows, max(0, len(ordered) - SHOWN))
+    rows = tuple(Row(cells(key)[0], number, cells(key)[1:]) for key, number in ordered[:SHOWN])
+    headings = tuple(heading.replace("_", " ") for heading in columns.split())
+    return Table(title, headings, rows, max(0, len(ordered) - SHOWN))
 
 
 def _sizes(figures: Figures) -> Iterator[Row]:
@@ -377,7 +362,7 @@ def page_of(figures: Figures) -> str:
 
 
 def _section(table: Table) -> str:
-    heads = "".join(f"<th>{_text(head)}</th>" for head in (table.label, table.unit, "", *table.heads))
+    heads = "".join(f"<th>{_text(head)}</th>" for head in (*table.columns[:2], "", *table.columns[2:]))
     rows = "\n".join(
         f'<tr><td>{_text(row.label)}</td><td class="number">{_text(table.shown(row.number))}</td>'
         f'<td class="bar"><div style="width: {100 * row.number / table.most:.1f}%"></div></td>'

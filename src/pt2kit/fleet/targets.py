@@ -80,7 +80,7 @@ class Targets:
 
     def _checked(self, target: str) -> Iterator[Found]:
         """Return the files of one target; the first is searched immediately."""
-        if target == STDIN or _is_pattern(target) or _is_folder(target) or _is_list(target):
+        if target == STDIN or _search_of(target) or _is_list(target):
             return _first_of(self._files(target), public_url(target), self.storage_options)
         _check_file(target, self.storage_options)
         return self._files(target)
@@ -96,11 +96,11 @@ def check_outside(targets: Iterable[str], out: str) -> None:
     for target in targets:
         if target == STDIN or _is_list(target):
             continue
-        if not _is_pattern(target) and not _is_folder(target):
+        if (search := _search_of(target)) is None:
             if names == _names(target):
                 raise UnsupportedError(f"out: expected a folder for the results, got a target: {public_url(out)}")
             continue
-        root, pattern = (target, _IN_FOLDERS) if not _is_pattern(target) else split_pattern(target)
+        root, pattern = search
         inside = _names(root)
         compiled = make_pattern(pattern)
         if names[: len(inside)] == inside and compiled.goes_on(compiled.follow(names[len(inside) :])):
@@ -144,10 +144,8 @@ def _files(target: str, storage_options: Mapping[str, Any] | None) -> Iterator[F
 
 def _named(target: str, storage_options: Mapping[str, Any] | None) -> Iterator[Found]:
     """Yield the files of one target that is not a list of names."""
-    if _is_pattern(target):
-        yield from _matching(*split_pattern(target), storage_options)
-    elif _is_folder(target):
-        yield from _matching(target.rstrip("/") or "/", _IN_FOLDERS, storage_options)
+    if search := _search_of(target):
+        yield from _matching(*search, storage_options)
     else:
         yield _file(target)
 
@@ -200,12 +198,12 @@ def _names(place: str) -> list[str]:
     return ["", *(name for name in os.path.realpath(place).split(os.sep) if name)]
 
 
-def _is_pattern(target: str) -> bool:
-    return has_wildcard(target) and (is_url(target) or not os.path.lexists(target))
-
-
-def _is_folder(target: str) -> bool:
-    return target.endswith("/") if is_url(target) else os.path.isdir(target)
+def _search_of(target: str) -> tuple[str, str] | None:
+    """Return the folder that a pattern or a folder searches, and the pattern of files there; None for a file."""
+    if has_wildcard(target) and (is_url(target) or not os.path.lexists(target)):
+        return split_pattern(target)
+    is_folder = target.endswith("/") if is_url(target) else os.path.isdir(target)
+    return (target.rstrip("/") or "/", _IN_FOLDERS) if is_folder else None
 
 
 def _is_list(target: str) -> bool:
