@@ -24,6 +24,10 @@ from pt2kit.schema.fieldtable import Table, frozen_table
 
 _WORDS = MappingProxyType({Level.MAJOR: "major", Level.MINOR: "minor", Level.NONE: "free"})
 
+_FACTS = ("result_rule", "flops", "writes", "aliases", "nondeterministic_seeded", "core", "requires", "refused")
+_MARKS = MappingProxyType({"result_rule": "rule", "nondeterministic_seeded": "random", "requires": "validated"})
+"""Facts and tags of an overload that the list of all shows, and the marks of those that are called otherwise there."""
+
 
 def operators_result(name: str | None, release: str) -> Result:
     """Return one row of the table, or all.
@@ -64,17 +68,8 @@ def _operator_lines(row: dict[str, Any]) -> Iterator[str]:
 def _overload_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
     width = max(len(row["name"]) for row in rows)
     for row in rows:
-        marks = [
-            "rule" if row["result_rule"] else "",
-            "flops" if row["flops"] else "",
-            "writes" if row["writes"] else "",
-            "aliases" if row["aliases"] else "",
-            "random" if "nondeterministic_seeded" in row["tags"] else "",
-            "core" if "core" in row["tags"] else "",
-            "validated" if row["requires"] else "",
-            "refused" if row["refused"] else "",
-        ]
-        yield f"{row['name']:{width}}  {' '.join(filter(None, marks))}".rstrip()
+        marks = [_MARKS.get(fact, fact) for fact in _FACTS if row.get(fact) or fact in row["tags"]]
+        yield f"{row['name']:{width}}  {' '.join(marks)}".rstrip()
     with_rules = sum(row["result_rule"] for row in rows)
     yield f"{count_text(len(rows), 'overload')} of torch {rows[0]['release']}, {with_rules:,} with a result rule"
 

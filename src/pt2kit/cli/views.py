@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pt2kit import codec
 from pt2kit.cli.common import Refusal
@@ -12,6 +12,12 @@ from pt2kit.cli.completion import modules_of, nodes_of
 from pt2kit.cli.frame import Result, by_program
 from pt2kit.messages import printable, suggestion
 from pt2kit.package.open import Package
+
+if TYPE_CHECKING:
+    from pt2kit.graph.traversal import Step
+    from pt2kit.schema import ExportedProgram
+    from pt2kit.text.payloads import Entry
+    from pt2kit.text.program import Found
 
 
 def together(models: Sequence[str], view: Callable[[str], Result]) -> Result:
@@ -102,10 +108,10 @@ def node_view(package: Package, models: Sequence[str], name: str) -> Result:
     """
     from pt2kit.text.program import find
 
-    having = [model for model in models if find(package.programs[model], name)]
-    if not having:
+    found = {model: matches for model in models if (matches := find(package.programs[model], name))}
+    if not found:
         _refuse(package, models, f"a node or a value {name!r}, got none of that name", name, nodes_of)
-    return together(having, lambda model: _node_view(package, model, name))
+    return together(list(found), lambda model: _node_view(package.programs[model], found[model]))
 
 
 def _refuse(
@@ -117,12 +123,10 @@ def _refuse(
     raise Refusal(f"{package.name}: {shown}: expected {text}{suggestion(name, names)}")
 
 
-def _node_view(package: Package, model: str, name: str) -> Result:
-    from pt2kit.text.program import find, found_lines, users_of
+def _node_view(program: ExportedProgram, matches: Sequence[Found]) -> Result:
+    from pt2kit.text.program import found_lines, users_of
     from pt2kit.text.values import ValueTexts
 
-    program = package.programs[model]
-    matches = find(program, name)
     rows = [
         {
             "path": entry.path,
@@ -148,13 +152,14 @@ def module_view(package: Package, models: Sequence[str], fqn: str) -> Result:
     Raises:
         Refusal: none has it.
     """
-    having = [model for model in models if not fqn or any(_inside(package, model, fqn))]
+    inside = {model: _inside(package, model, fqn) for model in models}
+    having = [model for model, found in inside.items() if not fqn or any(found)]
     if not having:
         _refuse(package, models, f"a module {fqn!r}, got no node or tensor of it", fqn, modules_of)
-    return together(having, lambda model: _module_view(package, model, fqn))
+    return together(having, lambda model: _module_view(package.programs[model], fqn, *inside[model]))
 
 
-def _inside(package: Package, model: str, fqn: str) -> tuple[list[Any], list[Any]]:
+def _inside(package: Package, model: str, fqn: str) -> tuple[list[Entry], list[Step]]:
     """Return the tensors and steps of a module and its submodules."""
     from pt2kit.graph.traversal import walk
     from pt2kit.node_metadata.modules import module_of
@@ -165,16 +170,14 @@ def _inside(package: Package, model: str, fqn: str) -> tuple[list[Any], list[Any
     return tensors, [step for step in walk(package.programs[model]) if inside.fullmatch(module_of(step.node.metadata))]
 
 
-def _module_view(package: Package, model: str, fqn: str) -> Result:
+def _module_view(program: ExportedProgram, fqn: str, tensors: Sequence[Entry], steps: Sequence[Step]) -> Result:
     from pt2kit.messages import count_text
     from pt2kit.text.payloads import payload_lines, payload_row
     from pt2kit.text.program import node_line
     from pt2kit.text.values import ValueTexts
 
-    tensors, steps = _inside(package, model, fqn)
-
     def lines() -> Iterator[str]:
-        texts = ValueTexts(package.programs[model])
+        texts = ValueTexts(program)
         if tensors:
             yield from payload_lines(tensors)
         yield count_text(len(steps), "node")
