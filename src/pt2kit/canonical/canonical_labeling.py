@@ -33,9 +33,12 @@ depend on the numbering.
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 WORK: Final = 2_000_000
 """Things and edges that a search may look at: a few seconds."""
@@ -64,6 +67,14 @@ class Search:
     work: int = WORK
 
 
+def grouped(things: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Return the things of each key, in order; other keys have none."""
+    groups: dict[K, list[T]] = defaultdict(list)
+    for thing in things:
+        groups[key(thing)].append(thing)
+    return groups
+
+
 def order(colours: Mapping[int, Hashable], edges: Sequence[Edge], search: Search | None = None) -> list[int]:
     """Sort items into an order that does not depend on their numbers.
 
@@ -77,9 +88,7 @@ def order(colours: Mapping[int, Hashable], edges: Sequence[Edge], search: Search
 
     Cost: items and edges, times the logarithm of their number, without a search; `search` bounds the search.
     """
-    classes: dict[Hashable, list[int]] = defaultdict(list)
-    for thing, colour in colours.items():
-        classes[colour].append(thing)
+    classes = grouped(colours, colours.__getitem__)
     cells = [classes[colour] for colour in sorted(classes)]  # type: ignore[type-var]
     uses: dict[int, list[Link]] = {thing: [] for thing in colours}
     users: dict[int, list[Link]] = {thing: [] for thing in colours}
@@ -111,9 +120,7 @@ class _Solver:
         return [thing for cell in by_cell for thing in cell]
 
     def _order_component(self, component: list[int], cell_of: dict[int, int], depth: int) -> list[int]:
-        by_cell: dict[int, list[int]] = defaultdict(list)
-        for thing in component:
-            by_cell[cell_of[thing]].append(thing)
+        by_cell = grouped(component, cell_of.__getitem__)
         cells = [by_cell[number] for number in sorted(by_cell)]
         target = next((number for number, cell in enumerate(cells) if len(cell) > 1), None)
         if target is None:
@@ -213,17 +220,13 @@ class _Partition:
 
     def split(self, signatures: Mapping[int, list[tuple[int, int, int]]]) -> None:
         """Replace each cell by its parts; things without a signature have the least one."""
-        touched: dict[int, list[int]] = defaultdict(list)
-        for thing in signatures:
-            touched[self.start_of[thing]].append(thing)
+        touched = grouped(signatures, self.start_of.__getitem__)
         for start in sorted(touched):
             if len(self.cells[start]) > 1:
                 self._split_cell(start, touched[start], signatures)
 
     def _split_cell(self, start: int, touched: list[int], signatures: Mapping[int, list[tuple[int, int, int]]]) -> None:
-        by_signature: dict[tuple[tuple[int, int, int], ...], list[int]] = defaultdict(list)
-        for thing in touched:
-            by_signature[tuple(sorted(signatures[thing]))].append(thing)
+        by_signature = grouped(touched, lambda thing: tuple(sorted(signatures[thing])))
         cell = self.cells[start]
         untouched = len(cell) - len(touched)
         groups = [by_signature[signature] for signature in sorted(by_signature)]

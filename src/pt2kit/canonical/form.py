@@ -33,7 +33,6 @@ import functools
 import hashlib
 import heapq
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -46,7 +45,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from pt2kit import schema
-from pt2kit.canonical.canonical_labeling import Search
+from pt2kit.canonical.canonical_labeling import Search, grouped
 from pt2kit.canonical.encoding import encode_value
 from pt2kit.canonical.expressions import Normalizer, renamed_expression, with_expressions, words
 from pt2kit.canonical.facts import (
@@ -153,9 +152,7 @@ def node_order(facts: Facts, ties: Tiebreakers) -> list[int]:
     contents, numbers = _decided(facts, ties)
     waiting, users = _waiting(facts)
     ranks = {NO_VALUE: NO_VALUE} | {value: rank for rank, value in enumerate(_inputs(facts))}
-    by_part: dict[int, list[int]] = defaultdict(list)
-    for node, part in enumerate(parts):
-        by_part[part].append(node)
+    by_part = grouped(range(len(parts)), parts.__getitem__)
 
     def key(node: int) -> Key:
         inputs = tuple((name, tuple([ranks[value] for value in slots])) for name, slots in facts.inputs[node])
@@ -187,9 +184,8 @@ def _inputs(facts: Facts) -> list[int]:
 def _decided(facts: Facts, ties: Tiebreakers) -> tuple[dict[int, bytes], dict[int, int]]:
     """Return the contents and numbers of the nodes that need them: those with one target and the same values in all
     slots."""
-    alike: dict[tuple[int, str, Uses], list[int]] = defaultdict(list)
-    for node, inputs in enumerate(facts.inputs):
-        alike[ties.parts[node], facts.graph.nodes[node].target, inputs].append(node)
+    numbers = range(len(facts.inputs))
+    alike = grouped(numbers, lambda node: (ties.parts[node], facts.graph.nodes[node].target, facts.inputs[node]))
     groups = [group for group in alike.values() if len(group) > 1]
     contents = {node: ties.content(node) for group in groups for node in group}
     if all(len({contents[node] for node in group}) == len(group) for group in groups):

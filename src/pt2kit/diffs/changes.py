@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -25,6 +25,9 @@ Area: TypeAlias = Literal[
     "metadata",
     "record",
 ]
+
+Row: TypeAlias = tuple[int | None, int | None]
+"""(old number, new number) of a node that is in both graphs, or in one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +88,25 @@ class GraphPair:
         path: the names that lead to the new graph from its root, "" for the root.
         old, new: the graphs, the objects that the programs hold.
         pairs: (old number, new number) of the nodes that correspond, in the new order.
-        old_modules, new_modules: the module of each node.
+        new_modules: the module of each new node.
     """
 
     path: str
     old: schema.Graph
     new: schema.Graph
     pairs: tuple[tuple[int, int], ...]
-    old_modules: tuple[str, ...]
     new_modules: tuple[str, ...]
+
+    def rows(self) -> Iterator[Row]:
+        """Yield all nodes of both graphs: the new ones in order, removed ones before the node that followed them."""
+        matched, olds = dict(self.pairs), {new: old for old, new in self.pairs}
+        removed = deque(old for old in range(len(self.old.nodes)) if old not in matched)
+        for new in range(len(self.new.nodes)):
+            old = olds.get(new)
+            while old is not None and removed and removed[0] < old:
+                yield removed.popleft(), None
+            yield old, new
+        yield from ((old, None) for old in removed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import Final, TypeAlias
 
 from pt2kit import codec
+from pt2kit.canonical.canonical_labeling import grouped
 from pt2kit.canonical.facts import NO_NODE, NO_VALUE
 from pt2kit.canonical.form import encode_graph_value, normal_form
 from pt2kit.diffs.fingerprints import Side
@@ -117,14 +118,6 @@ class Matching:
             == [tuple(map(self.new_value, slots)) for _, slots in before.inputs[old]]
             for new, old in enumerate(self.to_old)
         )
-
-
-def grouped(nodes: Iterable[int], key: Callable[[int], Hashable]) -> dict[Hashable, list[int]]:
-    """Return a dict from each key to its nodes, in order."""
-    groups: dict[Hashable, list[int]] = defaultdict(list)
-    for node in nodes:
-        groups[key(node)].append(node)
-    return groups
 
 
 def common(old: Sequence[Hashable], new: Sequence[Hashable]) -> Pairs:

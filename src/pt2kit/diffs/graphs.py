@@ -6,7 +6,6 @@ Properties of two matched nodes, inputs or values are compared without regard to
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -17,7 +16,7 @@ from msgspec.structs import asdict
 from pt2kit import codec, schema
 from pt2kit.canonical.form import writes_inside
 from pt2kit.diffs.changes import Area, Change, Detail, GraphPair, Kind
-from pt2kit.diffs.correspond import UNMATCHED, Matching, correspond
+from pt2kit.diffs.correspond import Matching, correspond
 from pt2kit.diffs.fingerprints import Interner, ProgramSide, Side, Symbols, encoded, input_values, make_side
 from pt2kit.diffs.input_roles import Pairs
 from pt2kit.errors import LimitError
@@ -232,9 +231,9 @@ class GraphDiff:
         matching = correspond(before, after, values, (inputs, outputs))
         self.symbols.learn(known_pairs(matching))
         pairs = matching.pairs()
-        modules = tuple(before.modules), tuple(after.modules)
-        self.graphs.append(GraphPair(path, old, new, pairs, *modules))
-        self._nodes(matching, path)
+        pair = GraphPair(path, old, new, pairs, tuple(after.modules))
+        self.graphs.append(pair)
+        self._nodes(matching, pair)
         for one, other in pairs:
             self._subgraphs(
                 before.nodes[one], after.nodes[other], join(path, node_label(after.nodes[other], other)), depth
@@ -249,26 +248,21 @@ class GraphDiff:
         self._paths[path] = 1
         return path
 
-    def _nodes(self, matching: Matching, path: str) -> None:
-        """Add the changes of a pair of graphs, in the order of the new one, removed nodes before what followed them."""
+    def _nodes(self, matching: Matching, pair: GraphPair) -> None:
+        """Add the changes of a pair of graphs."""
         names = Names(matching, self.symbols)
         moved = _moved(matching.pairs(), matching.is_mirrored) if self.options.order else frozenset()
         across = _across_writes(matching)
-        removed = deque(matching.unmatched()[0])
-        for new, old in enumerate(matching.to_old):
-            while removed and removed[0] < old:
-                self._one(matching, path, removed.popleft(), None)
-            if old == UNMATCHED:
-                self._one(matching, path, None, new)
+        for old, new in pair.rows():
+            if old is None or new is None:
+                self._one(matching, pair.path, old, new)
                 continue
             details = list(node_details(matching, old, new, names, metadata=self.options.metadata))
             details += self._labels(matching, old, new, new in moved)
             if new in across:
                 details.append(Detail("write order", old, new))
             if details:
-                self._one(matching, path, old, new, tuple(details))
-        for gone in removed:
-            self._one(matching, path, gone, None)
+                self._one(matching, pair.path, old, new, tuple(details))
 
     def _labels(self, matching: Matching, old: int, new: int, moved: bool) -> list[Detail]:
         """Return the differences in the name and the position of a node, as far as they are compared."""

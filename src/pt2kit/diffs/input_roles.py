@@ -8,11 +8,11 @@ new names when a module moved.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, TypeAlias
 
 from pt2kit import codec, schema
+from pt2kit.canonical.canonical_labeling import grouped
 from pt2kit.schema.names import target_of
 
 _GONE: Final = "\0gone"
@@ -94,9 +94,7 @@ def _name(argument: schema.Argument) -> str:
 
 def _by_role(before: Sequence[Hashable], after: Sequence[Hashable]) -> Pairs:
     """Pair what has one role, in order where several have it."""
-    places: dict[Hashable, list[int]] = defaultdict(list)
-    for position in reversed(range(len(after))):
-        places[after[position]].append(position)
+    places = grouped(reversed(range(len(after))), after.__getitem__)
     return [(position, places[role].pop()) for position, role in enumerate(before) if places.get(role)]
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pt2kit import codec
+from pt2kit.canonical.canonical_labeling import grouped
 from pt2kit.messages import count_text
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.base import PLAIN_MODEL
@@ -76,9 +77,7 @@ def convert_models(models: list[Model], to: Destination, wanted: Requested, numb
 
 def _grouped(models: list[Model]) -> Iterator[list[Model]]:
     """Return the programs by the container they were in, or each alone."""
-    groups: dict[str, list[Model]] = {}
-    for model in models:
-        groups.setdefault(model.record if model.stored_model is not None else model.name, []).append(model)
+    groups = grouped(models, lambda model: model.record if model.stored_model is not None else model.name)
     return iter(groups.values())
 
 

@@ -17,14 +17,15 @@ same as one self-contained HTML page: no script, no font, no other file.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Final, TypeAlias, get_args
 
 from pt2kit import schema
-from pt2kit.diffs.changes import Area, Change, Diff, GraphPair, ModelPair
+from pt2kit.canonical.canonical_labeling import grouped
+from pt2kit.diffs.changes import Area, Change, Diff, GraphPair, ModelPair, Row
 from pt2kit.diffs.tensors import ValueDifference
 from pt2kit.messages import count_text, printable
 from pt2kit.text.change_details import (
@@ -110,10 +111,7 @@ def models_of(diff: Diff) -> list[str]:
 
 def summary(diff: Diff, model: str) -> Iterator[tuple[str, str]]:
     """Yield (title, text) for each kind of difference in one program."""
-    by_area: dict[str, list[Change]] = defaultdict(list)
-    for change in diff.changes:
-        if change.model == model:
-            by_area[change.area].append(change)
+    by_area = grouped((change for change in diff.changes if change.model == model), lambda change: change.area)
     for area, title in TITLES.items():
         if area == "node":
             yield from _nodes_summary(by_area["node"], diff.models.get(model))
@@ -182,10 +180,8 @@ def sections(diff: Diff, model: str, *, full: bool = False) -> Iterator[Section]
 def _node_sections(changes: list[Change], pair: ModelPair, full: bool) -> Iterator[Section]:
     """Yield the changes of nodes, graph by graph: each with its neighbors."""
     texts = ValueTexts(pair.old), ValueTexts(pair.new)
-    by_graph: dict[str, list[Change]] = defaultdict(list)
-    for change in changes:
-        if full or not change.is_described_only:
-            by_graph[change.graph].append(change)
+    shown = (change for change in changes if full or not change.is_described_only)
+    by_graph = grouped(shown, lambda change: change.graph)
     for graph in pair.graphs:
         if graph.path in by_graph:
             title = f"nodes of {printable(graph.path)}" if graph.path else "nodes"
@@ -195,11 +191,10 @@ def _node_sections(changes: list[Change], pair: ModelPair, full: bool) -> Iterat
 def _listed(changes: list[Change], pair: ModelPair | None, full: bool) -> Iterator[Line]:
     """Yield changes one after another; similar ones, whose names differ in numbers alone, are folded."""
     texts = (ValueTexts(pair.old), ValueTexts(pair.new)) if pair is not None else None
-    groups: dict[object, list[Change]] = defaultdict(list)
-    for number, change in enumerate(changes):
-        kind = kind_of(change, texts), _DIGITS.sub("*", change.name)
-        groups[number if full else kind].append(change)
-    left = list(groups.values())
+    if full:
+        left = [[change] for change in changes]
+    else:
+        left = list(grouped(changes, lambda one: (kind_of(one, texts), _DIGITS.sub("*", one.name))).values())
     shown = 0
     while left and (full or shown < SHOWN):
         group = left.pop(0)
@@ -288,9 +283,6 @@ KINDS: Final = 10
 MAX_NODE: Final = 500
 """Characters of a node, unless everything is shown."""
 
-Row: TypeAlias = tuple[int | None, int | None]
-"""(old number, new number) of a node that is in both graphs, or in one."""
-
 TextPair: TypeAlias = tuple[ValueTexts, ValueTexts]
 
 
@@ -306,7 +298,7 @@ def graph_lines(graph: GraphPair, changes: list[Change], texts: TextPair, full: 
     Cost: linear in the nodes of both graphs.
     """
     chosen = _chosen(graph, changes, texts, full)
-    rows = _rows(graph)
+    rows = list(graph.rows())
     shown = set(chosen)
     last = -1
     for first, end in _hunks([place for place, row in enumerate(rows) if row in chosen], len(rows)):
@@ -356,10 +348,8 @@ def _rest(graph: GraphPair, changes: list[Change], texts: TextPair) -> Iterator[
     for kind in ("removed", "added"):
         if left := [change for change in changes if change.kind == kind]:
             yield Line("", f"… {len(left):,} more {kind}{_where(left)}: {_operators(graph, left)}")
-    alike: dict[object, list[Change]] = defaultdict(list)
-    for change in changes:
-        if change.kind == "modified":
-            alike[_kind(graph, change, texts)].append(change)
+    modified = (change for change in changes if change.kind == "modified")
+    alike = grouped(modified, lambda change: _kind(graph, change, texts))
     groups = sorted(alike.values(), key=len, reverse=True)
     yield from map(left_out, groups[:KINDS])
     if rest := groups[KINDS:]:
@@ -376,19 +366,6 @@ def _operators(graph: GraphPair, changes: list[Change]) -> str:
     targets = Counter(target_text(_target(graph, change)) for change in changes)
     named = ", ".join(f"{count:,} {target}" for target, count in targets.most_common(NAMED))
     return f"{named}{', …' * (len(targets) > NAMED)}"
-
-
-def _rows(graph: GraphPair) -> list[Row]:
-    """Return all nodes of both graphs: the new ones in order, the removed ones before the node that followed them."""
-    matched, olds = dict(graph.pairs), {new: old for old, new in graph.pairs}
-    removed = deque(old for old in range(len(graph.old.nodes)) if old not in matched)
-    rows: list[Row] = []
-    for new in range(len(graph.new.nodes)):
-        old = olds.get(new)
-        while old is not None and removed and removed[0] < old:
-            rows.append((removed.popleft(), None))
-        rows.append((old, new))
-    return [*rows, *((old, None) for old in removed)]
 
 
 def _hunks(places: list[int], length: int) -> list[tuple[int, int]]:

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import quote
 
+from pt2kit.canonical.canonical_labeling import grouped
 from pt2kit.errors import Problem
 from pt2kit.messages import count_text, printable
 from pt2kit.rules import FAMILIES, RULES
@@ -91,9 +92,7 @@ def rule_order(rule: str) -> tuple[int, int]:
 
 
 def _by_rule(problems: Sequence[Problem], limit: int | None) -> Iterator[str]:
-    groups: dict[str, list[Problem]] = {}
-    for problem in problems:
-        groups.setdefault(problem.rule, []).append(problem)
+    groups = grouped(problems, lambda problem: problem.rule)
     for rule in sorted(groups, key=rule_order):
         group, known = groups[rule], RULES.get(rule)
         yield f"  {rule:<4}{known.text if known else ''}".rstrip()

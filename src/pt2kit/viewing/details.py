@@ -27,6 +27,7 @@ from pt2kit.schema import (
     TensorArgument,
     TokenArgument,
 )
+from pt2kit.schema.names import target_of
 from pt2kit.text.values import ValueTexts, argument_text, device_text, summarize_call
 from pt2kit.viewing.draw import CALLER, Drawing
 
@@ -43,7 +44,6 @@ MAX_ROWS: Final = 20_000
 """Rows of one table that are sent; the last one says how many are left out."""
 
 _VALUE_NAMES: Final = ("name", "as_name")
-_NAMES: Final = ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name", "user_input_name", "name")
 
 Row = tuple[str, ...]
 
@@ -233,7 +233,7 @@ def _input(spec: InputSpec | OutputSpec, program: ExportedProgram, texts: ValueT
     argument = getattr(content, "arg", None)
     named = [getattr(one, key, None) for one in (argument, getattr(argument, "value", None)) for key in _VALUE_NAMES]
     name = next((name for name in named if isinstance(name, str)), "")
-    stands_for = next((getattr(content, key) for key in _NAMES if hasattr(content, key)), "")
+    stands_for = target_of(spec) or getattr(content, "name", "")
     if name or isinstance(argument, TensorArgument | TokenArgument | CustomObjArgument):
         kind = texts.named(program.graph_module.graph, name)
     else:

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby, takewhile
 from typing import Final
 
+from pt2kit.canonical.canonical_labeling import grouped
 from pt2kit.canonical.form import Keep
 from pt2kit.diffs.fingerprints import operation
 from pt2kit.errors import Pt2Error
@@ -149,10 +150,8 @@ def group_repeats(picture: Picture, shapes: Mapping[int, int], texts: Texts, wri
     boxes = picture.boxes
     count = len(boxes.parent)
     inside = _nodes_inside(picture)
-    children: dict[int, list[int]] = defaultdict(list)
-    for box in range(1, count):
-        if boxes.kind[box] == MODULE and inside[box]:
-            children[boxes.parent[box]].append(box)
+    modules = (box for box in range(1, count) if boxes.kind[box] == MODULE and inside[box])
+    children = grouped(modules, boxes.parent.__getitem__)
     direct = Counter(picture.nodes.box)
     others = Counter(boxes.parent[box] for box in range(1, count))
     shape = _Boxes(picture, shapes, inside, writes).contents
