@@ -85,7 +85,8 @@ def usual_call(node: schema.Node) -> schema.Node:
 def _usual(node: schema.Node) -> list[NamedArgument]:
     if node.target.startswith(FUNCTION_MODULES):
         return [NamedArgument("", named.arg) for named in node.inputs]
-    if _is_bound_by_name(node.target):
+    # An operator with a schema: of the dispatcher, or of an extension.
+    if node.target.startswith("#") or (node.target.startswith(OPS) and operator_namespace(node.target) != HIGHER_ORDER):
         order = _order(node.target, tuple(named.name for named in node.inputs))
         inputs = node.inputs if order is None else [node.inputs[place] for place in order]
         return [NamedArgument(named.name, named.arg) for named in inputs]
@@ -96,11 +97,6 @@ def _usual(node: schema.Node) -> list[NamedArgument]:
         *(NamedArgument("", named.arg) for named in placed),
         *(NamedArgument(named.name, named.arg) for named in by_name),
     ]
-
-
-def _is_bound_by_name(target: str) -> bool:
-    """Return whether a target is an operator with a schema: of the dispatcher, or of an extension."""
-    return target.startswith("#") or (target.startswith(OPS) and operator_namespace(target) != HIGHER_ORDER)
 
 
 # A pure function of tables that never change; programs make the same few calls over and over.

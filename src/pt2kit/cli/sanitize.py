@@ -26,7 +26,6 @@ from pt2kit.messages import count_text
 
 if TYPE_CHECKING:
     from pt2kit.sanitizing.options import Options as Parts
-    from pt2kit.sanitizing.plan import Plan
     from pt2kit.sanitizing.writing import Sanitized
 
 _PLAIN: Final[Mapping[str, str]] = {
@@ -95,10 +94,11 @@ def _sanitize(options: Options, parts: Parts, places: Mapping[str, str], several
     with open_file(source) as whole:
         package = only_model(whole, options.model)
         plan = make_plan(package, parts)
-        if plan.problems:
-            problems = [asdict(problem) for problem in plan.problems]
-            refused = {"written": None, "problems": problems}
-            return Result(list(_refused_lines(source, plan)), lambda: refused, 1, outcome="refused")
+        if problems := plan.problems:
+            refused = {"written": None, "problems": [asdict(problem) for problem in problems]}
+            head = f"{source}: not written: {count_text(len(problems), 'thing')} cannot be expressed as data"
+            lines = [head, *(f"  {problem}" for problem in problems)]
+            return Result(lines, lambda: refused, 1, outcome="refused")
         if options.dry_run:
             lines = [f"{source}: nothing prevents it; not written (--dry-run)"]
             return Result(lines, lambda: {"written": None, "problems": []}, outcome="written", totals={"written": 1})
@@ -109,11 +109,6 @@ def _sanitize(options: Options, parts: Parts, places: Mapping[str, str], several
     if several:
         lines = [f"{source} -> {lines[0]}: {lines[1].split(None, 1)[1]}"]
     return Result(lines, lambda: tree, outcome="written", totals={"written": 1})
-
-
-def _refused_lines(source: str, plan: Plan) -> Iterator[str]:
-    yield f"{source}: not written: {count_text(len(plan.problems), 'thing')} cannot be expressed as data"
-    yield from (f"  {problem}" for problem in plan.problems)
 
 
 def _lines(target: str, done: Sanitized) -> Iterator[str]:

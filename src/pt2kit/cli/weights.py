@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,8 +98,11 @@ def run(options: Options) -> int:
             return 0
         chosen = _select(package, chosen_models(package, options.model), patterns, constants)
         found = {one: _statistics(entries) if options.stats else {} for one, entries in chosen.items()}
-        result = Result(_lines(chosen, found, options.stats), lambda: _rows(chosen, found))
-        return print_result(result, options.as_json)
+        lines = {
+            one: statistics_lines(entries, found[one]) if options.stats else payload_lines(entries)
+            for one, entries in chosen.items()
+        }
+        return print_result(Result(by_program(lines), lambda: _rows(chosen, found)), options.as_json)
 
 
 def _rows(chosen: dict[str, list[Entry]], found: dict[str, dict[int, Statistics]]) -> list[dict[str, Any]]:
@@ -109,15 +112,6 @@ def _rows(chosen: dict[str, list[Entry]], found: dict[str, dict[int, Statistics]
         for model, entries in chosen.items()
         for number, entry in enumerate(entries)
     ]
-
-
-def _lines(chosen: dict[str, list[Entry]], found: dict[str, dict[int, Statistics]], stats: bool) -> Iterator[str]:
-    return by_program(
-        {
-            model: statistics_lines(entries, found[model]) if stats else payload_lines(entries)
-            for model, entries in chosen.items()
-        }
-    )
 
 
 def _select(

@@ -131,7 +131,6 @@ class ProgramSide:
         self.program = program
         self.reloading = Reloading()
         self.keep = Keep()
-        self._stacks: dict[str, str] = {"": ""}
         self._owners: dict[str, str] = {}
         for spec in program.graph_module.signature.input_specs:
             if target := target_of(spec):
@@ -146,7 +145,7 @@ class ProgramSide:
             nodes: the nodes of one graph.
             inputs: for each node the names of the graph inputs that it uses.
         """
-        stated = [self._stated(node) for node in nodes]
+        stated = (module_of(node.metadata) for node in nodes)
         modules = [name or self._owner(used) for name, used in zip(stated, inputs, strict=True)]
         if not any(node.metadata.get("nn_module_stack") for node in nodes):
             # Without traces: what follows the use of a parameter belongs to its module, more or less.
@@ -154,13 +153,6 @@ class ProgramSide:
             for number, name in enumerate(modules):
                 last = modules[number] = name or last
         return modules
-
-    def _stated(self, node: schema.Node) -> str:
-        text = node.metadata.get("nn_module_stack", "")
-        fqn = self._stacks.get(text)
-        if fqn is None:
-            fqn = self._stacks[text] = module_of(node.metadata)
-        return fqn
 
     def _owner(self, inputs: Sequence[str]) -> str:
         return next((self._owners[name] for name in inputs if name in self._owners), "")
@@ -258,7 +250,6 @@ class Symbols:
     def __init__(self) -> None:
         self._to_new: dict[str, str] = {}
         self._taken: set[str] = set()
-        self._lone: dict[str, str] = {}
         self._forms: dict[str, str] = {}
 
     @property
@@ -292,12 +283,8 @@ class Symbols:
         expression = getattr(number, "as_expr", None)
         if not isinstance(expression, schema.SymExpr):
             return ""
-        text = expression.expr_str
-        name = self._lone.get(text)
-        if name is None:
-            match = _LONE.fullmatch(text)
-            name = self._lone[text] = (match[1] or match[2]) if match else ""
-        return name
+        match = _LONE.fullmatch(expression.expr_str)
+        return (match[1] or match[2]) if match else ""
 
     def new_name(self, symbol: str) -> str:
         """Return the new name of an old symbol; its own if none is known."""

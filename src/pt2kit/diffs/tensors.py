@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pt2kit.diffs.changes import Area, Change, Detail
 from pt2kit.digests.payloads import parts, shared, span
-from pt2kit.tensors.arrays import rows
+from pt2kit.tensors.arrays import rows, values
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.export import AnyView
 from pt2kit.tensors.opaque import OpaquePayload
@@ -226,7 +226,7 @@ def _difference(old: TensorView, new: TensorView, before: memoryview, after: mem
     for one, other in zip(rows(old.over(before), PIECE), rows(new.over(after), PIECE), strict=True):
         elements += one.size
         with np.errstate(all="ignore"):
-            first, second = _wide(one), _wide(other)
+            first, second = _wide(one, old), _wide(other, new)
             differs = _bytes_differ(one, other) if old.dtype == new.dtype else first != second
             changed += int(np.count_nonzero(differs))
             distance = np.abs(second - first)
@@ -250,12 +250,9 @@ def _bytes_differ(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> np.
     return mask
 
 
-def _wide(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return numbers as float64, complex ones as complex128; integers beyond 2**53 are rounded."""
+def _wide(array: np.ndarray[Any, Any], view: TensorView) -> np.ndarray[Any, Any]:
+    """Return numbers of a view as float64, complex ones as complex128; integers beyond 2**53 are rounded."""
     import numpy as np
 
-    if array.dtype.names:
-        out = np.empty(array.shape, np.complex128)
-        out.real, out.imag = array["real"], array["imag"]
-        return out
-    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+    known = values(array, view.dtype, wide=True)
+    return known.astype(np.complex128 if known.dtype.kind == "c" else np.float64)

@@ -17,6 +17,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from pt2kit.diffs.compute import COMPARED_RECORDS
 from pt2kit.digests.compute import digest_parts, payloads_of
 from pt2kit.graph.argument_values import arguments, graph_arguments
 from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, Scope, Source, graphs, join, node_label, node_outputs
@@ -150,7 +151,9 @@ def whole_lines(package: Package) -> Iterator[str]:
     Cost: reads every tensor once.
     """
     for model in package.layout.models:
-        program = _sorted(package.programs[model])
+        program = package.programs[model]
+        ranges = dict(sorted(program.range_constraints.items()))
+        program = replace(program, range_constraints=ranges, guards_code=sorted(program.guards_code))
         yield f"model {printable(model)}"
         yield from (f"  {line}" for line in _header_lines(program))
         yield from (f"  {line}" for line in program_lines(program))
@@ -163,12 +166,6 @@ def whole_lines(package: Package) -> Iterator[str]:
             for name in sorted(payloads):
                 yield f"    {dotted(name)}: {payloads[name].describe()} {digests[table][name]}"
     yield from _records(package)
-
-
-def _sorted(program: ExportedProgram) -> ExportedProgram:
-    """Return a program with its maps and sets sorted."""
-    ranges = dict(sorted(program.range_constraints.items()))
-    return replace(program, range_constraints=ranges, guards_code=sorted(program.guards_code))
 
 
 def _header_lines(program: ExportedProgram) -> Iterator[str]:
@@ -198,9 +195,8 @@ def _call_lines(program: ExportedProgram) -> Iterator[str]:
 
 
 def _records(package: Package) -> Iterator[str]:
-    kinds = ("sample inputs", "extra file", "compiled code", "other")
     rows = {package.relative(name): record for name, record in package.records.items()}
-    shown = sorted(name for name in rows if names.kind(name) in kinds)
+    shown = sorted(name for name in rows if names.kind(name) in COMPARED_RECORDS)
     if shown:
         yield "records"
     for name in shown:

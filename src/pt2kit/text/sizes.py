@@ -202,7 +202,8 @@ def _summed(rows: Iterable[tuple[str, int, int]]) -> tuple[Share, ...]:
 
 def _stripped(package: Package, models: Sequence[str]) -> tuple[dict[str, int], dict[str, int]]:
     """Return the remaining bytes of JSON by stripped part, and the saved record bytes by option; "" for none."""
-    now = sum(package.records[record].compressed_size for record in {_record(package, model) for model in models})
+    records = {model: package.layout.program_record(model) for model in models}
+    now = sum(package.records[record].compressed_size for record in set(records.values()))
     kept: dict[str, int] = {}
     savings: dict[str, int] = {}
     for name in ("", *STRIPS):
@@ -215,14 +216,10 @@ def _stripped(package: Package, models: Sequence[str]) -> tuple[dict[str, int], 
             text = codec.encode(program, stored.unknown if same else ())
             kept[name] += len(text)
             # Unchanged records are copied.
-            written = package.archive.read(_record(package, model)) if same and not stored.is_raised else text
+            written = package.archive.read(records[model]) if same and not stored.is_raised else text
             deflated += len(zlib.compress(written, DEFLATE_LEVEL)) - _WRAPPING
         savings[f"--strip {name}" if name else ""] = now - deflated
     return kept, savings
-
-
-def _record(package: Package, model: str) -> str:
-    return package.layout.program_record(model)
 
 
 _HEAD: Final = ("nodes", "FLOPs", "read", "written", "parameters")

@@ -60,13 +60,6 @@ DIRECTORIES: Final = re.compile(rb'(?<![\w.:/\\])(?:/(?:[^/"\\\s]+/)+|[A-Za-z]:(
 
 
 @dataclass(frozen=True, slots=True)
-class NoAnswer:
-    """Why there is no answer."""
-
-    error: str
-
-
-@dataclass(frozen=True, slots=True)
 class Index:
     """The first answer that a page requests.
 
@@ -201,9 +194,9 @@ class Answers:
             try:
                 answer = _encoded(find(self, *map(int, parts)))
             except (Pt2Error, OSError) as error:
-                answer = _encoded(NoAnswer(str(error)))
+                answer = _encoded({"error": str(error)})
             except MemoryError:
-                answer = _encoded(NoAnswer("expected more memory than there is: what was asked for is too large"))
+                answer = _encoded({"error": "expected more memory than there is: what was asked for is too large"})
             return DIRECTORIES.sub(b"", answer) if self.hide_paths else answer
 
     def all_requests(self, *, tensors: bool = False) -> Iterator[str]:
