@@ -37,7 +37,7 @@ def pointwise(*operands: Any, dtype: ScalarType | Callable[[ScalarType], ScalarT
         except Unknown:
             dtype = None
     sizes = broadcast(*[one.sizes for one in tensors])
-    return Tensor(sizes, dtype, element_strides(tensors, sizes), common_device(tensors))
+    return Tensor(sizes, dtype, element_strides(tensors, sizes, dtype), common_device(tensors))
 
 
 def if_row_major(result: Tensor) -> Tensor:
@@ -76,8 +76,16 @@ def common_device(tensors: Sequence[Tensor]) -> Device | None:
     return devices[0]
 
 
-def element_strides(tensors: Sequence[Tensor], sizes: Sequence[Size]) -> tuple[Size, ...] | None:
-    """Return the strides of a new element-wise result; None if the order of its dimensions is not certain."""
+def element_strides(
+    tensors: Sequence[Tensor], sizes: Sequence[Size], dtype: ScalarType | None = None
+) -> tuple[Size, ...] | None:
+    """Return the strides of a new element-wise result; None if the order of its dimensions is not certain.
+
+    Args:
+        tensors: the operands.
+        sizes: of the result.
+        dtype: of the result; None if it is that of the operands.
+    """
     if any(one.strides is None for one in tensors):
         return None
     sizes = tuple(sizes)
@@ -88,8 +96,9 @@ def element_strides(tensors: Sequence[Tensor], sizes: Sequence[Size]) -> tuple[S
         if all(one.sizes == first.sizes and one.strides == first.strides for one in tensors) and is_dense(first):
             return first.strides
         order = _memory_order(tensors, sizes)
-        # Fake tensors convert operands of other dtypes to dense copies first, kernels do not.
-        if len({one.dtype for one in tensors}) > 1 and order != _memory_order(list(map(_dense, tensors)), sizes):
+        # Operands of other dtypes are converted to dense copies first, by fake tensors or by kernels of the CPU.
+        is_cast = len({one.dtype for one in tensors} | {dtype or tensors[0].dtype}) > 1
+        if is_cast and order != _memory_order(list(map(_dense, tensors)), sizes):
             return None
         return strides_in_order(sizes, order)
     except Undecided:

@@ -14,7 +14,6 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from pt2kit.checks.call_results import compare
 from pt2kit.operators.creation import converted
 from pt2kit.operators.facts import Tensor
-from pt2kit.operators.pointwise import element_strides
 from pt2kit.operators.table import infer
 from pt2kit.schema import MemoryFormat, ScalarType
 
@@ -26,9 +25,10 @@ FORMATS = {
 }
 RANKS = {torch.channels_last: 4, torch.channels_last_3d: 5}
 DTYPES = {torch.float32: ScalarType.FLOAT, torch.float64: ScalarType.DOUBLE}
+FACTS = {**DTYPES, torch.int16: ScalarType.SHORT}
 
 
-def strided(rng: random.Random, sizes: list[int]) -> torch.Tensor:
+def strided(rng: random.Random, sizes: list[int], dtype: torch.dtype = torch.float32) -> torch.Tensor:
     """A tensor whose dimensions are in any order in memory, some with gaps, some repeated."""
     order = list(range(len(sizes)))
     rng.shuffle(order)
@@ -38,12 +38,12 @@ def strided(rng: random.Random, sizes: list[int]) -> torch.Tensor:
     for dim in reversed(order):
         strides[dim] = 0 if rng.random() < 0.1 else step
         step *= sizes[dim] * (2 if rng.random() < 0.1 else 1)
-    return torch.zeros(5000).as_strided(sizes, strides)
+    return torch.zeros(5000, dtype=dtype).as_strided(sizes, strides)
 
 
 def fact(tensor: torch.Tensor) -> Tensor:
     """Return a tensor's abstract value."""
-    return Tensor(tuple(tensor.shape), DTYPES[tensor.dtype], tuple(tensor.stride()), None, None)
+    return Tensor(tuple(tensor.shape), FACTS[tensor.dtype], tuple(tensor.stride()), None, None)
 
 
 def differences(expected: Tensor, *results: torch.Tensor) -> Iterator[str]:
@@ -52,22 +52,25 @@ def differences(expected: Tensor, *results: torch.Tensor) -> Iterator[str]:
         yield from (message for _, message in compare(expected, fact(result)))
 
 
+@pytest.mark.parametrize(
+    ("name", "dtype", "least"), [("add.Tensor", torch.float32, 150), ("div.Tensor", torch.int16, 140)]
+)
 @pytest.mark.parametrize("seed", range(3))
-def test_broadcast_operands(seed: int) -> None:
-    """A sum of operands that broadcast, in any memory order."""
+def test_broadcast_operands(seed: int, name: str, dtype: torch.dtype, least: int) -> None:
+    """A result of operands that broadcast, in any memory order; integers are converted before they are divided."""
     rng, mode, decided = random.Random(seed), FakeTensorMode(), 0
     for _ in range(200):
         whole = [rng.choice([1, 2, 3, 4]) for _ in range(rng.randrange(1, 5))]
         parts = [[size if rng.random() < 0.6 else 1 for size in whole][rng.randrange(len(whole)) :] for _ in range(2)]
-        operands = [strided(rng, sizes) for sizes in parts]
+        operands = [strided(rng, sizes, dtype) for sizes in parts]
         with mode:
-            fake = torch.add(*(mode.from_tensor(one) for one in operands))
-        real = torch.add(*operands)
-        strides = element_strides([fact(one) for one in operands], tuple(real.shape))
-        decided += strides is not None
-        expected = Tensor(tuple(real.shape), ScalarType.FLOAT, strides, None, None)
+            fake = overload(f"aten.{name}")(*(mode.from_tensor(one) for one in operands))
+        real = overload(f"aten.{name}")(*operands)
+        expected = infer(f"aten.{name}", dict(zip(("self", "other"), map(fact, operands), strict=True)))
+        assert isinstance(expected, Tensor)
+        decided += expected.strides is not None
         assert list(differences(expected, real, fake)) == []
-    assert decided > 150
+    assert decided > least
 
 
 @pytest.mark.parametrize("seed", range(3))
