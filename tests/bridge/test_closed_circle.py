@@ -279,8 +279,8 @@ def test_gradients_of_other_buffers() -> None:
         for name, meta in graph["tensor_values"].items():
             meta["requires_grad"] &= not name.startswith("b_")
 
-    (problem,) = pt2kit.check(edited(saved(program), change)).errors
-    assert problem.rule == "P14"
+    (problem,) = [one for one in pt2kit.check(edited(saved(program), change)) if one.severity != "note"]
+    assert (problem.rule, problem.severity) == ("P14", "warning")  # torch and `load` take the file.
     assert problem.message.startswith("expected 'inner.own' to require a gradient as in the graph, False, got True")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests import samples
+from tests.bridge.read.edited import edited, sample
 
 import pt2kit
 from pt2kit.checks.refusals import refuses
@@ -75,4 +76,40 @@ def test_refused_whatever_is_trusted(name: str) -> None:
     for load in (pt2kit.load, pt2kit.load_module):
         with pytest.raises(Pt2Error) as raised:
             load(file, trust=(rule,))
+        assert raised.value.rule == rule
+
+
+def first(target: str, argument: str, **changes: Any) -> Callable[[Any], None]:
+    """Change the argument of a name, of the first node that calls a target."""
+
+    def change(tree: Any) -> None:
+        node = next(one for one in tree["graph_module"]["graph"]["nodes"] if one["target"] == target)
+        next(one for one in node["inputs"] if one["name"] == argument).update(changes)
+
+    return change
+
+
+def _persistent(tree: Any) -> None:
+    tree["graph_module"]["signature"]["input_specs"][0]["buffer"]["persistent"] = True
+
+
+X = {"as_tensor": {"name": "x"}}
+CHANGED: dict[str, tuple[str, Callable[[Any], None], str]] = {
+    "a tensor of several elements for an int": ("sym_float", first("torch.ops.aten.sym_size.int", "dim", arg=X), "T5"),
+    "a tensor for a dtype": ("uint16_dtype", first("torch.ops.aten.to.dtype", "dtype", arg=X), "T5"),
+    "a bool for an int": (
+        "item_symint", first("torch.ops.aten.ones.default", "size", arg={"as_sym_ints": [{"as_name": "ge_2"}]}), "G7",
+    ),
+    "no name of an argument": ("item_bool", first("_operator.ge", "a", name="a b"), "X6"),
+    "a buffer of another kind": ("nonpersistent_buffer", _persistent, "P19"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "change", "rule"), CHANGED.values(), ids=CHANGED)
+def test_changed_files(name: str, change: Callable[[Any], None], rule: str) -> None:
+    data = edited(sample(name), change)
+    assert next(filter(refused, pt2kit.check(data, payloads=True))).rule == rule
+    for load in (pt2kit.load, pt2kit.load_module):
+        with pytest.raises(Pt2Error) as raised:
+            load(data)
         assert raised.value.rule == rule

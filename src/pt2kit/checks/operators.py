@@ -119,7 +119,7 @@ def _call(context: ProgramContext, step: Step) -> Iterator[Problem]:
     elif (operator := schemas.find(node.target, context.release)) is None:
         yield from _ints(step)
     elif not operator.is_open:
-        found = argument_problems(node, step.where, operator, _singles(step.scope.graph))
+        found = argument_problems(node, step.where, operator, singles(step.scope.graph))
         for problem in (*found, *result_problems(node, step.where, operator, context.release)):
             yield _of_release(context, problem)
         yield from _dialect(context, step, operator)
@@ -278,7 +278,7 @@ def _short(node: schema.Node) -> str:
     return node.target.removeprefix(OPS)
 
 
-def _singles(graph: schema.Graph) -> Callable[[str], bool]:
+def singles(graph: schema.Graph) -> Callable[[str], bool]:
     """Return a function that tells whether a value is a number, or a tensor of one element as far as plain numbers
     show."""
 

@@ -202,7 +202,7 @@ def _compare(
 def _gradient_problems(
     spec: schema.InputSpec, payload: Payload, meta: schema.TensorMeta | None, context: ProgramContext, trained: Set[str]
 ) -> Iterator[Problem]:
-    """Report payloads that require a gradient where the graph does not, or the reverse (P14).
+    """Report payloads that require a gradient where the graph does not, or the reverse (P14): a warning, for both load.
 
     A detached view of a parameter requires one after torch read and wrote the program: torch makes it from the
     parameter again. A buffer that the program writes to is described as it is at the end of the trace.
@@ -216,7 +216,7 @@ def _gradient_problems(
         return
     message = f"expected {quote(payload.name)} to require a gradient as in the graph, {meta.requires_grad}, got "
     where = f"{context.record}: {path_text(('graph_module', 'graph', 'tensor_values', name))}"
-    yield Problem(where, "P14", f"{message}{payload.requires_grad}")
+    yield Problem(where, "P14", f"{message}{payload.requires_grad}", "warning")
 
 
 def _written(context: ProgramContext) -> Set[str]:

@@ -17,9 +17,9 @@ from pt2kit import schema
 from pt2kit.bridge.operators import DTYPES, LAYOUTS, MEMORY_FORMATS, Operator
 from pt2kit.bridge.read.names import check_value_names, check_variable
 from pt2kit.bridge.read.tensors import Devices
-from pt2kit.checks.operators import argument_problems, function_problems, is_by_place, result_problems
+from pt2kit.checks.operators import argument_problems, function_problems, is_by_place, misfit, result_problems, singles
 from pt2kit.errors import GraphError, LimitError, OperatorError, Pt2Error, UnsupportedError
-from pt2kit.graph.argument_values import ARMS, MAX_ARGUMENT_DEPTH, SYMBOLIC, ValueKind
+from pt2kit.graph.argument_values import ARMS, MAX_ARGUMENT_DEPTH, ValueKind
 from pt2kit.messages import kind_of
 from pt2kit.schema import ArgumentKind
 from pt2kit.schema.operators import Operator as Signature
@@ -40,11 +40,6 @@ class Shared:
     devices: Devices
     constants: Mapping[str, Any]
     inner: set[str] = field(default_factory=set, kw_only=True)
-
-
-_KINDS: Final[Mapping[str, tuple[ValueKind, ...]]] = MappingProxyType(
-    {"tensor": ("tensor",), "number": SYMBOLIC, "custom object": ("custom_obj",)}
-)
 
 
 class Values:
@@ -68,20 +63,20 @@ class Values:
         self.kinds = check_value_names(source, where)
         self.nodes: dict[str, Any] = {}
 
-    def use(self, name: str, noun: str = "value") -> Any:
+    def use(self, name: str, kind: ValueKind | None = None) -> Any:
         """Return a value by its name.
 
         Args:
             name: the name.
-            noun: what the value has to be, a key of `_KINDS`; "value" for any.
+            kind: what the value has to be; None for any.
 
         Raises:
             GraphError: no graph input and no earlier node defines it, or it is none.
         """
         if name not in self.nodes:
             raise GraphError(f"{self.place}: expected a value that is defined before, got {name[:80]!a}")
-        if noun in _KINDS and self.kinds[name] not in _KINDS[noun]:
-            raise GraphError(f"{self.place}: expected a {noun}, got {name}, which is none")
+        if kind is not None and self.kinds[name] != kind:
+            raise GraphError(f"{self.place}: expected a {kind} value, got {name}, which is a {self.kinds[name]} value")
         return self.nodes[name]
 
     def subgraph(self, value: schema.GraphArgument) -> Any:
@@ -115,11 +110,14 @@ def _optional_tensor(value: schema.OptionalTensorArgument, scope: Values) -> Any
     return None if value.as_tensor is UNSET else scope.use(value.as_tensor.name, "tensor")
 
 
-def _symbolic(value: Any, scope: Values) -> Any:
-    if value.as_name is not UNSET:
-        return scope.use(value.as_name, "number")
-    constant = value.value
-    return float(constant) if isinstance(constant, float) else constant
+def _symbolic(kind: ValueKind) -> Reader:
+    def read(value: Any, scope: Values) -> Any:
+        if value.as_name is not UNSET:
+            return scope.use(value.as_name, kind)
+        constant = value.value
+        return float(constant) if isinstance(constant, float) else constant
+
+    return read
 
 
 def _integer(value: int, scope: Values) -> int:
@@ -146,7 +144,7 @@ def _operator(value: str, scope: Values) -> Any:
 
 def _custom_object(value: schema.CustomObjArgument, scope: Values) -> Any:
     if value.name in scope.nodes:
-        return scope.use(value.name, "custom object")
+        return scope.use(value.name, "custom_obj")
     if value.name not in scope.shared.constants:
         raise GraphError(f"{scope.place}: expected a custom object of the constants, got {value.name[:80]!a}")
     scope.shared.inner.add(value.name)
@@ -174,17 +172,17 @@ _SINGLE: Final[Mapping[str, Reader]] = MappingProxyType(
         "as_int": _integer,
         "as_float": lambda value, scope: float(value),
         "as_string": lambda value, scope: value,
-        "as_sym_int": _symbolic,
+        "as_sym_int": _symbolic("sym_int"),
         "as_scalar_type": _enum(DTYPES),
         "as_memory_format": _enum(MEMORY_FORMATS),
         "as_layout": _enum(LAYOUTS),
         "as_device": lambda value, scope: scope.shared.devices.find(value, scope.place),
         "as_bool": lambda value, scope: value,
-        "as_sym_bool": _symbolic,
+        "as_sym_bool": _symbolic("sym_bool"),
         "as_graph": lambda value, scope: scope.subgraph(value),
         "as_custom_obj": _custom_object,
         "as_operator": _operator,
-        "as_sym_float": _symbolic,
+        "as_sym_float": _symbolic("sym_float"),
         "as_optional_tensor": _optional_tensor,
         "as_complex": lambda value, scope: complex(value.real, value.imag),
         "as_string_to_argument": _entries,
@@ -219,8 +217,10 @@ def read_call(node: schema.Node, operator: Operator, scope: Values) -> tuple[tup
         return _by_schema(node, operator, operator.signature, scope)
     for problem in function_problems(node, scope.place):
         raise OperatorError(f"{scope.place}: {problem.message}", rule=problem.rule)
-    if operator.kind == "symbolic":
-        return tuple(_untyped(node.inputs, scope)), {}  # All by place, regardless of their names.
+    if operator.kind == "symbolic":  # All by place, regardless of their names.
+        for named in filter(lambda one: one.name and not one.name.isidentifier(), node.inputs):
+            raise GraphError(f"{scope.place}: expected an identifier, got {named.name[:80]!a}", rule="G15")
+        return tuple(_untyped(node.inputs, scope)), {}
     return _without_schema(node.inputs, scope)
 
 
@@ -254,6 +254,8 @@ def _by_schema(
             continue
         is_placed, arms = is_by_place(parameter, named.kind), operator.arms[name]
         fits = fits and (arms is None or named.arg.type in arms)
+        if named.arg.type in ("as_tensor", "as_tensors") and parameter.type.base != "Tensor":  # Of one element.
+            fits = fits and misfit(named.arg, parameter.type, singles(scope.source), numbers_as_tensors=True) is None
         if not fits or (is_placed and (parameter.is_keyword_only or len(args) < index)):
             raise _misfit(node, signature, scope)
         value = _live(named, index, scope)
@@ -269,7 +271,7 @@ def _by_schema(
 def _misfit(node: schema.Node, signature: Signature, scope: Values) -> OperatorError:
     """Return the error of a call that the schema of its operator does not allow, as `check` words it."""
     found = chain(
-        argument_problems(node, scope.place, signature, lambda name: True),
+        argument_problems(node, scope.place, signature, singles(scope.source)),
         result_problems(node, scope.place, signature),
     )
     for problem in found:

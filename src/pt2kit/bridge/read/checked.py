@@ -198,7 +198,7 @@ def check_payloads(checked: Checked, state_dict: Mapping[str, Any], constants: M
             if not isinstance(state_dict.get(name), torch.nn.Parameter):
                 raise GraphError(f"{where}: expected a parameter {name!a} among the weights, got none of that name")
         elif spec.kind is InputKind.BUFFER and spec.persistent:
-            if not stored and name not in constants:
+            if not stored:
                 raise GraphError(f"{where}: expected a buffer {name!a} among the weights, got none of that name")
         elif name not in constants:
             raise GraphError(f"{where}: expected {name!a} among the constants, got none of that name")
