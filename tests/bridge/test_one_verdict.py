@@ -89,6 +89,11 @@ def first(target: str, argument: str, **changes: Any) -> Callable[[Any], None]:
     return change
 
 
+def _described(name: str, **changes: Any) -> Callable[[Any], None]:
+    """Change the description of a tensor."""
+    return lambda tree: tree["graph_module"]["graph"]["tensor_values"][name].update(changes)
+
+
 def _persistent(tree: Any) -> None:
     tree["graph_module"]["signature"]["input_specs"][0]["buffer"]["persistent"] = True
 
@@ -101,6 +106,9 @@ CHANGED: dict[str, tuple[str, Callable[[Any], None], str]] = {
         "item_symint", first("torch.ops.aten.ones.default", "size", arg={"as_sym_ints": [{"as_name": "ge_2"}]}), "G7",
     ),
     "no name of an argument": ("item_bool", first("_operator.ge", "a", name="a b"), "X6"),
+    "an offset behind all memory": ("sym_float", _described("x", storage_offset={"as_int": 2**63 - 1}), "G17"),
+    "no operator set": ("sym_float", lambda tree: tree["opset_version"].update(aten=0), "O1"),
+    "no dialect": ("sym_float", lambda tree: tree.update(verifiers=[""]), "V3"),
     "a buffer of another kind": ("nonpersistent_buffer", _persistent, "P19"),
 }  # fmt: skip
 

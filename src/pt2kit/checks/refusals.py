@@ -24,6 +24,7 @@ from pt2kit.checks.higher_order import escape_problems, higher_order_problems, r
 from pt2kit.checks.payloads import read_stored, taken_twice_problems, takes_twice
 from pt2kit.checks.run import all_problems
 from pt2kit.checks.safety import expression_findings, step_findings
+from pt2kit.checks.versions import version_problems
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.def_use import single_tensor_problems
 from pt2kit.graph.traversal import graphs, is_too_large, table_problems
@@ -54,6 +55,7 @@ QUICK: Final[tuple[Callable[[ProgramContext], Iterable[Problem]], ...]] = (
     region_problems,
     growth_problems,
     created_problems,
+    version_problems,
 )
 """Rules that run on each load: what they find, building a program does not notice."""
 

@@ -135,14 +135,21 @@ def _impossible(meta: schema.TensorMeta) -> str | None:
     if 0 not in known_sizes and prod(known_sizes).bit_length() > 63:
         return "expected fewer than 2**63 elements, got more"
     if is_too_large(meta):
-        return f"expected at most {MAX_STATIC_BYTES:,} bytes, got {spanned_bytes(meta):,}"
+        return f"expected at most {MAX_STATIC_BYTES:,} bytes, got {_last_byte(meta):,}"
     return None
 
 
 def is_too_large(meta: schema.TensorMeta) -> bool:
     """Return whether a tensor has more dimensions, or spans more bytes, than any tensor of torch has."""
     is_strided = meta.layout is schema.Layout.Strided
-    return len(meta.sizes) > MAX_DIMENSIONS or (is_strided and spanned_bytes(meta) > MAX_STATIC_BYTES)
+    return len(meta.sizes) > MAX_DIMENSIONS or (is_strided and _last_byte(meta) > MAX_STATIC_BYTES)
+
+
+def _last_byte(meta: schema.TensorMeta) -> int:
+    """Return the bytes of a storage up to the end of a value, as far as they are known."""
+    row, offset = DTYPES.get(meta.dtype), meta.storage_offset.as_int
+    before = offset * (row.itemsize if row else 1) if isinstance(offset, int) else 0
+    return before + spanned_bytes(meta)
 
 
 def spanned_bytes(meta: schema.TensorMeta) -> int:

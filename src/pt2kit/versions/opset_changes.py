@@ -274,6 +274,8 @@ def _convert(
     """Apply the changes of one namespace between two numbers."""
     if number == wanted:
         return program, 0
+    if number < 1:
+        raise VersionError(f"{place}: expected a number from 1 to {wanted}, got {number}", rule="O1")
     newest = max((max(change.from_version, change.to_version) for change in changes), default=0)
     if number > wanted and number > newest:
         raise VersionError(

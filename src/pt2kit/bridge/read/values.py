@@ -112,7 +112,7 @@ class Values:
                     nbytes = nbytes + offset * dtype.itemsize
                     elem = _with_offset(sizes, strides, offset, dtype, nbytes)
             made = make_fake(self._shapes.mode, elem, device)
-        except (RuntimeError, AssertionError, OverflowError) as error:
+        except (RuntimeError, AssertionError, ValueError, OverflowError) as error:
             raise GraphError(f"{where}: expected a tensor that torch can describe, got: {error}") from error
         return _Template(elem, device, meta.requires_grad, dict(made.__dict__), nbytes)
 
