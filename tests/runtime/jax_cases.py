@@ -344,6 +344,14 @@ def test_run_takes_the_backend():
     assert json.loads(found.out)["outputs"][0]["dtype"] == "float32"
 
 
+@pytest.mark.parametrize("name", ["float8", "intx", "int8_dynamic"])
+def test_weights_of_torchao(name):
+    """Programs take their inner tensors, and torchao's operators are traced."""
+    path = samples.DATA / "torchao" / f"{name}.pt2"
+    x = np.linspace(-1, 1, 64, dtype=np.float32).reshape(2, 32)
+    np.testing.assert_allclose(pt2kit.Session(path, backend="jax")(x), pt2kit.run(path, x), rtol=1e-5, atol=1e-6)
+
+
 def test_inputs_are_checked_as_with_numpy():
     with pytest.raises(InputError, match="expected float32, got float64"):
         session("mlp")(np.zeros((4, 8)))

@@ -14,7 +14,7 @@ from tests.packages import edited
 import pt2kit
 from pt2kit import schema
 from pt2kit.errors import ArchiveError, GraphError, InputError, LimitError, Pt2Error, UnsupportedError
-from pt2kit.runtime.arrays import joined_type, result_type
+from pt2kit.runtime.arrays import BFLOAT16, joined_type, result_type
 from pt2kit.runtime.inputs import Convention, InputSpec, random_inputs
 from pt2kit.runtime.session import RunLimits, read_outputs
 from pt2kit.runtime.table import find_kernel
@@ -80,6 +80,58 @@ def test_groups_of_transformers():
     result = kernel(input=x, weight=weight, offs=np.array([2, 2, 5]))
     expected = np.concatenate([x[:2] @ weight[0], x[2:5] @ weight[2], np.zeros((1, 5), np.float32)])
     np.testing.assert_allclose(result, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "scales", "zeros", "integers"),
+    [
+        ("SYMMETRIC", [[0.2001953125, 0.400390625], [0.80078125, 0.1337890625]], 0, [[7, -1, 7, 1], [-8, 0, 6, -7]]),
+        (
+            "SYMMETRIC_NO_CLIPPING_ERR",
+            [[0.2138671875, 0.427734375], [0.75, 0.125]],
+            0,
+            [[7, -1, 7, 1], [-8, 0, 6, -8]],
+        ),
+        (
+            "ASYMMETRIC",
+            [[0.11669921875, 0.2001953125], [0.400390625, 0.11669921875]],
+            [[-6, -8], [7, 1]],
+            [[7, -8, 7, -6], [-8, 7, 7, -8]],
+        ),
+    ],
+)
+def test_operators_of_torchao(mapping, scales, zeros, integers):
+    """The numbers are those of torchao 0.18, which rounds each step to bfloat16."""
+    names = ("choose_qparams", "quantize", "dequantize")
+    kernels: list[Any] = [find_kernel(f"torchao.{name}_affine.default") for name in names]
+    choose, quantize, dequantize = kernels
+    x = np.array([[1.5, -0.25, 3, 0.5], [-6, 0, 0.75, -1]], BFLOAT16)
+    rest = {"block_size": [1, 2], "quant_min": -8, "quant_max": 7}
+    scale, zero = choose(input=x, mapping_type=mapping, target_dtype=np.dtype("int8"), **rest)
+    assert scale.astype(float).tolist() == scales
+    assert np.array_equal(zero, np.broadcast_to(zeros, (2, 2)))
+    q = quantize(input=x, scale=scale, zero_point=zero, output_dtype=np.dtype("int8"), **rest)
+    assert q.tolist() == integers
+    back = dequantize(
+        input=q, scale=scale, zero_point=zero, input_dtype=q.dtype, output_dtype=np.dtype("float32"), **rest
+    )
+    blocks = np.reshape(integers, (2, 2, 2)) - np.broadcast_to(zeros, (2, 2))[..., None]
+    assert np.array_equal(back, np.float32(blocks * np.array(scales)[..., None]).reshape(2, 4))
+    with pytest.raises(Pt2Error, match="blocks that divide"):
+        quantize(input=x, scale=scale, zero_point=zero, output_dtype=np.dtype("int8"), block_size=[1, 3])
+
+
+@pytest.mark.parametrize(("name", "tolerance"), [("float8", 1e-6), ("intx", 1e-6), ("int8_dynamic", 4e-3)])
+def test_weights_of_torchao_are_read_by_their_parts(name, tolerance):
+    """They are state under names of their own, and weights in the cost of the program."""
+    path = samples.DATA / "torchao" / f"{name}.pt2"
+    one = pt2kit.Session(path)
+    x = np.linspace(-1, 1, 64, dtype=np.float32).reshape(2, 32)
+    expected = x @ np.load(path.with_suffix(".npy")).T + one.state["lin.bias"]
+    assert np.abs(one(x) - expected).max() < tolerance
+    assert {"lin.weight.qdata", "lin.weight.scale"} < one.state.keys()
+    assert "lin.weight" not in one.state
+    assert pt2kit.cost(path).weights == sum(array.nbytes for array in one.state.values())
 
 
 def test_outputs_are_not_changed_by_later_calls():

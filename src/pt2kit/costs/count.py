@@ -17,6 +17,7 @@ from typing import Any, Final
 from pt2kit import schema
 from pt2kit.costs.result import Cost, NodeCost
 from pt2kit.dataflow.domain import effects_of
+from pt2kit.dataflow.inner_tensors import in_parts
 from pt2kit.graph.argument_values import arguments, arguments_of, plain, results_of
 from pt2kit.graph.traversal import HIGHER_ORDER, Scope, check_depth, graphs, join, node_label, operator_name, root
 from pt2kit.node_metadata.modules import module_of
@@ -136,7 +137,8 @@ def cost(file: FileLike | Source | Package, *, model: str | None = None) -> Cost
     with nullcontext(file) if isinstance(file, Package) else open_package(file) as package:
         chosen = package.choose(model)
         payloads = {**package.weights(chosen), **package.constants(chosen)}
-        return cost_of_program(package.programs[chosen], chosen, _tied(payloads))
+        program, _ = in_parts(package.programs[chosen], payloads)
+        return cost_of_program(program, chosen, _tied(payloads))
 
 
 def cost_of_program(program: schema.ExportedProgram, name: str = "", tied: Collection[str] = ()) -> Cost:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ import numpy as np
 from pt2kit import schema
 from pt2kit.dataflow.domain import effects_of
 from pt2kit.dataflow.engine import changed_inputs
+from pt2kit.dataflow.inner_tensors import in_parts
 from pt2kit.errors import InputError, OperatorError, PayloadError, UnsupportedError
 from pt2kit.graph.traversal import is_custom, walk
 from pt2kit.messages import printable, quote
@@ -186,7 +188,9 @@ class Session:
 
     def _load(self, package: Package, model: str | None) -> None:
         chosen = package.choose(model)
-        program = package.programs[chosen]
+        payloads: ChainMap[str, Any] = ChainMap(package.weights(chosen), package.constants(chosen))  # type: ignore[arg-type]
+        program, parts = in_parts(package.programs[chosen], payloads)
+        payloads.maps[:0] = parts.values()
         check_operators(program, package.name)
         signature = from_schema(program.graph_module)
         graph = program.graph_module.graph
@@ -195,7 +199,7 @@ class Session:
         users = [a for a, spec in zip(graph.inputs, self._inputs, strict=True) if spec.kind is InputKind.USER_INPUT]
         self._convention = convention_of(program, users)
         plan = prepare(graph, "$.graph_module.graph", release_of(program.torch_version))
-        self._state = self._read_state(package, chosen, program)
+        self._state = self._read_state(package.name, payloads, program)
         self._graph: Any = self._compiled(plan) if self._backend == "jax" else plan
 
     def _compiled(self, plan: Plan) -> JaxExecutable:
@@ -222,9 +226,8 @@ class Session:
             compiled.traced(self._arguments(random_inputs(self._convention)))
         return compiled
 
-    def _read_state(self, package: Package, model: str, program: schema.ExportedProgram) -> dict[str, Array]:
+    def _read_state(self, where: str, payloads: Mapping[str, Any], program: schema.ExportedProgram) -> dict[str, Array]:
         """Return the tensors of the program; those that may be written to are copies of the file's."""
-        weights, constants = package.weights(model), package.constants(model)
         written = {spec.target for spec in self._outputs if spec.kind in _WRITES_STATE}
         copied = bool(written)
         if _calls_writers(program):
@@ -235,10 +238,9 @@ class Session:
         for spec in self._inputs:
             if spec.target is None:
                 continue
-            source = weights if spec.target in weights else constants
-            if spec.target not in source:
-                raise PayloadError(f"{package.name}: expected the tensor {quote(spec.target)}, got a file without it")
-            array = _array_of(source[spec.target])
+            if spec.target not in payloads:
+                raise PayloadError(f"{where}: expected the tensor {quote(spec.target)}, got a file without it")
+            array = _array_of(payloads[spec.target])
             if copied and (spec.kind is not InputKind.PARAMETER or spec.target in written):
                 place = (array.__array_interface__["data"][0], array.shape, array.strides)
                 array = shared.setdefault(place, array.copy(order="K"))

@@ -1,15 +1,21 @@
-"""Kernels: quantized_decomposed operators, which compute with integers and their scales in plain tensors."""
+"""Kernels: quantized_decomposed operators and torchao's, which compute with integers and their scales in plain tensors.
+
+torchao's have one scale for each block of a tensor, and round every step to the type of their operands.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any, Final
 
+import ml_dtypes
 import numpy as np
 
 from pt2kit.errors import OperatorError
+from pt2kit.messages import quote
 from pt2kit.operators.facts import axis as axis_of
-from pt2kit.runtime.arrays import FLOAT32, Array, asarray, cast, kind, wide
+from pt2kit.runtime.arrays import FLOAT32, Array, DType, asarray, cast, joined_type, kind, wide
 from pt2kit.runtime.table import first, kernel
 
 _Q = "quantized_decomposed"
@@ -139,6 +145,72 @@ def fake_quantize_per_channel_cachemask(
 ) -> Any:
     factor, zero = (cast(_of_channels(one, self, axis), FLOAT32) for one in (scale, zero_point))
     return _faked(wide(self), factor, zero, quant_min, quant_max, whole=kind(zero_point.dtype) == 1)
+
+
+def _in_blocks(x: Array, block_size: Sequence[int]) -> tuple[Array, list[int]]:
+    """Return a tensor with each dimension divided into blocks, and the sizes of one number for each block."""
+    if len(block_size) != x.ndim or any(
+        size < 1 or whole % size for whole, size in zip(x.shape, block_size, strict=False)
+    ):
+        raise OperatorError(f"expected blocks that divide the sizes {list(x.shape)}, got {list(block_size)}")
+    sizes = [(whole // size, size) for whole, size in zip(x.shape, block_size, strict=True)]
+    return wide(x).reshape([*chain(*sizes)]), [*chain(*((count, 1) for count, _ in sizes))]
+
+
+def _bounds(dtype: DType, least: float | None, most: float | None) -> tuple[Any, Any]:
+    limits = np.iinfo(dtype) if kind(dtype) == 1 else ml_dtypes.finfo(dtype)
+    return limits.min if least is None else least, limits.max if most is None else most
+
+
+@kernel("torchao.choose_qparams_affine.default")
+def choose_qparams_affine(
+    input: Array, mapping_type: str, block_size: Sequence[int], target_dtype: Any, quant_min: Any = None,
+    quant_max: Any = None, eps: Any = None, keepdim: bool = False, **options: Any
+) -> Any:  # fmt: skip
+    x, _ = _in_blocks(input, block_size)
+    if max(block_size, default=1) == 1:
+        raise OperatorError("block_size: expected more than one element, got one")  # torchao takes all for one block
+    axes, dtype = (*range(1, x.ndim, 2),), input.dtype
+    low, high = np.minimum(x.min(axes), 0), np.maximum(x.max(axes), 0)
+    least, most = _bounds(target_dtype, quant_min, quant_max)
+    scales = {
+        "SYMMETRIC": lambda: np.maximum(-low, high) / ((most - least) / 2),
+        "SYMMETRIC_NO_CLIPPING_ERR": lambda: np.maximum(low / least, high / most),
+        "ASYMMETRIC": lambda: cast(high - low, dtype) / (most - least),
+    }
+    if mapping_type not in scales:
+        raise OperatorError(f"mapping_type: expected {', '.join(scales)}, got {quote(mapping_type)}")
+    found = cast(scales[mapping_type](), dtype)
+    scale = np.maximum(found, cast(ml_dtypes.finfo(dtype).tiny if eps is None else eps, dtype))
+    zero: Any = np.full_like(scale, int((most + least + 1) / 2))
+    if mapping_type == "ASYMMETRIC":
+        zero = np.clip(least - np.round(cast(low / wide(scale), dtype)), least, most)
+    # Without `keepdim`, dimensions that are one block go.
+    pairs = zip(input.shape, block_size, strict=True)
+    sizes = [whole // size for whole, size in pairs if keepdim or size == 1 or size < whole]
+    return scale.reshape(sizes), zero.reshape(sizes)
+
+
+@kernel("torchao.quantize_affine.default")
+def quantize_affine(
+    input: Array, block_size: Sequence[int], scale: Array, zero_point: Array, output_dtype: Any,
+    quant_min: Any = None, quant_max: Any = None,
+) -> Any:  # fmt: skip
+    x, sizes = _in_blocks(input, block_size)
+    inverse = wide(cast(1 / wide(scale), scale.dtype)).reshape(sizes)
+    found = np.round(cast(x * inverse, joined_type((input, scale)))) + wide(zero_point).reshape(sizes)
+    return cast(np.clip(found, *_bounds(output_dtype, quant_min, quant_max)).reshape(input.shape), output_dtype)
+
+
+@kernel("torchao.dequantize_affine.default")
+def dequantize_affine(
+    input: Array, block_size: Sequence[int], scale: Array, zero_point: Any, input_dtype: Any, quant_min: Any = None,
+    quant_max: Any = None, output_dtype: Any = FLOAT32,
+) -> Any:  # fmt: skip
+    x, sizes = _in_blocks(input, block_size)
+    if zero_point is not None:
+        x = wide(cast(cast(x, output_dtype) - cast(zero_point, output_dtype).reshape(sizes), output_dtype))
+    return cast(x * wide(scale).reshape(sizes), output_dtype).reshape(input.shape)
 
 
 KERNELS: Final = {
