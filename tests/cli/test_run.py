@@ -62,6 +62,13 @@ def test_wrong_inputs_are_refused(tmp_path):
     assert (done.code, "expected a NumPy file" in done.err) == (2, True)
     done = pt2("run", FILE, "--random", "--max-memory", "lots")
     assert (done.code, "expected a size such as 500M or 4G" in done.err) == (2, True)
+    for option, value in (("--seed", "-1"), ("--timeout", "-1")):
+        done = pt2("run", FILE, "--random", option, value)
+        assert (done.code, f"Invalid value for '{option}'" in done.err) == (2, True)
+
+
+def test_there_may_be_no_end():
+    assert pt2("run", FILE, "--random", "--timeout", "inf").code == 0
 
 
 def test_the_timer_is_later_than_the_timeout(monkeypatch):

@@ -14,7 +14,7 @@ from tests.packages import edited
 import pt2kit
 from pt2kit import schema
 from pt2kit.errors import ArchiveError, GraphError, InputError, LimitError, Pt2Error, UnsupportedError
-from pt2kit.runtime.arrays import BFLOAT16, joined_type, result_type
+from pt2kit.runtime.arrays import BFLOAT16, cast, joined_type, result_type
 from pt2kit.runtime.inputs import Convention, InputSpec, random_inputs
 from pt2kit.runtime.session import RunLimits, read_outputs
 from pt2kit.runtime.table import find_kernel
@@ -156,6 +156,13 @@ def test_inputs_that_are_written_are_the_callers():
         one(*values)
 
 
+class Unreadable:
+    """An array of another library that gives no numbers, as tensors of torch that require gradients."""
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise RuntimeError("no numbers")
+
+
 def test_inputs_of_other_structures_are_refused():
     one = session("dynamic_batch")
     x = np.zeros((3, 8), np.float32)
@@ -166,6 +173,7 @@ def test_inputs_of_other_structures_are_refused():
         (([x],), {}, "expected an array, got a list of 1"),
         ((x.astype(np.float64),), {}, "expected float32, got float64; convert it"),
         ((x[0],), {}, r"expected 2 dimensions, got 1"),
+        ((Unreadable(),), {}, "expected an array, got an? Unreadable: no numbers"),
         ((x[:, :7],), {}, "size of dimension 1: expected 8, as it was exported, got 7"),
     ]
     for args, kwargs, message in cases:
@@ -189,6 +197,15 @@ def test_equal_symbols_have_equal_sizes():
     one.run_leaves(values)
 
 
+@pytest.mark.parametrize(("arm", "value"), [("as_int", 3), ("as_float", 2.5), ("as_bool", True)])
+def test_constants_may_be_numbers_of_numpy(arm, value):
+    """As `load_module` accepts them; another number is refused."""
+    convention = Convention(None, None, {}, (InputSpec("n", schema.Argument(**{arm: value})),), {}, ())
+    assert convention.checked([np.asarray(value)[()]]) == [value]
+    with pytest.raises(InputError, match="as it was exported"):
+        convention.checked([np.int64(7)])
+
+
 def test_large_numbers_are_solved_exactly():
     """A number that is declared as an expression may be larger than what floats hold exactly."""
     argument = schema.Argument(as_sym_int=schema.SymIntArgument(as_name="n"))
@@ -202,6 +219,11 @@ def test_containers_go_in_and_come_out():
     one = session("namedtuple_io")
     result = one.run_leaves(drawn(one))
     assert type(result)._fields == ("a", "b")
+
+
+def test_seeds_are_not_negative():
+    with pytest.raises(UnsupportedError, match="seed: expected a number of at least 0, got -1"):
+        session("mlp", seed=-1)
 
 
 def test_random_operators_follow_the_seed():
@@ -242,6 +264,22 @@ def test_arrays_are_limited():
     one = session("convnet", limits=RunLimits(max_bytes=64))
     with pytest.raises(LimitError, match="expected a result of at most 64 bytes"):
         one.run_leaves(drawn(session("convnet")))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("float8_e4m3fn", [448, 448, -448, 448, 416]),
+        ("float8_e5m2", [448, np.inf, -np.inf, 1024, 448]),
+        ("float8_e4m3fnuz", [np.nan] * 5),
+        ("float8_e5m2fnuz", [448, np.nan, np.nan, 1024, 448]),
+    ],
+)
+def test_numbers_beyond_an_8_bit_type(name, expected):
+    """float8_e4m3fn has no infinity: torch 2.13 stores its greatest number."""
+    found = cast(np.array([464, np.inf, -70000, 1000, 430], np.float32), np.dtype(name))
+    np.testing.assert_array_equal(found.astype(np.float32), expected)
+    assert np.isnan(cast(np.array([np.nan], np.float32), np.dtype(name)).astype(np.float32))
 
 
 def test_promotion_is_torchs():

@@ -31,6 +31,7 @@ Raises:
 PATIENCE: Final = 0.4
 """Seconds after which a progress bar appears."""
 
+SECONDS: Final = click.FloatRange(0)
 FILE: Final = click.Path(readable=False)
 """A path, a URL, or "-": as it is. The type is for shells, which complete names of files."""
 

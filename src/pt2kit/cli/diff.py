@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from pt2kit.cli.common import check_page, choose_model, open_file, progress
+from pt2kit.cli.common import SECONDS, check_page, choose_model, open_file, progress
 from pt2kit.cli.frame import (
     Result,
     argument,
@@ -55,8 +55,10 @@ class Options:
     run: bool = flag("Run both with NumPy and compare what they compute.")
     against: str | None = option("With --run and one file: PyTorch, or recorded outputs.", metavar="torch|FILE")
     input: tuple[str, ...] = option("With --run: an input, as of `pt2 run`.", metavar="NAME=VALUE", multiple=True)
-    seed: int = option("With --run: seed of random inputs and operators.  [default: 0]", type=int, default=0)
-    timeout: float = option("With --run: stop then.  [default: 600]", type=float, default=600.0, metavar="SECONDS")
+    seed: int = option(
+        "With --run: seed of random inputs and operators.  [default: 0]", type=click.IntRange(0), default=0
+    )
+    timeout: float = option("With --run: stop then.  [default: 600]", type=SECONDS, default=600.0, metavar="SECONDS")
     max_memory: int | None = memory_option("With --run: memory to use, such as 4G.")
     as_json: bool = json_option()
 

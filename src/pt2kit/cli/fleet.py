@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from pt2kit.cli.common import bar_of, bytes_amount, check_page
+from pt2kit.cli.common import SECONDS, bar_of, bytes_amount, check_page
 from pt2kit.cli.frame import (
     argument,
     flag,
@@ -121,7 +121,7 @@ class SharedOptions:
     workers: int | None = option("Processes on this machine; as many as cores.", type=click.IntRange(1), metavar="N")
     resume: bool = flag("Continue the dataset in DIR; skip files that have a row.")
     again: tuple[str, ...] = option("With --resume: repeat files of this outcome.", multiple=True, metavar="OUTCOME")
-    timeout: float = option("Time limit of one file (600).", type=float, default=600.0, metavar="SECONDS")
+    timeout: float = option("Time limit of one file (600).", type=SECONDS, default=600.0, metavar="SECONDS")
     memory: int = option("Memory limit of one file (4G).", default="4G", metavar="BYTES", callback=bytes_amount)
     storage: Mapping[str, str] = _storage_option()
     as_json: bool = json_option()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pt2kit.cli.common import Refusal, choose_model, open_file
+from pt2kit.cli.common import SECONDS, Refusal, choose_model, open_file
 from pt2kit.cli.frame import Result, argument, flag, json_option, memory_option, model_option, option, print_result
 from pt2kit.cli.output import print_error
 from pt2kit.messages import printable, suggestion
@@ -35,9 +35,9 @@ class Options:
         "Write outputs to this directory, or .safetensors file.", "--output", "-o", metavar="DIR"
     )
     is_random: bool = flag("Use random inputs within the declared ranges.", "--random")
-    seed: int = option("Seed of random inputs and operators.", type=int, default=0, show_default=True)
+    seed: int = option("Seed of random inputs and operators.", type=click.IntRange(0), default=0, show_default=True)
     backend: str = option("The engine.", type=click.Choice(["numpy", "jax"]), default="numpy", show_default=True)
-    timeout: float = option("Stop after this time.", type=float, default=600.0, show_default=True, metavar="SECONDS")
+    timeout: float = option("Stop after this time.", type=SECONDS, default=600.0, show_default=True, metavar="SECONDS")
     max_memory: int | None = memory_option("Use at most this much memory, such as 4G.")
     model: str | None = model_option()
     as_json: bool = json_option()
@@ -98,7 +98,7 @@ def limited(seconds: float, memory: int) -> Iterator[None]:
         sys.stderr.flush()
         os._exit(2)  # the main thread may be inside a kernel
 
-    timer = threading.Timer(seconds + 1, stop)
+    timer = threading.Timer(min(seconds + 1, threading.TIMEOUT_MAX), stop)
     timer.daemon = True
     timer.start()
     before: Any = None

@@ -47,6 +47,7 @@ Number: TypeAlias = "bool | int | float | complex"
 
 BOOL, INT64, FLOAT32, FLOAT64 = (np.dtype(name) for name in ("bool", "int64", "float32", "float64"))
 BFLOAT16, _EXPONENT = np.dtype(ml_dtypes.bfloat16), np.dtype(ml_dtypes.float8_e8m0fnu)
+_FINITE = np.dtype(ml_dtypes.float8_e4m3fn)
 COMPLEX64, COMPLEX128 = np.dtype("complex64"), np.dtype("complex128")
 
 DTYPE: Final[Mapping[ScalarType, DType]] = MappingProxyType(
@@ -309,6 +310,8 @@ def cast(value: Any, dtype: DType) -> Array:
         array = array.astype(FLOAT32)
     if array.dtype.kind == "f" and dtype.kind == "u":
         array = array.astype(INT64)  # negative numbers wrap, as in torch
+    if dtype == _FINITE:
+        array = np.clip(array, -448, 448)  # torch 2.13 has no larger numbers; before, they became NaN
     if dtype == _EXPONENT:
         array = np.maximum(np.abs(array), np.float32(2.0**-127))  # no sign; zero becomes the least number
     return array.astype(dtype)

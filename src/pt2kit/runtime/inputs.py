@@ -303,7 +303,10 @@ def _converted(spec: InputSpec, value: Any) -> Any:
     if argument.as_tensor is not UNSET:
         if not hasattr(value, "__array__"):
             raise InputError(f"input {spec.name}: expected an array, got {kind_of(value)}")
-        array = np.asarray(value)
+        try:
+            array = np.asarray(value)
+        except Exception as error:  # of another library, such as a tensor of torch that requires a gradient
+            raise InputError(f"input {spec.name}: expected an array, got {kind_of(value)}: {error}") from error
         if array.ndim != len(spec.sizes):
             raise InputError(
                 f"input {spec.name}: expected {count_text(len(spec.sizes), 'dimension')}, got {array.ndim}"
@@ -311,12 +314,13 @@ def _converted(spec: InputSpec, value: Any) -> Any:
         if array.dtype != spec.dtype:
             raise InputError(f"input {spec.name}: expected {spec.dtype}, got {array.dtype}; convert it with .astype")
         return array
+    if isinstance(value, np.generic):
+        value = value.item()
     if argument.type in ("as_sym_int", "as_sym_float", "as_sym_bool"):
         kinds: Any = {"as_sym_int": int, "as_sym_float": (int, float), "as_sym_bool": bool}[argument.type]
-        plain = value.item() if isinstance(value, np.generic) else value
-        if not isinstance(plain, kinds):
+        if not isinstance(value, kinds):
             raise InputError(f"input {spec.name}: expected a number, got {type(value).__name__}")
-        return plain
+        return value
     expected = None if argument.as_none is not UNSET else argument.value
     are_alike = type(value) is type(expected) or all(isinstance(one, int | float) for one in (value, expected))
     if not are_alike or (value != expected and (value == value or expected == expected)):  # nan is what nan was

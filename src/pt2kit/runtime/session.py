@@ -102,6 +102,8 @@ class Session:
     ) -> None:
         if backend not in ("numpy", "jax"):
             raise UnsupportedError(f"backend: expected numpy or jax, got {quote(backend)}")
+        if seed is not None and seed < 0:
+            raise UnsupportedError(f"seed: expected a number of at least 0, got {seed}")
         self._backend = backend
         self._limits = limits
         self._lock = threading.Lock()
