@@ -99,6 +99,22 @@ class Writes(torch.nn.Module):
         return flat, self.total * 1
 
 
+class Overlapping(torch.nn.Module):
+    """A write into a buffer that shares memory with another buffer and a parameter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        numbers = torch.linspace(0, 1, 20)
+        self.register_buffer("written", numbers[2:8].view(2, 3))
+        self.register_buffer("read", numbers.as_strided((4, 4), (1, 1)))
+        self.fixed = torch.nn.Parameter(numbers[3:7], requires_grad=False)
+
+    def forward(self, x):
+        """Add to one, use the others."""
+        self.written.add_(1)
+        return x @ self.read + self.fixed
+
+
 ROWS, ONE = torch.linspace(-1, 2, 20).reshape(5, 4), torch.linspace(0, 1, 4)
 PROGRAMS = {
     "scan": (Scan(False), (ROWS, ONE)),
@@ -111,6 +127,7 @@ PROGRAMS = {
     "frames": (Frames(), (torch.linspace(0, 1, 24).reshape(2, 3, 4),)),
     "regions": (Regions(), (ROWS, ONE)),
     "writes": (Writes(), (ROWS, torch.linspace(1, 2, 5))),
+    "writes to shared memory": (Overlapping(), (ROWS,)),
     "lstm": (torch.nn.LSTM(4, 6, 2, bidirectional=True).eval(), (ROWS,)),
     "gru": (torch.nn.GRU(4, 6, 2, batch_first=True).eval(), (ROWS[None],)),
     "lstm with projections": (torch.nn.LSTM(4, 6, 2, bidirectional=True, proj_size=3).eval(), (ROWS[None],)),

@@ -35,7 +35,7 @@ from pt2kit.schema.versions import release_of
 from pt2kit.signature.export_signature import from_schema
 from pt2kit.signature.specs import InputKind, OutputKind
 from pt2kit.tensors.safetensors_file import read_safetensors, to_safetensors
-from pt2kit.tensors.view import view_of_array
+from pt2kit.tensors.view import Storage, TensorView, view_of_array
 from pt2kit.treespec.values import Node
 from pt2kit.zip.listing import FileLike
 from pt2kit.zip.source import Source
@@ -229,25 +229,26 @@ class Session:
         return compiled
 
     def _read_state(self, where: str, payloads: Mapping[str, Any], program: schema.ExportedProgram) -> dict[str, Array]:
-        """Return the tensors of the program; those that may be written to are copies of the file's."""
+        """Return the tensors of the program; those that may be written to are copies of the file's.
+
+        Storages are copied, not tensors: a write reaches all tensors that share one.
+        """
         written = {spec.target for spec in self._outputs if spec.kind in _WRITES_STATE}
         copied = bool(written)
         if _calls_writers(program):
             copied, changed = True, changed_inputs(program)
             written |= {spec.target for spec in self._inputs if spec.arg.name in changed}
-        shared: dict[tuple[int, tuple[int, ...], tuple[int, ...]], Array] = {}
-        state: dict[str, Array] = {}
+        views: dict[str, TensorView] = {}
+        copies: dict[Storage, memoryview] = {}
         for spec in self._inputs:
             if spec.target is None:
                 continue
             if spec.target not in payloads:
                 raise PayloadError(f"{where}: expected the tensor {quote(spec.target)}, got a file without it")
-            array = _array_of(payloads[spec.target])
+            views[spec.target] = view = _dense(payloads[spec.target])
             if copied and (spec.kind is not InputKind.PARAMETER or spec.target in written):
-                place = (array.__array_interface__["data"][0], array.shape, array.strides)
-                array = shared.setdefault(place, array.copy(order="K"))
-            state[spec.target] = array
-        return state
+                copies[view.storage] = copies.get(view.storage) or memoryview(bytearray(view.storage.read()))
+        return {name: _array_of(view, copies.get(view.storage)) for name, view in views.items()}
 
     def _arguments(self, leaves: Sequence[Any]) -> list[Any]:
         """Return a value for each graph input."""
@@ -299,8 +300,8 @@ def _calls_writers(program: schema.ExportedProgram) -> bool:
     return any(is_custom(target) or effects_of(target, release).written for target in targets)
 
 
-def _array_of(payload: Any) -> Array:
-    """Return a tensor of a file as an array; sparse tensors become dense.
+def _dense(payload: Any) -> TensorView:
+    """Return a tensor of a file; sparse tensors become dense.
 
     Raises:
         UnsupportedError: a payload that is no tensor of numbers.
@@ -309,9 +310,15 @@ def _array_of(payload: Any) -> Array:
         raise UnsupportedError(
             f"{quote(getattr(payload, 'name', '?'))}: expected a tensor, got {type(payload).__name__}"
         )
-    view = payload.dense()
-    array: Array = view.numpy(upcast=view.dtype is ScalarType.COMPLEXHALF)
-    return array
+    view: TensorView = payload.dense()
+    return view
+
+
+def _array_of(view: TensorView, copy: memoryview | None) -> Array:
+    """Return a tensor as an array, over a copy of its storage if there is one; the array can be written to then."""
+    data = view.storage.read() if copy is None else copy
+    array = view.over(data, upcast=view.dtype is ScalarType.COMPLEXHALF)
+    return array if copy is None or array.flags.writeable else array.copy(order="K")
 
 
 def run(file: FileLike | Source | Package, /, *args: Any, **kwargs: Any) -> Any:

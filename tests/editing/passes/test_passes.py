@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.checks.mutations import JOINT, graph, program
 from tests.narrow import dense
@@ -118,6 +119,16 @@ def test_devices_and_kinds_follow_into_payloads() -> None:
     assert dict(editor.result.weights()) == {}
     assert {view.device.index for view in dense(editor.result.constants()).values()} == {1}
     assert errors(editor.result) == []
+
+
+def test_weights_that_share_memory_with_a_written_one_keep_their_kind() -> None:
+    """As constants they would have memory of their own, which the write does not reach."""
+    with pt2kit.edit(sample("2.13.0", "buffer_mutation")) as editor:
+        editor.add_buffer("other", np.zeros(4, np.float32))
+        editor.tie("other", "state")
+        kinds = [one.kind for one in editor.inputs]
+        passes.convert_weights(editor, "buffer", "constant")
+        assert [one.kind for one in editor.inputs] == kinds
 
 
 REFUSED = {

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import UNSET, structs
 
 from pt2kit import schema
+from pt2kit.dataflow.engine import changed_inputs
 from pt2kit.editing import sample_inputs
 from pt2kit.editing.building import full_target, signature_of
 from pt2kit.editing.editor import Editor
@@ -121,7 +122,7 @@ def _target(operator: str) -> str:
 def convert_weights(editor: Editor, old: str, new: str, names: Collection[str] | None = None) -> int:
     """Convert parameters, buffers or constants of one kind to another.
 
-    Weights that the program writes to keep their kind.
+    Weights that the program writes to keep their kind, and so do those that share memory with these.
 
     Args:
         editor: the program.
@@ -133,14 +134,20 @@ def convert_weights(editor: Editor, old: str, new: str, names: Collection[str] |
     """
     kind = "tensor_constant" if old == "constant" else old
     written = {output.target for output in editor.outputs if output.target is not None}
-    in_place = {
-        one.target for one in editor.inputs if one.value is not None and any(user.writes for user in one.value.users)
+    in_place = changed_inputs(editor.check()) if names is None else ()
+    written |= {one.target for one in editor.inputs if one.target is not None and one.name in in_place}
+    storages = {
+        name: payload.storage
+        for table in (editor.weights, editor.constants)
+        for name, payload in table.items()
+        if isinstance(payload, TensorView)
     }
+    changed = {storages.get(name) for name in written} - {None}
     count = 0
     for target in dict.fromkeys(one.target for one in editor.inputs if one.kind == kind):
         if target is None or (names is not None and target not in names):
             continue
-        if names is None and (target in written or target in in_place):
+        if names is None and (target in written or storages.get(target) in changed):
             continue
         editor.convert_weight(target, new)
         count += 1
