@@ -14,6 +14,7 @@ from tests.bridge.read.same import differences
 from tests.bridge.write.trees import content, names
 from tests.bridge.zoo import zoo
 from tests.bridge.zoo.program import Program
+from tests.bridge.zoo.programs_calling import Pair
 from tests.packages import bytes_of
 
 from pt2kit.bridge.load import load
@@ -83,6 +84,33 @@ def test_the_page_lists_the_same_exceptions() -> None:
     """docs/differences.md and this file know the same ids."""
     listed = set(re.findall(r"^\| (F\d+) \|", PAGE.read_text(), re.MULTILINE))
     assert listed == set(LEFT_OUT.values()) | set(WITHOUT_DATA.values())
+
+
+TENSOR = torch.ones(3)
+SAME = [TENSOR]
+INPUTS = {
+    "tensor": (TENSOR, TENSOR),
+    "view": (TENSOR, TENSOR[1:]),
+    "list": (SAME, SAME),
+    "dict in lists": ([{"a": TENSOR}] * 2, TENSOR),
+    "equal texts": ({"".join("ab"): TENSOR}, {"ab": TENSOR}),
+    "field and key": (Pair(TENSOR, TENSOR[1:]), {"left": TENSOR}),
+}
+
+
+@pytest.mark.parametrize("inputs", INPUTS.values(), ids=INPUTS)
+def test_shared_inputs(inputs: Any) -> None:
+    """Sample inputs may hold one object several times; equal texts may be one object or several."""
+
+    class Sum(torch.nn.Module):
+        def forward(self, a: Any, b: Any) -> Any:
+            return sum(one.sum() for one in torch.utils._pytree.tree_leaves((a, b)) if isinstance(one, torch.Tensor))
+
+    first = saved(torch.export.export(Sum(), inputs))
+    read = load(first)
+    assert saved(read) == first
+    if inputs[0] is inputs[1] is TENSOR:
+        assert read.example_inputs[0][0] is read.example_inputs[0][1]
 
 
 @pytest.mark.parametrize("requires_grad", [False, True])

@@ -12,6 +12,7 @@ import pickle
 import re
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -284,7 +285,7 @@ def write_sample_inputs(inputs: Any, values: Values, protocol: int) -> memoryvie
     buffer = io.BytesIO()
     try:
         module = _pickle_module(values)
-        torch.save(inputs, buffer, pickle_module=module, pickle_protocol=protocol)
+        torch.save(_unshared(inputs), buffer, pickle_module=module, pickle_protocol=protocol)
     except Pt2Error as error:
         raise at("sample inputs", error) from error
     except (pickle.PicklingError, AttributeError, TypeError, RuntimeError, RecursionError) as error:
@@ -292,10 +293,24 @@ def write_sample_inputs(inputs: Any, values: Values, protocol: int) -> memoryvie
     return buffer.getbuffer()
 
 
+def _unshared(inputs: Any) -> Any:
+    """Return inputs in which no container occurs twice, as reading returns them."""
+    seen: list[Any] = []
+
+    def note(value: Any) -> bool:
+        seen.append(value)
+        return False
+
+    leaves, spec = pytree.tree_flatten(inputs, is_leaf=note)
+    containers = Counter(map(id, seen)) - Counter(map(id, leaves))
+    return pytree.tree_unflatten(leaves, spec) if max(containers.values(), default=0) > 1 else inputs
+
+
 def _pickle_module(values: Values) -> Any:
     """Return Python's pickle, with torch's form for fake tensors, and without attributes that others set on tensors.
 
     `Dim.DYNAMIC` leaves a mark on the caller's tensors. Reading drops it, and a file must not change by being read.
+    For the same reason equal texts are one object.
 
     torch puts that form into the process-wide table of `copyreg` while it saves; a pickler of our own lets two threads
     save in parallel.
@@ -309,7 +324,11 @@ def _pickle_module(values: Values) -> Any:
         meta = codec.encode(values.tensor_meta(value))
         return _RECONSTRUCT, (meta, isinstance(value, torch.nn.Parameter))
 
-    pickler = type("Pickler", (_PURE_PICKLER,), {"reducer_override": reduce_tensor, "save_global": _save_global})
+    def save_value(self: Any, obj: Any, save_persistent_id: bool = True) -> None:
+        _PURE_PICKLER.save(self, sys.intern(obj) if type(obj) is str else obj, save_persistent_id)
+
+    overrides = {"reducer_override": reduce_tensor, "save_global": _save_global, "save": save_value}
+    pickler = type("Pickler", (_PURE_PICKLER,), overrides)
     return SimpleNamespace(**{**vars(pickle), "Pickler": pickler})
 
 

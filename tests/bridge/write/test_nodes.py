@@ -114,6 +114,7 @@ def test_functions_over_symbols():
         for function, args in [
             (math.ceil, (n,)),
             (round, (n, 2)),
+            (round, (n, None)),
             (operator.abs, (n,)),
             (max, (n, 3)),
             (torch.sym_sum, ([n, 2],)),
@@ -125,6 +126,7 @@ def test_functions_over_symbols():
     assert [(node.target, [item.name for item in node.inputs]) for node in here.nodes] == [
         ("math.ceil", ["x"]),
         ("builtins.round", ["number", "ndigits"]),
+        ("builtins.round", ["number"]),
         ("_operator.abs", ["a"]),
         ("builtins.max", ["", ""]),
         ("torch.sym_sum", ["args"]),

@@ -128,6 +128,8 @@ def test_bad_context():
         UnsupportedError, match=r"expected a context of .*Holder that JSON can hold, got a value of type"
     ):
         TreeSpecs().text(pytree.tree_structure(kind(1)))
+    with pytest.raises(UnsupportedError, match=r"expected a context of collections\.defaultdict that JSON can hold"):
+        TreeSpecs().text(pytree.tree_structure(collections.defaultdict(None, a=1)))
 
 
 def test_deep():

@@ -98,6 +98,7 @@ class PickledValues:
         self._tensors = tensors
         self._values = values
         self._storages: dict[Any, Any] = {}
+        self._made: dict[int, tuple[Any, torch.Tensor]] = {}
 
     def live(self, value: Any, depth: int = 0) -> Any:
         """Return the live value of a description; containers are new.
@@ -115,8 +116,12 @@ class PickledValues:
         if isinstance(value, TensorView | MetaView):
             return self._tensors.any(value)
         if isinstance(value, data.TensorLike):
-            view = from_pickled(value, name="value", where=self._where, storages=self._storages)
-            return self._tensors.any(view)
+            if (
+                id(value) not in self._made
+            ):  # a tensor that is pickled once is one tensor; the entry keeps the id in use
+                view = from_pickled(value, name="value", where=self._where, storages=self._storages)
+                self._made[id(value)] = value, self._tensors.any(view)
+            return self._made[id(value)][1]
         if type(value) in (list, tuple, set, frozenset):
             return type(value)(self.live(item, depth + 1) for item in value)
         if type(value) is dict:

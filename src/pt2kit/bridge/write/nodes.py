@@ -125,7 +125,8 @@ def _function_call(node: Node, scope: Scope) -> Call:
     if function in SYMBOLIC_FUNCTIONS or isinstance(value, _SYMBOLIC):
         if node.kwargs:
             raise UnsupportedError(f"expected no keyword arguments, got {', '.join(node.kwargs)}")
-        names = zip_longest(parameter_names(function)[: len(node.args)], node.args, fillvalue="")
+        given = node.args[:-1] if node.args[-1:] == (None,) else node.args  # `round(n, None)` is what fx traces
+        names = zip_longest(parameter_names(function)[: len(given)], given, fillvalue="")
         inputs = [
             _named(name, value, ArgumentKind.POSITIONAL, scope, label=str(index))
             for index, (name, value) in enumerate(names)

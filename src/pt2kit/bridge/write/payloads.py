@@ -174,10 +174,12 @@ def _storage_key(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 
 def _solid(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the tensor itself, or with its lazy conjugate or negative bit resolved."""
+    """Return the tensor itself, or with its lazy conjugate or negative bit resolved, in the same strides."""
     if not _has_bytes(tensor) or not (tensor.is_conj() or tensor.is_neg()):
         return tensor
-    return tensor.detach().resolve_conj().resolve_neg()
+    length = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    flat = tensor.detach().as_strided((length if tensor.numel() else 0,), (1,))
+    return flat.resolve_conj().resolve_neg().as_strided(tensor.shape, tensor.stride(), 0)
 
 
 def _on_meta(meta: PayloadMeta) -> PayloadMeta:

@@ -363,7 +363,7 @@ def _describe(kind: Any, context: Any) -> tuple[str, str]:
             "expected named tuples that are registered with a serialized_type_name "
             f"(torch.utils._pytree._register_namedtuple), got {_name(context)}"
         ) from None
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:  # a defaultdict without a factory, too
         raise UnsupportedError(f"expected a context of {_name(kind)} that JSON can hold, got {error}") from error
 
 
