@@ -13,7 +13,7 @@
                                                   argument as `given` has it, `name` for its name, `operand` for itself
         filled self grad_output                   a requirement of each of some arguments (`_WORDS`)
         keep indices                              the kernel gets copies
-        also modes                                the demands of another rule, or of a function: "also compressed(call)"
+        also modes                                the demands of another rule, or of a function: "also weights(params)"
 
 Expressions are those of Python, with the functions of this module and of `demands.py`; `call` is the call.
 """
@@ -27,27 +27,16 @@ from importlib.resources import files
 from types import CodeType, FunctionType
 from typing import Any, Final
 
-from pt2kit.operators.demands import (
-    Call,
-    Condition,
-    Demand,
-    Operand,
-    Rule,
-    either,
-    equal,
-    every,
-    filled,
-    fit,
-    product,
-    within,
-)
+from pt2kit.operators.demands import Call, Condition, Operand, Rule, either, equal, every, product, within
+from pt2kit.operators.demands import Demand as Demand
 from pt2kit.operators.demands import at_least as at_least
+from pt2kit.operators.demands import filled as filled
+from pt2kit.operators.demands import fit as fit
 from pt2kit.operators.demands import ranked as ranked
 from pt2kit.operators.demands import rising as rising
-from pt2kit.operators.recurrent import states as states
 from pt2kit.operators.recurrent import weights as weights
 from pt2kit.operators.rows import choices, read_rows
-from pt2kit.schema import ScalarType
+from pt2kit.schema import ScalarType as ScalarType
 
 MAX_REPEATED: Final = 1 << 36
 """Elements of one tensor, counted as often as it repeats them."""
@@ -177,11 +166,6 @@ def dtype_of(operand: Operand | None) -> Any:
     return None if operand is None else operand.dtype
 
 
-def is_bfloat16(operand: Operand | None) -> bool:
-    """Return whether an argument is a tensor of bfloat16."""
-    return dtype_of(operand) is ScalarType.BFLOAT16
-
-
 def has_no_repeats(operand: Operand | None) -> Condition:
     """Return whether a tensor spans as many elements of memory as it has."""
     if operand is None or operand.strides is None or None in (*operand.sizes, *operand.strides):
@@ -222,14 +206,6 @@ def is_dense(operand: Operand) -> bool:
     return True
 
 
-def have_one_layout(some: Any, others: Any) -> Condition:
-    """Return whether two lists have as many tensors, with the same sizes and strides."""
-    pairs = zip(some, others, strict=False)
-    return len(some) == len(others) and every(
-        every((fit(one.sizes, two.sizes), fit(one.strides, two.strides))) for one, two in pairs
-    )
-
-
 def expands(sizes: Any, wanted: Any) -> Condition:
     """Return whether a tensor, of unknown sizes if they are None, expands to some sizes."""
     padded = wanted if sizes is None else (1,) * (len(wanted) - len(sizes)) + tuple(sizes)
@@ -258,81 +234,6 @@ def up_to(values: Any, most: Any) -> Condition:
     return within(values, 0, None if most is None else most + 1)
 
 
-def are_classes(values: Any, count: Any, ignored: Any) -> Condition:
-    """Return whether every element is a number of a class, or the one that is ignored; True if not known."""
-    if values is None:
-        return True
-    is_class = (values >= 0) & (values < count)
-    return (is_class if ignored is None else is_class | (values == ignored)).all()
-
-
-def are_used_classes(values: Any, count: Any, ends: Any) -> Condition:
-    """Return whether every element before the end of its sequence is a number of a class; True if not known."""
-    if values is None:
-        return True
-    places = (values == values).cumsum(-1) - 1
-    return (~(places < ends) | ((values >= 0) & (values < count))).all()
-
-
 def kept(sizes: Any, dim: int) -> list[Any]:
     """Return sizes with 1 for all dimensions but one."""
     return [size if number == dim % len(sizes) else 1 for number, size in enumerate(sizes)]
-
-
-def compressed(call: Call) -> Iterator[Demand]:
-    """Require valid parts of a compressed sparse tensor, and copy them."""
-    outer = next(
-        (name for name in ("compressed_indices", "crow_indices", "ccol_indices") if name in call.arguments), ""
-    )
-    inner = next((name for name in ("plain_indices", "col_indices", "row_indices") if name in call.arguments), "")
-    for name in (outer, inner, "values"):
-        call.keep(name)
-    starts, places, numbers = call.sizes(outer), call.sizes(inner), call.sizes("values")
-    if starts is None or places is None or numbers is None:
-        return
-    holds = len(starts) == len(places) >= 1 and filled(starts[-1:]) and fit(tuple(starts[:-1]), tuple(places[:-1]))
-    yield Demand(holds, outer, "the batches of the other indices, and the first and last place of each row")
-    entries = tuple(numbers[: len(places)])
-    yield Demand(fit(entries, places), "values", f"an entry for each of {inner}")
-    first, second = call.values(outer), call.values(inner)
-    if first is not None:
-        yield Demand(rising(first), outer, "places that do not fall")
-        yield Demand((first[..., 0] == 0).all(), outer, "0 first")
-        yield Demand((first[..., -1] == places[-1]).all(), outer, f"the number of {inner} last")
-    if second is not None:
-        yield Demand((second >= 0).all(), inner, "indices from 0")
-    if second is None or (size := call.get("size")) is None:
-        return
-    batches, is_columns = len(places) - 1, str(call.get("layout")).lower().endswith(("csc", "bsc"))
-    packed = 1 if is_columns or inner == "row_indices" else 0  # Of rows and columns, the others have their indices.
-    yield Demand(len(size) >= batches + 2, "size", "rows and columns")
-    extra = len(numbers) - len(size) + 1
-    blocks = numbers[batches + 1 : batches + 3] if extra == 2 else (1, 1)
-    yield Demand(extra in (0, 2) and filled(blocks), "values", "blocks, or single numbers")
-    limit = size[batches + 1 - packed] // blocks[1 - packed]
-    yield Demand((second < limit).all(), inner, "indices less than the rows or columns")
-    count = size[batches + packed] // blocks[packed]
-    yield Demand(equal(starts[-1], count + 1), inner, "a place for each row or column, and the end")
-
-
-def quotient(call: Call) -> Iterator[Demand]:
-    """Refuse the smallest whole number divided by -1: it has no quotient, and ends the process."""
-    if "rounding_mode" in call.arguments and call.get("rounding_mode") != "trunc":
-        return
-    dividend, divisor = call.get("self"), call.get("other")
-    least: list[Any] = [one.least for one in (dividend, divisor) if isinstance(one, Operand)]
-    if not least or None in least or not all(isinstance(one, (Operand, int)) for one in (dividend, divisor)):
-        return
-    ones = call.values("other") if isinstance(divisor, Operand) else divisor
-    if ones is None or (not isinstance(divisor, Operand) and divisor != -1):
-        return
-    numbers = call.values("self") if isinstance(dividend, Operand) else dividend
-    if numbers is not None:
-        found = (numbers == min(least)) & (ones == -1)
-        expected = "numbers above the smallest of their type, to be divided by -1"
-        yield Demand(not found if isinstance(found, bool) else (~found).all(), "self", expected)
-
-
-def may_be_minus_one(divisor: Any) -> bool:
-    """Return whether a divisor is a tensor, or the whole number -1."""
-    return not isinstance(divisor, (int, float)) or (isinstance(divisor, int) and divisor == -1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pt2kit.operators.demands import Call, Demand, Operand, fit
+from pt2kit.operators.demands import Demand, Operand, fit
 from pt2kit.operators.facts import Tensor, agree, expect, like, require_rank, unlike_strides
 from pt2kit.operators.views import expand
 from pt2kit.operators.vocabulary import free, if_contiguous, is_number, one_dtype
@@ -135,12 +135,6 @@ def require_dropout(num_layers: int, train: Any, dropout: Any) -> None:
 def weights_flops(params: Sequence[Tensor], rows: Size) -> Size:
     """Count two operations for each weight and row of the input; biases and gates are not counted."""
     return sum(2 * rows * weight.numel for weight in params if weight.rank == 2)
-
-
-def states(call: Call) -> list[Operand]:
-    """Return the states that a network gets, as far as they are known."""
-    states = call.get("hx")
-    return [] if states is None else [states] if isinstance(states, Operand) else [one for one in states if one]
 
 
 def weights(
