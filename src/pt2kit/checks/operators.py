@@ -167,29 +167,41 @@ def argument_problems(node: schema.Node, where: str, found: Operator, is_single:
         found: the schema of the operator.
         is_single: of a value, whether it is one number or one element.
     """
-    parameters = found.parameters
-    as_tensors = takes_numbers_as_tensors(_short(node))
     names: set[str] = set()
     for position, named in enumerate(node.inputs):
         place, name = f"{where}.inputs[{position}]", named.name
-        parameter = parameters.get(name)
-        if parameter is None:
-            known = ", ".join(list(parameters)[:_MAX_LISTED]) or "none"
-            message = f"expected an argument of {_short(node)} ({known}), got {quote(name)}"
-            yield Problem(f"{place}.name", "T3", message)
-            continue
         if name in names:
             yield Problem(f"{place}.name", "T3", f"expected {quote(name)} once, got it twice")
-        names.add(name)
-        got = misfit(named.arg, parameter.type, is_single, numbers_as_tensors=as_tensors)
-        if got is not None:
-            message = f"expected {parameter.type} as the argument {name} of {_short(node)}, got {got}"
-            yield Problem(f"{place}.arg", "T5", message)
-    for parameter in parameters.values():
+        if name in found.parameters:
+            names.add(name)
+        yield from argument_problem(node.target, named, place, found, is_single)
+    for parameter in found.parameters.values():
         if parameter.is_required and parameter.name not in names:
             message = f"expected the argument {parameter.name} of {_short(node)}, got none of that name"
             yield Problem(f"{where}.inputs", "T4", message)
     yield from _binding(node, where, found)
+
+
+def argument_problem(
+    target: str, named: schema.NamedArgument, place: str, found: Operator, is_single: IsSingle
+) -> Iterator[Problem]:
+    """Yield that an operator does not have an argument (T3), or that it does not fit its parameter (T5).
+
+    Args:
+        target: the operator.
+        named: the argument.
+        place: its place.
+        found, is_single: as in `argument_problems`.
+    """
+    short, name = target.removeprefix(OPS), named.name
+    parameter = found.parameters.get(name)
+    if parameter is None:
+        known = ", ".join(list(found.parameters)[:_MAX_LISTED]) or "none"
+        yield Problem(f"{place}.name", "T3", f"expected an argument of {short} ({known}), got {quote(name)}")
+        return
+    as_tensors = takes_numbers_as_tensors(short)
+    if (got := misfit(named.arg, parameter.type, is_single, numbers_as_tensors=as_tensors)) is not None:
+        yield Problem(f"{place}.arg", "T5", f"expected {parameter.type} as the argument {name} of {short}, got {got}")
 
 
 def _binding(node: schema.Node, where: str, found: Operator) -> Iterator[Problem]:

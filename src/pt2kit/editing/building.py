@@ -8,12 +8,11 @@ parameter's type makes of it: a device, an element type, or a text.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from itertools import chain
 from typing import Any, Final
 
 from pt2kit import schema
-from pt2kit.checks.operators import argument_problems, function_problems, parameter_arms, result_problems
+from pt2kit.checks.operators import argument_problem, argument_problems, function_problems, result_problems
 from pt2kit.editing.metas import Operand, device_of, entry, scalar_type
 from pt2kit.errors import GraphError, Pt2Error
 from pt2kit.graph.reading import MEMORY_FORMATS
@@ -22,7 +21,7 @@ from pt2kit.messages import count_text, kind_of, quote
 from pt2kit.operators import schemas
 from pt2kit.schema import Argument
 from pt2kit.schema.names import HIGHER_ORDER_OPS, OPS
-from pt2kit.schema.operators import COMPLETE, Operator, Parameter, ValueType, nearest
+from pt2kit.schema.operators import COMPLETE, Operator, ValueType, nearest
 from pt2kit.symbols.functions import TARGETS
 
 _PLAIN_NAMES: Final = ("a", "b", "c")
@@ -39,16 +38,20 @@ def full_target(operator: str, edit: str) -> str:
     """
     if not isinstance(operator, str):
         raise GraphError(f"{edit}: expected the name of an operator, such as 'aten.relu', got {kind_of(operator)}")
-    if (whole_name := _whole_name(operator)) is not None:
-        return whole_name
-    name = operator.replace("::", ".").removeprefix(OPS)
+    name = operator.replace("::", ".")
+    if name in TARGETS or name.startswith("#"):
+        return name
+    name = name.removeprefix(OPS)
+    known = schemas.operators("").schemas
+    for whole in (name, f"{name}.default"):
+        if whole in known:
+            return f"{OPS}{whole}"
     parts = name.split(".")
     if len(parts) < 2 or not all(part.isidentifier() for part in parts):
         raise GraphError(f"{edit}: expected an operator as 'aten.add.Tensor' or '_operator.mul', got {quote(operator)}")
     target = f"{OPS}{name}"
     if operator_namespace(target) == "higher_order" or is_custom(target):
         return target if len(parts) > 2 or parts[0] == "higher_order" else f"{target}.default"
-    known = schemas.operators("").schemas
     if len(parts) > 2 and operator_namespace(target) not in COMPLETE:
         return target
     there = [one for one in known if one.startswith(f"{name}.")]
@@ -58,19 +61,6 @@ def full_target(operator: str, edit: str) -> str:
         f"expected an operator with its overload, got {name}" if there else f"no operator {name} in torch {nearest('')}"
     )
     raise GraphError(f"{edit}: {problem}{schemas.similar(name, known)}", rule="T1")
-
-
-@lru_cache(maxsize=1024)
-def _whole_name(operator: str) -> str | None:
-    """Return the full name of an operator that is written in full or has an overload "default"; None for all others."""
-    name = operator.replace("::", ".")
-    if name in TARGETS or name.startswith("#"):
-        return name
-    name = name.removeprefix(OPS)
-    known = schemas.operators("").schemas
-    if name in known:
-        return f"{OPS}{name}"
-    return f"{OPS}{name}.default" if f"{name}.default" in known else None
 
 
 def check_call(node: schema.Node, edit: str, *, has_results: bool) -> None:
@@ -93,28 +83,12 @@ def check_call(node: schema.Node, edit: str, *, has_results: bool) -> None:
         raise GraphError(f"{edit}: {problem.message}", rule=problem.rule)
 
 
-def find_parameter(target: str, name: str, edit: str) -> Parameter | None:
-    """Return a parameter of an operator; None if its signature is not known, or open.
-
-    Raises:
-        GraphError: a parameter that the operator does not have (T3).
-    """
+def check_argument(target: str, argument: schema.NamedArgument, edit: str) -> None:
+    """Refuse an argument that an operator does not have (T3), or that does not fit its parameter (T5)."""
     signature = signature_of(target)
-    parameter = signature.parameters.get(name) if signature is not None else None
-    if signature is not None and parameter is None and not signature.is_open:
-        known = ", ".join(list(signature.parameters)[:12]) or "none"
-        raise GraphError(f"{edit}: expected an argument of {_short(target)} ({known}), got {quote(name)}", rule="T3")
-    return parameter
-
-
-def check_argument(target: str, parameter: Parameter, arm: str, edit: str) -> None:
-    """Refuse an argument that does not fit its parameter (T5)."""
-    arms = parameter_arms(parameter.type)
-    if arms is not None and arm not in arms:
-        raise GraphError(
-            f"{edit}: expected {parameter.type} as the argument {parameter.name} of {_short(target)}, got {arm}",
-            rule="T5",
-        )
+    if signature is not None and not signature.is_open:
+        for problem in argument_problem(target, argument, edit, signature, lambda name: True):
+            raise GraphError(f"{edit}: {problem.message}", rule=problem.rule)
 
 
 def signature_of(target: str) -> Operator | None:
@@ -165,10 +139,6 @@ def result_metas(meta: Any, found: Operator | None, edit: str) -> list[Any]:
         [entry(one, edit) for one in result] if isinstance(result, list | tuple) else entry(result, edit)
         for result in results
     ]
-
-
-def _short(target: str) -> str:
-    return target.removeprefix(OPS)
 
 
 _SYMBOLIC: Final[Mapping[str, tuple[type[Any], type[Any], tuple[str, ...]]]] = {

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import builtins
 import os
+from operator import attrgetter
 from types import TracebackType
 from typing import IO, Any, Generic, TypeAlias, TypeVar, cast, overload
 
@@ -322,14 +323,12 @@ def _check_interface(editor: EditState) -> None:
                 f"{quote(written)}, which torch renames and does not find",
                 rule="G8",
             )
-    for node in editor.graph.nodes:
-        if not node.edit:
-            continue
-        if interface_edits.takes_token(node):
-            if not (node.inputs and interface_edits.is_token(editor, node.inputs[0])):
-                got = quote(node.inputs[0].name) if node.inputs else "no value"
-                raise GraphError(f"{node.edit}: {node.label}: expected a token first, got {got}", rule="S13")
-        elif node.target.startswith(ATEN_OPS) and any(interface_edits.is_token(editor, value) for value in node.inputs):
+    for node in filter(attrgetter("edit"), editor.graph.nodes):
+        tokens = [interface_edits.is_token(editor, value) for value in node.inputs]
+        if interface_edits.takes_token(node) and tokens[:1] != [True]:
+            got = quote(node.inputs[0].name) if node.inputs else "no value"
+            raise GraphError(f"{node.edit}: {node.label}: expected a token first, got {got}", rule="S13")
+        if node.target.startswith(ATEN_OPS) and any(tokens):
             raise GraphError(f"{node.edit}: {node.label}: expected a tensor with numbers, got a token", rule="S13")
 
 

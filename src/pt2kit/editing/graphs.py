@@ -727,14 +727,13 @@ class Graph:
         Raises:
             GraphError: a parameter that the operator does not have (T3), or a value that does not fit it (T5).
         """
-        parameter = building.find_parameter(target, name, edit)
+        signature = building.signature_of(target)
+        parameter = signature.parameters.get(name) if signature is not None else None
         slot = self.slot(value, parameter.type if parameter is not None else None, edit)
+        is_by_name = parameter is not None and parameter.is_keyword_only
         slot.name = name
-        slot.kind = schema.ArgumentKind.POSITIONAL
-        if parameter is not None:
-            building.check_argument(target, parameter, slot.template.type, edit)
-            if parameter.is_keyword_only:
-                slot.kind = schema.ArgumentKind.KEYWORD
+        slot.kind = schema.ArgumentKind.KEYWORD if is_by_name else schema.ArgumentKind.POSITIONAL
+        building.check_argument(target, schema.NamedArgument(name, slot.template, slot.kind), edit)
         return slot
 
     def slot(self, value: Any, kind: ValueType | None, edit: str) -> Slot:

@@ -482,12 +482,10 @@ def _leave_call(editor: EditState, chosen: Tree, edit: str) -> None:
     parent = parent_of(editor.calls.ins, chosen)
     if parent is None:
         raise GraphError(f"{edit}: expected an input of the in_spec, got {chosen!r}")
-    for place, child in enumerate((*args.children, *kwargs.children)):
-        if child is chosen or parent_of(child, chosen) is not None:
-            argument = editor.calls.names(edit)[place]
-            parent.remove(chosen, edit)
-            if parent in (args, kwargs) and editor.calls.arg_names:
-                del editor.calls.arg_names[place]
-            editor.guards[:] = [guard for guard in editor.guards if not _mentions(guard, argument)]
-            return
-    raise GraphError(f"{edit}: expected an argument or what is in one, got {chosen!r}")
+    arguments = enumerate((*args.children, *kwargs.children))
+    place = next(place for place, one in arguments if one is chosen or parent_of(one, chosen) is not None)
+    argument = editor.calls.names(edit)[place]
+    parent.remove(chosen, edit)
+    if parent in (args, kwargs) and editor.calls.arg_names:
+        del editor.calls.arg_names[place]
+    editor.guards[:] = [guard for guard in editor.guards if not _mentions(guard, argument)]

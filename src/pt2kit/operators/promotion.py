@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any, Final, NoReturn
 
 from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown
@@ -130,6 +131,14 @@ def result_type(*operands: Any) -> ScalarType:
     return best
 
 
+def promoted(operands: Iterable[Any]) -> ScalarType | None:
+    """Return the dtype of operands as `result_type`; None if it is not known."""
+    try:
+        return result_type(*operands)
+    except Unknown:
+        return None
+
+
 def common_dtype(dtypes: Iterable[ScalarType]) -> ScalarType:
     """Return the dtype of one or more tensors of equal priority.
 
@@ -239,6 +248,7 @@ def require_dtype(tensor: Tensor, allowed: Iterable[ScalarType], name: str) -> N
         raise Mismatch(f"{name}: expected {expected}, got {short_name(tensor.dtype)}", "dtype")
 
 
+@lru_cache(maxsize=1024)
 def takes_numbers_as_tensors(operator: str) -> bool:
     """Return whether an operator ("aten.add.Tensor") takes a number as a tensor, of one element and on its device."""
     namespace, _, rest = operator.partition(".")
