@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-from pt2kit.messages import count_text
 from pt2kit.operators.facts import (
     Mismatch,
     Symbolic,
@@ -28,7 +27,6 @@ from pt2kit.operators.pointwise import (
     is_dense,
     new_like,
     preserved_strides,
-    strides_in_order,
 )
 from pt2kit.schema import Device, Layout, MemoryFormat, ScalarType
 from pt2kit.symbols.polynomials import Polynomial, Size, text
@@ -85,13 +83,6 @@ def with_strides(tensor: Tensor, stride: Sequence[Size]) -> Tensor:
     expect(len(stride) == tensor.rank, f"stride: expected {tensor.rank} strides, got {len(stride)}", "sizes")
     is_sure = all(at_least(one, 0) is not False for one in stride)
     return new_like(tensor, tensor.dtype, tuple(stride) if is_sure else None)
-
-
-def permuted(tensor: Tensor, order: Sequence[int]) -> Tensor:
-    """Return a tensor whose dimensions are in memory in a given order, the outermost first."""
-    expected = f"physical_layout: expected each of {count_text(tensor.rank, 'dimension')} once"
-    require(sorted(order) == list(range(tensor.rank)), "dimension", expected, order[:16])
-    return new_like(tensor, tensor.dtype, strides_in_order(tensor.sizes, list(reversed(order))))
 
 
 def range_length(start: Any, end: Any, step: Any) -> Size:

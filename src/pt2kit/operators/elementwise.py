@@ -15,7 +15,6 @@ from pt2kit.operators.promotion import (
     float_type,
     number_type,
     require_kind,
-    result_type,
     unsure,
 )
 from pt2kit.operators.vocabulary import one_dtype
@@ -81,15 +80,6 @@ def power(self: Any, exponent: Any) -> Tensor:
     if isinstance(exponent, int) and isinstance(self, Tensor) and self.dtype is not None and exponent < 0:
         expect(category(self.dtype) >= FLOAT, f"exponent: expected 0 or more for integers, got {exponent}")
     return result
-
-
-def where_elements(condition: Tensor, self: Any, other: Any) -> Tensor:
-    """Return elements of two operands, by a mask."""
-    try:
-        dtype = result_type(self, other)
-    except Unknown:
-        return Tensor(pointwise(condition, self, other).sizes, None)
-    return pointwise(condition, self, other, dtype=dtype)
 
 
 def alike(*operands: Any) -> Tensor:

@@ -13,9 +13,9 @@
                                                   argument as `given` has it, `name` for its name, `operand` for itself
         filled self grad_output                   a requirement of each of some arguments (`_WORDS`)
         keep indices                              the kernel gets copies
-        also modes                                the demands of another rule, or of a function: "also weights(params)"
+        also modes                                the demands of another rule
 
-Expressions are those of Python, with the functions of this module and of `demands.py`; `call` is the call.
+Expressions are those of Python, with the functions that this module has or imports; `call` is the call.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pt2kit.operators.demands import filled as filled
 from pt2kit.operators.demands import fit as fit
 from pt2kit.operators.demands import ranked as ranked
 from pt2kit.operators.demands import rising as rising
-from pt2kit.operators.recurrent import weights as weights
+from pt2kit.operators.recurrent import weight_sizes as weight_sizes
 from pt2kit.operators.rows import choices, read_rows
 from pt2kit.schema import ScalarType as ScalarType
 
@@ -120,8 +120,6 @@ def _compiled(line: str, others: list[Rule]) -> Iterator[str]:
         return
     elif word == "if":
         yield f"if not ({rest}): return"
-    elif word == "also" and "(" in rest:
-        yield f"yield from {rest}"
     elif word == "also":
         yield f"yield from others[{len(others)}](call)"
         others.append(find_rule(rest))

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from pt2kit.operators.facts import (
     Sizes,
     Tensor,
-    Unknown,
     agree,
     at_least,
     axis,
@@ -29,10 +28,9 @@ from pt2kit.operators.pointwise import (
     is_channels_last,
     like_if_contiguous,
 )
-from pt2kit.operators.promotion import result_type
 from pt2kit.operators.views import at_least_1d, expand, unsqueezed
 from pt2kit.operators.vocabulary import replaced
-from pt2kit.schema import MemoryFormat, ScalarType
+from pt2kit.schema import MemoryFormat
 from pt2kit.symbols.polynomials import Size, same, text, unknown
 
 
@@ -97,14 +95,6 @@ def format_strides(tensors: Sequence[Tensor], sizes: Sizes) -> tuple[Size, ...] 
         return None
     is_last = decided(all, map(is_channels_last, tensors))
     return None if is_last is None else channels_last(sizes) if is_last else row_major(sizes)
-
-
-def promoted(tensors: Sequence[Tensor]) -> ScalarType | None:
-    """Return the dtype of tensors joined; None if it is not known."""
-    try:
-        return result_type(*tensors)
-    except Unknown:
-        return None
 
 
 def agreed(tensors: Sequence[Tensor], name: str, but: int | None = None) -> list[Size]:

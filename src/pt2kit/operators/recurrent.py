@@ -1,15 +1,10 @@
-"""Recurrent network rows of the operator table: results, weights of all layers, sizes that unchecked kernels trust.
-
-The weights of all layers are checked against input and states. Sizes that unchecked kernels trust are required for LSTM
-layers and packed sequences.
-"""
+"""Recurrent network rows of the operator table: results, and weights of all layers, which fit input and states."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pt2kit.operators.demands import Demand, Operand, fit
 from pt2kit.operators.facts import Tensor, agree, expect, like, require_rank, unlike_strides
 from pt2kit.operators.views import expand
 from pt2kit.operators.vocabulary import free, if_contiguous, is_number, one_dtype
@@ -45,7 +40,7 @@ def _check_weights(
     is_projected = len(states) > 1 and len(params) == cells * (3 + 2 * biases)
     each = 2 + 2 * biases + is_projected
     expect(len(params) == cells * each, f"params: expected {cells * each} weights, got {len(params)}")
-    expected = _weight_sizes(gates, data.sizes[-1], given, inner, biases, is_projected, cells, directions)
+    expected = weight_sizes(gates, data.sizes[-1], given, inner, biases, is_projected, cells, directions)
     for weight, sizes in zip(params, expected, strict=True):
         require_rank(weight, (len(sizes),), "params")
         for got, wanted in zip(weight.sizes, sizes, strict=True):
@@ -53,7 +48,7 @@ def _check_weights(
     return given, directions
 
 
-def _weight_sizes(
+def weight_sizes(
     gates: int, features: Any, given: Any, inner: Any, biases: bool, is_projected: bool, cells: int, directions: int
 ) -> Iterator[tuple[Any, ...]]:
     """Yield the sizes of the weights of all cells, in order.
@@ -135,36 +130,3 @@ def require_dropout(num_layers: int, train: Any, dropout: Any) -> None:
 def weights_flops(params: Sequence[Tensor], rows: Size) -> Size:
     """Count two operations for each weight and row of the input; biases and gates are not counted."""
     return sum(2 * rows * weight.numel for weight in params if weight.rank == 2)
-
-
-def weights(
-    params: Sequence[Operand | None] | None,
-    given: Any,
-    inner: Any,
-    data: Any,
-    has_biases: Any,
-    cells: int,
-    bidirectional: Any,
-) -> Iterator[Demand]:
-    """Require the weights of all layers of an LSTM, in order.
-
-    Args:
-        params: the weights; None if they are not known.
-        given: numbers that a layer returns for each step, and gets from the one before.
-        inner: numbers of its inner state.
-        data: sizes of the input, whose last one counts its features; None if they are not known.
-        has_biases: whether each cell has two biases.
-        cells: how many there are in all layers and directions.
-        bidirectional: whether each layer runs in both directions.
-    """
-    if params is None or None in (given, inner):
-        return
-    is_projected, biases = given is not inner and bool(given != inner), bool(has_biases)
-    each = 2 + 2 * biases + is_projected
-    yield Demand(len(params) == cells * each, "params", f"{each} tensors for each layer and direction")
-    features, directions = data[-1] if data else None, 2 if bidirectional else 1
-    expected = _weight_sizes(4, features, given, inner, biases, is_projected, cells, directions)
-    for position, (weight, sizes) in enumerate(zip(params, expected, strict=False)):
-        if weight is not None:
-            holds = fit(weight.sizes, sizes)
-            yield Demand(holds, f"params[{position}]", "sizes that fit the states in hx and the input")

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pt2kit.operators.facts import UNKNOWN, Result, Scalar, Symbolic, Tensor, Unknown, expect, shape_text
-from pt2kit.operators.promotion import BOOL, COMPLEX, INT, category, known_dtype, number_type
+from pt2kit.operators.promotion import INT, category, number_type
 from pt2kit.schema import ScalarType
-from pt2kit.symbols.polynomials import Size, Undecided, largest, product, same, smallest, unknown
+from pt2kit.symbols.polynomials import Undecided, largest, product, same, smallest, unknown
 from pt2kit.tensors.bounds import parse_device
 
 Rule = Callable[..., Result]
@@ -197,22 +197,6 @@ def sym_ite(condition: Any, then: Scalar, otherwise: Scalar) -> Any:
     if kinds == {ScalarType.LONG}:
         return then if then == otherwise else unknown(-math.inf)
     return Symbolic(bool if kinds == {ScalarType.BOOL} else float)
-
-
-def strides_of(tensor: Tensor) -> tuple[Size, ...]:
-    """Return the strides of a tensor."""
-    if tensor.strides is None:
-        raise Unknown("strides are not known")
-    return tensor.strides
-
-
-def number_of(tensor: Tensor) -> Result:
-    """Return the number of a tensor of one element."""
-    require_one_element(tensor)
-    kind = category(known_dtype(tensor))
-    if kind == COMPLEX:
-        raise Unknown("a complex number is read")
-    return unknown(-math.inf) if kind == INT else Symbolic(bool if kind == BOOL else float)
 
 
 def require_one_element(tensor: Tensor) -> None:
