@@ -13,6 +13,7 @@ Devices that a program names, in values and calls, and that torch does not have 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final, TypeAlias
@@ -209,18 +210,16 @@ def _inside(context: ProgramContext, opens: str, closes: str, wrapper: str | Non
         wrapper: the end of the target of a call whose subgraphs are regions.
     """
     nodes: set[int] = set()
-    graphs_inside: set[int] = set()
-    depths: dict[int, int] = {}
+    opened: Counter[int] = Counter()  # how many regions are open in a graph, by its id
     if not any(step.node.target.endswith((opens, wrapper or opens)) for step in context.steps()):
         return nodes
     for step in context.steps():
         graph, target = id(step.scope.graph), step.node.target
-        depths[graph] = depths.get(graph, 0) + target.endswith(opens) - target.endswith(closes)
-        is_inside = depths[graph] > 0 or graph in graphs_inside
-        if is_inside:
+        opened[graph] += target.endswith(opens) - target.endswith(closes)
+        if opened[graph] > 0:
             nodes.add(id(step.node))
-        if is_inside or (wrapper is not None and target.endswith(wrapper)):
-            graphs_inside.update(id(scope.graph) for scope in carried(step))
+        if opened[graph] > 0 or (wrapper is not None and target.endswith(wrapper)):
+            opened.update(id(scope.graph) for scope in carried(step))
     return nodes
 
 

@@ -14,6 +14,7 @@ Source: `torch/_higher_order_ops`, 2.13, for how subgraphs are called.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import Any, Final, Generic, TypeVar
 
 from msgspec import UNSET
@@ -163,14 +164,19 @@ class _Engine(Generic[F]):
         for position, output in enumerate(step.node.outputs):
             held = results[position] if position < len(results) else _MISSING
             shared = [by_name[name] for index, name in effects.aliases if index == position and name in by_name]
-            memory = self._shared(frame, shared)
-            names = list(arguments(output))
-            facts = list(held) if isinstance(held, (list, tuple)) and output.type in _LISTS else [held]
-            for place, name in enumerate(names):
-                fact = facts[place] if place < len(facts) else _MISSING
-                if fact is _MISSING:
-                    fact = self._asked(step.scope, name)
-                frame[name] = _Ref(fact, memory if memory is not None else Memory())
+            facts = held if isinstance(held, (list, tuple)) and output.type in _LISTS else [held]
+            self._name(step.scope, frame, list(arguments(output)), facts, self._shared(frame, shared))
+
+    def _name(
+        self, scope: Scope, frame: _Frame, names: Sequence[str], held: Sequence[Any], memory: Memory | None = None
+    ) -> None:
+        """Give names to references, or to facts in some memory or in one of their own; the domain is asked for others."""
+        for name, one in zip_longest(names, held[: len(names)], fillvalue=_MISSING):
+            fact = _fact(one)
+            if fact is one or fact is _MISSING:
+                fact = self._asked(scope, name) if fact is _MISSING else fact
+                one = _Ref(fact, Memory() if memory is None else memory)
+            frame[name] = one
 
     def _shared(self, frame: _Frame, aliased: Iterable[schema.Argument]) -> Memory | None:
         """Return the memory of some arguments, made one; None if there are none."""
@@ -267,14 +273,7 @@ class _Engine(Generic[F]):
         names = [name for output in step.node.outputs for name in arguments(output)]
         flat = [entry for held in results for entry in (held if isinstance(held, tuple) else [held])]
         entries = [entry for entry in flat if entry is not None] if len(flat) != len(names) else flat
-        for position, name in enumerate(names):
-            held = entries[position] if position < len(entries) else _MISSING
-            if isinstance(held, _Ref) and held.fact is not _MISSING:
-                frame[name] = held
-                continue
-            if held is _MISSING or isinstance(held, _Ref):
-                held = self._asked(step.scope, name)
-            frame[name] = _Ref(held, Memory())
+        self._name(step.scope, frame, names, entries)
 
 
 def _fact(held: Any) -> Any:

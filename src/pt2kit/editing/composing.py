@@ -12,7 +12,7 @@ from pt2kit.editing.editor import Editor, Source, edit, package_alone
 from pt2kit.editing.extracting import written_weights
 from pt2kit.editing.graphs import Graph, Value
 from pt2kit.editing.interface import Branch, Input, Output, Tree, leaves_of, tuple_of
-from pt2kit.editing.interface_edits import find_output, substitute_symbols, substituted_size, take_out
+from pt2kit.editing.interface_edits import find_output, substitute_symbols, substituted, take_out
 from pt2kit.editing.state import find_input, forget_inputs
 from pt2kit.errors import GraphError, UnsupportedError
 from pt2kit.front_door import registered
@@ -172,7 +172,7 @@ def _check_sizes(output: Output, target: Input, found: Mapping[str, Any]) -> Non
     """Refuse sizes that are not the same for all numbers that the symbols stand for."""
     produced, wanted = output.value, target.value
     if produced is not None and wanted is not None and produced.kind == "tensor":
-        sizes = [substituted_size(size, found) for size in wanted.meta.sizes]
+        sizes = [substituted(size, found) for size in wanted.meta.sizes]
         if not arithmetic.all_same(produced.meta.sizes, sizes):
             is_plain = all(isinstance(size, int) for size in (*(wanted.shape or ()), *(produced.shape or ())))
             message = f"expected sizes {wanted.shape}, got {produced.shape}"

@@ -128,8 +128,12 @@ class Slot:
     def plain(self) -> Any:
         """Return the argument as plain Python: numbers, texts, enums, tuples, None, and `Value`s where it names
         them."""
-        values = iter(self.values)
-        return plain(self.template, lambda _: next(values))
+        return self.plain_with(self.values)
+
+    def plain_with(self, values: Iterable[Any]) -> Any:
+        """Return the argument as plain Python, with something for each value that it names, in their order."""
+        rest = iter(values)
+        return plain(self.template, lambda _: next(rest))
 
     def attach(self) -> None:
         """Enter the slot among the uses of its values."""

@@ -197,16 +197,8 @@ def put_number(editor: EditState, value: Value, number: int, edit: str) -> None:
         for position, slot in enumerate(user.slots):
             if value not in slot.values:
                 continue
-            plain = _with(slot.plain, value, number)
+            plain = slot.plain_with([number if one is value else one for one in slot.values])
             user.replace_slot(position, user.graph.slot(plain, None, edit), edit)
-
-
-def _with(plain: Any, value: Value, number: int) -> Any:
-    if isinstance(plain, (list, tuple)):
-        return [_with(one, value, number) for one in plain]
-    if isinstance(plain, dict):
-        return {key: _with(one, value, number) for key, one in plain.items()}
-    return number if plain is value else plain
 
 
 def _freeze_tensor(editor: EditState, one: Input, value: Value, numbers: Any, edit: str) -> None:
@@ -221,7 +213,7 @@ def _freeze_tensor(editor: EditState, one: Input, value: Value, numbers: Any, ed
     _check_unwritten(editor, one, edit)
     new_sizes = bound_symbols(meta.sizes, view.sizes)
     check_sizes(editor, meta.sizes, view.sizes, new_sizes, edit)
-    if any(arithmetic.known(substituted_size(size, new_sizes)) is None for size in meta.sizes):
+    if any(arithmetic.known(substituted(size, new_sizes)) is None for size in meta.sizes):
         raise GraphError(f"{edit}: expected sizes that determine all symbols in {list(value.shape or ())}", rule="P14")
     for symbol, number in new_sizes.items():  # which may be refused: before anything is taken out
         specialize(editor, symbol, number)
@@ -256,7 +248,7 @@ def check_sizes(
     Raises:
         GraphError: other sizes (P14), or a number outside the range (E4).
     """
-    exact = [arithmetic.known(substituted_size(size, numbers)) for size in stated]
+    exact = [arithmetic.known(substituted(size, numbers)) for size in stated]
     if len(exact) != len(got) or any(one not in (None, number) for one, number in zip(exact, got, strict=True)):
         raise GraphError(f"{edit}: expected sizes {list(map(readable_size, stated))}, got {list(got)}", rule="P14")
     for symbol, number in numbers.items():
@@ -282,31 +274,18 @@ def substitute_symbols(editor: EditState, numbers: Mapping[str, Any]) -> None:
     """Put numbers, or other expressions, instead of symbols into everything that is declared of values."""
     for graph in editor.graph.walk():
         for value in graph.values.values():
-            meta = _substituted_meta(value.meta, numbers)
-            if meta is not value.meta:
+            meta = with_numbers(value.meta, lambda number: substituted(number, numbers))
+            if meta != value.meta:
                 value.meta = meta
 
 
-def _substituted_meta(meta: Any, numbers: Mapping[str, Any]) -> Any:
-    """Return the meta of a value with numbers, or other expressions, instead of symbols."""
-
-    def number(value: Any) -> Any:
-        if isinstance(value, schema.SymInt):
-            return substituted_size(value, numbers)
-        if value.type != "as_expr":
-            return value
-        expr = symbols.substitute(symbols.parse(value.value.expr_str), numbers)
-        return type(value)(as_expr=schema.SymExpr(symbols.to_srepr(expr), value.value.hint))
-
-    new = with_numbers(meta, number)
-    return meta if new == meta else new
-
-
-def substituted_size(size: schema.SymInt, numbers: Mapping[str, Any]) -> schema.SymInt:
-    """Return a size with numbers, or other expressions, instead of symbols."""
-    if numbers.keys().isdisjoint(symbol.name for symbol in arithmetic.symbols_of(size)):
-        return size
-    expr = symbols.substitute(symbols.parse(size.value.expr_str), numbers)
+def substituted(number: Any, numbers: Mapping[str, Any]) -> Any:
+    """Return a size, or another number of a value table, with numbers or other expressions instead of symbols."""
+    if numbers.keys().isdisjoint(symbol.name for symbol in arithmetic.symbols_of(number)):
+        return number
+    expr = symbols.substitute(symbols.parse(number.value.expr_str), numbers)
+    if not isinstance(number, schema.SymInt):
+        return type(number)(as_expr=schema.SymExpr(symbols.to_srepr(expr), number.value.hint))
     if not symbols.free_symbols(expr):
         return arithmetic.number(int(symbols.evaluate(expr, {})))
     return arithmetic.expr_size(expr)

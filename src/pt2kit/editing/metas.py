@@ -20,7 +20,7 @@ from pt2kit.graph.reading import readable_size
 from pt2kit.graph.traversal import Meta
 from pt2kit.messages import count_text, quote
 from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown
-from pt2kit.operators.metas import Symbols, to_meta, to_size
+from pt2kit.operators.metas import Symbols, to_size
 from pt2kit.operators.table import find
 from pt2kit.operators.table import infer as infer_facts
 from pt2kit.schema import TensorMeta
@@ -255,7 +255,7 @@ def inferred(name: str, arguments: Mapping[str, Any]) -> Any:
     )
     try:
         return _meta(results, requires_grad)
-    except (Undecided, ValueError, Pt2Error) as error:
+    except (Undecided, Pt2Error) as error:
         raise Unknown(str(error)) from error
 
 
@@ -269,10 +269,15 @@ def _fact(held: Any, known: Symbols) -> Any:
 
 def _meta(result: Any, requires_grad: bool) -> Any:
     if isinstance(result, Tensor):
-        has_gradient = result.dtype is not None and DTYPES[result.dtype].has_gradient
         if result.strides is None or result.offset is None:
             raise Unknown("its strides are not certain")
-        return to_meta(result, requires_grad=requires_grad and has_gradient)
+        if result.dtype is None or result.device is None:
+            raise Unknown("its dtype or device is not certain")
+        sizes, strides = list(map(to_size, result.sizes)), list(map(to_size, result.strides))
+        requires_grad = requires_grad and DTYPES[result.dtype].has_gradient
+        return TensorMeta(
+            result.dtype, sizes, requires_grad, result.device, strides, to_size(result.offset), result.layout
+        )
     if isinstance(result, (list, tuple)):
         metas = [_meta(one, requires_grad) for one in result]
         return metas if isinstance(result, list) else tuple(metas)

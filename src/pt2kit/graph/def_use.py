@@ -119,9 +119,7 @@ class Scan:
 
     def _define(self, argument: schema.Argument, node: int | None, position: int) -> Iterator[Problem]:
         place = argument_place(self.where, "outputs" if node is not None else "inputs", node, position)
-        try:
-            value_references = references(argument)
-        except LimitError:
+        if (value_references := attempt(references, argument)) is None:
             yield Problem(place, LIMIT_RULE, ARGUMENTS_TOO_DEEP)
             return
         if node is not None and graph_arguments(argument):
@@ -143,9 +141,7 @@ class Scan:
 
     def _use(self, argument: schema.Argument, node: int | None, position: int) -> Iterator[Problem]:
         place = argument_place(self.where, "outputs" if node is None else "inputs", node, position)
-        try:
-            value_references = references(argument)
-        except LimitError:
+        if (value_references := attempt(references, argument)) is None:
             yield Problem(place, LIMIT_RULE, ARGUMENTS_TOO_DEEP)
             return
         for item, reference in enumerate(value_references):

@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.errors import Pt2Error, attempt
-from pt2kit.operators.facts import UNKNOWN, Symbolic, Tensor, row_major
+from pt2kit.operators.facts import UNKNOWN, Symbolic, Tensor
 from pt2kit.symbols.dialects import parse
 from pt2kit.symbols.expr import Symbol
 from pt2kit.symbols.polynomials import End, Size, from_expression, hint, symbol, to_expression, unknown
@@ -141,28 +141,6 @@ def to_size(size: Size) -> schema.SymInt:
         as_expr=schema.SymExpr(
             to_srepr(to_expression(size)), None if value is None else schema.SymExprHint(as_int=value)
         )
-    )
-
-
-def to_meta(tensor: Tensor, *, requires_grad: bool = False) -> schema.TensorMeta:
-    """Return a fact as an entry of the value tables; unknown strides become row-major ones.
-
-    Raises:
-        Undecided: a size is unknown.
-        ValueError: the dtype or device is unknown.
-    """
-    if tensor.dtype is None or tensor.device is None:
-        raise ValueError("expected a fact with dtype and device")
-    strides = row_major(tensor.sizes) if tensor.strides is None else tensor.strides
-    offset = 0 if tensor.offset is None else tensor.offset
-    return schema.TensorMeta(
-        tensor.dtype,
-        [to_size(size) for size in tensor.sizes],
-        requires_grad,
-        tensor.device,
-        [to_size(stride) for stride in strides],
-        to_size(offset),
-        tensor.layout,
     )
 
 
