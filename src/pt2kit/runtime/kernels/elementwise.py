@@ -22,7 +22,6 @@ from pt2kit.runtime.arrays import (
     converting,
     in_floats,
     is_complex,
-    is_known,
     kind,
     named,
     operands,
@@ -54,11 +53,9 @@ for _name, _function in _FLOATING.items():
 # Arithmetic.
 
 
-@kernel("aten.add.Tensor .Scalar", adapt=promoted)
-def add(self: Array, other: Array, alpha: Any) -> Any:
-    if self.dtype == BOOL:
-        return self | other if alpha else self | np.zeros_like(other)
-    return self + other if alpha == 1 else self + other * cast(alpha, self.dtype)
+def scaled(array: Any, factor: Any) -> Any:
+    """Return an array times a number of its element type."""
+    return array if factor == 1 else array * cast(factor, array.dtype)
 
 
 @kernel("aten.div.Tensor .Scalar", adapt=promoted_floats)
@@ -75,8 +72,7 @@ def div_mode(self: Array, other: Any, rounding_mode: str | None = None) -> Any:
     (a, b), dtype = operands(self, other)
     if kind(a.dtype) > 1:
         return np.trunc(wide(cast(a / b, dtype)))
-    quotient = floor_divide(a, b)
-    return quotient + ((quotient * b != a) & (quotient < 0)).astype(a.dtype)
+    return floor_divide(a - np.fmod(a, b), b)
 
 
 def _divided(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -108,12 +104,9 @@ def pow_(self: Any, exponent: Any) -> Any:
         return np.power(a, b)
     if a.dtype == BOOL:
         return a | ~b
-    negative = b < 0
-    if is_known(negative) and not np.any(negative):
-        return np.power(a, b)
-    powers = np.power(a, np.where(negative, 0, b).astype(b.dtype))
-    reciprocal = np.where(a == 1, 1, np.where(a == -1, np.where(b % 2 == 0, 1, -1), 0))
-    return np.where(negative, reciprocal, powers)
+    # Of inverses of integers, those of -1, 0 (in torch) and 1 are integers: powers with any exponent as odd or even.
+    powers = np.power(a, np.where(b < 0, 2 - b % 2, b).astype(b.dtype))
+    return np.where((b < 0) & ((a < -1) | (a > 1)), 0, powers)
 
 
 @kernel("aten.float_power.Tensor_Tensor .Tensor_Scalar .Scalar")
@@ -350,16 +343,6 @@ def glu(self: Array, dim: int) -> Any:
     return a * sigmoid(b)
 
 
-@kernel("aten.prelu.default", adapt=computed)
-def prelu(self: Array, weight: Array) -> Any:
-    slope = weight
-    if slope.ndim == 1 and slope.size > 1 and self.ndim > 1:
-        slope = slope.reshape(1, -1, *([1] * (self.ndim - 2)))
-    elif slope.size == 1:
-        slope = slope.reshape(())
-    return leaky_relu(self, slope)
-
-
 @kernel("aten.rrelu.default", adapt=computed)
 def rrelu(self: Array, lower: float = 0.125, upper: float = 1 / 3, training: bool = False) -> Any:
     slope: Any = running().random.uniform(lower, upper, self.shape) if training else (lower + upper) / 2
@@ -413,10 +396,9 @@ KERNELS: Final = {
     "aten.polar.default": promoted(lambda abs, angle: _joined(abs * np.cos(angle), abs * np.sin(angle))),
     "aten.max.other": promoted(np.maximum),
     "aten.min.other": promoted(np.minimum),
-    "aten.sub.Tensor .Scalar": (
-        promoted(lambda self, other, alpha: self - other if alpha == 1 else self - other * cast(alpha, self.dtype))
-    ),
-    "aten.rsub.Tensor .Scalar": promoted(lambda self, other, alpha: other - self * cast(alpha, self.dtype)),
+    "aten.add.Tensor .Scalar": promoted(lambda self, other, alpha: self + scaled(other, alpha)),
+    "aten.sub.Tensor .Scalar": promoted(lambda self, other, alpha: self - scaled(other, alpha)),
+    "aten.rsub.Tensor .Scalar": promoted(lambda self, other, alpha: other - scaled(self, alpha)),
     "aten.mul.Tensor .Scalar": promoted(lambda self, other: self * other),
     "aten.heaviside.default": promoted(lambda self, values: np.where(self == 0, values, (self > 0).astype(self.dtype))),
     "aten.atan2.default": promoted_floats(np.arctan2),
@@ -449,6 +431,7 @@ KERNELS: Final = {
     "aten.isreal.default": lambda self: self.imag == 0 if is_complex(self) else np.ones(self.shape, BOOL),
     "aten.log_sigmoid.default": log_sigmoid,
     "aten.silu.default": computed(lambda self: self / (1 + np.exp(-self))),
+    "aten.prelu.default": lambda self, weight: leaky_relu(self, weight.reshape(-1, *(1,) * (self.ndim - 2))),
     "aten.relu6.default": lambda self: hardtanh(self, 0, 6),
     "aten.celu.default": lambda self, alpha: elu(self, alpha, 1.0, 1.0 / alpha),
     "aten.selu.default": lambda self: elu(self, 1.6732632423543772, 1.0507009873554805),

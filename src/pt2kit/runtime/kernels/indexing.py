@@ -28,6 +28,7 @@ from pt2kit.runtime.arrays import (
     reserve,
     wide,
 )
+from pt2kit.runtime.kernels.elementwise import scaled
 from pt2kit.runtime.kernels.reductions import renorm
 from pt2kit.runtime.kernels.views import as_strided, diagonal, select, slice_
 from pt2kit.runtime.table import kernel
@@ -344,8 +345,7 @@ def _slices(change: Callable[..., Array], *, negative: bool = False) -> Callable
 
 
 def _added_slices(self: Array, where: Any, values: Array, alpha: Any = 1) -> Array:
-    numbers = wide(values)
-    return _added(self, where, numbers if alpha == 1 else numbers * cast(alpha, numbers.dtype))
+    return _added(self, where, scaled(wide(values), alpha))
 
 
 @kernel("aten.put.default")

@@ -89,12 +89,7 @@ def nll_loss_forward(self: Array, target: Array, weight: Any, reduction: int, ig
 
 @kernel("aten.cross_entropy_loss.default")
 def cross_entropy_loss(
-    self: Array,
-    target: Array,
-    weight: Any,
-    reduction: int,
-    ignore_index: int,
-    label_smoothing: float,
+    self: Array, target: Array, weight: Any, reduction: int, ignore_index: int, label_smoothing: float
 ) -> Any:
     axis = 0 if self.ndim == 1 else 1
     count = self.shape[axis]

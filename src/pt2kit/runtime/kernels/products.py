@@ -26,20 +26,17 @@ from pt2kit.runtime.arrays import (
     reserve,
     wide,
 )
+from pt2kit.runtime.kernels.elementwise import scaled
 from pt2kit.runtime.kernels.reductions import vector_norm
 from pt2kit.runtime.table import kernel
 
 
-def _scaled(array: Any, factor: Any) -> Any:
-    return array if factor == 1 else array * cast(factor, array.dtype)
-
-
 def _mixed(self: Array, product: Array, beta: Any, alpha: Any) -> Any:
     """Return beta * self + alpha * product; with beta 0, self counts for nothing, also if it is nan."""
-    scaled = _scaled(product, alpha)
+    other = scaled(product, alpha)
     if beta == 0:
-        return np.broadcast_to(scaled, np.broadcast_shapes(self.shape, scaled.shape))
-    return scaled + _scaled(wide(self), beta)
+        return np.broadcast_to(other, np.broadcast_shapes(self.shape, other.shape))
+    return other + scaled(wide(self), beta)
 
 
 def addr(self: Array, vec1: Array, vec2: Array, beta: Any, alpha: Any) -> Any:
@@ -57,15 +54,9 @@ def matmul(self: Array, other: Array) -> Any:
 
 @kernel("aten._scaled_mm.default")
 def scaled_mm(
-    self: Array,
-    mat2: Array,
-    scale_a: Array,
-    scale_b: Array,
-    bias: Array | None = None,
-    scale_result: Array | None = None,
-    out_dtype: DType | None = None,
-    use_fast_accum: bool = False,
-) -> Any:
+    self: Array, mat2: Array, scale_a: Array, scale_b: Array, bias: Array | None = None, scale_result: Array | None =
+    None, out_dtype: DType | None = None, use_fast_accum: bool = False,
+) -> Any:  # fmt: skip
     result = matmul(self, mat2) * scale_a * scale_b  # one factor for all, or one for each row and column
     if bias is not None:
         result = result + wide(bias)
