@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections import defaultdict
-from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from pt2kit.runtime.table import FAMILIES, find_kernel, overloads_of, supported
+from pt2kit.runtime.table import find_kernel, load_families, overloads_of, supported
 
 TARGET: Final = Path(__file__).parents[1] / "docs" / "supported-operators.md"
 
@@ -17,10 +16,9 @@ def text() -> str:
     """Return the page."""
     families: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     names = supported()
-    tables = ((family, import_module(f"pt2kit.runtime.kernels.{family}")) for family in FAMILIES)
     listed = {
-        name: family
-        for family, module in tables
+        name: module.__name__.rpartition(".")[2]
+        for module in load_families()
         for row in getattr(module, "KERNELS", ())
         for name in overloads_of(row)
     }

@@ -20,7 +20,8 @@ from ast import literal_eval
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from operator import itemgetter
-from types import MappingProxyType
+from pkgutil import iter_modules
+from types import MappingProxyType, ModuleType
 from typing import Any, Final, TypeVar
 
 from pt2kit.errors import OperatorError
@@ -29,12 +30,6 @@ from pt2kit.schema.operators import Operator, find_operator, nearest
 
 Kernel = Callable[..., Any]
 K = TypeVar("K", bound=Kernel)
-
-FAMILIES: Final = (
-    "control", "convolutions", "creation", "elementwise", "fft", "indexing", "joining", "layers", "linalg", "losses",
-    "pooling", "products", "quantized", "reductions", "resampling", "special", "views",
-)  # fmt: skip
-"""The modules of `pt2kit.runtime.kernels`."""
 
 _TABLE: Final[dict[str, Kernel]] = {}  # Filled while the families are imported.
 _REGISTERED: Final[dict[str, Kernel]] = {}  # By users.
@@ -154,12 +149,14 @@ def supported() -> tuple[str, ...]:
 
 
 @functools.cache
-def load_families(families: Iterable[str] = FAMILIES) -> None:
-    """Import the kernels: functions that are registered, and the table `KERNELS` of each module."""
-    for family in families:
-        module = import_module(f"pt2kit.runtime.kernels.{family}")
+def load_families() -> tuple[ModuleType, ...]:
+    """Import the kernels, functions that are registered and the table `KERNELS` of each module; return the modules."""
+    found = iter_modules(import_module("pt2kit.runtime.kernels").__path__)
+    modules = tuple(import_module(f"pt2kit.runtime.kernels.{family.name}") for family in found)
+    for module in modules:
         for names, function in getattr(module, "KERNELS", {}).items():
             _add([names], function)
+    return modules
 
 
 @functools.cache
