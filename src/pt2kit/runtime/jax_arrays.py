@@ -141,13 +141,7 @@ class JaxArray(NDArrayOperatorsMixin, ForeignArray):
         if self.strides == whole.strides and self.shape == whole.shape and _address(self._layout) == _address(whole):
             memory.value = value
         else:
-            places = self._places(home)
-            if known:
-                flat = memory.value.reshape(-1).copy()
-                flat[places] = value
-            else:
-                flat = jnp.asarray(memory.value).reshape(-1).at[places].set(value)
-            memory.value = flat.reshape(whole.shape)
+            memory.value = _replaced(memory.value.reshape(-1), self._places(home), value).reshape(whole.shape)
         memory.version += 1
         self._value, self._seen = value, memory.version
 
@@ -201,10 +195,7 @@ class JaxArray(NDArrayOperatorsMixin, ForeignArray):
         return _shared(found, value, [self]) if isinstance(found, np.ndarray) else _wrapped(value)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        def of_jax(target: Any, key: Any, value: Any) -> Any:
-            return jnp.asarray(target).at[key].set(jnp.asarray(value).astype(self.dtype))
-
-        self.assign(_called(_copied(operator.setitem), of_jax, (self, key, value), {}))
+        self.assign(_replaced(self, key, value))
 
     # NumPy's protocols.
 
@@ -308,6 +299,15 @@ def _called(of_numpy: Any, of_jax: Any, args: Any, kwargs: Any) -> Any:
     if all(map(_known, flattened((args, *kwargs.values())))):
         return of_numpy(*args, **kwargs)
     return of_jax(*args, **{key: one for key, one in kwargs.items() if key not in _NUMPY_ONLY})
+
+
+def _replaced(target: Any, key: Any, value: Any) -> Any:
+    """Return numbers with others in the places of an index."""
+
+    def of_jax(target: Any, key: Any, value: Any) -> Any:
+        return jnp.asarray(target).at[key].set(jnp.asarray(value).astype(target.dtype))
+
+    return _called(_copied(operator.setitem), of_jax, (target, key, value), {})
 
 
 def _of_jax(function: Any) -> Any:

@@ -144,7 +144,7 @@ class JaxExecutable:
                 made.checks += [f"node {step_name(step)}: {message}" for _, message in new]
                 return lifted(result)
 
-            call = Running(self._max_bytes, _NoRandom(), keep=keep, checks=[])  # type: ignore[arg-type]
+            call = Running(self._max_bytes, _NoRandom(), keep=keep)  # type: ignore[arg-type]
             token = RUNNING.set(call)
             try:
                 results = [lifted(one) for one in self._plan(*values)]
@@ -170,20 +170,13 @@ class JaxExecutable:
         """Name the operator that cannot be traced, with the number of its nodes."""
         try:
             yield
-        except UnsupportedError as error:
-            raise self._refusal(error) from error
-        except OperatorError as error:
-            if isinstance(error.__cause__, Pt2Error | Mismatch):
+        except (UnsupportedError, OperatorError) as error:
+            if isinstance(error, OperatorError) and isinstance(error.__cause__, Pt2Error | Mismatch):
                 raise
-            raise self._refusal(error) from error
-
-    def _refusal(self, error: Pt2Error) -> UnsupportedError:
-        text = str(error)
-        for step in self._plan.steps:
-            if text.startswith(f"node {step_name(step)}"):
-                count = sum(one.target == step.target for one in self._plan.steps)
-                return UnsupportedError(f"expected operators that jax can run, got {step.target} ({count}): {text}")
-        return UnsupportedError(f"expected operators that jax can run: {text}")
+            text, targets = str(error), [step.target for step in self._plan.steps]
+            named = (step.target for step in self._plan.steps if text.startswith(f"node {step_name(step)}"))
+            got = next((f", got {target} ({targets.count(target)})" for target in named), "")
+            raise UnsupportedError(f"expected operators that jax can run{got}: {text}") from error
 
     def _passed(self, inputs: Sequence[Any]) -> list[int]:
         """Return the inputs that are arguments of the compiled function."""
