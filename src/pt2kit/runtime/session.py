@@ -253,13 +253,10 @@ class Session:
     def _arguments(self, leaves: Sequence[Any]) -> list[Any]:
         """Return a value for each graph input."""
         users = iter(leaves)
-        values: list[Any] = []
-        for spec in self._inputs:
-            if spec.kind is InputKind.USER_INPUT:
-                values.append(next(users))
-            else:
-                values.append(self._state[spec.target] if spec.target is not None else None)
-        return values
+        return [
+            next(users) if spec.kind is InputKind.USER_INPUT else self._state.get(str(spec.target))
+            for spec in self._inputs
+        ]
 
     def _finish(self, results: Sequence[Any], leaves: Sequence[Any]) -> Any:
         """Write mutations back, and return the outputs for the caller; of a joint graph also its gradients, by name."""
