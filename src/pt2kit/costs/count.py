@@ -9,19 +9,28 @@ that uses a value in it, as the runtime and torch's interpreter do.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pt2kit import schema
 from pt2kit.costs.result import Cost, NodeCost
-from pt2kit.dataflow.domain import effects_of
 from pt2kit.dataflow.inner_tensors import in_parts
 from pt2kit.graph.argument_values import arguments, arguments_of, plain, results_of
-from pt2kit.graph.traversal import HIGHER_ORDER, Scope, check_depth, graphs, join, node_label, operator_name, root
+from pt2kit.graph.traversal import (
+    HIGHER_ORDER,
+    Scope,
+    Step,
+    carried,
+    check_depth,
+    graphs,
+    node_label,
+    operator_name,
+    root,
+)
 from pt2kit.node_metadata.modules import module_of
-from pt2kit.operators.aliasing import aliases
+from pt2kit.operators.aliasing import Alias, aliases, written
 from pt2kit.operators.facts import Mismatch, Tensor, Unknown, row_major
 from pt2kit.operators.higher_order import HIDES, SHOWS, SLICED, Calls, Runs
 from pt2kit.operators.higher_order import HIGHER_ORDER as CONVENTIONS
@@ -165,8 +174,8 @@ def cost_of_program(program: schema.ExportedProgram, name: str = "", tied: Colle
         if spec.kind is InputKind.PARAMETER and spec.target is not None:
             sizes[spec.target] = fact.numel
         (weights if spec.kind in _STATE else inputs).append(nbytes(fact))
-    peak = counter.graph(scope)
-    return Cost(name, tuple(counter.nodes), peak, sizes, sum(weights), sum(inputs), dict(counter.uncounted))
+    peak, rows = counter.graph(scope)
+    return Cost(name, tuple(rows), peak, sizes, sum(weights), sum(inputs), dict(counter.uncounted))
 
 
 def _tied(payloads: Mapping[str, Any]) -> set[str]:
@@ -195,7 +204,6 @@ class _Counter:
     Args:
         symbols: facts that the program declares of its values.
         release: of torch, whose operators it calls.
-        nodes: the rows so far.
         uncounted: operators whose FLOPs are not known.
         batches: graph and value -> the batches that it has in regions of vmap, by their level; its declared sizes do
             not show them.
@@ -203,12 +211,11 @@ class _Counter:
 
     symbols: Symbols
     release: str
-    nodes: list[NodeCost] = field(default_factory=list)
     uncounted: Counter[str] = field(default_factory=Counter)
     batches: dict[tuple[int, str], dict[int, Size]] = field(default_factory=dict)
 
-    def graph(self, scope: Scope, times: Size = 1, around: Size = 0, module: str = "") -> Size:
-        """Count the nodes of a graph, and return the most bytes that its own values take at one time.
+    def graph(self, scope: Scope, times: Size = 1, around: Size = 0, module: str = "") -> tuple[Size, list[NodeCost]]:
+        """Count the nodes of a graph, and return the most bytes that its own values take at one time, and the rows.
 
         Args:
             scope: the graph.
@@ -218,17 +225,19 @@ class _Counter:
         """
         live = Liveness(scope.graph)
         peaks: list[Size] = [0]
+        rows: list[NodeCost] = []
         for number, node in enumerate(scope.graph.nodes):
-            name = operator_name(node.target)
+            step, name = Step(scope, number, node), operator_name(node.target)
             owner = module_of(node.metadata) or module
-            entries = self._entries(scope, node, name)
-            inner = self._subgraphs(scope, node, number, times * entries, around + live.now, owner)
-            facts = self._results(scope, node)
-            made = self._storages(scope, node)
+            entries = self._entries(step, name)
+            inner = self._subgraphs(step, name, times * entries, around + live.now, owner)
+            facts = self._results(step)
+            made = self._storages(step, name)
             live.define(number, made)
             now = live.now
             if inner is not None:
                 runs, peak = inner[0], entries * inner[1]
+                rows += inner[2]
                 # The result is that of the last run, unless runs are stacked or carried.
                 results = sum(size for _, _, size in made)
                 now = (
@@ -236,23 +245,22 @@ class _Counter:
                     if runs in (Runs.LOOP, Runs.MAP, Runs.SCAN)
                     else (live.now - results + largest(results, peak))
                 )
+            elif any(isinstance(fact, Tensor) for fact in facts):
+                flops = self._flops(step, name, facts)
+                read, stored = self._traffic(step, name, made)
+                counts = times * entries * flops, times * read, times * stored
+                rows.append(NodeCost(step.path, name, owner, *counts, around + now))
             peaks.append(now)
-            if inner is None and any(isinstance(fact, Tensor) for fact in facts):
-                flops = self._flops(scope, node, name, facts)
-                read, written = self._traffic(scope, node, name, made)
-                path = join(scope.path, node_label(node, number))
-                counts = times * entries * flops, times * read, times * written
-                self.nodes.append(NodeCost(path, name, owner, *counts, around + now))
             live.release(number)
-        return frontier(peaks)
+        return frontier(peaks), rows
 
-    def _entries(self, scope: Scope, node: schema.Node, name: str) -> Size:
+    def _entries(self, step: Step, name: str) -> Size:
         """Return for how many entries of batches a node computes, and keep the batches of its results."""
-        graph = id(scope.graph)
+        graph, node = id(step.scope.graph), step.node
         operands = [value for named in node.inputs for value in arguments(named.arg)]
         found = {level: size for value in operands for level, size in self.batches.get((graph, value), {}).items()}
         matched = node.inputs if name in (HIDES, SHOWS) else []
-        match [plain(named.arg, lambda value: self.symbols.value(scope.graph, value)) for named in matched]:
+        match [plain(named.arg, self._facts(step.scope)) for named in matched]:
             case [Tensor() as tensor, int(dim), int(level)] if name == HIDES and -tensor.rank <= dim < tensor.rank:
                 found[level] = tensor.sizes[dim]
             case [_, int(level), *_] if name == SHOWS:
@@ -261,18 +269,22 @@ class _Counter:
             self.batches.update(((graph, value), found) for output in node.outputs for value in arguments(output))
         return product(found.values())
 
+    def _facts(self, scope: Scope) -> Callable[[str], Any]:
+        """Return what finds the fact of a value of a graph."""
+        return lambda name: self.symbols.value(scope.graph, name)
+
     def _nbytes(self, scope: Scope, name: str, fact: Tensor) -> Size:
         """Return the bytes of a value, with the batches that its declared sizes do not show."""
         return product(self.batches.get((id(scope.graph), name), {}).values()) * nbytes(fact)
 
-    def _flops(self, scope: Scope, node: schema.Node, name: str, facts: Sequence[Any]) -> Size:
-        name = _called(node, name)
+    def _flops(self, step: Step, name: str, facts: Sequence[Any]) -> Size:
+        name = _called(step.node, name)
         row = find(name)
         if row is None and not name.startswith(("_operator.", "torch.", "math.", "aten.", "prims.")):
             self.uncounted[name] += 1
         if row is None or row.flops is None:
             return 0
-        given = arguments_of(node, lambda value: self.symbols.value(scope.graph, value))
+        given = arguments_of(step.node, self._facts(step.scope))
         try:
             count: Size = call_rule(row.flops, {**given, "result": facts[0] if len(facts) == 1 else tuple(facts)})
         except (Unknown, Mismatch):
@@ -280,66 +292,50 @@ class _Counter:
             return 0
         return count
 
-    def _results(self, scope: Scope, node: schema.Node) -> list[Any]:
-        results = results_of(node, lambda value: self.symbols.value(scope.graph, value))
+    def _results(self, step: Step) -> list[Any]:
+        results = results_of(step.node, self._facts(step.scope))
         return [one for held in results for one in (held if isinstance(held, list) else [held])]
 
     # Memory.
 
-    def _storages(self, scope: Scope, node: schema.Node) -> list[tuple[str, str | None, Size]]:
+    def _storages(self, step: Step, name: str) -> list[tuple[str, str | None, Size]]:
         """Return for each result: its name, the value whose storage it shares, the bytes that it allocates."""
-        shared = effects_of(node.target, self.release).aliases
+        (scope, _, node), fact_of = step, self._facts(step.scope)
+        shared = sorted(aliases(name, self.release))
         by_name = {named.name: named.arg for named in node.inputs} if shared else {}
         made: list[tuple[str, str | None, Size]] = []
         for position, output in enumerate(node.outputs):
-            for name in arguments(output):
-                fact = self.symbols.value(scope.graph, name)
+            for value in arguments(output):
+                fact = fact_of(value)
                 if not isinstance(fact, Tensor):
                     continue
                 views = node.inputs[:1] if node.target in (HIDES, SHOWS) else []
-                source = next((value for named in views for value in arguments(named.arg)), None)
-                for index, parameter in shared:
-                    held = list(arguments(by_name[parameter])) if index == position and parameter in by_name else []
-                    base = self.symbols.value(scope.graph, held[0]) if len(held) == 1 else None
-                    if isinstance(base, Tensor) and self._is_alias(node, position, parameter, base, fact):
+                source = next((one for named in views for one in arguments(named.arg)), None)
+                for alias in shared:
+                    is_given = alias.result == position and alias.parameter in by_name
+                    held = list(arguments(by_name[alias.parameter])) if is_given else []
+                    base = fact_of(held[0]) if len(held) == 1 else None
+                    if isinstance(base, Tensor) and _is_alias(node, alias, base, fact):
                         source = held[0]
-                made.append((name, source, 0 if source is not None else self._nbytes(scope, name, fact)))
+                made.append((value, source, 0 if source is not None else self._nbytes(scope, value, fact)))
         return made
 
-    def _is_alias(self, node: schema.Node, position: int, parameter: str, base: Tensor, fact: Tensor) -> bool:
-        """Return whether a result that may share memory with an operand does so, by their declared strides."""
-        name = operator_name(node.target)
-        if any(
-            (one.result, one.parameter, one.certainty) == (position, parameter, "always")
-            for one in aliases(name, self.release)
-        ):
-            return True
-        train = next((named.arg.as_bool for named in node.inputs if named.name in ("train", "training")), False)
-        if base.dtype is not fact.dtype or train is True:
-            return False
-        if base.sizes == fact.sizes:
-            return base.strides == fact.strides
-        # A copy is row-major: other strides are those of a view, and a row-major operand has views of all shapes.
-        return fact.strides != row_major(fact.sizes) or base.strides == row_major(base.sizes)
-
-    def _traffic(
-        self, scope: Scope, node: schema.Node, name: str, made: Sequence[tuple[str, str | None, Size]]
-    ) -> tuple[Size, Size]:
+    def _traffic(self, step: Step, name: str, made: Sequence[tuple[str, str | None, Size]]) -> tuple[Size, Size]:
         """Return the bytes that a call reads and writes; a call that returns views alone moves none."""
-        changed = effects_of(node.target, self.release).written
+        changed = written(name, self.release)
         results = sum(size for _, _, size in made)
         if made and not changed and all(source is not None for _, source, _ in made):
             return 0, 0
         read: Size = 0
         seen: set[str] = set()
         row = find(name)
-        for named in node.inputs:
+        for named in step.node.inputs:
             for value in arguments(named.arg):
-                fact = self.symbols.value(scope.graph, value)
+                fact = self.symbols.value(step.scope.graph, value)
                 if not isinstance(fact, Tensor) or value in seen:
                     continue
                 seen.add(value)
-                whole = self._nbytes(scope, value, fact)
+                whole = self._nbytes(step.scope, value, fact)
                 is_table = row is not None and row.looks_up == named.name
                 read = read + (results if is_table else whole)
                 if named.name in changed:
@@ -349,51 +345,48 @@ class _Counter:
     # Subgraphs.
 
     def _subgraphs(
-        self, scope: Scope, node: schema.Node, number: int, times: Size, around: Size, module: str
-    ) -> tuple[Runs, Size] | None:
-        """Count the subgraphs of a call, and return how they run and the most bytes that one of them takes; None if
-        the call has none.
+        self, step: Step, name: str, times: Size, around: Size, module: str
+    ) -> tuple[Runs, Size, list[NodeCost]] | None:
+        """Count the subgraphs of a call, and return how they run, the most bytes that one of them takes, and the rows
+        of their nodes; None if the call has none.
         """
-        positional = [named.arg for named in node.inputs]
-        inner: dict[int, Scope] = {}
-        for position, argument in enumerate(positional):
-            if argument.type == "as_graph":
-                held: Any = argument.value
-                label = join(join(scope.path, node_label(node, number)), held.name)
-                where = f"{scope.where}.nodes[{number}].inputs[{position}].arg.as_graph.graph"
-                inner[position] = check_depth(Scope(held.graph, label, where, scope.depth + 1))
+        inner = [*map(check_depth, carried(step))]
         if not inner:
             return None
-        calls = CONVENTIONS.get(operator_name(node.target).removeprefix(HIGHER_ORDER + "."))
+        calls = CONVENTIONS.get(name.removeprefix(HIGHER_ORDER + "."))
         runs = calls.runs if calls is not None else Runs.OPAQUE
-        count = self._count(scope, node, number, calls, positional)
-        peaks: list[Size] = []
-        rows: list[list[NodeCost]] = []
-        before, self.nodes = self.nodes, []
-        for one in inner.values():
-            peaks.append(self.graph(one, times * count, around, module))
-            rows.append(self.nodes)
-            self.nodes = []
+        count = self._count(step, calls)
+        peaks, rows = zip(*(self.graph(one, times * count, around, module) for one in inner), strict=True)
         if runs is Runs.BRANCH:
-            rows = [max(rows, key=lambda some: sum(hint(row.flops) or 0 for row in some))]
-        self.nodes = before + [row for some in rows for row in some]
-        return runs, largest(*peaks)
+            rows = (max(rows, key=lambda some: sum(hint(row.flops) or 0 for row in some)),)
+        return runs, largest(*peaks), [row for some in rows for row in some]
 
-    def _count(
-        self, scope: Scope, node: schema.Node, number: int, calls: Calls | None, positional: Sequence[schema.Argument]
-    ) -> Size:
+    def _count(self, step: Step, calls: Calls | None) -> Size:
         """Return how often the subgraphs of a call run."""
         if calls is None or calls.runs in (Runs.ONCE, Runs.BRANCH, Runs.OPAQUE):
             return 1
         if calls.runs is Runs.LOOP:
-            return symbol(f"{node_label(node, number)}_turns", 0)
-        facts = [plain(argument, lambda name: self.symbols.value(scope.graph, name)) for argument in positional]
+            return symbol(f"{node_label(step.node, step.number)}_turns", 0)
+        facts = [plain(named.arg, self._facts(step.scope)) for named in step.node.inputs]
         dim = calls.sliced_dim(facts)
         assert isinstance(dim, int)
         for bound in calls.bind(facts, lambda held: held if isinstance(held, tuple) else None):
             if bound.role is SLICED and isinstance(bound.value, Tensor) and bound.value.sizes:
                 return bound.value.sizes[dim]
         return 1
+
+
+def _is_alias(node: schema.Node, alias: Alias, base: Tensor, fact: Tensor) -> bool:
+    """Return whether a result that may share memory with an operand does so, by their declared strides."""
+    if alias.certainty == "always":
+        return True
+    train = next((named.arg.as_bool for named in node.inputs if named.name in ("train", "training")), False)
+    if base.dtype is not fact.dtype or train is True:
+        return False
+    if base.sizes == fact.sizes:
+        return base.strides == fact.strides
+    # A copy is row-major: other strides are those of a view, and a row-major operand has views of all shapes.
+    return fact.strides != row_major(fact.sizes) or base.strides == row_major(base.sizes)
 
 
 def nbytes(fact: Tensor) -> Size:
