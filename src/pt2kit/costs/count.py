@@ -63,18 +63,12 @@ class Liveness:
 
     def __init__(self, graph: schema.Graph) -> None:
         self.now: Size = 0
-        self._last: dict[str, int] = {}
-        for number, node in enumerate(graph.nodes):
-            for named in node.inputs:
-                for name in arguments(named.arg):
-                    self._last[name] = number
-        for output in graph.outputs:
-            for name in arguments(output):
-                self._last[name] = len(graph.nodes)
+        uses = [*([named.arg for named in node.inputs] for node in graph.nodes), graph.outputs]
+        self._last = {name: number for number, used in enumerate(uses) for one in used for name in arguments(one)}
         self._owner: dict[str, str] = {}
         self._bytes: dict[str, Size] = {}
-        self._users: dict[str, set[str]] = {}
-        self._ends: dict[int, list[str]] = {}
+        self._end: dict[str, int] = {}  # storage -> the last node that uses it, as far as it is known
+        self._ending: dict[int, list[str]] = {}
 
     def define(self, number: int, made: Sequence[tuple[str, str | None, Size]]) -> None:
         """Allocate the results of a node.
@@ -89,16 +83,13 @@ class Liveness:
             if source is None:
                 self._bytes[name] = size
                 self.now = self.now + size
-            self._users.setdefault(owner, set()).add(name)
-            self._ends.setdefault(self._last.get(name, number), []).append(name)
+            end = self._end[owner] = max(self._end.get(owner, 0), self._last.get(name, number))
+            self._ending.setdefault(end, []).append(owner)
 
     def release(self, number: int) -> None:
         """Free the storages that no node after this one uses."""
-        for name in self._ends.pop(number, ()):
-            owner = self._owner[name]
-            users = self._users[owner]
-            users.discard(name)
-            if not users:
+        for owner in self._ending.pop(number, ()):
+            if self._end[owner] == number:
                 self.now = self.now - self._bytes.pop(owner, 0)
 
 
@@ -180,15 +171,10 @@ def cost_of_program(program: schema.ExportedProgram, name: str = "", tied: Colle
 
 def _tied(payloads: Mapping[str, Any]) -> set[str]:
     """Return the names of tensors that are stored under another name before."""
-    seen: set[tuple[int, int, tuple[int, ...]]] = set()
-    tied: set[str] = set()
-    for name, payload in payloads.items():
-        if isinstance(payload, TensorView) and payload.storage.nbytes:
-            key = id(payload.storage), payload.storage_offset, tuple(payload.sizes)
-            if key in seen:
-                tied.add(name)
-            seen.add(key)
-    return tied
+    first: dict[Any, str] = {}
+    views = {name: one for name, one in payloads.items() if isinstance(one, TensorView) and one.storage.nbytes}
+    keys = {name: (id(one.storage), one.storage_offset, tuple(one.sizes)) for name, one in views.items()}
+    return {name for name, key in keys.items() if first.setdefault(key, name) != name}
 
 
 def _called(node: schema.Node, name: str) -> str:
