@@ -115,12 +115,11 @@ def register(name: str, function: Kernel | None = None, *, mutates: Iterable[str
         raise OperatorError(f"register: expected a name such as 'corpus::addmul', got {name[:80]!a}")
     target = f"{namespace}.{rest}" if "." in rest else f"{namespace}.{rest}.default"
 
-    def keep(one: Kernel) -> Kernel:
-        _REGISTERED[target] = one
-        _MUTATED[one] = tuple(mutates)
-        return one
-
-    return keep if function is None else keep(function)
+    if function is None:
+        return functools.partial(register, name, mutates=mutates)
+    _REGISTERED[target] = function
+    _MUTATED[function] = tuple(mutates)
+    return function
 
 
 def unregister(name: str) -> None:
