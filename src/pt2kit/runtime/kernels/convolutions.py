@@ -95,8 +95,7 @@ def spread_back(
 ) -> Array:  # fmt: skip
     """Return the transposed convolution of a batch with a weight [channels, outputs / groups, ...]."""
     batch, channels, *sizes = x.shape
-    rows, per_group, *kernel_size = weight.shape
-    require(channels % groups == 0, f"expected {rows} channels in {groups} groups, got {channels}")
+    _, per_group, *kernel_size = weight.shape
     spans = [(k - 1) * d + 1 for k, d in zip(kernel_size, dilation, strict=True)]
     whole = [
         (size - 1) * s + span + extra for size, s, span, extra in zip(sizes, stride, spans, output_padding, strict=True)

@@ -19,6 +19,7 @@ from pt2kit.runtime.arrays import (
     Array,
     ArraySpec,
     DType,
+    asarray,
     cast,
     compute_type,
     kind,
@@ -51,10 +52,9 @@ def empty_strided(stride: Sequence[int], result: ArraySpec, **options: Any) -> A
 def arange(end: Any, start: Any = 0, step: Any = 1, dtype: Any = None) -> Any:
     integer = all(isinstance(number, int) for number in (start, end, step))
     made = dtype or (INT64 if integer else FLOAT32)
-    is_finite = all(math.isfinite(number) for number in (start, end, step))
-    if made == INT64 and is_finite:
+    if made == INT64:
         integer, start, end, step = True, int(start), int(end), int(step)  # torch counts in the type of the result
-    if not is_finite or step == 0 or (end - start) / step < 0:
+    if step == 0 or (end - start) / step < 0:
         raise OperatorError(f"expected a step that leads from {start} to {end}, got {step}")
     count = -((end - start) // -step) if integer else math.ceil((end - start) / step)
     (count,) = reserve((count,), made)
@@ -128,11 +128,8 @@ def contiguous(self: Array, memory_format: Any = MemoryFormat.ContiguousFormat) 
 
 @kernel("aten.to.dtype .dtype_layout .device .prim_Device .prim_dtype .prim_other")
 def to(self: Array, dtype: DType | None = None, copy: bool = False, memory_format: Any = None) -> Any:
-    array = self
-    if dtype is not None and array.dtype != dtype:
-        array = cast(array, dtype)
-    elif copy:
-        array = array.copy(order="K")
+    array = self if dtype is None else cast(self, dtype)
+    array = array.copy(order="K") if copy and array is self else array
     is_moved = memory_format in (MemoryFormat.ChannelsLast, MemoryFormat.ChannelsLast3d)
     return _ordered(array, memory_format) if is_moved else array
 
@@ -165,16 +162,10 @@ def bernoulli(self: Array, p: Any = None) -> Any:
     return cast(np.asarray(running().random.random(self.shape) < chance), self.dtype)
 
 
-@kernel("aten.normal.Tensor_Tensor .Tensor_float .float_Tensor")
-def normal(mean: Any, std: Any = 1.0) -> Any:
-    shape = np.broadcast_shapes(np.shape(mean), np.shape(std))
-    reserve(shape, np.float64)
-    return wide(np.asarray(mean)) + wide(np.asarray(std)) * running().random.standard_normal(shape)
-
-
-@kernel("aten.normal.float_float aten.normal_functional.default")
-def normal_of(mean: float, std: float, result: ArraySpec, **options: Any) -> Any:
-    return _drawn(result, lambda random, shape: random.normal(mean, std, shape))
+@kernel("aten.normal.Tensor_Tensor .Tensor_float .float_Tensor .float_float aten.normal_functional.default")
+def normal(mean: Any, std: Any, result: ArraySpec, **options: Any) -> Any:
+    center, scale = wide(asarray(mean)), wide(asarray(std))
+    return _drawn(result, lambda random, shape: center + scale * random.standard_normal(shape))
 
 
 @kernel("aten.random.default .to .from")
@@ -194,7 +185,7 @@ def multinomial(self: Array, num_samples: int, replacement: bool) -> Any:
 # Dropout.
 
 
-def _dropped(input: Array, p: float, shape: Sequence[int]) -> tuple[Array, Array]:
+def dropped(input: Array, p: float, shape: Sequence[int]) -> tuple[Array, Array]:
     """Return elements that are kept, scaled, with zeros for the others; and which are, in sizes that are broadcast."""
     kept = _kept(shape, p)
     return np.where(kept, wide(input) / (1 - p) if p < 1 else 0, 0), kept
@@ -223,7 +214,7 @@ def _dropout(drop: Callable[..., Array], sizes_of: Callable[[Sequence[int]], Seq
 
 
 for _name, _sizes_of in (("", tuple), ("feature_", _of_features)):
-    kernel(f"aten.{_name}dropout.default")(_dropout(lambda *args: _dropped(*args)[0], _sizes_of))
+    kernel(f"aten.{_name}dropout.default")(_dropout(lambda *args: dropped(*args)[0], _sizes_of))
     kernel(f"aten.{_name}alpha_dropout.default")(_dropout(_alpha_dropped, _sizes_of))
 
 
@@ -259,12 +250,12 @@ KERNELS: Final = {
     ),
     "aten.log_normal.default": lambda self, mean, std, result: _drawn(result, lambda r, s: r.lognormal(mean, std, s)),
     "aten.geometric.default": lambda self, p, result: _drawn(result, lambda r, s: r.geometric(p, s)),
-    "aten.normal_.default": lambda self, mean, std, result: write(self, normal_of(mean, std, result)),
+    "aten.normal_.default": lambda self, mean, std, result: write(self, normal(mean, std, result)),
     "aten.bernoulli_.float .Tensor": lambda self, p=0.5: write(self, bernoulli(self, p)),
     "aten.native_dropout_backward.default": lambda grad_output, mask, scale: wide(grad_output) * mask * scale,
     "aten.poisson.default": lambda self: running().random.poisson(wide(self)),
     "aten.copy.default": lambda self, src: np.broadcast_to(cast(src, self.dtype), self.shape).copy(),
     "aten.native_dropout.default": lambda input, p, train: (
-        _dropped(input, p, input.shape) if train or train is None else (input.copy(), np.ones(input.shape, BOOL))
+        dropped(input, p, input.shape) if train or train is None else (input.copy(), np.ones(input.shape, BOOL))
     ),
 }

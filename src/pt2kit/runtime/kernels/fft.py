@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from pt2kit.errors import OperatorError
 from pt2kit.runtime.arrays import Array, axes_of, complex_type, floating, in_floats, reserve
 from pt2kit.runtime.kernels.convolutions import folded, windows
 from pt2kit.runtime.kernels.joining import pad_
@@ -88,8 +87,6 @@ def stft(
     if center:
         x = pad_(x, [n_fft // 2, n_fft // 2], pad_mode)
     hop, width = hop_length or n_fft // 4, win_length or n_fft
-    if not 0 < n_fft <= x.shape[-1] or hop < 1 or not 0 < width <= n_fft:
-        raise OperatorError(f"expected a window within {x.shape[-1]} elements, got {n_fft}, hop {hop}, width {width}")
     count = 1 + (x.shape[-1] - n_fft) // hop
     reserve((len(x), n_fft, count), np.complex128)
     frames = windows(x, [n_fft], [hop], [1]) * _window(window, n_fft, width)
@@ -107,8 +104,6 @@ def istft(
 ) -> Any:  # fmt: skip
     x = (self if self.ndim == 3 else self[None]) * (n_fft**0.5 if normalized else 1)
     hop, width = hop_length or n_fft // 4, win_length or n_fft
-    if n_fft < 1 or hop < 1 or not 0 < width <= n_fft:
-        raise OperatorError(f"expected a window of at least 1 element, got {n_fft}, hop {hop}, width {width}")
     is_half = x.shape[1] != n_fft if onesided is None else onesided
     if not return_complex and not is_half:
         x = x[:, : n_fft // 2 + 1]

@@ -10,9 +10,9 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
-from pt2kit.errors import OperatorError
 from pt2kit.runtime.arrays import BOOL, Array, computed, double, require, reserve, running, wide
 from pt2kit.runtime.kernels.convolutions import masked
+from pt2kit.runtime.kernels.creation import dropped
 from pt2kit.runtime.kernels.elementwise import gelu, relu, sigmoid
 from pt2kit.runtime.kernels.products import linear
 from pt2kit.runtime.kernels.reductions import logsumexp, norm_except_dim, safe_softmax
@@ -154,8 +154,7 @@ def attend(
         scores = np.where(attn_mask, scores, -np.inf).astype(q.dtype) if is_bool else scores + wide(attn_mask)
     weights = safe_softmax(scores, -1)
     if dropout_p > 0:
-        kept = running().random.random(weights.shape) >= dropout_p
-        weights = np.where(kept, weights / (1 - dropout_p), 0).astype(q.dtype)
+        weights = dropped(weights, dropout_p, weights.shape)[0].astype(q.dtype)
     return np.matmul(weights, v), scores, weights
 
 
@@ -300,10 +299,7 @@ def _network(
 ) -> tuple[Array, list[Array]]:  # fmt: skip
     """Run all layers and directions over packed sequences; returns outputs and the last states."""
     directions, biases = 2 if bidirectional else 1, 2 if has_biases else 0
-    each, rest = divmod(len(params), max(1, num_layers * directions))
-    projections = each - 2 - biases
-    if rest or projections not in (0, 1) or (projections and cell is not _lstm_cell):
-        raise OperatorError(f"expected {num_layers * directions * (2 + biases)} weights, got {len(params)}")
+    each = len(params) // (num_layers * directions)
     found: list[list[Array]] = [[] for _ in states]
     for layer in range(num_layers):
         outputs = []
@@ -311,7 +307,7 @@ def _network(
             number = layer * directions + direction
             weights: list[Any] = [*params[number * each : (number + 1) * each]]
             weights[2:2] = [None] * (2 - biases)
-            weights += [None] * (1 - projections)
+            weights += [None] * (5 - len(weights))
             state = tuple(one[number] for one in states)
             output, state = _layer(x, sizes, state, weights, cell, direction == 1)
             outputs.append(output)

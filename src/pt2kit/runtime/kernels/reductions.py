@@ -29,7 +29,6 @@ from pt2kit.runtime.arrays import (
     is_complex,
     joined_type,
     kind,
-    require,
     reserve,
     wide,
 )
@@ -301,7 +300,6 @@ def _at_rank(rank: Callable[[int, Array], Any]) -> Callable[..., Any]:
         order, size = _order(self, dim, False), self.shape[dim]
         is_nan = np.isnan(wide(self)) if kind(self.dtype) == 2 else np.zeros(self.shape, BOOL)
         ranks = rank(size, is_nan.sum(dim, dtype=INT64, keepdims=True))
-        require(size or not ranks.size, "expected elements to choose from, got none")
         where = np.take_along_axis(order, ranks, dim)
         return np.take_along_axis(self, where, dim), where  # of equal nans the first, as in torch
 
