@@ -246,34 +246,20 @@ for _name in ("and", "or", "xor"):
     kernel(f"aten.logical_{_name}.default", adapt=_of_truth)(getattr(np, f"logical_{_name}"))
 
 
-@kernel("aten.bitwise_left_shift.Tensor .Tensor_Scalar .Scalar_Tensor aten.__lshift__.Tensor .Scalar", adapt=promoted)
-def left_shift(self: Array, other: Array) -> Any:
-    if kind(self.dtype) == 2:
-        return self * np.exp2(other)
-    inside = _in_range(self, other)
-    return np.where(inside, np.left_shift(self, np.where(inside, other, 0).astype(self.dtype)), 0)
+def _shifted(shift: Callable[..., Any], scale: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a shift of integers, and of floats a multiplication or division by a power of 2."""
+    return lambda self, other: scale(self, np.exp2(other)) if kind(self.dtype) == 2 else shift(self, other)
 
 
-@kernel("aten.bitwise_right_shift.Tensor .Tensor_Scalar .Scalar_Tensor aten.__rshift__.Tensor .Scalar", adapt=promoted)
-def right_shift(self: Array, other: Array) -> Any:
-    if kind(self.dtype) == 2:
-        return self / np.exp2(other)
-    is_fitting, most = _in_range(self, other), self.dtype.itemsize * 8 - 1
-    shifted = np.right_shift(self, np.where(is_fitting, other, most).astype(self.dtype))
-    # Nothing is left of a number without a sign, not even its first bit.
-    return shifted if self.dtype.kind == "i" else np.where(is_fitting, shifted, np.zeros_like(shifted))
-
-
-def _in_range(a: Array, b: Array) -> Any:
-    return (b >= 0) & (b < a.dtype.itemsize * 8)
-
-
-def _test(function: Callable[..., Any], of_integers: bool) -> Callable[[Array], Any]:
-    return lambda self: np.full(self.shape, of_integers) if kind(self.dtype) < 2 else function(wide(self))
+for _name, _shift, _scale in (("left", np.left_shift, operator.mul), ("right", np.right_shift, operator.truediv)):
+    kernel(
+        f"aten.bitwise_{_name}_shift.Tensor .Tensor_Scalar .Scalar_Tensor aten.__{_name[0]}shift__.Tensor .Scalar",
+        adapt=promoted,
+    )(_shifted(_shift, _scale))
 
 
 for _name in ("isfinite", "isinf", "isnan", "isneginf", "isposinf"):
-    kernel(f"aten.{_name}.default")(_test(getattr(np, _name), _name == "isfinite"))
+    kernel(f"aten.{_name}.default", adapt=computed)(getattr(np, _name))
 
 
 @kernel("aten.isclose.default", adapt=computed)

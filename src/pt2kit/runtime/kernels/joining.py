@@ -191,13 +191,6 @@ def diag_embed(self: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> 
     return result
 
 
-@kernel("aten.diag.default")
-def diag(self: Array, diagonal: int) -> Any:
-    if self.ndim == 1:
-        return diag_embed(self, diagonal)
-    return np.diagonal(self, diagonal).copy()
-
-
 @kernel("aten.fill_diagonal_.default")
 def fill_diagonal_(self: Array, fill_value: Any, wrap: bool) -> Any:
     is_filled = np.zeros(self.shape, bool)
@@ -228,6 +221,7 @@ KERNELS: Final = {
     "aten._pad_circular.default": lambda self, pad: _pad_by(self, pad, "circular"),
     "aten.tril.default": lambda self, diagonal: np.tril(self, diagonal),
     "aten.triu.default": lambda self, diagonal: np.triu(self, diagonal),
+    "aten.diag.default": lambda self, diagonal: np.diag(self, diagonal).copy(),
     "aten.diagflat.default": lambda self, offset: diag_embed(self.reshape(-1), offset),
     "aten.trace.default": lambda self: np.trace(wide(self)),
     "aten.column_stack.default": lambda tensors: hstack(

@@ -9,7 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import Array, ArraySpec, asarray, computed, require, reserve, wide
+from pt2kit.runtime.arrays import Array, ArraySpec, asarray, computed, reserve, wide
+from pt2kit.runtime.kernels.convolutions import pad_around
 from pt2kit.runtime.table import kernel
 
 
@@ -138,17 +139,12 @@ def _bounded(place: Array, size: int, padding_mode: int, align_corners: bool) ->
     return np.where(np.isfinite(place), np.clip(place, -(2.0**30), 2.0**30), -1)
 
 
-def _fetch(x: Array, places: Sequence[Array]) -> Array:
-    """Return elements [n, channels, ...] at whole places, 0 outside."""
-    sizes = x.shape[2:]
-    inside: Any = True
-    for place, size in zip(places, sizes, strict=True):
-        inside = inside & (place >= 0) & (place < size)
-    index = [np.clip(place, 0, size - 1).astype(np.int64) for place, size in zip(places, sizes, strict=True)]
-    batch = np.arange(x.shape[0]).reshape(-1, *(1,) * (places[0].ndim - 1))
-    index.insert(0, batch)
-    found = np.moveaxis(x, 1, -1)[tuple(index)]
-    return np.moveaxis(np.where(inside[..., None], found, 0), -1, 1)
+def _fetch(padded: Array, places: Sequence[Array]) -> Array:
+    """Return elements [n, channels, ...] at whole places of what is padded with zeros; these outside."""
+    batch = np.arange(len(padded)).reshape(-1, *(1,) * (places[0].ndim - 1))
+    inside = [np.clip(place, -1, size - 2) for place, size in zip(places, padded.shape[2:], strict=True)]
+    index = (batch, *(place.astype(np.int64) + 1 for place in inside))
+    return np.moveaxis(np.moveaxis(padded, 1, -1)[index], -1, 1)
 
 
 @kernel("aten.grid_sampler.default aten.grid_sampler_2d.default aten.grid_sampler_3d.default", adapt=computed)
@@ -156,13 +152,13 @@ def grid_sampler(input: Array, grid: Array, interpolation_mode: int, padding_mod
     """Return elements of a batch at the places of a grid [n, ..., dimensions], from -1 to 1."""
     mode, n, sizes = interpolation_mode, input.ndim - 2, input.shape[2:]
     raw = [_placed(grid[..., n - 1 - axis], size, align_corners) for axis, size in enumerate(sizes)]
-    require(mode in (0, 1, 2), f"expected the mode 0, 1 or 2, got {mode}")
 
     def bounded(places: Sequence[Array]) -> list[Array]:
         return [_bounded(place, size, padding_mode, align_corners) for place, size in zip(places, sizes, strict=True)]
 
+    padded = pad_around(input, (1,) * n, (1,) * n)
     if mode == 1:
-        return _fetch(input, [np.round(place) for place in bounded(raw)])
+        return _fetch(padded, [np.round(place) for place in bounded(raw)])
     # Cubic sampling bounds each place that it reads, linear sampling the place between them.
     places = raw if mode == 2 else bounded(raw)
     lows = [np.floor(np.where(np.isfinite(place), place, -1)) for place in places]
@@ -173,7 +169,7 @@ def grid_sampler(input: Array, grid: Array, interpolation_mode: int, padding_mod
             distance = place - low - step
             weight = weight * (_cubic(distance, -0.75) if mode == 2 else 1 - np.abs(distance))
         read = [low + step for low, step in zip(lows, steps, strict=True)]
-        total = total + _fetch(input, bounded(read) if mode == 2 else read) * weight[:, None].astype(input.dtype)
+        total = total + _fetch(padded, bounded(read) if mode == 2 else read) * weight[:, None].astype(input.dtype)
     return total
 
 

@@ -111,10 +111,7 @@ def split_with_sizes(self: Array, sizes: Sequence[int], dim: int) -> Any:
 def chunk(self: Array, chunks: int, dim: int) -> Any:
     total = self.shape[axis_of(dim, self.ndim)]
     size = -(-total // chunks)
-    if size == 0:
-        reserve((chunks,))
-        return split_with_sizes(self, [0] * chunks, dim)
-    return split(self, size, dim)
+    return split(self, size, dim) if size else tensor_split(self, chunks, dim)
 
 
 @kernel("aten.tensor_split.sections .indices .tensor_indices_or_sections")
