@@ -182,11 +182,9 @@ def _compare(session: Session, where: str, expected: Run, found: Run) -> None:
         leaves = _inputs(session, attempt)
         try:
             wanted = {name: _copy(value) for name, value in expected(copied(leaves)).items()}
-        except UnsupportedError:
+        except (UnsupportedError, ProofError):
             raise
         except Pt2Error as error:
-            if isinstance(error, ProofError):
-                raise
             refused = error
             continue
         shown = f"{where}: for inputs of seed {attempt} ({_sizes(leaves)})"

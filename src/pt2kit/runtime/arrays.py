@@ -185,6 +185,22 @@ def flattened(value: Any) -> list[Any]:
     return [one for part in value for one in flattened(part)] if isinstance(value, list | tuple) else [value]
 
 
+def mapped(value: Any, change: Callable[[Any], Any], kinds: Any = ARRAYS) -> Any:
+    """Return a value with a function applied to each array in it, and in the lists among its values.
+
+    Args:
+        value: the value.
+        change: the function.
+        kinds: classes of arrays.
+    """
+    if isinstance(value, kinds):
+        return change(value)
+    if not isinstance(value, list | tuple):
+        return value
+    found = [mapped(one, change, kinds) for one in value]
+    return found if isinstance(value, list) else tuple(found)
+
+
 def shaped(value: Any, specs: Sequence[ArraySpec]) -> Any:
     """Return results of a kernel in the sizes that the rule of its operator computes, where it has as many elements."""
     if isinstance(value, list | tuple):
@@ -345,16 +361,12 @@ def named(function: Any) -> Any:
 def converting(convert: Callable[[Array], Array]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return what makes kernels of functions whose arrays are converted first, such as `computed`."""
 
-    def converted(value: Any) -> Any:
-        if isinstance(value, list | tuple):
-            return [converted(one) for one in value]
-        return convert(value) if isinstance(value, ARRAYS) else value
-
     def adapt(function: Callable[..., Any]) -> Callable[..., Any]:
         function = named(function)
 
         def run(*args: Any, **options: Any) -> Any:
-            return function(*map(converted, args), **{name: converted(value) for name, value in options.items()})
+            converted = {name: mapped(value, convert) for name, value in options.items()}
+            return function(*mapped(args, convert), **converted)
 
         return functools.wraps(function)(run)
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.runtime.arrays import ForeignArray, flattened, in_order, order_of
+from pt2kit.runtime.arrays import ForeignArray, flattened, in_order, mapped, order_of
 
 _VIEWS: Final = frozenset(
     (
@@ -213,7 +213,7 @@ class JaxArray(NDArrayOperatorsMixin, ForeignArray):
         if name not in _VIEWS:
             return _wrapped(found) if out is None else _assigned(out, found)
         operands = [one for one in flattened(args) if isinstance(one, JaxArray)]
-        layouts = function(*_mapped(args, lambda one: one._layout), **kwargs)
+        layouts = function(*mapped(args, lambda one: one._layout, JaxArray), **kwargs)
         if isinstance(layouts, np.ndarray):
             return _shared(layouts, found, operands)
         return [_shared(*pair, operands) for pair in zip(layouts, found, strict=True)]
@@ -275,22 +275,11 @@ def input_array(value: Any, array: Any) -> JaxArray:
 
 def lifted(value: Any) -> Any:
     """Return a result of a kernel with each NumPy array as one that later steps can write unknown numbers to."""
-    if isinstance(value, list | tuple):
-        return [lifted(one) for one in value]
-    return JaxArray(value) if isinstance(value, np.ndarray) else value
-
-
-def _mapped(value: Any, change: Callable[[JaxArray], Any]) -> Any:
-    """Return arguments with a function applied to each array of jax."""
-    if isinstance(value, JaxArray):
-        return change(value)
-    if isinstance(value, list | tuple):
-        return type(value)(_mapped(one, change) for one in value)
-    return value
+    return mapped(value, JaxArray, np.ndarray)
 
 
 def _values(value: Any) -> Any:
-    return _mapped(value, lambda one: one.value)
+    return mapped(value, lambda one: one.value, JaxArray)
 
 
 def _called(of_numpy: Any, of_jax: Any, args: Any, kwargs: Any) -> Any:

@@ -22,6 +22,7 @@ from pt2kit.runtime.arrays import (
     asarray,
     cast,
     compute_type,
+    in_order,
     kind,
     order_of,
     require,
@@ -38,14 +39,6 @@ def full(fill_value: Any, result: ArraySpec, **options: Any) -> Any:
     if not isinstance(fill_value, ARRAYS) and fill_value == 0:
         return np.zeros(result.sizes, result.dtype)
     return np.full(result.sizes, cast(fill_value, result.dtype), result.dtype)
-
-
-@kernel("aten.empty_strided.default aten.new_empty_strided.default")
-def empty_strided(stride: Sequence[int], result: ArraySpec, **options: Any) -> Any:
-    # Laid out as declared where strides are those of a dense tensor, as `as_strided` may look at it.
-    order = order_of(stride)
-    array = np.zeros([result.sizes[axis] for axis in order], result.dtype)
-    return array.transpose([order.index(axis) for axis in range(len(stride))])
 
 
 @kernel("aten.arange.default .start .start_step")
@@ -222,6 +215,10 @@ KERNELS: Final = {
     "aten.zeros.default aten.zeros_like.default aten.new_zeros.default": partial(full, fill_value=0),
     "aten.empty.memory_format aten.empty_permuted.default aten.empty_like.default": partial(full, fill_value=0),
     "aten.new_empty.default": partial(full, fill_value=0),
+    # Laid out as declared where strides are those of a dense tensor, as `as_strided` may look at it.
+    "aten.empty_strided.default aten.new_empty_strided.default": lambda stride, result, **options: in_order(
+        np.zeros(result.sizes, result.dtype), order_of(stride)
+    ),
     "aten.ones.default aten.ones_like.default aten.new_ones.default": partial(full, fill_value=1),
     "aten.fill.Scalar .Tensor": lambda self, value, result: full(value, result),
     "aten.zero.default": lambda self, result: full(0, result),

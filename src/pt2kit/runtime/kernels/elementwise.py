@@ -329,18 +329,12 @@ def glu(self: Array, dim: int) -> Any:
     return a * sigmoid(b)
 
 
-@kernel("aten.rrelu.default", adapt=computed)
-def rrelu(self: Array, lower: float = 0.125, upper: float = 1 / 3, training: bool = False) -> Any:
-    slope: Any = running().random.uniform(lower, upper, self.shape) if training else (lower + upper) / 2
-    return leaky_relu(self, slope)
-
-
-@kernel("aten.rrelu_with_noise.default")
-def rrelu_with_noise(self: Array, noise: Array, lower: float, upper: float = 1 / 3, training: bool = False) -> Any:
+@kernel("aten.rrelu.default aten.rrelu_with_noise.default")
+def rrelu(self: Array, lower: float, upper: float, training: bool, noise: Any = None) -> Any:
     if not training:
-        return rrelu(self, lower, upper)
+        return leaky_relu(self, (lower + upper) / 2)
     slopes = np.where(self > 0, 1, running().random.uniform(lower, upper, self.shape))
-    if noise.flags.writeable:
+    if noise is not None and noise.flags.writeable:
         write(noise, slopes)
     return wide(self) * slopes
 
@@ -400,7 +394,7 @@ KERNELS: Final = {
     "aten.addcdiv.default": promoted(
         lambda self, tensor1, tensor2, value: self + cast(value, self.dtype) * (tensor1 / tensor2), 3
     ),
-    "aten.rrelu_with_noise_functional.default": functional(rrelu_with_noise, "noise"),
+    "aten.rrelu_with_noise_functional.default": functional(rrelu, "noise"),
     "aten.square.default": lambda self: pow_(self, 2),
     "aten._foreach_pow.ScalarAndTensor": lambda self, exponent: [pow_(self, one) for one in exponent],
     "aten._conj_physical.default": lambda self: np.conjugate(self) if is_complex(self) else self.copy(),

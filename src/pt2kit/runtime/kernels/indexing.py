@@ -293,13 +293,6 @@ def _scattering(change: Callable[..., Array]) -> Callable[..., Any]:
 _scatter, scatter_add = _scattering(_replaced), _scattering(_added)
 
 
-@kernel("aten.scatter.reduce .value_reduce")
-def scatter_with(self: Array, dim: int, index: Array, src: Any, reduce: str) -> Any:
-    if reduce == "add":
-        return scatter_add(self, dim, index, src)
-    return scatter_reduce(self, dim, index, src, reduce="prod")
-
-
 _REDUCE: dict[str, Callable[..., Any]] = {
     "sum": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum, "mean": np.add,
 }  # fmt: skip
@@ -416,6 +409,9 @@ KERNELS: Final = {
     "aten.take.default": lambda self, index: self.reshape(-1)[check_indices(index, self.size, negative=True)],
     "aten.scatter.src": _scatter,
     "aten.scatter.value": lambda self, dim, index, value: _scatter(self, dim, index, value),
+    "aten.scatter.reduce .value_reduce": lambda self, dim, index, src, reduce: scatter_reduce(
+        self, dim, index, src, reduce="sum" if reduce == "add" else "prod"
+    ),
     "aten.scatter_add.default": scatter_add,
     "aten.scatter_reduce.two": scatter_reduce,
     "aten.index_add.default": _slices(_added_slices),

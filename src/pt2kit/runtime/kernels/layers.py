@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import ml_dtypes
@@ -212,20 +213,17 @@ def transformer_encoder_layer(
 ) -> Any:  # fmt: skip
     """Attend and apply two linear layers, with a norm before or behind each of both."""
 
-    def attended(x: Array) -> Array:
-        projections = qkv_weight, qkv_bias, proj_weight, proj_bias
-        result: Array = native_multi_head_attention(
+    projections = qkv_weight, qkv_bias, proj_weight, proj_bias
+    activate = partial(gelu, approximate="none") if use_gelu else relu
+    layers: Any = (
+        lambda x: native_multi_head_attention(
             x, x, x, embed_dim, num_heads, *projections, mask, need_weights=False, mask_type=mask_type
-        )[0]
-        return result
-
-    def forward(x: Array) -> Array:
-        inner = linear(x, ffn_weight_1, ffn_bias_1)
-        return linear(gelu(inner, "none") if use_gelu else np.maximum(inner, 0), ffn_weight_2, ffn_bias_2)
-
+        )[0],
+        lambda x: linear(activate(linear(x, ffn_weight_1, ffn_bias_1)), ffn_weight_2, ffn_bias_2),
+    )
     x = src
     norms = (norm_weight_1, norm_bias_1), (norm_weight_2, norm_bias_2)
-    for layer, norm in zip((attended, forward), norms, strict=True):
+    for layer, norm in zip(layers, norms, strict=True):
         given = native_layer_norm(x, [embed_dim], *norm, eps)[0] if norm_first else x
         x = x + layer(given)
         x = x if norm_first else native_layer_norm(x, [embed_dim], *norm, eps)[0]

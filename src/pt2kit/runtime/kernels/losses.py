@@ -98,8 +98,7 @@ def cross_entropy_loss(
     weighted = scores * factor.reshape([-1 if i == axis else 1 for i in range(self.ndim)])
     if kind(target.dtype) == 2:
         wanted = wide(target) * (1 - label_smoothing) + label_smoothing / count
-        loss = -(weighted * wanted).sum(axis)
-        return loss.sum() / (loss.size if loss.ndim else 1) if reduction == 1 else reduced(loss, reduction)
+        return reduced(-(weighted * wanted).sum(axis), reduction)
     plain, total = nll_loss_forward(scores, target, weight, reduction, ignore_index)
     if not label_smoothing:
         return plain
