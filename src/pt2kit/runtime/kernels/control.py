@@ -113,22 +113,6 @@ def add_batch_dim(a: Array, in_dim: int, level: int) -> Any:
     return select(a, axis, entry)
 
 
-@kernel("torch._functorch.predispatch._remove_batch_dim")
-def remove_batch_dim(a: Array, level: int, batch_size: int, out_dim: int) -> Any:
-    return a  # of one entry; those of all are stacked behind the region
-
-
-@kernel("aten.promote_types.default")
-def promote_types(type1: Any, type2: Any) -> Any:
-    return None  # the format has no place for its result
-
-
-@kernel("torch._functorch.predispatch.lazy_load_decompositions ._vmap_increment_nesting ._vmap_decrement_nesting")
-@kernel("aten._print.default")
-def nothing(*args: Any) -> None:
-    return None
-
-
 # Operators that run subgraphs: one is called with values, and returns the list of its outputs.
 
 
@@ -313,6 +297,11 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
     "aten.Int.Tensor": lambda a: int(item(a)),
     "aten.Float.Tensor": lambda a: float(item(a)),
     "aten.Bool.Tensor": lambda a: bool(item(a)),
+    "torch._functorch.predispatch._vmap_increment_nesting ._vmap_decrement_nesting": lambda *args: None,
+    "torch._functorch.predispatch.lazy_load_decompositions": lambda *args: None,
+    # Of one entry; those of all are stacked behind the region.
+    "torch._functorch.predispatch._remove_batch_dim": lambda a, level, batch_size, out_dim: a,
+    "aten._print.default aten.promote_types.default": lambda *args: None,  # the format has no place for types
     "aten._make_dep_token.default": lambda: np.zeros(0, np.float32),
     "higher_order.invoke_subgraph": lambda subgraph, identifier, *operands: subgraph(*operands),
     "higher_order.strict_mode .run_const_graph": lambda wrapped_func, operands=(), *more: wrapped_func(*operands),

@@ -41,12 +41,6 @@ def stack(tensors: Sequence[Array], dim: int = 0) -> Any:
     return np.stack([cast(one, dtype) for one in tensors], axis_of(dim, tensors[0].ndim + 1))
 
 
-@kernel("aten.hstack.default")
-def hstack(tensors: Sequence[Array]) -> Any:
-    parts = [np.atleast_1d(one) for one in tensors]
-    return cat(parts, 0 if parts[0].ndim == 1 else 1)
-
-
 @kernel("aten.block_diag.default")
 def block_diag(tensors: Sequence[Array]) -> Any:
     blocks = [np.atleast_2d(one) for one in tensors]
@@ -61,13 +55,6 @@ def block_diag(tensors: Sequence[Array]) -> Any:
 @kernel("aten.meshgrid.default .indexing")
 def meshgrid(tensors: Sequence[Array], indexing: str = "ij") -> Any:
     return list(np.meshgrid(*(one.reshape(-1) for one in tensors), indexing=indexing, copy=False))
-
-
-@kernel("aten.cartesian_prod.default")
-def cartesian_prod(tensors: Sequence[Array]) -> Any:
-    if len(tensors) == 1:
-        return tensors[0]
-    return stack([one.reshape(-1) for one in meshgrid(tensors)], 1)
 
 
 @kernel("aten.combinations.default")
@@ -213,6 +200,8 @@ KERNELS: Final = {
     "aten.linalg_vander.default": lambda x, N: vander(x, N, increasing=True),
     "aten.flip.default": lambda self, dims: np.flip(self, axes_of(list(dims), self.ndim) if len(dims) else ()).copy(),
     "aten.repeat_interleave.Tensor": lambda repeats: repeat_interleave(np.arange(repeats.size), repeats),
+    "aten.cartesian_prod.default": lambda tensors: stack([one.reshape(-1) for one in meshgrid(tensors)], 1),
+    "aten.hstack.default": lambda tensors: cat([np.atleast_1d(one) for one in tensors], int(tensors[0].ndim > 1)),
     "aten.vstack.default": lambda tensors: cat([np.atleast_2d(one) for one in tensors], 0),
     "aten.dstack.default": lambda tensors: cat([np.atleast_3d(one) for one in tensors], 2),
     "aten.fliplr.default": lambda self: np.fliplr(self).copy(),
@@ -224,8 +213,8 @@ KERNELS: Final = {
     "aten.diag.default": lambda self, diagonal: np.diag(self, diagonal).copy(),
     "aten.diagflat.default": lambda self, offset: diag_embed(self.reshape(-1), offset),
     "aten.trace.default": lambda self: np.trace(wide(self)),
-    "aten.column_stack.default": lambda tensors: hstack(
-        [one.reshape(-1, 1) if one.ndim < 2 else one for one in tensors]
+    "aten.column_stack.default": lambda tensors: cat(
+        [one.reshape(-1, 1) if one.ndim < 2 else one for one in tensors], 1
     ),
     "aten.repeat.default aten.tile.default": lambda self, repeats: np.tile(self, tuple(repeats)),
 }

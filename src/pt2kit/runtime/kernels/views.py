@@ -15,7 +15,6 @@ from pt2kit.runtime.arrays import (
     ARRAYS,
     Array,
     ArraySpec,
-    DType,
     ForeignArray,
     cast,
     complex_type,
@@ -38,13 +37,6 @@ def reshape(self: Array, result: ArraySpec, **options: Any) -> Any:
     return self.reshape(result.sizes)
 
 
-@kernel("aten.view.dtype")
-def view_dtype(self: Array, dtype: DType) -> Any:
-    if self.dtype.itemsize == dtype.itemsize:
-        return self.view(dtype)
-    return (self if self.flags.c_contiguous else self.copy("C")).view(dtype)
-
-
 @kernel("aten.mH.default aten.adjoint.default aten.matrix_H.default")
 def mh(self: Array) -> Any:
     result = self if self.ndim < 2 else self.swapaxes(-1, -2)
@@ -55,13 +47,6 @@ def mh(self: Array) -> Any:
 @kernel("aten.swapdims.default aten.swapdims_.default")
 def transpose(self: Array, dim0: int, dim1: int) -> Any:
     return self.swapaxes(dim0, dim1)
-
-
-@kernel("aten.movedim.int .intlist")
-def movedim(self: Array, source: Any, destination: Any) -> Any:
-    if not self.ndim:
-        return self
-    return np.moveaxis(self, source, destination)
 
 
 @kernel("aten.expand.default aten.broadcast_to.default aten.expand_as.default")
@@ -208,6 +193,12 @@ def view_as_complex(self: Array) -> Any:
 
 KERNELS: Final = {
     "aten.t.default aten.t_.default aten.numpy_T.default": lambda self: self.T,
+    "aten.view.dtype": lambda self, dtype: (
+        self if self.flags.c_contiguous or self.itemsize == dtype.itemsize else self.copy("C")
+    ).view(dtype),
+    "aten.movedim.int .intlist": lambda self, source, destination: (
+        np.moveaxis(self, source, destination) if self.ndim else self
+    ),
     "aten.permute.default": lambda self, dims: self.transpose(dims),
     "aten.atleast_1d.Sequence aten.atleast_2d.Sequence aten.atleast_3d.Sequence": lambda tensors, results: [
         *map(reshape, tensors, results)
