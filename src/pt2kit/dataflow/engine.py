@@ -170,7 +170,7 @@ class _Engine(Generic[F]):
     def _name(
         self, scope: Scope, frame: _Frame, names: Sequence[str], held: Sequence[Any], memory: Memory | None = None
     ) -> None:
-        """Give names to references, or to facts in some memory or in one of their own; the domain is asked for others."""
+        """Give names to references or facts, in some memory or each in its own; others are asked of the domain."""
         for name, one in zip_longest(names, held[: len(names)], fillvalue=_MISSING):
             fact = _fact(one)
             if fact is one or fact is _MISSING:
