@@ -20,28 +20,28 @@ from typing import Any, Final, TypeVar
 import torch
 from torch import fx
 from torch._C._dynamo import eval_frame
-from torch._export.verifier import SpecViolationError, Verifier, _VerifierMeta
-from torch._library.fake_class_registry import FakeScriptObject
-from torch._ops import HigherOrderOperator, OpOverload, _higher_order_ops
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.fx.immutable_collections import immutable_dict
-from torch.fx.traceback import NodeSource
-from torch.utils import _pytree as pytree
+from torch._export.verifier import SpecViolationError as SpecViolationError
+from torch._export.verifier import Verifier as Verifier
+from torch._export.verifier import _VerifierMeta
+from torch._library.fake_class_registry import FakeScriptObject as FakeScriptObject
+from torch._ops import HigherOrderOperator as HigherOrderOperator
+from torch._ops import OpOverload as OpOverload
+from torch._ops import _higher_order_ops
+from torch._subclasses.fake_tensor import FakeTensor as FakeTensor
+from torch._subclasses.fake_tensor import FakeTensorMode as FakeTensorMode
+from torch.fx.immutable_collections import immutable_dict as immutable_dict
+from torch.fx.traceback import NodeSource as NodeSource
+from torch.utils import _pytree
 from torch.utils._python_dispatch import _disable_current_modes
 
 from pt2kit.operators.higher_order import FUNCTIONS
 from pt2kit.symbols.functions import TARGETS
 
-__all__ = [
-    "FakeScriptObject", "FakeTensor", "FakeTensorMode", "HigherOrderOperator", "NodeSource", "OpOverload",
-    "ScriptObject", "SpecViolationError", "Verifier", "immutable_dict", "pytree",
-]  # fmt: skip
-
-
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 ScriptObject = torch._C.ScriptObject
+pytree = _pytree
 
 
 def optional(module: str, name: str) -> Any:
@@ -356,18 +356,18 @@ def disable_current_modes() -> Iterator[None]:
 # Trees of inputs and outputs
 
 
-def leaf_spec() -> pytree.TreeSpec:
+def leaf_spec() -> _pytree.TreeSpec:
     """Return the spec of a leaf."""
     make = getattr(pytree, "treespec_leaf", None)
     return pytree.LeafSpec() if make is None else make()
 
 
-def child_specs(spec: pytree.TreeSpec) -> list[pytree.TreeSpec]:
+def child_specs(spec: _pytree.TreeSpec) -> list[_pytree.TreeSpec]:
     """Return the specs of a container's children."""
     return list(spec.children() if hasattr(spec, "children") else spec.children_specs)
 
 
-def walk_specs(spec: pytree.TreeSpec) -> Iterator[pytree.TreeSpec]:
+def walk_specs(spec: _pytree.TreeSpec) -> Iterator[_pytree.TreeSpec]:
     """Yield a spec and all specs inside it."""
     todo = [spec]
     while todo:

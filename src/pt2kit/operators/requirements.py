@@ -72,13 +72,12 @@ def _load() -> Table:
 
 TABLE: Final = _load()
 
-UNINITIALIZED: Final = frozenset(
-    (
-        "aten.empty", "aten.empty_like", "aten.empty_strided", "aten.empty_permuted", "aten.empty_quantized",
-        "aten.new_empty", "aten.new_empty_strided", "aten._empty_affine_quantized",
-        "aten._empty_per_channel_affine_quantized", "prims.empty_permuted", "prims.empty_strided",
-    )
-)  # fmt: skip
+_UNINITIALIZED: Final = """
+    aten.empty aten.empty_like aten.empty_strided aten.empty_permuted aten.empty_quantized aten.new_empty
+    aten.new_empty_strided aten._empty_affine_quantized aten._empty_per_channel_affine_quantized
+    prims.empty_permuted prims.empty_strided
+"""
+UNINITIALIZED: Final = frozenset(_UNINITIALIZED.split())
 """Operators, without overload, whose result is memory that nothing was written to; `load_module` fills it with 0."""
 
 GROWING: Final = frozenset(("aten.resize", "aten.resize_", "aten.resize_as", "aten.resize_as_"))

@@ -35,22 +35,21 @@ _TABLE: Final[dict[str, Kernel]] = {}  # Filled while the families are imported.
 _REGISTERED: Final[dict[str, Kernel]] = {}  # By users.
 _MUTATED: Final[dict[Kernel, tuple[str, ...]]] = {}
 
+_SAME_AS: Final = """
+    absolute=abs clip=clamp concat=cat concatenate=cat det=linalg_det divide=div fix=trunc ger=outer greater=gt
+    greater_equal=ge inverse=linalg_inv less=lt less_equal=le matrix_exp=linalg_matrix_exp
+    matrix_power=linalg_matrix_power moveaxis=movedim multiply=mul negative=neg not_equal=ne
+    orgqr=linalg_householder_product row_stack=vstack special_expit=sigmoid special_gammainc=igamma
+    special_gammaincc=igammac _neg_view=neg special_gammaln=lgamma special_multigammaln=mvlgamma
+    special_psi=digamma subtract=sub true_divide=div _unsafe_view=reshape slogdet=linalg_slogdet
+    pinverse=linalg_pinv conj_physical=conj linalg_matmul=matmul _linalg_eigvals=linalg_eigvals
+"""
 SAME_AS: Final = MappingProxyType(
     {
         **{f"arc{name}": f"a{name}" for name in ("cos", "cosh", "sin", "sinh", "tan", "tanh", "tan2")},
-        "absolute": "abs", "clip": "clamp", "concat": "cat", "concatenate": "cat", "det": "linalg_det",
-        "divide": "div", "fix": "trunc", "ger": "outer", "greater": "gt", "greater_equal": "ge",
-        "inverse": "linalg_inv",
-        "less": "lt", "less_equal": "le", "matrix_exp": "linalg_matrix_exp",
-        "matrix_power": "linalg_matrix_power", "moveaxis": "movedim", "multiply": "mul", "negative": "neg",
-        "not_equal": "ne", "orgqr": "linalg_householder_product", "row_stack": "vstack", "special_expit": "sigmoid",
-        "special_gammainc": "igamma", "special_gammaincc": "igammac", "_neg_view": "neg",
-        "special_gammaln": "lgamma", "special_multigammaln": "mvlgamma", "special_psi": "digamma",
-        "subtract": "sub", "true_divide": "div", "_unsafe_view": "reshape",
-        "slogdet": "linalg_slogdet", "pinverse": "linalg_pinv",
-        "conj_physical": "conj", "linalg_matmul": "matmul", "_linalg_eigvals": "linalg_eigvals",
+        **dict(row.split("=") for row in _SAME_AS.split()),
     }
-)  # fmt: skip
+)
 """Operator -> another of the same meaning and parameters."""
 _PREFIXES: Final = ("special_", "_unsafe_", "unsafe_")
 """Beginnings of names of operators that compute what those without them do, unless they have kernels of their own."""

@@ -60,9 +60,8 @@ _NAMES: Mapping[str, Leaf] = MappingProxyType(
 )
 _NO_VALUES = frozenset({"nan", "zoo", "I", "E", "pi"})
 
-_OR, _AND, _RELATION, _BIT_OR, _BIT_XOR, _BIT_AND, _ADD, _MUL, _POW, _FUNCTION, _NOT, _ATOM = (
-    20, 30, 35, 36, 37, 38, 40, 50, 60, 70, 100, 1000,
-)  # fmt: skip
+_OR, _AND, _RELATION, _BIT_OR, _BIT_XOR, _BIT_AND = 20, 30, 35, 36, 37, 38
+_ADD, _MUL, _POW, _FUNCTION, _NOT, _ATOM = 40, 50, 60, 70, 100, 1000
 _RELATIONS = {"GreaterThan": ">=", "LessThan": "<=", "StrictGreaterThan": ">", "StrictLessThan": "<"}
 _CHAINS = {"And": (" & ", _BIT_AND, _AND), "Or": (" | ", _BIT_OR, _OR), "Xor": (" ^ ", _BIT_XOR, 10)}
 _SHORT_NAMES = {"Equality": "Eq", "Unequality": "Ne"}

@@ -37,12 +37,19 @@ NO_METADATA: Final[Mapping[str, str]] = MappingProxyType({})
 
 _NAMES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "BOOL": "bool", "U8": "uint8", "I8": "int8", "U16": "uint16", "I16": "int16", "U32": "uint32", "I32": "int32",
-        "U64": "uint64", "I64": "int64", "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64",
-        "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu", "C64": "complex64",
-        "F8_E4M3FNUZ": "float8_e4m3fnuz", "F8_E5M2FNUZ": "float8_e5m2fnuz",
+        "BOOL": "bool",
+        **{f"U{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
+        **{f"I{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
+        **{f"F{bits}": f"float{bits}" for bits in (16, 32, 64)},
+        "BF16": "bfloat16",
+        "C64": "complex64",
+        "F8_E4M3": "float8_e4m3fn",
+        "F8_E5M2": "float8_e5m2",
+        "F8_E8M0": "float8_e8m0fnu",
+        "F8_E4M3FNUZ": "float8_e4m3fnuz",
+        "F8_E5M2FNUZ": "float8_e5m2fnuz",
     }
-)  # fmt: skip
+)
 """Its name of an element type -> torch's."""
 
 _CODES: Final[Mapping[ScalarType, str]] = MappingProxyType(

@@ -36,13 +36,13 @@ from pt2kit.runtime.arrays import (
 from pt2kit.runtime.kernels.special import erf
 from pt2kit.runtime.table import first, functional, kernel, write
 
+_SAME_NAME: Final = "cos cosh exp exp2 expm1 log log10 log1p log2 sin sinh sqrt tan tanh"
 _FLOATING: dict[str, Callable[..., Any]] = {
-    "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
-    "atanh": np.arctanh, "cos": np.cos, "cosh": np.cosh, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1,
-    "log": np.log, "log10": np.log10, "log1p": np.log1p, "log2": np.log2, "reciprocal": lambda self: 1 / self,
-    "rsqrt": lambda self: 1 / np.sqrt(self), "sin": np.sin, "sinh": np.sinh, "sqrt": np.sqrt, "tan": np.tan,
-    "tanh": np.tanh,
-}  # fmt: skip
+    **{name: getattr(np, name) for name in _SAME_NAME.split()},
+    **{f"a{name}": getattr(np, f"arc{name}") for name in ("cos", "cosh", "sin", "sinh", "tan", "tanh")},
+    "reciprocal": lambda self: 1 / self,
+    "rsqrt": lambda self: 1 / np.sqrt(self),
+}
 """Functions whose results are floating-point numbers, also of integers."""
 
 

@@ -83,13 +83,16 @@ def mvlgamma(self: Array, p: int) -> Any:
 
 
 _OF_SCIPY: Final = {
-    "igamma": "gammainc", "igammac": "gammaincc", "special_airy_ai": "airy", "special_bessel_j0": "j0",
-    "special_bessel_j1": "j1", "special_bessel_y0": "y0", "special_bessel_y1": "y1", "special_i0e": "i0e",
-    "special_i1": "i1", "special_i1e": "i1e", "special_modified_bessel_i1": "i1", "special_modified_bessel_k0": "k0",
-    "special_modified_bessel_k1": "k1", "special_scaled_modified_bessel_k0": "k0e",
-    "special_scaled_modified_bessel_k1": "k1e", "digamma": "digamma", "erfinv": "erfinv", "special_erfcx": "erfcx",
-    "special_log_ndtr": "log_ndtr", "special_ndtri": "ndtri",
-}  # fmt: skip
+    "digamma": "digamma",
+    "erfinv": "erfinv",
+    "igamma": "gammainc",
+    "igammac": "gammaincc",
+    "special_airy_ai": "airy",
+    **{f"special_{name}": name for name in ("erfcx", "i0e", "i1", "i1e", "log_ndtr", "ndtri")},
+    **{f"special_bessel_{name}": name for name in ("j0", "j1", "y0", "y1")},
+    **{f"special_modified_bessel_{name}": name for name in ("i1", "k0", "k1")},
+    **{f"special_scaled_modified_bessel_{name}": f"{name}e" for name in ("k0", "k1")},
+}
 """Operator -> the function of SciPy that computes it; of several results the first."""
 
 
