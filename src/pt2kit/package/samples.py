@@ -23,6 +23,7 @@ from pt2kit.errors import (
     SchemaError,
     UnsupportedError,
     VersionError,
+    attempt,
 )
 from pt2kit.package.pickle_free_inputs import PickleFreeInputs
 from pt2kit.pickles.reader import read_payload
@@ -96,20 +97,10 @@ def check_call(value: Any, where: str) -> Call:
     Raises:
         PayloadError: it is something else.
     """
-    if not _is_call(value):
-        raise PayloadError(f"{where}: expected (args, kwargs), a tuple and a dict, got a {type(value).__name__}")
-    args, kwargs = value
-    return args, kwargs
-
-
-def _is_call(value: Any) -> bool:
-    return (
-        isinstance(value, tuple)
-        and len(value) == 2
-        and isinstance(value[0], tuple)
-        and isinstance(value[1], dict)
-        and all(isinstance(key, str) for key in value[1])
-    )
+    match value:
+        case tuple((tuple() as args, dict() as kwargs)) if all(isinstance(key, str) for key in kwargs):
+            return args, kwargs
+    raise PayloadError(f"{where}: expected (args, kwargs), a tuple and a dict, got a {type(value).__name__}")
 
 
 def _by_tree_spec(value: Any, where: str, program: schema.ExportedProgram, convert: _Converter) -> Call | None:
@@ -118,7 +109,7 @@ def _by_tree_spec(value: Any, where: str, program: schema.ExportedProgram, conve
         spec, fields = in_spec(program, where)
         leaves = treespec.flatten(value, spec, where, fields=fields, expand=open_container)
         built: Any = treespec.unflatten([convert(leaf) for leaf in leaves], spec, where, fields=fields)
-        return built if _is_call(built) else None
+        return attempt(check_call, built, where)
     return None
 
 

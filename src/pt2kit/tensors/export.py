@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Final, TypeAlias
 
 from pt2kit.errors import UnsupportedError
+from pt2kit.messages import listed
 from pt2kit.tensors.bounds import numel
 from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView, SubclassView
 from pt2kit.tensors.dtypes import DTYPES
@@ -152,9 +153,8 @@ def _check_types(tensors: Mapping[str, TensorView], widen: bool, where: str) -> 
     if odd and not widen:
         types = ", ".join(sorted({DTYPES[tensors[name].dtype].name for name in odd}))
         raise UnsupportedError(
-            f"{where}: expected types that NumPy has names for, got {types} ({', '.join(odd[:3])}"
-            f"{f' and {len(odd) - 3:,} more' if len(odd) > 3 else ''}): write a .safetensors file, which has them, or "
-            "widen them to float32 and complex64 (--widen)",
+            f"{where}: expected types that NumPy has names for, got {types} ({listed(odd, 3)}): write a .safetensors "
+            "file, which has them, or widen them to float32 and complex64 (--widen)",
             rule="P18",
         )
 

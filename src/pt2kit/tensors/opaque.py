@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from pt2kit.errors import PayloadError, Pt2Error, UnsupportedError
+from pt2kit.errors import PayloadError, Pt2Error, UnsupportedError, attempt
 from pt2kit.messages import listed
 from pt2kit.schema import TensorMeta
 from pt2kit.tensors.view import Storage
@@ -173,9 +173,5 @@ class OpaquePayload:
 
         The config states whether it is a parameter. Cost: reads the record of a pickled tensor.
         """
-        if self.kind != "pickle":
-            return self
-        try:
-            return replace(self.view(), is_param=self.is_param)
-        except Pt2Error:
-            return self
+        view = attempt(self.view) if self.kind == "pickle" else None
+        return self if view is None else replace(view, is_param=self.is_param)

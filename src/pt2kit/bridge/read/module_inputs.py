@@ -27,7 +27,7 @@ from pt2kit.bridge.read.names import is_pasted_safely
 from pt2kit.bridge.read.reading import refused
 from pt2kit.bridge.torch_names import pytree, walk_specs
 from pt2kit.checks.growth import MAX_OPEN_POWERS
-from pt2kit.errors import LimitError, Pt2Error, SchemaError, UnsupportedError
+from pt2kit.errors import LimitError, Pt2Error, SchemaError, UnsupportedError, attempt
 from pt2kit.messages import count_text
 from pt2kit.signature.specs import ConstantArgument, InputSpec
 from pt2kit.symbols.guards import parse_guard
@@ -77,10 +77,7 @@ def find_module_class(name: str, trust: Set[str]) -> type[torch.nn.Module] | Non
 
 def is_module(node: TreeSpec) -> bool:
     """Return whether a container is a module among the inputs: its context is the names of its tensors, and null."""
-    try:
-        stored = treespec.inner_context(node)
-    except Pt2Error:
-        return False
+    stored = attempt(treespec.inner_context, node)
     return isinstance(stored, list) and len(stored) == 2 and isinstance(stored[0], list) and stored[1] is None
 
 

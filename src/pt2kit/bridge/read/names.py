@@ -15,6 +15,7 @@ from pt2kit import schema
 from pt2kit.errors import GraphError, Pt2Error
 from pt2kit.graph.argument_values import ValueKind
 from pt2kit.graph.traversal import tables
+from pt2kit.messages import quote
 from pt2kit.schema.names import GLOBALS, MAX_NAME, ROOT_ATTRIBUTES, is_reserved, is_variable
 from pt2kit.signature.consistency import is_target, targets_below
 
@@ -28,7 +29,7 @@ def check_variable(name: str, where: str, error: type[Pt2Error] = GraphError, ru
         GraphError: (or `error`) it is no identifier, a Python keyword, `self`, or another spelling of an identifier.
     """
     if not is_variable(name):
-        raise error(f"{where}: expected an identifier that is no keyword of Python, got {_shown(name)}", rule=rule)
+        raise error(f"{where}: expected an identifier that is no keyword of Python, got {quote(name)}", rule=rule)
 
 
 def check_value_names(graph: schema.Graph, where: str) -> dict[str, ValueKind]:
@@ -54,12 +55,10 @@ def check_path(path: str, where: str) -> None:
         GraphError: it is no target (S10), or would hide an attribute of modules.
     """
     if not is_target(path):
-        message = f"{where}: expected names joined by dots, without quotes, as Python spells them, got {_shown(path)}"
+        message = f"{where}: expected names joined by dots, without quotes, as Python spells them, got {quote(path)}"
         raise GraphError(message, rule="S10")
     if is_reserved(path):
-        raise GraphError(
-            f"{where}: expected a name that modules do not have themselves, got {_shown(path)}", rule="S10"
-        )
+        raise GraphError(f"{where}: expected a name that modules do not have themselves, got {quote(path)}", rule="S10")
 
 
 def check_apart(paths: Iterable[str], subgraphs: Iterable[str], where: str) -> None:
@@ -75,7 +74,7 @@ def check_apart(paths: Iterable[str], subgraphs: Iterable[str], where: str) -> N
         (name for name in subgraphs if name in known or name in below or name in ROOT_ATTRIBUTES), None
     )
     if wrong is not None:
-        raise GraphError(f"{where}: expected one attribute of each name, got {_shown(wrong)} for two things")
+        raise GraphError(f"{where}: expected one attribute of each name, got {quote(wrong)} for two things")
 
 
 def argument_target(name: str) -> str:
@@ -122,7 +121,3 @@ class _Part(str):
 def attribute_path(path: str) -> str:
     """Return a checked path in the form that torch writes into source correctly."""
     return KeywordPath(path) if any(keyword.iskeyword(part) for part in path.split(".")) else path
-
-
-def _shown(name: str) -> str:
-    return ascii(name if len(name) <= 80 else f"{name[:77]}...")

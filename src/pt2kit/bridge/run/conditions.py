@@ -22,7 +22,7 @@ from msgspec import UNSET
 from pt2kit import schema
 from pt2kit.bridge.run.expressions import computed, linear
 from pt2kit.bridge.run.inputs import type_name
-from pt2kit.errors import InputError, LimitError, Pt2Error
+from pt2kit.errors import InputError, LimitError, attempt
 from pt2kit.messages import count_text, printable
 from pt2kit.symbols.dialects import parse_size
 from pt2kit.symbols.expr import Expr, Integer, Symbol, free_symbols
@@ -95,7 +95,9 @@ class Conditions:
         is_guarded: bool,
     ) -> None:
         self.found: list[Condition] = []
-        self._ranges = {expr: given for text, given in ranges.items() if (expr := _range_key(text)) is not None}
+        self._ranges = {
+            expr: given for text, given in ranges.items() if (expr := attempt(parse_size, text)) is not None
+        }
         self._sources: dict[Expr, tuple[str, Callable[[Leaves], Any]]] = {}
         self._solved: dict[Symbol, tuple[Fraction, Fraction, str, Callable[[Leaves], Any]]] = {}
         self._derived: list[tuple[Expr, str, Callable[[Leaves], Any]]] = []
@@ -263,14 +265,6 @@ def read_source(what: str, index: int, dimension: int | None) -> Callable[[Leave
     if what == "item":
         return lambda leaves: leaves[index].item() if leaves[index].numel() == 1 else None
     return _value_of(index)
-
-
-def _range_key(text: str) -> Expr | None:
-    """Return the expression that a range is of; None if it is none."""
-    try:
-        return parse_size(text)
-    except Pt2Error:
-        return None
 
 
 def _value_of(index: int) -> Callable[[Leaves], Any]:

@@ -28,6 +28,7 @@ from torch import fx
 from pt2kit.bridge.callables import describe
 from pt2kit.bridge.run.validation import original, replacing
 from pt2kit.bridge.torch_names import find_function, find_higher_order
+from pt2kit.messages import listed
 from pt2kit.node_metadata.frames import Frame, lenient, parse_stack_trace
 from pt2kit.operators.higher_order import FUNCTIONS, PREDISPATCH
 
@@ -208,10 +209,8 @@ def explain(
 def _text(step: Step, read: Callable[[Value], Any]) -> str:
     args = [_shown(arg, read) for arg in step.args]
     args += [f"{name}={_shown(arg, read)}" for name, arg in step.kwargs.items()]
-    if len(args) > _SHOWN:
-        args[_SHOWN:] = [f"and {len(args) - _SHOWN} more"]
     operator, place = describe(original(step.target)), source_line(step.origin.stack_trace)
-    return f"in the node {step.origin.label} ({operator}), called with ({', '.join(args)}){place}"
+    return f"in the node {step.origin.label} ({operator}), called with ({listed(args, _SHOWN)}){place}"
 
 
 def _shown(held: Any, read: Callable[[Value], Any]) -> str:

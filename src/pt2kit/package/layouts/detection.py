@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from pt2kit.errors import ArchiveError, Pt2Error, VersionError
-from pt2kit.messages import count_text
+from pt2kit.messages import count_text, listed
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.base import PLAIN_MODEL, Layout
 from pt2kit.package.layouts.record_archive import MixedArchive, RecordArchive
@@ -253,5 +253,4 @@ def _check_plain_version(where: str, content: bytes) -> None:
 
 
 def _some(found: list[str]) -> str:
-    shown = ", ".join(show_name(name) for name in found[:3])
-    return f"{shown}, … ({len(found)})" if len(found) > 3 else shown
+    return listed([show_name(name) for name in found], 3)
