@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import IO, Any
@@ -27,7 +28,7 @@ from pt2kit.bridge.torch_names import FAKE_TENSOR, FakeTensor, disable_current_m
 from pt2kit.bridge.write.payloads import Payloads
 from pt2kit.bridge.write.program import write_program
 from pt2kit.bridge.write.values import Values
-from pt2kit.errors import ArchiveError, Pt2Error, UnsupportedError, at
+from pt2kit.errors import ArchiveError, Pt2Error, UnsupportedError, at, placed
 from pt2kit.package import record_names as names
 from pt2kit.package.plan import PlannedRecord, header, of_bytes, write_records
 from pt2kit.release.conversion import convert
@@ -172,13 +173,9 @@ def _save(
     payloads = Payloads(pickle_protocol)
     records: list[PlannedRecord] = []
     for name, program in programs.items():
-        try:
+        with placed(f"program {name!r}") if len(programs) > 1 else nullcontext():
             artifact = _serialize(program, opset_version, payloads, pickle_protocol, version)
             records += _model_records(name, artifact)
-        except Pt2Error as error:
-            if len(programs) == 1:
-                raise
-            raise at(f"program {name!r}", error) from error
     records += (of_bytes(names.extra(name), content) for name, content in extra.items())
     with ArchiveWriter(f, fsync=fsync, compress=compress) as writer:
         write_records(writer, (*records, *header(sys.byteorder)))
@@ -192,11 +189,11 @@ def own_version() -> schema.Version:
 def _serialize(ep: Any, opsets: Mapping[str, int] | None, payloads: Payloads, protocol: int, version: str) -> Artifact:
     """Do everything that can fail; `payloads` may hold other programs' records already."""
     known = len(payloads.records)
-    written = write_program(ep, opsets)
-    weights = payloads.weights(ep.state_dict, written.values)
-    constants = payloads.constants(ep.constants, written.objects, written.values)
-    inputs = write_sample_inputs(ep.example_inputs, written.values, protocol)
-    return Artifact(written.program, weights, constants, tuple(payloads.records[known:]), inputs, version)
+    program, shared = write_program(ep, opsets)
+    weights = payloads.weights(ep.state_dict, shared.values)
+    constants = payloads.constants(ep.constants, shared.objects, shared.values)
+    inputs = write_sample_inputs(ep.example_inputs, shared.values, protocol)
+    return Artifact(program, weights, constants, tuple(payloads.records[known:]), inputs, version)
 
 
 def _model_records(name: str, artifact: Artifact) -> tuple[PlannedRecord, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pt2kit import codec, schema
@@ -24,6 +23,7 @@ from pt2kit.zip.source import DEFAULT_LIMITS, Limits, Source
 if TYPE_CHECKING:
     from pt2kit.graph.reading import Graph
     from pt2kit.package.external_list import Reference
+    from pt2kit.package.samples import Call
 
 _SHOWN = 20
 """Names of programs that a message lists."""
@@ -57,7 +57,7 @@ class Package:
 
         self._weights = payloads("weights")
         self._constants = payloads("constants")
-        self._sample_inputs: Lazy[Any] = Lazy(
+        self._sample_inputs: Lazy[Call | None] = Lazy(
             models, lambda model: _read_sample_inputs(layout, model, lambda: stored[model].program), "program"
         )
 
@@ -159,8 +159,7 @@ class Package:
             UnsupportedError: they hold more than data; the message names their types.
             Pt2Error: the record cannot be read.
         """
-        inputs: tuple[tuple[Any, ...], dict[str, Any]] | None = self._sample_inputs[self.choose(model)]
-        return inputs
+        return self._sample_inputs[self.choose(model)]
 
     def graph(self, model: str | None = None) -> Graph:
         """Return the graph of a program to read: nodes with arguments by name, values, subgraphs, weights.
@@ -245,9 +244,7 @@ class Package:
     def __enter__(self) -> Package:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -302,7 +299,7 @@ def open_package(
         raise
 
 
-def _read_sample_inputs(layout: Layout, model: str, read_model: Callable[[], schema.ExportedProgram]) -> Any:
+def _read_sample_inputs(layout: Layout, model: str, read_model: Callable[[], schema.ExportedProgram]) -> Call | None:
     from pt2kit.package.pickle_free_inputs import read_pickle_free_inputs
     from pt2kit.package.samples import read_sample_inputs, view_pickle_free_inputs
 

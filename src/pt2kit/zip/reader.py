@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
-from types import MappingProxyType, TracebackType
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit.errors import ArchiveError, IntegrityError, LimitError
@@ -169,9 +170,7 @@ class Archive:
     def __enter__(self) -> Archive:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _record(self, name: str) -> Record:
@@ -222,45 +221,41 @@ class Archive:
         self._verified.add(record.name)
 
 
+@dataclass(slots=True)
 class Sum:
     """The checksum of a record that is read piece by piece.
 
     Args:
-        add: (piece, sum so far) -> sum.
-        check: compares the sum of all.
+        update: (piece, sum so far) -> sum.
+        compare: refuses a sum of all that is another one.
         combine: (sum so far, sum of the next piece alone, bytes of that piece) -> sum; None if pieces can only be
             summed in order.
+        value: the sum so far.
     """
 
-    def __init__(
-        self,
-        add: Callable[[memoryview, int], int],
-        check: Callable[[int], None],
-        combine: Callable[[int, int, int], int] | None = None,
-    ) -> None:
-        self._add = add
-        self._check = check
-        self._combine = combine
-        self._sum = 0
+    update: Callable[[memoryview, int], int]
+    compare: Callable[[int], None]
+    combine: Callable[[int, int, int], int] | None = None
+    value: int = 0
 
     @property
     def is_parallel(self) -> bool:
         """Return whether pieces can be summed on their own, by `of_piece`, and joined later."""
-        return self._combine is not None
+        return self.combine is not None
 
     def of_piece(self, piece: memoryview) -> int:
         """Return the sum of a piece alone; safe from several threads."""
-        return self._add(piece, 0)
+        return self.update(piece, 0)
 
     def join(self, piece_sum: int, nbytes: int) -> None:
         """Add the sum of the next piece, which has `nbytes` bytes; only if `is_parallel`."""
-        if self._combine is None:
+        if self.combine is None:
             raise TypeError("these sums cannot be joined")
-        self._sum = self._combine(self._sum, piece_sum, nbytes)
+        self.value = self.combine(self.value, piece_sum, nbytes)
 
     def add(self, piece: memoryview) -> None:
         """Add the next bytes."""
-        self._sum = self._add(piece, self._sum)
+        self.value = self.update(piece, self.value)
 
     def check(self) -> None:
         """Compare, once all bytes were added.
@@ -268,7 +263,7 @@ class Sum:
         Raises:
             IntegrityError: they are not those that were written.
         """
-        self._check(self._sum)
+        self.compare(self.value)
 
 
 def open_archive(

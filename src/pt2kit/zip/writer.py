@@ -14,7 +14,6 @@ import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from types import TracebackType
 from typing import IO, Any, Final, NamedTuple, TypeAlias, cast
 
 from pt2kit.errors import ArchiveError, LimitError
@@ -188,10 +187,8 @@ class ArchiveWriter:
     def __enter__(self) -> ArchiveWriter:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None:
+    def __exit__(self, kind: object, *error: object) -> None:
+        if kind is None:
             self.close()
         else:
             self.abort()

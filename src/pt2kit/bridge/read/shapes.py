@@ -267,8 +267,8 @@ _TROUBLE: Final = (
 )
 
 
-def _classes() -> dict[str, Callable[..., Any]]:
-    classes: dict[str, Callable[..., Any]] = {"ExprCondPair": ExprCondPair}
+def _classes() -> dict[str, Callable[..., sympy.Basic]]:
+    classes: dict[str, Callable[..., sympy.Basic]] = {"ExprCondPair": ExprCondPair}
     for name in FUNCTIONS.keys() - classes.keys():
         of_torch = vars(torch_functions).get(_RENAMED.get(name, name))
         made = vars(sympy).get(name) if of_torch is None or name in _OF_SYMPY else of_torch
@@ -277,7 +277,7 @@ def _classes() -> dict[str, Callable[..., Any]]:
     return classes
 
 
-CLASSES: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(_classes())
+CLASSES: Final[Mapping[str, Callable[..., sympy.Basic]]] = MappingProxyType(_classes())
 """Name of a function in a tree -> the class that builds it; releases of torch lack some."""
 
 
@@ -301,8 +301,7 @@ def to_sympy(expr: Expr, where: str = "") -> sympy.Basic:
             raise UnsupportedError(
                 f"{where or 'expression'}: expected functions that torch {torch.__version__} has, got {node.function}"
             )
-        result: sympy.Basic = CLASSES[node.function](*args)
-        return result
+        return CLASSES[node.function](*args)
 
     try:
         built = fold(expr, _leaf, call)

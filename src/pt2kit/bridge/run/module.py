@@ -79,10 +79,6 @@ class LoadedModule(torch.nn.Module):  # type: ignore[misc]
             return self
         return super().train(mode)  # type: ignore[no-any-return]
 
-    def eval(self) -> LoadedModule:
-        """Set the module to evaluate, as `train(False)` does."""
-        return self.train(False)
-
     def __copy__(self) -> LoadedModule:
         return self._copied(lambda held: copy.copy(held) if isinstance(held, dict) else held)
 

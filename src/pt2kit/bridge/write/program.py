@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -31,7 +30,6 @@ from pt2kit.bridge.torch_names import (
 )
 from pt2kit.bridge.write.nodes import write_node
 from pt2kit.bridge.write.scope import Scope, Shared, of_graph_module
-from pt2kit.bridge.write.values import Values
 from pt2kit.errors import GraphError, LimitError, UnsupportedError, placed
 from pt2kit.schema import (
     CURRENT,
@@ -63,7 +61,7 @@ from pt2kit.treespec.spec import TreeSpec
 
 _TRACED_INPUT = re.compile(r"arg(\d{1,9})_1", re.ASCII)
 _WITHOUT_TARGET = frozenset(("USER_INPUT", "USER_OUTPUT", "LOSS_OUTPUT", "TOKEN"))
-_OWN: Mapping[type, Any] = {vars(live)[kind.__name__]: kind for kind in NAMED}
+_OWN: Mapping[type, Callable[..., ArgumentSpec]] = {vars(live)[kind.__name__]: kind for kind in NAMED}
 """Class of torch for an argument that stands for a value -> the class of its name here."""
 
 
@@ -109,8 +107,7 @@ def _argument(spec: Any, scope: Scope) -> ArgumentSpec:
         return CustomObjArgument(name, spec.class_fqn)
     if type(spec) not in _OWN:
         raise UnsupportedError(f"expected a kind of argument that the format has, got {type(spec).__name__}")
-    own: ArgumentSpec = _OWN[type(spec)](name)
-    return own
+    return _OWN[type(spec)](name)
 
 
 def _input_spec(index: int, spec: live.InputSpec, scope: Scope) -> SchemaInputSpec:
@@ -158,27 +155,15 @@ def _gradient_target(spec: live.OutputSpec, inputs: Sequence[live.InputSpec]) ->
     raise GraphError(f"expected the name of a user input as target, got {target!r}")
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A program as data.
-
-    Args:
-        program: without tensors.
-        objects: script and opaque objects in the graph itself, by their names there.
-        values: makes further tensor metas; those of the program are reused.
-    """
-
-    program: ExportedProgram
-    objects: Mapping[str, Any]
-    values: Values
-
-
-def write_program(live: Any, opset_version: Mapping[str, int] | None = None) -> Written:
+def write_program(live: Any, opset_version: Mapping[str, int] | None = None) -> tuple[ExportedProgram, Shared]:
     """Turn a live program into objects of the schema.
 
     Args:
         live: a torch.export.ExportedProgram; it is validated, and not changed.
         opset_version: operator namespace -> version, in addition to the version of aten.
+
+    Returns:
+        The program without its tensors; and what its graphs share: objects in them, and the metas of tensors.
 
     Raises:
         GraphError: the program is not valid.
@@ -218,7 +203,7 @@ def write_program(live: Any, opset_version: Mapping[str, int] | None = None) -> 
         str(torch.__version__),
         guards_code(live),
     )
-    return Written(program, shared.objects, shared.values)
+    return program, shared
 
 
 _INFINITIES = (sympy.oo, -sympy.oo, int_oo, -int_oo)
