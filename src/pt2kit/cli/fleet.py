@@ -21,6 +21,7 @@ import click
 
 from pt2kit.cli.common import SECONDS, bar_of, bytes_amount, check_page
 from pt2kit.cli.frame import (
+    Result,
     argument,
     flag,
     force_option,
@@ -29,9 +30,10 @@ from pt2kit.cli.frame import (
     option,
     pairs_option,
     parameters,
+    print_result,
     subcommand,
 )
-from pt2kit.cli.output import LazyGroup, help_texts, print_json, print_lines
+from pt2kit.cli.output import LazyGroup, help_texts, print_lines
 from pt2kit.fleet.reading import DEFAULTS
 from pt2kit.messages import count_text, printable, suggestion
 
@@ -145,12 +147,10 @@ def _run(work: str, **given: Any) -> int:
     except TypeError as error:
         raise click.UsageError(str(error)) from error
     earlier = _earlier_failures(out, storage, done) if resume else Counter()
-    if as_json:
-        tree = {key: getattr(done, key) for key in ("files", "bytes", "outcomes", "skipped", "gone")}
-        print_json({"out": out, **tree, "earlier": earlier})
-    else:
-        print_lines(_ending(work, done, out, earlier))
-    return int(done.files != done.outcomes["ok"] or bool(earlier))
+    tree = {key: getattr(done, key) for key in ("files", "bytes", "outcomes", "skipped", "gone")}
+    code = int(done.files != done.outcomes["ok"] or bool(earlier))
+    ending = Result(_ending(work, done, out, earlier), lambda: {"out": out, **tree, "earlier": earlier}, code)
+    return print_result(ending, as_json)
 
 
 def _earlier_failures(out: str, storage: Mapping[str, str], done: Progress) -> Counter[str]:
@@ -198,27 +198,20 @@ class ReportOptions:
 def report(options: ReportOptions) -> int:
     """Report a dataset: releases, operators, findings by rule, sizes, equal programs, failures."""
     from pt2kit.fleet.cluster import need_packages
-    from pt2kit.fleet.figures import figures_of
+    from pt2kit.fleet.figures import figures_of, page_of, report_tree
+    from pt2kit.zip.target import replacing
 
     if options.html is not None and options.as_json:
         raise click.UsageError("expected one of --html and --json, got both")
     check_page(options.html, options.force)
     need_packages()
     figures = figures_of(options.folder, options.storage)
-    if options.html is not None:
-        from pt2kit.fleet.figures import page_of
-        from pt2kit.zip.target import replacing
-
-        page = page_of(figures).encode("utf-8", "backslashreplace")
-        with replacing(options.html) as file:
-            file.write(page)
-        print_lines([options.html])
-    elif options.as_json:
-        from pt2kit.fleet.figures import report_tree
-
-        print_json(report_tree(figures))
-    else:
-        print_lines(report_lines(figures))
+    if options.html is None:
+        return print_result(Result(report_lines(figures), lambda: report_tree(figures)), options.as_json)
+    page = page_of(figures).encode("utf-8", "backslashreplace")
+    with replacing(options.html) as file:
+        file.write(page)
+    print_lines([options.html])
     return 0
 
 

@@ -190,7 +190,9 @@ def answers(files: Sequence[str], work: Callable[[str], T], jobs: int = 1) -> It
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
-    pool = ProcessPoolExecutor(min(jobs, len(files)), initializer=_die_quietly)
+    # Ctrl-C reaches all processes of a command, and only one reports it: the others end silently.
+    ends_quietly = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    pool = ProcessPoolExecutor(min(jobs, len(files)), initializer=ends_quietly)
     try:
         # Small portions: one file may take as long as all others.
         yield from pool.map(answer, files, chunksize=max(1, min(8, len(files) // (4 * jobs))))
@@ -208,11 +210,6 @@ def _answer(work: Callable[[str], T], file: str) -> Answer[T]:
     except (Pt2Error, OSError, Refusal) as error:
         message = error.message if isinstance(error, Refusal) else error_text(error)
         return Answer(file, None, message)
-
-
-def _die_quietly() -> None:
-    """Let Ctrl-C end this process silently: it reaches all processes of a command, and only one reports it."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def report_unread(answer: Answer[T]) -> int:

@@ -72,14 +72,11 @@ def decode(data: bytes | memoryview, cls: type[T], where: str, share: Share | No
         return Decoded(value)
     with no_collection():
         unknown = _unknown(parse_again(compact, where), value, cls)
-    return Decoded(value, tuple(_checked(Unknown(path, written(tree)), where) for path, tree in unknown))
-
-
-def _checked(unknown: Unknown, where: str) -> Unknown:
-    """Return an unknown key whose value is JSON that is not too deep in its place."""
-    check_depth(unknown.text, where, len(unknown.path))
-    parse(unknown.text, f"{where}: {unknown}")
-    return unknown
+    keys = tuple(Unknown(path, written(tree)) for path, tree in unknown)
+    for key in keys:  # The typed pass has skipped their values.
+        check_depth(key.text, where, len(key.path))
+        parse(key.text, f"{where}: {key}")
+    return Decoded(value, keys)
 
 
 def _unknown(tree: Any, value: Any, cls: Any) -> list[Found]:

@@ -269,12 +269,8 @@ def _can_be_shared(kind: Any) -> bool:
     struct = shape(kind)
     if not isinstance(struct, StructShape) or struct.cls is not kind:
         return False
-    return all(_never_changes(_entry(annotation), ()) for annotation in struct.keys.values())
-
-
-def _entry(annotation: Any) -> Any:
-    """Return the type of a list's entries; any other type unchanged."""
-    return get_args(annotation)[0] if get_origin(annotation) is list else annotation
+    inner = (get_args(kind)[0] if get_origin(kind) is list else kind for kind in struct.keys.values())
+    return all(_never_changes(annotation, ()) for annotation in inner)
 
 
 def _never_changes(annotation: Any, above: tuple[type, ...]) -> bool:

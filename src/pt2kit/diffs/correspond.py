@@ -377,7 +377,7 @@ def correspond(old: Side, new: Side, inputs: Mapping[int, int], edges: tuple[Pai
     if _is_after(old, new):  # Steps that have a choice go from the smaller graph to the larger one.
         matching = match(new, old, {other: one for one, other in inputs.items()}).mirrored(inputs)
     elif all(one == other for pairs in (inputs.items(), *edges) for one, other in pairs) and _is_equal(old, new):
-        return _identity(old, new, inputs)
+        return _paired(old, new, inputs, ((node, node) for node in range(len(old.keys))))
     else:
         matching = match(old, new, inputs)
     return matching if matching.is_exact() else exact(old, new, inputs, edges) or matching
@@ -397,10 +397,10 @@ def _text(side: Side) -> bytes:
     return codec.encode(side.facts.graph)
 
 
-def _identity(old: Side, new: Side, inputs: Mapping[int, int]) -> Matching:
+def _paired(old: Side, new: Side, inputs: Mapping[int, int], pairs: Iterable[tuple[int, int]]) -> Matching:
     matching = Matching(old, new, inputs)
-    for node in range(len(old.keys)):
-        matching.match(node, node)
+    for one, other in pairs:
+        matching.match(one, other)
     return matching
 
 
@@ -434,10 +434,7 @@ def exact(old: Side, new: Side, inputs: Mapping[int, int], edges: tuple[Pairs, P
     ]
     if encoded[0] != encoded[1]:
         return None
-    matching = Matching(old, new, inputs)
-    for one, other in zip(forms[0].order, forms[1].order, strict=True):
-        matching.match(one, other)
-    return matching
+    return _paired(old, new, inputs, zip(forms[0].order, forms[1].order, strict=True))
 
 
 def match(old: Side, new: Side, inputs: Mapping[int, int]) -> Matching:

@@ -172,9 +172,11 @@ def convert(
         if tell is not None:
             tell(report)
         if dst is not None:
-            plan = [record for outcome in outcomes for record in outcome.records] + _marks(to) + rest
+            plan = [record for outcome in outcomes for record in outcome.records]
+            if to.has_fixed_name:  # a plain zip, which states its version in a record
+                plan.append(of_bytes(names.PLAIN_VERSION, to.version.partition("-")[0].encode()))
             # Programs of one archive may share records.
-            records = list({record.name: record for record in plan}.values())
+            records = list({record.name: record for record in (*plan, *rest)}.values())
             if prove:
                 _prove(package, to, records)
             with not_while_reading(package.archive.source, dst) as file:
@@ -265,11 +267,6 @@ def _write(
         if to.layout.is_archive:
             write_records(writer, header())
             writer.write(names.SERIALIZATION_ID, _serialization_id(writer))
-
-
-def _marks(to: Destination) -> list[Planned]:
-    """Return the record by which a plain zip states its version."""
-    return [of_bytes(names.PLAIN_VERSION, to.version.partition("-")[0].encode())] if to.has_fixed_name else []
 
 
 def _serialization_id(writer: ArchiveWriter) -> bytes:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
@@ -135,24 +135,24 @@ def _text(value: Any, what: str, texts: ValueTexts | None) -> str:
         return "absent"
     if isinstance(value, str):
         return target_text(value) if what == "target" else value
-    if isinstance(value, Argument | ConstantValue):
-        return argument_text(value)
     if isinstance(value, list | tuple):
         return f"[{', '.join(_text(item, what, texts) for item in value)}]"
     if isinstance(value, dict):
         return ", ".join(f"{dotted(str(key))} {_text(item, what, texts)}" for key, item in value.items()) or "nothing"
-    if isinstance(value, RangeConstraint):
-        return bounds_text(value.min_val, value.max_val)
-    if isinstance(value, ScalarType):
-        return dtype_text(value)
+    shown = _TEXTS
+    if texts is not None:
+        shown = {**_TEXTS, SymInt: texts.size, SymFloat: texts.symbolic, TensorMeta: texts.meta}
+    if type(value) in shown:
+        return shown[type(value)](value)
     if isinstance(value, IntEnum):
         return value.name
-    if isinstance(value, Device):
-        return device_text(value)
-    if texts is not None and isinstance(value, SymInt):
-        return texts.size(value)
-    if texts is not None and isinstance(value, SymFloat):
-        return texts.symbolic(value)
-    if texts is not None and isinstance(value, TensorMeta):
-        return texts.meta(value)
     return str(value) if isinstance(value, int | float) else codec.encode(value).decode()
+
+
+_TEXTS: Final[Mapping[type[Any], Callable[[Any], str]]] = {
+    **dict.fromkeys((Argument, ConstantValue), argument_text),
+    RangeConstraint: lambda value: bounds_text(value.min_val, value.max_val),
+    ScalarType: dtype_text,
+    Device: device_text,
+}
+"""Class of the schema -> how its values are shown."""

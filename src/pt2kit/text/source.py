@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -320,17 +321,16 @@ def _arm_text(arm: str, value: Any) -> str:
 
 
 def _item(value: Any) -> str:
-    match value:
-        case ValueName():
-            return _name(value)
-        case tuple():
-            return f"[{', '.join(map(_item, value))}]"
-        case schema.ScalarType():
-            return _dtype(value)
-        case schema.MemoryFormat() | schema.Layout():
-            return value.name
-        case schema.Device():
-            return _device(value)
-        case complex():
-            return f"{_constant(value.real)}, {_constant(value.imag)}"
-    return _constant(value)
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_item, value))}]"
+    return _TEXTS.get(type(value), _constant)(value)
+
+
+_TEXTS: Final[Mapping[type[Any], Callable[[Any], str]]] = {
+    ValueName: _name,
+    schema.ScalarType: _dtype,
+    **dict.fromkeys((schema.MemoryFormat, schema.Layout), attrgetter("name")),
+    schema.Device: _device,
+    complex: lambda value: f"{_constant(value.real)}, {_constant(value.imag)}",
+}
+"""Class of a plain value -> its text; all others are constants."""

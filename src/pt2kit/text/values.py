@@ -6,8 +6,9 @@ call signature is readable Python, with types, shapes and dynamic sizes.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pt2kit import symbols, treespec
 from pt2kit.errors import GraphError
@@ -160,26 +161,22 @@ class ValueName(str):
 
 def _plain_text(value: Any) -> str:
     """Return an argument as `graph.argument_values` reads it as text."""
-    match value:
-        case tuple():
-            return f"[{', '.join(map(_plain_text, value))}]"
-        case ValueName():
-            return value_name(value)
-        case OperatorName():
-            return f"operator({printable(value)})"
-        case str():
-            return _quoted(value)
-        case ScalarType():
-            return f"dtype.{dtype_text(value)}"
-        case MemoryFormat():
-            return f"memory_format.{value.name}"
-        case Layout():
-            return f"layout.{value.name}"
-        case Device():
-            return f"device({device_text(value)})"
-        case GraphArgument():
-            return f"@{show_name(value.name)}"
-    return str(value)
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_plain_text, value))}]"
+    return _TEXTS.get(type(value), str)(value)
+
+
+_TEXTS: Final[Mapping[type[Any], Callable[[Any], str]]] = {
+    ValueName: value_name,
+    OperatorName: lambda name: f"operator({printable(name)})",
+    str: _quoted,
+    ScalarType: lambda dtype: f"dtype.{dtype_text(dtype)}",
+    MemoryFormat: lambda form: f"memory_format.{form.name}",
+    Layout: lambda layout: f"layout.{layout.name}",
+    Device: lambda device: f"device({device_text(device)})",
+    GraphArgument: lambda subgraph: f"@{show_name(subgraph.name)}",
+}
+"""Class of a plain value -> its text; that of all others is Python's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,11 +140,9 @@ def map_devices(tree: Tree, devices: Mapping[str, str], where: str) -> Tree:
 
 
 def _methods(raw: Any, path: Path, where: str) -> Mapping[str, Callable[[], Upgraded]]:
-    match raw:
-        case {"methods": dict(methods)}:
-            pass
-        case _:
-            raise SchemaError(f"{where}: {path_text(path)}: expected an object with methods, got none", rule="M1")
+    methods = raw.get("methods") if isinstance(raw, dict) else None
+    if not isinstance(methods, dict):
+        raise SchemaError(f"{where}: {path_text(path)}: expected an object with methods, got none", rule="M1")
     places = {name: f"{where}: {path_text((*path, 'methods', name))}" for name in methods}
     return MappingProxyType({name: partial(upgrade_program, one, places[name]) for name, one in methods.items()})
 

@@ -127,9 +127,7 @@ class _Merge:
         """Add the edges of removed nodes."""
         new = self.drawing.picture
         values: dict[int, int] = {}
-        first: dict[int, int] = {}
-        for number, node in enumerate(new.values.node):
-            first.setdefault(node, number)
+        first = {node: number for number, node in reversed(list(enumerate(new.values.node)))}
         for value, target in zip(old.edges.source, old.edges.target, strict=True):
             start, end = self.matched.get(old.values.node[value]), self.matched.get(target)
             if start is None or end is None:
