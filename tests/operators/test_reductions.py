@@ -59,6 +59,7 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     ("aten.linalg_matrix_norm.str_ord", {"self": t(2, 3), "ord": "max", "dim": (0, 1)}, "value", "ord"),
     ("aten.linalg_matrix_norm.default", {"self": t(2, 3), "ord": 0, "dim": (0, 1)}, "value", "ord"),
     ("aten.trapezoid.x", {"y": t(2, 3), "x": t(4, 3)}, "sizes", "broadcast"),
+    ("aten._chunk_cat.default", {"tensors": (t(2, 3, 4), t(2, 3)), "dim": 2, "num_chunks": 2}, "dimension", "dim"),
     ("aten.trapezoid.dx", {"y": t()}, "sizes", "got a scalar tensor"),
     ("aten.allclose.default", {"self": t(2), "other": t(3)}, "sizes", "broadcast"),
     ("aten.allclose.default", {"self": t(2), "other": t(2), "atol": -1.0}, "value", "atol: expected 0 or more"),

@@ -100,7 +100,8 @@ def integrated(y: Tensor, x: Tensor | None, dim: int, is_cumulative: bool) -> Te
     expect(not is_summed or known_dtype(y) is not ScalarType.BOOL, "y: expected numbers, got bool", "dtype")
     expect(y.rank > 0, "y: expected 1 dimension or more, got a scalar tensor", "sizes")
     if x is not None and x.rank != 1 and x.sizes != y.sizes:
-        broadcast(x.sizes, y.sizes)
+        places = [(one.sizes, axis(dim, one.rank)) for one in (x, y) if one.rank]
+        broadcast(*[replaced(sizes, at, sizes[at] - 1) for sizes, at in places])
         raise Unknown("tensors that broadcast")
     if x is not None and x.rank == 1:
         agree(x.sizes[0], size, "x: expected the size of y along dim")

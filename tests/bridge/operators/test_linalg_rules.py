@@ -125,6 +125,10 @@ CASES: list[tuple[str, dict[str, Drawer]]] = [
     ("aten.cumulative_trapezoid.dx", {"y": tensor("34", "5", "", dtypes=BOTH), "dim": choose(-1, 0)}),
     ("aten.trapezoid.dx", {"y": tensor("34", "5", "", dtypes=BOTH), "dim": choose(-1, 0)}),
     ("aten.trapezoid.x", {"y": tensor("34", dtypes=REAL), "x": tensor("4", "34", like="y"), "dim": choose(-1)}),
+    (
+        "aten.trapezoid.x",
+        {"y": tensor("34", "33"), "x": tensor("34", "24", "14", "32", "3", "4", "33"), "dim": choose(-1, -2, 0)},
+    ),
 ]
 SIGNAL = tensor("6", "56", "456", "", dtypes=(torch.float32, torch.float64, torch.int64, torch.complex64))
 NORM = choose(None, None, "ortho", "forward", "x")
