@@ -30,6 +30,7 @@ RESULTS: list[tuple[str, dict[str, Any], Any]] = [
     ("aten.linalg_solve.default", {"A": t(2, 3, 3), "B": t(3, 4)}, t(2, 3, 4)),
     ("aten.linalg_slogdet.default", {"A": t(2, 3, 3)}, (t(2), t(2))),
     ("aten.linalg_pinv.atol_rtol_float", {"self": t(S, 5, 3)}, t(S, 3, 5)),
+    ("aten.linalg_pinv.atol_rtol_tensor", {"self": t(2, 5, 3), "rtol": t(4, 1)}, t(4, 2, 3, 5)),
     ("aten.linalg_tensorinv.default", {"self": t(6, 2, 3), "ind": 1}, t(2, 3, 6)),
     ("aten.fft_fft.default", {"self": t(S, 6, dtype=F64)}, t(S, 6, dtype=C128)),
     ("aten.fft_rfft.default", {"self": t(4, S)}, t(4, S // 2 + 1, dtype=C64)),

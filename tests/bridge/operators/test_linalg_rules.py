@@ -62,6 +62,11 @@ CASES: list[tuple[str, dict[str, Drawer]]] = [
         )
     ),
     ("aten.linalg_pinv.atol_rtol_float", {"self": MATRIX, "hermitian": choose(False)}),
+    ("aten.linalg_pinv.rcond_tensor", {"self": tensor("243", "43"), "rcond": tensor("", "2", "51", "3")}),
+    (
+        "aten.linalg_pinv.atol_rtol_tensor",
+        {"self": tensor("243", "43"), "atol": tensor("", "2", "51"), "rtol": tensor("", "2", "3")},
+    ),
     ("aten.linalg_matrix_rank.atol_rtol_float", {"self": MATRIX, "hermitian": choose(False)}),
     *(
         (
