@@ -16,7 +16,7 @@ from pt2kit import schema
 from pt2kit.errors import ArchiveError, GraphError, InputError, LimitError, Pt2Error, UnsupportedError
 from pt2kit.runtime.arrays import BFLOAT16, cast, joined_type, result_type
 from pt2kit.runtime.inputs import Convention, InputSpec, random_inputs
-from pt2kit.runtime.session import RunLimits, read_outputs
+from pt2kit.runtime.session import RunLimits, as_recorded, output_leaves, read_outputs, write_outputs
 from pt2kit.runtime.table import find_kernel
 from pt2kit.symbols.dialects import parse_size
 
@@ -219,6 +219,30 @@ def test_containers_go_in_and_come_out():
     one = session("namedtuple_io")
     result = one.run_leaves(drawn(one))
     assert type(result)._fields == ("a", "b")
+
+
+@pytest.mark.parametrize("name", ["dtypes", "float8", "uint16_dtype"])
+def test_outputs_are_compared_with_their_records(name, tmp_path):
+    """Types that NumPy's files lack are stored as bits, None as an empty text."""
+    one = session(name)
+    values = drawn(one)
+    outputs = output_leaves(one.run_leaves(values))
+    write_outputs(outputs, str(tmp_path))
+    compared = pt2kit.compare_runs(samples.sample("2.13.0", name), read_outputs(str(tmp_path)), leaves=values)
+    assert len(compared.outputs) == len(outputs)
+    assert not any(error.exceeds for error in compared.outputs)
+
+
+def test_records_of_other_values():
+    write = np.asarray
+    assert [as_recorded(write(text), value) for text, value in (("", None), ("", ""), ("a", "a"))] == [None, "", "a"]
+    assert as_recorded(3, 3) == 3
+    assert as_recorded(np.array([0x4080], np.uint16), np.zeros(1, BFLOAT16)).tolist() == [4]
+
+
+def test_no_sizes_for_unknown_symbols():
+    with pytest.raises(InputError, match="symbols: expected one of s77, got s0"):
+        random_inputs(session("dynamic_batch").convention, sizes={"s0": 3})
 
 
 def test_seeds_are_not_negative():

@@ -28,7 +28,7 @@ from pt2kit.package.open import Package, open_package
 from pt2kit.runtime.arrays import cast, kind, wide
 from pt2kit.runtime.execution import Given
 from pt2kit.runtime.inputs import random_inputs
-from pt2kit.runtime.session import DEFAULT_RUN_LIMITS, RunLimits, Session, output_leaves
+from pt2kit.runtime.session import DEFAULT_RUN_LIMITS, RunLimits, Session, as_recorded, output_leaves
 from pt2kit.zip.listing import FileLike
 
 TOLERANCES: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
@@ -271,7 +271,7 @@ def compare_runs(
         found = output_leaves(sessions[0].run_leaves(copied(leaves)))
         if len(found) != len(b):
             raise InputError(f"recorded outputs: expected {len(found)}, as {packages[0].name} has, got {len(b)}")
-        errors = tuple(error_of(x, y, scale) for x, y in zip(b, found, strict=True))
+        errors = tuple(error_of(x, y, scale) for x, y in zip(map(as_recorded, b, found), found, strict=True))
         return RunComparison("recorded outputs", packages[0].name, (), errors, (0, 0))
     pair = next(graph for graph in changes.models[names[1]].graphs if graph.path == "")
     nodes, errors = _run_both(sessions[0], sessions[1], pair, leaves, scale)

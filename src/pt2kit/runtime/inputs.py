@@ -368,10 +368,12 @@ def random_inputs(
         One value per input: floats from a normal distribution, integers 0 or 1, booleans; constants as exported.
 
     Raises:
-        InputError: no sizes were found that the program accepts.
+        InputError: no sizes were found that the program accepts, or it has no such symbol.
     """
     random = np.random.default_rng(seed)
     symbols = sorted({one for spec in convention.inputs for number in spec.numbers for one in _symbols(number)})
+    if unknown := sizes.keys() - symbols:
+        raise InputError(f"symbols: expected one of {', '.join(symbols) or 'none'}, got {min(unknown)}")
     hints = _hints(convention.inputs)
     failure: Pt2Error | None = None
     for attempt in range(ATTEMPTS):

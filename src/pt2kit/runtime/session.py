@@ -399,6 +399,15 @@ def typed(value: Any, dtype: DType | None) -> Any:
     return value.view(dtype) if is_bits and is_foreign(dtype) else value
 
 
+def as_recorded(value: Any, computed: Any) -> Any:
+    """Return an output that was read from a file, as `write_outputs` writes it, in the form of a computed one."""
+    if not isinstance(value, np.ndarray):
+        return value
+    if value.dtype.kind == "U":
+        return str(value) or (None if computed is None else "")
+    return typed(value, computed.dtype) if isinstance(computed, np.ndarray) else value
+
+
 def is_foreign(dtype: DType) -> bool:
     """Return whether NumPy's own files cannot name an element type."""
     return dtype.type.__module__ != "numpy"
