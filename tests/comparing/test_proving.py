@@ -7,11 +7,13 @@ import io
 import numpy as np
 import pytest
 from tests import samples
+from tests.checks.mutations import call
 from tests.cli.run import pt2
 from tests.comparing.test_runs import OTHERS, places
+from tests.packages import edited
 
 import pt2kit
-from pt2kit.comparing.proving import prove_joined, prove_part
+from pt2kit.comparing.proving import prove, prove_joined, prove_part
 from pt2kit.editing import passes
 from pt2kit.errors import ProofError, UnsupportedError
 from pt2kit.graph.traversal import operator_name
@@ -54,6 +56,29 @@ def test_another_weight_is_caught(name):
         editor.set_weight(key, numbers)
     with pytest.raises(ProofError, match="got differences of up to"):
         editor.prove()
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"), [("abs", "clone"), ("neg", "bitwise_not"), ("sign", "ceil"), ("neg", "neg")]
+)
+def test_negative_integers_are_drawn(right, wrong):
+    """The program takes 8-bit integers of any sign."""
+
+    def program(name):
+        def change(tree):
+            graph = tree["graph_module"]["graph"]
+            [x], [y] = (graph[part][-1:] for part in ("inputs", "outputs"))
+            graph["nodes"] = [call(f"torch.ops.aten.{name}.default", y["as_tensor"]["name"], self=x)]
+            graph["tensor_values"][y["as_tensor"]["name"]] = graph["tensor_values"][x["as_tensor"]["name"]]
+
+        return edited(path("out_dtype_hop"), change)
+
+    with pt2kit.open(program(right)) as before, pt2kit.open(program(wrong)) as after:
+        if right == wrong:
+            return prove(before, after)
+        with pytest.raises(ProofError, match="expected output 0 as before"):
+            prove(before, after)
+        return None
 
 
 def test_small_differences_are_caught():

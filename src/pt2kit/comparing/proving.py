@@ -217,7 +217,7 @@ def _inputs(session: Session, seed: int) -> list[Any]:
     """Return random inputs: of the sizes of the example first, then of others.
 
     Floating point numbers are of any sign, positive every second time, and every fourth time between 0 and 1, as
-    programs ask for that read colors or probabilities.
+    programs ask for that read colors or probabilities. Integers are negative every fourth time only: most are indices.
     """
     try:
         leaves = random_inputs(session.convention, seed, vary=seed >= 2)
@@ -225,8 +225,9 @@ def _inputs(session: Session, seed: int) -> list[Any]:
         leaves = random_inputs(session.convention, seed)
     random = np.random.default_rng(seed)
     for place, one in enumerate(leaves):
-        if isinstance(one, np.ndarray) and kind(one.dtype) == 1:  # Larger numbers, as long as the program takes them.
-            leaves[place] = cast(random.integers(0, 2 + seed, one.shape), one.dtype)
+        if isinstance(one, np.ndarray) and kind(one.dtype) == 1:  # Other numbers, as long as the program takes them.
+            least = -1 - seed if seed % 4 == 2 else 0
+            leaves[place] = cast(random.integers(least, 2 + seed, one.shape), one.dtype)
         elif isinstance(one, np.ndarray) and kind(one.dtype) == 2 and seed % 2:
             leaves[place] = np.abs(one) if seed % 4 == 1 else cast(random.random(one.shape), one.dtype)
     return leaves
