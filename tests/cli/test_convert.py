@@ -143,6 +143,11 @@ def test_what_cannot_run() -> None:
     found = pt2("convert", MLP, "--dry-run", "--target", "torch==1.0")
     assert found.code == 2
     assert found.err.startswith("error: target: expected a schema version")
+    for option in ("allow", "keep"):
+        found = pt2("convert", MLP, "--dry-run", "--target", "8.7", f"--{option}", "sample_input")
+        assert (found.code, found.out) == (2, "")
+        assert found.err.startswith(f"error: {option}: expected names of losses (argument_kinds, assertions, ")
+        assert found.err.endswith(", got 'sample_input'\n")
     assert pt2("convert", "nowhere.pt2", "--dry-run", "--target", "8.7").code == 2
 
 

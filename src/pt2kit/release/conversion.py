@@ -17,7 +17,7 @@ from tempfile import TemporaryFile
 from typing import IO, Any, Final
 
 from pt2kit import codec
-from pt2kit.errors import ArchiveError, Problem
+from pt2kit.errors import ArchiveError, Problem, UnsupportedError
 from pt2kit.front_door import registered
 from pt2kit.messages import count_text
 from pt2kit.package import record_names as names
@@ -29,8 +29,8 @@ from pt2kit.release.containers import free_numbers, plan_other_records
 from pt2kit.release.destinations import Destination, find_destination, own_destination
 from pt2kit.release.models import Model, Outcome, convert_model, find_model
 from pt2kit.release.programs import Requested, operators
+from pt2kit.versions.conversion_log import BY_PERMISSION, Note, raise_if_blocked
 from pt2kit.versions.conversion_log import HARMLESS as OF_PROGRAMS
-from pt2kit.versions.conversion_log import Note, raise_if_blocked
 from pt2kit.versions.identify import DRAFT
 from pt2kit.versions.opset_changes import OperatorChange
 from pt2kit.zip.listing import FileLike
@@ -147,7 +147,8 @@ def convert(
         ConversionError: the target cannot express the package, or something would be lost that was not allowed: all of
             it is listed, with its place and the version that introduced it (M3). Nothing was written.
         ProofError: with `prove`, results differ.
-        UnsupportedError: with `prove`, the program has operators that cannot be run; the message lists them.
+        UnsupportedError: a name in `allow` or `keep` that no loss has; with `prove`, the program has operators that
+            cannot be run; the message lists them.
         OperatorError: an operator that cannot be converted to the expected version (O3).
         Pt2Error: the source cannot be read.
         OSError: the target cannot be written.
@@ -155,6 +156,7 @@ def convert(
     Cost: programs as `downgrade_program`; weights are read and written once and never held, but for the draft's, which
         are text inside the program.
     """
+    allow, keep = _losses("allow", allow), _losses("keep", keep)
     wanted = operators(opset_version, operator_changes, normalize=normalize)
     with nullcontext(src) if isinstance(src, Package) else open_package(src, namedtuples=namedtuples) as package:
         if not package.layout.models:
@@ -167,7 +169,7 @@ def convert(
         rest, left_over = plan_other_records(package, models, to)
         notes = _joined([*(note for outcome in outcomes for note in outcome.notes), *left_over])
         named = f"{to.version} (torch {to.release})" if to.release else to.version
-        raise_if_blocked(notes, package.name, named, {*HARMLESS, *allow} - {*keep}, what="package")
+        raise_if_blocked(notes, package.name, named, (HARMLESS | allow) - keep, what="package")
         report = _report(package, to, notes, outcomes)
         if tell is not None:
             tell(report)
@@ -182,6 +184,15 @@ def convert(
             with not_while_reading(package.archive.source, dst) as file:
                 _write(file, to, records, progress, fsync, compress)
     return report
+
+
+def _losses(argument: str, given: Iterable[str]) -> frozenset[str]:
+    """Return names of losses that a caller passes; one text is refused as well, as its letters are no names."""
+    found = frozenset(given)
+    if unknown := sorted(found - HARMLESS - BY_PERMISSION):
+        names = ", ".join(sorted(HARMLESS | BY_PERMISSION))
+        raise UnsupportedError(f"{argument}: expected names of losses ({names}), got {unknown[0]!r:.80}")
+    return found
 
 
 def _is_program_alone(package: Package, models: list[Model]) -> bool:

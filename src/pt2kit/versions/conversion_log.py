@@ -28,6 +28,12 @@ hints input_names module_calls namedtuple_fields node_names small_sizes source_f
 HARMLESS: Final = frozenset(_HARMLESS.split())
 """Losses that change neither what a program computes nor which inputs the older torch accepts: provenance, names that
 the older reader makes up anew, and what it works out from the rest. `docs/compatibility.md` has a line for each."""
+_BY_PERMISSION: Final = """
+class_fqn compiled_code delegates dialect example_inputs extra_files model_name other_records persistent scan_options
+unknown_keys unreadable
+"""
+BY_PERMISSION: Final = frozenset(_BY_PERMISSION.split())
+"""Losses that the caller has to allow by their names."""
 
 
 @dataclass(frozen=True, slots=True)
