@@ -62,6 +62,11 @@ def folder(tmp_path: Path) -> Folder:
     return made
 
 
+def test_urls_of_folders() -> None:
+    """Slashes at the end make no difference; a URL without a bucket is no local folder."""
+    assert [make_folder(url).shown for url in ("s3://bucket/out//", "s3://")] == ["s3://bucket/out", "s3://"]
+
+
 @needs_arrow
 def test_others_read_it(folder: Folder) -> None:
     """pandas, polars and DuckDB read the tables, with the columns and types that are documented."""

@@ -13,7 +13,10 @@ _RANGE = re.compile(r"bytes=(\d+)-(\d+)")
 
 
 class RangeServer(ThreadingHTTPServer):
-    """Serves `folder`; `ranges` is "yes", "no" (ignored in silence) or "none" (declined in a header)."""
+    """Serves `folder`; `ranges` is "yes", "no" (ignored in silence) or "none" (declined in a header).
+
+    With a `refusal`, a status, every answer is that; a redirect leads to the same address.
+    """
 
     daemon_threads = True
 
@@ -22,6 +25,7 @@ class RangeServer(ThreadingHTTPServer):
         self.folder = folder
         self.ranges = ranges
         self.size_known = size_known
+        self.refusal = 0
         self.sent = 0
         self.requests: list[tuple[str, str | None]] = []
         self.headers_seen: list[dict[str, str]] = []
@@ -61,8 +65,9 @@ class _Handler(BaseHTTPRequestHandler):
             server.requests.append((self.command, wanted))
             server.headers_seen.append(dict(self.headers.items()))
         path = server.folder / self.path.lstrip("/").partition("?")[0]
-        if not path.is_file():
-            self.send_response(404)
+        if server.refusal or not path.is_file():
+            self.send_response(server.refusal or 404)
+            self.send_header("Location", self.path)
             self.send_header("Content-Length", "0")
             self.end_headers()
             return

@@ -73,6 +73,7 @@ def test_results_keep_their_places(folder: Path) -> None:
         "a.pt2": "out/a.pt2",
     }
     assert pair_files(["a.pt2"], "s3://bucket/out/") == {"a.pt2": "s3://bucket/out/a.pt2"}
+    assert pair_files(["a.pt2"], "s3://") == {"a.pt2": "s3://a.pt2"}
     (folder / "other").mkdir()
     (folder / "other/a.pt2").touch()
     with pytest.raises(ArchiveError, match=r"expected one file for it, got a\.pt2 and other/a\.pt2"):

@@ -236,3 +236,24 @@ def test_public_url() -> None:
     """Messages show no user, password or query."""
     assert public_url("https://user:pass@host:1/a/b.pt2?sig=1#x") == "https://host:1/a/b.pt2"
     assert public_url("s3://bucket/key.pt2") == "s3://bucket/key.pt2"
+    assert public_url("zip://a.pt2::https://user:p@ss@host/b.zip?sig=1") == "zip://a.pt2::https://host/b.zip"
+
+
+@pytest.mark.parametrize("status", [302, 400, 403, 503])
+def test_errors_of_servers(server: RangeServer, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text of the back end has the URL in it, which is shown without its secrets."""
+    monkeypatch.setattr(server, "refusal", status)
+    url = server.url(SMALL)
+    with pytest.raises(ArchiveError) as caught:
+        open_archive(f"{url.replace('//', '//user:secret@')}?token=secret")
+    assert str(caught.value).startswith(f"{url}: expected ")
+    assert str(status) in str(caught.value) or status == 302
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["http://[x", "http://[::1]x/y?token=secret"])
+def test_malformed_urls(url: str) -> None:
+    """A text that is no URL is refused as any other that cannot be read."""
+    with pytest.raises((ArchiveError, FileNotFoundError)) as caught:
+        open_archive(url)
+    assert "secret" not in str(caught.value)

@@ -193,7 +193,9 @@ class Folder:
 def make_folder(place: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> Folder:
     """Return the folder of a path or URL; it is neither created nor read yet."""
     text = local_path(os.fspath(place))
-    return Folder(text.rstrip("/") if is_url(text) else os.path.abspath(text), storage_options or {})
+    if not is_url(text):
+        return Folder(os.path.abspath(text), storage_options or {})
+    return Folder(shorter if is_url(shorter := text.rstrip("/")) else text, storage_options or {})
 
 
 def begin(folder: Folder, work: str, options: Mapping[str, Any], *, resume: bool) -> bool:

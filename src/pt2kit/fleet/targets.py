@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import chain
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from pt2kit.errors import ArchiveError, Pt2Error, UnsupportedError
 from pt2kit.fleet.listing import Found, has_wildcard, list_local, list_remote, local_state, make_pattern, split_pattern
@@ -183,8 +182,8 @@ def _file(target: str) -> Found:
 def _whole(target: str) -> str:
     """Return the path of a file, relative to this folder, or to the root or host."""
     if is_url(target):
-        parts = urlsplit(target)
-        return f"{parts.netloc.rpartition('@')[2]}/{parts.path.lstrip('/')}"
+        host, _, path = public_url(target).partition("://")[2].partition("/")
+        return f"{host}/{path.lstrip('/')}"
     path = os.path.abspath(target)
     below = os.path.relpath(path)
     return path.lstrip("/") if below.startswith("..") else below
@@ -193,8 +192,7 @@ def _whole(target: str) -> str:
 def _names(place: str) -> list[str]:
     """Return a location as names that can be compared; links of local paths are resolved."""
     if is_url(place):
-        parts = urlsplit(place)
-        return [f"{parts.scheme}://{parts.netloc}", *(name for name in parts.path.split("/") if name)]
+        return [name for name in public_url(place).split("/") if name]
     return ["", *(name for name in os.path.realpath(place).split(os.sep) if name)]
 
 

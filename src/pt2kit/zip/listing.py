@@ -183,7 +183,7 @@ def pair_files(sources: Iterable[str], target: str) -> dict[str, str]:
     for source in sources:
         for file in _files(source):
             below = os.path.relpath(file, source) if os.path.isdir(source) else os.path.basename(file)
-            pairs[file] = f"{target.rstrip('/')}/{below}" if is_url(target) else os.path.join(target, below)
+            pairs[file] = f"{target.removesuffix('/')}/{below}" if is_url(target) else os.path.join(target, below)
     places: dict[str, str] = {}
     for file, place in pairs.items():
         if places.setdefault(place, file) != file:

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from tempfile import NamedTemporaryFile
 from typing import IO, Any, Final, cast
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
 from pt2kit.errors import ArchiveError, Pt2Error
@@ -288,7 +289,7 @@ def _open_on(fs: Any, path: str, shown: str, max_stream_bytes: int) -> Source:
     """Open a path of a file system."""
     if _is_local(fs):
         return open_path(path)
-    http = HttpFile(fs, path, shown) if "http" in protocols(fs) else None
+    http = guarded(shown, lambda: HttpFile(fs, path, shown)) if "http" in protocols(fs) else None
     info = guarded(shown, (lambda: fs.info(path)) if http is None else http.info)
     size = info.get("size")
     if info.get("type") == "directory":
@@ -341,10 +342,13 @@ def list_urls(url: str, suffix: str) -> list[str]:
     return [fs.unstrip_protocol(one) for one in sorted(paths) if one.endswith(suffix)]
 
 
+_USER: Final = re.compile(r"(?<=://)[^/?#\s]*@")
+_URLS: Final = re.compile(r"\w+://[^\s'\"<>]+")
+
+
 def public_url(url: str) -> str:
     """Return the URL without user, password and query, which may hold secrets and do not belong in messages."""
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    return re.split("[?#]", _USER.sub("", url), maxsplit=1)[0]
 
 
 def file_system(url: str, storage_options: Mapping[str, Any] | None) -> tuple[Any, str]:
@@ -374,14 +378,21 @@ def guarded(name: str, call: Callable[[], Any]) -> Any:
     except FileNotFoundError as exc:
         if _is_missing(exc.__cause__):
             raise FileNotFoundError(f"{name}: no such file") from None  # fsspec's own text has the query in it.
-        raise ArchiveError(f"{name}: expected to read it, got: {exc.__cause__}", rule="A1") from exc
+        raise ArchiveError(f"{name}: expected to read it, got: {_detail(exc.__cause__ or exc)}", rule="A1") from exc
     except Pt2Error:
         raise
     except Exception as exc:
         hint = "; install pt2kit[http]" if isinstance(exc, ImportError) and "aiohttp" in str(exc) else ""
-        # aiohttp's TooManyRedirects has no text of its own.
-        detail = (str(exc) if getattr(exc, "message", str(exc)) else "") or type(exc).__name__
-        raise ArchiveError(f"{name}: expected to read it, got: {detail}{hint}", rule="A1") from exc
+        raise ArchiveError(f"{name}: expected to read it, got: {_detail(exc)}{hint}", rule="A1") from exc
+
+
+def _detail(error: BaseException) -> str:
+    """Return the text of an error of a back end, with URLs as `public_url` returns them."""
+    text = str(error)
+    if getattr(error, "message", text) == "":  # aiohttp's TooManyRedirects has no text of its own.
+        status = getattr(error, "status", 0)
+        text = f"status {status}" if status else ""
+    return _URLS.sub(lambda found: public_url(found[0]), text) or type(error).__name__
 
 
 def _is_missing(cause: BaseException | None) -> bool:
@@ -416,8 +427,7 @@ def create_url(url: str, *, sibling: str = "", storage_options: Mapping[str, Any
         try:
             put_whole(fs, spool.name, path)
         except Exception as error:
-            detail = str(error) or type(error).__name__
-            raise ArchiveError(f"{shown}: expected to write it, got: {detail}", rule="A1") from error
+            raise ArchiveError(f"{shown}: expected to write it, got: {_detail(error)}", rule="A1") from error
 
 
 def put_whole(fs: Any, local: str, path: str) -> None:
