@@ -16,9 +16,10 @@ def text() -> str:
     """Return the page."""
     families: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     names = supported()
+    modules = {module.__name__.rpartition(".")[2]: module for module in load_families()}
     listed = {
-        name: module.__name__.rpartition(".")[2]
-        for module in load_families()
+        name: family
+        for family, module in modules.items()
         for row in getattr(module, "KERNELS", ())
         for name in overloads_of(row)
     }
@@ -27,10 +28,10 @@ def text() -> str:
         assert kernel is not None
         operator, _, overload = name.rpartition(".")
         function = inspect.unwrap(kernel)
-        module = getattr(function, "func", function).__module__  # of one that has some of its arguments
-        family = listed.get(name, module.rpartition(".")[2])
+        home = getattr(function, "func", function).__module__  # of one that has some of its arguments
+        family = listed.get(name, home.rpartition(".")[2])
         # Element-wise functions of NumPy get the names of their parameters where they are converted.
-        families["elementwise" if family in ("arrays", "_operator") else family][operator].append(overload)
+        families[family if family in modules else "elementwise"][operator].append(overload)
     lines = [
         "# Supported operators",
         "",
