@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -48,24 +49,21 @@ def _shift(a: int, b: int) -> int:
     return a << b
 
 
-def _number(function: Callable[..., Any]) -> Callable[..., Any]:
-    def run(*args: Any, **named: Any) -> Any:
-        return _checked(function(*args, *named.values()))
-
-    return run
+def _number(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    return _checked(function(*args, *named.values()))
 
 
 for _name in (
     *("add", "sub", "mul", "truediv", "floordiv", "mod", "neg", "pos", "abs", "eq", "ne", "lt", "le", "gt", "ge"),
     *("and_", "or_", "xor", "rshift", "not_", "invert"),
 ):
-    kernel(f"_operator.{_name}")(_number(getattr(operator, _name)))
+    kernel(f"_operator.{_name}")(partial(_number, getattr(operator, _name)))
 for _name in ("add", "sub", "mul", "floordiv", "truediv", "mod", "and_", "or_"):
-    kernel(f"_operator.i{_name.rstrip('_')}")(_number(getattr(operator, _name)))
+    kernel(f"_operator.i{_name.rstrip('_')}")(partial(_number, getattr(operator, _name)))
 for _name in ("ceil", "floor", "trunc", "sqrt", "isfinite", "isinf", "isnan"):
-    kernel(f"math.{_name}")(_number(getattr(math, _name)))
+    kernel(f"math.{_name}")(partial(_number, getattr(math, _name)))
 for _name in ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan", "log2", "exp", "log"):
-    kernel(f"torch._sym_{_name} torch.sym_{_name}")(_number(getattr(math, _name)))
+    kernel(f"torch._sym_{_name} torch.sym_{_name}")(partial(_number, getattr(math, _name)))
 
 
 @kernel("_operator.getitem")
@@ -275,17 +273,17 @@ def _view_of(bases: Sequence[Any], index: int, name: str, options: dict[str, Any
 
 
 KERNELS: Final[dict[str, Callable[..., Any]]] = {
-    "_operator.pow math.pow": _number(_power),
-    "_operator.lshift": _number(_shift),
-    "_operator.round math.round builtins.round": _number(round),
-    "_operator.trunc torch.sym_int": _number(math.trunc),
-    "_operator.__abs__ builtins.abs": _number(abs),
-    "builtins.max torch.sym_max": _number(max),
-    "builtins.min torch.sym_min": _number(min),
-    "torch.sym_float": _number(float),
-    "torch.sym_not": _number(operator.not_),
-    "torch.sym_ite": _number(lambda condition, then, otherwise: then if condition else otherwise),
-    "torch.sym_sum": _number(lambda *numbers: sum(numbers[0] if len(numbers) == 1 else numbers)),
+    "_operator.pow math.pow": partial(_number, _power),
+    "_operator.lshift": partial(_number, _shift),
+    "_operator.round math.round builtins.round": partial(_number, round),
+    "_operator.trunc torch.sym_int": partial(_number, math.trunc),
+    "_operator.__abs__ builtins.abs": partial(_number, abs),
+    "builtins.max torch.sym_max": partial(_number, max),
+    "builtins.min torch.sym_min": partial(_number, min),
+    "torch.sym_float": partial(_number, float),
+    "torch.sym_not": partial(_number, operator.not_),
+    "torch.sym_ite": partial(_number, lambda condition, then, otherwise: then if condition else otherwise),
+    "torch.sym_sum": partial(_number, lambda *numbers: sum(numbers[0] if len(numbers) == 1 else numbers)),
     "aten.sym_size.int aten.size.int": lambda self, dim: int(self.shape[axis_of(dim, self.ndim)]),
     "aten.sym_size.default aten.size.default": lambda self: list(self.shape),
     "aten.sym_numel.default aten.numel.default": lambda self: int(self.size),

@@ -72,17 +72,16 @@ def _spaced(start: Any, end: Any, steps: int, dtype: Any) -> Any:
     return np.where(place < steps / 2, first + step * place, last - step * (steps - 1 - place))
 
 
-def _window(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the kernel of a window that a function of NumPy makes; a periodic one is a longer one without its end."""
-
-    def make(window_length: int, periodic: bool = True, *numbers: Any, dtype: Any = None, **options: Any) -> Any:
-        (length,) = reserve((window_length,), FLOAT64)
-        if length < 2:
-            return np.ones(length, dtype or FLOAT32)
-        named = {key: value for key, value in options.items() if key in ("alpha", "beta")}
-        return function(length + periodic, *numbers, **named)[:length]
-
-    return make
+def _window(
+    function: Callable[..., Any], window_length: int, periodic: bool = True, *numbers: Any, dtype: Any = None,
+    **options: Any,
+) -> Any:  # fmt: skip
+    """Return a window that a function of NumPy makes; a periodic one is a longer one without its end."""
+    (length,) = reserve((window_length,), FLOAT64)
+    if length < 2:
+        return np.ones(length, dtype or FLOAT32)
+    named = {key: value for key, value in options.items() if key in ("alpha", "beta")}
+    return function(length + periodic, *numbers, **named)[:length]
 
 
 _WINDOWS: dict[str, Callable[..., Any]] = {
@@ -93,7 +92,7 @@ _WINDOWS: dict[str, Callable[..., Any]] = {
 _OVERLOADS = {"kaiser": ("beta",), "hamming": ("periodic_alpha", "periodic_alpha_beta")}
 for _name, _function in _WINDOWS.items():
     for _overload in ("default", "periodic", *_OVERLOADS.get(_name, ())):
-        kernel(f"aten.{_name}_window.{_overload}")(_window(_function))
+        kernel(f"aten.{_name}_window.{_overload}")(partial(_window, _function))
 
 
 # The same tensor, and copies in another type or order.

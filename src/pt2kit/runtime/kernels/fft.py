@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -13,33 +14,24 @@ from pt2kit.runtime.kernels.joining import pad_
 from pt2kit.runtime.table import kernel
 
 
-def _one(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the kernel of a transform of one dimension."""
-
-    def run(self: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
-        return function(floating(self), n, dim, norm)
-
-    return run
+def _of_one(function: Callable[..., Any], self: Array, n: Any = None, dim: int = -1, norm: str | None = None) -> Any:
+    """Return a transform of one dimension."""
+    return function(floating(self), n, dim, norm)
 
 
-def _many(function: Callable[..., Any], default: Any = None) -> Callable[..., Any]:
-    """Return the kernel of a transform of several dimensions: all, or the last ones, if none are passed."""
-
-    def run(self: Array, s: Any = None, dim: Any = default, norm: str | None = None) -> Any:
-        if s is not None:
-            dim = range(-len(s), 0) if dim is None else dim
-        axes = axes_of(dim, self.ndim) if dim is None or isinstance(dim, int) or len(dim) else ()
-        sizes = s and [self.shape[axis] if one == -1 else one for one, axis in zip(s, axes, strict=True)]
-        return function(floating(self), sizes, axes, norm)
-
-    return run
+def _of_many(function: Callable[..., Any], self: Array, s: Any, dim: Any, norm: str | None) -> Any:
+    """Return a transform of several dimensions: of all, or of as many last ones as sizes, if none are passed."""
+    if s is not None:
+        dim = range(-len(s), 0) if dim is None else dim
+    axes = axes_of(dim, self.ndim) if dim is None or isinstance(dim, int) or len(dim) else ()
+    sizes = s and [self.shape[axis] if one == -1 else one for one, axis in zip(s, axes, strict=True)]
+    return function(floating(self), sizes, axes, norm)
 
 
 for _name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
-    kernel(f"aten.fft_{_name}.default", adapt=_one)(getattr(np.fft, _name))
+    kernel(f"aten.fft_{_name}.default")(partial(_of_one, getattr(np.fft, _name)))
 for _name in ("fft", "ifft", "rfft", "irfft"):
-    kernel(f"aten.fft_{_name}n.default")(_many(getattr(np.fft, f"{_name}n")))
-    kernel(f"aten.fft_{_name}2.default")(_many(getattr(np.fft, f"{_name}n"), (-2, -1)))
+    kernel(f"aten.fft_{_name}n.default aten.fft_{_name}2.default")(partial(_of_many, getattr(np.fft, f"{_name}n")))
 # The three that all transforms become; a normalization of 0 is none, 1 the square root of the size, 2 the size.
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -221,12 +222,9 @@ def searchsorted(
     return result
 
 
-def _triangle(function: Callable[..., Any]) -> Callable[..., Any]:
-    def run(row: int, col: int, offset: int = 0, dtype: Any = None, **options: Any) -> Any:
-        reserve((2, row, col), INT64)
-        return np.stack(function(row, offset, col))
-
-    return run
+def _triangle(function: Callable[..., Any], row: int, col: int, offset: int) -> Any:
+    reserve((2, row, col), INT64)
+    return np.stack(function(row, offset, col))
 
 
 # Writing.
@@ -275,22 +273,19 @@ def _along(self: Array, dim: int, index: Array) -> tuple[Any, ...]:
     return tuple(where)
 
 
-def _scattering(change: Callable[..., Array]) -> Callable[..., Any]:
-    """Return the kernel of a function that changes elements at places of one dimension.
+def _scattered(change: Callable[..., Array], self: Array, dim: int, index: Array, src: Any, **options: Any) -> Any:
+    """Return an array with elements at places of one dimension changed.
 
     Args:
         change: returns the array, from it, an index of the places, and as many values.
+        self, dim, index, src, options: the arguments of the operator.
     """
-
-    def run(self: Array, dim: int, index: Array, src: Any, **options: Any) -> Any:
-        is_tensor = isinstance(src, ARRAYS) and src.ndim
-        values = src[tuple(slice(0, size) for size in np.atleast_1d(index).shape)] if is_tensor else asarray(src)
-        return change(self, _along(self, dim, index), values, **options)
-
-    return run
+    is_tensor = isinstance(src, ARRAYS) and src.ndim
+    values = src[tuple(slice(0, size) for size in np.atleast_1d(index).shape)] if is_tensor else asarray(src)
+    return change(self, _along(self, dim, index), values, **options)
 
 
-_scatter, scatter_add = _scattering(_replaced), _scattering(_added)
+_scatter, scatter_add = partial(_scattered, _replaced), partial(_scattered, _added)
 
 
 _REDUCE: dict[str, Callable[..., Any]] = {
@@ -315,22 +310,22 @@ def _reduced(array: Array, where: Any, values: Array, reduce: str, include_self:
     return result
 
 
-scatter_reduce = _scattering(_reduced)
+scatter_reduce = partial(_scattered, _reduced)
 
 
-def _slices(change: Callable[..., Array], *, negative: bool = False) -> Callable[..., Any]:
-    """Return the kernel of a function that changes slices of one dimension.
+def _with_slices(
+    change: Callable[..., Array], self: Array, dim: int, index: Array, source: Any, negative: bool = False,
+    **options: Any,
+) -> Any:  # fmt: skip
+    """Return an array with slices of one dimension changed.
 
     Args:
         change: returns the array, from it, an index of the slices, and the values.
+        self, dim, index, source, options: the arguments of the operator.
         negative: indices may count from the end.
     """
-
-    def run(self: Array, dim: int, index: Array, source: Any, **options: Any) -> Any:
-        chosen = check_indices(index.reshape(-1), self.shape[dim], negative=negative)
-        return change(self, last((chosen,), axis_of(dim, self.ndim)), asarray(source), **options)
-
-    return run
+    chosen = check_indices(index.reshape(-1), self.shape[dim], negative=negative)
+    return change(self, last((chosen,), axis_of(dim, self.ndim)), asarray(source), **options)
 
 
 def _added_slices(self: Array, where: Any, values: Array, alpha: Any = 1) -> Array:
@@ -382,18 +377,11 @@ def masked_scatter_backward(grad_output: Array, mask: Array, sizes: Sequence[int
     return result.reshape(sizes)
 
 
-def _scattered(view: Callable[..., Array]) -> Callable[..., Any]:
-    """Return the kernel of a function that writes values into a view of a copy."""
-
-    def run(self: Array, src: Array, *place: Any, **named: Any) -> Any:
-        result = self.copy(order="K")
-        view(result, *place, **named)[...] = cast(src, self.dtype)
-        return result
-
-    return run
-
-
-_filled = _slices(_replaced, negative=True)
+def _with_view(view: Callable[..., Array], self: Array, src: Array, *place: Any, **named: Any) -> Any:
+    """Return a copy of an array with values written into a view of it."""
+    result = self.copy(order="K")
+    view(result, *place, **named)[...] = cast(src, self.dtype)
+    return result
 
 
 KERNELS: Final = {
@@ -404,8 +392,8 @@ KERNELS: Final = {
         weight, padding_idx=None if padding_idx is None else axis_of(padding_idx, len(weight)), **options
     ),  # here -1 is the last row, and not none
     "aten.where.default aten.nonzero_numpy.default": lambda self: [*nonzero(np.atleast_1d(self)).T],
-    "aten.tril_indices.default": _triangle(np.tril_indices),
-    "aten.triu_indices.default": _triangle(np.triu_indices),
+    "aten.tril_indices.default": partial(_triangle, np.tril_indices),
+    "aten.triu_indices.default": partial(_triangle, np.triu_indices),
     "aten.take.default": lambda self, index: self.reshape(-1)[check_indices(index, self.size, negative=True)],
     "aten.scatter.src": _scatter,
     "aten.scatter.value": lambda self, dim, index, value: _scatter(self, dim, index, value),
@@ -414,14 +402,16 @@ KERNELS: Final = {
     ),
     "aten.scatter_add.default": scatter_add,
     "aten.scatter_reduce.two": scatter_reduce,
-    "aten.index_add.default": _slices(_added_slices),
-    "aten.index_copy.default": _slices(_replaced),
-    "aten.index_fill.int_Scalar .int_Tensor": lambda self, dim, index, value: _filled(self, dim, index, value),
-    "aten.index_reduce.default": _slices(_reduced),
-    "aten.slice_scatter.default": _scattered(slice_),
-    "aten.select_scatter.default": _scattered(select),
-    "aten.diagonal_scatter.default": _scattered(diagonal),
-    "aten.as_strided_scatter.default": _scattered(as_strided),
+    "aten.index_add.default": partial(_with_slices, _added_slices),
+    "aten.index_copy.default": partial(_with_slices, _replaced),
+    "aten.index_fill.int_Scalar .int_Tensor": lambda self, dim, index, value: _with_slices(
+        _replaced, self, dim, index, value, negative=True
+    ),
+    "aten.index_reduce.default": partial(_with_slices, _reduced),
+    "aten.slice_scatter.default": partial(_with_view, slice_),
+    "aten.select_scatter.default": partial(_with_view, select),
+    "aten.diagonal_scatter.default": partial(_with_view, diagonal),
+    "aten.as_strided_scatter.default": partial(_with_view, as_strided),
     "aten.bucketize.Tensor .Scalar": lambda self, boundaries, right: searchsorted(boundaries, self, right),
     "aten.index_select.default": lambda self, dim, index: np.take(
         self, check_indices(index.reshape(-1), self.shape[dim]), dim

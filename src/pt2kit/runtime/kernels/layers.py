@@ -253,11 +253,8 @@ def _gru_cell(gates: Array, state: State, weight: Array, bias: Any) -> State:
     return (new + update * (hidden - new),)
 
 
-def _plain_cell(function: Callable[[Array], Array]) -> Cell:
-    def cell(gates: Array, state: State, weight: Array, bias: Any) -> State:
-        return (function(gates + linear(state[0], weight, bias)),)
-
-    return cell
+def _plain_cell(function: Callable[[Array], Array], gates: Array, state: State, weight: Array, bias: Any) -> State:
+    return (function(gates + linear(state[0], weight, bias)),)
 
 
 def _layer(
@@ -355,8 +352,8 @@ def _register(name: str, cell: Cell) -> None:
 
 _register("lstm", _lstm_cell)
 _register("gru", _gru_cell)
-_register("rnn_tanh", _plain_cell(np.tanh))
-_register("rnn_relu", _plain_cell(relu))
+_register("rnn_tanh", partial(_plain_cell, np.tanh))
+_register("rnn_relu", partial(_plain_cell, relu))
 
 
 @kernel("aten.mkldnn_rnn_layer.default", adapt=computed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -36,14 +37,10 @@ def _solvable(expected: str) -> Iterator[None]:
 _invertible = _solvable("matrices that have an inverse, got a singular one")
 
 
-def _with_info(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the kernel of an operator that also returns which matrices it failed for: none."""
-
-    def run(*args: Any, check_errors: bool = False, **named: Any) -> Any:
-        matrices = next(one for one in (*args, *named.values()) if isinstance(one, ARRAYS))
-        return function(*args, **named), np.zeros(matrices.shape[:-2], INFO)
-
-    return run
+def _with_info(function: Callable[..., Any], *args: Any, check_errors: bool = False, **named: Any) -> Any:
+    """Return the result of a function, and which matrices it failed for: none."""
+    matrices = next(one for one in (*args, *named.values()) if isinstance(one, ARRAYS))
+    return function(*args, **named), np.zeros(matrices.shape[:-2], INFO)
 
 
 def _factors(A: Array) -> tuple[Array, Array]:
@@ -270,9 +267,9 @@ KERNELS: Final = {
     "aten.linalg_lu.default": lambda A, pivot: lu_unpack(*lu_factor(A, pivot)[:2]),
     "aten._linalg_det.default": lambda A: (np.linalg.det(wide(A)), *_factors(wide(A))),
     "aten._linalg_solve_ex.default": lambda A, B, left: (solve(A, B, left), *lu_factor(A)),
-    "aten.linalg_inv_ex.default": _with_info(inv),
-    "aten.linalg_solve_ex.default": _with_info(solve),
-    "aten.linalg_cholesky_ex.default": _with_info(cholesky),
+    "aten.linalg_inv_ex.default": partial(_with_info, inv),
+    "aten.linalg_solve_ex.default": partial(_with_info, solve),
+    "aten.linalg_cholesky_ex.default": partial(_with_info, cholesky),
     "aten.cholesky_solve.default": computed(
         lambda self, input2, upper: np.linalg.solve(_of_factor(input2, upper), self)
     ),

@@ -6,6 +6,7 @@ torchao's have one scale for each block of a tensor, and round every step to the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, Final
 
@@ -104,17 +105,15 @@ def dequantize_per_token(input: Array, scales: Array, zero_points: Array, **opti
     return _dequantized(input, wide(scales), wide(zero_points))
 
 
-def _in_groups(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the kernel of an operator whose rows have one scale for each group of their elements."""
-
-    def run(input: Array, scales: Array, zero_points: Any, group_size: int = 128, **options: Any) -> Any:
-        if group_size < 1 or input.ndim != 2 or input.shape[-1] % group_size:
-            raise OperatorError(f"expected rows of groups of {group_size}, got sizes {list(input.shape)}")
-        zero = np.zeros(scales.shape, FLOAT32) if zero_points is None else zero_points
-        rows = input.reshape(-1, group_size)
-        return function(rows, scales.reshape(-1, 1), zero.reshape(-1, 1), **options).reshape(input.shape)
-
-    return run
+def _in_groups(
+    function: Callable[..., Any], input: Array, scales: Array, zero_points: Any, group_size: int = 128, **options: Any
+) -> Any:
+    """Return what an operator makes of rows that have one scale for each group of their elements."""
+    if group_size < 1 or input.ndim != 2 or input.shape[-1] % group_size:
+        raise OperatorError(f"expected rows of groups of {group_size}, got sizes {list(input.shape)}")
+    zero = np.zeros(scales.shape, FLOAT32) if zero_points is None else zero_points
+    rows = input.reshape(-1, group_size)
+    return function(rows, scales.reshape(-1, 1), zero.reshape(-1, 1), **options).reshape(input.shape)
 
 
 @kernel(
@@ -224,8 +223,8 @@ KERNELS: Final = {
         input, _of_channels(scales, input, axis), _of_channels(zero_points, input, axis)
     ),
     f"{_Q}.dequantize_per_token.default": dequantize_per_token,
-    f"{_Q}.quantize_per_channel_group.default": _in_groups(quantize_per_token),
-    f"{_Q}.dequantize_per_channel_group.default": _in_groups(dequantize_per_token),
+    f"{_Q}.quantize_per_channel_group.default": partial(_in_groups, quantize_per_token),
+    f"{_Q}.dequantize_per_channel_group.default": partial(_in_groups, dequantize_per_token),
     "aten.fake_quantize_per_tensor_affine.default .tensor_qparams": first(fake_quantize_cachemask),
     "aten.fake_quantize_per_channel_affine.default": first(fake_quantize_per_channel_cachemask),
 }

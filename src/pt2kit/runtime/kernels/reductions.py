@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -51,14 +52,13 @@ def _to_truth(self: Array, dtype: DType | None) -> Array:
     return cast(self, BOOL)
 
 
-def _reduction(function: Callable[..., Any], convert: Convert, *, of_none: bool = False) -> Callable[..., Any]:
-    """Return the kernel of a function of some dimensions, or all; an empty list is all of them, unless it is none."""
-
-    def run(self: Array, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
-        axes = () if of_none and dim == [] else axes_of(dim, self.ndim)
-        return function(convert(self, dtype), axes, keepdims=keepdim)
-
-    return run
+def _reduction(
+    function: Callable[..., Any], convert: Convert, self: Array, dim: Any = None, keepdim: bool = False, dtype: Any =
+    None, *, of_none: bool = False,
+) -> Any:  # fmt: skip
+    """Return a function of some dimensions, or all; an empty list is all of them, unless it is none."""
+    axes = () if of_none and dim == [] else axes_of(dim, self.ndim)
+    return function(convert(self, dtype), axes, keepdims=keepdim)
 
 
 def _mean(x: Array, axes: tuple[int, ...], keepdims: bool) -> Any:
@@ -69,21 +69,17 @@ def _nanmean(x: Array, axes: tuple[int, ...], keepdims: bool) -> Any:
     return np.nansum(x, axes, keepdims=keepdims) / np.sum(~np.isnan(x), axes, keepdims=keepdims).astype(x.dtype)
 
 
-mean = _reduction(_mean, _for_means)
-amax, amin = _reduction(np.max, _for_means), _reduction(np.min, _for_means)
+mean = partial(_reduction, _mean, _for_means)
+amax, amin = partial(_reduction, np.max, _for_means), partial(_reduction, np.min, _for_means)
 
 
 # Extremes.
 
 
-def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the kernel of an extreme along a dimension, and its place."""
-
-    def run(self: Array, dim: int) -> Any:
-        where = function(wide(self), dim, keepdims=True)
-        return np.take_along_axis(self, where, dim), where
-
-    return run
+def _extreme(function: Callable[..., Any], self: Array, dim: int) -> Any:
+    """Return an extreme along a dimension, and its place."""
+    where = function(wide(self), dim, keepdims=True)
+    return np.take_along_axis(self, where, dim), where
 
 
 # Spread.
@@ -104,11 +100,10 @@ def std(self: Array, dim: Any = None, unbiased: bool | None = None, correction: 
     return np.sqrt(var(self, dim, unbiased, correction))
 
 
-def _with_mean(function: Callable[..., Any]) -> Callable[..., Any]:
-    def run(self: Array, dim: Any = None, unbiased: bool | None = None, correction: Any = None) -> Any:
-        return function(self, dim, unbiased, correction), mean(self, dim)
-
-    return run
+def _with_mean(
+    function: Callable[..., Any], self: Array, dim: Any = None, unbiased: bool | None = None, correction: Any = None
+) -> Any:
+    return function(self, dim, unbiased, correction), mean(self, dim)
 
 
 # Norms.
@@ -197,12 +192,9 @@ _ACCUMULATED: Final = {FLOAT32: FLOAT64, COMPLEX64: COMPLEX128}
 """Type -> the type in which torch adds or multiplies numbers of it, one after another, on the CPU."""
 
 
-def _accumulated(function: Callable[..., Any]) -> Callable[..., Any]:
-    def run(self: Array, dim: int, dtype: Any = None) -> Any:
-        x = _for_sums(self, dtype)
-        return function(x, dim, dtype=_ACCUMULATED.get(x.dtype))
-
-    return run
+def _accumulated(function: Callable[..., Any], self: Array, dim: int, dtype: Any = None) -> Any:
+    x = _for_sums(self, dtype)
+    return function(x, dim, dtype=_ACCUMULATED.get(x.dtype))
 
 
 @kernel("aten.logcumsumexp.default", adapt=computed)
@@ -214,18 +206,14 @@ def logcumsumexp(self: Array, dim: int) -> Any:
     return np.logaddexp.accumulate(self, dim)
 
 
-def _running(function: Any) -> Callable[..., Any]:
-    """Return the kernel of an extreme of all elements up to each one, and its place."""
-
-    def run(self: Array, dim: int) -> tuple[Any, Any]:
-        x, axis = wide(self), axis_of(dim, self.ndim)
-        found = function.accumulate(x, axis)
-        place = np.arange(x.shape[axis]).reshape([-1 if i == axis else 1 for i in range(x.ndim)])
-        # The last place that equals the extreme so far, as in torch.
-        is_new = (x == found) | ((x != x) & (found != found))
-        return found, np.maximum.accumulate(np.where(is_new, place, 0), axis)
-
-    return run
+def _running(function: Any, self: Array, dim: int) -> tuple[Any, Any]:
+    """Return an extreme of all elements up to each one, and its place."""
+    x, axis = wide(self), axis_of(dim, self.ndim)
+    found = function.accumulate(x, axis)
+    place = np.arange(x.shape[axis]).reshape([-1 if i == axis else 1 for i in range(x.ndim)])
+    # The last place that equals the extreme so far, as in torch.
+    is_new = (x == found) | ((x != x) & (found != found))
+    return found, np.maximum.accumulate(np.where(is_new, place, 0), axis)
 
 
 @kernel("aten.diff.default")
@@ -289,29 +277,27 @@ def topk(self: Array, k: int, dim: int, largest: bool) -> Any:
     return np.take_along_axis(self, order, dim), order
 
 
-def _at_rank(rank: Callable[[int, Array], Any]) -> Callable[..., Any]:
-    """Return the kernel of the element of a rank in the order of a dimension, and its place.
+def _at_rank(rank: Callable[[int, Array], Any], self: Array, dim: int = -1) -> Any:
+    """Return the elements of a rank in the order of a dimension, and their places.
 
     Args:
         rank: computes the ranks from the size of the dimension, and how many of its elements are nan in each row.
+        self: the array.
+        dim: the dimension.
     """
-
-    def run(self: Array, dim: int = -1) -> Any:
-        order, size = _order(self, dim, False), self.shape[dim]
-        is_nan = np.isnan(wide(self)) if kind(self.dtype) == 2 else np.zeros(self.shape, BOOL)
-        ranks = rank(size, is_nan.sum(dim, dtype=INT64, keepdims=True))
-        where = np.take_along_axis(order, ranks, dim)
-        return np.take_along_axis(self, where, dim), where  # of equal nans the first, as in torch
-
-    return run
+    order, size = _order(self, dim, False), self.shape[dim]
+    is_nan = np.isnan(wide(self)) if kind(self.dtype) == 2 else np.zeros(self.shape, BOOL)
+    ranks = rank(size, is_nan.sum(dim, dtype=INT64, keepdims=True))
+    where = np.take_along_axis(order, ranks, dim)
+    return np.take_along_axis(self, where, dim), where  # of equal nans the first, as in torch
 
 
 def _of_all(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self: function(self.reshape(-1))[0] if self.size else np.full((), np.nan)
 
 
-median = _at_rank(lambda size, nans: np.where(nans > 0, size - 1, (size - 1) // 2))
-nanmedian = _at_rank(lambda size, nans: np.maximum(0, size - nans - 1) // 2)
+median = partial(_at_rank, lambda size, nans: np.where(nans > 0, size - 1, (size - 1) // 2))
+nanmedian = partial(_at_rank, lambda size, nans: np.maximum(0, size - nans - 1) // 2)
 
 
 @kernel("aten.mode.default")
@@ -327,11 +313,8 @@ def mode(self: Array, dim: int = -1) -> Any:
     return np.take_along_axis(self, places, dim), places
 
 
-def _quantile(function: Callable[..., Any]) -> Callable[..., Any]:
-    def run(self: Array, q: Any, dim: int | None = None, interpolation: str = "linear") -> Any:
-        return function(self.astype(FLOAT64), cast(q, FLOAT64), dim, method=interpolation)
-
-    return run
+def _quantile(function: Callable[..., Any], self: Array, q: Any, dim: int | None, interpolation: str) -> Any:
+    return function(self.astype(FLOAT64), cast(q, FLOAT64), dim, method=interpolation)
 
 
 # Unique elements and counting.
@@ -391,38 +374,38 @@ def histc(self: Array, bins: int, min: Any, max: Any) -> Any:
 
 
 KERNELS: Final = {
-    "aten.count_nonzero.default .dim_IntList": _reduction(np.sum, _to_truth),
+    "aten.count_nonzero.default .dim_IntList": partial(_reduction, np.sum, _to_truth),
     "aten.aminmax.default": lambda self, dim: (amin(self, dim), amax(self, dim)),
-    "aten.sum.default .dim_IntList": _reduction(np.sum, _for_sums),
-    "aten.nansum.default": _reduction(np.nansum, _for_sums),
-    "aten.prod.default .dim_int": _reduction(np.prod, _for_sums),
+    "aten.sum.default .dim_IntList": partial(_reduction, np.sum, _for_sums),
+    "aten.nansum.default": partial(_reduction, np.nansum, _for_sums),
+    "aten.prod.default .dim_int": partial(_reduction, np.prod, _for_sums),
     "aten.mean.default .dim": mean,
-    "aten.nanmean.default": _reduction(_nanmean, _for_means),
-    "aten.any.default .dim .dims aten._is_any_true.default": _reduction(np.any, _to_truth, of_none=True),
-    "aten.all.default .dim .dims aten._is_all_true.default": _reduction(np.all, _to_truth, of_none=True),
+    "aten.nanmean.default": partial(_reduction, _nanmean, _for_means),
+    "aten.any.default .dim .dims aten._is_any_true.default": partial(_reduction, np.any, _to_truth, of_none=True),
+    "aten.all.default .dim .dims aten._is_all_true.default": partial(_reduction, np.all, _to_truth, of_none=True),
     "aten.amax.default aten.max.default": amax,
     "aten.amin.default aten.min.default": amin,
     "aten.argmax.default": computed(lambda self, dim: np.argmax(self, dim)),
     "aten.argmin.default": computed(lambda self, dim: np.argmin(self, dim)),
-    "aten.max.dim": _extreme(np.argmax),
-    "aten.min.dim": _extreme(np.argmin),
-    "aten.var_mean.default .dim .correction": _with_mean(var),
-    "aten.std_mean.default .dim .correction": _with_mean(std),
+    "aten.max.dim": partial(_extreme, np.argmax),
+    "aten.min.dim": partial(_extreme, np.argmin),
+    "aten.var_mean.default .dim .correction": partial(_with_mean, var),
+    "aten.std_mean.default .dim .correction": partial(_with_mean, std),
     "aten.trapezoid.x .dx aten.trapz.x .dx": lambda y, x=None, dx=1, dim=-1: _areas(y, x, dx, dim).sum(-1),
     "aten.cumulative_trapezoid.x .dx": lambda y, x=None, dx=1, dim=-1: np.moveaxis(
         np.cumsum(_areas(y, x, dx, dim), -1), -1, dim
     ),
-    "aten.cumsum.default": _accumulated(np.cumsum),
-    "aten.cumprod.default": _accumulated(np.cumprod),
-    "aten.cummax.default": _running(np.maximum),
-    "aten.cummin.default": _running(np.minimum),
-    "aten.kthvalue.default": lambda self, k, dim: _at_rank(lambda size, nans: np.full_like(nans, k - 1))(self, dim),
+    "aten.cumsum.default": partial(_accumulated, np.cumsum),
+    "aten.cumprod.default": partial(_accumulated, np.cumprod),
+    "aten.cummax.default": partial(_running, np.maximum),
+    "aten.cummin.default": partial(_running, np.minimum),
+    "aten.kthvalue.default": lambda self, k, dim: _at_rank(lambda size, nans: np.full_like(nans, k - 1), self, dim),
     "aten.median.dim": median,
     "aten.nanmedian.dim": nanmedian,
     "aten.median.default": _of_all(median),
     "aten.nanmedian.default": _of_all(nanmedian),
-    "aten.quantile.default .scalar": _quantile(np.quantile),
-    "aten.nanquantile.default .scalar": _quantile(np.nanquantile),
+    "aten.quantile.default .scalar": partial(_quantile, np.quantile),
+    "aten.nanquantile.default .scalar": partial(_quantile, np.nanquantile),
     "aten.argsort.default .stable": lambda self, dim, descending: sort(self, dim, descending)[1],
     "aten.msort.default": lambda self: sort(np.atleast_1d(self), 0)[0],
     # torch returns all three, whatever is asked for

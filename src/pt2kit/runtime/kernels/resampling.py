@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -26,15 +27,11 @@ Taps = Callable[[int, int, "float | None", bool], "list[tuple[Array, Any]]"]
 element: from both sizes, the factor, and `align_corners`."""
 
 
-def _nearest(offset: float) -> Taps:
-    """Return what takes the nearest elements, from that many steps after the beginning of each."""
-
-    def taps(size: int, count: int, factor: float | None, align_corners: bool) -> list[tuple[Array, Any]]:
-        step = np.float32(_step(size, count, factor, False))
-        place = np.arange(count, dtype=np.float32) + np.float32(offset)
-        return [(np.minimum(np.floor(place * step).astype(np.int64), size - 1), None)]
-
-    return taps
+def _nearest(offset: float, size: int, count: int, factor: float | None, _: bool) -> list[tuple[Array, Any]]:
+    """Return taps of the nearest elements, from that many steps after the beginning of each."""
+    step = np.float32(_step(size, count, factor, False))
+    place = np.arange(count, dtype=np.float32) + np.float32(offset)
+    return [(np.minimum(np.floor(place * step).astype(np.int64), size - 1), None)]
 
 
 def _along(x: Array, axis: int, taps: Sequence[tuple[Array, Any]]) -> Array:
@@ -51,17 +48,15 @@ def _along(x: Array, axis: int, taps: Sequence[tuple[Array, Any]]) -> Array:
     return asarray(total)
 
 
-def _interpolated(weight_of: Callable[[Array], Any], reach: int) -> Taps:
+def _interpolated(
+    weight_of: Callable[[Array], Any], reach: int, size: int, count: int, factor: float | None, align_corners: bool
+) -> list[tuple[Array, Any]]:
     """Return taps of the elements around each place, whose weights depend on their distance; the last ones repeat."""
-
-    def taps(size: int, count: int, factor: float | None, align_corners: bool) -> list[tuple[Array, Any]]:
-        step, place = _step(size, count, factor, align_corners), np.arange(count)
-        center = place * step if align_corners else (place + 0.5) * step - 0.5
-        low = np.floor(center).astype(np.int64)
-        sources = [low + shift for shift in range(1 - reach, reach + 1)]
-        return [(np.clip(source, 0, size - 1), weight_of(center - source)) for source in sources]
-
-    return taps
+    step, place = _step(size, count, factor, align_corners), np.arange(count)
+    center = place * step if align_corners else (place + 0.5) * step - 0.5
+    low = np.floor(center).astype(np.int64)
+    sources = [low + shift for shift in range(1 - reach, reach + 1)]
+    return [(np.clip(source, 0, size - 1), weight_of(center - source)) for source in sources]
 
 
 def _triangle(distance: Array) -> Any:
@@ -75,41 +70,35 @@ def _cubic(distance: Array, a: float = -0.75) -> Any:
     return np.where(x <= 1, near, np.where(x < 2, far, 0))
 
 
-def _resizing(taps: Taps, n: int) -> Callable[..., Any]:
-    """Return the kernel that resizes the last dimensions, one after the other."""
-
-    def run(
-        self: Array, result: ArraySpec, align_corners: bool = False, scale_factors: Any = None, scales: Any = None,
-        scales_d: Any = None, scales_h: Any = None, scales_w: Any = None,
-    ) -> Any:  # fmt: skip
-        factors = scale_factors or ([scales] if n == 1 else [scales_d, scales_h, scales_w][3 - n :])
-        x = wide(self)
-        for axis, (count, factor) in enumerate(zip(result.sizes[2:], factors, strict=True), 2):
-            x = _along(x, axis, taps(x.shape[axis], count, factor, align_corners))
-        return x
-
-    return run
+def _resize(
+    taps: Taps, n: int, self: Array, result: ArraySpec, align_corners: bool = False, scale_factors: Any = None,
+    scales: Any = None, scales_d: Any = None, scales_h: Any = None, scales_w: Any = None,
+) -> Any:  # fmt: skip
+    """Return an array with its last dimensions resized, one after the other."""
+    factors = scale_factors or ([scales] if n == 1 else [scales_d, scales_h, scales_w][3 - n :])
+    x = wide(self)
+    for axis, (count, factor) in enumerate(zip(result.sizes[2:], factors, strict=True), 2):
+        x = _along(x, axis, taps(x.shape[axis], count, factor, align_corners))
+    return x
 
 
-def _antialiased(filter_of: Callable[[Array], Any], support: float) -> Taps:
+def _antialiased(
+    filter_of: Callable[[Array], Any], support: float, size: int, count: int, factor: float | None, align_corners: bool
+) -> list[tuple[Array, Any]]:
     """Return taps whose window grows with the step, so that no element is left out."""
-
-    def taps(size: int, count: int, factor: float | None, align_corners: bool) -> list[tuple[Array, Array]]:
-        step = _step(size, count, factor, align_corners)
-        scale = max(step, 1.0)
-        reach = support * scale
-        center = step * (np.arange(count) + 0.5)
-        first = np.maximum((center - reach + 0.5).astype(np.int64), 0)
-        last = np.minimum((center + reach + 0.5).astype(np.int64), size)
-        width = int((last - first).max()) if count else 0
-        reserve((count, width), np.float64)
-        sources = first[:, None] + np.arange(width)
-        weights = filter_of((sources - center[:, None] + 0.5) / scale) * (sources < last[:, None])
-        weights = weights / weights.sum(1, keepdims=True)
-        inside = np.minimum(sources, size - 1)
-        return [(inside[:, k], weights[:, k]) for k in range(width)]
-
-    return taps
+    step = _step(size, count, factor, align_corners)
+    scale = max(step, 1.0)
+    reach = support * scale
+    center = step * (np.arange(count) + 0.5)
+    first = np.maximum((center - reach + 0.5).astype(np.int64), 0)
+    last = np.minimum((center + reach + 0.5).astype(np.int64), size)
+    width = int((last - first).max()) if count else 0
+    reserve((count, width), np.float64)
+    sources = first[:, None] + np.arange(width)
+    weights = filter_of((sources - center[:, None] + 0.5) / scale) * (sources < last[:, None])
+    weights = weights / weights.sum(1, keepdims=True)
+    inside = np.minimum(sources, size - 1)
+    return [(inside[:, k], weights[:, k]) for k in range(width)]
 
 
 # Sampling at given places.
@@ -185,12 +174,16 @@ def affine_grid_generator(theta: Array, size: Sequence[int], align_corners: bool
 
 
 KERNELS: Final = {
-    **{f"aten.upsample_nearest{n}d.default .vec": _resizing(_nearest(0.0), n) for n in (1, 2, 3)},
-    **{f"aten._upsample_nearest_exact{n}d.default .vec": _resizing(_nearest(0.5), n) for n in (1, 2, 3)},
-    "aten.upsample_linear1d.default .vec": _resizing(_interpolated(_triangle, 1), 1),
-    "aten.upsample_bilinear2d.default .vec": _resizing(_interpolated(_triangle, 1), 2),
-    "aten.upsample_trilinear3d.default .vec": _resizing(_interpolated(_triangle, 1), 3),
-    "aten.upsample_bicubic2d.default .vec": _resizing(_interpolated(_cubic, 2), 2),
-    "aten._upsample_bilinear2d_aa.default .vec": _resizing(_antialiased(_triangle, 1.0), 2),
-    "aten._upsample_bicubic2d_aa.default .vec": _resizing(_antialiased(lambda x: _cubic(x, -0.5), 2.0), 2),
+    **{f"aten.upsample_nearest{n}d.default .vec": partial(_resize, partial(_nearest, 0.0), n) for n in (1, 2, 3)},
+    **{
+        f"aten._upsample_nearest_exact{n}d.default .vec": partial(_resize, partial(_nearest, 0.5), n) for n in (1, 2, 3)
+    },
+    "aten.upsample_linear1d.default .vec": partial(_resize, partial(_interpolated, _triangle, 1), 1),
+    "aten.upsample_bilinear2d.default .vec": partial(_resize, partial(_interpolated, _triangle, 1), 2),
+    "aten.upsample_trilinear3d.default .vec": partial(_resize, partial(_interpolated, _triangle, 1), 3),
+    "aten.upsample_bicubic2d.default .vec": partial(_resize, partial(_interpolated, _cubic, 2), 2),
+    "aten._upsample_bilinear2d_aa.default .vec": partial(_resize, partial(_antialiased, _triangle, 1.0), 2),
+    "aten._upsample_bicubic2d_aa.default .vec": partial(
+        _resize, partial(_antialiased, partial(_cubic, a=-0.5), 2.0), 2
+    ),
 }

@@ -96,33 +96,29 @@ _OF_SCIPY: Final = {
 """Operator -> the function of SciPy that computes it; of several results the first."""
 
 
-def _of_scipy(name: str) -> Callable[..., Any]:
-    """Return the kernel of a function of SciPy, which is looked for when the kernel is called; jax has its own."""
-
-    def run(self: Any, other: Any = None) -> Any:
-        arrays, _ = operands(*(one for one in (self, other) if one is not None), floats=True)
-        foreign = next((one for one in arrays if isinstance(one, ForeignArray)), None)
-        if foreign is not None:
-            return foreign.special(name, *arrays)
-        try:
-            from scipy import special
-        except ImportError:
-            message = "expected the package scipy, which is not installed: pip install 'pt2kit[scipy]'"
-            raise UnsupportedError(message) from None
-        found = getattr(special, name)(*arrays)
-        return found[0] if isinstance(found, tuple) else found
-
-    return run
+def _of_scipy(name: str, self: Any, other: Any = None) -> Any:
+    """Return what a function of SciPy computes, or that of jax."""
+    arrays, _ = operands(*(one for one in (self, other) if one is not None), floats=True)
+    foreign = next((one for one in arrays if isinstance(one, ForeignArray)), None)
+    if foreign is not None:
+        return foreign.special(name, *arrays)
+    try:
+        from scipy import special
+    except ImportError:
+        message = "expected the package scipy, which is not installed: pip install 'pt2kit[scipy]'"
+        raise UnsupportedError(message) from None
+    found = getattr(special, name)(*arrays)
+    return found[0] if isinstance(found, tuple) else found
 
 
 def _polygamma(n: int, self: Array) -> Any:
     if n == 0:
-        return _of_scipy("digamma")(self)
-    return (-1.0) ** (n + 1) * math.factorial(n) * _of_scipy("zeta")(float(n + 1), double(self))
+        return _of_scipy("digamma", self)
+    return (-1.0) ** (n + 1) * math.factorial(n) * _of_scipy("zeta", float(n + 1), double(self))
 
 
 for _operator, _name in _OF_SCIPY.items():
-    kernel(f"aten.{_operator}.default")(_of_scipy(_name))
+    kernel(f"aten.{_operator}.default")(functools.partial(_of_scipy, _name))
 
 
 KERNELS: Final = {
@@ -131,7 +127,7 @@ KERNELS: Final = {
     "aten.lgamma.default": in_doubles(lambda self: lgamma(self)),
     "aten.special_ndtr.default": in_doubles(lambda self: 0.5 * erfc(-self * math.sqrt(0.5))),
     "aten.i0.default aten.special_modified_bessel_i0.default": in_doubles(lambda self: np.i0(self)),
-    "aten.special_zeta.default .self_scalar .other_scalar": _of_scipy("zeta"),
+    "aten.special_zeta.default .self_scalar .other_scalar": functools.partial(_of_scipy, "zeta"),
     "aten.polygamma.default": lambda n, self: _polygamma(n, self),
     "aten.polygamma_.default": lambda self, n: write(self, _polygamma(n, self)),
     "aten.sinc.default": lambda self: np.sinc(floating(self)),
