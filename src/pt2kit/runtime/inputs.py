@@ -263,21 +263,15 @@ def _read(source: Source, value: Any) -> Any:
     """Return the number that a guard takes from an input."""
     if source.what == "value":
         return value
-    if not isinstance(value, np.ndarray):
-        raise InputError(f"inputs: expected a tensor at {printable(source.text, 80)}, got {type(value).__name__}")
+    shown, index = printable(source.text, 80), source.index
+    if not isinstance(value, np.ndarray) or (index is not None and index >= value.ndim):
+        raise InputError(f"inputs: expected a tensor that has {shown}, got {kind_of(value)}")
     if source.what == "item":
         if value.size != 1:
-            shown = printable(source.text, 80)
             raise InputError(f"inputs: expected one element at {shown}, got {count_text(value.size, 'element')}")
         return value.item()
-    if source.what == "storage_offset":
+    if index is None:  # of a storage offset
         return 0
-    index = source.index or 0
-    if index >= value.ndim:
-        raise InputError(
-            f"inputs: expected more than {count_text(index, 'dimension')} at {printable(source.text, 80)}, "
-            f"got {value.ndim}"
-        )
     return value.shape[index] if source.what == "size" else value.strides[index] // value.itemsize
 
 
