@@ -177,12 +177,6 @@ def _tied(payloads: Mapping[str, Any]) -> set[str]:
     return {name for name, key in keys.items() if first.setdefault(key, name) != name}
 
 
-def _called(node: schema.Node, name: str) -> str:
-    """Return the name of the operator that computes: one that `with_effects` or its like calls, or the node's own."""
-    called = (str(one.arg.value) for one in node.inputs if one.arg.type == "as_operator")
-    return operator_name(next(called, node.target)) if name.startswith(HIGHER_ORDER) else name
-
-
 @dataclass(slots=True)
 class _Counter:
     """One program while it is counted.
@@ -264,7 +258,9 @@ class _Counter:
         return product(self.batches.get((id(scope.graph), name), {}).values()) * nbytes(fact)
 
     def _flops(self, step: Step, name: str, facts: Sequence[Any]) -> Size:
-        name = _called(step.node, name)
+        if name.startswith(HIGHER_ORDER):  # `with_effects` and its like call the operator that computes
+            called = (str(one.arg.value) for one in step.node.inputs if one.arg.type == "as_operator")
+            name = operator_name(next(called, step.node.target))
         row = find(name)
         if row is None and not name.startswith(("_operator.", "torch.", "math.", "aten.", "prims.")):
             self.uncounted[name] += 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Final
 
 from pt2kit.errors import InputError
@@ -237,18 +238,15 @@ def _folded(module: str) -> str:
 
 
 def _evaluator(values: Mapping[str, int]) -> Callable[[Size], int]:
-    known: dict[Size, int] = {}
-
+    @cache
     def compute(size: Size) -> int:
         if isinstance(size, int):
             return size
-        if size not in known:
-            try:
-                known[size] = int(evaluate(to_expression(size), values, where="cost"))
-            except Undecided as error:
-                raise InputError(f"cost: expected sizes that the file declares, got an unknown one ({error})") from None
-            except OverflowError:
-                raise InputError(f"cost: expected finite sizes, got {text(size)}") from None
-        return known[size]
+        try:
+            return int(evaluate(to_expression(size), values, where="cost"))
+        except Undecided as error:
+            raise InputError(f"cost: expected sizes that the file declares, got an unknown one ({error})") from None
+        except OverflowError:
+            raise InputError(f"cost: expected finite sizes, got {text(size)}") from None
 
     return compute
