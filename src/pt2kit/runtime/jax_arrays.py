@@ -245,9 +245,7 @@ class JaxArray(NDArrayOperatorsMixin, ForeignArray):
         Raises:
             UnsupportedError: jax has no such function.
         """
-        found = getattr(jax.scipy.special, name, None)
-        if found is None:
-            raise UnsupportedError(f"expected functions that jax has, got scipy.special.{name}")
+        found = getattr(jax.scipy.special, name, functools.partial(_refuse, f"scipy.special.{name}"))
         return _wrapped(found(*_values(others or (self,))), self)
 
     def correlate(self, weight: Any, stride: Any, padding: Any, spread: Any, dilation: Any, groups: int) -> Any:
@@ -307,12 +305,11 @@ def _of_jax(function: Any) -> Any:
     found: Any = getattr(home, name, None) or getattr(jax.scipy.special, name, None)
     if name in _SYMMETRIC and home is jnp.linalg:  # NumPy reads one triangle
         return functools.partial(found, symmetrize_input=False)
-    if found is None:
+    return functools.partial(_refuse, f"numpy.{name}") if found is None else found
 
-        def found(*args: Any, **kwargs: Any) -> Any:
-            raise UnsupportedError(f"expected functions that jax has, got numpy.{name}")
 
-    return found
+def _refuse(name: str, *args: Any, **kwargs: Any) -> Any:
+    raise UnsupportedError(f"expected functions that jax has, got {name}")
 
 
 def _wrapped(value: Any, like: Any = None) -> Any:

@@ -121,7 +121,8 @@ class JaxExecutable:
         """
         made = self._trace(inputs, is_checked=False)
         passed = self._passed(inputs)
-        lines = [f"// %arg{number}: {_described(names[i], inputs[i])}" for number, i in enumerate(passed)]
+        shown = (f"{printable(names[i], 200)} {inputs[i].dtype.name}{list(inputs[i].shape)}" for i in passed)
+        lines = [f"// %arg{number}: {one}" for number, one in enumerate(shown)]
         count = sum(one is None for one in made.outputs)
         lines += [f"// result {number}: output" for number in range(count)]
         lines += [f"// result {count + number}: {names[i]} after the call" for number, i in enumerate(made.written)]
@@ -194,7 +195,3 @@ def _first_places(inputs: Sequence[Any]) -> list[int]:
     """Return the first place where each array is among the inputs; -1 for other values."""
     first = {id(one): place for place, one in reversed([*enumerate(inputs)]) if isinstance(one, np.ndarray)}
     return [first.get(id(one), -1) for one in inputs]
-
-
-def _described(name: str, array: Any) -> str:
-    return f"{printable(name, 200)} {array.dtype.name}[{', '.join(map(str, array.shape))}]"

@@ -75,22 +75,17 @@ def div_mode(self: Array, other: Any, rounding_mode: str | None = None) -> Any:
     return floor_divide(a - np.fmod(a, b), b)
 
 
-def _divided(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a division whose integers are checked."""
-
-    def run(self: Array, other: Array) -> Any:
-        if kind(self.dtype) <= 1:
-            require(np.all(other), "expected divisors other than 0, got 0")
-        return function(self, other)
-
-    return run
+def _divided(function: Callable[..., Any], self: Array, other: Array) -> Any:
+    """Return what a division makes of numbers; divisors that are integers are checked."""
+    if kind(self.dtype) <= 1:
+        require(np.all(other), "expected divisors other than 0, got 0")
+    return function(self, other)
 
 
 @kernel("aten.floor_divide.default .Scalar", adapt=promoted)
-@_divided
 def floor_divide(self: Array, other: Array) -> Any:
     if kind(self.dtype) <= 1:
-        return self // other
+        return _divided(np.floor_divide, self, other)
     # numpy's `floor_divide` by zero returns nan, torch's the result of division
     return np.where(other == 0, self / other, self // other)
 
@@ -370,8 +365,8 @@ KERNELS: Final = {
     "aten.deg2rad.default": in_floats(np.deg2rad),
     "aten.rad2deg.default": in_floats(np.rad2deg),
     "aten.frexp.Tensor": computed(np.frexp),
-    "aten.remainder.Tensor .Scalar .Scalar_Tensor": promoted(_divided(np.remainder)),
-    "aten.fmod.Tensor .Scalar": promoted(_divided(np.fmod)),
+    "aten.remainder.Tensor .Scalar .Scalar_Tensor": promoted(functools.partial(_divided, np.remainder)),
+    "aten.fmod.Tensor .Scalar": promoted(functools.partial(_divided, np.fmod)),
     "aten.complex.default": promoted(_joined),
     "aten.polar.default": promoted(lambda abs, angle: _joined(abs * np.cos(angle), abs * np.sin(angle))),
     "aten.max.other": promoted(np.maximum),

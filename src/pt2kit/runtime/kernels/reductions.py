@@ -320,21 +320,15 @@ def _quantile(function: Callable[..., Any], self: Array, q: Any, dim: int | None
 # Unique elements and counting.
 
 
-def _shown(values: Any, inverse: Any, counts: Any, return_inverse: bool, return_counts: bool) -> Any:
+def _shown(found: Any, return_inverse: bool, return_counts: bool) -> Any:
     """Return unique elements, and what was asked for: empty arrays for the rest."""
-    nothing = np.zeros(0, INT64)
+    (values, inverse, counts), nothing = found, np.zeros(0, INT64)
     return values, inverse if return_inverse else nothing, counts if return_counts else nothing
 
 
 def _unique(self: Array, axis: int | None) -> Any:
     values, inverse, counts = np.unique(wide(self), return_inverse=True, return_counts=True, axis=axis, equal_nan=False)
     return cast(values, self.dtype), inverse.reshape(self.shape if axis is None else -1), counts
-
-
-@kernel("aten._unique2.default")
-def unique2(self: Array, return_inverse: bool, return_counts: bool) -> Any:
-    values, inverse, counts = _unique(self, None)
-    return _shown(values, inverse, counts, return_inverse, return_counts)
 
 
 @kernel("aten.unique_consecutive.default")
@@ -347,7 +341,7 @@ def unique_consecutive(self: Array, return_inverse: bool, return_counts: bool, d
     counts = np.diff(np.append(np.nonzero(starts)[0], len(rows)))
     if not is_flat:  # torch returns all three here
         return np.moveaxis(rows[starts], 0, axis_of(dim, self.ndim)), inverse, counts
-    return _shown(rows[starts], inverse.reshape(self.shape), counts, return_inverse, return_counts)
+    return _shown((rows[starts], inverse.reshape(self.shape), counts), return_inverse, return_counts)
 
 
 @kernel("aten.bincount.default")
@@ -408,6 +402,9 @@ KERNELS: Final = {
     "aten.nanquantile.default .scalar": partial(_quantile, np.nanquantile),
     "aten.argsort.default .stable": lambda self, dim, descending: sort(self, dim, descending)[1],
     "aten.msort.default": lambda self: sort(np.atleast_1d(self), 0)[0],
+    "aten._unique2.default": lambda self, return_inverse, return_counts: _shown(
+        _unique(self, None), return_inverse, return_counts
+    ),
     # torch returns all three, whatever is asked for
     "aten.unique_dim.default": lambda self, dim, **options: _unique(self, axis_of(dim, self.ndim)),
     "aten.dist.default": computed(lambda self, other, p: vector_norm(self - other, p)),
