@@ -321,6 +321,13 @@ def test_unknown_modes_are_refused(target, inputs, options):
         run(made, *arrays)
 
 
+def test_negative_deviations_are_refused():
+    """torch looks for them in a tensor, too, whose numbers no rule knows."""
+    made = graph(["x", "s"], [node("aten.normal.Tensor_Tensor", ["y"], mean="x", std="s")], ["y"])
+    with pytest.raises(OperatorError, match=r"aten.normal.Tensor_Tensor\): .*scale < 0"):
+        run(made, np.zeros(3, np.float32), np.array([1, -1, 0], np.float32))
+
+
 def test_sparse_gradients_of_bags_are_refused():
     """The gradient would be dense, which is another result than torch's."""
     kernel = find_kernel("aten._embedding_bag_backward.default")

@@ -156,8 +156,8 @@ def bernoulli(self: Array, p: Any = None) -> Any:
 
 @kernel("aten.normal.Tensor_Tensor .Tensor_float .float_Tensor .float_float aten.normal_functional.default")
 def normal(mean: Any, std: Any, result: ArraySpec, **options: Any) -> Any:
-    center, scale = wide(asarray(mean)), wide(asarray(std))
-    return _drawn(result, lambda random, shape: center + scale * random.standard_normal(shape))
+    numbers = [wide(asarray(one)) for one in (mean, std)]
+    return _drawn(result, lambda random, shape: random.normal(*numbers, shape))
 
 
 @kernel("aten.random.default .to .from")
