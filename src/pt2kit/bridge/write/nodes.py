@@ -29,7 +29,7 @@ from pt2kit.bridge.callables import SYMBOLIC_FUNCTIONS, describe, find_type, par
 from pt2kit.bridge.torch_names import HigherOrderOperator, OpOverload, find_higher_order, triton_kernels
 from pt2kit.bridge.write.arguments import SYMBOLIC, argument_tensor, element_of, join, write_argument
 from pt2kit.bridge.write.scope import Scope
-from pt2kit.errors import GraphError, Pt2Error, UnsupportedError, at, placed
+from pt2kit.errors import GraphError, Pt2Error, UnsupportedError, at
 from pt2kit.messages import count_text
 from pt2kit.schema import Argument, ArgumentKind, NamedArgument
 from pt2kit.schema import Node as SchemaNode
@@ -199,8 +199,10 @@ def write_untyped(args: Sequence[Any], kwargs: Mapping[str, Any], scope: Scope) 
 def _named(
     name: str, value: Any, kind: ArgumentKind, scope: Scope, *, element: str | None = None, label: str = ""
 ) -> NamedArgument:
-    with placed(f"argument {label or repr(name)}"):
+    try:  # Not `placed`: a context for each argument takes a twentieth of the time of saving.
         return NamedArgument(name, write_argument(value, scope, element), kind)
+    except Pt2Error as error:
+        raise at(f"argument {label or repr(name)}", error) from error
 
 
 def _value(node: Node) -> Any:
