@@ -418,23 +418,16 @@ def exact(old: Side, new: Side, inputs: Mapping[int, int], edges: tuple[Pairs, P
     if Counter(old.keys) != Counter(new.keys):
         return None
     forms = []
-    for side, which in ((old, 0), (new, 1)):
+    for which, side in enumerate((old, new)):
         graph = side.facts.graph
-        if any(
-            len(pairs) != len(arguments) for pairs, arguments in zip(edges, (graph.inputs, graph.outputs), strict=True)
-        ):
+        ends = (graph.inputs, edges[0]), (graph.outputs, edges[1])
+        if any(len(arguments) != len(pairs) for arguments, pairs in ends):
             return None
-        taken, returned = (
-            [arguments[pair[which]] for pair in pairs]
-            for pairs, arguments in zip(edges, (graph.inputs, graph.outputs), strict=True)
-        )
-        forms.append(normal_form(graph, taken, returned, side.facts.where, side.keep))
-    encoded = [
-        encode_graph_value(form.graph.nodes, side.keep.digests) for form, side in zip(forms, (old, new), strict=True)
-    ]
-    if encoded[0] != encoded[1]:
-        return None
-    return _paired(old, new, inputs, zip(forms[0].order, forms[1].order, strict=True))
+        taken, returned = ([arguments[pair[which]] for pair in pairs] for arguments, pairs in ends)
+        form = normal_form(graph, taken, returned, side.facts.where, side.keep)
+        forms.append((encode_graph_value(form.graph.nodes, side.keep.digests), form.order))
+    (before, old_order), (after, new_order) = forms
+    return _paired(old, new, inputs, zip(old_order, new_order, strict=True)) if before == after else None
 
 
 def match(old: Side, new: Side, inputs: Mapping[int, int]) -> Matching:

@@ -107,10 +107,7 @@ def make_side(
     up = _up(facts, keys, roles, intern)
     users = _users(facts)
     down = _down(facts, keys, roles, users, outputs, intern)
-    modules = program.modules_of(
-        graph.nodes, [[facts.names[value] for value in _inputs_used(facts, n)] for n in range(len(keys))]
-    )
-    return Side(facts, keys, up, down, modules, users, program.keep)
+    return Side(facts, keys, up, down, program.modules_of(facts), users, program.keep)
 
 
 class ProgramSide:
@@ -136,17 +133,13 @@ class ProgramSide:
             if target := target_of(spec):
                 self._owners[spec.value.arg.name] = target.rpartition(".")[0]
 
-    def modules_of(self, nodes: Sequence[schema.Node], inputs: Sequence[Sequence[str]]) -> list[str]:
+    def modules_of(self, facts: Facts) -> list[str]:
         """Return the dotted names of the modules of a graph's nodes, "" for the root or if unknown.
 
         Where a node's metadata names no module, that of the first parameter, buffer or constant that it uses counts.
-
-        Args:
-            nodes: the nodes of one graph.
-            inputs: for each node the names of the graph inputs that it uses.
         """
-        stated = (module_of(node.metadata) for node in nodes)
-        modules = [name or self._owner(used) for name, used in zip(stated, inputs, strict=True)]
+        nodes = facts.graph.nodes
+        modules = [module_of(node.metadata) or self._owner(facts, number) for number, node in enumerate(nodes)]
         if not any(node.metadata.get("nn_module_stack") for node in nodes):
             # Without traces: what follows the use of a parameter belongs to its module, more or less.
             last = ""
@@ -154,17 +147,10 @@ class ProgramSide:
                 last = modules[number] = name or last
         return modules
 
-    def _owner(self, inputs: Sequence[str]) -> str:
-        return next((self._owners[name] for name in inputs if name in self._owners), "")
-
-
-def _inputs_used(facts: Facts, node: int) -> Iterator[int]:
-    return (
-        value
-        for _, used in facts.inputs[node]
-        for value in used
-        if value != NO_VALUE and facts.definers[value] == NO_NODE
-    )
+    def _owner(self, facts: Facts, node: int) -> str:
+        used = (value for _, slots in facts.inputs[node] for value in slots if value != NO_VALUE)
+        names = (facts.names[value] for value in used if facts.definers[value] == NO_NODE)
+        return next((self._owners[name] for name in names if name in self._owners), "")
 
 
 def operation(node: schema.Node, where: str, keep: Keep) -> Hashable:
