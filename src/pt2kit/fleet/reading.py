@@ -24,7 +24,7 @@ from pt2kit.fleet.targets import state_key
 from pt2kit.graph.traversal import walk
 from pt2kit.messages import cut
 from pt2kit.package.open import Package, open_package
-from pt2kit.text.payloads import group_of
+from pt2kit.text.payloads import elements_of, group_of
 from pt2kit.version import __version__
 from pt2kit.zip.listing import is_url, open_source
 from pt2kit.zip.remote import public_url
@@ -352,10 +352,10 @@ def _add_facts(package: Package, rows: Rows) -> None:
             for name, count in sorted(counts.items())
         ]
     with suppress(Pt2Error):  # Null where the weights contradict themselves, which is a problem of the file's own.
-        weights = {(model, name): one for model in models for name, one in package.weights(model).items()}
-        constants = {(model, name): one for model in models for name, one in package.constants(model).items()}
-        group = group_of({str(key): one for key, one in enumerate([*weights.values(), *constants.values()])})
-        row["parameters"] = group_of({str(key): one for key, one in weights.items() if one.is_param}).total.elements
+        weights = [one for model in models for one in package.weights(model).values()]
+        constants = [one for model in models for one in package.constants(model).values()]
+        group = group_of({str(number): one for number, one in enumerate([*weights, *constants])})
+        row["parameters"] = sum(elements_of(one) for one in weights if one.is_param)
         row["bytes_by_dtype"] = [
             {"dtype": plain(dtype), "tensors": one.tensors, "elements": one.elements, "bytes": one.bytes}
             for dtype, one in group.dtypes.items()

@@ -47,9 +47,9 @@ def problem_lines(file: str, problems: Sequence[Problem], *, full: bool = False,
         yield f"{printable(file)}: {printable(problems[0].message, MAX_CHARACTERS)} [{problems[0].rule}]"
         return
     yield f"{printable(file)}: {verdict(problems)}"
+    groups = grouped(problems, _group)
     for kind, heading in GROUPS.items():
-        group = [problem for problem in problems if _group(problem) == kind]
-        if group and (notes or kind != "note"):
+        if (group := groups.get(kind)) and (notes or kind != "note"):
             yield ""
             yield heading
             yield from _by_rule(group, None if full else MAX_LISTED)

@@ -451,8 +451,7 @@ class Reader(Tokens):
             self.at += 1
         name = ""
         if self.tokens[self.at + 1] == "=" and self.kinds[self.at] in ("word", "string"):
-            name = self.string() if self.kinds[self.at] == "string" else self.tokens[self.at]
-            self.at += 1 if self.kinds[self.at] == "word" else 0
+            name = self.string() if self.kinds[self.at] == "string" else self.next("word")
             self.sign("=")
         return schema.NamedArgument(name, self.argument(), kind)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import os
 import re
 import shutil
 import tempfile
@@ -222,17 +223,11 @@ def _run(browser: str, folder: str, *arguments: str) -> str:
     """Run the browser with a profile of its own, and return what it prints."""
     import subprocess  # not on every system, and only here
 
-    sandbox = () if _may_sandbox() else ("--no-sandbox",)
+    # Chromium cannot use its sandbox as root, as in containers.
+    sandbox = ("--no-sandbox",) if hasattr(os, "geteuid") and os.geteuid() == 0 else ()
     command = [browser, *FLAGS, *sandbox, f"--user-data-dir={folder}/profile", *arguments]
     try:
         run = subprocess.run(command, capture_output=True, timeout=TIMEOUT_S, text=True, errors="replace", check=False)
     except subprocess.TimeoutExpired as error:
         raise UnsupportedError(f"--export: expected a figure within {TIMEOUT_S} seconds, got none") from error
     return run.stdout
-
-
-def _may_sandbox() -> bool:
-    """Return whether Chromium can use its sandbox: not as root, as in containers."""
-    import os
-
-    return not hasattr(os, "geteuid") or os.geteuid() != 0
