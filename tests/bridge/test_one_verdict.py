@@ -94,6 +94,17 @@ def _described(name: str, **changes: Any) -> Callable[[Any], None]:
     return lambda tree: tree["graph_module"]["graph"]["tensor_values"][name].update(changes)
 
 
+def _by_name(*names: str, last: int = 0) -> Callable[[Any], None]:
+    """Give a call of `cond` more arguments by name, before the `last` ones."""
+
+    def change(tree: Any) -> None:
+        node = next(one for one in tree["graph_module"]["graph"]["nodes"] if one["target"].endswith(".cond"))
+        at = len(node["inputs"]) - last
+        node["inputs"][at:at] = [{"name": name, "arg": {"as_int": 1}, "kind": 2} for name in names]
+
+    return change
+
+
 def _persistent(tree: Any) -> None:
     tree["graph_module"]["signature"]["input_specs"][0]["buffer"]["persistent"] = True
 
@@ -109,6 +120,10 @@ CHANGED: dict[str, tuple[str, Callable[[Any], None], str]] = {
     "an offset behind all memory": ("sym_float", _described("x", storage_offset={"as_int": 2**63 - 1}), "G17"),
     "no operator set": ("sym_float", lambda tree: tree["opset_version"].update(aten=0), "O1"),
     "no dialect": ("sym_float", lambda tree: tree.update(verifiers=[""]), "V3"),
+    "a keyword as a name": ("cond", _by_name("class"), "G15"),
+    "self as a name": ("cond", _by_name("self"), "G15"),
+    "one name twice": ("cond", _by_name("x", "x"), "T3"),
+    "a place after a name": ("cond", _by_name("x", last=1), "T10"),
     "a buffer of another kind": ("nonpersistent_buffer", _persistent, "P19"),
 }  # fmt: skip
 

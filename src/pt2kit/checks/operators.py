@@ -29,7 +29,7 @@ from pt2kit.operators import schemas
 from pt2kit.operators.higher_order import FUNCTIONS, plain_target
 from pt2kit.operators.promotion import takes_numbers_as_tensors
 from pt2kit.schema import ArgumentKind
-from pt2kit.schema.names import OPS
+from pt2kit.schema.names import OPS, is_variable
 from pt2kit.schema.operators import (
     COMPLETE,
     Operator,
@@ -112,10 +112,8 @@ def _existence(
 
 def _call(context: ProgramContext, step: Step) -> Iterator[Problem]:
     node = step.node
-    if not node.target.startswith(OPS):
+    if not node.target.startswith(OPS) or higher_order_name(node.target) is not None:
         yield from function_problems(node, step.where)
-    elif higher_order_name(node.target) is not None:
-        return
     elif (operator := schemas.find(node.target, context.release)) is None:
         yield from _ints(step)
     elif not operator.is_open:
@@ -126,19 +124,39 @@ def _call(context: ProgramContext, step: Step) -> Iterator[Problem]:
 
 
 def function_problems(node: schema.Node, where: str) -> Iterator[Problem]:
-    """Yield the problems of a call of a function that is no operator: one over numbers, or one of export's own.
+    """Yield the problems of a call of what has no schema: a function over numbers, one of export's own, a higher-order
+    operator.
 
     Args:
-        node: a node; of one that calls something else, nothing is wrong.
+        node: a node; one that calls a function over numbers passes all by place.
         where: its place.
     """
     if node.target in TARGETS:
         yield from _numbers(node, where, TARGETS[node.target])
-    elif node.target in FUNCTIONS:
+        return
+    yield from _names(node, where)
+    if node.target in FUNCTIONS:
         for position, (named, kind) in enumerate(zip(node.inputs, FUNCTIONS[node.target].kinds, strict=False)):
             if (arm := named.arg.type) not in (arms := _ARMS_OF_KINDS[kind]):
                 message = f"expected {' or '.join(arms)} as argument {position} of {node.target}, got {arm}"
                 yield Problem(f"{where}.inputs[{position}].arg", "T5", message)
+
+
+def _names(node: schema.Node, where: str) -> Iterator[Problem]:
+    """Yield names that no keyword argument can have (G15), or two have (T3), and places after names (T10)."""
+    taken: set[str] = set()
+    for position, named in enumerate(node.inputs):
+        place, name = f"{where}.inputs[{position}]", named.name
+        if named.kind is ArgumentKind.POSITIONAL or not name:
+            if taken:
+                yield Problem(f"{place}.kind", "T10", "expected arguments by place before those by name, got one after")
+            continue
+        if name in taken:
+            yield Problem(f"{place}.name", "T3", f"expected {quote(name)} once, got it twice")
+        elif name.isidentifier() and not is_variable(name):
+            message = f"expected a name that a keyword argument can have, got {quote(name)}"
+            yield Problem(f"{place}.name", "G15", message)
+        taken.add(name)
 
 
 def _numbers(node: schema.Node, where: str, function: Target) -> Iterator[Problem]:
