@@ -195,7 +195,10 @@ def test_operators_that_jax_cannot_run_are_named_with_the_number_of_their_nodes(
         node("aten.nonzero.default", ["y"], self="x"),
         node("aten.nonzero.default", ["z"], self="x"),
     ]
-    with pytest.raises(UnsupportedError, match=r"operators that jax can run, got aten.nonzero.default \(2\)"):
+    with pytest.raises(
+        UnsupportedError,
+        match=r"operators that jax can run, got aten.nonzero.default \(2\): .* reads the numbers of a tensor$",
+    ):
         compiled(graph(["x"], nodes, ["y", "z"]))(np.ones(3, np.float32))
     with pytest.raises(UnsupportedError, match=r"aten.rand_like.default \(1\).*not random"):
         compiled(graph(["x"], [node("aten.rand_like.default", ["y"], self="x")], ["y"]))(np.ones(3, np.float32))

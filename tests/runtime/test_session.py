@@ -240,6 +240,16 @@ def test_records_of_other_values():
     assert as_recorded(np.array([0x4080], np.uint16), np.zeros(1, BFLOAT16)).tolist() == [4]
 
 
+@pytest.mark.parametrize(
+    ("value", "got"), [(5.5, "the number 5.5"), (np.zeros(2), "a ndarray"), ("5", "the string '5'")]
+)
+def test_sizes_are_integers(value, got):
+    argument = schema.Argument(as_sym_int=schema.SymIntArgument(as_name="n"))
+    convention = Convention(None, None, {}, (InputSpec("n", argument, numbers=(parse_size("s0"),)),), {}, ())
+    with pytest.raises(InputError, match=f"input n: expected an integer, got {got}"):
+        convention.checked([value])
+
+
 def test_no_sizes_for_unknown_symbols():
     with pytest.raises(InputError, match="symbols: expected one of s77, got s0"):
         random_inputs(session("dynamic_batch").convention, sizes={"s0": 3})

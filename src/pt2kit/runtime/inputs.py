@@ -313,7 +313,8 @@ def _converted(spec: InputSpec, value: Any) -> Any:
     if argument.type in ("as_sym_int", "as_sym_float", "as_sym_bool"):
         kinds: Any = {"as_sym_int": int, "as_sym_float": (int, float), "as_sym_bool": bool}[argument.type]
         if not isinstance(value, kinds):
-            raise InputError(f"input {spec.name}: expected a number, got {type(value).__name__}")
+            wanted = "an integer" if kinds is int else "a number"
+            raise InputError(f"input {spec.name}: expected {wanted}, got {kind_of(value)}")
         return value
     expected = None if argument.as_none is not UNSET else argument.value
     are_alike = type(value) is type(expected) or all(isinstance(one, int | float) for one in (value, expected))

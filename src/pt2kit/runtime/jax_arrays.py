@@ -25,6 +25,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from pt2kit.errors import UnsupportedError
 from pt2kit.runtime.arrays import ForeignArray, flattened, in_order, mapped, order_of
 
+READS_NUMBERS: Final = "expected an operator that jax can trace, got one that reads the numbers of a tensor"
 _VIEWS: Final = frozenset(
     (
         *("atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_to", "diagonal", "expand_dims"),
@@ -164,9 +165,7 @@ class JaxArray(NDArrayOperatorsMixin, ForeignArray):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if not _known(self.value):
-            raise UnsupportedError(
-                "expected an operator that jax can trace, got one that reads the numbers of a tensor"
-            )
+            raise UnsupportedError(READS_NUMBERS)
         return np.array(self.value, dtype)
 
     def __bool__(self) -> bool:

@@ -21,7 +21,7 @@ from pt2kit.messages import printable
 from pt2kit.operators.facts import Mismatch
 from pt2kit.runtime.arrays import RUNNING, Running
 from pt2kit.runtime.execution import Plan, Step, step_name
-from pt2kit.runtime.jax_arrays import JaxArray, input_array, lifted
+from pt2kit.runtime.jax_arrays import READS_NUMBERS, JaxArray, input_array, lifted
 
 
 class _NoRandom:
@@ -175,6 +175,8 @@ class JaxExecutable:
             if isinstance(error, OperatorError) and isinstance(error.__cause__, Pt2Error | Mismatch):
                 raise
             text, targets = str(error), [step.target for step in self._plan.steps]
+            if isinstance(error.__cause__, jax.errors.ConcretizationTypeError):
+                text = f"{text.partition(': ')[0]}: {READS_NUMBERS}"
             named = (step.target for step in self._plan.steps if text.startswith(f"node {step_name(step)}"))
             got = next((f", got {target} ({targets.count(target)})" for target in named), "")
             raise UnsupportedError(f"expected operators that jax can run{got}: {text}") from error
