@@ -101,6 +101,8 @@ def run(command: Sequence[str], name: str, manifest: dict[str, Any], timeout: fl
             done = subprocess.run(words, capture_output=True, timeout=timeout, check=False)
         except subprocess.TimeoutExpired:
             return Verdict(name, "failed", f"no answer in {timeout:g} seconds")
+        except OSError as error:
+            return Verdict(name, "failed", f"a command that cannot be started: {error}")
         if done.returncode == NOT_IMPLEMENTED:
             return Verdict(name, "skipped", "not claimed")
         if done.returncode:
@@ -109,7 +111,7 @@ def run(command: Sequence[str], name: str, manifest: dict[str, Any], timeout: fl
         try:
             expected = SUITE / f"{name}.outputs.safetensors"
             why = difference(expected, outputs, manifest["tolerances"], manifest["scale"])
-        except (OSError, ValueError, KeyError, struct.error) as error:
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, struct.error) as error:
             why = f"outputs that cannot be read: {error}"
         return Verdict(name, "failed" if why else "passed", why)
 

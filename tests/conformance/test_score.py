@@ -64,6 +64,11 @@ def test_wrong_answers_fail() -> None:
     assert outcome(name, [*python, "raise SystemExit(2)"]).detail == "exit code 2"
     truncated = "import sys; open(sys.argv[3], 'wb').write(b'1234')"
     assert outcome(name, [*python, truncated]).word == "failed"
+    for header in (b"[1]", b'{"output_0": 1}', b'{"output_0": {"dtype": [], "data_offsets": [0, 4]}}'):
+        data = len(header).to_bytes(8, "little") + header
+        said = outcome(name, [*python, f"import sys; open(sys.argv[3], 'wb').write({data!r})"]).detail
+        assert said.startswith("outputs that cannot be read"), header
+    assert outcome(name, ["no such command"]).detail.startswith("a command that cannot be started")
 
 
 def test_the_suite_is_small() -> None:
