@@ -36,6 +36,10 @@ VERDICTS: list[tuple[list[str | Path], int]] = [
     (["diff", MLP, WIDE, "--json"], 1),
     (["show", MANY, "--graph"], 0),
     (["show", MANY, "--json"], 0),
+    (["--version"], 0),
+    (["show", "--help"], 0),
+    (["extra", MLP.with_name("extra_files.pt2"), "note.txt"], 0),
+    (["edit", MLP, "-", "--pass", "dce"], 0),
 ]
 
 

@@ -105,11 +105,14 @@ def main() -> None:
         # A terminal or a pipe that is not UTF-8 gets escapes, not a traceback.
         sys.stdout.reconfigure(errors="backslashreplace")
     warnings.showwarning = lambda message, *where: print_error(str(message), "note:")
+    stdout = sys.stdout
     try:
         code = cli.main(prog_name="pt2", standalone_mode=False) or 0
         with contextlib.suppress(BrokenPipeError):  # a closed pipe does not affect the exit code
             if sys.stdout is not None:
                 sys.stdout.flush()
+    except SystemExit as error:
+        code = error.code if sys.stdout is stdout else 0  # click replaces the stream when nobody reads it any more
     except (click.exceptions.Abort, KeyboardInterrupt):
         code = _fail("interrupted", INTERRUPTED)
     except click.UsageError as error:
