@@ -37,11 +37,11 @@ from pt2kit.bridge.torch_names import (
 )
 from pt2kit.checks.operators import parameter_arms, result_arms
 from pt2kit.errors import OperatorError, UnsupportedError
-from pt2kit.operators.higher_order import FUNCTIONS, plain_target
+from pt2kit.operators.higher_order import FUNCTIONS
 from pt2kit.operators.promotion import takes_numbers_as_tensors
 from pt2kit.operators.requirements import refusal
 from pt2kit.schema import Device, Layout, MemoryFormat, ScalarType
-from pt2kit.schema.names import ATEN_OPS, OPS
+from pt2kit.schema.names import ATEN_OPS, OPS, plain_target
 from pt2kit.schema.operators import Operator as Signature
 from pt2kit.schema.operators import Parameter, parse_operator
 from pt2kit.schema.versions import LOG

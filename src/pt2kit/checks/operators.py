@@ -26,10 +26,10 @@ from pt2kit.errors import Problem
 from pt2kit.graph.traversal import HIGHER_ORDER, Step, is_custom, operator_namespace
 from pt2kit.messages import count_text, kind_of, quote
 from pt2kit.operators import schemas
-from pt2kit.operators.higher_order import FUNCTIONS, plain_target
+from pt2kit.operators.higher_order import FUNCTIONS
 from pt2kit.operators.promotion import takes_numbers_as_tensors
 from pt2kit.schema import ArgumentKind
-from pt2kit.schema.names import OPS, is_variable
+from pt2kit.schema.names import OPS, is_variable, plain_target
 from pt2kit.schema.operators import (
     COMPLETE,
     Operator,

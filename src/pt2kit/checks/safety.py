@@ -33,13 +33,12 @@ from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Step, graphs
 from pt2kit.jsontext import load_json
 from pt2kit.messages import cut, listed, printable
-from pt2kit.operators.higher_order import plain_target
 from pt2kit.operators.requirements import layout_problem, refusal
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.base import Parts
 from pt2kit.package.open import Package
 from pt2kit.pickles.reader import is_plain, uses_in
-from pt2kit.schema.names import HIGHER_ORDER_OPS, target_of
+from pt2kit.schema.names import HIGHER_ORDER_OPS, plain_target, target_of
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.treespec.spec import MAX_LEVELS
 

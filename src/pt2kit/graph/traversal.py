@@ -25,7 +25,7 @@ from pt2kit.errors import LimitError, Problem
 from pt2kit.graph.argument_values import LIMIT_RULE, ValueKind, defined, graph_arguments
 from pt2kit.jsontext import path_text
 from pt2kit.messages import cut, kind_of, quote
-from pt2kit.schema.names import OPS
+from pt2kit.schema.names import OPS, plain_target
 from pt2kit.tensors.dtypes import DTYPES
 
 T = TypeVar("T")
@@ -55,8 +55,6 @@ BUILTIN_NAMESPACES: Final = frozenset(
 
 Source: the dispatchers of torch 2.1 to 2.15 and `torch.library` definitions in their sources.
 """
-
-_EARLY_HIGHER_ORDER = "torch._higher_order_ops."
 
 
 def tables(graph: schema.Graph) -> dict[ValueKind, Mapping[str, Any]]:
@@ -197,21 +195,19 @@ def operator_namespace(target: str) -> str:
         2.4 wrote, the module of a plain function ("_operator", "math", "torch"), and the name of an extension with
         its "#" ("#ext" of "#ext:op").
     """
+    target = plain_target(target)
     if target.startswith("#"):
         return target.partition(":")[0]
     if target.startswith(OPS):
         namespace, dot, _ = target.removeprefix(OPS).partition(".")
         # Torch 2.1 wrote torch.ops.cond: a higher-order operator without its namespace.
         return namespace if dot else HIGHER_ORDER
-    if target.startswith(_EARLY_HIGHER_ORDER):
-        return HIGHER_ORDER
     return target.partition(".")[0]
 
 
 def operator_name(target: str) -> str:
     """Shorten what a node calls for printing: "aten.add.Tensor", "higher_order.cond", "_operator.mul"."""
-    if target.startswith(_EARLY_HIGHER_ORDER):
-        return f"{HIGHER_ORDER}.{target.rpartition('.')[2]}"
+    target = plain_target(target)
     short = target.removeprefix(OPS)
     return f"{HIGHER_ORDER}.{short}" if short != target and "." not in short else short
 

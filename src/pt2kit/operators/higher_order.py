@@ -20,23 +20,8 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final, TypeVar
 
-from pt2kit.schema.names import HIGHER_ORDER_OPS
-
 Argument = TypeVar("Argument")
 Value = TypeVar("Value")
-
-_DEFINED: Final = "torch._higher_order_ops."
-
-
-def plain_target(target: str) -> str:
-    """Return a target in the one spelling that every rule about operators uses.
-
-    Higher-order operators are also reached through the modules that define them
-    ("torch._higher_order_ops.triton_kernel_wrap.print"): what counts is their name.
-    """
-    if target.startswith(_DEFINED):
-        return f"{HIGHER_ORDER_OPS}{target.rpartition('.')[2]}"
-    return target
 
 
 class Runs(Enum):

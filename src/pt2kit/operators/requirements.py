@@ -13,9 +13,8 @@ from typing import Final
 
 import msgspec
 
-from pt2kit.operators.higher_order import plain_target
 from pt2kit.schema import Layout, Node
-from pt2kit.schema.names import OPS
+from pt2kit.schema.names import OPS, plain_target
 
 _HIGHER_ORDER: Final = """
     associative_scan auto_functionalized auto_functionalized_v2 call_torchbind cond flex_attention

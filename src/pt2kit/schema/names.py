@@ -21,6 +21,7 @@ OPS: Final = "torch.ops."
 """Start of the target of an operator of torch's dispatcher: "torch.ops.aten.add.Tensor"."""
 ATEN_OPS: Final = "torch.ops.aten."
 HIGHER_ORDER_OPS: Final = "torch.ops.higher_order."
+_DEFINED: Final = "torch._higher_order_ops."
 
 MAX_NAME: Final = 10_000
 """Characters of one name; torch makes names from module paths, which stay below a few hundred."""
@@ -46,6 +47,17 @@ _TARGETS: Final = ("parameter_name", "buffer_name", "tensor_constant_name", "cus
 def target_of(spec: InputSpec | OutputSpec) -> str | None:
     """Return the name of the weight, constant or user input that a spec is about; None if it names nothing."""
     return next((getattr(spec.value, field) for field in _TARGETS if hasattr(spec.value, field)), None)
+
+
+def plain_target(target: str) -> str:
+    """Return a target in the one spelling that every rule about operators uses.
+
+    Higher-order operators are also reached through the modules that define them
+    ("torch._higher_order_ops.triton_kernel_wrap.print"): what counts is their name.
+    """
+    if target.startswith(_DEFINED):
+        return f"{HIGHER_ORDER_OPS}{target.rpartition('.')[2]}"
+    return target
 
 
 def is_variable(name: str) -> bool:

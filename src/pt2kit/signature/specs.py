@@ -198,29 +198,17 @@ class _Fit:
     group: int
 
 
-_TOKEN = _Fit((TokenArgument,), target=False, group=0)
 _STATE = _Fit((TensorArgument,), target=True, group=1)
-_CUSTOM_OBJ = _Fit((CustomObjArgument,), target=True, group=1)
-_USERS_OWN = _Fit(_USER, target=False, group=2)
-_LOSS = _Fit((TensorArgument,), target=False, group=2)
-_GRADIENT = _Fit((TensorArgument,), target=True, group=3)
 
 FITS: Final[Mapping[InputKind | OutputKind, _Fit]] = MappingProxyType(
     {
-        InputKind.TOKEN: _TOKEN,
-        InputKind.PARAMETER: _STATE,
-        InputKind.BUFFER: _STATE,
-        InputKind.CONSTANT_TENSOR: _STATE,
-        InputKind.CUSTOM_OBJ: _CUSTOM_OBJ,
-        InputKind.USER_INPUT: _USERS_OWN,
-        OutputKind.TOKEN: _TOKEN,
-        OutputKind.BUFFER_MUTATION: _STATE,
-        OutputKind.PARAMETER_MUTATION: _STATE,
-        OutputKind.USER_INPUT_MUTATION: _STATE,
-        OutputKind.USER_OUTPUT: _USERS_OWN,
-        OutputKind.LOSS_OUTPUT: _LOSS,
-        OutputKind.GRADIENT_TO_PARAMETER: _GRADIENT,
-        OutputKind.GRADIENT_TO_USER_INPUT: _GRADIENT,
+        **dict.fromkeys((InputKind.TOKEN, OutputKind.TOKEN), _Fit((TokenArgument,), target=False, group=0)),
+        **dict.fromkeys((InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR), _STATE),
+        **{kind: _STATE for kind in OutputKind if kind.name.endswith("_MUTATION")},
+        InputKind.CUSTOM_OBJ: _Fit((CustomObjArgument,), target=True, group=1),
+        **dict.fromkeys((InputKind.USER_INPUT, OutputKind.USER_OUTPUT), _Fit(_USER, target=False, group=2)),
+        OutputKind.LOSS_OUTPUT: _Fit((TensorArgument,), target=False, group=2),
+        **{kind: _Fit((TensorArgument,), target=True, group=3) for kind in OutputKind if "GRADIENT" in kind.name},
     }
 )
 """Kind of an input or output -> what its specs require."""

@@ -32,8 +32,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import torch
 
 from pt2kit.errors import IntegrityError, Pt2Error
-from pt2kit.operators.higher_order import plain_target
-from pt2kit.schema.names import OPS
+from pt2kit.schema.names import OPS, plain_target
 from pt2kit.tensors.view import Storage
 from pt2kit.zip.checksums import PIECE
 from pt2kit.zip.reader import Archive, Sum

@@ -28,8 +28,8 @@ from pt2kit.editing.weight_edits import check_package
 from pt2kit.errors import GraphError
 from pt2kit.messages import quote
 from pt2kit.operators.facts import Mismatch, Unknown
-from pt2kit.operators.higher_order import HIGHER_ORDER, plain_target
-from pt2kit.schema.names import ATEN_OPS, HIGHER_ORDER_OPS, OPS
+from pt2kit.operators.higher_order import HIGHER_ORDER
+from pt2kit.schema.names import ATEN_OPS, HIGHER_ORDER_OPS, OPS, plain_target
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import contiguous_strides, device_text, parse_device
 from pt2kit.tensors.dtypes import DTYPES, largest_number, numpy_dtype

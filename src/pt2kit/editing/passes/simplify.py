@@ -10,13 +10,14 @@ from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.canonical.form import writes
+from pt2kit.checks.calls import named_operators
 from pt2kit.editing import sizes as arithmetic
 from pt2kit.editing.editor import Editor
 from pt2kit.editing.graphs import Graph, Node, Slot, Value
 from pt2kit.editing.interface_edits import put_number
 from pt2kit.editing.metas import infer_meta
 from pt2kit.errors import GraphError
-from pt2kit.graph.argument_values import leaves, renamed
+from pt2kit.graph.argument_values import renamed
 from pt2kit.graph.traversal import operator_name, operator_namespace
 from pt2kit.operators.aliasing import aliases
 from pt2kit.operators.higher_order import PREDISPATCH
@@ -33,18 +34,10 @@ def has_effect(node: Node) -> bool:
     name = operator_name(node.target)
     is_function = name.startswith(("torch.", "export."))
     is_region = name.startswith(PREDISPATCH) or (is_function and find(name) is None)  # opens, closes or marks one
-    if writes(node.origin) or not node.outputs or is_region or is_random(name):
-        return True
-    if name.startswith("higher_order.") and any(
-        is_random(operator_name(operator)) for slot in node.slots for operator in _operators(slot.template)
-    ):
+    called = named_operators(node.written()) if name.startswith("higher_order.") else (node.target,)
+    if writes(node.origin) or not node.outputs or is_region or any(is_random(operator_name(one)) for one in called):
         return True
     return any(has_effect(inner) for graph in node.subgraphs.values() for inner in graph.nodes)
-
-
-def _operators(argument: schema.Argument) -> list[str]:
-    """Return the operators that an argument names."""
-    return [leaf.as_operator for _, leaf in leaves(argument) if leaf.as_operator is not UNSET]
 
 
 def is_shared(value: Value) -> bool:
