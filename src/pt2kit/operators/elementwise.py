@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pt2kit.operators.facts import Mismatch, Scalar, Symbolic, Tensor, Unknown, broadcast, expect, may_be, require
+from pt2kit.operators.facts import Scalar, Symbolic, Tensor, Unknown, broadcast, expect, may_be, require
 from pt2kit.operators.pointwise import pointwise
 from pt2kit.operators.promotion import (
     BOOL,
@@ -107,9 +107,3 @@ def gradient_of(kinds: str, *operands: Tensor | None) -> Tensor:
     result = kept(kinds, *tensors)
     is_ordered = all(one.strides == first.strides for one in tensors)
     return result if is_ordered else Tensor(result.sizes, result.dtype, None, result.device)
-
-
-def require_range(quant_min: Any, quant_max: Any) -> None:
-    """Refuse a range of quantized numbers that is empty."""
-    if isinstance(quant_min, int) and isinstance(quant_max, int) and quant_min > quant_max:
-        raise Mismatch(f"quant_min: expected at most quant_max, {quant_max}, got {quant_min}")

@@ -171,13 +171,6 @@ def squeezed(self: Tensor, dims: Sequence[int]) -> Tensor:
     return without(self, [dim for dim in dims if self.sizes[dim] == 1])
 
 
-def require_adjacent(self: Tensor) -> None:
-    """Refuse a tensor whose last dimension does not have its elements next to each other."""
-    if self.strides is not None:
-        stride = self.strides[-1]
-        expect(same(stride, 1), f"self: expected a stride of 1 of the last dimension, got {text(stride)}", "sizes")
-
-
 def scaled(self: Tensor, dtype: ScalarType, scaled: Callable[[Size], Size]) -> Tensor:
     """Return a view with elements of another width: the last dimension, strides and offset count those."""
     strides = None if self.strides is None else (*[scaled(stride) for stride in self.strides[:-1]], 1)
@@ -188,13 +181,3 @@ def scaled(self: Tensor, dtype: ScalarType, scaled: Callable[[Size], Size]) -> T
 def at_least_1d(self: Tensor) -> Tensor:
     """Return the tensor with one dimension or more."""
     return self if self.sizes else reshaped(self, (1,))
-
-
-def at_least_2d(self: Tensor) -> Tensor:
-    """Return the tensor with two dimensions or more; new ones are in front."""
-    return unsqueezed(at_least_1d(self), 0) if self.rank < 2 else self
-
-
-def at_least_3d(self: Tensor) -> Tensor:
-    """Return the tensor with three dimensions or more."""
-    return unsqueezed(at_least_2d(self), -1) if self.rank < 3 else self
