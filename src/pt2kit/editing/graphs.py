@@ -24,7 +24,7 @@ from pt2kit.editing.structures import Link, Names, Nodes, check_name
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import ONE_VALUE, ValueKind, graph_arguments, plain, references, renamed
 from pt2kit.graph.traversal import Meta, depth_first, operator_name, tables
-from pt2kit.messages import quote
+from pt2kit.messages import quote, suggestion
 from pt2kit.schema.names import HIGHER_ORDER_OPS, OPS
 from pt2kit.schema.operators import ValueType
 
@@ -417,9 +417,8 @@ class Graph:
             return name
         value = self._values.get(name)
         if value is None:
-            raise GraphError(
-                f"{self.where}: expected the name of a value, got {quote(name)}{self.names.close_to(name)}"
-            )
+            meant = suggestion(name, self._values)
+            raise GraphError(f"{self.where}: expected the name of a value, got {quote(name)}{meant}")
         return value
 
     def append(

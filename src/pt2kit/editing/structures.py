@@ -52,10 +52,6 @@ class Names:
         if name in self.nodes:
             raise GraphError(f"{edit}: expected a name that no node has, got {quote(name)}", rule="G14")
 
-    def close_to(self, name: str) -> str:
-        """Return the names of values that are close to one that does not exist, for messages."""
-        return suggestion(name, self._values)
-
     def _is_value(self, name: str) -> bool:
         return name in self._values or any(name in table for table in self._others)
 

@@ -257,8 +257,7 @@ def _spread_inputs(editor: EditState, tied: list[str]) -> None:
 
 def own_copy(view: TensorView) -> TensorView:
     """Return the same values in a storage of their own, row-major; read when they are needed."""
-    nbytes = view.nbytes
-    storage = Storage(f"<{view.name}>", nbytes, lambda: memoryview(view.tobytes()))
+    storage = Storage(f"<{view.name}>", view.nbytes, lambda: memoryview(view.tobytes()))
     return replace(
         view, storage=storage, strides=contiguous_strides(view.sizes), storage_offset=0, conj=False, neg=False
     )

@@ -12,7 +12,6 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
-import msgspec
 from msgspec import UNSET, structs
 
 from pt2kit import schema
@@ -218,11 +217,11 @@ def compute_in(editor: Editor, dtype: Any) -> int:
     if target not in _COMPUTED:
         raise GraphError(f"{edit}: expected bfloat16, float16, float32 or float64, got {DTYPES[target].name}")
     graphs = list(editor.graph.walk())
-    for value in [value for graph in graphs for value in graph.values.values()]:
-        if value.dtype is not None and DTYPES[value.dtype].kind == "complex":
+    before = {value: value.dtype for graph in graphs for value in graph.values.values()}
+    for value, dtype in before.items():
+        if dtype is not None and DTYPES[dtype].kind == "complex":
             raise GraphError(f"{edit}: expected real numbers, got {quote(value.name)}, which is complex")
     limit = largest_number(target)
-    before = {value: value.dtype for graph in graphs for value in graph.values.values()}
     sample_inputs.convert(editor, lambda view: _converted(view, target, {}) if view.dtype in _COMPUTED else view)
     done: dict[Any, Storage] = {}
     for table in (editor.weights, editor.constants):
@@ -232,13 +231,10 @@ def compute_in(editor: Editor, dtype: Any) -> int:
             elif not isinstance(view, TensorView) and getattr(view, "dtype", None) in _COMPUTED:
                 raise GraphError(f"{edit}: expected dense tensors, got {quote(name)}, {view.describe()}")
     stored = {one.value for one in editor.inputs if one.target is not None}
-    for graph in graphs:
-        for value in graph.values.values():
-            if value.dtype in _COMPUTED and value.dtype != target:
-                is_copy = value in stored and editor.has_weights
-                value.meta = (
-                    cast_meta(value.meta, target) if is_copy else msgspec.structs.replace(value.meta, dtype=target)
-                )
+    for value, dtype in before.items():
+        if dtype in _COMPUTED and dtype != target:
+            is_copy = value in stored and editor.has_weights
+            value.meta = cast_meta(value.meta, target) if is_copy else structs.replace(value.meta, dtype=target)
     for graph in reversed(graphs):
         for node in graph.nodes:
             _retype_arguments(node, target)
@@ -249,10 +245,10 @@ def compute_in(editor: Editor, dtype: Any) -> int:
                     if _is_new(node) and meta.dtype in _COMPUTED:
                         node.set_argument("dtype", target)
                     else:
-                        value.meta = msgspec.structs.replace(value.meta, dtype=meta.dtype)
+                        value.meta = structs.replace(value.meta, dtype=meta.dtype)
             for value, given in zip(node.outputs, _given(node), strict=False):
                 if given.dtype is not None and given.dtype != value.dtype:
-                    value.meta = msgspec.structs.replace(value.meta, dtype=given.dtype)
+                    value.meta = structs.replace(value.meta, dtype=given.dtype)
             if any(value.dtype == target for value in node.outputs):
                 _clamp_numbers(node, limit)
     return sum(value.dtype != old for value, old in before.items())
@@ -337,14 +333,11 @@ def _cast(editor: Editor, name: str, target: schema.ScalarType, done: dict[Any, 
 def _converted(view: TensorView, target: schema.ScalarType, done: dict[Any, Storage]) -> TensorView:
     """Return a tensor in another element type, row-major, computed when it is read; tied weights stay tied."""
     key = (view.storage, view.storage_offset, view.sizes, view.strides, view.dtype)
-    nbytes = view.numel * DTYPES[target].itemsize
-
-    def compute() -> memoryview:
-        array = view.numpy().astype(numpy_dtype(target))
-        return arrays.raw_bytes(array)
-
     if key not in done:
-        done[key] = Storage(f"<{view.name}>", nbytes, compute)
+        nbytes = view.numel * DTYPES[target].itemsize
+        done[key] = Storage(
+            f"<{view.name}>", nbytes, lambda: arrays.raw_bytes(view.numpy().astype(numpy_dtype(target)))
+        )
     return replace(view, dtype=target, strides=contiguous_strides(view.sizes), storage_offset=0, storage=done[key])
 
 
