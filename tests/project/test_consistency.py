@@ -18,7 +18,6 @@ OWN_ERRORS = {
     "zip/remote.py": "an answer of a server, which the caller reports as an OSError",
     "cli/check.py": "a file of accepted findings, whose errors the caller reports",
     "codec/text.py": "text, whose errors the caller places",
-    "operators/metas.py": "a fact that cannot be one of a node",
     "operators/rows.py": "rows of this package, read by its tests",
     "schema/fieldtable.py": "a type of a field table, whose errors the caller places",
     "schema/operators.py": "the schema of an operator, whose errors the caller places",
