@@ -195,13 +195,6 @@ def _suggested_format(tensor: Tensor) -> MemoryFormat | None:
     return formats[tensor.rank] if is_last else MemoryFormat.ContiguousFormat
 
 
-def converted_as(self: Tensor, other: Tensor, copy: bool = False, memory_format: MemoryFormat | None = None) -> Tensor:
-    """Return the tensor if it has the dtype and device of another one, otherwise a copy."""
-    if other.dtype is None or other.device is None:
-        return Tensor(self.sizes, other.dtype, None, other.device, None)
-    return converted(self, other.dtype, None, other.device, copy, memory_format)
-
-
 def drawn(self: Tensor) -> Tensor:
     """Return a tensor of random numbers of the sizes and dtype of another one."""
     return if_row_major(Tensor(self.sizes, self.dtype, self.strides, self.device))

@@ -120,13 +120,6 @@ def attention_flops(query: Tensor, key: Tensor, value: Tensor, of_scores: int, o
     return rows * key.sizes[-2] * (of_scores * query.sizes[-1] + of_values * value.sizes[-1])
 
 
-def packed_attention_flops(query: Tensor, key: Tensor, value: Tensor, max_k: Size | None = None) -> Size:
-    """Count as attention, with heads behind the sequence; each part of a packed batch has the longest length."""
-    rows = query.numel // query.sizes[-1]
-    length = max_k if query.rank == 3 and max_k is not None else key.sizes[-3]
-    return 2 * rows * length * (query.sizes[-1] + value.sizes[-1])
-
-
 def reduced(losses: Tensor, reduction: int) -> Tensor:
     """Return losses, or their mean (1) or sum (2); most kernels take any other number for 0."""
     return new((), losses.dtype, losses.device) if reduction in (1, 2) else losses

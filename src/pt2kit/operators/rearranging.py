@@ -12,10 +12,8 @@ from pt2kit.operators.facts import (
     Tensor,
     agree,
     at_least,
-    axis,
     decided,
     expect,
-    like,
     require,
     require_least,
     require_rank,
@@ -29,9 +27,8 @@ from pt2kit.operators.pointwise import (
     like_if_contiguous,
 )
 from pt2kit.operators.views import at_least_1d, expand, unsqueezed
-from pt2kit.operators.vocabulary import replaced
 from pt2kit.schema import MemoryFormat
-from pt2kit.symbols.polynomials import Size, same, text, unknown
+from pt2kit.symbols.polynomials import Size, same, text
 
 
 def padded_sizes(self: Tensor, pad: Sizes, name: str = "pad") -> tuple[Size, ...]:
@@ -130,15 +127,3 @@ def grids(tensors: Sequence[Tensor], indexing: str = "ij") -> list[Tensor]:
             grid = grid if at == place else unsqueezed(grid, at)
         grids.append(expand(grid, sizes))
     return [grids[1], grids[0], *grids[2:]] if is_swapped else grids
-
-
-def interleaved(self: Tensor, repeats: Size | None, output_size: Size | None, dim: int | None) -> Tensor:
-    """Return a tensor with each element repeated along a dimension; without one, of all elements in a row."""
-
-    def lengthened(size: Size) -> Size:
-        return size * repeats if repeats is not None else unknown() if output_size is None else output_size
-
-    if dim is None:
-        return like(self, (lengthened(self.numel),))
-    place, sizes = axis(dim, self.rank), self.sizes or (1,)
-    return like_if_contiguous(self, replaced(sizes, place, lengthened(sizes[place])))
