@@ -20,7 +20,7 @@ from tests.packages import bytes_of, edited
 import pt2kit
 from pt2kit.bridge.operators import resolve
 from pt2kit.bridge.run.validation import validated
-from pt2kit.errors import OperatorError
+from pt2kit.errors import OperatorError, UnsupportedError
 from pt2kit.operators.requirements import UNINITIALIZED
 
 ROOT = Path(__file__).parents[3]
@@ -134,6 +134,19 @@ def test_strides(argument: str) -> None:
     with pytest.raises(OperatorError, match=rf"{argument.split()[0]}: expected a contiguous tensor") as caught:
         module(*hostile)
     assert caught.value.rule == "X10"
+
+
+def test_region_of_vmap() -> None:
+    """It runs, and refuses hostile numbers; to export it again ends in an error, for want of an assertion in vmap."""
+    case = CASES["embedding_dense_backward"]
+    call = torch.func.vmap(case.call)
+    sound, hostile = ([torch.stack([one, one]) for one in given] for given in (case.sound, case.hostile))
+    module = pt2kit.load_module(saved(Program(call), tuple(sound)))
+    assert torch.equal(module(*sound), call(*sound))
+    with pytest.raises(OperatorError, match=r"indices: expected indices from 0 .*\[X10\]"):
+        module(*hostile)
+    with pytest.raises(UnsupportedError, match=r"\[X10\], which torch.export cannot assert inside vmap"):
+        torch.export.export(module, tuple(sound), strict=False)
 
 
 def test_elements_that_overlap() -> None:

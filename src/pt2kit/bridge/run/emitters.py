@@ -171,7 +171,7 @@ class Subgraph(fx.GraphModule):  # type: ignore[misc]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it."""
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_dynamo_compiling():
             return super().__call__(*args, **kwargs)
         had_grad = torch.is_grad_enabled()
         try:

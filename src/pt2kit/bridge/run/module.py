@@ -183,7 +183,7 @@ def _call(module: LoadedModule, running: Running, args: tuple[Any, ...], kwargs:
     else:
         leaves = convention.tree.leaves(args, kwargs)
     check_conditions(convention.conditions, leaves)
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_dynamo_compiling():
         return convention.unflatten(run(*running.read(module), *leaves))
     had_grad = torch.is_grad_enabled()
     try:

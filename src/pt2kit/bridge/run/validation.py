@@ -271,6 +271,8 @@ def _hold(holds: torch.Tensor, demand: Demand, call: Call, entry: str, label: st
             raise RuntimeError(f"{_assertion(demand, entry, label)}, which vmap inside torch.compile cannot validate")
         torch.ops.aten._assert_async.msg(holds, _assertion(demand, entry, label))
         return
+    if torch.compiler.is_exporting() and is_batched(holds):
+        raise UnsupportedError(f"{_assertion(demand, entry, label)}, which torch.export cannot assert inside vmap")
     while is_functorch_tensor(holds):  # Of vmap, grad and jvp: one truth value for each of the batch.
         holds = unwrap_functorch(holds)
     if holds.dim():
