@@ -253,10 +253,8 @@ class Session:
     def _arguments(self, leaves: Sequence[Any]) -> list[Any]:
         """Return a value for each graph input."""
         users = iter(leaves)
-        return [
-            next(users) if spec.kind is InputKind.USER_INPUT else self._state.get(str(spec.target))
-            for spec in self._inputs
-        ]
+        held: Mapping[Any, Array] = self._state  # tokens have no name, and no value
+        return [next(users) if spec.kind is InputKind.USER_INPUT else held.get(spec.target) for spec in self._inputs]
 
     def _finish(self, results: Sequence[Any], leaves: Sequence[Any]) -> Any:
         """Write mutations back, and return the outputs for the caller; of a joint graph also its gradients, by name."""
