@@ -15,9 +15,15 @@ from pathlib import Path
 from benchmarks import compare, harness, report
 
 QUICK = (
-    "cold_load_bert", "cold_load_module_bert", "open_vs_json", "check_small_time", "text_parse",
-    "load_bert", "module_bert", "save_bert",
-)  # fmt: skip
+    "cold_load_bert",
+    "cold_load_module_bert",
+    "open_vs_json",
+    "check_small_time",
+    "text_parse",
+    "load_bert",
+    "module_bert",
+    "save_bert",
+)
 """The default benchmarks of `--quick`: less than two minutes, once the programs are built."""
 
 

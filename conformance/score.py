@@ -25,9 +25,17 @@ SUITE = Path(__file__).parent / "runs"
 NOT_IMPLEMENTED = 3
 """The exit code of a reader that does not claim a program."""
 FORMATS = {
-    "F64": "d", "F32": "f", "F16": "e", "BF16": "H", "I64": "q", "I32": "i", "I16": "h", "I8": "b", "U8": "B",
+    "F64": "d",
+    "F32": "f",
+    "F16": "e",
+    "BF16": "H",
+    "I64": "q",
+    "I32": "i",
+    "I16": "h",
+    "I8": "b",
+    "U8": "B",
     "BOOL": "?",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)

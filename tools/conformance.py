@@ -45,19 +45,55 @@ CORPUS = ROOT / "tests" / "data" / "corpus"
 HOSTILE = ROOT / "tests" / "data" / "hostile"
 
 GOOD = (
-    "2.1.2/buffer_mutation", "2.1.2/constants", "2.1.2/dynamic_batch", "2.2.2/constants",
-    "2.2.2/namedtuple_io", "2.3.1/cond", "2.3.1/kwargs_and_nested_inputs",
-    "2.4.1/print_effect", "2.4.1/sparse_buffer", "2.5.1/dynamic_batch",
-    "2.5.1/training_loss_joint", "2.6.0/cond", "2.6.0/dynamic_batch", "2.7.1/cond", "2.7.1/namedtuple_io",
-    "2.8.0/namedtuple_io", "2.8.0/sparse_buffer", "2.9.1/cond", "2.10.0/saved_to_buffer", "2.11.0/print_effect",
-    "2.12.0/mlp", "2.13.0/buffer_mutation", "2.13.0/buffer_mutation__decomp", "2.13.0/complex_scalar", "2.13.0/cond",
-    "2.13.0/constants", "2.13.0/custom_op_nested_floats", "2.13.0/dtypes", "2.13.0/dynamic_batch", "2.13.0/empty_graph",
-    "2.13.0/extra_files", "2.13.0/float8", "2.13.0/inf_nan_floats", "2.13.0/input_mutation__decomp",
-    "2.13.0/item_symint", "2.13.0/kwargs_and_nested_inputs", "2.13.0/multi_model_package",
-    "2.13.0/none_input", "2.13.0/out_dtype_hop",
-    "2.13.0/preserve_module_sig", "2.13.0/print_effect__decomp", "2.13.0/scalar_inputs", "2.13.0/shared_weights",
-    "2.13.0/strided_weights", "2.13.0/sym_ops", "2.13.0/uint16_dtype", "2.13.0/while_loop_hop", "2.15.0/mlp",
-)  # fmt: skip
+    "2.1.2/buffer_mutation",
+    "2.1.2/constants",
+    "2.1.2/dynamic_batch",
+    "2.2.2/constants",
+    "2.2.2/namedtuple_io",
+    "2.3.1/cond",
+    "2.3.1/kwargs_and_nested_inputs",
+    "2.4.1/print_effect",
+    "2.4.1/sparse_buffer",
+    "2.5.1/dynamic_batch",
+    "2.5.1/training_loss_joint",
+    "2.6.0/cond",
+    "2.6.0/dynamic_batch",
+    "2.7.1/cond",
+    "2.7.1/namedtuple_io",
+    "2.8.0/namedtuple_io",
+    "2.8.0/sparse_buffer",
+    "2.9.1/cond",
+    "2.10.0/saved_to_buffer",
+    "2.11.0/print_effect",
+    "2.12.0/mlp",
+    "2.13.0/buffer_mutation",
+    "2.13.0/buffer_mutation__decomp",
+    "2.13.0/complex_scalar",
+    "2.13.0/cond",
+    "2.13.0/constants",
+    "2.13.0/custom_op_nested_floats",
+    "2.13.0/dtypes",
+    "2.13.0/dynamic_batch",
+    "2.13.0/empty_graph",
+    "2.13.0/extra_files",
+    "2.13.0/float8",
+    "2.13.0/inf_nan_floats",
+    "2.13.0/input_mutation__decomp",
+    "2.13.0/item_symint",
+    "2.13.0/kwargs_and_nested_inputs",
+    "2.13.0/multi_model_package",
+    "2.13.0/none_input",
+    "2.13.0/out_dtype_hop",
+    "2.13.0/preserve_module_sig",
+    "2.13.0/print_effect__decomp",
+    "2.13.0/scalar_inputs",
+    "2.13.0/shared_weights",
+    "2.13.0/strided_weights",
+    "2.13.0/sym_ops",
+    "2.13.0/uint16_dtype",
+    "2.13.0/while_loop_hop",
+    "2.15.0/mlp",
+)
 """Real files, by release and model."""
 
 BASES = {
@@ -244,9 +280,15 @@ def _outer(records: dict[str, Any]) -> bytes:
 
 
 CASES = (
-    *JSON_CASES, *VERSION_CASES, *GRAPH_CASES, *SIGNATURE_CASES, *CALL_CASES, *EXPRESSION_CASES, *PAYLOAD_CASES,
+    *JSON_CASES,
+    *VERSION_CASES,
+    *GRAPH_CASES,
+    *SIGNATURE_CASES,
+    *CALL_CASES,
+    *EXPRESSION_CASES,
+    *PAYLOAD_CASES,
     *CHECK_CASES,
-)  # fmt: skip
+)
 
 
 def files() -> dict[Path, bytes]:

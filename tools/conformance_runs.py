@@ -197,7 +197,7 @@ CASES: Final[dict[str, tuple[Any, Callable[[], tuple[Any, ...]]]]] = {
     "control.while_loop": (_loop, lambda: (_f(3), torch.tensor(4))),
     "control.scan": (_scan, lambda: (_f(5, 2), torch.zeros(2))),
     "control.autocast": (_autocast, lambda: (_f(3, 8), _f(8, 3))),
-}  # fmt: skip
+}
 """Name -> a function or what makes a module, and what makes its inputs."""
 ANY_BATCH: Final = ("sizes.batch", "sizes.computed")
 """Programs whose one input may have any number of rows."""

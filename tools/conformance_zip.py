@@ -99,9 +99,19 @@ def _local(entry: Entry) -> bytes:
     row = _values(entry, {"signature": b"PK\3\4", **entry.local})
     name = row["name"]
     head = struct.pack(
-        "<4s5H3I2H", row["signature"], 20, row["flags"], row["method"], 0, 0x21, row["crc"], row["packed"], row["size"],
-        len(name), len(entry.extra),
-    )  # fmt: skip
+        "<4s5H3I2H",
+        row["signature"],
+        20,
+        row["flags"],
+        row["method"],
+        0,
+        0x21,
+        row["crc"],
+        row["packed"],
+        row["size"],
+        len(name),
+        len(entry.extra),
+    )
     return head + name + entry.extra
 
 
@@ -109,9 +119,25 @@ def _central(entry: Entry, offset: int) -> bytes:
     row = _values(entry, {"signature": b"PK\1\2", "offset": offset, "disk": 0, **entry.central})
     name = row["name"]
     head = struct.pack(
-        "<4s6H3I5H2I", row["signature"], 0x32D, 20, row["flags"], row["method"], 0, 0x21, row["crc"], row["packed"],
-        row["size"], len(name), len(entry.central_extra), 0, row["disk"], 0, entry.attributes, row["offset"],
-    )  # fmt: skip
+        "<4s6H3I5H2I",
+        row["signature"],
+        0x32D,
+        20,
+        row["flags"],
+        row["method"],
+        0,
+        0x21,
+        row["crc"],
+        row["packed"],
+        row["size"],
+        len(name),
+        len(entry.central_extra),
+        0,
+        row["disk"],
+        0,
+        entry.attributes,
+        row["offset"],
+    )
     return head + name + entry.central_extra
 
 

@@ -213,8 +213,11 @@ def main() -> int:
             results = judge(release, Path(environment), others, own, options.keep or Path(temporary))
             figures[release] = counts(results)
             print(row(release, figures[release]), flush=True)
-            failures += [f"{release} {name}: {bad.outcome}: {bad.why}" for name, bad in results.items()
-                         if bad.outcome not in GOOD]  # fmt: skip
+            failures += [
+                f"{release} {name}: {bad.outcome}: {bad.why}"
+                for name, bad in results.items()
+                if bad.outcome not in GOOD
+            ]
     if options.docs:
         record(figures)
     print(matrix(figures), *failures, sep="\n")

@@ -30,9 +30,15 @@ BEGIN, END = "<!-- libraries: tools/library_zoo.py -->", "<!-- end of libraries 
 STEPS = ("export", "save", "check", "load", "load_module", "Session", "sanitize", "convert", "digest", "diff", "torch")
 TIMEOUT = 600
 SMALL = {
-    "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
-    "intermediate_size": 64, "vocab_size": 128, "max_position_embeddings": 64, "pad_token_id": 0,
-}  # fmt: skip
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 64,
+    "vocab_size": 128,
+    "max_position_embeddings": 64,
+    "pad_token_id": 0,
+}
 Made = tuple[Any, tuple[Any, ...], dict[str, Any]]
 """A model, its positional and its keyword arguments."""
 
@@ -71,10 +77,21 @@ def _whisper() -> Made:
     import transformers
 
     config = transformers.WhisperConfig(
-        d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
-        encoder_ffn_dim=64, decoder_ffn_dim=64, vocab_size=128, max_source_positions=50, num_mel_bins=16,
-        pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1,
-    )  # fmt: skip
+        d_model=32,
+        encoder_layers=2,
+        decoder_layers=2,
+        encoder_attention_heads=4,
+        decoder_attention_heads=4,
+        encoder_ffn_dim=64,
+        decoder_ffn_dim=64,
+        vocab_size=128,
+        max_source_positions=50,
+        num_mel_bins=16,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+        decoder_start_token_id=1,
+    )
     model = transformers.WhisperForConditionalGeneration(config)
     sound = {"input_features": torch.randn(1, 16, 100), "decoder_input_ids": torch.ones(1, 4, dtype=torch.long)}
     return model, (), {**sound, "use_cache": False}
@@ -85,10 +102,18 @@ def _audio(name: str) -> Made:
     import transformers
 
     config = transformers.AutoConfig.for_model(
-        name, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
-        conv_dim=(16, 16), conv_stride=(5, 2), conv_kernel=(10, 3), num_conv_pos_embeddings=16,
-        num_conv_pos_embedding_groups=4, num_feat_extract_layers=2,
-    )  # fmt: skip
+        name,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=64,
+        conv_dim=(16, 16),
+        conv_stride=(5, 2),
+        conv_kernel=(10, 3),
+        num_conv_pos_embeddings=16,
+        num_conv_pos_embedding_groups=4,
+        num_feat_extract_layers=2,
+    )
     return transformers.AutoModel.from_config(config), (), {"input_values": torch.randn(1, 800)}
 
 
@@ -139,10 +164,15 @@ def _unet() -> Made:
     import torch
 
     model = diffusers.UNet2DConditionModel(
-        sample_size=16, block_out_channels=(32, 64), layers_per_block=1, cross_attention_dim=32, norm_num_groups=8,
-        down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"), up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"),
+        sample_size=16,
+        block_out_channels=(32, 64),
+        layers_per_block=1,
+        cross_attention_dim=32,
+        norm_num_groups=8,
+        down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"),
+        up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"),
         attention_head_dim=8,
-    )  # fmt: skip
+    )
     return model, (torch.randn(1, 4, 16, 16), torch.tensor([3]), torch.randn(1, 5, 32)), {"return_dict": False}
 
 
@@ -150,8 +180,13 @@ def _vae() -> Made:
     import diffusers
     import torch
 
-    model = diffusers.AutoencoderKL(block_out_channels=(32, 64), norm_num_groups=8, layers_per_block=1,
-        down_block_types=("DownEncoderBlock2D",) * 2, up_block_types=("UpDecoderBlock2D",) * 2)  # fmt: skip
+    model = diffusers.AutoencoderKL(
+        block_out_channels=(32, 64),
+        norm_num_groups=8,
+        layers_per_block=1,
+        down_block_types=("DownEncoderBlock2D",) * 2,
+        up_block_types=("UpDecoderBlock2D",) * 2,
+    )
     return model, (torch.randn(1, 3, 32, 32),), {"return_dict": False}
 
 
@@ -160,9 +195,14 @@ def _dit() -> Made:
     import torch
 
     model = diffusers.DiTTransformer2DModel(
-        num_attention_heads=2, attention_head_dim=16, in_channels=4, num_layers=2, sample_size=16, norm_num_groups=4,
+        num_attention_heads=2,
+        attention_head_dim=16,
+        in_channels=4,
+        num_layers=2,
+        sample_size=16,
+        norm_num_groups=4,
         num_embeds_ada_norm=10,
-    )  # fmt: skip
+    )
     more = {"timestep": torch.tensor([3]), "class_labels": torch.tensor([1]), "return_dict": False}
     return model, (torch.randn(1, 4, 16, 16),), more
 
@@ -199,18 +239,54 @@ def _quantized(name: str) -> Made:
     return model, (torch.randn(2, 64),), {}
 
 
-_T5 = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4, "vocab_size": 128,
-       "decoder_start_token_id": 0}  # fmt: skip
-_BART = {"d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4,
-         "decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64, "vocab_size": 128}  # fmt: skip
+_T5 = {
+    "d_model": 32,
+    "d_kv": 8,
+    "d_ff": 64,
+    "num_layers": 2,
+    "num_heads": 4,
+    "vocab_size": 128,
+    "decoder_start_token_id": 0,
+}
+_BART = {
+    "d_model": 32,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 64,
+    "decoder_ffn_dim": 64,
+    "vocab_size": 128,
+}
 _EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "num_local_experts": 4}
-_VIT = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64,
-        "image_size": 32, "patch_size": 8}  # fmt: skip
+_VIT = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+    "image_size": 32,
+    "patch_size": 8,
+}
 MODELS: dict[str, tuple[str, Callable[[], Made]]] = {
     **{
         name: ("transformers", partial(_text, name))
-        for name in ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "phi", "phi3", "olmo2", "granite",
-                     "stablelm", "cohere", "gpt_neox", "starcoder2", "smollm3")
+        for name in (
+            "llama",
+            "mistral",
+            "qwen2",
+            "qwen3",
+            "gemma",
+            "gemma2",
+            "phi",
+            "phi3",
+            "olmo2",
+            "granite",
+            "stablelm",
+            "cohere",
+            "gpt_neox",
+            "starcoder2",
+            "smollm3",
+        )
     },
     **{
         name: ("transformers", partial(_text, name, **_EXPERTS))
@@ -235,8 +311,16 @@ MODELS: dict[str, tuple[str, Callable[[], Made]]] = {
     "llama with a cache": ("transformers", _cached),
     **{
         name: ("timm", partial(_timm, name))
-        for name in ("resnet18", "convnext_atto", "efficientnet_b0", "mobilenetv3_small_050", "regnetx_002",
-                     "ghostnet_050", "repvgg_a0", "edgenext_xx_small")
+        for name in (
+            "resnet18",
+            "convnext_atto",
+            "efficientnet_b0",
+            "mobilenetv3_small_050",
+            "regnetx_002",
+            "ghostnet_050",
+            "repvgg_a0",
+            "edgenext_xx_small",
+        )
     },
     **{
         name: ("timm", partial(_timm, name, img_size=64))
@@ -244,8 +328,15 @@ MODELS: dict[str, tuple[str, Callable[[], Made]]] = {
     },
     **{
         name: ("torchvision", partial(_vision, name))
-        for name in ("resnet50", "densenet121", "mobilenet_v3_small", "shufflenet_v2_x0_5", "squeezenet1_1",
-                     "regnet_y_400mf", "efficientnet_v2_s")
+        for name in (
+            "resnet50",
+            "densenet121",
+            "mobilenet_v3_small",
+            "shufflenet_v2_x0_5",
+            "squeezenet1_1",
+            "regnet_y_400mf",
+            "efficientnet_v2_s",
+        )
     },
     "googlenet": ("torchvision", partial(_vision, "googlenet", init_weights=False)),
     "maxvit_t": ("torchvision", partial(_vision, "maxvit_t", 224)),
@@ -262,10 +353,14 @@ MODELS: dict[str, tuple[str, Callable[[], Made]]] = {
     "yolo11n": ("ultralytics", _yolo),
     **{
         name: ("torchao", partial(_quantized, name))
-        for name in ("Int8WeightOnlyConfig", "Int8DynamicActivationInt8WeightConfig", "Float8WeightOnlyConfig",
-                     "IntxWeightOnlyConfig")
+        for name in (
+            "Int8WeightOnlyConfig",
+            "Int8DynamicActivationInt8WeightConfig",
+            "Float8WeightOnlyConfig",
+            "IntxWeightOnlyConfig",
+        )
     },
-}  # fmt: skip
+}
 """Name -> the library it comes from, and what makes it with its arguments."""
 
 

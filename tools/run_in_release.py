@@ -92,8 +92,22 @@ def _tensors(result: Any, y: Any, ts: Any, ots: Any) -> Any:
     return result
 
 
-def _kitchen(x: Any, y: Any, ts: Any, ots: Any, i: Any, il: Any, si: Any, sil: Any, f: Any, fl: Any, *rest: Any,
-             os: Any = None, kt: Any = None, sl: Any = None) -> Any:  # fmt: skip
+def _kitchen(
+    x: Any,
+    y: Any,
+    ts: Any,
+    ots: Any,
+    i: Any,
+    il: Any,
+    si: Any,
+    sil: Any,
+    f: Any,
+    fl: Any,
+    *rest: Any,
+    os: Any = None,
+    kt: Any = None,
+    sl: Any = None,
+) -> Any:
     b, bl, s, _, _, _, _, sc = rest[:8]
     oi, of = (*rest[8:], None, None)[:2]
     result = _tensors(_numbers(x, i, il, f, fl, b, bl, s, sc) + si + sum(sil), y, ts, ots)

@@ -36,14 +36,19 @@ LEFT_OUT = {
     "expressions of today are compared with sympy functions that torch 2.9 does not have all of": ("test_symbols.py",),
     "chains for benchmarks, which are grown and measured with the pinned release": ("test_grown.py",),
     "random programs and changes, minutes long: what they find does not depend on the release": (
-        "read/test_fuzz.py", "write/test_random_programs.py",
+        "read/test_fuzz.py",
+        "write/test_random_programs.py",
     ),
     "passes of torch over programs of 2.13, minutes long; the proof runs every program": ("read/test_passes.py",),
     "operators, rules and measurements of them are those of the pinned release": (
-        "operators", "test_operator_aliasing.py", "test_operator_tags.py", "test_runtime_operators.py",
-        "test_runtime_programs.py", "test_closed_circle.py",
+        "operators",
+        "test_operator_aliasing.py",
+        "test_operator_tags.py",
+        "test_runtime_operators.py",
+        "test_runtime_programs.py",
+        "test_closed_circle.py",
     ),
-}  # fmt: skip
+}
 """Why tests of the bridge are left out on other releases -> their files."""
 # Costs, which are measured with the pinned release; a program into whose inputs torch 2.9 puts fake tensors on export.
 DESELECTED = (

@@ -26,10 +26,17 @@ from pt2kit.schema.operators import find_operator, nearest
 DTYPES = (torch.float32, torch.int64, torch.bool, torch.bfloat16, torch.complex64, torch.float64, torch.uint8)
 TO_NUMPY = {
     torch.bfloat16: np.dtype(ml_dtypes.bfloat16),
-    **{getattr(torch, name): np.dtype(getattr(ml_dtypes, name)) for name in (
-        "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu",
-    )},
-}  # fmt: skip
+    **{
+        getattr(torch, name): np.dtype(getattr(ml_dtypes, name))
+        for name in (
+            "float8_e4m3fn",
+            "float8_e5m2",
+            "float8_e4m3fnuz",
+            "float8_e5m2fnuz",
+            "float8_e8m0fnu",
+        )
+    },
+}
 BITS = {1: torch.uint8, 2: torch.int16}
 
 RANDOM = frozenset(
@@ -96,13 +103,11 @@ def _of_svd(x: Any, u: Any, s: Any, vh: Any) -> Any:
 PROPERTIES: dict[str, Callable[..., tuple[Any, Any]]] = {
     "linalg_svd": lambda x, u, s, vh: (x, _of_svd(x, u, s, vh)),
     "svd": lambda x, u, s, v: (x, _of_svd(x, u, s, _adjoint(v))),
-    "linalg_eigh": lambda x, w, v: (
-        _of_lower(x), _product(v, _lengths(w, w.shape[-1]), _adjoint(v))
-    ),
+    "linalg_eigh": lambda x, w, v: (_of_lower(x), _product(v, _lengths(w, w.shape[-1]), _adjoint(v))),
     "linalg_eig": lambda x, w, v: (x @ v, v * w[..., None, :]),
     "linalg_qr": lambda x, q, r: (x, q @ r),
     "linalg_lu_factor_ex": lambda x, packed, pivots, info: (x, _unpacked(packed, pivots)),
-}  # fmt: skip
+}
 """Operator -> two arrays that are equal if its results, passed after its first operand, are right."""
 
 
@@ -184,9 +189,10 @@ def call_of(overload: Any, args: Any, kwargs: Any) -> Call | None:
     written = {
         argument.name: array_of(given[argument.name])
         for argument in overload._schema.arguments
-        if argument.alias_info is not None and argument.alias_info.is_write
+        if argument.alias_info is not None
+        and argument.alias_info.is_write
         and isinstance(given.get(argument.name), torch.Tensor)
-    }  # fmt: skip
+    }
     kept = pytree.tree_map(lambda one: one.detach().clone() if isinstance(one, torch.Tensor) else one, result)
     return Call(overload, plain, kept, written)
 
@@ -345,10 +351,14 @@ def _difference(got: Any, want: Any, base: str, random: bool) -> str:
 def _tolerance(dtype: torch.dtype) -> dict[str, float]:
     """The tolerances of `assert_close`; 8-bit floats may round the last bit the other way."""
     table = {
-        torch.float16: (1e-3, 1e-5), torch.bfloat16: (1.6e-2, 1e-5), torch.float32: (1.3e-6, 1e-5),
-        torch.float64: (1e-7, 1e-7), torch.complex32: (1e-3, 1e-5), torch.complex64: (1.3e-6, 1e-5),
+        torch.float16: (1e-3, 1e-5),
+        torch.bfloat16: (1.6e-2, 1e-5),
+        torch.float32: (1.3e-6, 1e-5),
+        torch.float64: (1e-7, 1e-7),
+        torch.complex32: (1e-3, 1e-5),
+        torch.complex64: (1.3e-6, 1e-5),
         torch.complex128: (1e-7, 1e-7),
-    }  # fmt: skip
+    }
     relative, absolute = table.get(dtype, (0.0, 0.0))
     return {"rtol": relative, "atol": absolute}
 

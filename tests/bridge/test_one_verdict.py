@@ -114,7 +114,9 @@ CHANGED: dict[str, tuple[str, Callable[[Any], None], str]] = {
     "a tensor of several elements for an int": ("sym_float", first("torch.ops.aten.sym_size.int", "dim", arg=X), "T5"),
     "a tensor for a dtype": ("uint16_dtype", first("torch.ops.aten.to.dtype", "dtype", arg=X), "T5"),
     "a bool for an int": (
-        "item_symint", first("torch.ops.aten.ones.default", "size", arg={"as_sym_ints": [{"as_name": "ge_2"}]}), "G7",
+        "item_symint",
+        first("torch.ops.aten.ones.default", "size", arg={"as_sym_ints": [{"as_name": "ge_2"}]}),
+        "G7",
     ),
     "no name of an argument": ("item_bool", first("_operator.ge", "a", name="a b"), "X6"),
     "an offset behind all memory": ("sym_float", _described("x", storage_offset={"as_int": 2**63 - 1}), "G17"),
@@ -125,7 +127,7 @@ CHANGED: dict[str, tuple[str, Callable[[Any], None], str]] = {
     "one name twice": ("cond", _by_name("x", "x"), "T3"),
     "a place after a name": ("cond", _by_name("x", last=1), "T10"),
     "a buffer of another kind": ("nonpersistent_buffer", _persistent, "P19"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("name", "change", "rule"), CHANGED.values(), ids=CHANGED)

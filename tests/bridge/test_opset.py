@@ -206,8 +206,15 @@ def test_every_change_that_torch_knows_is_known_here() -> None:
     from pt2kit.versions.opset_changes import ATEN_CHANGES
 
     ours = {(change.operator, change.to_version) for change in ATEN_CHANGES}
-    same = {"div.Tensor_mode", "div.Scalar_mode", "div_.Tensor_mode", "div_.Scalar_mode", "div.out_mode", "full.out",
-            "full.names"}  # fmt: skip
+    same = {
+        "div.Tensor_mode",
+        "div.Scalar_mode",
+        "div_.Tensor_mode",
+        "div_.Scalar_mode",
+        "div.out_mode",
+        "full.out",
+        "full.names",
+    }
     for name, entries in torch._C._get_operator_version_map().items():
         operator = name.removeprefix("aten::")
         operator = operator if "." in operator else f"{operator}.default"

@@ -27,12 +27,31 @@ pytestmark = [
 
 DTYPES = sorted({value for name in dir(torch) if isinstance(value := getattr(torch, name), torch.dtype)}, key=str)
 STORABLE = [
-    torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
-    torch.uint16, torch.uint32, torch.uint64,
-    torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex32, torch.complex64, torch.complex128,
-    torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz, torch.float8_e8m0fnu,
-    torch.float4_e2m1fn_x2, torch.bits8, torch.bits16,
-]  # fmt: skip
+    torch.bool,
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.uint16,
+    torch.uint32,
+    torch.uint64,
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+    torch.complex32,
+    torch.complex64,
+    torch.complex128,
+    torch.float8_e4m3fn,
+    torch.float8_e5m2,
+    torch.float8_e4m3fnuz,
+    torch.float8_e5m2fnuz,
+    torch.float8_e8m0fnu,
+    torch.float4_e2m1fn_x2,
+    torch.bits8,
+    torch.bits16,
+]
 
 
 class Pair(collections.namedtuple("Pair", ["left", "right"])):
@@ -102,7 +121,10 @@ def check(ours: Any, theirs: Any) -> None:
 def check_tensor(ours: Any, theirs: torch.Tensor) -> None:
     if theirs.layout is torch.sparse_coo:
         assert (ours.layout, ours.sizes, ours.is_coalesced) == (
-            "sparse_coo", tuple(theirs.shape), theirs.is_coalesced())  # fmt: skip
+            "sparse_coo",
+            tuple(theirs.shape),
+            theirs.is_coalesced(),
+        )
         check_dense(ours.indices[0], theirs._indices())
         check_dense(ours.values, theirs._values())
     elif theirs.layout in (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc):

@@ -22,9 +22,14 @@ OTHERS = sorted(path for path in BRIDGE.rglob("*.py") if path not in FILES)
 MOVING = {"torch.fx.experimental", "torch.fx.traceback", "torch.fx.immutable_collections", "torch.export.pt2_archive"}
 # Attributes without an underscore that were renamed or changed; nothing else of these names is in the bridge.
 ATTRIBUTES = {
-    "backed_var_to_val", "var_to_val", "var_to_stack", "unbacked_symint_counter", "unbacked_symfloat_counter",
-    "treespec_leaf", "children_specs",
-}  # fmt: skip
+    "backed_var_to_val",
+    "var_to_val",
+    "var_to_stack",
+    "unbacked_symint_counter",
+    "unbacked_symfloat_counter",
+    "treespec_leaf",
+    "children_specs",
+}
 # Private attributes that are no torch's: of Python, of named tuples, and of the schema's enum.
 OF_OTHERS = {"_fields", "_field_defaults", "_mkldnn", "_proto_cls"}
 
@@ -167,17 +172,29 @@ def test_storages() -> None:
 # Files in which TypeErrors or AttributeErrors are the file's, the caller's or Python's: text of expressions that sympy
 # refuses, contexts of registered containers, names in `trust=`, objects that cannot be pickled, arithmetic of guards.
 THEIRS = {
-    "against_torch.py", "read/tensors.py", "read/module_inputs.py", "read/pickled_values.py", "read/treespecs.py",
-    "run/conditions.py", "save.py", "write/arguments.py", "write/scope.py", "write/payloads.py",
-    "write/program.py", "write/values.py",
-}  # fmt: skip
+    "against_torch.py",
+    "read/tensors.py",
+    "read/module_inputs.py",
+    "read/pickled_values.py",
+    "read/treespecs.py",
+    "run/conditions.py",
+    "save.py",
+    "write/arguments.py",
+    "write/scope.py",
+    "write/payloads.py",
+    "write/program.py",
+    "write/values.py",
+}
 
 
 @pytest.mark.parametrize("path", OTHERS, ids=lambda path: str(path.relative_to(BRIDGE)))
 def test_mistakes_about_torch_stay_what_they_are(path: Path) -> None:
     """A TypeError or an AttributeError of torch is never caught, so it is never told as a fault of a file."""
-    caught = [ast.unparse(node.type) for node in ast.walk(ast.parse(path.read_text()))
-              if isinstance(node, ast.ExceptHandler) and node.type is not None]  # fmt: skip
+    caught = [
+        ast.unparse(node.type)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ExceptHandler) and node.type is not None
+    ]
     found = [text for text in caught if "TypeError" in text or "AttributeError" in text]
     assert str(path.relative_to(BRIDGE)) in THEIRS or found == []
 

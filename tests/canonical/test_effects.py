@@ -75,10 +75,13 @@ def test_operators_of_every_release() -> None:
     writing = [
         name
         for text, name in schemas.items()
-        if name.partition(".")[0] in KNOWN and name not in NOT_EXPORTED
-        and any(one.type.base == "Tensor" and one.type.alias.endswith("!")
-                for one in parse_operator(text).parameters.values())
-    ]  # fmt: skip
+        if name.partition(".")[0] in KNOWN
+        and name not in NOT_EXPORTED
+        and any(
+            one.type.base == "Tensor" and one.type.alias.endswith("!")
+            for one in parse_operator(text).parameters.values()
+        )
+    ]
     assert len(writing) > 1500
     assert [name for name in writing if not writes(_node(f"torch.ops.{name}"))] == []
 

@@ -24,10 +24,19 @@ def found(mutation: Mutation) -> list[str]:
 @pytest.mark.parametrize(
     ("size", "stride", "offset"),
     [
-        ([8], [1], 0), ([2, 4], [1, 2], 0), ([3, 4], [2, 1], 0), ([3, 4], [2, 1], 1), ([9], [1], 0), ([8], [1], 1),
-        ([1], [99], 7), ([1], [1], 8), ([0], [1], 99), ([2, 4], [9, 1], 0), ([5, 5], [0, 0], 7),
+        ([8], [1], 0),
+        ([2, 4], [1, 2], 0),
+        ([3, 4], [2, 1], 0),
+        ([3, 4], [2, 1], 1),
+        ([9], [1], 0),
+        ([8], [1], 1),
+        ([1], [99], 7),
+        ([1], [1], 8),
+        ([0], [1], 99),
+        ([2, 4], [9, 1], 0),
+        ([5, 5], [0, 0], 7),
     ],
-)  # fmt: skip
+)
 def test_views_beyond_a_storage(size: list[int], stride: list[int], offset: int) -> None:
     """A view of given strides beyond the storage of a tensor that a call created is refused where torch refuses it."""
     arguments = {"size": {"as_ints": size}, "stride": {"as_ints": stride}, "storage_offset": {"as_int": offset}}
@@ -71,11 +80,18 @@ CHANGED = ("c", (16, 8), call("torch.ops.aten.clone.default", "c", self=tensor(W
 @pytest.mark.parametrize(
     ("size", "stride", "offset", "before"),
     [
-        ([128], [1], 0, ()), ([129], [1], 0, ()), ([128], [1], 1, ()), ([2, 8], [120, 1], None, ()),
-        ([2, 8], [121, 1], None, ()), ([1], [1], 127, (TRANSPOSED,)), ([1], [1], 128, (TRANSPOSED,)),
-        ([16], [8], 7, (TRANSPOSED,)), ([16], [8], 8, (TRANSPOSED,)), ([0], [1], 500, ()),
+        ([128], [1], 0, ()),
+        ([129], [1], 0, ()),
+        ([128], [1], 1, ()),
+        ([2, 8], [120, 1], None, ()),
+        ([2, 8], [121, 1], None, ()),
+        ([1], [1], 127, (TRANSPOSED,)),
+        ([1], [1], 128, (TRANSPOSED,)),
+        ([16], [8], 7, (TRANSPOSED,)),
+        ([16], [8], 8, (TRANSPOSED,)),
+        ([0], [1], 500, ()),
     ],
-)  # fmt: skip
+)
 def test_views_beyond_a_stored_tensor(
     target: str, size: list[int], stride: list[int], offset: int | None, before: tuple[Any, ...]
 ) -> None:

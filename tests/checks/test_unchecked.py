@@ -54,18 +54,27 @@ def calling(target: str, results: dict[str, Any], values: dict[str, Any], **argu
 def wrong_padding() -> Mutation:
     """A file that pads by three numbers."""
     return calling(
-        "aten.replication_pad2d.default", {"r": (1, 2, 4, 4)}, {"x": (1, 2, 4, 4)},
-        self=tensor("x"), padding={"as_ints": [1, 2, 3]},
-    )  # fmt: skip
+        "aten.replication_pad2d.default",
+        {"r": (1, 2, 4, 4)},
+        {"x": (1, 2, 4, 4)},
+        self=tensor("x"),
+        padding={"as_ints": [1, 2, 3]},
+    )
 
 
 def pooled(grad: tuple[int, ...] = (1, 2, 2, 2)) -> Mutation:
     """A file that calls the backward kernel of a pooling."""
     numbers = {name: {"as_ints": [2, 2]} for name in ("kernel_size", "stride", "padding", "dilation")}
     return calling(
-        f"{BACK}.default", {"r": (1, 2, 4, 4)}, {"x": (1, 2, 4, 4), "g": grad, "i": (grad, 5)},
-        grad_output=tensor("g"), self=tensor("x"), **numbers, ceil_mode={"as_bool": False}, indices=tensor("i"),
-    )  # fmt: skip
+        f"{BACK}.default",
+        {"r": (1, 2, 4, 4)},
+        {"x": (1, 2, 4, 4), "g": grad, "i": (grad, 5)},
+        grad_output=tensor("g"),
+        self=tensor("x"),
+        **numbers,
+        ceil_mode={"as_bool": False},
+        indices=tensor("i"),
+    )
 
 
 def said(mutation: Mutation) -> list[Problem]:

@@ -72,9 +72,13 @@ def pt2(
     if fresh or MODULE != "pt2kit" or not hasattr(os, "fork"):
         done = subprocess.run(
             [sys.executable, "-m", MODULE, *words],
-            input=stdin, capture_output=True, timeout=120, env=variables, cwd=cwd,
+            input=stdin,
+            capture_output=True,
+            timeout=120,
+            env=variables,
+            cwd=cwd,
             preexec_fn=functools.partial(_limit, limits) if limits else None,
-        )  # fmt: skip
+        )
         return Result(done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace"))
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         given.write(stdin or b"")

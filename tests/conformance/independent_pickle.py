@@ -13,16 +13,28 @@ from typing import Any
 from independent_zip import Refused, need, read_zip
 
 STORAGES = {
-    "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Byte": "uint8",
-    "Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64", "Bool": "bool", "ComplexFloat": "complex64",
-    "ComplexDouble": "complex128", "Untyped": "uint8",
-}  # fmt: skip
+    "Float": "float32",
+    "Double": "float64",
+    "Half": "float16",
+    "BFloat16": "bfloat16",
+    "Byte": "uint8",
+    "Char": "int8",
+    "Short": "int16",
+    "Int": "int32",
+    "Long": "int64",
+    "Bool": "bool",
+    "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128",
+    "Untyped": "uint8",
+}
 WIDTHS = {
-    **dict.fromkeys(("uint8", "int8", "bool"), 1), **dict.fromkeys(("int16", "uint16", "float16", "bfloat16"), 2),
+    **dict.fromkeys(("uint8", "int8", "bool"), 1),
+    **dict.fromkeys(("int16", "uint16", "float16", "bfloat16"), 2),
     **dict.fromkeys(("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"), 1),
     **dict.fromkeys(("int32", "uint32", "float32", "complex32"), 4),
-    **dict.fromkeys(("int64", "uint64", "float64", "complex64"), 8), "complex128": 16,
-}  # fmt: skip
+    **dict.fromkeys(("int64", "uint64", "float64", "complex64"), 8),
+    "complex128": 16,
+}
 
 
 @dataclass
@@ -228,10 +240,14 @@ CALLS: dict[str, Callable[..., Any]] = {
     "builtins.complex": complex,
 }
 NAMES = {
-    "torch.nn.parameter.Parameter", "torch.Tensor", "torch._tensor.Tensor", "torch._dynamo.decorators._DimRange",
-    *(f"torch.{dtype}" for dtype in WIDTHS), *(f"torch.{name}Storage" for name in STORAGES),
+    "torch.nn.parameter.Parameter",
+    "torch.Tensor",
+    "torch._tensor.Tensor",
+    "torch._dynamo.decorators._DimRange",
+    *(f"torch.{dtype}" for dtype in WIDTHS),
+    *(f"torch.{name}Storage" for name in STORAGES),
     *(f"torch.{where}{name}Storage" for where in ("storage.", "cuda.", "_") for name in STORAGES),
-}  # fmt: skip
+}
 
 
 def known(path: str) -> bool:

@@ -17,20 +17,62 @@ from independent_pickle import Tensor
 from independent_zip import Refused, need
 
 DTYPES = {
-    1: ("uint8", 1), 2: ("int8", 1), 3: ("int16", 2), 4: ("int32", 4), 5: ("int64", 8), 6: ("float16", 2),
-    7: ("float32", 4), 8: ("float64", 8), 9: ("complex32", 4), 10: ("complex64", 8), 11: ("complex128", 16),
-    12: ("bool", 1), 13: ("bfloat16", 2), 28: ("uint16", 2), 29: ("float8_e4m3fn", 1), 30: ("float8_e5m2", 1),
-    31: ("float8_e4m3fnuz", 1), 32: ("float8_e5m2fnuz", 1), 33: ("float8_e8m0fnu", 1), 34: ("uint32", 4),
+    1: ("uint8", 1),
+    2: ("int8", 1),
+    3: ("int16", 2),
+    4: ("int32", 4),
+    5: ("int64", 8),
+    6: ("float16", 2),
+    7: ("float32", 4),
+    8: ("float64", 8),
+    9: ("complex32", 4),
+    10: ("complex64", 8),
+    11: ("complex128", 16),
+    12: ("bool", 1),
+    13: ("bfloat16", 2),
+    28: ("uint16", 2),
+    29: ("float8_e4m3fn", 1),
+    30: ("float8_e5m2", 1),
+    31: ("float8_e4m3fnuz", 1),
+    32: ("float8_e5m2fnuz", 1),
+    33: ("float8_e8m0fnu", 1),
+    34: ("uint32", 4),
     35: ("uint64", 8),
-}  # fmt: skip
+}
 DEVICES = {
-    "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy",
-    "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone", "npu", "mlu", "musa", "spyre", "openreg",
-}  # fmt: skip
+    "cpu",
+    "cuda",
+    "ipu",
+    "xpu",
+    "mkldnn",
+    "opengl",
+    "opencl",
+    "ideep",
+    "hip",
+    "ve",
+    "fpga",
+    "maia",
+    "xla",
+    "lazy",
+    "vulkan",
+    "mps",
+    "meta",
+    "hpu",
+    "mtia",
+    "privateuseone",
+    "npu",
+    "mlu",
+    "musa",
+    "spyre",
+    "openreg",
+}
 TABLES = {
-    "tensor": "tensor_values", "sym_int": "sym_int_values", "sym_float": "sym_float_values",
-    "sym_bool": "sym_bool_values", "custom_obj": "custom_obj_values",
-}  # fmt: skip
+    "tensor": "tensor_values",
+    "sym_int": "sym_int_values",
+    "sym_float": "sym_float_values",
+    "sym_bool": "sym_bool_values",
+    "custom_obj": "custom_obj_values",
+}
 VALUES = {"as_tensor", "as_sym_int", "as_sym_float", "as_sym_bool", "as_custom_obj"}
 CONSTANTS = {"as_none", "as_int", "as_float", "as_bool", "as_string", "as_complex"}
 

@@ -32,9 +32,13 @@ ARITY = {
     **dict.fromkeys(("ModularIndexing", "Where", "ITE"), 3),
 }
 ALIASES = {
-    "Eq": "Equality", "Ne": "Unequality", "Ge": "GreaterThan", "Le": "LessThan", "Gt": "StrictGreaterThan",
+    "Eq": "Equality",
+    "Ne": "Unequality",
+    "Ge": "GreaterThan",
+    "Le": "LessThan",
+    "Gt": "StrictGreaterThan",
     "Lt": "StrictLessThan",
-}  # fmt: skip
+}
 RELATIONS = {"<": "StrictLessThan", "<=": "LessThan", ">": "StrictGreaterThan", ">=": "GreaterThan"}
 
 
@@ -301,18 +305,42 @@ def _value(tree: Any, value: int | dict[str, Any]) -> Any:
         power = Fraction(a) ** b if isinstance(a, int) and isinstance(b, int) else a**b
         return int(power) if isinstance(power, Fraction) and power.denominator == 1 else power
     table: dict[str, Any] = {
-        "Max": lambda: max(values), "Min": lambda: min(values), "Abs": lambda: abs(a), "Identity": lambda: a,
-        "FloorDiv": lambda: math.floor(Fraction(a) / b), "CleanDiv": lambda: math.floor(Fraction(a) / b),
-        "CeilDiv": lambda: math.ceil(Fraction(a) / b), "Mod": lambda: a % b, "PythonMod": lambda: a % b,
-        "ModularIndexing": lambda: (a // values[1]) % b, "LShift": lambda: a << b, "RShift": lambda: a >> b,
-        "floor": lambda: math.floor(a), "FloorToInt": lambda: math.floor(a), "ceiling": lambda: math.ceil(a),
-        "CeilToInt": lambda: math.ceil(a), "TruncToInt": lambda: math.trunc(a), "RoundToInt": lambda: round(a),
-        "Round": lambda: round(a), "RoundDecimal": lambda: round(a, b), "ToFloat": lambda: float(a),
-        "TruncToFloat": lambda: float(math.trunc(a)), "IntTrueDiv": lambda: a / b, "FloatTrueDiv": lambda: a / b,
-        "TrueDiv": lambda: a / b, "exp": lambda: math.exp(a), "OpaqueUnaryFn_sqrt": lambda: math.sqrt(a),
-        "Equality": lambda: a == b, "Unequality": lambda: a != b, "GreaterThan": lambda: a >= b,
-        "LessThan": lambda: a <= b, "StrictGreaterThan": lambda: a > b, "StrictLessThan": lambda: a < b,
-        "And": lambda: all(values), "Or": lambda: any(values), "Not": lambda: not a,
+        "Max": lambda: max(values),
+        "Min": lambda: min(values),
+        "Abs": lambda: abs(a),
+        "Identity": lambda: a,
+        "FloorDiv": lambda: math.floor(Fraction(a) / b),
+        "CleanDiv": lambda: math.floor(Fraction(a) / b),
+        "CeilDiv": lambda: math.ceil(Fraction(a) / b),
+        "Mod": lambda: a % b,
+        "PythonMod": lambda: a % b,
+        "ModularIndexing": lambda: (a // values[1]) % b,
+        "LShift": lambda: a << b,
+        "RShift": lambda: a >> b,
+        "floor": lambda: math.floor(a),
+        "FloorToInt": lambda: math.floor(a),
+        "ceiling": lambda: math.ceil(a),
+        "CeilToInt": lambda: math.ceil(a),
+        "TruncToInt": lambda: math.trunc(a),
+        "RoundToInt": lambda: round(a),
+        "Round": lambda: round(a),
+        "RoundDecimal": lambda: round(a, b),
+        "ToFloat": lambda: float(a),
+        "TruncToFloat": lambda: float(math.trunc(a)),
+        "IntTrueDiv": lambda: a / b,
+        "FloatTrueDiv": lambda: a / b,
+        "TrueDiv": lambda: a / b,
+        "exp": lambda: math.exp(a),
+        "OpaqueUnaryFn_sqrt": lambda: math.sqrt(a),
+        "Equality": lambda: a == b,
+        "Unequality": lambda: a != b,
+        "GreaterThan": lambda: a >= b,
+        "LessThan": lambda: a <= b,
+        "StrictGreaterThan": lambda: a > b,
+        "StrictLessThan": lambda: a < b,
+        "And": lambda: all(values),
+        "Or": lambda: any(values),
+        "Not": lambda: not a,
         "Xor": lambda: sum(map(bool, values)) % 2 == 1,
-    }  # fmt: skip
+    }
     return table[name]()

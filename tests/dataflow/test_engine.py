@@ -61,9 +61,14 @@ def graph(inputs: Sequence[str], nodes: Sequence[schema.Node], outputs: Sequence
     """A graph of tensors of two elements."""
     names = [*inputs, *(name for one in nodes for output in one.outputs for name in arguments(output))]
     meta = schema.TensorMeta(
-        schema.ScalarType.FLOAT, [schema.SymInt(as_int=2)], False, schema.Device("cpu"), [schema.SymInt(as_int=1)],
-        schema.SymInt(as_int=0), schema.Layout.Strided,
-    )  # fmt: skip
+        schema.ScalarType.FLOAT,
+        [schema.SymInt(as_int=2)],
+        False,
+        schema.Device("cpu"),
+        [schema.SymInt(as_int=1)],
+        schema.SymInt(as_int=0),
+        schema.Layout.Strided,
+    )
     return schema.Graph(
         [tensor(i) for i in inputs], [tensor(o) for o in outputs], list(nodes), dict.fromkeys(names, meta), {}, {}
     )

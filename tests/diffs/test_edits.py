@@ -237,9 +237,11 @@ def test_many_edits_of_a_long_program_are_told_one_by_one() -> None:
     kept = [one for n, one in enumerate(chain) if n % 100 != 50]
     renamed = {f"v{n}": f"v{n - 1}" for n in range(50, count, 100)}
     kept = [
-        with_input(one, 0, rename(one.inputs[0].arg, renamed, iter(()))) if one.inputs[0].arg.as_tensor.name in renamed
-        else one for one in kept
-    ]  # fmt: skip
+        with_input(one, 0, rename(one.inputs[0].arg, renamed, iter(())))
+        if one.inputs[0].arg.as_tensor.name in renamed
+        else one
+        for one in kept
+    ]
     shorter = program(tensor_graph(["x"], kept, [f"v{count - 1}"]))
     kinds = [change.kind for change in changes(old, shorter)]
     assert (kinds.count("removed"), kinds.count("added")) == (len(renamed), 0)

@@ -36,8 +36,14 @@ def test_equal_tensors_are_equal() -> None:
     """In other storages, at other places, in other strides."""
     one = view(storage(bytes(range(24))))
     assert compare_values(one, view(storage(bytes(8) + bytes(range(24))), storage_offset=2)) is None
-    by_columns = TensorView("w", ScalarType.INT, (2, 3), (1, 2), 0, storage(b"".join(
-        bytes(range(4 * n, 4 * n + 4)) for n in (0, 3, 1, 4, 2, 5))))  # fmt: skip
+    by_columns = TensorView(
+        "w",
+        ScalarType.INT,
+        (2, 3),
+        (1, 2),
+        0,
+        storage(b"".join(bytes(range(4 * n, 4 * n + 4)) for n in (0, 3, 1, 4, 2, 5))),
+    )
     assert compare_values(one, by_columns) is None
 
 

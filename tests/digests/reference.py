@@ -220,10 +220,13 @@ def normal(graph: dict[str, Any], inputs: list[Any], outputs: list[Any]) -> tupl
     definer = {name: number for number, names in enumerate(results) for name in names}
     started = [name for argument in inputs for name in slots(argument) if name]
     inner = [
-        [(held, *normal(held["graph"], held["graph"]["inputs"], held["graph"]["outputs"]))
-         for named in node["inputs"] for held in subgraphs(named["arg"])]
+        [
+            (held, *normal(held["graph"], held["graph"]["inputs"], held["graph"]["outputs"]))
+            for named in node["inputs"]
+            for held in subgraphs(named["arg"])
+        ]
         for node in nodes
-    ]  # fmt: skip
+    ]
 
     def stripped(number: int, names: dict[str, str], numbers: Any) -> dict[str, Any]:
         held = iter(inner[number])

@@ -80,14 +80,41 @@ def rename_output(editor: Editor, dice: Random, number: int) -> None:
 
 Call = Callable[[Random, Value, Sequence[Value]], tuple[str, list[Any]]]
 CALLS: list[Call] = [
-    *(lambda dice, value, others, name=name: (name, [value]) for name in (
-        "aten.relu", "aten.neg", "aten.clone", "aten.sum", "aten.t", "aten.exp", "aten.detach", "aten.abs",
-        "aten.contiguous", "aten.zeros_like", "aten.amax", "aten.relu_", "aten.alias", "aten.isnan", "aten.rand_like",
-    )),
-    *(lambda dice, value, others, name=name: (name, [value, dice.choice(others)]) for name in (
-        "aten.add.Tensor", "aten.mul.Tensor", "aten.sub.Tensor", "aten.matmul", "aten.linear", "aten.maximum",
-        "aten.eq.Tensor", "aten.add_.Tensor", "aten.copy_", "aten.div.Tensor",
-    )),
+    *(
+        lambda dice, value, others, name=name: (name, [value])
+        for name in (
+            "aten.relu",
+            "aten.neg",
+            "aten.clone",
+            "aten.sum",
+            "aten.t",
+            "aten.exp",
+            "aten.detach",
+            "aten.abs",
+            "aten.contiguous",
+            "aten.zeros_like",
+            "aten.amax",
+            "aten.relu_",
+            "aten.alias",
+            "aten.isnan",
+            "aten.rand_like",
+        )
+    ),
+    *(
+        lambda dice, value, others, name=name: (name, [value, dice.choice(others)])
+        for name in (
+            "aten.add.Tensor",
+            "aten.mul.Tensor",
+            "aten.sub.Tensor",
+            "aten.matmul",
+            "aten.linear",
+            "aten.maximum",
+            "aten.eq.Tensor",
+            "aten.add_.Tensor",
+            "aten.copy_",
+            "aten.div.Tensor",
+        )
+    ),
     lambda dice, value, others: ("aten.mul.Scalar", [value, dice.choice([0, 1, 2.5, True])]),
     lambda dice, value, others: ("aten.add.Tensor", [value, dice.choice([0, -0.0, 1])]),
     lambda dice, value, others: ("aten.unsqueeze", [value, dice.randint(-3, 3)]),
@@ -99,7 +126,8 @@ CALLS: list[Call] = [
     lambda dice, value, others: ("aten.expand", [value, [dice.choice([2, -1]), *[-1] * _rank(value)]]),
     lambda dice, value, others: ("aten.select.int", [value, dice.randint(-2, 2), dice.randint(-2, 2)]),
     lambda dice, value, others: (
-        "aten.slice.Tensor", [value, dice.randint(-2, 2), dice.randint(-3, 3), dice.randint(-3, 5), dice.randint(1, 2)]
+        "aten.slice.Tensor",
+        [value, dice.randint(-2, 2), dice.randint(-3, 3), dice.randint(-3, 5), dice.randint(1, 2)],
     ),
     lambda dice, value, others: ("aten.cat", [[value, dice.choice(others)], dice.randint(-2, 2)]),
     lambda dice, value, others: ("aten.stack", [[value, value], dice.randint(-2, 2)]),
@@ -115,7 +143,7 @@ CALLS: list[Call] = [
     lambda dice, value, others: ("aten.flatten.using_ints", [value]),
     lambda dice, value, others: ("aten.cumsum", [value, dice.randint(-2, 2)]),
     lambda dice, value, others: ("aten.full", [dice.choice([[2], [], value.shape]), 1.5]),
-]  # fmt: skip
+]
 """Draws an operator and its arguments for a tensor and the other tensors of its graph."""
 
 

@@ -15,8 +15,12 @@ from pt2kit.symbols.polynomials import symbol
 CPU, CUDA = Device("cpu"), Device("cuda", 0)
 S0, S1 = symbol("s0", 2, hint=6), symbol("s1", 2, hint=4)
 F32, F16, I64, BOOL, C64 = (
-    ScalarType.FLOAT, ScalarType.HALF, ScalarType.LONG, ScalarType.BOOL, ScalarType.COMPLEXFLOAT,
-)  # fmt: skip
+    ScalarType.FLOAT,
+    ScalarType.HALF,
+    ScalarType.LONG,
+    ScalarType.BOOL,
+    ScalarType.COMPLEXFLOAT,
+)
 
 
 def of(*sizes: Any, dtype: ScalarType = F32, device: Device = CPU) -> Tensor:

@@ -78,9 +78,14 @@ def test_functions_of_symbols(name: str, arguments: tuple[Any, ...], expected: A
 
 @pytest.mark.parametrize(
     ("name", "arguments"),
-    [("_operator.floordiv", (4, 0)), ("_operator.mod", (S0, 0)), ("_operator.truediv", (1, 0)),
-     ("_operator.pow", (2, S0)), ("torch.sym_int", (math.inf,))],
-)  # fmt: skip
+    [
+        ("_operator.floordiv", (4, 0)),
+        ("_operator.mod", (S0, 0)),
+        ("_operator.truediv", (1, 0)),
+        ("_operator.pow", (2, S0)),
+        ("torch.sym_int", (math.inf,)),
+    ],
+)
 def test_what_has_no_value_is_unknown(name: str, arguments: tuple[Any, ...]) -> None:
     with pytest.raises(Unknown) as caught:
         call(name, *arguments)

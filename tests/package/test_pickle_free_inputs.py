@@ -82,9 +82,14 @@ def tensors(draw: st.DrawFn) -> TensorView:
         sizes.append(size)
         strides.append(stride)
     tensor = data.PickledTensor(
-        draw(st.sampled_from(STORAGES)), row.name, tuple(sizes), tuple(strides), offset,
-        requires_grad="float" in row.name and draw(st.booleans()), kind=draw(st.sampled_from(["tensor", "parameter"])),
-    )  # fmt: skip
+        draw(st.sampled_from(STORAGES)),
+        row.name,
+        tuple(sizes),
+        tuple(strides),
+        offset,
+        requires_grad="float" in row.name and draw(st.booleans()),
+        kind=draw(st.sampled_from(["tensor", "parameter"])),
+    )
     view = from_pickled(tensor, name="x", where=WHERE, storages=VIEWS)
     assert isinstance(view, TensorView)
     return view
@@ -122,9 +127,16 @@ def test_what_is_shared_stays_shared(views: list[TensorView]) -> None:
 def test_fake_tensors() -> None:
     """A fake tensor is its description."""
     text = json.dumps(
-        {"dtype": 7, "sizes": [{"as_int": 2}], "requires_grad": False, "device": {"type": "cpu", "index": None},
-         "strides": [{"as_int": 1}], "storage_offset": {"as_int": 0}, "layout": 7}
-    ).encode()  # fmt: skip
+        {
+            "dtype": 7,
+            "sizes": [{"as_int": 2}],
+            "requires_grad": False,
+            "device": {"type": "cpu", "index": None},
+            "strides": [{"as_int": 1}],
+            "storage_offset": {"as_int": 0},
+            "layout": 7,
+        }
+    ).encode()
     fake = data.Opaque(data.Global(*FAKE_TENSOR.rsplit(".", 1)), (text, True))
     [found] = moved([fake])
     assert found.cls == fake.cls
@@ -147,9 +159,14 @@ def test_what_is_no_data(leaf: Any, text: str) -> None:
 
 
 META = {
-    "dtype": 7, "sizes": [{"as_int": 4}], "requires_grad": False, "device": {"type": "cpu", "index": None},
-    "strides": [{"as_int": 1}], "storage_offset": {"as_int": 0}, "layout": 7,
-}  # fmt: skip
+    "dtype": 7,
+    "sizes": [{"as_int": 4}],
+    "requires_grad": False,
+    "device": {"type": "cpu", "index": None},
+    "strides": [{"as_int": 1}],
+    "storage_offset": {"as_int": 0},
+    "layout": 7,
+}
 ROW = {"path_name": "tensor_0", "is_param": False, "use_pickle": False, "tensor_meta": META}
 
 

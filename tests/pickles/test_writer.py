@@ -22,9 +22,17 @@ from pt2kit.pickles.values import PickledStorage, PickledTensor, SparseTensor
 def described(value):
     """A tensor's description without its storage."""
     return (
-        value.dtype_name, value.sizes, value.strides, value.storage_offset, value.requires_grad, value.kind,
-        value.conj, value.neg, bytes(value.storage.data), value.storage.device,
-    )  # fmt: skip
+        value.dtype_name,
+        value.sizes,
+        value.strides,
+        value.storage_offset,
+        value.requires_grad,
+        value.kind,
+        value.conj,
+        value.neg,
+        bytes(value.storage.data),
+        value.storage.device,
+    )
 
 
 def stored(nbytes=32, dtype="uint8", device="cpu"):
@@ -80,9 +88,13 @@ def test_sparse_tensors_come_back():
 
 
 SCALARS = (
-    st.none() | st.booleans() | st.integers(-(2**400), 2**400) | st.floats(allow_nan=False) | st.text(max_size=5)
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**400), 2**400)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=5)
     | st.complex_numbers(allow_nan=False)
-)  # fmt: skip
+)
 KEYS = st.text(max_size=3) | st.integers(0, 300)
 VALUES = st.recursive(
     SCALARS,

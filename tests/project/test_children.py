@@ -25,8 +25,13 @@ def test_rows() -> None:
     """Every task has one row, in order; the next process begins behind the task that ended one."""
     rows = list(in_children([1, -1, 2, 0, 3, -2], run, ended, batch=2, seconds=60))
     assert rows == [
-        {"row": 2, "of": 1}, {"ended": -1}, {"row": 4, "of": 0}, {"ended": 0}, {"row": 6, "of": 0}, {"ended": -2},
-    ]  # fmt: skip
+        {"row": 2, "of": 1},
+        {"ended": -1},
+        {"row": 4, "of": 0},
+        {"ended": 0},
+        {"row": 6, "of": 0},
+        {"ended": -2},
+    ]
     assert list(in_children([1, 2], run, ended, batch=2, seconds=0)) == []
 
 

@@ -35,9 +35,13 @@ def test_excuses() -> None:
 def test_counts_and_tables() -> None:
     """Every file is in one column; the share is of what was converted; releases stand in their order."""
     outcomes = (
-        EQUAL, Result("random", ""), Result("own", "x"), FAILS, Result("crashes", "exit 1"),
+        EQUAL,
+        Result("random", ""),
+        Result("own", "x"),
+        FAILS,
+        Result("crashes", "exit 1"),
         Result(converted_runs.REFUSED, "no"),
-    )  # fmt: skip
+    )
     results = {f"2.13.0/{number}": result for number, result in enumerate(outcomes)} | {"2.9.1/mlp": EQUAL}
     figures = converted_runs.counts(results)
     assert figures == {

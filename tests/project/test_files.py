@@ -9,7 +9,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 CODE = sorted(
-    path for folder in ("src", "tests", "tools", "examples", "benchmarks") for path in (ROOT / folder).rglob("*.py")
+    path
+    for folder in ("src", "tests", "tools", "examples", "benchmarks", "conformance")
+    for path in (ROOT / folder).rglob("*.py")
 )
 TEXTS = [
     *CODE,
@@ -39,6 +41,12 @@ def test_files_are_short() -> None:
     """A file has one subject and stays under 800 lines; the exceptions have reasons."""
     long = [relative(path) for path in SOURCES if path.read_text(encoding="utf-8").count("\n") >= MAX_LINES]
     assert set(long) <= set(LONGER)
+
+
+def test_the_formatter_decides() -> None:
+    """No file keeps lines from the formatter."""
+    kept = re.compile(r"#\s*fmt:")
+    assert [relative(path) for path in CODE if kept.search(path.read_text(encoding="utf-8"))] == []
 
 
 MACHINE = re.compile(r"/(?:work|root|tmp)/")

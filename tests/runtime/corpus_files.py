@@ -18,9 +18,13 @@ from pt2kit.treespec.values import Node
 NT = collections.namedtuple("NT", ["a", "b"])
 
 TOLERANCES = {
-    "float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7),
-    "complex64": (1.3e-6, 1e-5), "complex128": (1e-7, 1e-7),
-}  # fmt: skip
+    "float16": (1e-3, 1e-5),
+    "bfloat16": (1.6e-2, 1e-5),
+    "float32": (1.3e-6, 1e-5),
+    "float64": (1e-7, 1e-7),
+    "complex64": (1.3e-6, 1e-5),
+    "complex128": (1e-7, 1e-7),
+}
 """Element type -> relative and absolute tolerance of `assert_close`; 8-bit floats are compared exactly."""
 
 
@@ -169,9 +173,22 @@ def register_operators() -> None:
 
     @register("corpus::kitchen2")
     def kitchen2(
-        x: Any, y: Any, ts: Any, ots: Any, i: int, il: Any, f: float, fl: Any, b: bool, bl: Any, s: str, sc: Any,
-        oi: int | None = None, *, os: str | None = None,
-    ) -> Any:  # fmt: skip
+        x: Any,
+        y: Any,
+        ts: Any,
+        ots: Any,
+        i: int,
+        il: Any,
+        f: float,
+        fl: Any,
+        b: bool,
+        bl: Any,
+        s: str,
+        sc: Any,
+        oi: int | None = None,
+        *,
+        os: str | None = None,
+    ) -> Any:
         result = x * i + sum(il) + f + sum(fl) + bool(b) + sum(map(bool, bl)) + len(s) + sc
         result = result if y is None else result + y
         for one in ts:

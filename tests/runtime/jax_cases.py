@@ -101,7 +101,7 @@ def both(one, *inputs):
         ],
     ],
     ids=lambda nodes: nodes[0].target.split(".")[-2],
-)  # fmt: skip
+)
 def test_writes_through_views_reach_all_that_share_memory(nodes):
     """The base, the view that is written and another view of the same memory have what NumPy gives them."""
     more = [node("aten.reshape.default", ["flat"], self="x", shape=[24]), *nodes]
@@ -147,9 +147,11 @@ def test_sizes_that_do_not_depend_on_numbers(operator, outputs, arguments):
     x = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
     x = np.abs(x) + 2 if "gamma" in operator else np.where(x > 1, np.nan, x) if "median" in operator else x
     more = {
-        "t": np.array([1, 2, 5, 0]), "w": np.arange(6, dtype=np.float32), "m": (x > 0.9) & (x < 1.5),
+        "t": np.array([1, 2, 5, 0]),
+        "w": np.arange(6, dtype=np.float32),
+        "m": (x > 0.9) & (x < 1.5),
         "u": np.array([0.5, 1, 2, 1], np.float32),
-    }  # fmt: skip
+    }
     x = x[None] if "im2col" in operator else x
     used = [name for name in arguments.values() if isinstance(name, str)]
     one = graph(["x", *used], [node(f"aten.{operator}", names, "x", **arguments)], names)
@@ -294,9 +296,7 @@ def compute(text, arrays):
     from jaxlib import xla_client
 
     device = jax.local_devices()[0]
-    program = device.client.compile_and_load(
-        text, xla_client.DeviceList((device,)), xla_client.CompileOptions()
-    )  # fmt: skip
+    program = device.client.compile_and_load(text, xla_client.DeviceList((device,)), xla_client.CompileOptions())
     with jax.enable_x64(True):
         return [np.asarray(one) for one in program.execute([jax.numpy.asarray(one) for one in arrays])]
 

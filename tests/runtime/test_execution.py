@@ -151,7 +151,7 @@ def test_errors_of_regions_of_vmap_name_the_node(arguments):
         ("aten.masked_scatter.default", {"self": "r", "mask": "l", "source": "x"}),
         ("aten.expand.default", {"self": "s", "size": [1 << 40, 1]}),
     ],
-)  # fmt: skip
+)
 def test_no_kernel_allocates_beyond_the_limit(target, named):
     """Sizes that a program asks for are refused before memory for them is allocated."""
     values = {

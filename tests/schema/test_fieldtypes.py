@@ -32,10 +32,28 @@ TORCH = {
 }
 
 BAD = (
-    "", "list[", "list[int", "list[int]]", "list[int, str]", "dict[int, str]", "dict[str]", "None", "int |",
-    "int; drop", "int int", "Set[int]", "int | str", "int and str", "None | int", "tuple[int][int]", "f(int)", "'int'",
-    "a.b", "int\0", "(" * 150 + "int" + ")" * 40,
-)  # fmt: skip
+    "",
+    "list[",
+    "list[int",
+    "list[int]]",
+    "list[int, str]",
+    "dict[int, str]",
+    "dict[str]",
+    "None",
+    "int |",
+    "int; drop",
+    "int int",
+    "Set[int]",
+    "int | str",
+    "int and str",
+    "None | int",
+    "tuple[int][int]",
+    "f(int)",
+    "'int'",
+    "a.b",
+    "int\0",
+    "(" * 150 + "int" + ")" * 40,
+)
 
 
 @pytest.mark.parametrize("text", CASES)

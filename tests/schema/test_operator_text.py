@@ -53,11 +53,14 @@ def test_types_as_torch_prints_them_alone(printed: str, in_schemas: str):
         ("aten::f(Dict(str, t)(a!) self) -> ((str, t))", ["Dict(str, t)"], ["(str, t)"]),
         ("aten::f((str, tVal)[] inputs) -> Dict(str, tVal)", ["(str, tVal)[]"], ["Dict(str, tVal)"]),
         ("aten::f(Future(t)(a) self) -> t(*)?", ["Future(t)"], ["t?"]),
-        ("q::f(__torch__.torch.classes.q.P w, Tensor[][] x) -> Tensor Y", ["__torch__.torch.classes.q.P", "Tensor[][]"],
-         ["Tensor"]),
+        (
+            "q::f(__torch__.torch.classes.q.P w, Tensor[][] x) -> Tensor Y",
+            ["__torch__.torch.classes.q.P", "Tensor[][]"],
+            ["Tensor"],
+        ),
         ("aten::f(SymInt[1]? dim=None) -> (Tensor out, SymInt n)", ["SymInt[1]?"], ["Tensor", "SymInt"]),
     ],
-)  # fmt: skip
+)
 def test_forms_of_types(text: str, parameters: list[str], results: list[str]):
     """Tuples, dictionaries, classes and lists of lists are types as they stand."""
     found = parse_operator(text)

@@ -73,8 +73,31 @@ def _infix(parts):
 ATOMS = st.sampled_from(["s0", "s1", "u0", "2", "3", "1", "0", "0.5", "1.25", "oo", "True", "s77", "10"])
 INFIX = st.recursive(ATOMS, _infix, max_leaves=10)
 PIECES = [
-    *"+-*/%<~&|^(),[].='\n é", "**", "//", "==", "not ", " and ", " or ", " if ", " else ",
-    "s0", "L['x'].size()[0]", "L['n']", "Max(", "max(", "abs(", "math.floor(", "Eq(", "Piecewise(", "Add(", "Integer(",
-    "Symbol('s0', positive=True)", "Symbol('", "true", "oo", "1", "2.5",
-]  # fmt: skip
+    *"+-*/%<~&|^(),[].='\n é",
+    "**",
+    "//",
+    "==",
+    "not ",
+    " and ",
+    " or ",
+    " if ",
+    " else ",
+    "s0",
+    "L['x'].size()[0]",
+    "L['n']",
+    "Max(",
+    "max(",
+    "abs(",
+    "math.floor(",
+    "Eq(",
+    "Piecewise(",
+    "Add(",
+    "Integer(",
+    "Symbol('s0', positive=True)",
+    "Symbol('",
+    "true",
+    "oo",
+    "1",
+    "2.5",
+]
 SOUP = st.lists(st.sampled_from(PIECES), max_size=12).map("".join) | st.text(max_size=20)

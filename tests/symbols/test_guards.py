@@ -39,9 +39,18 @@ def arguments(n, m):
     """Arguments for every reference in the cases, in some sizes."""
     x, y = FakeTensor((n, m), (m, 1)), FakeTensor((m, n), (n, 1))
     return {
-        "x": x, "y": y, "n": n, "m": m, "b": n > m, "f": n / 2, "l": [x, y], "d": {"k": y},
-        "flat_args": [x, y, x, y, n], "nt": types.SimpleNamespace(a=x, b=y), "a": [types.SimpleNamespace(b=x)],
-    }  # fmt: skip
+        "x": x,
+        "y": y,
+        "n": n,
+        "m": m,
+        "b": n > m,
+        "f": n / 2,
+        "l": [x, y],
+        "d": {"k": y},
+        "flat_args": [x, y, x, y, n],
+        "nt": types.SimpleNamespace(a=x, b=y),
+        "a": [types.SimpleNamespace(b=x)],
+    }
 
 
 def value_of(source, args):
@@ -109,14 +118,36 @@ def test_everything_else_is_refused(text, error, says):
 
 
 ALLOWED = (
-    ast.Expression, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Call, ast.Constant, ast.Name,
-    ast.Attribute, ast.Subscript, ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context,
-)  # fmt: skip
+    ast.Expression,
+    ast.BinOp,
+    ast.UnaryOp,
+    ast.BoolOp,
+    ast.Compare,
+    ast.IfExp,
+    ast.Call,
+    ast.Constant,
+    ast.Name,
+    ast.Attribute,
+    ast.Subscript,
+    ast.operator,
+    ast.unaryop,
+    ast.boolop,
+    ast.cmpop,
+    ast.expr_context,
+)
 CALLS = {
-    "abs", "max", "min", "round", "IsNonOverlappingAndDenseIndicator", "cast_symbool_to_symint_guardless",
-    "torch.sym_float", "torch._sym_sqrt", "torch.sym_max", "torch.sym_min",
+    "abs",
+    "max",
+    "min",
+    "round",
+    "IsNonOverlappingAndDenseIndicator",
+    "cast_symbool_to_symint_guardless",
+    "torch.sym_float",
+    "torch._sym_sqrt",
+    "torch.sym_max",
+    "torch.sym_min",
     *(f"math.{name}" for name in ("floor", "ceil", "trunc", "sqrt", "cos")),
-}  # fmt: skip
+}
 
 
 @given(SOUP | st.lists(st.sampled_from(GUARDS), min_size=1, max_size=3).map(" and ".join))

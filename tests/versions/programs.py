@@ -113,6 +113,17 @@ def replace_nodes(tree: dict[str, Any], nodes: list[Any]) -> dict[str, Any]:
 
 
 __all__ = [
-    "BY_RELEASE", "GOLDEN", "RELEASES", "VERSIONS", "copied", "golden", "golden_bytes", "node", "release_version",
-    "payloads_beside", "replace_nodes", "stored_programs", "upgraded",
-]  # fmt: skip
+    "BY_RELEASE",
+    "GOLDEN",
+    "RELEASES",
+    "VERSIONS",
+    "copied",
+    "golden",
+    "golden_bytes",
+    "node",
+    "release_version",
+    "payloads_beside",
+    "replace_nodes",
+    "stored_programs",
+    "upgraded",
+]

@@ -37,17 +37,25 @@ def names(called) -> list[str]:
     [
         ("2.3", "torch.ops.higher_order.scan", "the operator torch.ops.higher_order.scan", "8.2"),
         ("2.2", "torch.ops.higher_order.with_effects", "the operator torch.ops.higher_order.with_effects", "5.3"),
-        ("2.2", "torch._higher_order_ops.effects.with_effects", "the operator torch.ops.higher_order.with_effects",
-         "5.3"),
+        (
+            "2.2",
+            "torch._higher_order_ops.effects.with_effects",
+            "the operator torch.ops.higher_order.with_effects",
+            "5.3",
+        ),
         ("2.6", "torch.ops.higher_order.of_tomorrow", "the operator torch.ops.higher_order.of_tomorrow", "8.7"),
-        ("2.12", "torch._functorch.predispatch._add_batch_dim",
-         "the operator torch._functorch.predispatch._add_batch_dim", "8.20"),
+        (
+            "2.12",
+            "torch._functorch.predispatch._add_batch_dim",
+            "the operator torch._functorch.predispatch._add_batch_dim",
+            "8.20",
+        ),
         ("2.7", "math.trunc", "the operator math.trunc", "8.8"),
         ("2.2", "torch.sym_ite", "the operator torch.sym_ite", "5.1"),
         ("2.6", "_operator.and_", "the operator _operator.and_", "8.7"),
         ("2.2", "torch.ops.aten._assert_scalar.default", "the operator torch.ops.aten._assert_scalar.default", "5.1"),
     ],
-)  # fmt: skip
+)
 def test_operators_that_came_later_block(release, target, message, since):
     """With and without a schema, by every name that they had; not in the release that brought them."""
     arguments = {"self": X, "assert_msg": {"as_string": "no"}} if "_assert_scalar" in target else {}

@@ -25,19 +25,34 @@ def with_ends(version: str, inputs: list[Any], outputs: list[Any]):
     [
         ("2", [X, {"as_int": 3}], [X], "a graph with as_int as an input, which the release does not read", "5.1"),
         ("2", [{"as_none": []}], [X], "a graph with as_none as an input, which the release does not read", "5.1"),
-        ("2", [X], [{"as_sym_int": {"as_name": "n"}}],
-         "a graph with as_sym_int as an output, which the release does not read", "5.1"),
-        ("5.1", [{"as_sym_int": {"as_name": "n"}}], [X],
-         "a graph with as_sym_int as an input, which the release does not read", "8.7"),
+        (
+            "2",
+            [X],
+            [{"as_sym_int": {"as_name": "n"}}],
+            "a graph with as_sym_int as an output, which the release does not read",
+            "5.1",
+        ),
+        (
+            "5.1",
+            [{"as_sym_int": {"as_name": "n"}}],
+            [X],
+            "a graph with as_sym_int as an input, which the release does not read",
+            "8.7",
+        ),
         ("5.1", [X], [{"as_int": 3}], "a graph with as_int as an output, which the release does not read", "5.3"),
         ("5.3", [X], [{"as_float": 3.0}], "a graph with as_float as an output, which the release does not read", "8.2"),
         ("8.2", [X], [{"as_bool": True}], "a graph with as_bool as an output, which the release does not read", "8.7"),
         ("8.2", [X], [{"as_string": "s"}], "a graph with as_string as an output, which the release does not read", ""),
         ("8.17", [X], [{"as_string": "s"}], "a graph with as_string as an output, which the release does not read", ""),
-        ("8.7", [{"as_sym_bool": {"as_name": "b"}}], [X],
-         "a graph with as_sym_bool as an input, which the release does not read", ""),
+        (
+            "8.7",
+            [{"as_sym_bool": {"as_name": "b"}}],
+            [X],
+            "a graph with as_sym_bool as an input, which the release does not read",
+            "",
+        ),
     ],
-)  # fmt: skip
+)
 def test_ends_of_graphs_that_are_not_read(version, inputs, outputs, message, since):
     """They are named with the first version that reads them, and need permission."""
     tree = with_ends(version, inputs, outputs)
@@ -86,8 +101,10 @@ def test_gradients_in_a_signature_are_not_read_by_2_1():
     """There is no other place for them."""
     tree = with_ends("1", [X], [X])
     tree["graph_module"]["signature"]["backward_signature"] = {
-        "gradients_to_parameters": {}, "gradients_to_user_inputs": {}, "loss_output": "x",
-    }  # fmt: skip
+        "gradients_to_parameters": {},
+        "gradients_to_user_inputs": {},
+        "loss_output": "x",
+    }
     log = ConversionLog("x")
     make_readable(tree, "1", log)
     assert ("unreadable", "a signature with gradients, which torch 2.1 does not read") in {

@@ -36,8 +36,12 @@ def test_a_small_program() -> None:
     assert named(picture, picture.weights.name) == ["a.weight", "a.bias", "b.weight", "b.bias"]
     assert list(zip(picture.chips.source, picture.chips.target, strict=True)) == [(0, 1), (1, 1), (2, 3), (3, 3)]
     assert [picture.boxes.name[box] and picture.texts[picture.boxes.name[box]] for box in picture.nodes.box] == [
-        0, "a", 0, "b", 0,
-    ]  # fmt: skip
+        0,
+        "a",
+        0,
+        "b",
+        0,
+    ]
     assert named(picture, picture.values.type) == ["f32[s77, 8]", "f32[s77, 16]", "f32[s77, 16]", "f32[s77, 4]"]
     assert len(picture.edges.source) == 4
 

@@ -355,8 +355,11 @@ def test_narrow_windows_have_drawers(chromium: Any, width: int) -> None:
 
 
 SEARCHES = [
-    ("op:conv2d", 53), ("op:conv2d shape:*x112x112", 1), ("/^conv2d_5[0-2]$/", 3), ("op:conv2d module:layer4", 10),
-]  # fmt: skip
+    ("op:conv2d", 53),
+    ("op:conv2d shape:*x112x112", 1),
+    ("/^conv2d_5[0-2]$/", 3),
+    ("op:conv2d module:layer4", 10),
+]
 
 
 @pytest.mark.parametrize(("query", "count"), SEARCHES)

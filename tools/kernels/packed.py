@@ -101,10 +101,19 @@ def _encoder() -> Args:
 
 def _observed() -> Args:
     return {
-        "self": ones(3, 4), "observer_on": whole(1), "fake_quant_on": whole(1), "running_min": ones(3),
-        "running_max": ones(3), "scale": ones(3), "zero_point": torch.zeros(3, dtype=torch.int32),
-        "averaging_const": 0.1, "quant_min": 0, "quant_max": 255, "ch_axis": 0, "per_row_fake_quant": True,
-    }  # fmt: skip
+        "self": ones(3, 4),
+        "observer_on": whole(1),
+        "fake_quant_on": whole(1),
+        "running_min": ones(3),
+        "running_max": ones(3),
+        "scale": ones(3),
+        "zero_point": torch.zeros(3, dtype=torch.int32),
+        "averaging_const": 0.1,
+        "quant_min": 0,
+        "quant_max": 255,
+        "ch_axis": 0,
+        "per_row_fake_quant": True,
+    }
 
 
 @cache
@@ -112,10 +121,14 @@ def objects(kind: str) -> dict[str, Any]:
     """Return packed parameters of a class, of other sizes, schemes and uses."""
     if "Linear" in kind:
         found = {
-            "much wider": _linear(400, 3), "narrower": _linear(1, 3), "longer": _linear(4, 400), "half": _half(),
-            "half, wider": _half(400, 3), "no bias": Q.linear_prepack(_weight(3, 4), None),
+            "much wider": _linear(400, 3),
+            "narrower": _linear(1, 3),
+            "longer": _linear(4, 400),
+            "half": _half(),
+            "half, wider": _half(400, 3),
+            "no bias": Q.linear_prepack(_weight(3, 4), None),
             "per channel": Q.linear_prepack(channels(3, 4), ones(3)),
-        }  # fmt: skip
+        }
     elif "Conv" in kind:
         found = {
             f"{count}d{' transposed' * flag}": _packed_convolution(count, is_transposed=flag)
@@ -138,9 +151,13 @@ def objects(kind: str) -> dict[str, Any]:
 
 def _faked(zeros: torch.dtype = torch.int32) -> dict[str, Any]:
     return {
-        "self": ones(3, 4), "scale": ones(3), "zero_point": torch.zeros(3, dtype=zeros), "axis": 0, "quant_min": 0,
+        "self": ones(3, 4),
+        "scale": ones(3),
+        "zero_point": torch.zeros(3, dtype=zeros),
+        "axis": 0,
+        "quant_min": 0,
         "quant_max": 255,
-    }  # fmt: skip
+    }
 
 
 def _dilated(count: int) -> Args:
@@ -163,15 +180,28 @@ CALLS: dict[str, Callable[[], Args]] = {
     "_quantized::linear": lambda: (quantized(2, 4), _linear(), *_LINEAR_TAIL),
     "_quantized::linear_dynamic": lambda: (ones(2, 4), _linear()),
     "_quantized::wrapped_quantized_linear": lambda: (
-        ones(2, 4), torch.tensor(0.1), torch.tensor(0), ones(3, 4), torch.tensor(0.1), torch.tensor(0), ones(3),
-        torch.tensor(0.1), torch.tensor(0), 3,
+        ones(2, 4),
+        torch.tensor(0.1),
+        torch.tensor(0),
+        ones(3, 4),
+        torch.tensor(0.1),
+        torch.tensor(0),
+        ones(3),
+        torch.tensor(0.1),
+        torch.tensor(0),
+        3,
     ),
     "_quantized::_wrapped_linear_prepack": lambda: (ones(3, 4), torch.tensor(0.1), torch.tensor(0), ones(3)),
     "aten::_wrapped_linear_prepack": lambda: (ones(3, 4), torch.tensor(0.1), torch.tensor(0), ones(3)),
     "aten::_addmm_activation": lambda: (ones(4), ones(2, 3), ones(3, 4)),
     "aten::_amp_update_scale": lambda: (ones(1), torch.zeros(1, dtype=torch.int32), ones(1), 2.0, 0.5, 3),
     "aten::_dyn_quant_pack_4bit_weight": lambda: (
-        torch.ones(8, 32, dtype=torch.uint8), ones(8, 1), None, 64, 64, 8,
+        torch.ones(8, 32, dtype=torch.uint8),
+        ones(8, 1),
+        None,
+        64,
+        64,
+        8,
     ),
     "aten::_fused_moving_avg_obs_fq_helper": _observed,
     "aten::_fused_moving_avg_obs_fq_helper_functional": _observed,
@@ -186,7 +216,10 @@ CALLS: dict[str, Callable[[], Args]] = {
     "aten::_make_per_tensor_quantized_tensor": lambda: (torch.ones(3, 4, dtype=torch.int8), 0.1, 0),
     "aten::_masked_softmax": lambda: (ones(2, 2, 3, 3), torch.ones(2, 3, dtype=torch.bool), 3, 1),
     "aten::_masked_softmax_backward": lambda: (
-        ones(2, 2, 3, 3), ones(2, 2, 3, 3), torch.ones(2, 2, 3, 3, dtype=torch.bool), 3,
+        ones(2, 2, 3, 3),
+        ones(2, 2, 3, 3),
+        torch.ones(2, 2, 3, 3, dtype=torch.bool),
+        3,
     ),
     "aten::_mkldnn_reshape": lambda: (mkldnn(3, 4), [4, 3]),
     "aten::_mkldnn_transpose": lambda: (mkldnn(3, 4), 0, 1),
@@ -200,11 +233,22 @@ CALLS: dict[str, Callable[[], Args]] = {
     "aten::to_padded_tensor": lambda: (nested(), 0.0, [2, 3, 4]),
     "aten::linear_backward": lambda: (nested(), nested(3), ones(3, 4), [True] * 3),
     "aten::matmul_backward": lambda: (
-        nested(3), nested(), torch.nested.nested_tensor([ones(4, 3), ones(4, 3)]), [True, True],
+        nested(3),
+        nested(),
+        torch.nested.nested_tensor([ones(4, 3), ones(4, 3)]),
+        [True, True],
     ),
     "aten::_scaled_mm_v2": lambda: (
-        ones(16, 16).to(torch.float8_e4m3fn), ones(16, 16).to(torch.float8_e4m3fn).t(), [torch.ones(())], [0], [0],
-        [torch.ones(())], [0], [0], None, torch.float32,
+        ones(16, 16).to(torch.float8_e4m3fn),
+        ones(16, 16).to(torch.float8_e4m3fn).t(),
+        [torch.ones(())],
+        [0],
+        [0],
+        [torch.ones(())],
+        [0],
+        [0],
+        None,
+        torch.float32,
     ),
     "aten::_sparse_addmm": lambda: (ones(3, 4), torch.eye(3).to_sparse(), ones(3, 4)),
     "aten::_sparse_broadcast_to": lambda: (torch.eye(3).to_sparse(), [2, 3, 3]),
@@ -212,10 +256,14 @@ CALLS: dict[str, Callable[[], Args]] = {
     "aten::_validate_sparse_bsr_tensor_args": lambda: (whole(0, 1, 2), whole(0, 1), ones(2, 2, 2), [4, 4]),
     "aten::_validate_sparse_coo_tensor_args": lambda: (torch.zeros(2, 3, dtype=torch.int64), ones(3), [2, 2]),
     "aten::sparse_bsr_tensor.crow_col_value": lambda: {
-        "crow_indices": whole(0, 1, 2), "col_indices": whole(0, 1), "values": ones(2, 2, 2),
+        "crow_indices": whole(0, 1, 2),
+        "col_indices": whole(0, 1),
+        "values": ones(2, 2, 2),
     },
     "aten::sparse_bsc_tensor.ccol_row_value": lambda: {
-        "ccol_indices": whole(0, 1, 2), "row_indices": whole(0, 1), "values": ones(2, 2, 2),
+        "ccol_indices": whole(0, 1, 2),
+        "row_indices": whole(0, 1),
+        "values": ones(2, 2, 2),
     },
     "aten::cosine_embedding_loss": lambda: (ones(3, 4), ones(3, 4), ones(3)),
     "aten::dequantize.tensors": lambda: ([quantized(3, 4), quantized(2)],),
@@ -247,14 +295,25 @@ CALLS: dict[str, Callable[[], Args]] = {
     "aten::sparse_mask": lambda: (ones(3, 3), torch.eye(3).to_sparse()),
     "aten::coalesce": lambda: (torch.sparse_coo_tensor(torch.zeros(2, 3, dtype=torch.int64), ones(3), (2, 2)),),
     "mkl::_mkl_linear": lambda: (
-        ones(2, 4), torch.ops.mkl._mkl_reorder_linear_weight(ones(3, 4), 2), ones(3, 4), ones(3), 2,
+        ones(2, 4),
+        torch.ops.mkl._mkl_reorder_linear_weight(ones(3, 4), 2),
+        ones(3, 4),
+        ones(3),
+        2,
     ),
     "mkldnn::_linear_pointwise": lambda: (ones(2, 4), ones(3, 4), ones(3), "relu", [], ""),
     "mkldnn::_reorder_linear_weight": lambda: (ones(3, 4), 2),
     "mkldnn::_nbytes": lambda: (mkldnn(3, 4),),
     "mkldnn::_get_mkldnn_serialized_md": lambda: (mkldnn(3, 4),),
     "mkldnn_prepacked::conv2d_prepack": lambda: (
-        ones(3, 2, 3, 3), ones(3), [1, 1], [0, 0], [1, 1], 1, [1, 2, 5, 5], "relu",
+        ones(3, 2, 3, 3),
+        ones(3),
+        [1, 1],
+        [0, 0],
+        [1, 1],
+        1,
+        [1, 2, 5, 5],
+        "relu",
     ),
     "mkldnn_prepacked::conv2d_run": lambda: (
         ones(1, 2, 5, 5),
@@ -264,22 +323,43 @@ CALLS: dict[str, Callable[[], Args]] = {
     ),
     "onednn::linear_dynamic_fp16": lambda: (ones(2, 4), torch.ops.onednn.linear_prepack_fp16(ones(3, 4), None), None),
     "onednn::qbatch_norm2d": lambda: (
-        torch.ones(1, 2, 4, 4, dtype=torch.uint8), 0.1, 0, ones(2), ones(2), ones(2), ones(2), 1e-5, 0.1, 0,
+        torch.ones(1, 2, 4, 4, dtype=torch.uint8),
+        0.1,
+        0,
+        ones(2),
+        ones(2),
+        ones(2),
+        ones(2),
+        1e-5,
+        0.1,
+        0,
         torch.uint8,
     ),
     "onednn::qlinear_pointwise": lambda: (
-        torch.ones(2, 4, dtype=torch.uint8), 0.1, 0,
-        torch.ops.onednn.qlinear_prepack(torch.ones(3, 4, dtype=torch.int8), None), ones(3), whole(0, 0, 0), ones(3),
-        0.1, 0, torch.uint8, "none", [], "",
+        torch.ones(2, 4, dtype=torch.uint8),
+        0.1,
+        0,
+        torch.ops.onednn.qlinear_prepack(torch.ones(3, 4, dtype=torch.int8), None),
+        ones(3),
+        whole(0, 0, 0),
+        ones(3),
+        0.1,
+        0,
+        torch.uint8,
+        "none",
+        [],
+        "",
     ),
     "prims::iota": lambda: {
-        "length": 5, "start": 0, "step": 1, "dtype": torch.int64, "device": torch.device("cpu"),
+        "length": 5,
+        "start": 0,
+        "step": 1,
+        "dtype": torch.int64,
+        "device": torch.device("cpu"),
         "requires_grad": False,
     },
     "prims::squeeze": lambda: (ones(3, 1), [1]),
-    "quantization::_Bfloat16QuantizedToFloat": lambda: (
-        torch.ops.quantization._FloatToBfloat16Quantized(ones(3, 4)),
-    ),
+    "quantization::_Bfloat16QuantizedToFloat": lambda: (torch.ops.quantization._FloatToBfloat16Quantized(ones(3, 4)),),
     "aten::slow_conv_dilated2d": lambda: _dilated(2),
     "aten::slow_conv_dilated3d": lambda: _dilated(3),
     "aten::_pad_packed_sequence": lambda: (ones(5, 4), whole(2, 2, 1), False, 0.0, 3),
@@ -293,7 +373,10 @@ CALLS: dict[str, Callable[[], Args]] = {
     "aten::_unsafe_index_put": lambda: (ones(3, 4), [whole(0, 2)], ones(2, 4), True),
     "aten::_unsafe_masked_index": lambda: (ones(3), torch.ones(2, dtype=torch.bool), [whole(0, 2)], 0),
     "aten::_unsafe_masked_index_put_accumulate": lambda: (
-        ones(3), torch.ones(2, dtype=torch.bool), [whole(0, 2)], ones(2),
+        ones(3),
+        torch.ones(2, dtype=torch.bool),
+        [whole(0, 2)],
+        ones(2),
     ),
     "aten::_index_put_impl_": lambda: (ones(3, 4), [whole(0, 2)], ones(2, 4), True, True),
     "aten::_index_put_impl": lambda: (ones(3, 4), [whole(0, 2)], ones(2, 4), False, True),
@@ -305,23 +388,35 @@ CALLS: dict[str, Callable[[], Args]] = {
     "aten::unique_dim": lambda: (ones(3, 4), 1, True, True, True),
     "aten::_unique2": lambda: (whole(1, 1, 2), True, True, True),
     "aten::searchsorted.Tensor": lambda: {
-        "sorted_sequence": torch.ones(2, 4), "self": ones(2, 3), "sorter": torch.zeros(2, 4, dtype=torch.int64),
+        "sorted_sequence": torch.ones(2, 4),
+        "self": ones(2, 3),
+        "sorter": torch.zeros(2, 4, dtype=torch.int64),
     },
     "aten::searchsorted.Scalar": lambda: {
-        "sorted_sequence": torch.arange(4.0), "self": 2.0, "sorter": torch.arange(4),
+        "sorted_sequence": torch.arange(4.0),
+        "self": 2.0,
+        "sorter": torch.arange(4),
     },
     "aten::bucketize.Tensor": lambda: (ones(3), torch.arange(4.0)),
     "aten::pad_sequence": lambda: ([ones(3, 4), ones(2, 4)], True, 0.0, "left"),
     "aten::_fake_quantize_learnable_per_channel_affine": lambda: {
-        **_faked(torch.float32), "grad_factor": 1.0,
+        **_faked(torch.float32),
+        "grad_factor": 1.0,
     },
     "aten::_fake_quantize_learnable_per_channel_affine_backward": lambda: {
-        **_faked(torch.float32), "grad": ones(3, 4), "grad_factor": 1.0,
+        **_faked(torch.float32),
+        "grad": ones(3, 4),
+        "grad_factor": 1.0,
     },
     "aten::fake_quantize_per_channel_affine": lambda: _faked(),
     "aten::fake_quantize_per_channel_affine_cachemask": lambda: _faked(),
     "aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams": lambda: (
-        ones(3, 4), ones(1), torch.zeros(1, dtype=torch.int32), whole(1), 0, 255,
+        ones(3, 4),
+        ones(1),
+        torch.zeros(1, dtype=torch.int32),
+        whole(1),
+        0,
+        255,
     ),
     "aten::choose_qparams_optimized": lambda: (ones(64), 64, 200, 0.16, 8),
     "aten::_choose_qparams_per_tensor": lambda: (ones(3, 4), False),
@@ -343,7 +438,10 @@ CALLS: dict[str, Callable[[], Args]] = {
     "aten::split_with_sizes_copy": lambda: (ones(5), [2, 3]),
     "aten::_amp_foreach_non_finite_check_and_unscale_": lambda: ([ones(3, 4), ones(2)], ones(1), ones(1)),
     "aten::_foreach_addcmul_.ScalarList": lambda: (
-        [ones(3, 4), ones(2)], [ones(3, 4), ones(2)], [ones(3, 4), ones(2)], [1.0, 2.0],
+        [ones(3, 4), ones(2)],
+        [ones(3, 4), ones(2)],
+        [ones(3, 4), ones(2)],
+        [1.0, 2.0],
     ),
     "aten::_foreach_lerp_.ScalarList": lambda: ([ones(3, 4), ones(2)], [ones(3, 4), ones(2)], [1.0, 2.0]),
     "aten::_foreach_norm.Scalar": lambda: ([ones(3, 4), ones(2)], 2),
@@ -371,10 +469,18 @@ CALLS: dict[str, Callable[[], Args]] = {
     "aten::im2col": lambda: (ones(1, 2, 5, 5), [3, 3], [1, 1], [0, 0], [1, 1]),
     "aten::max_unpool2d": lambda: (ones(1, 1, 2, 2), torch.zeros(1, 1, 2, 2, dtype=torch.int64), [4, 4]),
     "aten::max_unpool3d": lambda: (
-        ones(1, 1, 2, 2, 2), torch.zeros(1, 1, 2, 2, 2, dtype=torch.int64), [4] * 3, [2] * 3, [0] * 3,
+        ones(1, 1, 2, 2, 2),
+        torch.zeros(1, 1, 2, 2, 2, dtype=torch.int64),
+        [4] * 3,
+        [2] * 3,
+        [0] * 3,
     ),
     "aten::_sparse_compressed_tensor_with_dims": lambda: {
-        "nnz": 2, "dense_dim": 0, "size": [3, 4], "blocksize": [], "index_dtype": torch.int64,
+        "nnz": 2,
+        "dense_dim": 0,
+        "size": [3, 4],
+        "blocksize": [],
+        "index_dtype": torch.int64,
         "layout": torch.sparse_csr,
     },
     "aten::to_sparse.sparse_dim": lambda: (torch.eye(3), 1),
@@ -407,7 +513,14 @@ CALLS: dict[str, Callable[[], Args]] = {
     "quantized::conv2d.new": lambda: _convolved(2),
     "quantized::conv2d_relu.new": lambda: _convolved(2),
     "quantized::conv2d": lambda: (
-        quantized(1, 2, 5, 5), _packed_convolution(2), [1, 1], [0, 0], [1, 1], 1, 0.1, 0,
+        quantized(1, 2, 5, 5),
+        _packed_convolution(2),
+        [1, 1],
+        [0, 0],
+        [1, 1],
+        1,
+        0.1,
+        0,
     ),
     "quantized::conv2d_dynamic": lambda: _dynamic(2),
     "quantized::conv2d_prepack": lambda: _convolution(2),
@@ -426,10 +539,7 @@ CALLS: dict[str, Callable[[], Args]] = {
         for count in (1, 2, 3)
         for tail, make in (("", _convolved), ("_dynamic", _dynamic), ("_prepack", _convolution))
     },
-    **{
-        f"quantized::conv_transpose{count}d_unpack": partial(_alone, count)
-        for count in (1, 2, 3)
-    },
+    **{f"quantized::conv_transpose{count}d_unpack": partial(_alone, count) for count in (1, 2, 3)},
     "quantized::dropout": lambda: (quantized(3, 4), 0.1, 0, 0.5, True),
     "quantized::elu": lambda: (quantized(3, 4), 0.1, 0, 1, 1, 1),
     "quantized::embedding_byte": lambda: (_rows(8), whole(0, 1, 4)),
@@ -443,24 +553,29 @@ CALLS: dict[str, Callable[[], Args]] = {
     "quantized::embedding_bag_2bit_unpack": lambda: (torch.ones(5, 8, dtype=torch.uint8),),
     "quantized::embedding_bag_4bit_unpack": lambda: (torch.ones(5, 8, dtype=torch.uint8),),
     "quantized::embedding_bag_2bit_rowwise_offsets": lambda: (
-        Q.embedding_bag_2bit_prepack(ones(5, 8)), whole(0, 1, 4), whole(0, 2),
+        Q.embedding_bag_2bit_prepack(ones(5, 8)),
+        whole(0, 1, 4),
+        whole(0, 2),
     ),
     "quantized::embedding_bag_4bit_rowwise_offsets": lambda: (
-        Q.embedding_bag_4bit_prepack(ones(5, 8)), whole(0, 1, 4), whole(0, 2),
+        Q.embedding_bag_4bit_prepack(ones(5, 8)),
+        whole(0, 1, 4),
+        whole(0, 2),
     ),
     "quantized::embedding_bag_byte_rowwise_offsets": lambda: (
-        Q.embedding_bag_byte_prepack(ones(5, 8)), whole(0, 1, 4), whole(0, 2),
+        Q.embedding_bag_byte_prepack(ones(5, 8)),
+        whole(0, 1, 4),
+        whole(0, 2),
     ),
     "quantized::hardswish": lambda: (quantized(3, 4), 0.1, 0),
     "quantized::int4mm_packed_weight_cpu": lambda: (
-        ones(2, 64), torch.ops.aten._convert_weight_to_int4pack_for_cpu(torch.ones(16, 64, dtype=torch.int32), 2),
-        torch.tensor(32), ones(2, 16, 2),
+        ones(2, 64),
+        torch.ops.aten._convert_weight_to_int4pack_for_cpu(torch.ones(16, 64, dtype=torch.int32), 2),
+        torch.tensor(32),
+        ones(2, 16, 2),
     ),
     "quantized::leaky_relu": lambda: (quantized(3, 4), 0.1, False, 0.1, 0),
-    **{
-        f"quantized::{name}": lambda: (quantized(2, 4), _linear(), *_LINEAR_TAIL)
-        for name in ("linear", "linear_relu")
-    },
+    **{f"quantized::{name}": lambda: (quantized(2, 4), _linear(), *_LINEAR_TAIL) for name in ("linear", "linear_relu")},
     "quantized::linear_dynamic": lambda: (ones(2, 4), _linear()),
     "quantized::linear_relu_dynamic": lambda: (ones(2, 4), _linear()),
     "quantized::linear_dynamic_fp16": lambda: (ones(2, 4), _half()),
@@ -473,7 +588,10 @@ CALLS: dict[str, Callable[[], Args]] = {
     "quantized::linear_with_input_q_dq_qweight_dq_output_fp32": lambda: (ones(2, 4), 0.1, 0, _linear()),
     "quantized::linear_with_input_q_dq_qweight_dq_relu_output_fp32": lambda: (ones(2, 4), 0.1, 0, _linear()),
     "quantized::make_quantized_cell_params_dynamic": lambda: (
-        _linear(4, 15), _linear(5, 15), ones(15), ones(15),
+        _linear(4, 15),
+        _linear(5, 15),
+        ones(15),
+        ones(15),
     ),
     "quantized::make_quantized_cell_params_fp16": lambda: (_half(4, 15), _half(5, 15)),
     "quantized::matmul": lambda: (quantized(2, 3), quantized(3, 4), 0.1, 0),
@@ -486,5 +604,5 @@ CALLS: dict[str, Callable[[], Args]] = {
     "quantized::sigmoid": lambda: (quantized(3, 4), 0.1, 0),
     "quantized::softmax": lambda: (quantized(3, 4), 1, 0.1, 0),
     "quantized::threshold": lambda: (quantized(3, 4), 0.5, 0.0),
-}  # fmt: skip
+}
 """Schema -> makes a valid call."""

@@ -291,9 +291,13 @@ def _value(argument: Any, dtype: torch.dtype | None, shape: Iterable[int], numbe
 
 
 NUMBERS_OF: Final[dict[str, Callable[[int], Any]]] = {
-    "float": float, "bool": bool, "str": lambda _: "mean", "Device": lambda _: torch.device("cpu"),
-    "Generator": lambda _: None, "complex": complex,
-}  # fmt: skip
+    "float": float,
+    "bool": bool,
+    "str": lambda _: "mean",
+    "Device": lambda _: torch.device("cpu"),
+    "Generator": lambda _: None,
+    "complex": complex,
+}
 
 
 def _number_of(kind: str, number: int) -> Any:

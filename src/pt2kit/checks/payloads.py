@@ -40,8 +40,11 @@ _CONFIG: Final = "_config.json"
 _OF_RECORDS: Final = (TensorView, OpaquePayload)
 
 _NOUNS: Final = {
-    "parameter": "a parameter", "buffer": "a buffer", "tensor_constant": "a tensor", "custom_obj": "an object"
-}  # fmt: skip
+    "parameter": "a parameter",
+    "buffer": "a buffer",
+    "tensor_constant": "a tensor",
+    "custom_obj": "an object",
+}
 """Kind of an input -> its payload, for messages."""
 
 _SHOWN: Final = 5

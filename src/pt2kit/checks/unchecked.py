@@ -54,10 +54,14 @@ _EFFECTS: Final = "with_effects"
 _NOTHING_COMPUTED: Final[tuple[Mapping[str, Any], ...]] = (MappingProxyType({}),)
 _LEAST: Final[Mapping[ScalarType | None, int]] = MappingProxyType(
     {
-        ScalarType.BOOL: 0, ScalarType.BYTE: 0, ScalarType.CHAR: -(1 << 7), ScalarType.SHORT: -(1 << 15),
-        ScalarType.INT: -(1 << 31), ScalarType.LONG: -(1 << 63),
+        ScalarType.BOOL: 0,
+        ScalarType.BYTE: 0,
+        ScalarType.CHAR: -(1 << 7),
+        ScalarType.SHORT: -(1 << 15),
+        ScalarType.INT: -(1 << 31),
+        ScalarType.LONG: -(1 << 63),
     }
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,12 +33,19 @@ from pt2kit.zip.listing import FileLike
 
 TOLERANCES: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
     {
-        "float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7),
-        "complex64": (1.3e-6, 1e-5), "complex128": (1e-7, 1e-7),
-        "float8_e4m3fn": (0.125, 1e-2), "float8_e4m3fnuz": (0.125, 1e-2),
-        "float8_e5m2": (0.25, 1e-2), "float8_e5m2fnuz": (0.25, 1e-2), "float8_e8m0fnu": (1.0, 0.0),
+        "float16": (1e-3, 1e-5),
+        "bfloat16": (1.6e-2, 1e-5),
+        "float32": (1.3e-6, 1e-5),
+        "float64": (1e-7, 1e-7),
+        "complex64": (1.3e-6, 1e-5),
+        "complex128": (1e-7, 1e-7),
+        "float8_e4m3fn": (0.125, 1e-2),
+        "float8_e4m3fnuz": (0.125, 1e-2),
+        "float8_e5m2": (0.25, 1e-2),
+        "float8_e5m2fnuz": (0.25, 1e-2),
+        "float8_e8m0fnu": (1.0, 0.0),
     }
-)  # fmt: skip
+)
 """Element type -> relative and absolute tolerance: those of `torch.testing.assert_close`; one step of 8-bit floats."""
 
 

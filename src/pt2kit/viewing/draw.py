@@ -156,9 +156,16 @@ class _Artist:
             _Graph(self, scope).draw(guessed)
         self.weights.box[:] = [self._box_of_name(name) for name in self.owners]
         picture = Picture(
-            self.texts.list, self.boxes, self.nodes, self.values, self.weights,
-            self.edges, self.carries, self.chips, guessed and len(self.module_boxes) > 1,
-        )  # fmt: skip
+            self.texts.list,
+            self.boxes,
+            self.nodes,
+            self.values,
+            self.weights,
+            self.edges,
+            self.carries,
+            self.chips,
+            guessed and len(self.module_boxes) > 1,
+        )
         group_repeats(picture, self.shapes, self.texts, self._writes)
         return Drawing(picture, self.program, self.types, self.steps, self.scopes, self.names, self.entries, problem)
 

@@ -120,8 +120,10 @@ def test_state(two: bytes) -> None:
     """Tensors are attributes under their names; calls take what is there, and write buffers."""
     module = pt2kit.load_module(two)
     assert list(module.state_dict()) == ["calls", "linear.weight", "linear.bias"] or set(module.state_dict()) == {
-        "calls", "linear.weight", "linear.bias"
-    }  # fmt: skip
+        "calls",
+        "linear.weight",
+        "linear.bias",
+    }
     first = call(module)["sum"]
     assert module.calls.item() == 1
     with torch.no_grad():

@@ -26,10 +26,15 @@ from pt2kit.operators.requirements import UNINITIALIZED
 ROOT = Path(__file__).parents[3]
 A = torch.ops.aten
 NOT_THERE = (
-    "is not implemented", "not differentiable", "does not support it", "has not been implemented yet",
-    "Expected primals to contain", "Batching rule not implemented for aten::sym_size", "have same metadata",
+    "is not implemented",
+    "not differentiable",
+    "does not support it",
+    "has not been implemented yet",
+    "Expected primals to contain",
+    "Batching rule not implemented for aten::sym_size",
+    "have same metadata",
     "vmapping over the `repeats` tensor requires",
-)  # fmt: skip
+)
 """Texts of torch's errors for calls, also sound ones, that it cannot run in a context."""
 NOT_EXPORTED = (*NOT_THERE, "map doesn't work unless it is captured", "Could not extract specialized integer")
 """The same, of exports; the last two of sizes that follow from numbers, torch 2.9."""
@@ -39,10 +44,26 @@ BEFORE = {"in_cond_with_gradients": ("nll_loss backward",), "dual": ("repeat_int
 """Context -> calls that torch refuses before the kernel."""
 FAST = ("plain", "direct", "differentiated", "compiled", "in_cond", "vmapped")
 COSTLY = (
-    "inductor", "exported", "exported_strictly", "vmapped_graph", "vmapped_compiled", "dual", "functional",
-    "traced", "stored", "external", "through_views", "through_writes", "weights", "in_cond_with_gradients",
-    "in_while_loop", "in_scan", "in_map", "in_subgraph", "in_checkpoint",
-)  # fmt: skip
+    "inductor",
+    "exported",
+    "exported_strictly",
+    "vmapped_graph",
+    "vmapped_compiled",
+    "dual",
+    "functional",
+    "traced",
+    "stored",
+    "external",
+    "through_views",
+    "through_writes",
+    "weights",
+    "in_cond_with_gradients",
+    "in_while_loop",
+    "in_scan",
+    "in_map",
+    "in_subgraph",
+    "in_checkpoint",
+)
 EVERY = 4
 GROUPS = [FAST, *(pytest.param(part, marks=pytest.mark.slow) for part in (COSTLY[::2], COSTLY[1::2]))]
 """Contexts that share a process, as starting one takes longer than most contexts."""
@@ -272,10 +293,17 @@ def test_filled(name: str) -> None:
     packet = getattr(getattr(torch.ops, namespace), short)
     x = torch.full((4, 4), 7.0)
     calls = {
-        "memory_format": ([64],), "default": ([64],), "out": ([64],), "names": None, "names_out": None,
-        "empty_like": (x,), "new_empty": (x, [64]), "new_empty_strided": (x, [8, 8], [8, 1]),
-        "empty_strided": ([8, 8], [8, 1]), "empty_permuted": ([8, 8], [1, 0]),
-    }  # fmt: skip
+        "memory_format": ([64],),
+        "default": ([64],),
+        "out": ([64],),
+        "names": None,
+        "names_out": None,
+        "empty_like": (x,),
+        "new_empty": (x, [64]),
+        "new_empty_strided": (x, [8, 8], [8, 1]),
+        "empty_strided": ([8, 8], [8, 1]),
+        "empty_permuted": ([8, 8], [1, 0]),
+    }
     for overload in packet.overloads():
         arguments = calls.get(short) or calls.get(overload)
         operator = resolve(f"torch.ops.{name}.{overload}")

@@ -319,11 +319,33 @@ class _Validating(torch.overrides.TorchFunctionMode):
 CONTEXTS: Mapping[str, Callable[[Case], Run]] = {
     context.__name__: context
     for context in (
-        plain, compiled, inductor, exported, exported_strictly, vmapped, vmapped_graph, vmapped_compiled, dual,
-        differentiated, functional, traced, stored, external, through_views, through_writes, weights, in_cond,
-        in_cond_with_gradients, in_while_loop, in_scan, in_map, in_subgraph, in_checkpoint, direct,
+        plain,
+        compiled,
+        inductor,
+        exported,
+        exported_strictly,
+        vmapped,
+        vmapped_graph,
+        vmapped_compiled,
+        dual,
+        differentiated,
+        functional,
+        traced,
+        stored,
+        external,
+        through_views,
+        through_writes,
+        weights,
+        in_cond,
+        in_cond_with_gradients,
+        in_while_loop,
+        in_scan,
+        in_map,
+        in_subgraph,
+        in_checkpoint,
+        direct,
     )
-}  # fmt: skip
+}
 
 
 def _outcome(run: Callable[[], Any]) -> str:

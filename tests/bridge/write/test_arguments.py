@@ -37,7 +37,12 @@ def theirs(value, arg_type=None):
 
 LATE_ARMS = {"as_int_lists", "as_float_lists", "as_string_to_argument"} - torch_schema.Argument.__annotations__.keys()
 SINGLE = st.one_of(
-    st.booleans(), st.integers(-(2**80), 2**80), st.floats(), st.complex_numbers(), st.text(), st.none(),
+    st.booleans(),
+    st.integers(-(2**80), 2**80),
+    st.floats(),
+    st.complex_numbers(),
+    st.text(),
+    st.none(),
     st.sampled_from([torch.float32, torch.uint64, torch.bool, torch.float8_e5m2]).filter(
         torch_serde._TORCH_TO_SERIALIZE_DTYPE.__contains__
     ),
@@ -45,7 +50,7 @@ SINGLE = st.one_of(
     st.sampled_from([torch.strided, torch.sparse_coo, torch._mkldnn]),
     st.sampled_from([torch.contiguous_format, torch.channels_last_3d, torch.preserve_format]),
     st.sampled_from([torch.ops.aten.add.Tensor, torch.ops.higher_order.cond]),
-)  # fmt: skip
+)
 LISTS = st.one_of(
     *(st.lists(kind, min_size=1) for kind in (st.booleans(), st.integers(), st.floats(), st.text(), st.none()))
 )

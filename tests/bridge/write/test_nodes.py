@@ -92,8 +92,11 @@ def test_outputs():
     here = written(x, graph.output((x, None, 1, "a")))
     assert not here.is_single_tensor_return
     assert [next(iter(codec.to_tree(argument))) for argument in here.outputs] == [
-        "as_tensor", "as_none", "as_int", "as_string"
-    ]  # fmt: skip
+        "as_tensor",
+        "as_none",
+        "as_int",
+        "as_string",
+    ]
 
 
 def test_kinds_of_arguments():
@@ -174,8 +177,11 @@ ERRORS = [
     ("method", UnsupportedError, "^node relu: expected a graph of function calls, got a node of kind 'call_method'$"),
     ("module", UnsupportedError, "^node a_b: expected a graph of function calls, got a node of kind 'call_module'$"),
     ("output", GraphError, "^node output: expected a tuple of results, got immutable_dict$"),
-    ("argument", UnsupportedError,
-     r"^node add_tensor \(torch\.ops\.aten\.add\.Tensor\): argument 'other': expected a value .* got object$"),
+    (
+        "argument",
+        UnsupportedError,
+        r"^node add_tensor \(torch\.ops\.aten\.add\.Tensor\): argument 'other': expected a value .* got object$",
+    ),
     ("keyword", UnsupportedError, r"^node add_tensor \(torch\.ops\.aten\.add\.Tensor\): argument 'alpha': .* bytes$"),
     ("untyped", UnsupportedError, r"^node cond \(torch\.ops\.higher_order\.cond\): argument 1: expected a list of one"),
     ("result", UnsupportedError, r"^node add_tensor \(torch\.ops\.aten\.add\.Tensor\): .* 'add_tensor', got bytes$"),
@@ -183,7 +189,7 @@ ERRORS = [
     ("function", GraphError, r"^node relu \(torch\.relu\): expected a value in its metadata"),
     ("getitem", UnsupportedError, r"^node getitem \(_operator\.getitem\): expected it to take one result of a node"),
     ("kwargs", UnsupportedError, r"^node add \(_operator\.add\): expected no keyword arguments, got b$"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("kind", "error", "message"), ERRORS, ids=[kind for kind, _, _ in ERRORS])

@@ -63,15 +63,23 @@ CASES = [
     ((-1,), (T, T), ("Tensor",) * 2, named("f_unused_0", "r_m1")),
     ((), (T, None), ("Tensor",) * 2, [*named("f_unused_0"), {"as_none": True}]),
     ((0, (1, 0)), (T, [T, T]), ("Tensor", "Tensor[]"), [*named("r_0"), listed("e_1_0", "f_unused_1_1")]),
-    ((), (T, SYMBOL, 2.5), ("Tensor", "int", "float"),
-     [*named("f_unused_0"), {"as_sym_int": {"as_name": "f_unused_1"}}, {"as_sym_float": {"as_name": "f_unused_2"}}]),
+    (
+        (),
+        (T, SYMBOL, 2.5),
+        ("Tensor", "int", "float"),
+        [*named("f_unused_0"), {"as_sym_int": {"as_name": "f_unused_1"}}, {"as_sym_float": {"as_name": "f_unused_2"}}],
+    ),
     ((), (T, SYMBOL > 3), ("Tensor", "bool"), [*named("f_unused_0"), {"as_sym_bool": {"as_name": "f_unused_1"}}]),
     ((1,), [SYMBOL, 4], ("int[]",), [{"as_sym_ints": [{"as_name": "f_unused_0"}, {"as_name": "r_1"}]}]),
     ((), (T, [0.5]), ("Tensor", "float[]"), [*named("f_unused_0"), {"as_sym_floats": [{"as_name": "f_unused_1_0"}]}]),
     ((), (T, [True]), ("Tensor", "bool[]"), [*named("f_unused_0"), {"as_sym_bools": [{"as_name": "f_unused_1_0"}]}]),
-    ((), [None, T], ("Tensor[]",),
-     [{"as_optional_tensors": [{"as_none": True}, {"as_tensor": {"name": "f_unused_1"}}]}]),
-]  # fmt: skip
+    (
+        (),
+        [None, T],
+        ("Tensor[]",),
+        [{"as_optional_tensors": [{"as_none": True}, {"as_tensor": {"name": "f_unused_1"}}]}],
+    ),
+]
 
 
 @pytest.mark.parametrize(("taken", "value", "returns", "expected"), CASES)

@@ -138,8 +138,11 @@ def test_constants():
     constants = {"counter": Counter(2), "c": torch.ones(1), "d": torch.zeros(1)}
     config = payloads.constants(constants, {"_custom_obj_0": Weighting(3)}, Values()).config
     assert {name: meta.path_name for name, meta in config.items()} == {
-        "c": "tensor_0", "d": "tensor_1", "counter": "opaque_obj_0", "_custom_obj_0": "opaque_obj_1"
-    }  # fmt: skip
+        "c": "tensor_0",
+        "d": "tensor_1",
+        "counter": "opaque_obj_0",
+        "_custom_obj_0": "opaque_obj_1",
+    }
     assert config["counter"].tensor_meta is None
     assert config["counter"].use_pickle
     assert [record.name for record in payloads.records][:2] == ["data/constants/tensor_0", "data/constants/tensor_1"]

@@ -92,8 +92,9 @@ def test_renamed():
     )
     written = codec.to_tree(write_signature(signature, scope(t="first")))
     assert [spec[arm]["arg"] for spec in written["output_specs"] for arm in spec] == [
-        {"as_tensor": {"name": "first"}}, {"name": "first"}
-    ]  # fmt: skip
+        {"as_tensor": {"name": "first"}},
+        {"name": "first"},
+    ]
 
 
 def spec(kind, arg, target=None, **more):

@@ -170,16 +170,20 @@ def recipes() -> list[Recipe]:
         Recipe("gru", functools.partial(Lstm, nn.GRU), ids),
         Recipe("embedding_bag", Bag, lambda: (torch.tensor([1, 2, 4, 5, 4, 3]), torch.tensor([0, 2]))),
         Recipe(
-            "sdpa", Attention, lambda: (torch.randn(2, 5, 8), torch.ones(5, 5, dtype=torch.bool).tril()),
+            "sdpa",
+            Attention,
+            lambda: (torch.randn(2, 5, 8), torch.ones(5, 5, dtype=torch.bool).tril()),
             variants=("plain", "decomp"),
         ),
         Recipe("multihead", MultiHead, lambda: (torch.randn(2, 5, 8),), variants=("plain", "decomp")),
         Recipe("many_params", ManyParams, lambda: (torch.randn(3, 2),)),
         Recipe("dropout_train", Dropout, lambda: (torch.randn(3, 2),), train=True, flags={"random": True}),
         Recipe(
-            "unet_block", UNetBlock, lambda: (torch.randn(2, 3, 8, 8), torch.tensor([1, 7])),
+            "unet_block",
+            UNetBlock,
+            lambda: (torch.randn(2, 3, 8, 8), torch.tensor([1, 7])),
             dynamic_shapes=lambda: {"x": {0: Dim("batch", min=2)}, "t": {0: Dim("batch", min=2)}},
             variants=("plain", "decomp"),
         ),
         Recipe("quantized_convnet", _quantized, lambda: (torch.randn(2, 3, 6, 6),), variants=("plain", "decomp")),
-    ]  # fmt: skip
+    ]

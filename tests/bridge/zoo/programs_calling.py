@@ -194,17 +194,32 @@ def recipes() -> list[Recipe]:
     two = lambda: torch.randn(2)  # noqa: E731
     all_ = ("plain", "strict", "decomp")
     return [
-        Recipe("kwargs_nested", Nested, lambda: (two(), two(), two()),
-               lambda: {"pairs": {"a": [two()], "b": {"c": two()}}, "z": two(), "y": two()},
-               variants=("plain", "strict")),
+        Recipe(
+            "kwargs_nested",
+            Nested,
+            lambda: (two(), two(), two()),
+            lambda: {"pairs": {"a": [two()], "b": {"c": two()}}, "z": two(), "y": two()},
+            variants=("plain", "strict"),
+        ),
         Recipe("named_tuple", Named, lambda: (Point(two(), two()), Pair(two(), two())), variants=all_),
-        Recipe("containers", Containers, lambda: (
-            collections.OrderedDict([("b", two()), ("a", two())]), collections.defaultdict(int, {"k": two()}),
-            collections.deque([two()], maxlen=2), two(),
-        )),
+        Recipe(
+            "containers",
+            Containers,
+            lambda: (
+                collections.OrderedDict([("b", two()), ("a", two())]),
+                collections.defaultdict(int, {"k": two()}),
+                collections.deque([two()], maxlen=2),
+                two(),
+            ),
+        ),
         Recipe("dict_keys", Keys, lambda: ({1: two(), "b": two(), None: two(), 2.5: two()},)),
-        Recipe("tuple_keys", Identity, lambda: ({(1, "x"): two()},), callable=False,
-               flags={"torch_reads": "JSON turns the key into a list"}),
+        Recipe(
+            "tuple_keys",
+            Identity,
+            lambda: ({(1, "x"): two()},),
+            callable=False,
+            flags={"torch_reads": "JSON turns the key into a list"},
+        ),
         Recipe("enum_keys", Identity, lambda: ({Color.RED: two(), Color.BLUE: [two()]},), callable=False),
         Recipe("own_container", Identity, lambda: (Words([two(), two()], 'a "title"'),)),
         Recipe("scalar_inputs", Scalars, lambda: (two(), 3, 0.5, True, "abc", None), variants=("plain", "strict")),
@@ -213,11 +228,21 @@ def recipes() -> list[Recipe]:
         Recipe("identity", Identity, lambda: (two(),), variants=all_),
         Recipe("twice", Twice, lambda: (two(),), variants=all_),
         Recipe("passing", Passing, lambda: (two(),), variants=all_),
-        Recipe("preserve_module_call", Preserved, lambda: (torch.randn(3, 4), torch.randn(3, 4)),
-               preserve=("middle", "middle.inner", "head"), variants=("plain", "strict")),
+        Recipe(
+            "preserve_module_call",
+            Preserved,
+            lambda: (torch.randn(3, 4), torch.randn(3, 4)),
+            preserve=("middle", "middle.inner", "head"),
+            variants=("plain", "strict"),
+        ),
         Recipe("odd_names", OddNames, lambda: tuple(torch.randn(3) for _ in range(3)), variants=all_),
-        Recipe("odd_names_keyword", Keyword, lambda: (torch.randn(3),),
-               flags={"torch_reads": "a module's name is a keyword"}, callable=False),
+        Recipe(
+            "odd_names_keyword",
+            Keyword,
+            lambda: (torch.randn(3),),
+            flags={"torch_reads": "a module's name is a keyword"},
+            callable=False,
+        ),
         Recipe("module_input", ModuleInput, lambda: (torch.randn(2, 3), Layer())),
         Recipe("multi_output", MultiOutput, lambda: (torch.randn(4, 4),), variants=all_),
-    ]  # fmt: skip
+    ]

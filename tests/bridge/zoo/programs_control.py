@@ -169,14 +169,25 @@ def recipes() -> list[Recipe]:
     return [
         Recipe("cond", Cond, row, more=other, variants=all_),
         Recipe("cond_many", CondMany, pair, variants=all_),
-        Recipe("cond_nested", CondNested, lambda: (torch.randn(3), torch.tensor(3)), variants=("plain", "decomp"),
-               more=lambda: [((torch.randn(3), torch.tensor(1)), {})]),
+        Recipe(
+            "cond_nested",
+            CondNested,
+            lambda: (torch.randn(3), torch.tensor(3)),
+            variants=("plain", "decomp"),
+            more=lambda: [((torch.randn(3), torch.tensor(1)), {})],
+        ),
         Recipe("cond_size", CondSize, square, dynamic_shapes=({0: auto},), more=lambda: [((torch.randn(9, 3),), {})]),
-        Recipe("map", Map, lambda: (torch.randn(4, 3), torch.randn(3)), dynamic_shapes=({0: auto}, None),
-               variants=("plain", "decomp")),
+        Recipe(
+            "map",
+            Map,
+            lambda: (torch.randn(4, 3), torch.randn(3)),
+            dynamic_shapes=({0: auto}, None),
+            variants=("plain", "decomp"),
+        ),
         Recipe("scan", Scan, lambda: (torch.randn(3), torch.randn(4, 3)), variants=("plain", "strict", "decomp")),
-        Recipe("scan_dynamic", Scan, lambda: (torch.randn(3), torch.randn(4, 3)),
-               dynamic_shapes=lambda: (None, {0: batch})),
+        Recipe(
+            "scan_dynamic", Scan, lambda: (torch.randn(3), torch.randn(4, 3)), dynamic_shapes=lambda: (None, {0: batch})
+        ),
         Recipe("associative_scan", AssociativeScan, square, variants=("plain", "strict")),
         Recipe("while_loop", While, lambda: (torch.tensor(3), torch.randn(2)), variants=all_),
         Recipe("while_int", WhileInt, lambda: (torch.randn(3, 2),), dynamic_shapes=({0: auto},)),
@@ -190,4 +201,4 @@ def recipes() -> list[Recipe]:
         Recipe("strict_mode", StrictMode, row),
         Recipe("vmap", Vmap, pair),
         Recipe("print_effect", Print, row, variants=("plain", "decomp")),
-    ]  # fmt: skip
+    ]

@@ -32,12 +32,16 @@ _define(
     _everything,
 )
 _define("add_(Tensor(a!) x, int by) -> ()", lambda x, by: (x.add_(by), None)[1])
-_define("add_two_(Tensor(a!) x, Tensor(b!)? y, Tensor z) -> Tensor",
-        lambda x, y, z: (x.add_(z), None if y is None else y.mul_(2), z + 1)[2])  # fmt: skip
+_define(
+    "add_two_(Tensor(a!) x, Tensor(b!)? y, Tensor z) -> Tensor",
+    lambda x, y, z: (x.add_(z), None if y is None else y.mul_(2), z + 1)[2],
+)
 _define("scale_(Tensor(a!)[] xs, float by) -> ()", lambda xs, by: ([x.mul_(by) for x in xs], None)[1])
 _define("pieces(Tensor x, int n) -> Tensor[]", lambda x, n: [x * (i + 1) for i in range(n)])
-_define("three(Tensor x, Tensor? y=None) -> (Tensor, Tensor, Tensor)",
-        lambda x, y=None: (x + 1, x * 2, (x if y is None else y) - 3))  # fmt: skip
+_define(
+    "three(Tensor x, Tensor? y=None) -> (Tensor, Tensor, Tensor)",
+    lambda x, y=None: (x + 1, x * 2, (x if y is None else y) - 3),
+)
 _define("nested_ints(Tensor x, int[][] ll) -> Tensor", lambda x, ll: x + sum(map(sum, ll)))
 _define("nested_floats(Tensor x, float[][] ll) -> Tensor", lambda x, ll: x + sum(map(sum, ll)))
 _define("nested_tensors(Tensor x, Tensor[][] ll) -> Tensor", lambda x, ll: x + sum(map(sum, ll)))
@@ -75,16 +79,54 @@ class Calls(nn.Module):
 def everything(x, y):
     n = x.shape[0]
     return torch.ops.zoo.everything(
-        x, None, [x, y], [y, None, x], 3, [1, 2], n, [n, 4], 1.5, [0.5, float("inf")], True, [True, False], "a;b,c",
-        ["", "x"], torch.float16, torch.channels_last, torch.strided, torch.device("cpu", 0), 2.5, 7, os="é", kt=y,
-    )  # fmt: skip
+        x,
+        None,
+        [x, y],
+        [y, None, x],
+        3,
+        [1, 2],
+        n,
+        [n, 4],
+        1.5,
+        [0.5, float("inf")],
+        True,
+        [True, False],
+        "a;b,c",
+        ["", "x"],
+        torch.float16,
+        torch.channels_last,
+        torch.strided,
+        torch.device("cpu", 0),
+        2.5,
+        7,
+        os="é",
+        kt=y,
+    )
 
 
 def emptied(x):
     return torch.ops.zoo.everything(
-        x, x, [], [], 0, [], 1, [], 0.0, [], False, [], "", [], torch.int8, torch.contiguous_format, torch.strided,
-        torch.device("cpu"), 1j.imag, None,
-    )[0]  # fmt: skip
+        x,
+        x,
+        [],
+        [],
+        0,
+        [],
+        1,
+        [],
+        0.0,
+        [],
+        False,
+        [],
+        "",
+        [],
+        torch.int8,
+        torch.contiguous_format,
+        torch.strided,
+        torch.device("cpu"),
+        1j.imag,
+        None,
+    )[0]
 
 
 def mutating(x):
@@ -120,14 +162,24 @@ def recipes() -> list[Recipe]:
         calls("custom_op_decorator", lambda x: decorated(x, 0.5) + decorated(x, 2.0, 3), variants=("plain", "decomp")),
         calls("custom_op_mutating", mutating, variants=("plain", "decomp")),
         calls("custom_op_mutating_list", mutating_list, variants=("plain", "decomp")),
-        calls("custom_op_nested_ints", lambda x: ops.nested_ints(x, [[1, 2], [3]]),
-              flags={"torch_saves": "lists of int lists, as fx holds them, are no tuples"}),
-        calls("custom_op_nested_int_tuples", lambda x: ops.nested_ints(x, [(1, 2), (3,)]),
-              flags={"torch_saves": "lists of int lists, as fx holds them, are no tuples"}),
+        calls(
+            "custom_op_nested_ints",
+            lambda x: ops.nested_ints(x, [[1, 2], [3]]),
+            flags={"torch_saves": "lists of int lists, as fx holds them, are no tuples"},
+        ),
+        calls(
+            "custom_op_nested_int_tuples",
+            lambda x: ops.nested_ints(x, [(1, 2), (3,)]),
+            flags={"torch_saves": "lists of int lists, as fx holds them, are no tuples"},
+        ),
         calls("custom_op_nested_floats", lambda x: ops.nested_floats(x, [[1.5, 2.0], [-float("inf"), 3.0]])),
         calls("custom_op_nested_tensors", lambda x, y: ops.nested_tensors(x, [[x, y], [y]]), pair),
         calls("custom_op_keyword", lambda x, y: ops.keyword(x, self_=y, lambda_=3), pair),
         calls("custom_op_maybe", lambda x: (ops.maybe(x, True)[1], ops.maybe(x, False)[0])),
-        calls("custom_op_symbol", lambda x: x.new_zeros(ops.measure(x, [1])) + ops.measure(x, []), square,
-              dynamic_shapes=(({0: Dim.AUTO},),)),
-    ]  # fmt: skip
+        calls(
+            "custom_op_symbol",
+            lambda x: x.new_zeros(ops.measure(x, [1])) + ops.measure(x, []),
+            square,
+            dynamic_shapes=(({0: Dim.AUTO},),),
+        ),
+    ]

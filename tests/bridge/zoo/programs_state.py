@@ -203,17 +203,26 @@ def recipes() -> list[Recipe]:
         Recipe("shared_weights", Shared, three, variants=ALL),
         Recipe("slices", Slices, lambda: (torch.randn(6),)),
         Recipe("strided_weights", Strided, lambda: (torch.randn(2, 3),), variants=("plain", "decomp")),
-        Recipe("empty_weights", Empty, three,
-               flags={"torch_saves": "an empty view of a storage that no other name has whole"}),
+        Recipe(
+            "empty_weights",
+            Empty,
+            three,
+            flags={"torch_saves": "an empty view of a storage that no other name has whole"},
+        ),
         Recipe("constants", Constants, three, variants=ALL, flags={"torch_reads": "it knows no output that is a text"}),
         Recipe("frozen", Frozen, three),
         Recipe("unused", Unused, lambda: (torch.randn(2), torch.randn(2)), variants=("plain", "strict")),
-        Recipe("sparse_coo", functools.partial(Sparse, torch.Tensor.to_sparse), lambda: (torch.randn(3, 2),),
-               flags=sparse),
-        Recipe("sparse_csr", functools.partial(Sparse, torch.Tensor.to_sparse_csr), lambda: (torch.randn(3, 2),),
-               flags=sparse),
+        Recipe(
+            "sparse_coo", functools.partial(Sparse, torch.Tensor.to_sparse), lambda: (torch.randn(3, 2),), flags=sparse
+        ),
+        Recipe(
+            "sparse_csr",
+            functools.partial(Sparse, torch.Tensor.to_sparse_csr),
+            lambda: (torch.randn(3, 2),),
+            flags=sparse,
+        ),
         Recipe("conjugate", Conjugate, lambda: (torch.tensor([1j, 2 + 0j]),)),
-    ]  # fmt: skip
+    ]
 
 
 def programs() -> list[Program]:

@@ -13,8 +13,12 @@ from torch import nn
 from torch.export import Dim, ExportedProgram
 
 SMALL: dict[str, Any] = {
-    "vocab_size": 64, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
-}  # fmt: skip
+    "vocab_size": 64,
+    "hidden_size": 16,
+    "intermediate_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+}
 
 
 class Outputs(nn.Module):
@@ -64,9 +68,14 @@ def mixture() -> ExportedProgram:
     """A decoder with a mixture of experts."""
     t = _transformers()
     config = t.MixtralConfig(
-        **SMALL, num_key_value_heads=1, num_local_experts=3, num_experts_per_tok=2, max_position_embeddings=64,
-        attn_implementation="eager", experts_implementation="batched_mm",
-    )  # fmt: skip
+        **SMALL,
+        num_key_value_heads=1,
+        num_local_experts=3,
+        num_experts_per_tok=2,
+        max_position_embeddings=64,
+        attn_implementation="eager",
+        experts_implementation="batched_mm",
+    )
     model = Outputs(t.MixtralForCausalLM(config), ("logits",), use_cache=False)
     return torch.export.export(model, (), _ids())
 

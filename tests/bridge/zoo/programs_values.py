@@ -10,13 +10,30 @@ from tests.bridge.zoo.program import Program, Recipe
 from torch import nn
 
 FLOAT8 = (
-    torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz, torch.float8_e8m0fnu,
-)  # fmt: skip
+    torch.float8_e4m3fn,
+    torch.float8_e5m2,
+    torch.float8_e4m3fnuz,
+    torch.float8_e5m2fnuz,
+    torch.float8_e8m0fnu,
+)
 DTYPES = (
-    torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.float32, torch.float64,
-    torch.complex32, torch.complex64, torch.complex128, torch.bool, torch.bfloat16,
-    torch.uint16, torch.uint32, torch.uint64,
-)  # fmt: skip
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.float16,
+    torch.float32,
+    torch.float64,
+    torch.complex32,
+    torch.complex64,
+    torch.complex128,
+    torch.bool,
+    torch.bfloat16,
+    torch.uint16,
+    torch.uint32,
+    torch.uint64,
+)
 
 
 class Dtypes(nn.Module):
@@ -68,11 +85,22 @@ class Integers(nn.Module):
 class OptionalArguments(nn.Module):
     def forward(self, x):
         return (
-            x.sum(), x.sum(None), x.sum((0, 1), keepdim=True), x.mean(dim=[], dtype=torch.float64),
-            x.roll([1, -1], [0, 1]), x.permute(1, 0), x.expand(2, -1, -1), x.clamp(None, 1), x[:, None, 1:],
-            x[[0, 1], :], x[..., torch.tensor([0, 2])],
-            torch.nn.functional.pad(x, [1, 2], value=None), x.squeeze(), x.std(0, correction=0), x.var((0,)),
-        )  # fmt: skip
+            x.sum(),
+            x.sum(None),
+            x.sum((0, 1), keepdim=True),
+            x.mean(dim=[], dtype=torch.float64),
+            x.roll([1, -1], [0, 1]),
+            x.permute(1, 0),
+            x.expand(2, -1, -1),
+            x.clamp(None, 1),
+            x[:, None, 1:],
+            x[[0, 1], :],
+            x[..., torch.tensor([0, 2])],
+            torch.nn.functional.pad(x, [1, 2], value=None),
+            x.squeeze(),
+            x.std(0, correction=0),
+            x.var((0,)),
+        )
 
 
 class Indexing(nn.Module):
@@ -151,12 +179,13 @@ def recipes() -> list[Recipe]:
         Recipe("complex", Complex, lambda: (torch.tensor([1j, 2 + 0j]),), variants=("plain", "decomp")),
         Recipe("integers", Integers, lambda: (torch.tensor([1, -2]),)),
         Recipe("optional_arguments", OptionalArguments, matrix, variants=("plain", "strict", "decomp")),
-        Recipe("indexing", Indexing, lambda: (torch.randn(3, 3), torch.tensor([0, 2, 1])),
-               variants=("plain", "decomp")),
+        Recipe(
+            "indexing", Indexing, lambda: (torch.randn(3, 3), torch.tensor([0, 2, 1])), variants=("plain", "decomp")
+        ),
         Recipe("layouts", Layouts, lambda: (torch.randn(1, 2, 3, 4),), variants=("plain", "decomp")),
         Recipe("foreach", Foreach, two),
         Recipe("einsum", Einsum, two, variants=("plain", "decomp")),
-    ]  # fmt: skip
+    ]
 
 
 def programs() -> list[Program]:

@@ -119,9 +119,19 @@ def check_program(
     check_kernels(program, scopes, operators, tables, trust, validates)
     in_spec, out_spec = entries[0][1]
     return Checked(
-        module, signature, sources, [call for call, _ in entries], in_spec, out_spec, specs, guards, scopes, operators,
-        [_verifier(name) for name in program.verifiers], _module_metadata(module),
-    )  # fmt: skip
+        module,
+        signature,
+        sources,
+        [call for call, _ in entries],
+        in_spec,
+        out_spec,
+        specs,
+        guards,
+        scopes,
+        operators,
+        [_verifier(name) for name in program.verifiers],
+        _module_metadata(module),
+    )
 
 
 def _verifier(name: str) -> type[Verifier]:

@@ -90,9 +90,14 @@ def correlate(x: Array, weight: Array, stride: Sequence[int], dilation: Sequence
 
 
 def spread_back(
-    x: Array, weight: Array, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int],
-    output_padding: Sequence[int], groups: int,
-) -> Array:  # fmt: skip
+    x: Array,
+    weight: Array,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    output_padding: Sequence[int],
+    groups: int,
+) -> Array:
     """Return the transposed convolution of a batch with a weight [channels, outputs / groups, ...]."""
     batch, channels, *sizes = x.shape
     _, per_group, *kernel_size = weight.shape
@@ -135,9 +140,16 @@ def folded(
 
 @kernel("aten.convolution.default aten._convolution.default")
 def convolution(
-    input: Array, weight: Array, bias: Array | None, stride: Any, padding: Any, dilation: Any, transposed: bool,
-    output_padding: Any, groups: int,
-) -> Any:  # fmt: skip
+    input: Array,
+    weight: Array,
+    bias: Array | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+) -> Any:
     x, w = wide(input), wide(weight)
     n = w.ndim - 2
     require(n >= 1, f"expected a kernel with dimensions, got sizes {list(w.shape)}")
@@ -179,9 +191,18 @@ def masked(found: Sequence[Any], output_mask: Sequence[bool]) -> tuple[Any, ...]
 
 @kernel("aten.convolution_backward.default", adapt=computed)
 def convolution_backward(
-    grad_output: Array, input: Array, weight: Array, bias_sizes: Any, stride: Any, padding: Any, dilation: Any,
-    transposed: bool, output_padding: Any, groups: int, output_mask: Sequence[bool],
-) -> Any:  # fmt: skip
+    grad_output: Array,
+    input: Array,
+    weight: Array,
+    bias_sizes: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+    output_mask: Sequence[bool],
+) -> Any:
     n, batch = weight.ndim - 2, len(input)
     steps, around, gaps = per_axis(n, stride, padding, dilation)
     of_input = of_weight = None

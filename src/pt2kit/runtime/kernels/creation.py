@@ -73,9 +73,13 @@ def _spaced(start: Any, end: Any, steps: int, dtype: Any) -> Any:
 
 
 def _window(
-    function: Callable[..., Any], window_length: int, periodic: bool = True, *numbers: Any, dtype: Any = None,
+    function: Callable[..., Any],
+    window_length: int,
+    periodic: bool = True,
+    *numbers: Any,
+    dtype: Any = None,
     **options: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     """Return a window that a function of NumPy makes; a periodic one is a longer one without its end."""
     (length,) = reserve((window_length,), FLOAT64)
     if length < 2:
@@ -85,10 +89,12 @@ def _window(
 
 
 _WINDOWS: dict[str, Callable[..., Any]] = {
-    "hann": np.hanning, "bartlett": np.bartlett, "blackman": np.blackman,
+    "hann": np.hanning,
+    "bartlett": np.bartlett,
+    "blackman": np.blackman,
     "hamming": lambda count, alpha=0.54, beta=0.46: alpha - beta + 2 * beta * np.hanning(count),
     "kaiser": lambda count, beta=12.0: np.kaiser(count, beta),
-}  # fmt: skip
+}
 _OVERLOADS = {"kaiser": ("beta",), "hamming": ("periodic_alpha", "periodic_alpha_beta")}
 for _name, _function in _WINDOWS.items():
     for _overload in ("default", "periodic", *_OVERLOADS.get(_name, ())):

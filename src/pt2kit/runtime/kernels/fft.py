@@ -71,10 +71,18 @@ def _window(window: Any, n_fft: int, width: int) -> Array:
 
 @kernel("aten.stft.center")
 def stft(
-    self: Array, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None,
-    center: bool = True, pad_mode: str = "reflect", normalized: bool = False, onesided: bool | None = None,
-    return_complex: bool | None = None, align_to_window: bool | None = None,
-) -> Any:  # fmt: skip
+    self: Array,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Any = None,
+    center: bool = True,
+    pad_mode: str = "reflect",
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
+    align_to_window: bool | None = None,
+) -> Any:
     x = self if self.ndim == 2 else self[None]
     if center:
         x = pad_(x, [n_fft // 2, n_fft // 2], pad_mode)
@@ -91,9 +99,17 @@ def stft(
 
 @kernel("aten.istft.default")
 def istft(
-    self: Array, n_fft: int, hop_length: int | None, win_length: int | None, window: Any, center: bool, normalized:
-    bool, onesided: bool | None, length: int | None, return_complex: bool,
-) -> Any:  # fmt: skip
+    self: Array,
+    n_fft: int,
+    hop_length: int | None,
+    win_length: int | None,
+    window: Any,
+    center: bool,
+    normalized: bool,
+    onesided: bool | None,
+    length: int | None,
+    return_complex: bool,
+) -> Any:
     x = (self if self.ndim == 3 else self[None]) * (n_fft**0.5 if normalized else 1)
     hop, width = hop_length or n_fft // 4, win_length or n_fft
     is_half = x.shape[1] != n_fft if onesided is None else onesided

@@ -143,9 +143,15 @@ def embedding_renorm(self: Array, indices: Array, max_norm: float, norm_type: fl
     "aten._embedding_bag.default aten._embedding_bag_forward_only.default aten.embedding_bag.default", adapt=computed
 )
 def embedding_bag(
-    weight: Array, indices: Array, offsets: Array, mode: int = 0, per_sample_weights: Array | None = None,
-    include_last_offset: bool = False, padding_idx: int | None = -1, **options: Any,
-) -> Any:  # fmt: skip
+    weight: Array,
+    indices: Array,
+    offsets: Array,
+    mode: int = 0,
+    per_sample_weights: Array | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = -1,
+    **options: Any,
+) -> Any:
     chosen, starts = check_indices(indices, weight.shape[0]), check_indices(offsets, indices.size + 1)
     if len(starts) and starts[0]:
         raise OperatorError(f"expected the first offset to be 0, got {starts[0]}")
@@ -185,10 +191,19 @@ def embedding_dense_backward(
 
 @kernel("aten._embedding_bag_backward.default", adapt=computed)
 def embedding_bag_backward(
-    grad: Array, indices: Array, offsets: Array, offset2bag: Array, bag_size: Array, maximum_indices: Array,
-    num_weights: int, scale_grad_by_freq: bool, mode: int, sparse: bool, per_sample_weights: Array | None,
+    grad: Array,
+    indices: Array,
+    offsets: Array,
+    offset2bag: Array,
+    bag_size: Array,
+    maximum_indices: Array,
+    num_weights: int,
+    scale_grad_by_freq: bool,
+    mode: int,
+    sparse: bool,
+    per_sample_weights: Array | None,
     padding_idx: int,
-) -> Any:  # fmt: skip
+) -> Any:
     require(not sparse, "expected a dense gradient, got a sparse one")
     if mode == 2:
         is_used = (bag_size > 0)[:, None]
@@ -289,8 +304,12 @@ _scatter, scatter_add = partial(_scattered, _replaced), partial(_scattered, _add
 
 
 _REDUCE: dict[str, Callable[..., Any]] = {
-    "sum": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum, "mean": np.add,
-}  # fmt: skip
+    "sum": np.add,
+    "prod": np.multiply,
+    "amax": np.maximum,
+    "amin": np.minimum,
+    "mean": np.add,
+}
 _NEUTRAL: dict[str, Any] = {"sum": 0, "prod": 1, "mean": 0}
 """Reduction -> the number that it begins with; an extreme begins with any of the values."""
 
@@ -314,9 +333,14 @@ scatter_reduce = partial(_scattered, _reduced)
 
 
 def _with_slices(
-    change: Callable[..., Array], self: Array, dim: int, index: Array, source: Any, negative: bool = False,
+    change: Callable[..., Array],
+    self: Array,
+    dim: int,
+    index: Array,
+    source: Any,
+    negative: bool = False,
     **options: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     """Return an array with slices of one dimension changed.
 
     Args:

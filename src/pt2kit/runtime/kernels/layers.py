@@ -39,9 +39,16 @@ _EMPTY = np.zeros(0, np.float32)
 @kernel("aten.native_batch_norm.default aten._native_batch_norm_legit.default .no_stats")
 @kernel("aten._native_batch_norm_legit_no_training.default")
 def batch_norm(
-    input: Array, weight: Any, bias: Any, running_mean: Any = None, running_var: Any = None,
-    training: bool = False, *, momentum: float, eps: float,
-) -> Any:  # fmt: skip
+    input: Array,
+    weight: Any,
+    bias: Any,
+    running_mean: Any = None,
+    running_var: Any = None,
+    training: bool = False,
+    *,
+    momentum: float,
+    eps: float,
+) -> Any:
     """Return the normalized batch, and its mean and inverse deviation if these are used; running ones are updated."""
     x, axes = wide(input), (0, *range(2, input.ndim))
     if not training and running_mean is not None:
@@ -63,9 +70,15 @@ def _normalized(x: Array, mean: Array, inverse: Array, weight: Any, bias: Any) -
 
 @kernel("aten.instance_norm.default")
 def instance_norm(
-    input: Array, weight: Any, bias: Any, running_mean: Any, running_var: Any, use_input_stats: bool, momentum:
-    float, eps: float,
-) -> Any:  # fmt: skip
+    input: Array,
+    weight: Any,
+    bias: Any,
+    running_mean: Any,
+    running_var: Any,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+) -> Any:
     # Each channel of each example is a channel of one batch.
     batch, channels = input.shape[:2]
     w, b, mean, var = (
@@ -105,9 +118,15 @@ def fused_rms_norm(input: Array, normalized_shape: Sequence[int], weight: Any = 
 
 @kernel("aten.native_layer_norm_backward.default", adapt=computed)
 def native_layer_norm_backward(
-    grad_out: Array, input: Array, normalized_shape: Sequence[int], mean: Array, rstd: Array, weight: Any, bias: Any,
+    grad_out: Array,
+    input: Array,
+    normalized_shape: Sequence[int],
+    mean: Array,
+    rstd: Array,
+    weight: Any,
+    bias: Any,
     output_mask: Sequence[bool],
-) -> Any:  # fmt: skip
+) -> Any:
     first = input.ndim - len(normalized_shape)
     outer, axes = tuple(range(first)), tuple(range(first, input.ndim))
     normal = (input - mean) * rstd
@@ -138,9 +157,15 @@ def weight_norm(v: Array, g: Array, dim: int) -> Any:
 
 @computed
 def attend(
-    query: Array, key: Array, value: Array, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
-    scale: float | None = None, enable_gqa: bool = False,
-) -> tuple[Array, Array, Array]:  # fmt: skip
+    query: Array,
+    key: Array,
+    value: Array,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> tuple[Array, Array, Array]:
     """Return attention, and its weights before and after softmax."""
     q, k, v = query, key, value
     if enable_gqa and q.shape[-3] != k.shape[-3]:
@@ -168,9 +193,17 @@ def flash_attention_for_cpu(query: Array, key: Array, value: Array, **options: A
 
 @kernel("aten._scaled_dot_product_flash_attention_for_cpu_backward.default")
 def flash_attention_for_cpu_backward(
-    grad_out: Array, query: Array, key: Array, value: Array, out: Array, logsumexp: Array, dropout_p: float,
-    is_causal: bool, attn_mask: Any = None, scale: float | None = None,
-) -> Any:  # fmt: skip
+    grad_out: Array,
+    query: Array,
+    key: Array,
+    value: Array,
+    out: Array,
+    logsumexp: Array,
+    dropout_p: float,
+    is_causal: bool,
+    attn_mask: Any = None,
+    scale: float | None = None,
+) -> Any:
     grad, q, k, v = map(double, (grad_out, query, key, value))
     require(q.shape[:-2] == k.shape[:-2], "expected as many heads of keys and values as of queries")
     weights = attend(q, k, v, attn_mask, 0.0, is_causal, scale)[2]
@@ -190,10 +223,20 @@ def efficient_attention(
 
 @kernel("aten._native_multi_head_attention.default")
 def native_multi_head_attention(
-    query: Array, key: Array, value: Array, embed_dim: int, num_head: int, qkv_weight: Array, qkv_bias: Array,
-    proj_weight: Array, proj_bias: Array, mask: Any = None, need_weights: bool = True,
-    average_attn_weights: bool = True, mask_type: int | None = None,
-) -> Any:  # fmt: skip
+    query: Array,
+    key: Array,
+    value: Array,
+    embed_dim: int,
+    num_head: int,
+    qkv_weight: Array,
+    qkv_bias: Array,
+    proj_weight: Array,
+    proj_bias: Array,
+    mask: Any = None,
+    need_weights: bool = True,
+    average_attn_weights: bool = True,
+    mask_type: int | None = None,
+) -> Any:
     """Project queries, keys and values, attend in each head, project the result; True in a mask leaves a place out."""
     parts = zip((query, key, value), np.split(qkv_weight, 3), np.split(qkv_bias, 3), strict=True)
     heads = [linear(*part).reshape(*part[0].shape[:2], num_head, -1).swapaxes(1, 2) for part in parts]
@@ -206,11 +249,27 @@ def native_multi_head_attention(
 
 @kernel("aten._transformer_encoder_layer_fwd.default")
 def transformer_encoder_layer(
-    src: Array, embed_dim: int, num_heads: int, qkv_weight: Array, qkv_bias: Array, proj_weight: Array,
-    proj_bias: Array, use_gelu: bool, norm_first: bool, eps: float, norm_weight_1: Array, norm_bias_1: Array,
-    norm_weight_2: Array, norm_bias_2: Array, ffn_weight_1: Array, ffn_bias_1: Array, ffn_weight_2: Array,
-    ffn_bias_2: Array, mask: Any = None, mask_type: int | None = None,
-) -> Any:  # fmt: skip
+    src: Array,
+    embed_dim: int,
+    num_heads: int,
+    qkv_weight: Array,
+    qkv_bias: Array,
+    proj_weight: Array,
+    proj_bias: Array,
+    use_gelu: bool,
+    norm_first: bool,
+    eps: float,
+    norm_weight_1: Array,
+    norm_bias_1: Array,
+    norm_weight_2: Array,
+    norm_bias_2: Array,
+    ffn_weight_1: Array,
+    ffn_bias_1: Array,
+    ffn_weight_2: Array,
+    ffn_bias_2: Array,
+    mask: Any = None,
+    mask_type: int | None = None,
+) -> Any:
     """Attend and apply two linear layers, with a norm before or behind each of both."""
 
     projections = qkv_weight, qkv_bias, proj_weight, proj_bias
@@ -289,9 +348,17 @@ def _layer(
 
 
 def _network(
-    x: Array, sizes: Sequence[int], states: Sequence[Array], params: Sequence[Array], has_biases: bool,
-    num_layers: int, dropout: float, train: bool, bidirectional: bool, cell: Cell,
-) -> tuple[Array, list[Array]]:  # fmt: skip
+    x: Array,
+    sizes: Sequence[int],
+    states: Sequence[Array],
+    params: Sequence[Array],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    cell: Cell,
+) -> tuple[Array, list[Array]]:
     """Run all layers and directions over packed sequences; returns outputs and the last states."""
     directions, biases = 2 if bidirectional else 1, 2 if has_biases else 0
     each = len(params) // (num_layers * directions)
@@ -358,9 +425,20 @@ _register("rnn_relu", partial(_plain_cell, relu))
 
 @kernel("aten.mkldnn_rnn_layer.default", adapt=computed)
 def mkldnn_rnn_layer(
-    input: Array, weight0: Array, weight1: Array, weight2: Array, weight3: Array, hx_: Array, cx_: Array,
-    reverse: bool, mode: int, hidden_size: int, has_biases: bool, batch_first: bool, **options: Any,
-) -> Any:  # fmt: skip
+    input: Array,
+    weight0: Array,
+    weight1: Array,
+    weight2: Array,
+    weight3: Array,
+    hx_: Array,
+    cx_: Array,
+    reverse: bool,
+    mode: int,
+    hidden_size: int,
+    has_biases: bool,
+    batch_first: bool,
+    **options: Any,
+) -> Any:
     require(mode == 2, f"expected the mode 2 (LSTM), got {mode}")
     rows, sizes = _packed(input, batch_first)
     weights = [weight0, weight1, *((weight2, weight3) if has_biases else (None, None)), None]

@@ -34,9 +34,15 @@ def _lowest(x: Array) -> Any:
 
 
 def max_pool(
-    n: int, self: Array, kernel_size: Any, result: ArraySpec, stride: Any = (), padding: Any = 0, dilation: Any = 1,
+    n: int,
+    self: Array,
+    kernel_size: Any,
+    result: ArraySpec,
+    stride: Any = (),
+    padding: Any = 0,
+    dilation: Any = 1,
     **options: Any,
-) -> tuple[Array, Array]:  # fmt: skip
+) -> tuple[Array, Array]:
     """Return the maximum of each window, and where it is in the plane."""
     sizes, counts = self.shape[-n:], result.sizes[-n:]
     x, padded, (taps, steps, _, gaps) = _windows(n, self, kernel_size, stride, padding, dilation, counts, _lowest)
@@ -52,9 +58,16 @@ def max_pool(
 
 
 def avg_pool(
-    n: int, self: Array, kernel_size: Any, result: ArraySpec, stride: Any = (), padding: Any = 0,
-    count_include_pad: bool = True, divisor_override: int | None = None, **options: Any,
-) -> Any:  # fmt: skip
+    n: int,
+    self: Array,
+    kernel_size: Any,
+    result: ArraySpec,
+    stride: Any = (),
+    padding: Any = 0,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+    **options: Any,
+) -> Any:
     """Return the mean of each window."""
     counts = result.sizes[-n:]
     x, padded, (taps, steps, around, _) = _windows(n, self, kernel_size, stride, padding, 1, counts, lambda _: 0)
@@ -73,9 +86,14 @@ def _sums(padded: Array, counts: Sequence[int], taps: Sequence[int], steps: Sequ
 
 
 def _elements(
-    x: Array, padded: Array, counts: Sequence[int], taps: Sequence[int], steps: Sequence[int], around: Sequence[int],
+    x: Array,
+    padded: Array,
+    counts: Sequence[int],
+    taps: Sequence[int],
+    steps: Sequence[int],
+    around: Sequence[int],
     count_include_pad: bool,
-) -> Array:  # fmt: skip
+) -> Array:
     """Return how many elements each window has inside, or with those that are padded."""
     n = len(counts)
     inside = pad_around(np.ones(x.shape[-n:], x.dtype), around, around, count_include_pad)
@@ -164,9 +182,16 @@ def max_pool_backward(n: int, grad_output: Array, self: Array, indices: Array, *
 
 
 def avg_pool_backward(
-    n: int, grad_output: Array, self: Array, kernel_size: Any, stride: Any, padding: Any, count_include_pad: bool,
-    divisor_override: int | None, **options: Any,
-) -> Any:  # fmt: skip
+    n: int,
+    grad_output: Array,
+    self: Array,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    count_include_pad: bool,
+    divisor_override: int | None,
+    **options: Any,
+) -> Any:
     counts = grad_output.shape[-n:]
     x, padded, (taps, steps, around, gaps) = _windows(n, self, kernel_size, stride, padding, 1, counts, lambda _: 0)
     divisor = divisor_override or _elements(x, padded, counts, taps, steps, around, count_include_pad)

@@ -54,9 +54,15 @@ def matmul(self: Array, other: Array) -> Any:
 
 @kernel("aten._scaled_mm.default")
 def scaled_mm(
-    self: Array, mat2: Array, scale_a: Array, scale_b: Array, bias: Array | None = None, scale_result: Array | None =
-    None, out_dtype: DType | None = None, use_fast_accum: bool = False,
-) -> Any:  # fmt: skip
+    self: Array,
+    mat2: Array,
+    scale_a: Array,
+    scale_b: Array,
+    bias: Array | None = None,
+    scale_result: Array | None = None,
+    out_dtype: DType | None = None,
+    use_fast_accum: bool = False,
+) -> Any:
     result = matmul(self, mat2) * scale_a * scale_b  # one factor for all, or one for each row and column
     if bias is not None:
         result = result + wide(bias)
@@ -110,9 +116,14 @@ def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None) ->
 
 @kernel("aten._trilinear.default", adapt=computed)
 def trilinear(
-    i1: Array, i2: Array, i3: Array, expand1: Sequence[int], expand2: Sequence[int], expand3: Sequence[int], sumdim:
-    Sequence[int],
-) -> Any:  # fmt: skip
+    i1: Array,
+    i2: Array,
+    i3: Array,
+    expand1: Sequence[int],
+    expand2: Sequence[int],
+    expand3: Sequence[int],
+    sumdim: Sequence[int],
+) -> Any:
     parts = [i1, i2, i3]
     for number, dims in enumerate((expand1, expand2, expand3)):
         for dim in dims:

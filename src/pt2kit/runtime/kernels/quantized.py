@@ -163,9 +163,16 @@ def _bounds(dtype: DType, least: float | None, most: float | None) -> tuple[Any,
 
 @kernel("torchao.choose_qparams_affine.default")
 def choose_qparams_affine(
-    input: Array, mapping_type: str, block_size: Sequence[int], target_dtype: Any, quant_min: Any = None,
-    quant_max: Any = None, eps: Any = None, keepdim: bool = False, **options: Any
-) -> Any:  # fmt: skip
+    input: Array,
+    mapping_type: str,
+    block_size: Sequence[int],
+    target_dtype: Any,
+    quant_min: Any = None,
+    quant_max: Any = None,
+    eps: Any = None,
+    keepdim: bool = False,
+    **options: Any,
+) -> Any:
     x, _ = _in_blocks(input, block_size)
     if max(block_size, default=1) == 1:
         raise OperatorError("block_size: expected more than one element, got one")  # torchao takes all for one block
@@ -192,9 +199,14 @@ def choose_qparams_affine(
 
 @kernel("torchao.quantize_affine.default")
 def quantize_affine(
-    input: Array, block_size: Sequence[int], scale: Array, zero_point: Array, output_dtype: Any,
-    quant_min: Any = None, quant_max: Any = None,
-) -> Any:  # fmt: skip
+    input: Array,
+    block_size: Sequence[int],
+    scale: Array,
+    zero_point: Array,
+    output_dtype: Any,
+    quant_min: Any = None,
+    quant_max: Any = None,
+) -> Any:
     x, sizes = _in_blocks(input, block_size)
     inverse = wide(cast(1 / wide(scale), scale.dtype)).reshape(sizes)
     found = np.round(cast(x * inverse, joined_type((input, scale)))) + wide(zero_point).reshape(sizes)
@@ -203,9 +215,15 @@ def quantize_affine(
 
 @kernel("torchao.dequantize_affine.default")
 def dequantize_affine(
-    input: Array, block_size: Sequence[int], scale: Array, zero_point: Any, input_dtype: Any, quant_min: Any = None,
-    quant_max: Any = None, output_dtype: Any = FLOAT32,
-) -> Any:  # fmt: skip
+    input: Array,
+    block_size: Sequence[int],
+    scale: Array,
+    zero_point: Any,
+    input_dtype: Any,
+    quant_min: Any = None,
+    quant_max: Any = None,
+    output_dtype: Any = FLOAT32,
+) -> Any:
     x, sizes = _in_blocks(input, block_size)
     if zero_point is not None:
         x = wide(cast(cast(x, output_dtype) - cast(zero_point, output_dtype).reshape(sizes), output_dtype))

@@ -53,9 +53,15 @@ def _to_truth(self: Array, dtype: DType | None) -> Array:
 
 
 def _reduction(
-    function: Callable[..., Any], convert: Convert, self: Array, dim: Any = None, keepdim: bool = False, dtype: Any =
-    None, *, of_none: bool = False,
-) -> Any:  # fmt: skip
+    function: Callable[..., Any],
+    convert: Convert,
+    self: Array,
+    dim: Any = None,
+    keepdim: bool = False,
+    dtype: Any = None,
+    *,
+    of_none: bool = False,
+) -> Any:
     """Return a function of some dimensions, or all; an empty list is all of them, unless it is none."""
     axes = () if of_none and dim == [] else axes_of(dim, self.ndim)
     return function(convert(self, dtype), axes, keepdims=keepdim)

@@ -71,9 +71,17 @@ def _cubic(distance: Array, a: float = -0.75) -> Any:
 
 
 def _resize(
-    taps: Taps, n: int, self: Array, result: ArraySpec, align_corners: bool = False, scale_factors: Any = None,
-    scales: Any = None, scales_d: Any = None, scales_h: Any = None, scales_w: Any = None,
-) -> Any:  # fmt: skip
+    taps: Taps,
+    n: int,
+    self: Array,
+    result: ArraySpec,
+    align_corners: bool = False,
+    scale_factors: Any = None,
+    scales: Any = None,
+    scales_d: Any = None,
+    scales_h: Any = None,
+    scales_w: Any = None,
+) -> Any:
     """Return an array with its last dimensions resized, one after the other."""
     factors = scale_factors or ([scales] if n == 1 else [scales_d, scales_h, scales_w][3 - n :])
     x = wide(self)
