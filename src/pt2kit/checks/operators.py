@@ -192,7 +192,8 @@ def argument_problems(node: schema.Node, where: str, found: Operator, is_single:
             yield Problem(f"{place}.name", "T3", f"expected {quote(name)} once, got it twice")
         if name in found.parameters:
             names.add(name)
-        yield from argument_problem(node.target, named, place, found, is_single)
+        if (problem := argument_problem(_short(node), named, place, found, is_single)) is not None:
+            yield problem
     for parameter in found.parameters.values():
         if parameter.is_required and parameter.name not in names:
             message = f"expected the argument {parameter.name} of {_short(node)}, got none of that name"
@@ -201,25 +202,25 @@ def argument_problems(node: schema.Node, where: str, found: Operator, is_single:
 
 
 def argument_problem(
-    target: str, named: schema.NamedArgument, place: str, found: Operator, is_single: IsSingle
-) -> Iterator[Problem]:
-    """Yield that an operator does not have an argument (T3), or that it does not fit its parameter (T5).
+    short: str, named: schema.NamedArgument, place: str, found: Operator, is_single: IsSingle
+) -> Problem | None:
+    """Return that an operator does not have an argument (T3), or that it does not fit its parameter (T5).
 
     Args:
-        target: the operator.
+        short: the operator, without "torch.ops.".
         named: the argument.
         place: its place.
         found, is_single: as in `argument_problems`.
     """
-    short, name = target.removeprefix(OPS), named.name
-    parameter = found.parameters.get(name)
+    parameter = found.parameters.get(named.name)
     if parameter is None:
         known = ", ".join(list(found.parameters)[:_MAX_LISTED]) or "none"
-        yield Problem(f"{place}.name", "T3", f"expected an argument of {short} ({known}), got {quote(name)}")
-        return
-    as_tensors = takes_numbers_as_tensors(short)
-    if (got := misfit(named.arg, parameter.type, is_single, numbers_as_tensors=as_tensors)) is not None:
-        yield Problem(f"{place}.arg", "T5", f"expected {parameter.type} as the argument {name} of {short}, got {got}")
+        return Problem(f"{place}.name", "T3", f"expected an argument of {short} ({known}), got {quote(named.name)}")
+    got = misfit(named.arg, parameter.type, is_single, numbers_as_tensors=takes_numbers_as_tensors(short))
+    if got is None:
+        return None
+    message = f"expected {parameter.type} as the argument {named.name} of {short}, got {got}"
+    return Problem(f"{place}.arg", "T5", message)
 
 
 def _binding(node: schema.Node, where: str, found: Operator) -> Iterator[Problem]:

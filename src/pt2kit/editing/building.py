@@ -87,7 +87,8 @@ def check_argument(target: str, argument: schema.NamedArgument, edit: str) -> No
     """Refuse an argument that an operator does not have (T3), or that does not fit its parameter (T5)."""
     signature = signature_of(target)
     if signature is not None and not signature.is_open:
-        for problem in argument_problem(target, argument, edit, signature, lambda name: True):
+        problem = argument_problem(target.removeprefix(OPS), argument, edit, signature, lambda name: True)
+        if problem is not None:
             raise GraphError(f"{edit}: {problem.message}", rule=problem.rule)
 
 
