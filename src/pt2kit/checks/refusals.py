@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -55,7 +56,7 @@ QUICK: Final[tuple[Callable[[ProgramContext], Iterable[Problem]], ...]] = (
     region_problems,
     growth_problems,
     created_problems,
-    version_problems,
+    partial(version_problems, any_dialect=True),  # Building a program looks for the verifiers of the process.
 )
 """Rules that run on each load: what they find, building a program does not notice."""
 

@@ -46,15 +46,21 @@ _READERS: Final[Mapping[str, tuple[Callable[[str], object], str]]] = MappingProx
 """Key of metadata -> what reads its text as torch does, and the form of the text, for messages."""
 
 
-def version_problems(context: ProgramContext) -> Iterator[Problem]:
-    """Yield problems of a program's version numbers."""
+def version_problems(context: ProgramContext, *, any_dialect: bool = False) -> Iterator[Problem]:
+    """Yield problems of a program's version numbers and dialects.
+
+    Args:
+        context: the program.
+        any_dialect: accept dialects of any name, as extensions have them.
+    """
     program = context.program
     # A converted file keeps the release that exported it, with another schema.
     if program.torch_version != _BEFORE_IT_WAS_STORED and _VERSION.fullmatch(program.torch_version) is None:
         message = f"expected a version such as '2.13.0', got {quote(program.torch_version)}"
         yield Problem(f"{context.record}: $.torch_version", "V2", message, "warning")
     for number, dialect in enumerate(program.verifiers):
-        if dialect not in DIALECTS or not (dialect or context.stored_version in WITHOUT_DIALECT):
+        is_known = any_dialect or dialect in DIALECTS
+        if not is_known or not (dialect or context.stored_version in WITHOUT_DIALECT):
             message = f"expected a dialect that torch has ({', '.join(sorted(DIALECTS - {''}))}), got {quote(dialect)}"
             yield Problem(f"{context.record}: $.verifiers[{number}]", "V3", message)
     if "aten" not in program.opset_version:
