@@ -146,7 +146,7 @@ def _pieces(value: Any, style: Style, levels: int) -> Iterator[_Piece]:
             groups = (value[start : start + _CHUNK] for start in range(0, len(value), _CHUNK))
             yield from _joined(groups, b"[", b"]", style)
         case dict() if value and isinstance(next(iter(value.values())), Raw):
-            entries = (style.text(key) + style.colon + raw for key, raw in value.items())
+            entries = (_key(key, style) + raw for key, raw in value.items())
             yield from _written(entries, b"{", b"}", style)
         case dict() if len(value) > _CHUNK:
             items = iter(value.items())
@@ -170,6 +170,13 @@ def _written(entries: Iterator[bytes | Raw], opening: bytes, closing: bytes, sty
         yield opening + style.comma.join(group), 0
         opening = style.comma
     yield closing, 0
+
+
+def _key(key: str, style: Style) -> bytes:
+    """Return the text before a value of an object."""
+    # The encoder is slow for single texts, and Python writes these few characters as it does.
+    is_plain = key.isascii() and key.isprintable()
+    return (encode_basestring_ascii(key).encode() if is_plain else style.text(key)) + style.colon
 
 
 def _with_ascii_escapes(text: bytes | bytearray) -> bytes:
