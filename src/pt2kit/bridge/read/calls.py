@@ -252,9 +252,9 @@ def _by_schema(
         if named is None:
             fits = fits and not parameter.is_required
             continue
-        is_placed, arms = is_by_place(parameter, named.kind), operator.arms[name]
-        fits = fits and (arms is None or named.arg.type in arms)
-        if named.arg.type in ("as_tensor", "as_tensors") and parameter.type.base != "Tensor":  # Of one element.
+        is_placed, arms, arm = is_by_place(parameter, named.kind), operator.arms[name], named.arg.type
+        fits = fits and (arms is None or arm in arms)
+        if parameter.type.base != "Tensor" and arm in ("as_tensor", "as_tensors"):  # Of one element.
             fits = fits and misfit(named.arg, parameter.type, singles(scope.source), numbers_as_tensors=True) is None
         if not fits or (is_placed and (parameter.is_keyword_only or len(args) < index)):
             raise _misfit(node, signature, scope)
