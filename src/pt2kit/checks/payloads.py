@@ -205,7 +205,9 @@ def _compare(
 def _gradient_problems(
     spec: schema.InputSpec, payload: Payload, meta: schema.TensorMeta | None, context: ProgramContext, trained: Set[str]
 ) -> Iterator[Problem]:
-    """Report payloads that require a gradient where the graph does not, or the reverse (P14): a warning, for both load.
+    """Report payloads that require a gradient where the graph does not, or the reverse (P14), as a warning.
+
+    Torch and `load` accept them.
 
     A detached view of a parameter requires one after torch read and wrote the program: torch makes it from the
     parameter again. A buffer that the program writes to is described as it is at the end of the trace.

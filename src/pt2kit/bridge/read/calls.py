@@ -298,17 +298,16 @@ def _untyped(inputs: Sequence[schema.NamedArgument], scope: Values) -> Iterator[
 
 
 def _without_schema(inputs: Sequence[schema.NamedArgument], scope: Values) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments of a higher-order operator or a function: unnamed ones, or marked so, are positional."""
+    """Return the arguments of a higher-order operator or a function: unnamed ones, or marked so, are positional.
+
+    `function_problems` has checked their order, and that no name stands twice.
+    """
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     for named, value in zip(inputs, _untyped(inputs, scope), strict=True):
         if named.kind is ArgumentKind.POSITIONAL or not named.name:
-            if kwargs:
-                raise OperatorError(f"{scope.place}: expected arguments by place before those by name")
             args.append(value)
             continue
         check_variable(named.name, f"{scope.place}: name of an argument", OperatorError)
-        if named.name in kwargs:
-            raise OperatorError(f"{scope.place}: argument {named.name!r}: expected it once, got it twice")
         kwargs[named.name] = value
     return tuple(args), kwargs
