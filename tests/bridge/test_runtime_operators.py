@@ -128,6 +128,7 @@ CALLS: dict[str, Any] = {
     "areas of integers": ("trapezoid.x", torch.arange(3), torch.tensor([0.0, 0.5, 2.0])),
     "areas of bytes": ("cumulative_trapezoid.dx", BYTE, {"dx": 1.5}),
     "areas of complex steps": ("trapz.x", torch.ones(3), torch.tensor([1j, 2, 3])),
+    "runs of one number": ("unique_consecutive.default", torch.tensor(3), True, True, None),
     "runs of one dimension": ("unique_consecutive.default", torch.tensor([1, 1, 2]), False, False, 0),
     "factor of a batch": ("triangular_solve.default", torch.ones(2, 3, 1), NUMBERS[0, :, :3] + torch.eye(3)),
     "fake quantization that is off": (
@@ -218,6 +219,10 @@ CALLS: dict[str, Any] = {
     "equal elements without eps": (
         *("native_batch_norm.default", torch.ones(2, 3), None, None, torch.zeros(3), torch.ones(3)),
         *(True, 0.1, 0.0),
+    ),
+    "means kept in half precision": (
+        *("native_batch_norm.default", 300 + torch.arange(12, dtype=torch.float16).view(3, 2, 2) / 4),
+        *(torch.full((2,), 20, dtype=torch.float16), None, None, None, True, 0.1, 1e-5),
     ),
     "equal channels without eps": ("instance_norm.default", torch.ones(2, 3, 4), *[None] * 4, True, 0.1, 0.0, False),
     "quantiles near 0": ("special_ndtri.default", torch.tensor([0, 1e-300, 1e-20, 0.5, 1, 2], dtype=torch.double)),

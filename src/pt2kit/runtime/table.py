@@ -219,7 +219,8 @@ def binding(function: Kernel, operator: Operator) -> Kernel:
             if not results:
                 raise OperatorError("expected arguments that determine the sizes of the result, got others")
             named.update({"result": results[0]} if "result" in wanted else {"results": results})
-        if is_along and results and getattr(tensor := named[names[0]], "ndim", 1) == 0:
+        are_known = len(results) >= len(operator.results)  # all of them
+        if is_along and are_known and getattr(tensor := named[names[0]], "ndim", 1) == 0:
             named[names[0]] = tensor.reshape(1)
         given = [named.pop(name) for name in by_place if name in named]
         found = function(*given, **{name: value for name, value in named.items() if name not in ignored})

@@ -342,7 +342,7 @@ def unique_consecutive(self: Array, return_inverse: bool, return_counts: bool, d
     is_flat = dim is None or (dim == 0 and self.ndim == 1)
     rows = self.reshape(-1) if is_flat else np.moveaxis(self, axis_of(dim, self.ndim), 0)
     changed = rows[1:] != rows[:-1]
-    starts = np.concatenate([[True][: len(rows)], changed.reshape(len(changed), -1).any(1)]).astype(bool)
+    starts = np.concatenate([[True][: len(rows)], changed.any(tuple(range(1, rows.ndim)))]).astype(bool)
     inverse = np.cumsum(starts) - 1
     counts = np.diff(np.append(np.nonzero(starts)[0], len(rows)))
     if not is_flat:  # torch returns all three here
