@@ -47,9 +47,11 @@ MAX_CREATED_BYTES: Final = 16 << 30
 Difference: TypeAlias = "tuple[Subject, str, int | None]"
 """The kind of error, the message, and the number of the output; None for errors of arguments."""
 
-_STACKED_STATES: Final = frozenset(("", *(f"2.{minor}" for minor in range(1, 13))))
-"""Releases whose files may declare a dimension too many for states of an LSTM with projections: 2.4 to 2.10 write it,
-2.13 does not; older ones may have it from a conversion, and "" is one that is not stated."""
+_BEFORE_2_13: Final = frozenset(("", *(f"2.{minor}" for minor in range(1, 13))))
+"""Releases whose files may declare a dimension too many for states of an LSTM with projections, and indices and counts
+of unique elements in the type of these: 2.4 to 2.10 write it, 2.13 does not; older ones may have it from a conversion,
+and "" is one that is not stated."""
+_UNIQUE: Final = frozenset(f"{ATEN_OPS}{name}.default" for name in ("_unique2", "unique_dim", "unique_consecutive"))
 
 RULES_OF_SUBJECTS: Final[Mapping[Subject, str]] = {
     "sizes": "T8",
@@ -99,18 +101,20 @@ def _problems(context: ProgramContext) -> Iterator[Problem]:
     asserted: dict[int, set[str]] = {}
     for step in context.steps():
         for problem in _node_problems(step, symbols[id(step.node) in batched], calls):
-            is_cast = problem.rule == "T11" and id(step.node) in cast
-            if not is_cast and not (problem.rule == "T8" and _has_stacked_states(step, context.release)):
+            is_old = context.release in _BEFORE_2_13
+            if problem.rule == "T11" and (id(step.node) in cast or (is_old and step.node.target in _UNIQUE)):
+                continue
+            if not (problem.rule == "T8" and is_old and _has_stacked_states(step)):
                 yield problem
         yield from _known_number(step, asserted)
 
 
-def _has_stacked_states(step: Step, release: str) -> bool:
+def _has_stacked_states(step: Step) -> bool:
     """Return whether only the states of an LSTM with projections are wrong, as torch declared them before 2.13.
 
     For each layer and direction, it declared a state of three dimensions, and stacked these.
     """
-    if step.node.target != "torch.ops.aten.lstm.input" or release not in _STACKED_STATES:
+    if step.node.target != "torch.ops.aten.lstm.input":
         return False
     states = next((named.arg.as_tensors for named in step.node.inputs if named.name == "hx"), UNSET) or ()
     names = [one.name for one in (*states, *(output.as_tensor for output in step.node.outputs[1:])) if one]

@@ -58,8 +58,8 @@ def batch_norm(
     inverse = 1 / np.sqrt(var + var.dtype.type(eps))
     inverse = np.where(np.isinf(inverse), 0, inverse)  # equal elements are 0, as in torch, also if eps is
     stored = next(one.dtype for one in (weight, bias, running_mean, input) if one is not None)
-    rounded = (one.astype(stored).astype(x.dtype) for one in (mean, inverse))  # as torch keeps them
-    result = _normalized(x, *rounded, weight, bias)
+    centers, factors = (one.astype(stored).astype(x.dtype) for one in (mean, inverse))  # as torch keeps them
+    result = _normalized(x, centers, factors, weight, bias)
     for kept, new in ((running_mean, mean), (running_var, var * (count / max(1, count - 1)))):
         if kept is not None:
             write(kept, wide(kept) * (1 - momentum) + new * momentum)
@@ -83,7 +83,9 @@ def instance_norm(
 ) -> Any:
     # Each channel of each example is a channel of one batch.
     batch, channels = input.shape[:2]
-    w, b, mean, var = (None if one is None else np.tile(one, batch) for one in (weight, bias, running_mean, running_var))
+    w, b, mean, var = (
+        None if one is None else np.tile(one, batch) for one in (weight, bias, running_mean, running_var)
+    )
     x = input.reshape(1, batch * channels, *input.shape[2:])
     result, *_ = batch_norm(x, w, b, mean, var, use_input_stats, momentum=momentum, eps=eps)
     for kept, new in ((running_mean, mean), (running_var, var)):
