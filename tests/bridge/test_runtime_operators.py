@@ -128,6 +128,7 @@ CALLS: dict[str, Any] = {
     "areas of integers": ("trapezoid.x", torch.arange(3), torch.tensor([0.0, 0.5, 2.0])),
     "areas of bytes": ("cumulative_trapezoid.dx", BYTE, {"dx": 1.5}),
     "areas of complex steps": ("trapz.x", torch.ones(3), torch.tensor([1j, 2, 3])),
+    "logit of crossing bounds": ("logit.default", torch.tensor([0.1, 0.5, 0.7, float("nan")]), 0.6),
     "runs of one number": ("unique_consecutive.default", torch.tensor(3), True, True, None),
     "runs of one dimension": ("unique_consecutive.default", torch.tensor([1, 1, 2]), False, False, 0),
     "factor of a batch": ("triangular_solve.default", torch.ones(2, 3, 1), NUMBERS[0, :, :3] + torch.eye(3)),

@@ -336,7 +336,10 @@ def rrelu(self: Array, lower: float, upper: float, training: bool, noise: Any = 
 
 @kernel("aten.logit.default", adapt=in_floats)
 def logit(self: Array, eps: float | None) -> Any:
-    x = self if eps is None else np.clip(self, self.dtype.type(eps), self.dtype.type(1 - eps))
+    x = self
+    if eps is not None:  # above 0.5, too, where the bounds change places
+        low, high = self.dtype.type(eps), self.dtype.type(1 - eps)
+        x = np.where(self < low, low, np.minimum(self, high))
     return np.log(x / (1 - x))
 
 
