@@ -6,6 +6,7 @@ import json
 import threading
 
 import numpy as np
+import pytest
 from tests import samples
 from tests.cli.run import pt2
 
@@ -60,11 +61,35 @@ def test_wrong_inputs_are_refused(tmp_path):
     assert (done.code, "expected one of x, got y" in done.err) == (2, True)
     done = pt2("run", FILE, "--input", f"x={tmp_path / 'text.npy'}")
     assert (done.code, "expected a NumPy file" in done.err) == (2, True)
+    np.savez(tmp_path / "all.npz", x=np.zeros(3))
+    done = pt2("run", FILE, "--input", f"x={tmp_path / 'all.npz'}")
+    assert (done.code, "expected a NumPy file, got an archive of several arrays" in done.err) == (2, True)
     done = pt2("run", FILE, "--random", "--max-memory", "lots")
     assert (done.code, "expected a size such as 500M or 4G" in done.err) == (2, True)
     for option, value in (("--seed", "-1"), ("--timeout", "-1")):
         done = pt2("run", FILE, "--random", option, value)
         assert (done.code, f"Invalid value for '{option}'" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "code", "message"),
+    [
+        ("while_loop_hop", "i=1e30", 1, "input i: expected int64, got float64"),
+        ("while_loop_hop", "i=2.5", 1, "input i: expected int64, got float64"),
+        ("while_loop_hop", "i=99999999999999999999", 1, "input i: expected int64, got object"),
+        ("while_loop_hop", "i=hi", 2, "--input i: expected a number, true, false, none or a .npy file, got hi, and no"),
+        ("scalar_inputs", "st=hi", 1, "input st: expected 'abc', as it was exported, got 'hi'"),
+    ],
+)
+def test_values_that_no_input_holds(name, given, code, message):
+    """Numbers are not rounded or cut to fit an integer type; the input is named."""
+    done = pt2("run", samples.sample("2.13.0", name), "--random", "--input", given)
+    assert (done.code, message in done.err) == (code, True)
+
+
+@pytest.mark.parametrize(("name", "given"), [("while_loop_hop", "i=3"), ("scalar_inputs", "st=abc")])
+def test_values_as_written(name, given):
+    assert pt2("run", samples.sample("2.13.0", name), "--random", "--input", given).code == 0
 
 
 def test_there_may_be_no_end():

@@ -167,8 +167,9 @@ def test_inputs_of_other_structures_are_refused():
     one = session("dynamic_batch")
     x = np.zeros((3, 8), np.float32)
     cases = [
-        ((), {}, "expected 1 positional argument"),
+        ((), {}, r"expected 1 positional argument \(x\), got 0"),
         ((x, x), {}, "expected 1 positional argument"),
+        ((x,), {"x": x}, "expected the keyword arguments none, got x"),
         ((x,), {"y": x}, "expected the keyword argument"),
         (([x],), {}, "expected an array, got a list of 1"),
         ((x.astype(np.float64),), {}, "expected float32, got float64; convert it"),
@@ -200,7 +201,7 @@ def test_equal_symbols_have_equal_sizes():
 @pytest.mark.parametrize(("arm", "value"), [("as_int", 3), ("as_float", 2.5), ("as_bool", True)])
 def test_constants_may_be_numbers_of_numpy(arm, value):
     """As `load_module` accepts them; another number is refused."""
-    convention = Convention(None, None, {}, (InputSpec("n", schema.Argument(**{arm: value})),), {}, ())
+    convention = Convention(None, None, (), {}, (InputSpec("n", schema.Argument(**{arm: value})),), {}, ())
     assert convention.checked([np.asarray(value)[()]]) == [value]
     with pytest.raises(InputError, match="as it was exported"):
         convention.checked([np.int64(7)])
@@ -210,15 +211,19 @@ def test_large_numbers_are_solved_exactly():
     """A number that is declared as an expression may be larger than what floats hold exactly."""
     argument = schema.Argument(as_sym_int=schema.SymIntArgument(as_name="n"))
     spec = InputSpec("n", argument, numbers=(parse_size("2*s0"),), hints=(None,))
-    convention = Convention(None, None, {}, (spec,), {}, ())
+    convention = Convention(None, None, (), {}, (spec,), {}, ())
     assert convention.checked([2**60 + 2]) == [2**60 + 2]
 
 
 def test_containers_go_in_and_come_out():
     """Named tuples of classes that are not there become placeholders with the same fields."""
     one = session("namedtuple_io")
-    result = one.run_leaves(drawn(one))
+    values = drawn(one)
+    result = one.run_leaves(values)
     assert type(result)._fields == ("a", "b")
+    assert np.array_equal(one(p=type(result)(*values)).a, result.a)
+    with pytest.raises(InputError, match=r"input p: expected corpus.NT, got tuple"):
+        one(tuple(values))
 
 
 @pytest.mark.parametrize("name", ["dtypes", "float8", "uint16_dtype"])
@@ -245,7 +250,7 @@ def test_records_of_other_values():
 )
 def test_sizes_are_integers(value, got):
     argument = schema.Argument(as_sym_int=schema.SymIntArgument(as_name="n"))
-    convention = Convention(None, None, {}, (InputSpec("n", argument, numbers=(parse_size("s0"),)),), {}, ())
+    convention = Convention(None, None, (), {}, (InputSpec("n", argument, numbers=(parse_size("s0"),)),), {}, ())
     with pytest.raises(InputError, match=f"input n: expected an integer, got {got}"):
         convention.checked([value])
 

@@ -20,6 +20,7 @@ from pt2kit.cli.output import print_error
 from pt2kit.messages import printable, suggestion
 
 if TYPE_CHECKING:
+    from pt2kit.runtime.inputs import InputSpec
     from pt2kit.runtime.session import Session
 
 
@@ -122,7 +123,7 @@ def filled(session: Session, given: Iterable[str], seed: int, *, is_random: bool
     """Return the inputs of the command line, and random ones for those that are missing.
 
     Raises:
-        Refusal: a name that is no input, or an input that is missing.
+        Refusal: a name that is no input, a value that is none, or an input that is missing.
         InputError: a file that is no array.
     """
     from pt2kit.runtime.inputs import random_inputs
@@ -133,11 +134,12 @@ def filled(session: Session, given: Iterable[str], seed: int, *, is_random: bool
     found: dict[str, Any] = {}
     for text in given:
         name, sign, value = text.partition("=")
-        for key, one in {name: _read(value)}.items() if sign else read_arrays(text).items():
+        for key, one in {name: value}.items() if sign else read_arrays(text).items():
             if key not in known:
                 names = ", ".join(specs) or "none"
                 raise Refusal(f"--input: expected one of {names}, got {printable(key)}" + suggestion(key, specs))
-            found[known[key]] = typed(one, specs[known[key]].dtype)
+            spec = specs[known[key]]
+            found[spec.name] = typed(_read(value, spec) if sign else one, spec.dtype)
     if is_random:
         return [found.get(name, one) for name, one in zip(specs, random_inputs(session.convention, seed), strict=True)]
     for name, spec in specs.items():
@@ -146,16 +148,23 @@ def filled(session: Session, given: Iterable[str], seed: int, *, is_random: bool
     return [found.get(name, spec.constant) for name, spec in specs.items()]
 
 
-def _read(text: str) -> Any:
-    """Return a number, a truth value or None as written, else the array in a .npy file."""
+def _read(text: str, spec: InputSpec) -> Any:
+    """Return a number, a truth value or None as written, the text of a text input, else the array in a .npy file."""
     from pt2kit.runtime.session import read_array
 
+    if isinstance(spec.constant, str):
+        return text
     if text in ("true", "false", "none"):
         return {"true": True, "false": False, "none": None}[text]
     if re.fullmatch(r"[-+]?\d{1,40}", text, re.ASCII):
         return int(text)
-    if re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", text):
+    if re.fullmatch(r"nan|[-+]?(inf|(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?)", text, re.ASCII):
         return float(text)
+    if not os.path.exists(text):
+        raise Refusal(
+            f"--input {printable(spec.name)}: expected a number, true, false, none or a .npy file, got "
+            f"{printable(text)}, and no such file"
+        )
     return read_array(text)
 
 

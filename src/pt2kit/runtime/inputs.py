@@ -27,7 +27,7 @@ from pt2kit.symbols.evaluation import evaluate
 from pt2kit.symbols.expr import Expr, Integer, Symbol, free_symbols
 from pt2kit.symbols.guards import Guard, Path, Source, parse_guard, path_text
 from pt2kit.symbols.plain import to_str
-from pt2kit.treespec.callsig import input_paths, split_call
+from pt2kit.treespec.callsig import input_paths, named_arguments, split_call
 from pt2kit.treespec.containers import FieldTable
 from pt2kit.treespec.spec import TreeSpec, parse
 from pt2kit.treespec.values import flatten, unflatten
@@ -87,6 +87,7 @@ class Convention:
 
     Args:
         in_spec, out_spec: the containers of the inputs and outputs; None if the file has none.
+        names: those of the arguments, then of the keyword arguments.
         fields: field names of named tuples.
         inputs: the values that the caller passes.
         ranges: symbol -> its least and greatest value; None for no bound.
@@ -95,6 +96,7 @@ class Convention:
 
     in_spec: TreeSpec | None
     out_spec: TreeSpec | None
+    names: tuple[str, ...]
     fields: FieldTable
     inputs: tuple[InputSpec, ...]
     ranges: Mapping[str, tuple[int | None, int | None]]
@@ -135,19 +137,23 @@ class Convention:
         if self.in_spec is None:
             return [*args, *kwargs.values()]
         positional, by_name = split_call(self.in_spec)
+        missing = self.names[len(args) : len(positional)]
+        if all(name in kwargs for name in missing):
+            args = (*args, *(kwargs[name] for name in missing))
+            kwargs = {name: value for name, value in kwargs.items() if name not in missing}
         if len(args) != len(positional):
+            names = ", ".join(map(printable, self.names[: len(positional)]))
             count = count_text(len(positional), "positional argument")
-            raise InputError(f"inputs: expected {count}, got {len(args)}")
+            raise InputError(f"inputs: expected {count} ({names}), got {len(args)}")
         if kwargs.keys() != by_name.keys():
             expected = ", ".join(map(printable, by_name)) or "none"
             noun = "argument" if len(by_name) == 1 else "arguments"
             raise InputError(f"inputs: expected the keyword {noun} {expected}, got {', '.join(kwargs) or 'none'}")
-        names = [*(f"args[{number}]" for number in range(len(args))), *map(printable, by_name)]
         values, specs = (*args, *(kwargs[name] for name in by_name)), (*positional, *by_name.values())
         leaves: list[Any] = []
-        for name, value, spec in zip(names, values, specs, strict=True):
+        for name, value, spec in zip(self.names, values, specs, strict=True):
             try:
-                leaves += flatten(value, spec, f"input {name}", fields=self.fields, expand=_expand)
+                leaves += flatten(value, spec, f"input {printable(name)}", fields=self.fields, expand=_expand)
             except GraphError as error:
                 raise InputError(str(error)) from error
         return leaves
@@ -209,12 +215,11 @@ def convention_of(program: schema.ExportedProgram, arguments: Sequence[schema.Ar
     call = next((entry.signature for entry in module.module_call_graph if entry.fqn == "" and entry.signature), None)
     in_spec = out_spec = None
     names: Sequence[str] = ()
+    paths: list[Path] = [(f"arg_{i}",) for i in range(len(arguments))]
     if call is not None:
         in_spec, out_spec = parse(call.in_spec, "in_spec"), parse(call.out_spec, "out_spec")
-        names = call.forward_arg_names or ()
-    paths: list[Path] = [(f"arg_{i}",) for i in range(len(arguments))]
-    if in_spec is not None:
-        paths = input_paths(in_spec, names, fields=fields)
+        names = [name for name, *_ in named_arguments(in_spec, call.forward_arg_names)]
+        paths = input_paths(in_spec, call.forward_arg_names, fields=fields)
     if len(paths) != len(arguments):
         raise GraphError(
             f"$.graph_module: expected {count_text(len(paths), 'input')}, as in_spec has, got {len(arguments)}"
@@ -228,7 +233,7 @@ def convention_of(program: schema.ExportedProgram, arguments: Sequence[schema.Ar
         where = f"$.guards_code[{number}]"
         guard = parse_guard(text, where=where)
         guards.append((guard, tuple((source, source.find(paths, where)) for source in guard.sources)))
-    return Convention(in_spec, out_spec, fields, inputs, ranges, tuple(guards))
+    return Convention(in_spec, out_spec, tuple(names), fields, inputs, ranges, tuple(guards))
 
 
 def _input(name: str, argument: schema.Argument, graph: schema.Graph) -> InputSpec:

@@ -336,7 +336,10 @@ def read_array(path: str) -> Any:
         InputError: no such file, or no array of numbers.
     """
     with _refusing(path):
-        return np.load(path, allow_pickle=False)
+        array = np.load(path, allow_pickle=False)
+        if not isinstance(array, np.ndarray):
+            raise ValueError("an archive of several arrays")
+        return array
 
 
 def read_arrays(path: str) -> dict[str, Any]:
@@ -387,12 +390,17 @@ def _refusing(path: str) -> Iterator[None]:
 def typed(value: Any, dtype: DType | None) -> Any:
     """Return a value read from a file in the element type that an input has.
 
-    Types that NumPy lacks (bfloat16, 8-bit floats) are stored as bits: unsigned integers of the same size.
+    Types that NumPy lacks (bfloat16, 8-bit floats) are stored as bits: unsigned integers of the same size. A number
+    that an integer type does not hold keeps its own type, which the program refuses.
     """
     if dtype is None or value is None:
         return value
     if not isinstance(value, np.ndarray):
-        return np.asarray(value, dtype)
+        with contextlib.suppress(OverflowError):
+            array = np.asarray(value, dtype)
+            if array == value or dtype.kind not in "biu":
+                return array
+        return np.asarray(value)
     is_bits = value.dtype.kind in "uV" and value.dtype.itemsize == dtype.itemsize
     return value.view(dtype) if is_bits and is_foreign(dtype) else value
 

@@ -164,7 +164,8 @@ def flatten(
         spec: the structure.
         where: name of the value, for messages: "inputs", "args".
         fields: field names of named tuples, where the file has the table.
-        expand: opens values of types that are not built in; without it only a `Node` stands for them.
+        expand: opens values of types that are not built in; without it only a `Node` stands for them, and a tuple for
+            a named one.
 
     Raises:
         GraphError: the value has another structure; the message has the path.
@@ -223,7 +224,7 @@ def _children(
         children = value.children
     elif spec.type in MAPPINGS and isinstance(value, Mapping):
         return _mapping_children(value, keys, path)
-    elif spec.type == NAMEDTUPLE and isinstance(value, tuple):
+    elif spec.type == NAMEDTUPLE and isinstance(value, tuple) and (expand is None or hasattr(value, "_fields")):
         return _named_children(value, spec, path, fields)
     elif spec.type in SEQUENCES and _is_sequence(value, str(spec.type)):
         children = list(value) if isinstance(value, deque) else value  # type: ignore[assignment]
