@@ -13,7 +13,7 @@ from tests.samples import corpus, release_id, sample
 import pt2kit
 from pt2kit.editing import passes, tensor_meta
 from pt2kit.editing.editor import PackageEditor
-from pt2kit.errors import ArchiveError, GraphError
+from pt2kit.errors import ArchiveError, GraphError, PayloadError
 
 
 def dynamic() -> PackageEditor:
@@ -194,6 +194,7 @@ REFUSED = {
         lambda e: e.drop_weight("a.bias"),
         r"drop_weight\('a.bias'\): expected a weight that nothing uses",
     ),
+    "no such weight": (lambda e: e.drop_weight("a.bia"), r"expected the name of one of the weights \(a.weight, "),
     "no such output": (lambda e: e.drop_output(3), r"drop_output\(3\): expected the number of one of 1 output, got 3"),
     "sizes that do not fit": (lambda e: e.freeze_input("x", np.ones((5, 9), "f4")), r"expected sizes \['s77', 8\]"),
     "out of its range": (lambda e: e.specialize("s77", 1), r"expected s77 from 2 to 64, got 1"),
@@ -450,3 +451,11 @@ def test_an_operator_that_gives_another_type_is_refused() -> None:
         editor.finish()
     made.output.meta = editor.value("x").meta
     assert [problem for problem in pt2kit.check(editor.finish()) if problem.kind == "error"] == []
+
+
+def test_a_weight_is_what_the_graph_declares() -> None:
+    """The meta of a weight is not changed without its numbers: such a file could not be opened."""
+    editor = dynamic()
+    editor.value("p_a_bias").meta = editor.value("p_a_weight")
+    with pytest.raises(PayloadError, match=r"'a.bias': sizes: expected \[16, 8\] as in the graph, got \[16\]"):
+        editor.finish()

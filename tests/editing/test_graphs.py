@@ -171,6 +171,18 @@ REFUSED = {
         lambda g: g.append("aten.nonzero", g.outputs[0]),
         r"expected meta= for the result of aten.nonzero",
     ),
+    "no element type": (
+        lambda g: g.append("aten.softmax.int", g.outputs[0], 0, 0.5),
+        r"append\('aten.softmax.int'\): dtype: expected an element type such as 'float32', got '0.5'",
+    ),
+    "an element type as torch's number": (
+        lambda g: g.append("aten.softmax.int", g.outputs[0], 0, 6),
+        r"expected meta= for the result of .*dtype is not known",
+    ),
+    "an element type in a tensor": (
+        lambda g: g.append("aten.softmax.int", g.outputs[0], 0, g.outputs[0]),
+        r"expected meta= for the result of .*dtype is not known",
+    ),
     "sizes differ": (
         lambda g: g.append("aten.add.Tensor", *g.inputs[:2]),
         r"expected sizes that broadcast, got \[16, 8\] and \[16\]",

@@ -173,6 +173,7 @@ class Editor(EditState):
 
         Raises:
             GraphError: as `check`.
+            PayloadError: the graph declares another element type or other sizes than a weight has.
             SchemaError: keys that this build does not know would be lost.
         """
         self._result = _finished(self, self.check())
@@ -263,6 +264,8 @@ def _finished(editor: EditState, program: schema.ExportedProgram) -> Package | s
     parts.drop_unused()
     result, notes = sample_inputs.pack(editor, parts, program)
     editor.notes += notes
+    for payloads in (result.weights, result.constants):
+        payloads(editor.model)  # Refuses those that differ from what the graph declares.
     return result
 
 

@@ -154,6 +154,7 @@ def scalar_type(dtype: Any) -> schema.ScalarType:
     """Return an element type from its number, torch's name or short name for it, or numpy's type.
 
     Raises:
+        GraphError: something else.
         UnsupportedError: no element type of the schema (P4).
     """
     if isinstance(dtype, schema.ScalarType):
@@ -165,7 +166,10 @@ def scalar_type(dtype: Any) -> schema.ScalarType:
         return scalar_type_named(str(dtype).removeprefix("torch."), "dtype")
     import numpy as np
 
-    return scalar_type_of(np.dtype(dtype), "dtype")
+    try:
+        return scalar_type_of(np.dtype(dtype), "dtype")
+    except TypeError:
+        raise GraphError(f"dtype: expected an element type such as 'float32', got {quote(repr(dtype))}") from None
 
 
 def device_of(device: str | schema.Device) -> schema.Device:

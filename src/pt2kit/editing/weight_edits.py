@@ -191,7 +191,7 @@ def drop_weight(editor: EditState, name: str) -> None:
     for one in inputs:
         check_unused(one, "a weight", edit)
     _check_unwritten(editor, name, kinds, edit)
-    if editor.has_weights and (name in editor.weights or name in editor.constants):
+    if editor.has_weights and (not inputs or name in editor.weights or name in editor.constants):
         del table_of(editor, name, edit).payloads[name]
     elif not inputs:
         find_input(editor, name, edit)

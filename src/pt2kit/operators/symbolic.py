@@ -99,6 +99,8 @@ def call_rule(rule: Rule, arguments: Mapping[str, Any], *, is_strict: bool = Fal
     for name, value in given.items():
         if value is UNKNOWN or (type(value) is tuple and any(one is UNKNOWN for one in value)):
             raise Unknown(f"nothing is known of {name}")
+        if name == "dtype" and not isinstance(value, ScalarType | None):  # torch accepts its number, also in a tensor
+            raise Unknown(f"{name} is not known")
     try:
         return rule(**given)
     except Undecided as error:
