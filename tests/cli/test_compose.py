@@ -35,6 +35,13 @@ def test_prefixes_and_names(tmp_path: Path) -> None:
         assert list(package.weights("joined")) == ["enc.0.weight", "enc.0.bias", "dec.2.weight", "dec.2.bias"]
 
 
+def test_an_output_goes_to_several_inputs(tmp_path: Path) -> None:
+    """One output connected twice becomes two inputs; the joined program takes neither."""
+    attention, both = sample("2.13.0", "sdpa"), tmp_path / "both.pt2"
+    assert pt2("compose", attention, attention, both, "--connect", "0=q", "--connect", "0=k", "--prove").code == 0
+    assert [value.name for value in pt2kit.open(both).graph().inputs] == ["q", "k", "v", "m", "v_1", "m_1"]
+
+
 def test_what_does_not_fit(tmp_path: Path) -> None:
     """Sizes that differ are told with both; nothing is written."""
     found = pt2("compose", MLP, MLP, tmp_path / "both.pt2", "--connect", "linear_1=input")

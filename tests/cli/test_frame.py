@@ -60,6 +60,7 @@ def test_wrong_pairs_are_wrong_usage() -> None:
     for arguments, text in (
         (["--names", "x"], "--names: expected OLD=NEW"),
         (["--at", "s0=x"], "--at: expected SYMBOL=N"),
+        (["--at", "s0=3", "--at", "s0=4"], "--at: expected 's0' once, got 3 and 4"),
     ):
         done = CliRunner().invoke(COMMAND, arguments, standalone_mode=False)
         assert isinstance(done.exception, click.UsageError)

@@ -140,7 +140,7 @@ def test_joined_programs_are_proven():
                 "torch.ops.aten.sigmoid.default"
             )
         with pytest.raises(ProofError, match="expected output 0 as before"):
-            prove_joined(first, second, (None, None), {"relu": "relu"}, editor.result)
+            prove_joined(first, second, (None, None), [("relu", "relu")], editor.result)
 
 
 def test_what_cannot_be_run_is_named():

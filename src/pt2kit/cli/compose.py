@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import click
 
-from pt2kit.cli.common import is_count, one_output, open_file, write_result
-from pt2kit.cli.frame import argument, option, output_option, pairs_option, prove_option
+from pt2kit.cli.common import is_count, one_output, open_file, pairs, write_result
+from pt2kit.cli.frame import argument, option, output_option, prove_option
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +17,12 @@ class Options:
     first: str = argument("FIRST")
     second: str = argument("SECOND")
     target: str | None = argument("[OUT]", required=False)
-    connect: Mapping[str, str] = pairs_option(
+    connect: tuple[tuple[str, str], ...] = option(
         "An output of FIRST, by name or number from 0, and the input of SECOND that it becomes.",
-        form="OUTPUT=INPUT",
+        metavar="OUTPUT=INPUT",
+        multiple=True,
         required=True,
+        callback=pairs("OUTPUT=INPUT"),
     )
     prefix: tuple[str, ...] = option(
         "In front of names of FIRST; given again, of SECOND.", metavar="NAME", multiple=True
@@ -47,7 +48,9 @@ def run(options: Options) -> int:
     target = one_output(options.target, options.output)
     from pt2kit.editing.composing import compose
 
-    connect = {int(old) if is_count(old) else old: new for old, new in options.connect.items()}
+    connect: dict[int | str, list[str]] = {}
+    for old, new in options.connect:
+        connect.setdefault(int(old) if is_count(old) else old, []).append(new)
     prefixes = (options.prefix[0], options.prefix[1]) if options.prefix else ("", "")
     with open_file(options.first) as a, open_file(options.second) as b:
         composed = compose(a, b, connect, prefixes=prefixes, name=options.name, prove=options.prove)

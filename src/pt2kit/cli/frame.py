@@ -91,7 +91,15 @@ def flag(help: str, *flags: str) -> Any:
 def pairs_option(help: str, *flags: str, form: str = "NAME=VALUE", **settings: Any) -> Any:
     """Declare a field whose values are pairs, parsed to a dict as `pairs` does; as `option`."""
     parse = pairs(form)
-    return option(help, *flags, metavar=form, multiple=True, callback=lambda *given: dict(parse(*given)), **settings)
+
+    def parsed(context: click.Context, parameter: click.Parameter, values: Iterable[str]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for left, right in parse(context, parameter, values):
+            if found.setdefault(left, right) != right:
+                raise click.UsageError(f"{parameter.opts[0]}: expected {left!r} once, got {found[left]} and {right}")
+        return found
+
+    return option(help, *flags, metavar=form, multiple=True, callback=parsed, **settings)
 
 
 def argument(metavar: str, **settings: Any) -> Any:

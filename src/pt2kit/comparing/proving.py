@@ -9,7 +9,7 @@ everything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -121,7 +121,7 @@ def prove_joined(
     first: Package,
     second: Package,
     models: tuple[str | None, str | None],
-    connect: Mapping[Any, str],
+    connect: Iterable[tuple[Any, str]],
     both: Package,
 ) -> None:
     """Check that a composed program computes the same as its two parts, run one after the other.
@@ -129,7 +129,7 @@ def prove_joined(
     Args:
         first, second: the packages that were joined.
         models: the program of each.
-        connect: name or number of an output of the first -> name of an input of the second.
+        connect: names or numbers of outputs of the first, each with the name of an input of the second.
         both: the package of the joined program.
 
     Raises:
@@ -140,7 +140,7 @@ def prove_joined(
     where = f"{both.name}: program {printable(joined)}"
     a, b, c = _session(first, names[0]), _session(second, names[1]), _session(both, joined)
     outputs = _output_names(first, names[0])
-    links = {target: one if isinstance(one, int) else outputs.index(one) for one, target in connect.items()}
+    links = {target: one if isinstance(one, int) else outputs.index(one) for one, target in connect}
     inputs = [next(arguments(spec.argument), spec.name) for spec in b.inputs]
     # Positional arguments of both come before keyword arguments of both.
     own = [_positional(a), _positional(b) - sum(one in links for one in inputs[: _positional(b)])]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pt2kit import schema, symbols
@@ -28,7 +28,7 @@ from pt2kit.signature.consistency import targets_below
 def compose(
     first: Source,
     second: Source,
-    connect: Mapping[str, str] | Mapping[int, str] | Mapping[str | int, str],
+    connect: Mapping[Any, str | Sequence[str]],
     *,
     prefixes: tuple[str, str] = ("", ""),
     models: tuple[str | None, str | None] = (None, None),
@@ -43,7 +43,7 @@ def compose(
 
     Args:
         first, second: as `edit` takes them; both packages, or both programs.
-        connect: name (or number) of an output of the first -> name of an input of the second.
+        connect: name (or number) of an output of the first -> name of an input of the second, or names of several.
         prefixes: put in front of the names of values ("enc" gives "enc_x") and weights ("enc.layer.weight") of each.
         models: which program of each package.
         name: of the new program in its package.
@@ -61,12 +61,13 @@ def compose(
     a, b = edit(first, models[0]), edit(second, models[1])
     if a.has_weights != b.has_weights:
         raise UnsupportedError("compose: expected two packages or two programs, got one of each")
+    links = [(one, other) for one, held in connect.items() for other in ([held] if isinstance(held, str) else held)]
     pairs = [
         (
             find_output(a, one, "compose: first program"),
             find_input(b, other, "compose: second program", b.user_inputs),
         )
-        for one, other in connect.items()
+        for one, other in links
     ]
     if len({id(target) for _, target in pairs}) != len(pairs):
         raise UnsupportedError("compose: expected each input of the second once, got one twice")
@@ -89,7 +90,7 @@ def compose(
     joined = a.model, b.model
     package = _package(a, b, program, shared, name)
     if prove:
-        registered("prove_joined")(a.source_package, b.source_package, joined, connect, package)
+        registered("prove_joined")(a.source_package, b.source_package, joined, links, package)
     return package
 
 
