@@ -129,6 +129,19 @@ def test_part_is_proven():
             prove_part(whole, None, editor.result)
 
 
+@pytest.mark.parametrize(
+    ("name", "inputs", "outputs"),
+    [
+        ("mlp", ["p_0_weight", "input"], ["linear", "p_0_bias"]),
+        ("buffer_mutation__decomp", ["x"], ["mul"]),
+        ("batchnorm_train", ["x"], ["batch_norm", "b_bn_running_mean"]),
+    ],
+)
+def test_parts_with_weights_are_proven(name, inputs, outputs):
+    """Weights that the part takes or returns, and buffers that the whole program updates after the part read them."""
+    pt2kit.extract(path(name), inputs=inputs, outputs=outputs, prove=True)
+
+
 def test_joined_programs_are_proven():
     """The second runs on what the first gives; a wrong join is caught."""
     with pt2kit.open(path("dynamic_batch")) as whole:
