@@ -27,7 +27,7 @@ MLP = str(samples.sample("2.13.0", "mlp"))
         (["check", MLP, "--scheduler", "127.0.0.1:9"], "scheduler 127.0.0.1:9: expected a Dask scheduler that answers"),
         (["check", MLP, "--scheduler", "x", "--workers", "2"], "expected one of --scheduler and --workers, got both"),
         (["check", MLP, "--memory", "much"], "--memory: expected a size such as 500M or 4G, got 'much'"),
-        (["check", MLP, "--timeout", "0"], "seconds: expected more than 0, got 0.0"),
+        (["check", MLP, "--timeout", "0"], "Invalid value for '--timeout': 0.0 is not in the range x>0"),
         (["check", MLP, "--again", "crashed"], "again: expected resume with it, got it alone"),
         (["check", MLP, "--resume", "--again", "all"], "again: expected one of ok, problems"),
         (["check", MLP, "--storage", "anon"], "--storage: expected NAME=VALUE, got 'anon'"),

@@ -176,6 +176,7 @@ def test_a_pipe_is_given_up(tmp_path: Path) -> None:
         ("digest", {"only": "graph"}, TypeError, "only: expected a collection of names, got one text"),
         ("convert", {}, UnsupportedError, "convert: expected target, such as 'torch==2.13', got none"),
         ("convert", {"target": "torch==9"}, VersionError, "torch==9"),
+        ("convert", {"target": "torch==2.13", "allow": ["all"]}, UnsupportedError, "allow: expected names of losses"),
         ("sanitize", {"drop": ["everything"]}, UnsupportedError, "drop: expected one of"),
     ],
 )

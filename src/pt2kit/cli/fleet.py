@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from pt2kit.cli.common import SECONDS, bar_of, bytes_amount, check_page
+from pt2kit.cli.common import bar_of, bytes_amount, check_page
 from pt2kit.cli.frame import (
     Result,
     argument,
@@ -123,7 +123,9 @@ class SharedOptions:
     workers: int | None = option("Processes on this machine; as many as cores.", type=click.IntRange(1), metavar="N")
     resume: bool = flag("Continue the dataset in DIR; skip files that have a row.")
     again: tuple[str, ...] = option("With --resume: repeat files of this outcome.", multiple=True, metavar="OUTCOME")
-    timeout: float = option("Time limit of one file (600).", type=SECONDS, default=600.0, metavar="SECONDS")
+    timeout: float = option(
+        "Time limit of one file (600).", type=click.FloatRange(0, min_open=True), default=600.0, metavar="SECONDS"
+    )
     memory: int = option("Memory limit of one file (4G).", default="4G", metavar="BYTES", callback=bytes_amount)
     storage: Mapping[str, str] = _storage_option()
     as_json: bool = json_option()
@@ -172,7 +174,7 @@ def _ending(work: str, done: Progress, out: str, earlier: Counter[str]) -> Itera
     from pt2kit.text.format import bytes_text
 
     skipped = f"; {done.skipped:,} skipped (already processed)" if done.skipped else ""
-    yield f"{work}: {done.files:,} files, {bytes_text(done.bytes)}{skipped}"
+    yield f"{work}: {count_text(done.files, 'file')}, {bytes_text(done.bytes)}{skipped}"
     for outcome, count in done.outcomes.most_common():
         yield f"  {outcome:<11} {count:,}"
     for outcome, count in earlier.most_common():
@@ -191,7 +193,7 @@ class ReportOptions:
         "Write a self-contained page with bars instead.", "--output", "-o", "--html", metavar="FILE"
     )
     storage: Mapping[str, str] = _storage_option()
-    force: bool = force_option()
+    force: bool = force_option("Replace an archive, such as a .pt2 file.")
     as_json: bool = json_option()
 
 

@@ -123,9 +123,9 @@ def output_option(argument: str = "OUT", kind: str = "file") -> Any:
     return option(f"The {kind} to write; the same as {argument}.", "--output", "-o", metavar=argument, type=FILE)
 
 
-def force_option() -> Any:
+def force_option(help: str = "Replace existing files.") -> Any:
     """Declare a field that is true if files may be replaced."""
-    return flag("Replace existing files.", "--force")
+    return flag(help, "--force")
 
 
 def rename_option() -> Any:

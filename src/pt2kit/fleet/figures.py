@@ -23,7 +23,7 @@ from pt2kit.errors import UnsupportedError
 from pt2kit.fleet import dataset
 from pt2kit.fleet.dataset import FAILURES, GONE, OUTCOMES, SCHEMA, TABLES, Folder, make_folder
 from pt2kit.fleet.targets import Seen
-from pt2kit.messages import printable
+from pt2kit.messages import count_text, printable
 from pt2kit.rules import RULES
 from pt2kit.schema.names import OPS
 from pt2kit.text.format import bytes_text
@@ -252,8 +252,9 @@ def headline(figures: Figures) -> str:
     """Return a summary in one line."""
     options = ", ".join(f"{key} {value}" for key, value in figures.options.items() if value)
     return (
-        f"{figures.work}{f' ({options})' if options else ''}: {figures.files:,} files, {bytes_text(figures.bytes)}, "
-        f"{figures.nodes:,} nodes, {figures.parameters:,} parameters, {figures.seconds:,.1f} s of reading"
+        f"{figures.work}{f' ({options})' if options else ''}: {count_text(figures.files, 'file')}, "
+        f"{bytes_text(figures.bytes)}, {count_text(figures.nodes, 'node')}, "
+        f"{count_text(figures.parameters, 'parameter')}, {figures.seconds:,.1f} s of reading"
     )
 
 

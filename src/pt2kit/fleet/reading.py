@@ -94,11 +94,13 @@ def _check_options(name: str, options: Mapping[str, Any]) -> None:
 
         make_options(options["drop"], options["strip"], options["scrub_paths"])
     elif name == "convert":
+        from pt2kit.release.conversion import named_losses
         from pt2kit.release.destinations import find_destination
 
         if not isinstance(options["target"], str):
             raise UnsupportedError("convert: expected target, such as 'torch==2.13', got none")
         find_destination(options["target"])
+        named_losses("allow", options["allow"])
 
 
 class Job(msgspec.Struct, frozen=True):

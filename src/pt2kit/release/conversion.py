@@ -156,7 +156,7 @@ def convert(
     Cost: programs as `downgrade_program`; weights are read and written once and never held, but for the draft's, which
         are text inside the program.
     """
-    allow, keep = _losses("allow", allow), _losses("keep", keep)
+    allow, keep = named_losses("allow", allow), named_losses("keep", keep)
     wanted = operators(opset_version, operator_changes, normalize=normalize)
     with nullcontext(src) if isinstance(src, Package) else open_package(src, namedtuples=namedtuples) as package:
         if not package.layout.models:
@@ -186,8 +186,12 @@ def convert(
     return report
 
 
-def _losses(argument: str, given: Iterable[str]) -> frozenset[str]:
-    """Return names of losses that a caller passes; one text is refused as well, as its letters are no names."""
+def named_losses(argument: str, given: Iterable[str]) -> frozenset[str]:
+    """Return names of losses that a caller passes; one text is refused as well, as its letters are no names.
+
+    Raises:
+        UnsupportedError: a name that no loss has.
+    """
     found = frozenset(given)
     if unknown := sorted(found - HARMLESS - BY_PERMISSION):
         names = ", ".join(sorted(HARMLESS | BY_PERMISSION))
