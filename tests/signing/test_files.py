@@ -62,7 +62,7 @@ def test_signed_by_an_encrypted_key(tmp_path: Path, model: Path, keys: Keys) -> 
     openssl(tmp_path, "ec", "-in", str(keys.private), "-aes128", "-passout", "pass:open", "-out", str(locked))
     pt2kit.sign(model, key=locked, password="open")
     assert pt2kit.verify(model, key=keys.public)
-    with pytest.raises(SignatureError, match=r"signing: expected a signature that can be verified .*[Pp]assword"):
+    with pytest.raises(SignatureError, match=r"signing: expected a signature, keys and .*[Pp]assword"):
         pt2kit.sign(model, key=locked)
 
 
@@ -223,12 +223,21 @@ def test_a_missing_signature_is_a_missing_file(model: Path, keys: Keys) -> None:
         pt2kit.verify(model, key=keys.public)
 
 
-def test_a_key_of_another_kind_is_refused(model: Path, tmp_path: Path) -> None:
-    """RSA and Ed25519 are not what model-signing takes; nothing is written."""
-    openssl(tmp_path, "genpkey", "-algorithm", "ed25519", "-out", "ed.pem")
-    with pytest.raises(SignatureError, match="signing: expected"):
-        pt2kit.sign(model, key=tmp_path / "ed.pem")
+@pytest.mark.parametrize("kind", [["ed25519"], ["rsa"], ["ec", "-pkeyopt", "ec_paramgen_curve:secp256k1"]])
+def test_a_key_of_another_kind_is_refused(model: Path, tmp_path: Path, kind: list[str]) -> None:
+    """RSA, Ed25519 and other curves are not what model-signing takes; nothing is written."""
+    openssl(tmp_path, "genpkey", "-algorithm", *kind, "-out", "other.pem")
+    with pytest.raises(SignatureError, match=r"signing: expected an elliptic-curve key \(P-256, P-384 or P-521\)"):
+        pt2kit.sign(model, key=tmp_path / "other.pem")
     assert not model.with_name("model.pt2.sig").exists()
+
+
+@pytest.mark.parametrize("name", ["model.pt2", "other.pt2"])
+def test_a_program_is_not_replaced_by_a_signature(model: Path, keys: Keys, name: str) -> None:
+    before = model.read_bytes()
+    with pytest.raises(UnsupportedError, match=r"expected the path of a signature, such as model\.pt2\.sig, got"):
+        pt2kit.sign(model, model.with_name(name), key=keys.private)
+    assert model.read_bytes() == before
 
 
 @pytest.mark.parametrize("release", ["2.1.2", "2.5.1", "2.8.0", "2.15.0"])

@@ -180,7 +180,9 @@ def _said(error: Exception) -> str:
         return "expected a signature by the key given, got one by another key"
     if "Signature mismatch" in text:
         return "expected the statement that was signed, got another"
-    return f"expected a signature that can be verified with what was given, got: {text or type(error).__name__}"
+    if "curve" in text:
+        return "expected an elliptic-curve key (P-256, P-384 or P-521), got another kind"
+    return f"expected a signature, keys and certificates that can be used, got: {text or type(error).__name__}"
 
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -225,6 +227,8 @@ def sign(
     """
     source = Path(file)
     target = Path(signature) if signature is not None else source.with_name(source.name + ".sig")
+    if target.suffix.lower() == ".pt2" or (target.exists() and target.samefile(source)):
+        raise UnsupportedError(f"{target}: expected the path of a signature, such as {source.name}.sig, got a program")
     if certificate is not None and key is None:
         raise SignatureError(f"{certificate}: expected the certificate's private key with it, got none")
     library = _library()
