@@ -40,6 +40,18 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
         "",
     ),
     (
+        "aten.lstm_cell.default",
+        {"input": t(3, 5), "hx": (t(3, 4), t(2, 4)), "w_ih": t(16, 5), "w_hh": t(16, 4)},
+        "sizes",
+        "states of the input's batch size, got 2 and 3",
+    ),
+    (
+        "aten.gru_cell.default",
+        {"input": t(S, 5), "hx": t(S + 1, 4), "w_ih": t(12, 5), "w_hh": t(12, 4)},
+        "sizes",
+        "states of the input's batch size",
+    ),
+    (
         "aten.rnn_tanh_cell.default",
         {"input": t(3, 5), "hx": t(3, 4), "w_ih": t(4, 5), "w_hh": t(4, 4, dtype=I64)},
         "dtype",

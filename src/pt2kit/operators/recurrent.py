@@ -114,6 +114,8 @@ def cell_states(
         agree(weight.sizes[0], gates * states[0].sizes[-1], f"expected {gates} gates for each element of the state")
         if bias is not None:
             expand(bias, (*source.sizes[:-1], weight.sizes[0]))
+    for state in states:
+        agree(state.sizes[0], data.sizes[0], "expected states of the input's batch size")
     return tuple([if_contiguous(like(state), data, *states) for state in states])
 
 
