@@ -148,6 +148,15 @@ def test_columns_count_in_a_pipe_if_they_are_stated() -> None:
         assert pt2("show", WIDE, option, env={"COLUMNS": "50"}).out == pt2("show", WIDE, option).out
 
 
+@pytest.mark.parametrize("columns", ["20", "40"])
+def test_lines_before_a_heading_have_no_color_of_one(columns: str) -> None:
+    """Names of files that are longer than a line are broken before the first heading of the report."""
+    files = samples.sample("2.7.1", "multi_output"), samples.sample("2.11.0", "kwargs_and_nested_inputs")
+    found = pt2("check", *files, env={"FORCE_COLOR": "1", "COLUMNS": columns})
+    assert (found.code, found.err) == (0, "")
+    assert "1 sound" in found.out
+
+
 def test_errors_heed_no_color() -> None:
     """Standard error is colored under the same conditions."""
     assert "\x1b[" in in_terminal("show", "missing.pt2").out

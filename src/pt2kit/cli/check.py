@@ -287,7 +287,7 @@ def _painter() -> Callable[[str], str]:
         if line.startswith("      -> "):
             return click.style(line, dim=True)
         if line.startswith("  ") and not line.startswith("   "):
-            return click.style(linked(line), fg=style)
+            return click.style(linked(line), fg=style or None)
         return line if line.startswith(" ") else colour(line)
 
     return paint
