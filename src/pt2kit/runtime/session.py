@@ -337,9 +337,9 @@ def read_array(path: str) -> Any:
     """
     with _refusing(path):
         array = np.load(path, allow_pickle=False)
-        if not isinstance(array, np.ndarray):
-            raise ValueError("an archive of several arrays")
-        return array
+    if not isinstance(array, np.ndarray):
+        raise InputError(f"{printable(path, 300)}: expected a NumPy file, got an archive of several arrays")
+    return array
 
 
 def read_arrays(path: str) -> dict[str, Any]:
