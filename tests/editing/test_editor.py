@@ -195,6 +195,10 @@ REFUSED = {
         r"drop_weight\('a.bias'\): expected a weight that nothing uses",
     ),
     "no such weight": (lambda e: e.drop_weight("a.bia"), r"expected the name of one of the weights \(a.weight, "),
+    "no such weight to convert": (
+        lambda e: e.convert_weight("a.bia", "buffer"),
+        r"expected the name of one of the weights \(a.weight, ",
+    ),
     "no such output": (lambda e: e.drop_output(3), r"drop_output\(3\): expected the number of one of 1 output, got 3"),
     "sizes that do not fit": (lambda e: e.freeze_input("x", np.ones((5, 9), "f4")), r"expected sizes \['s77', 8\]"),
     "out of its range": (lambda e: e.specialize("s77", 1), r"expected s77 from 2 to 64, got 1"),

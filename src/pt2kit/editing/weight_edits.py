@@ -280,7 +280,7 @@ def convert_weight(editor: EditState, name: str, kind: str, *, persistent: bool 
         raise GraphError(f"{edit}: expected 'parameter', 'buffer' or 'constant', got {quote(kind)}")
     inputs = [one for one in editor.inputs if one.target == name and one.kind in _PREFIXES]
     if not inputs:
-        find_input(editor, name, edit)
+        (table_of if editor.has_weights else find_input)(editor, name, edit)
         raise GraphError(f"{edit}: expected a parameter, buffer or tensor constant, got something else")
     if inputs[0].kind != kind:
         _check_unwritten(editor, name, {inputs[0].kind}, edit)
