@@ -214,6 +214,19 @@ def test_dropout_of_features_drops_whole_channels(name):
     assert len(np.unique(channels[:, 0])) == 2
 
 
+@pytest.mark.parametrize("kind", ["dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout"])
+def test_dropout_of_all_elements(kind):
+    """As torch, a probability of 1 multiplies by 0, whatever the kind; one beyond is refused."""
+    kernel = find_kernel(f"aten.{kind}.default")
+    assert kernel is not None
+    given = np.array([[1, -2, np.inf, np.nan]], np.float32)
+    with np.errstate(invalid="ignore"):
+        found = kernel(input=given, p=1.0, train=True)
+    assert np.array_equal(found, [[0, 0, np.nan, np.nan]], equal_nan=True)
+    with pytest.raises(OperatorError, match=r"expected a probability of 0 to 1, got 1\.5"):
+        kernel(input=given, p=1.5, train=True)
+
+
 @pytest.mark.parametrize(
     "name", [f"aten.{name}.default" for name in ("igamma", "special_bessel_j0", "digamma", "erfinv")]
 )

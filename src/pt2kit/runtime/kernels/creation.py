@@ -184,13 +184,14 @@ def multinomial(self: Array, num_samples: int, replacement: bool) -> Any:
 
 
 def dropped(input: Array, p: float, shape: Sequence[int]) -> tuple[Array, Array]:
-    """Return elements that are kept, scaled, with zeros for the others; and which are, in sizes that are broadcast."""
+    """Return elements that are kept, scaled, and the others times 0; and which are, in sizes that are broadcast."""
     kept = _kept(shape, p)
-    return np.where(kept, wide(input) / (1 - p) if p < 1 else 0, 0), kept
+    return wide(input) * kept / (1 - p if p < 1 else 1), kept
 
 
 def _kept(shape: Sequence[int], p: float) -> Array:
     """Return which elements are not dropped."""
+    require(0 <= p <= 1, f"expected a probability of 0 to 1, got {p}")
     return np.asarray(running().random.random(shape) >= p)
 
 
@@ -201,6 +202,8 @@ def _of_features(shape: Sequence[int]) -> tuple[int, ...]:
 
 def _alpha_dropped(input: Array, p: float, shape: Sequence[int]) -> Array:
     """Return elements that are kept, and a number for the others, so that neither mean nor variance change."""
+    if p == 1:
+        return dropped(input, p, shape)[0]
     alpha, keep = 1.7580993408473766, 1 - p
     scale = 1 / (alpha * alpha * p * keep + keep) ** 0.5
     return (np.where(_kept(shape, p), wide(input), -alpha) * scale) + alpha * scale * p
