@@ -229,6 +229,20 @@ CALLS: dict[str, Any] = {
     "quantiles near 0": ("special_ndtri.default", torch.tensor([0, 1e-300, 1e-20, 0.5, 1, 2], dtype=torch.double)),
     "inverse near 0": ("erfinv.default", torch.tensor([-1, -1e-3, -1e-5, 0, 1e-12, 2], dtype=torch.double)),
     "differences of joined": ("diff.default", NUMBERS, 2, 1, torch.full((2, 1, 4), 1j)),
+    # Sizes of 0 next to others that are computed from the number of elements.
+    "products of rows of no elements": ("matmul.default", torch.zeros(2, 3, 0), torch.zeros(0, 4)),
+    "linear map of no features": ("linear.default", torch.zeros(2, 3, 0), torch.zeros(4, 0), torch.ones(4)),
+    "gradient of no words": ("embedding_dense_backward.default", torch.zeros(0, 4), LIMIT[:0].long(), 5, -1, False),
+    "maxima of no images": ("adaptive_max_pool2d.default", torch.zeros(0, 3, 4, 4), [2, 2]),
+    "no images from their maxima": (
+        *("max_unpool2d.default", torch.zeros(0, 3, 2, 2), torch.zeros(0, 3, 2, 2, dtype=torch.int64), [4, 4]),
+    ),
+    "runs of one row": ("unique_consecutive.default", NUMBERS[0, :1], True, True, 0),
+    "runs of no elements": ("unique_consecutive.default", NUMBERS[0, 0, :0]),
+    "attention of no sequences": (
+        *("_native_multi_head_attention.default", *[torch.zeros(0, 3, 4)] * 3, 4, 2),
+        *(torch.zeros(12, 4), torch.zeros(12), torch.zeros(4, 4), torch.zeros(4)),
+    ),
     "quantiles of a number": ("quantile.default", torch.tensor(2.5), torch.tensor([0.1, 0.5]), -1),
 }
 

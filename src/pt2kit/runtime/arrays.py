@@ -413,6 +413,11 @@ def last(index: Iterable[Any], ahead: int | None = None) -> Any:
     return (..., *index) if ahead is None else (*(slice(None),) * ahead, *index)
 
 
+def merged(array: Array, ahead: int) -> Array:
+    """Return an array whose dimensions after the first `ahead` are one, also of no elements, where -1 is undefined."""
+    return array.reshape(*array.shape[:ahead], math.prod(array.shape[ahead:]))
+
+
 def axes_of(dims: Any, ndim: int) -> tuple[int, ...]:
     """Return dimensions counted from the first; all for None or an empty list.
 

@@ -179,7 +179,7 @@ def embedding_dense_backward(
     grad_output: Array, indices: Array, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
 ) -> Any:
     chosen = check_indices(indices.reshape(-1), num_weights)
-    rows = grad_output.reshape(chosen.size, -1)
+    rows = grad_output.reshape(chosen.size, grad_output.shape[-1])
     if scale_grad_by_freq:
         counts = np.zeros_like(chosen, INT64, shape=num_weights)
         np.add.at(counts, chosen, 1)

@@ -241,7 +241,9 @@ def native_multi_head_attention(
 ) -> Any:
     """Project queries, keys and values, attend in each head, project the result; True in a mask leaves a place out."""
     parts = zip((query, key, value), np.split(qkv_weight, 3), np.split(qkv_bias, 3), strict=True)
-    heads = [linear(*part).reshape(*part[0].shape[:2], num_head, -1).swapaxes(1, 2) for part in parts]
+    heads = [
+        linear(*part).reshape(*part[0].shape[:2], num_head, embed_dim // num_head).swapaxes(1, 2) for part in parts
+    ]
     if mask is not None:
         mask = ~(mask[:, None, None] if mask_type == 1 and mask.ndim == 2 else mask).astype(bool)
     result, _, weights = attend(heads[0], heads[1], heads[2], mask)

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.operators.convolutions import per_dimension
-from pt2kit.runtime.arrays import INT64, Array, ArraySpec, check_indices, kind, last, wide
+from pt2kit.runtime.arrays import INT64, Array, ArraySpec, check_indices, kind, last, merged, wide
 from pt2kit.runtime.kernels.convolutions import offsets, pad_around, per_axis
 from pt2kit.runtime.kernels.indexing import summed_at
 from pt2kit.runtime.table import first
@@ -137,7 +137,7 @@ def _maxima(x: Array, bounds: Sequence[Sequence[slice]]) -> tuple[Array, Array]:
     result, where = np.empty_like(x, shape=shape), np.empty_like(x, INT64, shape=shape)
     flat = np.arange(math.prod(sizes)).reshape(sizes)
     for at, cut in _parts(bounds):
-        block = x[last(cut)].reshape(*lead, -1)
+        block = merged(x[last(cut)], len(lead))
         best = block.argmax(-1)[..., None]
         for found, values in ((result, block), (where, np.broadcast_to(flat[cut].reshape(-1), block.shape))):
             found[last(at)] = np.take_along_axis(values, best, -1)[..., 0]
@@ -149,8 +149,8 @@ def max_unpool(n: int, self: Array, indices: Array, output_size: Any, **options:
     size = math.prod(output_size)
     lead = self.shape[:-n]
     result = np.zeros_like(self, shape=(*lead, size))
-    chosen = check_indices(indices, size).reshape(*lead, -1)
-    np.put_along_axis(result, chosen, self.reshape(*lead, -1), -1)
+    chosen = merged(check_indices(indices, size), len(lead))
+    np.put_along_axis(result, chosen, merged(self, len(lead)), -1)
     return result.reshape(*lead, *output_size)
 
 

@@ -47,8 +47,9 @@ def addr(self: Array, vec1: Array, vec2: Array, beta: Any, alpha: Any) -> Any:
 @kernel("aten.mv.default aten.dot.default")
 @kernel("aten.matmul.default aten.mm.default .dtype aten.bmm.default .dtype", adapt=computed)
 def matmul(self: Array, other: Array) -> Any:
+    lead = self.shape[:-1]
     if self.ndim > 2 and other.ndim <= 2 and self.flags.c_contiguous:  # one product is faster than many
-        return (self.reshape(-1, self.shape[-1]) @ other).reshape(*self.shape[:-1], *other.shape[1:])
+        return (self.reshape(math.prod(lead), self.shape[-1]) @ other).reshape(*lead, *other.shape[1:])
     return np.matmul(self, other)
 
 
