@@ -14,7 +14,7 @@ from tests.samples import sample
 
 import pt2kit
 from pt2kit.editing import passes
-from pt2kit.errors import GraphError
+from pt2kit.errors import GraphError, InputError
 
 
 def load(package: pt2kit.Package) -> torch.export.ExportedProgram:
@@ -365,3 +365,57 @@ def test_samples_stay_with_what_is_left_of_an_argument() -> None:
     args, kwargs = loaded.example_inputs
     assert [len(one) for one in args] == [1, 2]
     assert torch.equal(loaded.module()(*args, **kwargs), Nested()(pair, more))
+
+
+class Rows(torch.nn.Module):
+    """Arguments of which the last two have equal sizes."""
+
+    def forward(self, unused: torch.Tensor, *rows: torch.Tensor) -> torch.Tensor:
+        return rows[0] + rows[1]
+
+
+REFUSED = (AssertionError, RuntimeError, InputError)
+EDITS_OF_INPUTS: dict[str, tuple[Any, list[int]]] = {
+    "rename": (lambda editor: editor.rename_input("rows_0", "first"), [0, 1, 2]),
+    "exchange names": (
+        lambda editor: [editor.rename_input(*one) for one in (("rows_0", "x"), ("rows_1", "rows_0"), ("x", "rows_1"))],
+        [0, 1, 2],
+    ),
+    "drop": (lambda editor: editor.drop_input("unused"), [1, 2]),
+    "freeze": (lambda editor: editor.freeze_input("unused", np.ones((4, 3), "f4")), [1, 2]),
+    "reorder": (lambda editor: editor.reorder_inputs(["rows_1", "rows_0", "unused"]), [2, 1, 0]),
+    "add": (lambda editor: editor.add_input("new", editor.user_inputs[0].value, position=0), [0, 0, 1, 2]),
+}
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("name", EDITS_OF_INPUTS)
+def test_guards_follow_inputs(name: str, strict: bool) -> None:
+    """Guards hold for the same inputs, whether torch names them by arguments, entries of `*args` or places."""
+    edit, order = EDITS_OF_INPUTS[name]
+    auto = {0: torch.export.Dim.AUTO}
+    inputs = [torch.ones(4, 3), torch.ones(5, 3), torch.ones(5, 3)]
+    program = torch.export.export(Rows(), tuple(inputs), dynamic_shapes=(auto, (auto, auto)), strict=strict)
+    with pt2kit.edit(io.BytesIO(bytes_of(torch.export.save, program))) as editor:
+        edit(editor)
+    for module in (load(editor.result).module(), pt2kit.load_module(bytes_of(pt2kit.write, editor.result))):
+        assert torch.equal(module(*(inputs[place] for place in order)), torch.full((5, 3), 2.0))
+        inputs[2], old = torch.ones(6, 3), inputs[2]
+        with pytest.raises(REFUSED, match=r"Guard failed|to be equal to|expected the same as"):
+            module(*(inputs[place] for place in order))
+        inputs[2] = old
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("prefixes", [("", ""), ("one", "two")])
+def test_guards_of_joined_programs(prefixes: tuple[str, str], strict: bool) -> None:
+    """Each guard is on the inputs of its own program."""
+    auto = {0: torch.export.Dim.AUTO}
+    inputs = [torch.ones(4, 3), torch.ones(5, 3), torch.ones(5, 3)]
+    program = torch.export.export(Rows(), tuple(inputs), dynamic_shapes=(auto, (auto, auto)), strict=strict)
+    with pt2kit.open(io.BytesIO(bytes_of(torch.export.save, program))) as package:
+        module = load(pt2kit.compose(package, package, {}, prefixes=prefixes)).module()
+    other = [torch.ones(7, 3), torch.ones(8, 3), torch.ones(8, 3)]
+    assert [tuple(one.shape) for one in module(*inputs, *other)] == [(5, 3), (8, 3)]
+    with pytest.raises(REFUSED, match=r"Guard failed|to be equal to 8, but got 9"):
+        module(*inputs, *other[:2], torch.ones(9, 3))

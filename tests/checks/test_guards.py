@@ -28,6 +28,17 @@ def test_sound() -> None:
     assert problems("L['x'].size()[0] >= 2", "L['x'].size()[1] == 8", "L['x'].stride()[1] == 1") == []
 
 
+def test_arguments_of_args() -> None:
+    """An entry of `*args` is an argument of its own; one of another number is none."""
+
+    def change(tree: Any) -> None:
+        tree["guards_code"] = ["L['x'][0].size()[0] >= 2", "L['x'][1].size()[0] >= 2"]
+        tree["graph_module"]["module_call_graph"][0]["signature"]["forward_arg_names"] = ["x_0"]
+
+    found = [problem for problem in check(m.program(m.DYNAMIC, change).data) if problem.rule in ("E6", "E7")]
+    assert [(problem.rule, problem.loc) for problem in found] == [("E6", "models/model.json: $.guards_code[1]")]
+
+
 @pytest.mark.parametrize("text", ["L['y'].size()[0] >= 2", "L['x1'].size()[0] == L['x'].size()[0]"])
 def test_names(text: str) -> None:
     """A guard of a name that is no input is an error at the guard's place."""

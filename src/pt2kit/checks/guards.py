@@ -90,11 +90,11 @@ def _known(graph: schema.Graph, argument: schema.Argument) -> _Known:
 def _find(source: Source, inputs: Mapping[Path, _Known]) -> Any:
     """Return the meta of the number that a guard takes from the inputs; `_MISSING` if there is no such input."""
     path = _plain(source.path)
+    if len(path) > 1 and path[0] not in {one[0] for one in inputs}:
+        path = (f"{path[0]}_{path[1]}", *path[2:])  # arguments of `*args`, which are inputs of their own
     if path not in inputs:
-        # Arguments of `*args` are inputs of names that begin so; containers have nothing that is known.
-        names = {one[0] for one in inputs}
-        is_of_args = path[0] not in names and any(str(name).startswith(str(path[0])) for name in names)
-        return None if is_of_args or any(one[: len(path)] == path for one in inputs) else _MISSING
+        # Containers have nothing that is known.
+        return None if any(one[: len(path)] == path for one in inputs) else _MISSING
     here = inputs[path]
     if not isinstance(here, schema.TensorMeta) or source.what == "value":
         return here

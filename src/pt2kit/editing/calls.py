@@ -6,13 +6,16 @@ follow the names of the values they mention, and go with them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
 
 from pt2kit import graph as rules
-from pt2kit import schema, treespec
+from pt2kit import schema, symbols, treespec
 from pt2kit.editing.graphs import Graph, Slot
 from pt2kit.editing.interface import (
     Branch,
@@ -24,7 +27,27 @@ from pt2kit.editing.interface import (
     spec_of,
     tuple_of,
 )
-from pt2kit.errors import GraphError, Pt2Error
+from pt2kit.errors import GraphError, Pt2Error, attempt
+from pt2kit.symbols.guards import Path, Source
+from pt2kit.treespec.callsig import input_paths
+
+FieldTable = Mapping[str, schema.NamedTupleDef]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A guard, bound to the inputs that it refers to, whose names and places may change.
+
+    Args:
+        text: as it was read.
+        references: text of a reference -> how it is read, and the input; empty for a guard that is not understood.
+    """
+
+    text: str
+    references: Mapping[str, tuple[Source, Input]]
+
+    def __str__(self) -> str:
+        return self.text
 
 
 class Calls:
@@ -110,6 +133,45 @@ class Calls:
     def keep_modules(self, paths: Container[str]) -> None:
         """Remove the entries of all other modules."""
         self._entries = [(entry, slots) for entry, slots in self._entries if not entry.fqn or entry.fqn in paths]
+
+    def conditions(self, guards: Sequence[str], fields: FieldTable) -> list[Condition]:
+        """Return guards with the inputs that they refer to.
+
+        Args:
+            guards: as the file has them.
+            fields: the fields of named tuples.
+        """
+        leaves, paths = self._located(fields) if guards else ([], [])
+        found = []
+        for text in guards:
+            guard = attempt(symbols.parse_guard, text)
+            places = attempt(lambda of: [(one, one.find(paths, "")) for one in of.sources], guard) if guard else None
+            found.append(Condition(text, {one.text: (one, leaves[place]) for one, place in places or ()}))
+        return found
+
+    def guards(self, conditions: Sequence[Condition], fields: FieldTable) -> list[str]:
+        """Return the texts of conditions, with the inputs where they are now; those on inputs that are gone are left
+        out."""
+        leaves, paths = self._located(fields) if conditions else ([], [])
+
+        def reference(found: re.Match[str], of: Condition) -> str:
+            source, one = of.references[found[0]]
+            place = attempt(source.find, paths, "")
+            is_same = place is not None and leaves[place] is one
+            return found[0] if is_same else source.moved(paths[leaves.index(one)])
+
+        texts = []
+        for condition in conditions:
+            if all(one in leaves for _, one in condition.references.values()):
+                pattern = "|".join(map(re.escape, sorted(condition.references, key=len, reverse=True)))
+                texts.append(re.sub(pattern or "$^", partial(reference, of=condition), condition.text))
+        return texts
+
+    def _located(self, fields: FieldTable) -> tuple[list[Any], list[Path]]:
+        """Return what the caller passes, and the path to each; nothing if the call is not understood."""
+        known = {name: row.field_names for name, row in fields.items()}
+        paths = attempt(lambda: input_paths(spec_of(self.ins), self.names("guards"), fields=known))
+        return ([], []) if self.ins is None or paths is None else (list(leaves_of(self.ins)), paths)
 
     def written(self) -> list[schema.ModuleCallEntry]:
         """Return the module call graph with all edits."""

@@ -81,7 +81,7 @@ class Editor(EditState):
         weights: parameters and persistent buffers by name; change them with the methods below.
         constants: constants, other buffers and objects by name, likewise.
         ranges: symbol -> (least, greatest) size; None is unbounded. Change it as a dict.
-        guards: conditions on the inputs, as text.
+        guards: conditions on the inputs, `str()` of which is their text; they follow edits of the inputs.
         verifiers, opset_version, metadata: as the schema has them, to be changed in place.
         samples: sample inputs that were set; None for those of the file.
         notes: what was lost, and what may surprise, as text.
@@ -300,7 +300,7 @@ def _written(editor: EditState) -> schema.ExportedProgram:
         editor.program,
         graph_module=module,
         range_constraints=needed_ranges(editor, graph),
-        guards_code=editor.guards,
+        guards_code=editor.calls.guards(editor.guards, editor.namedtuple_fields),
         verifiers=editor.verifiers,
         opset_version=editor.opset_version,
     )

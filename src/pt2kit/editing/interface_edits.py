@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -95,7 +94,7 @@ def drop_input(editor: EditState, name: str) -> None:
 
 
 def rename_input(editor: EditState, old: str, new: str) -> None:
-    """Rename an input: its value, its argument or keyword, and its name in guards.
+    """Rename an input: its value, and its argument or keyword; guards follow.
 
     Raises:
         GraphError: there is none of that name, or the new one is taken or no identifier.
@@ -130,8 +129,6 @@ def _rename_argument(editor: EditState, names: list[str], old: str, new: str, ed
         keys = list(kwargs.keys or [])
         keys[place - len(args.children)] = new
         kwargs.keys = keys
-    pattern = re.compile(r"L\[(['\"])" + re.escape(old) + r"\1\]")
-    editor.guards[:] = [pattern.sub(f"L['{new}']", guard) for guard in editor.guards]
 
 
 def reorder_inputs(editor: EditState, order: Sequence[str]) -> None:
@@ -218,7 +215,6 @@ def _freeze_tensor(editor: EditState, one: Input, value: Value, numbers: Any, ed
     for symbol, number in new_sizes.items():  # which may be refused: before anything is taken out
         specialize(editor, symbol, number)
     _leave_call(editor, one, edit)
-    editor.guards[:] = [guard for guard in editor.guards if not _mentions(guard, one.name)]
     value.meta = weight_edits.meta_like(view, value.meta)
     one.kind, one.target = "tensor_constant", target
     editor.inputs.remove(one)
@@ -451,20 +447,14 @@ def take_out(editor: EditState, chosen: Tree, edit: str) -> None:
     forget_inputs(editor, leaves_of(chosen))
 
 
-def _mentions(guard: str, name: str) -> bool:
-    return f"L['{name}']" in guard or f'L["{name}"]' in guard
-
-
 def _leave_call(editor: EditState, chosen: Tree, edit: str) -> None:
-    """Remove a leaf or an argument from the tree of the call, with the guards on its argument."""
+    """Remove a leaf or an argument from the tree of the call."""
     args, kwargs = editor.calls.sides(edit)
     parent = parent_of(editor.calls.ins, chosen)
     if parent is None:
         raise GraphError(f"{edit}: expected an input of the in_spec, got {chosen!r}")
     arguments = enumerate((*args.children, *kwargs.children))
     place = next(place for place, one in arguments if one is chosen or parent_of(one, chosen) is not None)
-    argument = editor.calls.names(edit)[place]
     parent.remove(chosen, edit)
     if parent in (args, kwargs) and editor.calls.arg_names:
         del editor.calls.arg_names[place]
-    editor.guards[:] = [guard for guard in editor.guards if not _mentions(guard, argument)]

@@ -70,11 +70,11 @@ class EditState:
         self.weights, self.constants = read_weights(package, parts, model)
         self.stored_weights = [dict(table) for table in (self.weights, self.constants)]
         self.ranges = {name: (one.min_val, one.max_val) for name, one in program.range_constraints.items()}
-        self.guards = list(program.guards_code)
         self.verifiers = list(program.verifiers)
         self.opset_version = dict(program.opset_version)
         self.metadata = dict(module.metadata)
         self.namedtuple_fields = dict(module.treespec_namedtuple_fields)
+        self.guards = self.calls.conditions(program.guards_code, self.namedtuple_fields)
         self.samples: dict[Input, Any] | None = None
         self.notes: list[str] = []
 

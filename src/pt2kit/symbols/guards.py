@@ -87,6 +87,13 @@ class Source:
                 return paths.index(path)
         raise GraphError(f"{where}: expected references to inputs, got {self.text[:80]!a}")
 
+    def moved(self, path: Path) -> str:
+        """Return the text of this reference for an input at another path."""
+        index = "" if self.index is None else f"[{self.index}]"
+        return f"L[{path[0]!r}]{path_text(path)[len(path[0]) :]}" + (
+            "" if self.what == "value" else f".{self.what}(){index}"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Guard:
