@@ -89,6 +89,11 @@ CALLS: dict[str, Any] = {
         torch.full((17, 8), -128).to(torch.int8),
         torch.full((8, 8), 127).to(torch.int8),
     ),
+    "losses of bytes": ("hinge_embedding_loss.default", BYTE, BYTE // 3 * 3, 1.0, 0),
+    "triangle and right side of two types": (
+        *("linalg_solve_triangular.default", NUMBERS[0, :, :3] + torch.eye(3), NUMBERS[0].double()),
+        {"upper": True},
+    ),
     "powers of bytes": ("vander.default", torch.arange(4, dtype=torch.int8), 3, False),
     "powers, the greatest first": ("vander.default", torch.tensor([2.0, 0.5])),
     "powers in order": ("vander.default", torch.arange(4, dtype=torch.int8), None, True),

@@ -40,11 +40,16 @@ def pointwise(*operands: Any, dtype: ScalarType | Callable[[ScalarType], ScalarT
     return Tensor(sizes, dtype, element_strides(tensors, sizes, dtype), common_device(tensors))
 
 
-def if_row_major(result: Tensor) -> Tensor:
+def if_row_major(result: Tensor, *operands: Any) -> Tensor:
     """Return a result whose strides are known only if they are row-major: for operators whose memory order differs
     between kernels, decompositions and releases.
+
+    Args:
+        result: what an element-wise operator returns.
+        operands: those that must be in this order, too, as kernels and decompositions differ in which comes first.
     """
-    if result.strides == row_major(result.sizes):
+    alone = [pointwise(one) for one in operands if isinstance(one, Tensor)]
+    if all(one.strides == row_major(one.sizes) for one in (result, *alone)):
         return result
     return Tensor(result.sizes, result.dtype, None, result.device, result.offset)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.bridge.operators.fake_calls import DTYPES, FLOATS, Draw, Drawer, compare_calls, names_in
+from tests.bridge.operators.fake_calls import DTYPES, FLOATS, Draw, Drawer, Drawn, compare_calls, names_in
 
 NO_VERDICT = ("aten.equal.default", "aten.allclose.default")
 """Fake tensors do not tell."""
@@ -48,6 +48,19 @@ def test_rules_agree_with_fake_tensors(part: int) -> None:
         name for name in NAMES[part::8] if not compare_calls(name, 8, symbolic=0, **DRAWERS.get(name, {})).answered
     ]
     assert len(unanswered) <= 9, unanswered  # Of few calls, some have only arguments that torch refuses.
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["copysign.Tensor", "div.Tensor_mode", "floor_divide.default", "normal.Tensor_Tensor", "special_xlog1py.default"],
+)
+@pytest.mark.parametrize("strides", [((4, 1), (1, 3)), ((1, 3), (4, 1)), ((8, 2), (1, 3)), ((4, 1), (0, 1))])
+def test_operands_in_several_memory_orders(name: str, strides: tuple[tuple[int, int], ...]) -> None:
+    """Decompositions differ in which operand comes first, and decides the order of the result."""
+    first, second = (Drawn((3, 4), FLOATS[0], one) for one in strides)
+    drawers = {"self": lambda _: first, "mean": lambda _: first, "other": lambda _: second, "std": lambda _: second}
+    modes = {"rounding_mode": lambda draw: draw.choice("floor", "trunc")}
+    compare_calls(f"aten.{name}", 4, symbolic=1, kernel=False, **drawers, **modes)
 
 
 @pytest.mark.parametrize("name", FREQUENT)

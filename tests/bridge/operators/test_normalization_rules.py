@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 from tests.bridge.operators.drawers import choose, tensor
-from tests.bridge.operators.fake_calls import FLOATS, Drawer, agreement
+from tests.bridge.operators.fake_calls import FLOATS, INTS, Drawer, agreement
 
 REAL = (torch.float32, torch.float64)
 ANY_REAL = (*REAL, torch.int64, torch.uint8)
@@ -153,6 +153,10 @@ CASES: list[tuple[str, dict[str, Drawer]]] = [
     (
         "aten.poisson_nll_loss.default",
         {**PAIR, "input": tensor("245", "45", dtypes=ANY_REAL), "target": tensor("245", "45", like="input")},
+    ),
+    (
+        "aten.poisson_nll_loss.default",
+        {**PAIR, "input": tensor("245", dtypes=INTS), "target": tensor("245", dtypes=FLOATS)},
     ),
     *((f"aten.{name}.default", SCORES) for name in ("nll_loss", "nll_loss_nd", "cross_entropy_loss")),
     ("aten.nll_loss_forward.default", SCORES),

@@ -10,6 +10,7 @@ import numpy as np
 from pt2kit.runtime.arrays import (
     INT64,
     Array,
+    cast,
     check_indices,
     computed,
     floating,
@@ -195,7 +196,9 @@ KERNELS: Final = {
     ),
     "aten.hinge_embedding_loss.default": _reducing(
         lambda self, target, margin=1: (
-            np.where(target != 1, np.maximum(margin - self, 0), 0) + np.where(target != -1, self, 0)
+            # In the type of the operands: bytes wrap, and 255 is -1.
+            np.where(target != 1, np.maximum(cast(margin, self.dtype) - self, 0), 0)
+            + np.where(target != cast(-1, target.dtype), self, 0)
         )
     ),
     "aten.nll_loss.default aten.nll_loss2d.default aten.nll_loss_nd.default": first(nll_loss_forward),
