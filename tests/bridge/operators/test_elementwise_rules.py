@@ -58,9 +58,10 @@ def test_rules_agree_with_fake_tensors(part: int) -> None:
 def test_operands_in_several_memory_orders(name: str, strides: tuple[tuple[int, int], ...]) -> None:
     """Decompositions differ in which operand comes first, and decides the order of the result."""
     first, second = (Drawn((3, 4), FLOATS[0], one) for one in strides)
-    drawers = {"self": lambda _: first, "mean": lambda _: first, "other": lambda _: second, "std": lambda _: second}
-    modes = {"rounding_mode": lambda draw: draw.choice("floor", "trunc")}
-    compare_calls(f"aten.{name}", 4, symbolic=1, kernel=False, **drawers, **modes)
+    drawers: dict[str, Any] = dict.fromkeys(("self", "mean"), lambda _: first)
+    drawers |= dict.fromkeys(("other", "std"), lambda _: second)
+    drawers["rounding_mode"] = lambda draw: draw.choice("floor", "trunc")
+    compare_calls(f"aten.{name}", 4, symbolic=1, kernel=False, **drawers)
 
 
 @pytest.mark.parametrize("name", FREQUENT)
