@@ -183,6 +183,8 @@ CALLS: dict[str, Any] = {
     "split into as many as a tensor says": ("tensor_split.tensor_indices_or_sections", NUMBERS, torch.tensor(3), 2),
     "convolution of time first": ("conv_tbc.default", NUMBERS, torch.ones(2, 4, 3), torch.arange(3.0), 1),
     "conjugate of a number": ("mH.default", torch.tensor(1 + 2j)),
+    "transpose of a number": ("mT.default", torch.tensor(2.0)),
+    "axes of a number": ("swapaxes.default", torch.tensor(2.0), 0, -1),
     "most frequent of elements that equal none": (
         "mode.default",
         torch.tensor([[torch.nan, torch.nan, torch.nan], [1, torch.nan, torch.nan]]),

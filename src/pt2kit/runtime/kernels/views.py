@@ -46,7 +46,7 @@ def mh(self: Array) -> Any:
 @kernel("aten.transpose.int aten.transpose_.default aten.swapaxes.default aten.swapaxes_.default")
 @kernel("aten.swapdims.default aten.swapdims_.default")
 def transpose(self: Array, dim0: int, dim1: int) -> Any:
-    return self.swapaxes(dim0, dim1)
+    return self.swapaxes(dim0, dim1) if self.ndim else self
 
 
 @kernel("aten.expand.default aten.broadcast_to.default aten.expand_as.default")
@@ -206,7 +206,7 @@ KERNELS: Final = {
     "aten.broadcast_tensors.default": lambda tensors, results: [*map(expand, tensors, results)],
     "aten.real.default": lambda self: self.real if is_complex(self) else self,
     "aten.imag.default": lambda self: self.imag,
-    "aten.mT.default": lambda self: self.swapaxes(-1, -2),
+    "aten.mT.default": lambda self: transpose(self, -1, -2),
     "aten.vsplit.int .array": tensor_split,
     "aten.hsplit.int .array": lambda self, sections: tensor_split(self, sections, 0 if self.ndim == 1 else 1),
     "aten.dsplit.int .array": lambda self, sections: tensor_split(self, sections, 2),
