@@ -134,7 +134,7 @@ class Calls:
         """Remove the entries of all other modules."""
         self._entries = [(entry, slots) for entry, slots in self._entries if not entry.fqn or entry.fqn in paths]
 
-    def conditions(self, guards: Sequence[str], fields: FieldTable) -> list[Condition]:
+    def conditions(self, guards: Sequence[str], fields: FieldTable) -> list[Condition | str]:
         """Return guards with the inputs that they refer to.
 
         Args:
@@ -142,16 +142,16 @@ class Calls:
             fields: the fields of named tuples.
         """
         leaves, paths = self._located(fields) if guards else ([], [])
-        found = []
+        found: list[Condition | str] = []
         for text in guards:
             guard = attempt(symbols.parse_guard, text)
             places = attempt(lambda of: [(one, one.find(paths, "")) for one in of.sources], guard) if guard else None
             found.append(Condition(text, {one.text: (one, leaves[place]) for one, place in places or ()}))
         return found
 
-    def guards(self, conditions: Sequence[Condition], fields: FieldTable) -> list[str]:
+    def guards(self, conditions: Sequence[Condition | str], fields: FieldTable) -> list[str]:
         """Return the texts of conditions, with the inputs where they are now; those on inputs that are gone are left
-        out."""
+        out. A text is a new guard, on the inputs as they are now."""
         leaves, paths = self._located(fields) if conditions else ([], [])
 
         def reference(found: re.Match[str], of: Condition) -> str:
@@ -162,7 +162,9 @@ class Calls:
 
         texts = []
         for condition in conditions:
-            if all(one in leaves for _, one in condition.references.values()):
+            if isinstance(condition, str):
+                texts.append(condition)
+            elif all(one in leaves for _, one in condition.references.values()):
                 pattern = "|".join(map(re.escape, sorted(condition.references, key=len, reverse=True)))
                 texts.append(re.sub(pattern or "$^", partial(reference, of=condition), condition.text))
         return texts

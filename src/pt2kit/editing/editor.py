@@ -81,7 +81,8 @@ class Editor(EditState):
         weights: parameters and persistent buffers by name; change them with the methods below.
         constants: constants, other buffers and objects by name, likewise.
         ranges: symbol -> (least, greatest) size; None is unbounded. Change it as a dict.
-        guards: conditions on the inputs, `str()` of which is their text; they follow edits of the inputs.
+        guards: conditions on the inputs, `str()` of which is their text; they follow edits of the inputs. A text that
+            is added is a guard on the inputs as they are in the end.
         verifiers, opset_version, metadata: as the schema has them, to be changed in place.
         samples: sample inputs that were set; None for those of the file.
         notes: what was lost, and what may surprise, as text.

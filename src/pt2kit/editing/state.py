@@ -17,7 +17,7 @@ from pt2kit.checks.higher_order import region_problems
 from pt2kit.checks.run import RULES_OF_PROGRAMS
 from pt2kit.checks.storages import storage_problems
 from pt2kit.editing.assembly import Parts
-from pt2kit.editing.calls import Calls
+from pt2kit.editing.calls import Calls, Condition
 from pt2kit.editing.graphs import Graph, Node, Value
 from pt2kit.editing.interface import Input, Output
 from pt2kit.editing.sizes import symbols_of
@@ -74,7 +74,7 @@ class EditState:
         self.opset_version = dict(program.opset_version)
         self.metadata = dict(module.metadata)
         self.namedtuple_fields = dict(module.treespec_namedtuple_fields)
-        self.guards = self.calls.conditions(program.guards_code, self.namedtuple_fields)
+        self.guards: list[Condition | str] = self.calls.conditions(program.guards_code, self.namedtuple_fields)
         self.samples: dict[Input, Any] | None = None
         self.notes: list[str] = []
 
