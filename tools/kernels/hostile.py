@@ -20,7 +20,7 @@ WHOLE: Final = (
     *(-1, -2, 0, 1, 7, 100, 10_000, -10_000, 2**24, -(2**24), 2**31 - 1, 2**31, -(2**31), 2**33, 2**40, -(2**40)),
     *(2**62, 2**63 - 1, -(2**63)),
 )
-NUMBERS: Final = (float("nan"), float("inf"), float("-inf"), 0.0, -1.0, 1.5, 1e6, -1e6, 1e30, -1e30)
+NUMBERS: Final = (float("nan"), float("inf"), float("-inf"), 0.0, -1.0, 1.5, 1e6, -1e6, 1e30, -1e30, 1e-30)
 DTYPES: Final = (
     *(torch.float64, torch.int64, torch.int32, torch.bool, torch.uint8, torch.complex64, torch.bfloat16, torch.float16),
 )

@@ -24,7 +24,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, MappingProxyType
 from typing import Any, Final
 
 from pt2kit.operators.demands import Call, Condition, Operand, Rule, either, equal, every, product, within
@@ -46,6 +46,10 @@ MAX_PADDING: Final = 1 << 40
 """Elements that are put before or behind a dimension."""
 MAX_STRIDE: Final = 1 << 15
 """Step of a convolution of bfloat16."""
+MIN_SCALE: Final = 2.0**-22
+"""Scale of a tensor that is resampled."""
+MAX_BINS: Final = MappingProxyType({ScalarType.HALF: 1 << 10, ScalarType.BFLOAT16: 1 << 7, ScalarType.FLOAT: 1 << 23})
+"""Element type -> bins of a histogram that its rounding does not exceed."""
 
 _WORDS: Final = {
     "filled": 'filled(it), "a tensor with elements"',

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 
 import pytest
 import torch
-from tests.bridge.run.unchecked_calls import saved
+from tests.bridge.run.unchecked_calls import Program, saved
 from tests.checks.mutations import MLP, Mutation, call, graph, new_value, program
 from tests.checks.test_unchecked import lying, pooled, said, wrong_padding
 from tests.packages import bytes_of
@@ -26,6 +27,7 @@ REFUSED = [
     "aten._remove_batch_dim.default",
     "aten._make_dep_token.default",
     "aten.to_mkldnn.default",
+    "aten.resize_as_sparse_.default",
 ]
 
 
@@ -67,6 +69,34 @@ def test_stored_numbers() -> None:
         pt2kit.load(with_stored_indices((0, 99)).data)
     assert [problem.severity for problem in said(with_stored_indices((0, 99), is_written=True))] == ["warning"]
     assert pt2kit.load(with_stored_indices((0, 99), is_written=True).data).graph
+
+
+A = torch.ops.aten
+BYTES = torch.ones(1, 3, 4, 4, dtype=torch.uint8)
+NUMBERS = {
+    "upsample_nearest1d": (lambda s, x: A.upsample_nearest1d(x[0], [6], s), BYTES, 0.7, 1e-30),
+    "_upsample_nearest_exact1d": (lambda s, x: A._upsample_nearest_exact1d(x[0], [6], s), BYTES, 0.7, 1e-30),
+    "upsample_nearest2d": (lambda s, x: A.upsample_nearest2d(x, [6, 6], None, s), BYTES, 1.5, 5e-324),
+    "upsample_nearest3d": (lambda s, x: A.upsample_nearest3d(x[None], [6, 6, 6], None, s), BYTES, -1.0, 1e-19),
+    "upsample_bicubic2d": (lambda s, x: A.upsample_bicubic2d(x, [6, 6], False, s), BYTES, 1.5, 1e-20),
+    "histc": (lambda n, x: A.histc(x, n, 0, 1), torch.ones(3, dtype=torch.bfloat16), 128, 259),
+    "histc of halves": (lambda n, x: A.histc(x, n, 0, 1), torch.ones(3, dtype=torch.float16), 1024, 2051),
+    "histc of floats": (lambda n, x: A.histc(x, n, 0, 1), torch.ones(3), 1000, (1 << 24) + 3),
+}
+"""A call of an unchecked kernel -> itself, of a number, its tensor, a sound number and one that the kernel trusts."""
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers(name: str) -> None:
+    """Numbers in the graph that lead behind the memory of a tensor are refused; others compute what torch does."""
+    call, tensor, sound, hostile = NUMBERS[name]
+    module = pt2kit.load_module(saved(Program(partial(call, sound)), (tensor,)))
+    assert torch.equal(module(tensor), call(sound, tensor))
+    data = saved(Program(partial(call, hostile)), (tensor,))
+    assert [problem.rule for problem in pt2kit.check(data).errors] == ["X10"]
+    for load in (pt2kit.load, pt2kit.load_module):
+        with pytest.raises(OperatorError, match=r"(scales(_[hw])?|bins): expected .*\[X10\]"):
+            load(data)
 
 
 def test_declared_sizes() -> None:
