@@ -105,6 +105,16 @@ def _by_name(*names: str, last: int = 0) -> Callable[[Any], None]:
     return change
 
 
+def _constant_named(name: str) -> Callable[[Any], None]:
+    """Give a constant among the inputs another name."""
+
+    def change(tree: Any) -> None:
+        specs = tree["graph_module"]["signature"]["input_specs"]
+        next(spec for spec in specs if "constant_input" in spec)["constant_input"]["name"] = name
+
+    return change
+
+
 def _persistent(tree: Any) -> None:
     tree["graph_module"]["signature"]["input_specs"][0]["buffer"]["persistent"] = True
 
@@ -119,6 +129,9 @@ CHANGED: dict[str, tuple[str, Callable[[Any], None], str]] = {
         "G7",
     ),
     "no name of an argument": ("item_bool", first("_operator.ge", "a", name="a b"), "X6"),
+    "a layout without fake tensors": ("sym_float", _described("x", layout=6), "G17"),
+    "a compressed tensor without columns": ("sym_float", _described("x", layout=2, sizes=[], strides=[]), "G17"),
+    "a constant with the name of a value": ("none_input", _constant_named("add"), "S14"),
     "an offset behind all memory": ("sym_float", _described("x", storage_offset={"as_int": 2**63 - 1}), "G17"),
     "no operator set": ("sym_float", lambda tree: tree["opset_version"].update(aten=0), "O1"),
     "no dialect": ("sym_float", lambda tree: tree.update(verifiers=[""]), "V3"),

@@ -302,6 +302,7 @@ def check_signature(module: Any) -> None:
     taken = {
         name for kind, held in inputs if kind != "constant_input" for name, _, _ in references(argument_of(kind, held))
     }
+    taken |= {name for key, table in graph.items() if key.endswith("_values") for name in table}
     for kind, held in inputs:
         if kind == "constant_input":
             need(held["name"].isidentifier() and held["name"] not in taken, "S14", f"placeholder {held['name']!r}")

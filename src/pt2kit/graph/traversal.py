@@ -40,6 +40,11 @@ MAX_DIMENSIONS: Final = 64
 MAX_STATIC_BYTES: Final = 1 << 40
 """Bytes that a tensor whose sizes are numbers may span: more than any device has."""
 
+_COMPRESSED: Final = (
+    *(schema.Layout.SparseCsr, schema.Layout.SparseCsc),
+    *(schema.Layout.SparseBsr, schema.Layout.SparseBsc),
+)
+
 HIGHER_ORDER: Final = "higher_order"
 """The namespace of operators that take subgraphs."""
 
@@ -121,8 +126,10 @@ def _impossible(meta: schema.TensorMeta) -> str | None:
     """Return why a tensor cannot have its metadata; None if it can."""
     if meta.dtype is schema.ScalarType.UNKNOWN:
         return "expected an element type that torch has, got 0 (UNKNOWN)"
-    if meta.layout is schema.Layout.Unknown:
-        return "expected a layout that torch has, got 0 (Unknown)"
+    if meta.layout in (schema.Layout.Unknown, schema.Layout._mkldnn):
+        return f"expected a layout that torch can describe, got {meta.layout.value} ({meta.layout.name})"
+    if meta.layout in _COMPRESSED and len(meta.sizes) < 2:
+        return f"expected 2 dimensions or more of a tensor in the layout {meta.layout.name}, got {len(meta.sizes)}"
     if len(meta.sizes) > MAX_DIMENSIONS:
         return f"expected at most {MAX_DIMENSIONS} dimensions, got {len(meta.sizes)}"
     if meta.requires_grad and not DTYPES[meta.dtype].has_gradient:

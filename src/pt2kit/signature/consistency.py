@@ -65,7 +65,7 @@ def read_specs(
     yield from order_problems(inputs, outputs, place)
     yield from _owner_problems(inputs, outputs, place)
     yield from _target_problems(inputs, graph, place)
-    yield from _placeholder_problems(inputs, place)
+    yield from _placeholder_problems(inputs, graph, place)
 
 
 def _count_problems(graph: schema.Graph, signature: schema.GraphSignature, place: str) -> Iterator[Problem]:
@@ -278,10 +278,14 @@ def is_target(target: str) -> bool:
 _UNFIT = re.compile(r"[\"'\\\x00-\x1f\x7f\x85\u2028\u2029]")
 
 
-def _placeholder_problems(inputs: Mapping[int, InputSpec], place: str) -> Iterator[Problem]:
+def _placeholder_problems(inputs: Mapping[int, InputSpec], graph: schema.Graph, place: str) -> Iterator[Problem]:
     """Check for constant inputs whose placeholder torch could not declare (S14)."""
-    taken: dict[str, int] = {
-        spec.arg.name: position for position, spec in inputs.items() if not isinstance(spec.arg, ConstantArgument)
+    tables = (graph.tensor_values, graph.sym_int_values, graph.sym_float_values, graph.sym_bool_values)
+    taken = {name: "a value" for table in (*tables, graph.custom_obj_values) for name in table}
+    taken |= {
+        spec.arg.name: f"input_specs[{position}]"
+        for position, spec in inputs.items()
+        if not isinstance(spec.arg, ConstantArgument)
     }
     for position, spec in inputs.items():
         name = spec.arg.name
@@ -292,6 +296,6 @@ def _placeholder_problems(inputs: Mapping[int, InputSpec], place: str) -> Iterat
             message = f"expected an identifier as the name of a placeholder, got {quote(name)}"
             yield Problem(place_of_spec, "S14", message)
         if name in taken:
-            message = f"expected a name of its own, got {quote(name)}, which input_specs[{taken[name]}] has"
+            message = f"expected a name of its own, got {quote(name)}, which {taken[name]} has"
             yield Problem(place_of_spec, "S14", message)
-        taken.setdefault(name, position)
+        taken.setdefault(name, f"input_specs[{position}]")

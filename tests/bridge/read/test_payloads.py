@@ -180,10 +180,11 @@ def test_sample_inputs() -> None:
         lambda marker: pickle.dumps(Marker(marker)),
         lambda marker: saved(((Thing(1),), {})),
         lambda marker: saved([1, 2]),
+        lambda marker: saved(((torch.ones(3, 8),), {})).replace(b"FloatStorage", b"IntegStorage"),
         lambda marker: b"nonsense",
         lambda marker: b"",
     ],
-    ids=["runs", "bare pickle", "object", "other structure", "nonsense", "empty"],
+    ids=["runs", "bare pickle", "object", "other structure", "damaged", "nonsense", "empty"],
 )
 def test_no_sample_inputs(make: Any, tmp_path: Path) -> None:
     """A program runs without sample inputs that are anything but data; nothing in them does."""

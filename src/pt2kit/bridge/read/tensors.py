@@ -52,7 +52,6 @@ _HERE: Final = torch.device("cpu")
 
 BLOCKS: Final = frozenset((schema.Layout.SparseBsr, schema.Layout.SparseBsc))
 
-_SPARSE: Final = frozenset((schema.Layout.SparseCoo, schema.Layout.SparseCsr, schema.Layout.SparseCsc, *BLOCKS))
 
 
 class Devices:
@@ -397,14 +396,12 @@ def check_tensor(meta: schema.TensorMeta, where: str) -> None:
 
     Raises:
         GraphError: it contradicts itself, or has numbers that no tensor has.
-        UnsupportedError: a dtype or layout that torch does not have, or has no fake tensors of.
+        UnsupportedError: a dtype that torch does not have.
     """
     for problem in tensor_problems(meta, where):
         raise GraphError(f"{where}: {problem.message}", rule=problem.rule)
     if meta.dtype not in DTYPES:
         raise UnsupportedError(f"{where}: dtype: expected a dtype of torch, got {meta.dtype.name}")
-    if meta.layout is not schema.Layout.Strided and meta.layout not in _SPARSE:
-        raise UnsupportedError(f"{where}: layout: expected one that has a fake form, got {meta.layout.name}")
 
 
 def check_number(number: Any, where: str) -> None:
