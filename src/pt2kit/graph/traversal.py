@@ -40,11 +40,6 @@ MAX_DIMENSIONS: Final = 64
 MAX_STATIC_BYTES: Final = 1 << 40
 """Bytes that a tensor whose sizes are numbers may span: more than any device has."""
 
-_COMPRESSED: Final = (
-    *(schema.Layout.SparseCsr, schema.Layout.SparseCsc),
-    *(schema.Layout.SparseBsr, schema.Layout.SparseBsc),
-)
-
 HIGHER_ORDER: Final = "higher_order"
 """The namespace of operators that take subgraphs."""
 
@@ -128,7 +123,7 @@ def _impossible(meta: schema.TensorMeta) -> str | None:
         return "expected an element type that torch has, got 0 (UNKNOWN)"
     if meta.layout in (schema.Layout.Unknown, schema.Layout._mkldnn):
         return f"expected a layout that torch can describe, got {meta.layout.value} ({meta.layout.name})"
-    if meta.layout in _COMPRESSED and len(meta.sizes) < 2:
+    if schema.Layout.SparseCsr <= meta.layout <= schema.Layout.SparseBsc and len(meta.sizes) < 2:
         return f"expected 2 dimensions or more of a tensor in the layout {meta.layout.name}, got {len(meta.sizes)}"
     if len(meta.sizes) > MAX_DIMENSIONS:
         return f"expected at most {MAX_DIMENSIONS} dimensions, got {len(meta.sizes)}"

@@ -53,7 +53,6 @@ _HERE: Final = torch.device("cpu")
 BLOCKS: Final = frozenset((schema.Layout.SparseBsr, schema.Layout.SparseBsc))
 
 
-
 class Devices:
     """Maps stored devices to live ones, for the tensors of one program.
 
