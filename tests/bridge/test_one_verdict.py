@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from tests import samples
 from tests.bridge.read.edited import edited, sample
+from tests.packages import bytes_of
 
 import pt2kit
 from pt2kit.checks.refusals import refuses
@@ -151,3 +153,15 @@ def test_changed_files(name: str, change: Callable[[Any], None], rule: str) -> N
         with pytest.raises(Pt2Error) as raised:
             load(data)
         assert raised.value.rule == rule
+
+
+def test_symbol_without_range() -> None:
+    """A symbol that has a value in the example needs no range: torch dropped that of some, and fails on expressions."""
+    original, data = sample("sym_ops"), edited(sample("sym_ops"), lambda tree: tree["range_constraints"].clear())
+    assert {problem.rule for problem in pt2kit.check(data).warnings} == {"E2"}
+    assert not pt2kit.check(data).errors
+    args, kwargs = pt2kit.load(original).example_inputs
+    expected = pt2kit.load(original).module()(*args, **kwargs)
+    for module in (pt2kit.load(data).module(), pt2kit.load_module(data)):
+        torch.testing.assert_close(module(*args, **kwargs), expected)
+    assert pt2kit.check(bytes_of(pt2kit.save, pt2kit.load(data).run_decompositions({}))).ok

@@ -220,6 +220,8 @@ class Shapes:
             value_range = self._ranges.get(getattr(built, "name", ""))
             if value_range is not None and value not in value_range:
                 raise GraphError(f"{where}: expected a hint of {built} in its range {value_range}, got {hint}")
+            if value_range is None and isinstance(built, sympy.Symbol):  # torch needs one to evaluate expressions of it
+                set_range(self.env, built, ValueRanges(-int_oo, int_oo), ORIGIN)
             known[built] = value
         return hint
 
