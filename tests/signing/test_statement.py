@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tests.packages import rewritten
 
 import pt2kit
 from pt2kit.editing import passes
-from pt2kit.errors import UnsupportedError
+from pt2kit.errors import SignatureError, UnsupportedError
 from pt2kit.signing.statement import described, differences, left_out, resource, split, statement
 
 
@@ -65,6 +66,32 @@ def test_a_changed_graph_is_named_as_the_graph() -> None:
     with pt2kit.open(path) as package:
         found = {one.what for one in differences(statement(package), statement(editor.result))}
     assert found == {"graph of 'model'"}
+
+
+CODE = "x=open('f')"
+OFFSET = f'"storage_offset": {{"as_expr": {{"expr_str": "{CODE}", "hint": null}}}}'
+RANGE = f'"range_constraints": {{"{CODE}": {{"min_val": 1, "max_val": 2}}'
+HIDDEN = {
+    "the name of an input": lambda text: text.replace('"p_a_weight"', f'"{CODE}"'),
+    "an offset": lambda text: text.replace('"storage_offset": {"as_int": 0}', OFFSET, 1),
+    "a symbol with a range": lambda text: text.replace('"range_constraints": {', f"{RANGE}, ", 1),
+}
+"""Code that torch would run, in places that no digest covers, as values have no names in a normal form."""
+
+
+@pytest.mark.parametrize("place", HIDDEN)
+def test_code_where_no_digest_covers_it(place: str) -> None:
+    """It can neither be signed, nor be put into a file that was signed."""
+    path = samples.sample("2.13.0", "dynamic_batch")
+    with zipfile.ZipFile(path) as archive:
+        text = archive.read(next(name for name in archive.namelist() if name.endswith("models/model.json"))).decode()
+    changed = HIDDEN[place](json.dumps(json.loads(text)))
+    assert CODE in changed
+    with (
+        pt2kit.open(rewritten(path, {"models/model.json": changed.encode()})) as package,
+        pytest.raises(SignatureError, match="expected no code where no digest covers it: torch "),
+    ):
+        statement(package)
 
 
 def test_records_may_go_but_not_come_or_change(tmp_path: Path) -> None:

@@ -22,9 +22,10 @@ from typing import Final, Literal
 from urllib.parse import quote as percent_encoded
 from urllib.parse import unquote
 
+from pt2kit.checks.safety import safety_findings
 from pt2kit.digests.compute import digest_parts
 from pt2kit.digests.result import DEFINITION, PARTS, PREFIX
-from pt2kit.errors import UnsupportedError
+from pt2kit.errors import SignatureError, UnsupportedError
 from pt2kit.messages import quote
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
@@ -34,6 +35,8 @@ from pt2kit.zip.source import Progress, no_progress
 TABLES: Final = (("weights", "tensors"), ("constants", "constant_tensors"))
 HARMLESS: Final = "metadata"
 """Part that may differ: it states where a program comes from, and changes nothing that is computed."""
+CODE: Final = ("X5", "X6")
+"""Rules of code in names of values and in numbers that nothing is computed from, which are in no digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +70,16 @@ def statement(package: Package, *, progress: Progress = no_progress, definition:
 
     Raises:
         UnsupportedError: the package holds no program, so that it has no meaning to sign.
+        SignatureError: PyTorch would run code in a place that no digest covers.
         Pt2Error: it cannot be read, or a program has no normal form.
     """
     if not package.layout.models:
         raise UnsupportedError(
             f"{package.name}: expected a program to sign, got an archive without one; its bytes can be signed (--bytes)"
         )
+    for finding in safety_findings(package):
+        if finding.rule in CODE:
+            raise SignatureError(f"{finding.loc}: expected no code where no digest covers it: {finding.message}")
     stated: dict[str, str] = {}
     for model in package.layout.models:
         digests = digest_parts(package, PARTS, model, progress=progress, definition=definition)
