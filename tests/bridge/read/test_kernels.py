@@ -79,6 +79,15 @@ NUMBERS = {
     "upsample_nearest2d": (lambda s, x: A.upsample_nearest2d(x, [6, 6], None, s), BYTES, 1.5, 5e-324),
     "upsample_nearest3d": (lambda s, x: A.upsample_nearest3d(x[None], [6, 6, 6], None, s), BYTES, -1.0, 1e-19),
     "upsample_bicubic2d": (lambda s, x: A.upsample_bicubic2d(x, [6, 6], False, s), BYTES, 1.5, 1e-20),
+    "lanczos": (
+        lambda s, x: A._upsample_lanczos2d_aa_backward(x, [8, 8], [1, 2, 4, 4], False, s, s),
+        *(torch.ones(1, 2, 8, 8), 2.0, 1e-19),
+    ),
+    "conv1d": (lambda s, x: A.conv1d(x, torch.ones(2, 16, 3), None, [s]), torch.ones(2, 16, 4), 11_000, 12_000),
+    "conv_transpose1d": (
+        lambda s, x: A.conv_transpose1d(x, torch.ones(16, 64, 3), None, [s]),
+        *(torch.ones(2, 16, 1), 5_000, 6_000),
+    ),
     "histc": (lambda n, x: A.histc(x, n, 0, 1), torch.ones(3, dtype=torch.bfloat16), 128, 259),
     "histc of halves": (lambda n, x: A.histc(x, n, 0, 1), torch.ones(3, dtype=torch.float16), 1024, 2051),
     "histc of floats": (lambda n, x: A.histc(x, n, 0, 1), torch.ones(3), 1000, (1 << 24) + 3),
@@ -95,7 +104,7 @@ def test_numbers(name: str) -> None:
     data = saved(Program(partial(call, hostile)), (tensor,))
     assert [problem.rule for problem in pt2kit.check(data).errors] == ["X10"]
     for load in (pt2kit.load, pt2kit.load_module):
-        with pytest.raises(OperatorError, match=r"(scales(_[hw])?|bins): expected .*\[X10\]"):
+        with pytest.raises(OperatorError, match=r"(scales(_[hw])?|bins|stride|output_size): expected .*\[X10\]"):
             load(data)
 
 
