@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import zipfile
 from pathlib import Path
@@ -92,6 +93,23 @@ def test_code_where_no_digest_covers_it(place: str) -> None:
         pytest.raises(SignatureError, match="expected no code where no digest covers it: torch "),
     ):
         statement(package)
+
+
+def test_calls_in_a_pickle_of_constants() -> None:
+    """A call that the pickle of a signed file did not have is a record more, whatever its tensors are."""
+    path, record = samples.sample("2.8.0", "dynamic_batch"), "data/constants/model.pt"
+    with pt2kit.open(path) as package:
+        signed = statement(package)
+        content = bytes(package.archive.read(package.layout.record(record)))
+    changed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as given, zipfile.ZipFile(changed, "w") as taken:
+        for entry in given.infolist():
+            data = given.read(entry)
+            is_pickle = entry.filename.endswith("data.pkl")
+            taken.writestr(entry, data[:2] + b"cos\ngetpid\n)R0" + data[2:] if is_pickle else data)
+    with pt2kit.open(rewritten(path, {record: changed.getvalue()})) as package:
+        [found] = differences(signed, statement(package))
+        assert found.what == f"record '{record}'"
 
 
 def test_records_may_go_but_not_come_or_change(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ Names are percent-encoded, so that a slash in one is no separator.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Final, Literal
 from urllib.parse import quote as percent_encoded
@@ -77,9 +77,11 @@ def statement(package: Package, *, progress: Progress = no_progress, definition:
         raise UnsupportedError(
             f"{package.name}: expected a program to sign, got an archive without one; its bytes can be signed (--bytes)"
         )
-    for finding in safety_findings(package):
+    findings = list(safety_findings(package))
+    for finding in findings:
         if finding.rule in CODE:
             raise SignatureError(f"{finding.loc}: expected no code where no digest covers it: {finding.message}")
+    calling = {finding.loc for finding in findings if finding.rule == "X2" and finding.kind != "note"}
     stated: dict[str, str] = {}
     for model in package.layout.models:
         digests = digest_parts(package, PARTS, model, progress=progress, definition=definition)
@@ -87,7 +89,7 @@ def statement(package: Package, *, progress: Progress = no_progress, definition:
         for kind, table in TABLES:
             stated |= {resource("models", model, kind, name): one for name, one in digests[table].items()}
     stated = {name: one.removeprefix(PREFIX) for name, one in stated.items()}
-    return stated | {resource("records", name): one for name, one in _other_records(package)}
+    return stated | {resource("records", name): one for name, one in _other_records(package, calling)}
 
 
 def differences(signed: Mapping[str, str], found: Mapping[str, str]) -> Iterator[Difference]:
@@ -155,14 +157,19 @@ def _explained(parts: tuple[str, ...], signed: Mapping[str, str], found: Mapping
     return any(signed.get(name) != found.get(name) for name in below)
 
 
-def _other_records(package: Package) -> Iterator[tuple[str, str]]:
+def _other_records(package: Package, calling: Set[str]) -> Iterator[tuple[str, str]]:
     """Yield name and sha256 of each record that no digest of a program covers.
 
     Empty ones are none, and so are sample inputs that were moved out of their pickle.
+
+    Args:
+        package: the package.
+        calling: records whose pickle calls something: a digest covers its tensors alone.
     """
     layout = package.layout
     digested = {record for model in layout.models for record in records_of(package, model)}
-    digested -= {layout.parts(model).sample_inputs for model in layout.models}
+    for parts in map(layout.parts, layout.models):
+        digested -= {parts.sample_inputs, *(one for one in parts.pickles if package.relative(one) in calling)}
     for name, record in package.records.items():
         relative = package.relative(name)
         if name in digested or names.kind(relative) == "header" or names.is_samples_storage(relative):
