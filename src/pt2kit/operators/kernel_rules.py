@@ -44,8 +44,9 @@ MAX_REPEATS: Final = 1 << 40
 """Repeats of all elements together."""
 MAX_PADDING: Final = 1 << 40
 """Elements that are put before or behind a dimension."""
-MAX_STEPS: Final = 1 << 31
-"""Square of the last step of a convolution, times the channels of a group: oneDNN computes places from it."""
+MAX_STEPS: Final = 1 << 22
+"""Square of the last step of a convolution, times the channels of a group: oneDNN computes places of many outputs from
+it in 32 bits."""
 MIN_SCALE: Final = 2.0**-22
 """Scale of a tensor that is resampled."""
 MAX_BINS: Final = MappingProxyType({ScalarType.HALF: 1 << 10, ScalarType.BFLOAT16: 1 << 7, ScalarType.FLOAT: 1 << 23})

@@ -215,7 +215,7 @@ def test_steps_of_convolutions(dtype: torch.dtype) -> None:
     """Long steps end in an error: the library computes places from their squares in 32 bits; others run."""
     x, weight = torch.ones(1, 2, 1, dtype=dtype), torch.ones(2, 4, 1, dtype=dtype)
     sound, hostile = (
-        saved(Program(partial(A.conv_transpose1d, bias=None, stride=[step])), (x, weight)) for step in (16_000, 32_000)
+        saved(Program(partial(A.conv_transpose1d, bias=None, stride=[step])), (x, weight)) for step in (1_000, 32_000)
     )
     assert torch.equal(pt2kit.load_module(sound)(x, weight), torch.full((1, 4, 1), 2.0, dtype=dtype))
     with pytest.raises(OperatorError, match=r"stride: expected a last step whose square, .* is below 2.*\[X10\]"):
