@@ -320,6 +320,27 @@ def test_what_a_region_gives_has_the_type_that_it_has_there() -> None:
         assert torch.equal(one, other)
 
 
+class Distances(nn.Module):
+    """Distances of places in two types, one converted to that of the other, as in the positions of DeBERTa."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the input times the distances as the type of their third."""
+        places = torch.arange(x.shape[0])
+        apart = places[:, None] - places[None]
+        return x * apart.type_as(apart / 3)
+
+
+def test_results_without_certain_strides_have_the_type_that_torch_gives_them() -> None:
+    """The type of a result follows from the types of its operands, also where its strides are not known."""
+    x = torch.randn(5, 5)
+    program = torch.export.export(Distances(), (x,), dynamic_shapes=(dict.fromkeys((0, 1), torch.export.Dim.AUTO),))
+    with pt2kit.edit(bytes_of(torch.export.save, program)) as editor:
+        passes.compute_in(editor, "bfloat16")
+    result = loaded(editor.result)(x.bfloat16())
+    assert result.dtype is torch.float32
+    assert torch.equal(result, Distances()(x.bfloat16()))
+
+
 class Regional(nn.Module):
     """A region that autocast leaves alone, which names an element type without the name of a parameter."""
 

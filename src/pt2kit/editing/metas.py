@@ -249,9 +249,7 @@ def inferred(name: str, arguments: Mapping[str, Any]) -> Any:
         Unknown: there is no rule for it, or the rule is not certain.
         Mismatch: torch refuses the arguments.
     """
-    known = Symbols(assumed_least=2)  # As torch's own fake tensors assume.
-    facts = {parameter: _fact(held, known) for parameter, held in arguments.items()}
-    results = infer_facts(name, facts)
+    results = inferred_facts(name, arguments)
     operands = [one for held in arguments.values() for one in (held if isinstance(held, (list, tuple)) else (held,))]
     row = find(name)
     requires_grad = (row is None or row.has_gradient) and any(
@@ -261,6 +259,17 @@ def inferred(name: str, arguments: Mapping[str, Any]) -> Any:
         return _meta(results, requires_grad)
     except (Undecided, Pt2Error) as error:
         raise Unknown(str(error)) from error
+
+
+def inferred_facts(name: str, arguments: Mapping[str, Any]) -> Any:
+    """Return the facts of the results of a call, of which single ones may be uncertain, such as strides.
+
+    Raises:
+        Unknown: there is no rule for it, or the rule is not certain.
+        Mismatch: torch refuses the arguments.
+    """
+    known = Symbols(assumed_least=2)  # As torch's own fake tensors assume.
+    return infer_facts(name, {parameter: _fact(held, known) for parameter, held in arguments.items()})
 
 
 def _fact(held: Any, known: Symbols) -> Any:

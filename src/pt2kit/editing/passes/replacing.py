@@ -21,13 +21,14 @@ from pt2kit.editing.building import full_target, signature_of
 from pt2kit.editing.editor import Editor
 from pt2kit.editing.graphs import Node, Slot, Value
 from pt2kit.editing.interface import Input
-from pt2kit.editing.metas import cast_meta, device_of, inferred, scalar_type
+from pt2kit.editing.metas import cast_meta, device_of, inferred_facts, scalar_type
 from pt2kit.editing.passes.simplify import cse, dce, drop_assertions, fold_shapes, identities, strip_metadata
 from pt2kit.editing.weight_edits import check_package
 from pt2kit.errors import GraphError
 from pt2kit.messages import quote
-from pt2kit.operators.facts import Mismatch, Unknown
+from pt2kit.operators.facts import Mismatch, Tensor, Unknown
 from pt2kit.operators.higher_order import HIGHER_ORDER
+from pt2kit.operators.metas import Symbols
 from pt2kit.schema.names import ATEN_OPS, HIGHER_ORDER_OPS, OPS, plain_target
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import contiguous_strides, device_text, parse_device
@@ -235,17 +236,20 @@ def compute_in(editor: Editor, dtype: Any) -> int:
         if dtype in _COMPUTED and dtype != target:
             is_copy = value in stored and editor.has_weights
             value.meta = cast_meta(value.meta, target) if is_copy else structs.replace(value.meta, dtype=target)
+    symbols = Symbols(assumed_least=2)
     for graph in reversed(graphs):
         for node in graph.nodes:
             _retype_arguments(node, target)
-            for value, meta in zip(node.outputs, _inferred_metas(node), strict=False):
-                if isinstance(meta, schema.TensorMeta) and meta.strides != value.meta.strides and _is_cast(node):
+            for value, fact in zip(node.outputs, _inferred(node), strict=False):
+                if not isinstance(fact, Tensor):
+                    continue
+                if _is_cast(node) and fact.strides not in (None, symbols.fact(value.meta).strides):
                     node.set_argument("copy", True)  # It changes no type now; without this, it returns its operand.
-                if isinstance(meta, schema.TensorMeta) and meta.dtype != value.dtype:
-                    if _is_new(node) and meta.dtype in _COMPUTED:
+                if fact.dtype not in (None, value.dtype):
+                    if _is_new(node) and fact.dtype in _COMPUTED:
                         node.set_argument("dtype", target)
                     else:
-                        value.meta = structs.replace(value.meta, dtype=meta.dtype)
+                        value.meta = structs.replace(value.meta, dtype=fact.dtype)
             for value, given in zip(node.outputs, _given(node), strict=False):
                 if given.dtype is not None and given.dtype != value.dtype:
                     value.meta = structs.replace(value.meta, dtype=given.dtype)
@@ -254,20 +258,20 @@ def compute_in(editor: Editor, dtype: Any) -> int:
     return sum(value.dtype != old for value, old in before.items())
 
 
-def _inferred_metas(node: Node) -> list[Any]:
-    """Return the metas of a node's results, one for each value, from what is known of its arguments now; [] if unknown.
+def _inferred(node: Node) -> list[Any]:
+    """Return the facts of a node's results, one for each value, from what is known of its arguments now; [] if unknown.
 
     Raises:
         GraphError: torch refuses the arguments.
     """
     try:
-        metas = inferred(node.op, node.plain_arguments)
+        facts = inferred_facts(node.op, node.plain_arguments)
     except Mismatch as error:
         raise GraphError(f"{node.label}: {error}", rule="T11") from error
     except Unknown:
         return []
-    listed = metas if isinstance(metas, list | tuple) else [metas]
-    flat = [one for meta in listed for one in (meta if isinstance(meta, list) else [meta])]
+    listed = facts if isinstance(facts, list | tuple) else [facts]
+    flat = [one for fact in listed for one in (fact if isinstance(fact, list) else [fact])]
     return flat if len(flat) == len(node.outputs) else []
 
 
