@@ -19,6 +19,7 @@ from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from pt2kit import schema
 from pt2kit.checks.findings import ProgramContext, problem_of
@@ -29,7 +30,7 @@ from pt2kit.messages import count_text, quote
 from pt2kit.operators.facts import Mismatch, Subject, Tensor, Unknown, shape_text
 from pt2kit.operators.higher_order import CLOSES, OPENS
 from pt2kit.operators.metas import Symbols
-from pt2kit.operators.promotion import with_default_float
+from pt2kit.operators.promotion import KEPT_BEFORE_2_13, with_default_float
 from pt2kit.operators.rows import texts
 from pt2kit.operators.schemas import DATA_DEPENDENT, overloads_with
 from pt2kit.operators.symbolic import OperatorSpec, call_rule
@@ -48,10 +49,9 @@ Difference: TypeAlias = "tuple[Subject, str, int | None]"
 """The kind of error, the message, and the number of the output; None for errors of arguments."""
 
 _BEFORE_2_13: Final = frozenset(("", *(f"2.{minor}" for minor in range(1, 13))))
-"""Releases whose files may declare a dimension too many for states of an LSTM with projections, and indices and counts
-of unique elements in the type of these: 2.4 to 2.10 write it, 2.13 does not; older ones may have it from a conversion,
-and "" is one that is not stated."""
-_UNIQUE: Final = frozenset(f"{ATEN_OPS}{name}.default" for name in ("_unique2", "unique_dim", "unique_consecutive"))
+"""Releases whose files may declare a dimension too many for states of an LSTM with projections, some results in another
+dtype, and sizes that depend on data as 2 or more: 2.4 to 2.10 write the first, 2.13 does not; older ones may have it
+from a conversion, and "" is one that is not stated."""
 
 RULES_OF_SUBJECTS: Final[Mapping[Subject, str]] = {
     "sizes": "T8",
@@ -97,12 +97,15 @@ def _problems(context: ProgramContext) -> Iterator[Problem]:
     cast = _inside(context, "._enter_autocast", "._exit_autocast", ".wrap_with_autocast")
     # A tensor there has one dimension more than it declares, anywhere among the others, which the strides show.
     batched = _inside(context, OPENS, CLOSES)
-    symbols = {it: Symbols(context.program.range_constraints, known, knows_strides=not it) for it in (False, True)}
+    is_old, ranges = context.release in _BEFORE_2_13, context.program.range_constraints
+    if is_old:
+        unbacked = {name: one for name, one in ranges.items() if one.min_val == 2 and not name.startswith("s")}
+        ranges = {**ranges, **{name: replace(one, min_val=0) for name, one in unbacked.items()}}
+    symbols = {it: Symbols(ranges, known, knows_strides=not it) for it in (False, True)}
     asserted: dict[int, set[str]] = {}
     for step in context.steps():
         for problem in _node_problems(step, symbols[id(step.node) in batched], calls):
-            is_old = context.release in _BEFORE_2_13
-            if problem.rule == "T11" and (id(step.node) in cast or (is_old and step.node.target in _UNIQUE)):
+            if problem.rule == "T11" and (id(step.node) in cast or (is_old and step.node.target in KEPT_BEFORE_2_13)):
                 continue
             if not (problem.rule == "T8" and is_old and _has_stacked_states(step)):
                 yield problem

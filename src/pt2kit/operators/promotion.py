@@ -13,6 +13,7 @@ from typing import Any, Final, NoReturn
 
 from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown
 from pt2kit.schema import ScalarType
+from pt2kit.schema.names import ATEN_OPS
 from pt2kit.symbols.polynomials import Polynomial
 from pt2kit.tensors.dtypes import DTYPES, short_name
 
@@ -37,6 +38,13 @@ _COMPLEX_OF: Final = {
 }
 # COMPLEXFLOAT has parts of FLOAT, which replaces BFLOAT16.
 _REAL_OF: Final = {complex_dtype: dtype for dtype, complex_dtype in _COMPLEX_OF.items()}
+
+KEPT_BEFORE_2_13: Final = frozenset(
+    f"{ATEN_OPS}{name}"
+    for name in ("div.Tensor", "_unique2.default", "unique_dim.default", "unique_consecutive.default")
+)
+"""Operators whose results torch before 2.13 may declare in the dtype of the operands: quotients of integers in symbolic
+sizes, and indices and counts of unique elements."""
 
 _KIND_NAMES: Final = {"b": "bool", "i": "integer", "f": "floating-point", "c": "complex"}
 

@@ -9,21 +9,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from pt2kit import schema
 from pt2kit.dataflow.domain import effects_of
 from pt2kit.errors import GraphError, LimitError, UnsupportedError
-from pt2kit.graph.argument_values import OperatorName, arguments, plain
+from pt2kit.graph.argument_values import OperatorName, arguments, arguments_of, plain, results_of
 from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, Source, node_label, operator_name, walk
 from pt2kit.messages import printable, quote
+from pt2kit.operators.facts import Mismatch, Tensor, Unknown
 from pt2kit.operators.higher_order import CLOSES, HIDES, OPENS
-from pt2kit.operators.promotion import FLOAT, category, with_default_float
+from pt2kit.operators.metas import Symbols
+from pt2kit.operators.promotion import FLOAT, KEPT_BEFORE_2_13, category, with_default_float
 from pt2kit.operators.schemas import is_random
-from pt2kit.runtime.arrays import DTYPE, cast, compute_type, converting, kind, order_of
+from pt2kit.operators.table import infer
+from pt2kit.runtime.arrays import DTYPE, cast, compute_type, converting, flattened, kind, order_of
 from pt2kit.runtime.execution import Plan, Result, Slot, Step
 from pt2kit.runtime.table import Kernel, binding, find_kernel, parameter_name
 from pt2kit.schema import ScalarType
@@ -80,6 +84,29 @@ def prepare(graph: schema.Graph, where: str, release: str = "", name: str = "", 
     return _Builder(graph, where, nearest(release), depth).build(name)
 
 
+def actual_types(graph: schema.Graph) -> dict[str, ScalarType]:
+    """Return the element types that values have instead of those declared: of the results of operators that older
+    releases describe otherwise (`KEPT_BEFORE_2_13`), and of what is computed from these."""
+    found: dict[str, ScalarType] = {}
+    symbols = Symbols()
+
+    def fact(name: str) -> Any:
+        known = symbols.value(graph, name)
+        return structs.replace(known, dtype=found[name]) if name in found else known
+
+    for node in graph.nodes:
+        used = (name for one in node.inputs for name in arguments(one.arg)) if found else ()
+        if node.target not in KEPT_BEFORE_2_13 and found.keys().isdisjoint(used):
+            continue
+        with suppress(Unknown, Mismatch):
+            results = flattened(infer(node.target, arguments_of(node, fact)))
+            names = flattened(results_of(node, str))
+            for name, result in zip(names, results, strict=False):
+                if isinstance(result, Tensor) and result.dtype not in (None, graph.tensor_values[name].dtype):
+                    found[name] = result.dtype
+    return found
+
+
 class _Builder:
     """One graph while it is prepared."""
 
@@ -89,6 +116,7 @@ class _Builder:
         self.release = release
         self.depth = depth
         self.orders = memory_orders(graph, release)
+        self.types = actual_types(graph)
         self.slots: dict[str, int] = {}
         self.count = 0
         self.used: dict[int, int] = {}
@@ -208,7 +236,7 @@ class _Builder:
             return Result(slot, None)
         if meta.dtype not in DTYPE:
             raise UnsupportedError(f"{self.place}: expected an element type that NumPy has, got {meta.dtype.name}")
-        return Result(slot, DTYPE[meta.dtype], self.orders.get(name))
+        return Result(slot, DTYPE[self.types.get(name, meta.dtype)], self.orders.get(name))
 
     def _use(self, name: str) -> int:
         slot = self.slots.get(name)
