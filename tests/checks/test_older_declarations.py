@@ -80,6 +80,10 @@ def test_types_of_operands(version) -> None:
     *_, found = pt2kit.run(counted, x, np.array([2, 1, 2], np.float32))
     assert found.dtype == np.int64
     assert found.tolist() == [2, 3]
+    summed = with_call(version, "aten.bincount", "i64", "i32", metas=tensor_meta("i64", ["u0"]))
+    *_, found = pt2kit.run(summed, x, np.array([0, 1, 1]), np.array([2, 3, 4], np.int32))
+    assert found.dtype == np.float64
+    assert found.tolist() == [3, 8]
 
 
 def test_types_of_kernels() -> None:

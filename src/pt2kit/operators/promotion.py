@@ -39,12 +39,10 @@ _COMPLEX_OF: Final = {
 # COMPLEXFLOAT has parts of FLOAT, which replaces BFLOAT16.
 _REAL_OF: Final = {complex_dtype: dtype for dtype, complex_dtype in _COMPLEX_OF.items()}
 
-KEPT_BEFORE_2_13: Final = frozenset(
-    f"{ATEN_OPS}{name}"
-    for name in ("div.Tensor", "_unique2.default", "unique_dim.default", "unique_consecutive.default")
-)
+_COUNTING: Final = ("_unique2", "unique_dim", "unique_consecutive", "bincount")
+KEPT_BEFORE_2_13: Final = frozenset((f"{ATEN_OPS}div.Tensor", *(f"{ATEN_OPS}{name}.default" for name in _COUNTING)))
 """Operators whose results torch before 2.13 may declare in the dtype of the operands: quotients of integers in symbolic
-sizes, and indices and counts of unique elements."""
+sizes, indices and counts of unique elements, and sums of weights."""
 
 _KIND_NAMES: Final = {"b": "bool", "i": "integer", "f": "floating-point", "c": "complex"}
 
