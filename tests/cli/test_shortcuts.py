@@ -39,7 +39,10 @@ def test_a_name_without_its_ending_gets_a_suggestion(model: Path, monkeypatch: p
     [
         (("schema", "operators", "aten.relu"), "there is aten.relu.default, aten.relu.out"),
         (("schema", "operators", "aten.reluu"), "did you mean aten.relu"),
-        (("run", "model.pt2", "--input", "x=gone.npy"), "error: gone.npy: No such file or directory"),
+        (
+            ("run", "model.pt2", "--input", "x=gone.npy"),
+            "none or a .npy file, got gone.npy, and no such file",
+        ),
         (("run", "model.pt2", "--input", "x=note.npy"), "note.npy: expected a NumPy file, got another kind of file"),
     ],
 )

@@ -77,7 +77,7 @@ def test_a_bucket(s3: dict[str, str], tmp_path: Path) -> None:
         assert (row["size"], row["etag"]) == (info["size"], info["ETag"].strip('"'))
     fs.put_file(str(samples.sample("2.13.0", "mlp")), "models/team0/m0.pt2")
     again = fleets.fleet("check", "s3://models/", "--out", tmp_path / "out", "--resume", **s3)
-    assert again.out.startswith("check: 1 files"), (again.out, again.err)
+    assert again.out.startswith("check: 1 file,"), (again.out, again.err)
 
 
 def test_results_in_a_bucket(s3: dict[str, str], tmp_path: Path) -> None:

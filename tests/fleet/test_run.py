@@ -278,7 +278,7 @@ def test_removed_files_are_marked_as_gone(tmp_path: Path, scheduler: str) -> Non
     assert (figures.files, dict(figures.outcomes)) == (3, {"ok": 3, "gone": 1})
     kept.rename(paths[1])
     done = fleets.fleet(*args, "--resume")
-    assert (done.code, done.out.startswith("check: 1 files")) == (0, True), done.out
+    assert (done.code, done.out.startswith("check: 1 file,")) == (0, True), done.out
     figures = figures_of(str(tmp_path / "out"))
     assert (figures.files, dict(figures.outcomes)) == (4, {"ok": 4})
 

@@ -102,7 +102,11 @@ def actual_types(graph: schema.Graph) -> dict[str, ScalarType]:
             results = flattened(infer(node.target, arguments_of(node, fact)))
             names = flattened(results_of(node, str))
             for name, result in zip(names, results, strict=False):
-                if isinstance(result, Tensor) and result.dtype not in (None, graph.tensor_values[name].dtype):
+                if not isinstance(result, Tensor) or result.dtype is None:
+                    continue
+                if category(result.dtype) != category(
+                    graph.tensor_values[name].dtype
+                ):  # else one of floats, of a default
                     found[name] = result.dtype
     return found
 

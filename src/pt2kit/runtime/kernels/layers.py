@@ -55,10 +55,12 @@ def batch_norm(
         inverse = 1 / np.sqrt(wide(running_var) + wide(running_var).dtype.type(eps))
         return _normalized(x, wide(running_mean), inverse, weight, bias), _EMPTY, _EMPTY
     mean, var, count = x.mean(axes), x.var(axes), x.size // max(1, x.shape[1])
-    inverse = 1 / np.sqrt(var + var.dtype.type(eps))
-    inverse = np.where(np.isinf(inverse), 0, inverse)  # equal elements are 0, as in torch, also if eps is
     stored = next(one.dtype for one in (weight, bias, running_mean, input) if one is not None)
-    centers, factors = (one.astype(stored).astype(x.dtype) for one in (mean, inverse))  # as torch keeps them
+    # As torch keeps them; squares of bfloat16 are summed in this type.
+    rounded = (var * count).astype(stored) / stored.type(count) if stored == ml_dtypes.bfloat16 else var
+    inverse = 1 / np.sqrt(rounded.astype(x.dtype) + var.dtype.type(eps))
+    inverse = np.where(np.isinf(inverse), 0, inverse)  # equal elements are 0, as in torch, also if eps is
+    centers, factors = (one.astype(stored).astype(x.dtype) for one in (mean, inverse))
     result = _normalized(x, centers, factors, weight, bias)
     for kept, new in ((running_mean, mean), (running_var, var * (count / max(1, count - 1)))):
         if kept is not None:
