@@ -374,6 +374,15 @@ class Rows(torch.nn.Module):
         return rows[0] + rows[1]
 
 
+def runs(program: torch.export.ExportedProgram, inputs: list[torch.Tensor]) -> bool:
+    """Whether torch runs it: 2.9 does not find entries of `*args`, which guards name, in its own files either."""
+    try:
+        program.module()(*inputs)
+    except NameError:
+        return False
+    return True
+
+
 REFUSED = (AssertionError, RuntimeError, InputError)
 EDITS_OF_INPUTS: dict[str, tuple[Any, list[int]]] = {
     "rename": (lambda editor: editor.rename_input("rows_0", "first"), [0, 1, 2]),
@@ -398,7 +407,9 @@ def test_guards_follow_inputs(name: str, strict: bool) -> None:
     program = torch.export.export(Rows(), tuple(inputs), dynamic_shapes=(auto, (auto, auto)), strict=strict)
     with pt2kit.edit(io.BytesIO(bytes_of(torch.export.save, program))) as editor:
         edit(editor)
-    for module in (load(editor.result).module(), pt2kit.load_module(bytes_of(pt2kit.write, editor.result))):
+    modules: list[Any] = [pt2kit.load_module(bytes_of(pt2kit.write, editor.result))]
+    modules += [load(editor.result).module()] if runs(program, inputs) else []
+    for module in modules:
         assert torch.equal(module(*(inputs[place] for place in order)), torch.full((5, 3), 2.0))
         inputs[2], old = torch.ones(6, 3), inputs[2]
         with pytest.raises(REFUSED, match=r"Guard failed|to be equal to|expected the same as"):
