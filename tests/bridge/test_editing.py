@@ -375,7 +375,7 @@ class Rows(torch.nn.Module):
 
 
 def runs(program: torch.export.ExportedProgram, inputs: list[torch.Tensor]) -> bool:
-    """Whether torch runs it: 2.9 does not find entries of `*args`, which guards name, in its own files either."""
+    """Return whether torch runs it: 2.9 does not find entries of `*args`, which guards name, in its own files."""
     try:
         program.module()(*inputs)
     except NameError:
