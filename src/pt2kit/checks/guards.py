@@ -14,7 +14,7 @@ from pt2kit.errors import Problem, attempt
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import tables
 from pt2kit.messages import quote
-from pt2kit.symbols.guards import Guard, Path, Source
+from pt2kit.symbols.guards import Guard, Path, Source, entry_path
 from pt2kit.treespec.callsig import input_paths
 
 _INPUTS: Final = ("user_input", "constant_input")
@@ -90,8 +90,8 @@ def _known(graph: schema.Graph, argument: schema.Argument) -> _Known:
 def _find(source: Source, inputs: Mapping[Path, _Known]) -> Any:
     """Return the meta of the number that a guard takes from the inputs; `_MISSING` if there is no such input."""
     path = _plain(source.path)
-    if len(path) > 1 and path[0] not in {one[0] for one in inputs}:
-        path = (f"{path[0]}_{path[1]}", *path[2:])  # arguments of `*args`, which are inputs of their own
+    if path[0] not in {one[0] for one in inputs}:
+        path = entry_path(path)
     if path not in inputs:
         # Containers have nothing that is known.
         return None if any(one[: len(path)] == path for one in inputs) else _MISSING

@@ -50,7 +50,7 @@ class Options:
     html: str | None = option(
         "Write a page with everything.", "--output", "-o", "--html", type=click.Path(dir_okay=False)
     )
-    force: bool = force_option("Replace an archive, such as a .pt2 file.")
+    force: bool = force_option(is_page=True)
     textconv: bool = flag("Print one file as text that git can compare.")
     run: bool = flag("Run both with NumPy and compare what they compute.")
     against: str | None = option("With --run and one file: PyTorch, or recorded outputs.", metavar="torch|FILE")

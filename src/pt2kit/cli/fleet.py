@@ -193,7 +193,7 @@ class ReportOptions:
         "Write a self-contained page with bars instead.", "--output", "-o", "--html", metavar="FILE"
     )
     storage: Mapping[str, str] = _storage_option()
-    force: bool = force_option("Replace an archive, such as a .pt2 file.")
+    force: bool = force_option(is_page=True)
     as_json: bool = json_option()
 
 

@@ -123,9 +123,9 @@ def output_option(argument: str = "OUT", kind: str = "file") -> Any:
     return option(f"The {kind} to write; the same as {argument}.", "--output", "-o", metavar=argument, type=FILE)
 
 
-def force_option(help: str = "Replace existing files.") -> Any:
-    """Declare a field that is true if files may be replaced."""
-    return flag(help, "--force")
+def force_option(*, is_page: bool = False) -> Any:
+    """Declare a field that is true if files may be replaced; pages replace each other without it."""
+    return flag("Replace an archive, such as a .pt2 file." if is_page else "Replace existing files.", "--force")
 
 
 def rename_option() -> Any:

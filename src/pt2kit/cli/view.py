@@ -33,7 +33,7 @@ class Options:
     other: str | None = argument("[OTHER]", required=False)
     output: str | None = _path("Write .html as --html, or .svg, .png or .pdf as --export.", "--output", "-o")
     html: str | None = _path("Write one file instead of serving.")
-    force: bool = force_option("Replace an archive, such as a .pt2 file.")
+    force: bool = force_option(is_page=True)
     tensors: bool = flag("With --html: read all tensors, and include their statistics.")
     hide_paths: bool = flag("Leave directories of source files out of the page.")
     export: str | None = _path("Write the figure: .svg, .png or .pdf.")

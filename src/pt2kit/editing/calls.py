@@ -31,8 +31,6 @@ from pt2kit.errors import GraphError, Pt2Error, attempt
 from pt2kit.symbols.guards import Path, Source
 from pt2kit.treespec.callsig import input_paths
 
-FieldTable = Mapping[str, schema.NamedTupleDef]
-
 
 @dataclass(frozen=True, slots=True)
 class Condition:
@@ -134,7 +132,7 @@ class Calls:
         """Remove the entries of all other modules."""
         self._entries = [(entry, slots) for entry, slots in self._entries if not entry.fqn or entry.fqn in paths]
 
-    def conditions(self, guards: Sequence[str], fields: FieldTable) -> list[Condition | str]:
+    def conditions(self, guards: Sequence[str], fields: Mapping[str, schema.NamedTupleDef]) -> list[Condition | str]:
         """Return guards with the inputs that they refer to.
 
         Args:
@@ -149,7 +147,7 @@ class Calls:
             found.append(Condition(text, {one.text: (one, leaves[place]) for one, place in places or ()}))
         return found
 
-    def guards(self, conditions: Sequence[Condition | str], fields: FieldTable) -> list[str]:
+    def guards(self, conditions: Sequence[Condition | str], fields: Mapping[str, schema.NamedTupleDef]) -> list[str]:
         """Return the texts of conditions, with the inputs where they are now; those on inputs that are gone are left
         out. A text is a new guard, on the inputs as they are now."""
         leaves, paths = self._located(fields) if conditions else ([], [])
@@ -169,7 +167,7 @@ class Calls:
                 texts.append(re.sub(pattern or "$^", partial(reference, of=condition), condition.text))
         return texts
 
-    def _located(self, fields: FieldTable) -> tuple[list[Any], list[Path]]:
+    def _located(self, fields: Mapping[str, schema.NamedTupleDef]) -> tuple[list[Any], list[Path]]:
         """Return what the caller passes, and the path to each; nothing if the call is not understood."""
         known = {name: row.field_names for name, row in fields.items()}
         paths = attempt(lambda: input_paths(spec_of(self.ins), self.names("guards"), fields=known))

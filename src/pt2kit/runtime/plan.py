@@ -102,11 +102,11 @@ def actual_types(graph: schema.Graph) -> dict[str, ScalarType]:
             results = flattened(infer(node.target, arguments_of(node, fact)))
             names = flattened(results_of(node, str))
             for name, result in zip(names, results, strict=False):
-                if not isinstance(result, Tensor) or result.dtype is None:
+                meta = graph.tensor_values.get(name)
+                if meta is None or not isinstance(result, Tensor) or result.dtype is None:
                     continue
-                if category(result.dtype) != category(
-                    graph.tensor_values[name].dtype
-                ):  # else one of floats, of a default
+                # Another type of floats is that of a program with another default dtype.
+                if category(result.dtype) != category(meta.dtype):
                     found[name] = result.dtype
     return found
 

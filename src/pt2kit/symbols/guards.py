@@ -50,6 +50,12 @@ Path: TypeAlias = "tuple[Any, ...]"
 """The steps from the arguments of a call to an input: a key or index for `[key]`, `(name,)` for `.name`."""
 
 
+def entry_path(path: Path) -> Path:
+    """Return the path of an entry of `*args` as the input that it is: ("rows", 0) -> ("rows_0",); another unchanged."""
+    first, *rest = path
+    return (f"{first}_{rest[0]}", *rest[1:]) if rest and isinstance(rest[0], int) else path
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A number or truth value that a guard takes from an input.
@@ -81,8 +87,7 @@ class Source:
         first, *rest = self.path
         if first == "flat_args" and len(rest) == 1 and isinstance(rest[0], int) and 0 <= rest[0] < len(paths):
             return rest[0]
-        joined = (f"{first}_{rest[0]}", *rest[1:]) if rest and isinstance(rest[0], int) else self.path
-        for path in (self.path, joined):
+        for path in (self.path, entry_path(self.path)):
             if path in paths:
                 return paths.index(path)
         raise GraphError(f"{where}: expected references to inputs, got {self.text[:80]!a}")
