@@ -31,7 +31,8 @@ _GROUPS: Final = {
 }
 """Kind of an input or output -> its group, as groups follow one another; 1 for those that are not listed."""
 
-SEQUENCES: Final = tuple(kind for kind in containers.SEQUENCES if kind not in (containers.DEQUE, "torch.Size"))
+_CLOSED: Final = (containers.DEQUE, "torch.Size", *containers.RETURN_TYPES)
+SEQUENCES: Final = tuple(kind for kind in containers.SEQUENCES if kind not in _CLOSED)
 MAPPINGS: Final = tuple(kind for kind in containers.MAPPINGS if kind != containers.DEFAULTDICT)
 """The containers whose items can be removed and inserted."""
 

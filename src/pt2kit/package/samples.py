@@ -123,7 +123,9 @@ def in_spec(program: schema.ExportedProgram, where: str) -> tuple[treespec.TreeS
 
 def open_container(kind: str, value: object) -> Sequence[object] | None:
     """Return the children of a described named tuple or size where a tree spec has a container; None for others."""
-    return value.values if kind == NAMEDTUPLE and isinstance(value, NamedTuple) else size_items(kind, value)
+    if isinstance(value, NamedTuple) and kind in (NAMEDTUPLE, value.class_name):
+        return value.values
+    return size_items(kind, value)
 
 
 def _everything(value: Any) -> Iterator[Any]:

@@ -13,6 +13,7 @@ from pt2kit.pickles import builtin_reducers, tensor_reducers
 from pt2kit.pickles.budget import Handler
 from pt2kit.pickles.tensor_subclasses import OPTIONS, SUBCLASSES, WRAPPER
 from pt2kit.pickles.values import ITEM_SIZES, MEMORY_FORMATS, QSCHEMES, STORAGES, DType, Global, MemoryFormat, QScheme
+from pt2kit.treespec.containers import RETURN_TYPES
 
 _REBUILD: Mapping[str, Handler] = MappingProxyType(
     {
@@ -32,17 +33,6 @@ _REBUILD: Mapping[str, Handler] = MappingProxyType(
     }
 )
 
-_RETURN_TYPES = """
-    _fake_quantize_per_tensor_affine_cachemask_tensor_qparams _fused_moving_avg_obs_fq_helper _linalg_det
-    _linalg_eigh _linalg_slogdet _linalg_solve_ex _linalg_svd _lu_with_info _scaled_dot_product_cudnn_attention
-    _scaled_dot_product_efficient_attention _scaled_dot_product_flash_attention
-    _scaled_dot_product_flash_attention_for_cpu _unpack_dual aminmax cummax cummin frexp geqrf histogram
-    histogramdd kthvalue linalg_cholesky_ex linalg_eig linalg_eigh linalg_inv_ex linalg_ldl_factor
-    linalg_ldl_factor_ex linalg_lstsq linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_polar linalg_qr
-    linalg_slogdet linalg_solve_ex linalg_svd lu_unpack max median min mode nanmedian qr slogdet sort svd symeig
-    topk triangular_solve
-"""
-
 CALLS: Mapping[str, Handler] = MappingProxyType(
     {
         **_REBUILD,
@@ -51,11 +41,7 @@ CALLS: Mapping[str, Handler] = MappingProxyType(
         "torch.Size": builtin_reducers.make_size,
         "torch.device": builtin_reducers.make_device,
         "torch.serialization._get_layout": builtin_reducers.get_layout,
-        **{
-            f"torch.return_types.{name}{out}": builtin_reducers.return_type
-            for name in _RETURN_TYPES.split()
-            for out in ("", "_out")
-        },
+        **dict.fromkeys(RETURN_TYPES, builtin_reducers.return_type),
         "collections.OrderedDict": builtin_reducers.ordered_dict,
         "collections.Counter": builtin_reducers.counter,
         "collections.defaultdict": builtin_reducers.default_dict,

@@ -1,10 +1,10 @@
 """Container types of pytree specs: the number of children of each, and the keys by which they are reached.
 
 Covers the types that torch registers with a serialized name: tuple, list, dict, OrderedDict, defaultdict, deque,
-named tuples (both context styles), torch.Size and the two immutable collections of fx. Other types are the user's;
-their context is data, and two shapes of it are understood because libraries register with them: `[[field, ...],
-[fields that are None]]` (torch's dataclasses) and a list of as many strings as there are children (output classes).
-Enum members in contexts stay descriptions; nothing is imported.
+named tuples (both context styles), torch.Size, torch.return_types and the two immutable collections of fx. Other types
+are the user's; their context is data, and two shapes of it are understood because libraries register with them:
+`[[field, ...], [fields that are None]]` (torch's dataclasses) and a list of as many strings as there are children
+(output classes). Enum members in contexts stay descriptions; nothing is imported.
 """
 
 from __future__ import annotations
@@ -21,12 +21,27 @@ from pt2kit.treespec.spec import TreeSpec, context_value, inner_context, walk
 NAMEDTUPLE = "collections.namedtuple"
 DEQUE = "collections.deque"
 DEFAULTDICT = "collections.defaultdict"
+_OPERATORS: Final = """
+    _fake_quantize_per_tensor_affine_cachemask_tensor_qparams _fused_moving_avg_obs_fq_helper _linalg_det
+    _linalg_eigh _linalg_slogdet _linalg_solve_ex _linalg_svd _lu_with_info _scaled_dot_product_cudnn_attention
+    _scaled_dot_product_efficient_attention _scaled_dot_product_flash_attention
+    _scaled_dot_product_flash_attention_for_cpu _unpack_dual aminmax cummax cummin frexp geqrf histogram
+    histogramdd kthvalue linalg_cholesky_ex linalg_eig linalg_eigh linalg_inv_ex linalg_ldl_factor
+    linalg_ldl_factor_ex linalg_lstsq linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_polar linalg_qr
+    linalg_slogdet linalg_solve_ex linalg_svd lu_unpack max median min mode nanmedian qr slogdet sort svd symeig
+    topk triangular_solve
+"""
+RETURN_TYPES: Final = frozenset(
+    f"torch.return_types.{name}{out}" for name in _OPERATORS.split() for out in ("", "_out")
+)
+"""The tuples that operators of torch return; torch 2.1, 2.2 and 2.15 have them in tree specs, others refuse them."""
 SEQUENCES: Final[Mapping[str, type]] = {
     "builtins.tuple": tuple,
     "builtins.list": list,
     "torch.Size": tuple,
     "torch.fx.immutable_collections.immutable_list": list,
     DEQUE: deque,
+    **dict.fromkeys(RETURN_TYPES, tuple),
 }
 """Type of a sequence -> the class of its values in plain Python."""
 MAPPINGS: Final[Mapping[str, type]] = {

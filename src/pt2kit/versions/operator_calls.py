@@ -18,6 +18,9 @@ Flash attention on the CPU got an operator of its own between torch 2.2 and 2.3:
 The operator of 2.2 still exists, but not for CPU tensors. Where a program uses none of the other results, as programs
 do that were exported from `scaled_dot_product_attention`, they are dropped. Upwards nothing that is used is lost; a
 downgrade writes the other results again, by the names and types that 2.2 gave them.
+
+A program that returns the result of an operator as it is (`return torch.topk(x, 2)`) has `torch.return_types.topk` as a
+container, in 2.1, 2.2 and from 2.15 on. The releases between read a tuple.
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ from pt2kit.schema.operators import (
 )
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.line import hops
-from pt2kit.versions.rewrite import rewrite
+from pt2kit.versions.rewrite import Visitor, rewrite
 
 _UNLISTED: Final = "8.7"
 """Before this version, a higher-order operator that no table has blocks: all that there were then are known."""
@@ -63,6 +66,7 @@ before has them too.
 Source: the parameters of `__call__` in torch/_higher_order_ops, 2.1 to 2.8.
 """
 
+_RETURN_TYPE: Final = re.compile(r'"type": ?"(torch\.return_types\.\w+)"')
 ASSERTED: Final = {"aten._assert_tensor_metadata.default": frozenset(("device", "layout"))}
 """Operators that only compare what the program knows already -> arguments without which they compare less."""
 
@@ -81,7 +85,20 @@ def fit_calls(tree: Tree, version: str, release: str, log: ConversionLog) -> Tre
 
     Cost: one walk over the nodes; a millisecond per 1,000 where every call fits.
     """
-    return rewrite(tree, version, {"Node": lambda value, path: _fitted(value, path, release, log)})
+    visitors: dict[str, Visitor] = {"Node": lambda value, path: _fitted(value, path, release, log)}
+    if (2, 3) <= parse_version(release) < (2, 15):
+        visitors["ModuleCallSignature"] = lambda value, path: _with_tuples(value, path, log)
+    return rewrite(tree, version, visitors)
+
+
+def _with_tuples(call: dict[str, Any], path: Path, log: ConversionLog) -> dict[str, Any]:
+    """Return how a module is called, with plain tuples as containers of the results of operators."""
+    changed = {}
+    for side in ("in_spec", "out_spec"):
+        for name in _RETURN_TYPE.findall(call[side]):
+            log.changed(f"the container {name} became a tuple, which the release reads", (*path, side))
+            changed[side] = _RETURN_TYPE.sub('"type": "builtins.tuple"', call[side])
+    return {**call, **changed} if changed else call
 
 
 def _fitted(node: dict[str, Any], path: Path, release: str, log: ConversionLog) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from tests.bridge.write.trees import content
 from tests.packages import bytes_of
 from torch.utils import _pytree as pytree
 
+import pt2kit
 from pt2kit.bridge.load import load
 from pt2kit.bridge.placeholder_types import PICKLED_NAME, STAND_IN_NAME, Placeholder
 from pt2kit.bridge.save import save
@@ -135,6 +136,61 @@ def test_what_cannot_be_adapted(file: bytes, now_in: Any, now_out: Any, text: st
     """Fields that the program needs and nobody has are told by name."""
     with registered(P=now_in, R=now_out), pytest.raises(GraphError, match=text):
         load(file)
+
+
+def test_result_tuples_of_torch() -> None:
+    """Programs take and return `torch.return_types`, whether or not the release has a serialized name for them."""
+    kind = torch.return_types.topk
+
+    class Model(torch.nn.Module):
+        def forward(self, top: Any) -> Any:
+            return tuple(torch.topk(top[0], 1))
+
+    def named(tree: Any) -> None:
+        call = tree["graph_module"]["module_call_graph"][0]["signature"]
+        call["in_spec"] = call["in_spec"].replace("builtins.tuple", f"torch.return_types.{kind.__name__}")
+        call["in_spec"] = call["in_spec"].replace(f"torch.return_types.{kind.__name__}", "builtins.tuple", 2)
+        call["out_spec"] = call["out_spec"].replace("builtins.tuple", f"torch.return_types.{kind.__name__}")
+
+    given = torch.topk(torch.tensor([1.0, 3.0, 2.0]), 2)
+    plain = exported(Model(), tuple(given))
+    sample_inputs = io.BytesIO()
+    torch.save(((given,), {}), sample_inputs)
+    file = edited(io.BytesIO(plain), named, records={"data/sample_inputs/model.pt": sample_inputs.getvalue()})
+    program = load(file)
+    for run in (program.module(), torch.export.unflatten(program), pt2kit.load_module(file)):
+        result = run(given)
+        assert type(result) is kind
+        assert (result.values.item(), result.indices.item()) == (3.0, 0)
+    ((example,), _) = program.example_inputs
+    assert type(example) is kind
+    assert torch.equal(example.indices, given.indices)
+    with pt2kit.open(file) as package:
+        described, _ = package.sample_inputs() or ((), {})
+    assert [view.numpy().tolist() for view in described[0]] == [one.tolist() for one in given]
+    assert pt2kit.check(file).errors == []
+    for name, is_kept in (("2.2", True), ("2.9", False), ("2.13", False), ("2.15", True)):
+        out = io.BytesIO()
+        notes = pt2kit.convert(file, out, target=f"torch=={name}").notes
+        assert any("became a tuple" in note.message for note in notes) is not is_kept
+        result = pt2kit.load_module(out)(given if is_kept else tuple(given))
+        assert type(result) is (kind if is_kept else tuple)
+
+
+def test_result_tuples_of_another_length() -> None:
+    """A file may name one that has more fields than results: a placeholder stands for it."""
+
+    class Model(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return (x + 1,)
+
+    def named(tree: Any) -> None:
+        call = tree["graph_module"]["module_call_graph"][0]["signature"]
+        call["out_spec"] = call["out_spec"].replace("builtins.tuple", "torch.return_types.topk")
+
+    file = edited(io.BytesIO(exported(Model(), torch.ones(2))), named)
+    for run in (load(file).module(), pt2kit.load_module(file)):
+        assert isinstance(run(torch.ones(2)), Placeholder)
 
 
 def _input_spec(program: Any, index: int) -> pytree.TreeSpec:

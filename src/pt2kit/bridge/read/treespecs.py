@@ -16,6 +16,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final
 
+import torch
 from torch.export import graph_signature as live
 from torch.export.exported_program import ModuleCallEntry, ModuleCallSignature
 
@@ -28,7 +29,7 @@ from pt2kit.errors import GraphError, SchemaError, UnsupportedError
 from pt2kit.signature.convert import argument_spec
 from pt2kit.signature.export_signature import ExportGraphSignature
 from pt2kit.signature.specs import ArgumentSpec
-from pt2kit.treespec.containers import DEFAULTDICT, MAPPINGS, NAMEDTUPLE, FieldTable, defaultdict_parts
+from pt2kit.treespec.containers import DEFAULTDICT, MAPPINGS, NAMEDTUPLE, RETURN_TYPES, FieldTable, defaultdict_parts
 from pt2kit.treespec.spec import TreeSpec
 
 _FACTORIES: Final[Mapping[str, Any]] = MappingProxyType(
@@ -122,7 +123,12 @@ class TreeSpecs:
         if node.type == NAMEDTUPLE:
             return collections.namedtuple, self.named_tuple(treespec.namedtuple_name(node, where) or "", where)
         name = str(node.type)
-        if (python_type := pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE.get(name)) is not None:
+        python_type = pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE.get(name)
+        if name in RETURN_TYPES:  # registered in every release, in most without this name
+            python_type = getattr(torch.return_types, name.rpartition(".")[2], None)
+            if python_type is not None and python_type.n_sequence_fields != len(node.children):
+                python_type = None
+        if python_type is not None:
             return python_type, self._context(node, python_type, where)
         if (module := find_module_class(name, self._trust)) is not None:
             return module, module_context(node, module, where)
