@@ -92,6 +92,20 @@ def test_small_differences_are_caught():
         editor.prove()
 
 
+def test_nothing_to_compare(tmp_path):
+    """A program whose outputs are nan for all inputs is neither proven nor called different."""
+    with pt2kit.open(path("mlp")) as package:
+        found = {name: np.full_like(one.numpy(), np.nan) for name, one in package.weights().items()}
+    with pt2kit.edit(path("mlp")) as editor:
+        for name, numbers in found.items():
+            editor.set_weight(name, numbers)
+    editor.write(tmp_path / "nan.pt2")
+    done = pt2("edit", str(tmp_path / "nan.pt2"), str(tmp_path / "out.pt2"), "--pass", "dce", "--prove")
+    assert done.code == 2
+    assert "expected inputs for which the program has finite results" in done.err
+    assert not (tmp_path / "out.pt2").exists()
+
+
 @pytest.mark.parametrize("name", FOUND)
 def test_right_rewrites_pass(name):
     """Conversion down and up, cleaning passes, sanitizing, other names of inputs."""

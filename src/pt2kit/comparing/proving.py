@@ -53,8 +53,8 @@ def prove(before: Package, after: Package, *, models: Mapping[str, str] | None =
         models: program before -> program after; by default those of equal names, or the only ones.
 
     Raises:
-        ProofError: results differ, or nothing could be compared; the message says for which inputs.
-        UnsupportedError: operators that cannot be run, by name.
+        ProofError: results differ; the message says for which inputs.
+        UnsupportedError: operators that cannot be run, by name; or no inputs drawn have results that can be compared.
     """
     for old, new in (models or _matching(before, after)).items():
         _prove_program(before, old, after, new)
@@ -179,7 +179,8 @@ def _compare(session: Session, where: str, expected: Run, found: Run) -> None:
         expected, found: the two sides; the first may refuse inputs, the second may not.
 
     Raises:
-        ProofError: a difference, or too few inputs that the first side accepts.
+        ProofError: a difference.
+        UnsupportedError: the first side accepts no inputs, or has no finite results.
     """
     done, is_finite = 0, False
     refused: Pt2Error | None = None
@@ -201,10 +202,12 @@ def _compare(session: Session, where: str, expected: Run, found: Run) -> None:
             raise ProofError(f"{shown}: expected results, got an error: {error}") from error
         _check_equal(shown, wanted, got)
         done += 1
-        is_finite = is_finite or not wanted or any(_has_finite(value) for value in wanted.values())
+        outputs = [value for name, value in wanted.items() if not name.startswith(("input ", "state "))]
+        is_finite = is_finite or not outputs or any(map(_has_finite, outputs))
     if not done or not is_finite:
         why = f": {refused}" if refused is not None else ""
-        raise ProofError(f"{where}: expected inputs for which the program has finite results, found none{why}")
+        message = "expected inputs for which the program has finite results, so that they can be compared, found none"
+        raise UnsupportedError(f"{where}: {message}{why}")
 
 
 def _check_equal(shown: str, wanted: Named, got: Named) -> None:
