@@ -232,6 +232,18 @@ CALLS: dict[str, Any] = {
         *("native_batch_norm.default", 300 + torch.arange(12, dtype=torch.float16).view(3, 2, 2) / 4),
         *(torch.full((2,), 20, dtype=torch.float16), None, None, None, True, 0.1, 1e-5),
     ),
+    "logarithms kept in half precision": (
+        "_log_softmax.default",
+        torch.arange(20.0).view(5, 4).half() ** 2 / 16,
+        -1,
+        False,
+    ),
+    "logarithms of other dimensions": (
+        "_log_softmax.default",
+        torch.arange(20.0).view(5, 4).half() ** 2 / 16,
+        0,
+        False,
+    ),
     "equal channels without eps": ("instance_norm.default", torch.ones(2, 3, 4), *[None] * 4, True, 0.1, 0.0, False),
     "quantiles near 0": ("special_ndtri.default", torch.tensor([0, 1e-300, 1e-20, 0.5, 1, 2], dtype=torch.double)),
     "inverse near 0": ("erfinv.default", torch.tensor([-1, -1e-3, -1e-5, 0, 1e-12, 2], dtype=torch.double)),

@@ -333,12 +333,13 @@ def cast(value: Any, dtype: DType) -> Array:
     return array.astype(dtype)
 
 
-def operands(*values: Any, floats: bool = False) -> tuple[list[Array], DType]:
+def operands(*values: Any, floats: bool = False, exact: bool = False) -> tuple[list[Array], DType]:
     """Convert operands to the type that their operator computes in, and return the type of its result.
 
     Args:
         values: arrays and Python numbers.
         floats: compute integers in the default dtype.
+        exact: do not round numbers to the type of the result first, such as 0.3 to float16, as multiplication does.
     """
     first = values[0]
     dtype = first.dtype if isinstance(first, ARRAYS) and first.ndim else None
@@ -347,6 +348,8 @@ def operands(*values: Any, floats: bool = False) -> tuple[list[Array], DType]:
     if floats:
         dtype = float_type(dtype)
     compute = compute_type(dtype)
+    if compute != dtype:
+        values = tuple(value if exact and np.ndim(value) == 0 else cast(value, dtype) for value in values)
     return [cast(value, compute) for value in values], dtype
 
 
@@ -373,14 +376,14 @@ def converting(convert: Callable[[Array], Array]) -> Callable[[Callable[..., Any
     return adapt
 
 
-def promoted(function: Callable[..., Any], count: int = 2, *, floats: bool = False) -> Callable[..., Any]:
-    """Return the kernel of a function whose first operands are converted as `operands` does."""
+def promoted(function: Callable[..., Any], count: int = 2, **options: bool) -> Callable[..., Any]:
+    """Return the kernel of a function whose first operands are converted as `operands` does, by its options."""
     function = named(function)
     names = [*inspect.signature(function).parameters][:count]
 
-    def run(*args: Any, **options: Any) -> Any:
-        values = [*args[:count], *(options.pop(name) for name in names[len(args) :])]
-        return function(*operands(*values, floats=floats)[0], *args[count:], **options)
+    def run(*args: Any, **others: Any) -> Any:
+        values = [*args[:count], *(others.pop(name) for name in names[len(args) :])]
+        return function(*operands(*values, **options)[0], *args[count:], **others)
 
     return functools.wraps(function)(run)
 
@@ -392,6 +395,12 @@ promoted_floats = functools.partial(promoted, floats=True)
 def wide(array: Array) -> Array:
     """Return an array in the type that kernels compute in."""
     return cast(array, compute_type(array.dtype))
+
+
+def rounding(dtype: DType) -> Callable[[Any], Any]:
+    """Return a function that rounds results of one step to a type in which torch stores them, for the next step."""
+    compute = compute_type(dtype)
+    return lambda value: cast(cast(value, dtype), compute) if compute != dtype else value
 
 
 def floating(array: Array) -> Array:

@@ -20,6 +20,8 @@ from pt2kit.runtime.arrays import (
     complex_type,
     computed,
     converting,
+    float_type,
+    floating,
     in_floats,
     is_complex,
     kind,
@@ -30,6 +32,7 @@ from pt2kit.runtime.arrays import (
     real_type,
     require,
     result_type,
+    rounding,
     running,
     wide,
 )
@@ -58,7 +61,7 @@ def scaled(array: Any, factor: Any) -> Any:
     return array if factor == 1 else array * cast(factor, array.dtype)
 
 
-@kernel("aten.div.Tensor .Scalar", adapt=promoted_floats)
+@kernel("aten.div.Tensor .Scalar", adapt=functools.partial(promoted_floats, exact=True))
 def div(self: Array, other: Array) -> Any:
     return self / other
 
@@ -69,9 +72,9 @@ def div_mode(self: Array, other: Any, rounding_mode: str | None = None) -> Any:
         return div(self, other)
     if rounding_mode == "floor":
         return floor_divide(self, other)
-    (a, b), dtype = operands(self, other)
+    (a, b), dtype = operands(self, other, exact=True)
     if kind(a.dtype) > 1:
-        return np.trunc(wide(cast(a / b, dtype)))
+        return np.trunc(rounding(dtype)(a / b) if np.ndim(other) else a / b)
     return floor_divide(a - np.fmod(a, b), b)
 
 
@@ -82,7 +85,7 @@ def _divided(function: Callable[..., Any], self: Array, other: Array) -> Any:
     return function(self, other)
 
 
-@kernel("aten.floor_divide.default .Scalar", adapt=promoted)
+@kernel("aten.floor_divide.default .Scalar", adapt=functools.partial(promoted, exact=True))
 def floor_divide(self: Array, other: Array) -> Any:
     if kind(self.dtype) <= 1:
         return _divided(np.floor_divide, self, other)
@@ -334,13 +337,13 @@ def rrelu(self: Array, lower: float, upper: float, training: bool, noise: Any = 
     return wide(self) * slopes
 
 
-@kernel("aten.logit.default", adapt=in_floats)
+@kernel("aten.logit.default")
 def logit(self: Array, eps: float | None) -> Any:
-    x = self
+    x, keep = floating(self), rounding(float_type(self.dtype))
     if eps is not None:  # above 0.5, too, where the bounds change places
-        low, high = self.dtype.type(eps), self.dtype.type(1 - eps)
-        x = np.where(self < low, low, np.minimum(self, high))
-    return np.log(x / (1 - x))
+        low, high = x.dtype.type(keep(eps)), x.dtype.type(keep(1 - eps))
+        x = np.where(x < low, low, np.minimum(x, high))
+    return np.log(keep(x / keep(1 - x)))
 
 
 @kernel("aten.leaky_relu.default aten._prelu_kernel.default", adapt=computed)
@@ -374,10 +377,10 @@ KERNELS: Final = {
     "aten.polar.default": promoted(lambda abs, angle: _joined(abs * np.cos(angle), abs * np.sin(angle))),
     "aten.max.other": promoted(np.maximum),
     "aten.min.other": promoted(np.minimum),
-    "aten.add.Tensor .Scalar": promoted(lambda self, other, alpha: self + scaled(other, alpha)),
-    "aten.sub.Tensor .Scalar": promoted(lambda self, other, alpha: self - scaled(other, alpha)),
-    "aten.rsub.Tensor .Scalar": promoted(lambda self, other, alpha: other - scaled(self, alpha)),
-    "aten.mul.Tensor .Scalar": promoted(lambda self, other: self * other),
+    "aten.add.Tensor .Scalar": promoted(lambda self, other, alpha: self + scaled(other, alpha), 3),
+    "aten.sub.Tensor .Scalar": promoted(lambda self, other, alpha: self - scaled(other, alpha), 3),
+    "aten.rsub.Tensor .Scalar": promoted(lambda self, other, alpha: other - scaled(self, alpha), 3),
+    "aten.mul.Tensor .Scalar": promoted(lambda self, other: self * other, exact=True),
     "aten.heaviside.default": promoted(lambda self, values: np.where(self == 0, values, (self > 0).astype(self.dtype))),
     "aten.atan2.default": promoted_floats(np.arctan2),
     "aten.copysign.Tensor .Scalar": promoted_floats(np.copysign),
@@ -417,7 +420,7 @@ KERNELS: Final = {
     "aten.hardsigmoid.default": computed(lambda self: np.clip(self + 3, 0, 6) / self.dtype.type(6)),
     "aten.hardswish.default": computed(lambda self: self * np.clip(self + 3, 0, 6) / self.dtype.type(6)),
     "aten.hardshrink.default": (
-        computed(lambda self, lambd: np.where((self >= -lambd) & (self <= lambd), self.dtype.type(0), self))
+        lambda self, lambd: np.where(np.abs(self) <= cast(lambd, self.dtype), self.dtype.type(0), self)
     ),
     "aten.masked_fill.Scalar .Tensor": lambda self, mask, value: np.where(
         cast(mask, BOOL), cast(value, self.dtype), self

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.runtime.arrays import (
+    ARRAYS,
     INT64,
     Array,
     cast,
@@ -15,15 +16,20 @@ from pt2kit.runtime.arrays import (
     computed,
     floating,
     kind,
-    operands,
+    mapped,
     require,
     reserve,
+    result_type,
+    rounding,
     wide,
 )
 from pt2kit.runtime.kernels.elementwise import log_sigmoid
-from pt2kit.runtime.kernels.products import pairwise_distance
+from pt2kit.runtime.kernels.products import distance
 from pt2kit.runtime.kernels.reductions import log_softmax
 from pt2kit.runtime.table import first, kernel
+
+Keep = Callable[[Any], Any]
+"""Rounds the result of one step to the type of the operands."""
 
 
 def reduced(loss: Any, reduction: int) -> Any:
@@ -39,35 +45,48 @@ def reduced(loss: Any, reduction: int) -> Any:
 
 
 def _reducing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the kernel of losses, which are weighted if it gets weights, and reduced, by default to their mean."""
+    """Return the kernel of losses, which are weighted if it gets weights, and reduced, by default to their mean.
+
+    The function gets what rounds a step, as torch does that computes most losses by several operators, then the
+    operands.
+    """
 
     def run(*args: Any, weight: Any = None, reduction: int = 1, **options: Any) -> Any:
-        loss = function(*args, **options)
-        return reduced(loss if weight is None else loss * wide(weight), reduction)
+        keep = rounding(result_type(*(one for one in (*args, *options.values()) if isinstance(one, ARRAYS))))
+        named = {name: mapped(one, wide) for name, one in options.items()}
+        loss = keep(function(keep, *mapped(args, wide), **named))
+        return reduced(loss if weight is None else keep(loss * wide(weight)), reduction)
 
-    return computed(run)
+    return run
 
 
 def _loss(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the kernel of losses of predictions and targets."""
     losses = _reducing(function)
-    return lambda self, target, **options: losses(*operands(self, target)[0], **options)
+
+    def run(self: Array, target: Array, **options: Any) -> Any:
+        dtype = result_type(self, target)
+        return losses(cast(self, dtype), cast(target, dtype), **options)
+
+    return run
 
 
-def _smooth_l1(a: Array, b: Array, beta: float = 1.0) -> Any:
+def _smooth_l1(_: Keep, a: Array, b: Array, beta: float = 1.0) -> Any:
     size = np.abs(a - b)
     return np.where(size < beta, 0.5 * size * size / beta, size - 0.5 * beta) if beta else size
 
 
-def _divergence(a: Array, b: Array, log_target: bool = False) -> Any:
+def _divergence(keep: Keep, a: Array, b: Array, log_target: bool = False) -> Any:
     if log_target:
-        return np.exp(b) * (b - a)
-    return np.where(b == 0, 0, b * np.log(np.where(b == 0, 1, b))) - b * a
+        return keep(np.exp(b)) * keep(b - a)
+    return keep(b * keep(np.log(np.where(b == 0, 1, b)))) - keep(b * a)
 
 
-def _with_logits(a: Array, b: Array, pos_weight: Any = None) -> Any:
-    factor = 1 if pos_weight is None else (wide(pos_weight) - 1) * b + 1
-    return (1 - b) * a - factor * log_sigmoid(a)
+def _with_logits(keep: Keep, a: Array, b: Array, pos_weight: Any = None) -> Any:
+    logs = keep(log_sigmoid(a))
+    if pos_weight is not None:
+        logs = keep(logs * keep(keep(keep(wide(pos_weight) - 1) * b) + 1))
+    return keep(keep(1 - b) * a) - logs
 
 
 # Classes.
@@ -94,7 +113,7 @@ def cross_entropy_loss(
 ) -> Any:
     axis = 0 if self.ndim == 1 else 1
     count = self.shape[axis]
-    scores = log_softmax(self, axis)
+    scores = wide(cast(log_softmax(self, axis), self.dtype))
     factor = np.ones(count, scores.dtype) if weight is None else wide(weight)
     weighted = scores * factor.reshape([-1 if i == axis else 1 for i in range(self.ndim)])
     if kind(target.dtype) == 2:
@@ -163,39 +182,54 @@ def ctc_loss(log_probs: Array, targets: Array, input_lengths: Any, target_length
 
 
 @kernel("aten.cosine_embedding_loss.default", adapt=_reducing)
-def cosine_embedding_loss(input1: Array, input2: Array, target: Array, margin: float = 0) -> Any:
-    sizes = [(one * one).sum(-1) + 1e-12 for one in (input1, input2)]
-    cosine = (input1 * input2).sum(-1) / np.sqrt(sizes[0] * sizes[1])
-    of_others = np.where(target == -1, np.maximum(cosine - margin, 0), 0)
+def cosine_embedding_loss(keep: Keep, input1: Array, input2: Array, target: Array, margin: float = 0) -> Any:
+    sizes = [keep(keep(keep(one * one).sum(-1)) + 1e-12) for one in (input1, input2)]
+    cosine = keep(keep(keep(input1 * input2).sum(-1)) / keep(np.sqrt(keep(sizes[0] * sizes[1]))))
+    of_others = np.where(target == -1, np.maximum(cosine - keep(margin), 0), 0)
     return np.where(target == 1, 1 - cosine, of_others)
 
 
 @kernel("aten.triplet_margin_loss.default", adapt=_reducing)
 def triplet_margin_loss(
-    anchor: Array, positive: Array, negative: Array, margin: float = 1, p: float = 2, eps: float = 1e-6, swap: Any = 0
+    keep: Keep,
+    anchor: Array,
+    positive: Array,
+    negative: Array,
+    margin: float = 1,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: Any = 0,
 ) -> Any:
-    near, far = (pairwise_distance(anchor, one, p, eps) for one in (positive, negative))
+    pairs = ((anchor, positive), (anchor, negative), (positive, negative))
+    near, far, between = (keep(distance(keep, *pair, p, eps)) for pair in pairs)
     if swap:
-        far = np.minimum(far, pairwise_distance(positive, negative, p, eps))
-    return np.maximum(margin + near - far, 0)
+        far = np.minimum(far, between)
+    return np.maximum(keep(keep(margin) + near) - far, 0)
 
 
 @kernel("aten.poisson_nll_loss.default", adapt=_reducing)
-def poisson_nll_loss(input: Array, target: Array, log_input: bool, full: bool, eps: float) -> Any:
+def poisson_nll_loss(keep: Keep, input: Array, target: Array, log_input: bool, full: bool, eps: float) -> Any:
     x, t = floating(input), floating(target)
-    loss = np.exp(x) - target * input if log_input else input - target * np.log(x + eps)
+    if log_input:
+        loss = keep(np.exp(x)) - keep(target * input)
+    else:
+        loss = input - keep(target * keep(np.log(keep(x + keep(eps)))))
     if full:
-        stirling = t * np.log(t) - t + 0.5 * np.log(2 * np.pi * t)
+        loss = keep(loss)
+        ahead = keep(keep(t * keep(np.log(t))) - t)
+        stirling = keep(ahead + keep(0.5 * keep(np.log(keep(2 * np.pi * t)))))
         loss = loss + np.where(target <= 1, 0, stirling)
     return loss
 
 
 KERNELS: Final = {
     "aten.margin_ranking_loss.default": _reducing(
-        lambda input1, input2, target, margin=0: np.maximum(-target * (input1 - input2) + margin, 0)
+        lambda keep, input1, input2, target, margin=0: np.maximum(
+            keep(-target * keep(input1 - input2)) + keep(margin), 0
+        )
     ),
     "aten.hinge_embedding_loss.default": _reducing(
-        lambda self, target, margin=1: (
+        lambda keep, self, target, margin=1: (
             # In the type of the operands: bytes wrap, and 255 is -1.
             np.where(target != 1, np.maximum(cast(margin, self.dtype) - self, 0), 0)
             + np.where(target != cast(-1, target.dtype), self, 0)
@@ -203,14 +237,18 @@ KERNELS: Final = {
     ),
     "aten.nll_loss.default aten.nll_loss2d.default aten.nll_loss_nd.default": first(nll_loss_forward),
     "aten.multilabel_margin_loss.default": first(multilabel_margin_loss_forward),
-    "aten.mse_loss.default": _loss(lambda a, b: (a - b) * (a - b)),
-    "aten.l1_loss.default": _loss(lambda a, b: np.abs(a - b)),
-    "aten.soft_margin_loss.default": _loss(lambda a, b: np.log1p(np.exp(-b * a))),
+    "aten.mse_loss.default": _loss(lambda keep, a, b: keep(a - b) ** 2),
+    "aten.l1_loss.default": _loss(lambda keep, a, b: np.abs(a - b)),
+    "aten.soft_margin_loss.default": _loss(lambda keep, a, b: np.log1p(keep(np.exp(keep(-b * a))))),
     "aten.smooth_l1_loss.default": _loss(_smooth_l1),
-    "aten.huber_loss.default": _loss(lambda a, b, delta=1.0: delta * _smooth_l1(a, b, delta)),
+    "aten.huber_loss.default": _loss(lambda keep, a, b, delta=1.0: delta * _smooth_l1(keep, a, b, delta)),
     "aten.kl_div.default": _loss(_divergence),
     "aten.binary_cross_entropy.default": (
-        _loss(lambda a, b: (b - 1) * np.maximum(np.log1p(-a), -100) - b * np.maximum(np.log(a), -100))
+        _loss(
+            lambda keep, a, b: (
+                keep(keep(b - 1) * np.maximum(keep(np.log1p(-a)), -100)) - keep(b * np.maximum(keep(np.log(a)), -100))
+            )
+        )
     ),
     "aten.binary_cross_entropy_with_logits.default": _loss(_with_logits),
 }

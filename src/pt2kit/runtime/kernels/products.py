@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -19,11 +19,14 @@ from pt2kit.runtime.arrays import (
     check_indices,
     compute_type,
     computed,
+    float_type,
     floating,
     joined_type,
     kind,
     require,
     reserve,
+    result_type,
+    rounding,
     wide,
 )
 from pt2kit.runtime.kernels.elementwise import scaled
@@ -172,10 +175,15 @@ def pdist(self: Array, p: float) -> Any:
     return vector_norm(self[first] - self[second], p, -1)
 
 
-@kernel("aten.pairwise_distance.default", adapt=computed)
+def distance(keep: Callable[[Any], Any], x1: Array, x2: Array, p: float, eps: float) -> Any:
+    """Return the distance of two arrays, whose steps `keep` rounds, along the last dimension."""
+    difference = keep(floating(x1 - x2))
+    return vector_norm(keep(difference + difference.dtype.type(keep(eps))), p, -1)
+
+
+@kernel("aten.pairwise_distance.default")
 def pairwise_distance(x1: Array, x2: Array, p: float, eps: float) -> Any:
-    difference = floating(x1 - x2)
-    return vector_norm(difference + difference.dtype.type(eps), p, -1)
+    return distance(rounding(float_type(result_type(x1, x2))), wide(x1), wide(x2), p, eps)
 
 
 @kernel("aten.cosine_similarity.default", adapt=computed)

@@ -31,6 +31,7 @@ from pt2kit.runtime.arrays import (
     joined_type,
     kind,
     reserve,
+    rounding,
     wide,
 )
 from pt2kit.runtime.table import kernel
@@ -182,7 +183,11 @@ kernel("aten._safe_softmax.default")(safe_softmax)
 def log_softmax(self: Array, dim: int, dtype: Any = None) -> Any:
     x = _for_means(self, dtype)
     shifted = x - x.max(dim, keepdims=True, initial=-np.inf)
-    return shifted - np.log(np.exp(shifted).sum(dim, keepdims=True))
+    total = np.exp(shifted).sum(dim, keepdims=True)
+    if dim not in (-1, x.ndim - 1):
+        return shifted - np.log(total)
+    keep = rounding(dtype or self.dtype)  # torch stores sums and their logarithms, along the last dimension
+    return shifted - keep(np.log(keep(total)))
 
 
 @kernel("aten._softmax_backward_data.default", adapt=computed)
