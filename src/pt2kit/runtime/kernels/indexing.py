@@ -27,6 +27,7 @@ from pt2kit.runtime.arrays import (
     last,
     require,
     reserve,
+    rounding,
     wide,
 )
 from pt2kit.runtime.kernels.elementwise import scaled
@@ -252,6 +253,13 @@ def _added(target: Array, where: Any, values: Any) -> Array:
     return result
 
 
+def _added_in_order(target: Array, where: Any, values: Any) -> Array:
+    """Return what `_added` does, with each sum rounded to the type of the array."""
+    result = target.copy()
+    np.add.at(result, where, cast(values, result.dtype))
+    return result
+
+
 def _replaced(target: Array, where: Any, values: Any) -> Array:
     """Return a copy of an array with values at indices."""
     result = target.copy()
@@ -272,7 +280,7 @@ def index_put(self: Array, indices: Sequence[Array | None], values: Array, accum
         result = self.copy()
         np.logical_or.at(result, where, cast(values, BOOL))
         return result
-    return _added(self, where, values)
+    return _added_in_order(self, where, values)
 
 
 @kernel("aten._unsafe_masked_index_put_accumulate.default")
@@ -315,7 +323,8 @@ _NEUTRAL: dict[str, Any] = {"sum": 0, "prod": 1, "mean": 0}
 
 
 def _reduced(array: Array, where: Any, values: Array, reduce: str, include_self: bool = True) -> Any:
-    result = wide(array).copy()
+    """Return a copy of an array with values reduced at indices, which may repeat; each result is stored in its type."""
+    result = array.copy()
     numbers = cast(values, result.dtype)
     if not include_self:
         result[where] = _NEUTRAL.get(reduce, numbers)
@@ -324,12 +333,16 @@ def _reduced(array: Array, where: Any, values: Array, reduce: str, include_self:
     if reduce == "mean":
         counts = np.full_like(result, include_self, INT64)
         np.add.at(counts, where, 1)
-        divisor = np.maximum(counts, 1)
+        result, divisor = wide(result), np.maximum(counts, 1)
         return result / divisor.astype(result.dtype) if kind(result.dtype) > 1 else result // divisor
     return result
 
 
-scatter_reduce = partial(_scattered, _reduced)
+def _reduced_at_once(array: Array, where: Any, values: Array, **options: Any) -> Any:
+    return _reduced(wide(array), where, values, **options)
+
+
+scatter_reduce = partial(_scattered, _reduced_at_once)
 
 
 def _with_slices(
@@ -353,7 +366,9 @@ def _with_slices(
 
 
 def _added_slices(self: Array, where: Any, values: Array, alpha: Any = 1) -> Array:
-    return _added(self, where, scaled(wide(values), alpha))
+    if self.ndim > 1 and alpha == 1:  # torch computes this as `scatter_add`
+        return _added(self, where, values)
+    return _added_in_order(self, where, scaled(wide(values), rounding(self.dtype)(alpha)))
 
 
 @kernel("aten.put.default")

@@ -44,7 +44,25 @@ def _mixed(self: Array, product: Array, beta: Any, alpha: Any) -> Any:
 
 def addr(self: Array, vec1: Array, vec2: Array, beta: Any, alpha: Any) -> Any:
     dtype = joined_type([self, vec1, vec2])  # unlike in other sums, the product is of the type of the result
-    return _mixed(cast(self, dtype), outer(cast(vec1, dtype), cast(vec2, dtype)), beta, alpha)
+    keep, compute = rounding(dtype), compute_type(dtype)
+    first, second = (cast(cast(one, dtype), compute) for one in (vec1, vec2))
+    product = keep(np.multiply.outer(keep(scaled(first, keep(alpha))), second))
+    return product if beta == 0 else product + keep(scaled(cast(cast(self, dtype), compute), keep(beta)))
+
+
+def addmv(self: Array, mat: Array, vec: Array, beta: Any, alpha: Any) -> Any:
+    keep = rounding(self.dtype)
+    return _mixed(keep(scaled(wide(self), keep(beta))), matmul(mat, vec), 1 if beta else 0, keep(alpha))
+
+
+def addbmm(self: Array, batch1: Array, batch2: Array, beta: Any, alpha: Any) -> Any:
+    """Return the sum of products, which torch adds one after the other."""
+    if compute_type(self.dtype) == self.dtype or not len(batch1):
+        return _mixed(self, matmul(batch1, batch2).sum(0), beta, alpha)
+    result = self
+    for number, product in enumerate(matmul(batch1, batch2)):
+        result = cast(_mixed(result, product, 1 if number else beta, alpha), self.dtype)
+    return result
 
 
 @kernel("aten.mv.default aten.dot.default")
@@ -144,7 +162,8 @@ def einsum(equation: str, tensors: Sequence[Array]) -> Any:
 
 @kernel("aten.cross.default aten.linalg_cross.default")
 def cross(self: Array, other: Array, dim: int | None) -> Any:
-    a, b = np.broadcast_arrays(wide(self), wide(other))
+    dtype = joined_type((self, other))  # in which torch stores the products
+    a, b = np.broadcast_arrays(cast(self, dtype), cast(other, dtype))
     if dim is None:
         dim = next((i for i, size in enumerate(a.shape) if size == 3), -1)
     return np.cross(a, b, axis=dim)
@@ -186,11 +205,14 @@ def pairwise_distance(x1: Array, x2: Array, p: float, eps: float) -> Any:
     return distance(rounding(float_type(result_type(x1, x2))), wide(x1), wide(x2), p, eps)
 
 
-@kernel("aten.cosine_similarity.default", adapt=computed)
+@kernel("aten.cosine_similarity.default")
 def cosine_similarity(x1: Array, x2: Array, dim: int, eps: float) -> Any:
-    a, b = np.broadcast_arrays(x1, x2)
-    sizes = [np.maximum(vector_norm(one, 2, dim, True), eps) for one in (a, b)]
-    return ((a / sizes[0]) * (b / sizes[1])).sum(dim)
+    keep = rounding(result_type(x1, x2))
+    units = [
+        keep(one / np.maximum(keep(vector_norm(one, 2, dim, True)), keep(eps)))
+        for one in np.broadcast_arrays(wide(x1), wide(x2))
+    ]
+    return keep(units[0] * units[1]).sum(dim)
 
 
 @kernel("aten.cov.default")
@@ -219,12 +241,10 @@ KERNELS: Final = {
     "aten.kron.default": computed(np.kron),
     "aten._int_mm.default": lambda self, mat2: matmul(cast(self, np.dtype(np.int32)), cast(mat2, np.dtype(np.int32))),
     "aten.addmm.default": lambda self, mat1, mat2, beta, alpha: _mixed(self, matmul(mat1, mat2), beta, alpha),
-    "aten.addmv.default": lambda self, mat, vec, beta, alpha: _mixed(self, matmul(mat, vec), beta, alpha),
+    "aten.addmv.default": addmv,
     "aten.addr.default": addr,
     "aten.baddbmm.default": lambda self, batch1, batch2, beta, alpha: _mixed(self, matmul(batch1, batch2), beta, alpha),
-    "aten.addbmm.default": (
-        lambda self, batch1, batch2, beta, alpha: _mixed(self, matmul(batch1, batch2).sum(0), beta, alpha)
-    ),
+    "aten.addbmm.default": addbmm,
     "aten.vdot.default": computed(lambda self, other: np.vdot(self, other)),
     "aten.corrcoef.default": (
         computed(lambda self: np.corrcoef(np.atleast_2d(self)) if self.ndim == 2 else np.ones((), np.float32))

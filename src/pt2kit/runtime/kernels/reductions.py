@@ -233,7 +233,7 @@ def diff(self: Array, n: int, dim: int, prepend: Array | None, append: Array | N
         return self.copy()
     parts = [part for part in (prepend, self, append) if part is not None]
     x = np.concatenate([cast(part, joined_type(parts)) for part in parts], dim)
-    return np.diff(wide(x) if x.dtype != BOOL else x, min(n, x.shape[dim]), dim)
+    return np.diff(x, min(n, x.shape[dim]), dim)
 
 
 def _areas(y: Array, x: Array | None, dx: Any, dim: int) -> Any:
