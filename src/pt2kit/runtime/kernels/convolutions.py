@@ -12,7 +12,7 @@ import numpy as np
 
 from pt2kit.errors import OperatorError
 from pt2kit.operators.convolutions import per_dimension, window_count
-from pt2kit.runtime.arrays import Array, ForeignArray, computed, last, require, reserve, strided, wide
+from pt2kit.runtime.arrays import Array, DType, ForeignArray, cast, computed, last, require, reserve, strided, wide
 from pt2kit.runtime.table import kernel
 
 
@@ -97,8 +97,13 @@ def spread_back(
     dilation: Sequence[int],
     output_padding: Sequence[int],
     groups: int,
+    stored: DType | None = None,
 ) -> Array:
-    """Return the transposed convolution of a batch with a weight [channels, outputs / groups, ...]."""
+    """Return the transposed convolution of a batch with a weight [channels, outputs / groups, ...].
+
+    Args:
+        stored: the type in which products and sums are stored; that of the batch by default.
+    """
     batch, channels, *sizes = x.shape
     _, per_group, *kernel_size = weight.shape
     spans = [(k - 1) * d + 1 for k, d in zip(kernel_size, dilation, strict=True)]
@@ -116,7 +121,7 @@ def spread_back(
     reserve((batch, groups, per_group * taps, size), x.dtype)
     matrix = weight.reshape(groups, channels // groups, per_group * taps).swapaxes(1, 2)
     columns = np.matmul(matrix, x.reshape(batch, groups, channels // groups, size))
-    columns = columns.reshape(batch, groups * per_group, *kernel_size, *sizes)
+    columns = cast(columns, stored or x.dtype).reshape(batch, groups * per_group, *kernel_size, *sizes)
     return folded(columns, whole, stride, padding, dilation)
 
 
@@ -158,7 +163,9 @@ def convolution(
     per_dimension(w.shape[2:], n, "kernel size", 1)
     if transposed:
         extra: Any = per_dimension(output_padding, n, "output_padding", 0)
-        result = spread_back(x, w, steps, around, gaps, extra, groups)
+        # Where float16 has no instructions, torch stores the sums in it; for bfloat16 it has kernels that do not.
+        stored = input.dtype if input.dtype == np.float16 else None
+        result = wide(spread_back(x, w, steps, around, gaps, extra, groups, stored))
     else:
         result = correlate(pad_around(x, around, around), w, steps, gaps, groups)
     return result if bias is None else result + wide(bias).reshape(-1, *(1,) * n)

@@ -11,7 +11,7 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
-from pt2kit.runtime.arrays import BOOL, Array, computed, double, require, reserve, running, wide
+from pt2kit.runtime.arrays import BOOL, Array, computed, double, require, reserve, rounding, running, wide
 from pt2kit.runtime.kernels.convolutions import masked
 from pt2kit.runtime.kernels.creation import dropped
 from pt2kit.runtime.kernels.elementwise import gelu, relu, sigmoid
@@ -50,6 +50,9 @@ def batch_norm(
     eps: float,
 ) -> Any:
     """Return the normalized batch, and its mean and inverse deviation if these are used; running ones are updated."""
+    if input.ndim < 2:
+        require(not input.size, "expected a batch with channels, got one dimension")
+        return input, _EMPTY, _EMPTY
     x, axes = wide(input), (0, *range(2, input.ndim))
     if not training and running_mean is not None:
         inverse = 1 / np.sqrt(wide(running_var) + wide(running_var).dtype.type(eps))
@@ -159,7 +162,6 @@ def weight_norm(v: Array, g: Array, dim: int) -> Any:
 # Attention.
 
 
-@computed
 def attend(
     query: Array,
     key: Array,
@@ -171,7 +173,7 @@ def attend(
     enable_gqa: bool = False,
 ) -> tuple[Array, Array, Array]:
     """Return attention, and its weights before and after softmax."""
-    q, k, v = query, key, value
+    q, k, v = map(wide, (query, key, value))
     if enable_gqa and q.shape[-3] != k.shape[-3]:
         k, v = (np.repeat(one, q.shape[-3] // one.shape[-3], -3) for one in (k, v))
     factor = q.dtype.type(1 / math.sqrt(q.shape[-1]) if scale is None else scale) if q.shape[-1] else q.dtype.type(1)
@@ -185,6 +187,10 @@ def attend(
     weights = safe_softmax(scores, -1)
     if dropout_p > 0:
         weights = dropped(weights, dropout_p, weights.shape)[0].astype(q.dtype)
+    elif q.ndim == 4 and query.dtype != q.dtype:
+        # Flash attention stores exponentials in the type of the queries, and divides by their sum at last.
+        most = weights.max(-1, keepdims=True, initial=0)
+        return np.matmul(rounding(query.dtype)(weights / np.where(most == 0, 1, most)), v) * most, scores, weights
     return np.matmul(weights, v), scores, weights
 
 

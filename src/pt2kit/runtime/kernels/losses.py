@@ -231,7 +231,7 @@ KERNELS: Final = {
     "aten.hinge_embedding_loss.default": _reducing(
         lambda keep, self, target, margin=1: (
             # In the type of the operands: bytes wrap, and 255 is -1.
-            np.where(target != 1, np.maximum(cast(margin, self.dtype) - self, 0), 0)
+            np.where(target != 1, np.maximum(keep(cast(margin, self.dtype)) - self, 0), 0)
             + np.where(target != cast(-1, target.dtype), self, 0)
         )
     ),

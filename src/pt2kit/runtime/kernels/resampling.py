@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import Array, ArraySpec, asarray, computed, reserve, wide
+from pt2kit.runtime.arrays import Array, ArraySpec, asarray, computed, reserve, rounding, wide
 from pt2kit.runtime.kernels.convolutions import pad_around
 from pt2kit.runtime.table import kernel
 
@@ -54,6 +54,8 @@ def _interpolated(
     """Return taps of the elements around each place, whose weights depend on their distance; the last ones repeat."""
     step, place = _step(size, count, factor, align_corners), np.arange(count)
     center = place * step if align_corners else (place + 0.5) * step - 0.5
+    if reach == 1:
+        center = np.maximum(center, 0)
     low = np.floor(center).astype(np.int64)
     sources = [low + shift for shift in range(1 - reach, reach + 1)]
     return [(np.clip(source, 0, size - 1), weight_of(center - source)) for source in sources]
@@ -81,12 +83,26 @@ def _resize(
     scales_d: Any = None,
     scales_h: Any = None,
     scales_w: Any = None,
+    are_stored: bool = False,
 ) -> Any:
-    """Return an array with its last dimensions resized, one after the other."""
+    """Return an array with its last dimensions resized, one after the other.
+
+    Args:
+        taps, n: how each of the last `n` dimensions is summed.
+        self, result, align_corners, scale_factors, scales, scales_d, scales_h, scales_w: arguments of the operator.
+        are_stored: whether weights are rounded to the type of the elements, the first of two to the rest of the second.
+    """
     factors = scale_factors or ([scales] if n == 1 else [scales_d, scales_h, scales_w][3 - n :])
-    x = wide(self)
+    x, keep = wide(self), rounding(self.dtype)
     for axis, (count, factor) in enumerate(zip(result.sizes[2:], factors, strict=True), 2):
-        x = _along(x, axis, taps(x.shape[axis], count, factor, align_corners))
+        found = taps(x.shape[axis], count, factor, align_corners)
+        if are_stored and x.dtype != self.dtype:
+            *others, (source, weight) = [(source, keep(weight)) for source, weight in found]
+            found = [
+                *((one, keep(1 - weight) if len(found) == 2 else other) for one, other in others),
+                (source, weight),
+            ]
+        x = _along(x, axis, found)
     return x
 
 
@@ -112,8 +128,9 @@ def _antialiased(
 # Sampling at given places.
 
 
-def _placed(grid: Array, size: int, align_corners: bool) -> Array:
-    return (grid + 1) / 2 * (size - 1) if align_corners else ((grid + 1) * size - 1) / 2
+def _placed(keep: Callable[[Array], Array], grid: Array, size: int, align_corners: bool) -> Array:
+    scaled = keep(keep(grid + 1) * ((size - 1) / 2 if align_corners else size / 2))
+    return scaled if align_corners else keep(scaled - 0.5)
 
 
 def _reflected(place: Array, size: int, align_corners: bool) -> Array:
@@ -144,16 +161,20 @@ def _fetch(padded: Array, places: Sequence[Array]) -> Array:
     return np.moveaxis(np.moveaxis(padded, 1, -1)[index], -1, 1)
 
 
-@kernel("aten.grid_sampler.default aten.grid_sampler_2d.default aten.grid_sampler_3d.default", adapt=computed)
+@kernel("aten.grid_sampler.default aten.grid_sampler_2d.default aten.grid_sampler_3d.default")
 def grid_sampler(input: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
-    """Return elements of a batch at the places of a grid [n, ..., dimensions], from -1 to 1."""
-    mode, n, sizes = interpolation_mode, input.ndim - 2, input.shape[2:]
-    raw = [_placed(grid[..., n - 1 - axis], size, align_corners) for axis, size in enumerate(sizes)]
+    """Return elements of a batch at the places of a grid [n, ..., dimensions], from -1 to 1.
+
+    Each step is rounded as in torch, but for cubic sampling.
+    """
+    x, grid, mode = wide(input), wide(grid), interpolation_mode
+    keep, n, sizes = rounding(x.dtype if mode == 2 else input.dtype), x.ndim - 2, x.shape[2:]
+    raw = [_placed(keep, grid[..., n - 1 - axis], size, align_corners) for axis, size in enumerate(sizes)]
 
     def bounded(places: Sequence[Array]) -> list[Array]:
         return [_bounded(place, size, padding_mode, align_corners) for place, size in zip(places, sizes, strict=True)]
 
-    padded = pad_around(input, (1,) * n, (1,) * n)
+    padded = pad_around(x, (1,) * n, (1,) * n)
     if mode == 1:
         return _fetch(padded, [np.round(place) for place in bounded(raw)])
     # Cubic sampling bounds each place that it reads, linear sampling the place between them.
@@ -162,11 +183,12 @@ def grid_sampler(input: Array, grid: Array, interpolation_mode: int, padding_mod
     total: Any = 0
     for steps in itertools.product((-1, 0, 1, 2) if mode == 2 else (0, 1), repeat=n):
         weight: Any = 1
-        for step, place, low in zip(steps, places, lows, strict=True):
-            distance = place - low - step
-            weight = weight * (_cubic(distance, -0.75) if mode == 2 else 1 - np.abs(distance))
+        for step, place, low in reversed([*zip(steps, places, lows, strict=True)]):
+            distance = keep(place - low) - step
+            weight = keep(weight * (_cubic(distance, -0.75) if mode == 2 else keep(1 - np.abs(distance))))
         read = [low + step for low, step in zip(lows, steps, strict=True)]
-        total = total + _fetch(padded, bounded(read) if mode == 2 else read) * weight[:, None].astype(input.dtype)
+        found = _fetch(padded, bounded(read) if mode == 2 else read)
+        total = keep(total + keep(found * weight[:, None].astype(x.dtype)))
     return total
 
 
@@ -186,10 +208,12 @@ KERNELS: Final = {
     **{
         f"aten._upsample_nearest_exact{n}d.default .vec": partial(_resize, partial(_nearest, 0.5), n) for n in (1, 2, 3)
     },
-    "aten.upsample_linear1d.default .vec": partial(_resize, partial(_interpolated, _triangle, 1), 1),
+    "aten.upsample_linear1d.default .vec": partial(_resize, partial(_interpolated, _triangle, 1), 1, are_stored=True),
     "aten.upsample_bilinear2d.default .vec": partial(_resize, partial(_interpolated, _triangle, 1), 2),
-    "aten.upsample_trilinear3d.default .vec": partial(_resize, partial(_interpolated, _triangle, 1), 3),
-    "aten.upsample_bicubic2d.default .vec": partial(_resize, partial(_interpolated, _cubic, 2), 2),
+    "aten.upsample_trilinear3d.default .vec": partial(
+        _resize, partial(_interpolated, _triangle, 1), 3, are_stored=True
+    ),
+    "aten.upsample_bicubic2d.default .vec": partial(_resize, partial(_interpolated, _cubic, 2), 2, are_stored=True),
     "aten._upsample_bilinear2d_aa.default .vec": partial(_resize, partial(_antialiased, _triangle, 1.0), 2),
     "aten._upsample_bicubic2d_aa.default .vec": partial(
         _resize, partial(_antialiased, partial(_cubic, a=-0.5), 2.0), 2
