@@ -2,7 +2,8 @@
 
 NumPy's own promotion differs from torch's: int64 and float16 make float64 in NumPy and float16 in torch, and in torch a
 tensor without dimensions or a Python number changes the type of a larger tensor only if it is of a higher category.
-float16, bfloat16 and 8-bit floats are computed in float32 and rounded when the result is stored.
+float16, bfloat16 and 8-bit floats are computed in float32 and rounded when the result is stored; where torch stores a
+step of a computation, `rounding` does.
 """
 
 from __future__ import annotations

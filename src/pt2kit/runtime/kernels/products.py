@@ -46,7 +46,7 @@ def addr(self: Array, vec1: Array, vec2: Array, beta: Any, alpha: Any) -> Any:
     dtype = joined_type([self, vec1, vec2])  # unlike in other sums, the product is of the type of the result
     keep, compute = rounding(dtype), compute_type(dtype)
     first, second = (cast(cast(one, dtype), compute) for one in (vec1, vec2))
-    product = keep(np.multiply.outer(keep(scaled(first, keep(alpha))), second))
+    product = keep(keep(scaled(first, keep(alpha)))[:, None] * second)
     return product if beta == 0 else product + keep(scaled(cast(cast(self, dtype), compute), keep(beta)))
 
 
