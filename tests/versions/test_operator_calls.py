@@ -131,3 +131,24 @@ def test_a_call_that_fits_shares_its_tree():
     """Nothing is copied where nothing changes."""
     tree = golden("8.20")
     assert fit_calls(tree, "8.20", "2.15", ConversionLog("x")) is tree
+
+
+@pytest.mark.parametrize(
+    ("release", "kept"),
+    [("2.2", {"topk", "qr"}), ("2.3", set()), ("2.14", set()), ("2.15", {"topk"})],
+)
+def test_result_tuples_of_operators(release, kept):
+    """They become plain tuples for releases that do not have them as containers."""
+    for name in ("topk", "qr"):
+        tree = golden("8.20")
+        entry = next(one for one in tree["graph_module"]["module_call_graph"] if one["signature"])
+        entry["signature"]["out_spec"] = (
+            f'[1, {{"type": "torch.return_types.{name}", "context": "null", "children": []}}]'
+        )
+        log = ConversionLog("x")
+        new = fit_calls(tree, "8.20", release, log)
+        calls = [one["signature"] for one in new["graph_module"]["module_call_graph"]]
+        text = next(one["out_spec"] for one in calls if one)
+        assert (name in text) == (name in kept)
+        assert ("builtins.tuple" in text) == (name not in kept)
+        assert sum("became a tuple" in note.message for note in log.notes) == (name not in kept)

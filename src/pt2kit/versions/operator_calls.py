@@ -20,7 +20,7 @@ do that were exported from `scaled_dot_product_attention`, they are dropped. Upw
 downgrade writes the other results again, by the names and types that 2.2 gave them.
 
 A program that returns the result of an operator as it is (`return torch.topk(x, 2)`) has `torch.return_types.topk` as a
-container, in 2.1, 2.2 and from 2.15 on. The releases between read a tuple.
+container, in 2.1, 2.2 and from 2.15 on. The releases between read a tuple; 2.15 does for functions that are gone.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ Source: the parameters of `__call__` in torch/_higher_order_ops, 2.1 to 2.8.
 """
 
 _RETURN_TYPE: Final = re.compile(r'"type": ?"(torch\.return_types\.\w+)"')
+_GONE: Final = re.compile(r'"type": ?"(torch\.return_types\.(?:_\w+|qr|qr_out|symeig|symeig_out))"')
 ASSERTED: Final = {"aten._assert_tensor_metadata.default": frozenset(("device", "layout"))}
 """Operators that only compare what the program knows already -> arguments without which they compare less."""
 
@@ -86,18 +87,19 @@ def fit_calls(tree: Tree, version: str, release: str, log: ConversionLog) -> Tre
     Cost: one walk over the nodes; a millisecond per 1,000 where every call fits.
     """
     visitors: dict[str, Visitor] = {"Node": lambda value, path: _fitted(value, path, release, log)}
-    if (2, 3) <= parse_version(release) < (2, 15):
-        visitors["ModuleCallSignature"] = lambda value, path: _with_tuples(value, path, log)
+    if (number := parse_version(release)) >= (2, 3):
+        refused = _RETURN_TYPE if number < (2, 15) else _GONE
+        visitors["ModuleCallSignature"] = lambda value, path: _with_tuples(value, path, refused, log)
     return rewrite(tree, version, visitors)
 
 
-def _with_tuples(call: dict[str, Any], path: Path, log: ConversionLog) -> dict[str, Any]:
+def _with_tuples(call: dict[str, Any], path: Path, refused: re.Pattern[str], log: ConversionLog) -> dict[str, Any]:
     """Return how a module is called, with plain tuples as containers of the results of operators."""
     changed = {}
     for side in ("in_spec", "out_spec"):
-        for name in _RETURN_TYPE.findall(call[side]):
+        for name in refused.findall(call[side]):
             log.changed(f"the container {name} became a tuple, which the release reads", (*path, side))
-            changed[side] = _RETURN_TYPE.sub('"type": "builtins.tuple"', call[side])
+            changed[side] = refused.sub('"type": "builtins.tuple"', call[side])
     return {**call, **changed} if changed else call
 
 
