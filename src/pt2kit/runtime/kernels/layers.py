@@ -306,26 +306,30 @@ def transformer_encoder_layer(
 
 State = tuple[Array, ...]
 Cell = Callable[[Array, State, Array, Any], State]
+Keep = Callable[[Array], Array]
+"""Rounds the result of one step to the type of the inputs."""
 
 
-def _lstm_cell(gates: Array, state: State, weight: Array, bias: Any) -> State:
+def _lstm_cell(keep: Keep, gates: Array, state: State, weight: Array, bias: Any) -> State:
     hidden, memory = state
-    i, f, g, o = np.split(gates + linear(hidden, weight, bias), 4, -1)
-    memory = sigmoid(f) * memory + sigmoid(i) * np.tanh(g)
-    return sigmoid(o) * np.tanh(memory), memory
+    i, f, g, o = np.split(keep(keep(gates) + keep(linear(hidden, weight, bias))), 4, -1)
+    memory = keep(keep(keep(sigmoid(f)) * memory) + keep(keep(sigmoid(i)) * keep(np.tanh(g))))
+    return keep(keep(sigmoid(o)) * keep(np.tanh(memory))), memory
 
 
-def _gru_cell(gates: Array, state: State, weight: Array, bias: Any) -> State:
+def _gru_cell(keep: Keep, gates: Array, state: State, weight: Array, bias: Any) -> State:
     (hidden,) = state
-    r, z, n = np.split(gates, 3, -1)
-    hr, hz, hn = np.split(linear(hidden, weight, bias), 3, -1)
-    reset, update = sigmoid(r + hr), sigmoid(z + hz)
-    new = np.tanh(n + reset * hn)
-    return (new + update * (hidden - new),)
+    r, z, n = np.split(keep(gates), 3, -1)
+    hr, hz, hn = np.split(keep(linear(hidden, weight, bias)), 3, -1)
+    reset, update = (keep(sigmoid(keep(one))) for one in (r + hr, z + hz))
+    new = keep(np.tanh(keep(n + keep(reset * hn))))
+    return (keep(new + keep(update * keep(hidden - new))),)
 
 
-def _plain_cell(function: Callable[[Array], Array], gates: Array, state: State, weight: Array, bias: Any) -> State:
-    return (function(gates + linear(state[0], weight, bias)),)
+def _plain_cell(
+    function: Callable[[Array], Array], keep: Keep, gates: Array, state: State, weight: Array, bias: Any
+) -> State:
+    return (keep(function(keep(keep(gates) + keep(linear(state[0], weight, bias))))),)
 
 
 def _layer(
@@ -405,27 +409,32 @@ def _unpacked(rows: Array, sizes: Sequence[int], batch: int, batch_first: bool) 
     return x.swapaxes(0, 1) if batch_first else x
 
 
-def _register(name: str, cell: Cell) -> None:
+def _register(name: str, function: Callable[..., State]) -> None:
     """Register the kernels of a kind of network: over whole and packed sequences, and of one step."""
 
-    def listed(hx: Any) -> Sequence[Array]:
-        return hx if isinstance(hx, list) else [hx]
+    def listed(hx: Any) -> list[Array]:
+        return [wide(one) for one in (hx if isinstance(hx, list) else [hx])]
 
-    @kernel(f"aten.{name}.input", adapt=computed)
-    def whole(input: Array, hx: Any, batch_first: bool, **options: Any) -> Any:
+    def cell_of(input: Array, is_one: bool = False) -> Cell:
+        is_fused = name == "lstm" and input.dtype == ml_dtypes.bfloat16 and not is_one  # computed by oneDNN
+        return partial(function, wide if is_fused else rounding(input.dtype))
+
+    @kernel(f"aten.{name}.input")
+    def whole(input: Array, hx: Any, params: Any, batch_first: bool, **options: Any) -> Any:
         states = listed(hx)
-        rows, sizes = _packed(input, batch_first)
-        output, last = _network(rows, sizes, states, cell=cell, **options)
+        rows, sizes = _packed(wide(input), batch_first)
+        output, last = _network(rows, sizes, states, [*map(wide, params)], cell=cell_of(input), **options)
         return _unpacked(output, sizes, states[0].shape[1], batch_first), *last
 
-    @kernel(f"aten.{name}.data", adapt=computed)
-    def packed(data: Array, batch_sizes: Array, hx: Any, **options: Any) -> Any:
-        output, last = _network(data, batch_sizes.tolist(), listed(hx), cell=cell, **options)
+    @kernel(f"aten.{name}.data")
+    def packed(data: Array, batch_sizes: Array, hx: Any, params: Any, **options: Any) -> Any:
+        sizes = batch_sizes.tolist()
+        output, last = _network(wide(data), sizes, listed(hx), [*map(wide, params)], cell=cell_of(data), **options)
         return output, *last
 
-    @kernel(f"aten.{name}_cell.default", adapt=computed)
+    @kernel(f"aten.{name}_cell.default")
     def one(input: Array, hx: Any, w_ih: Array, w_hh: Array, b_ih: Any = None, b_hh: Any = None) -> Any:
-        state = cell(linear(input, w_ih, b_ih), tuple(listed(hx)), w_hh, b_hh)
+        state = cell_of(input, True)(linear(input, w_ih, b_ih), tuple(listed(hx)), w_hh, b_hh)
         return state if name == "lstm" else state[0]
 
 
@@ -452,10 +461,11 @@ def mkldnn_rnn_layer(
     **options: Any,
 ) -> Any:
     require(mode == 2, f"expected the mode 2 (LSTM), got {mode}")
+    cell = partial(_lstm_cell, wide)
     rows, sizes = _packed(input, batch_first)
     weights = [weight0, weight1, *((weight2, weight3) if has_biases else (None, None)), None]
     state = tuple(one.reshape(-1, hidden_size) for one in (hx_, cx_))
-    output, (hidden, memory) = _layer(rows, sizes, state, weights, _lstm_cell, reverse)
+    output, (hidden, memory) = _layer(rows, sizes, state, weights, cell, reverse)
     result = _unpacked(output, sizes, len(hidden), batch_first)
     return result, hidden.reshape(hx_.shape), memory.reshape(hx_.shape), np.zeros(0, np.uint8)
 

@@ -118,11 +118,24 @@ def _parts(bounds: Sequence[Sequence[slice]]) -> Iterator[tuple[tuple[int, ...],
 def adaptive_avg_pool(n: int, self: Array, result: ArraySpec) -> Any:
     """Return the means of parts of the last dimensions, of each in turn."""
     x = wide(self)
+    if n == 3 and x.dtype != self.dtype:
+        return _stored_means(self, [_bounds(*one) for one in zip(x.shape[-n:], result.sizes[-n:], strict=True)])
     for axis, count in enumerate(result.sizes[-n:], x.ndim - n):
         bounds = [np.arange(part.start, part.stop) for part in _bounds(x.shape[axis], count)]
         means = [np.take(x, part, axis).mean(axis, keepdims=True) for part in bounds]
         x = np.concatenate(means, axis) if means else np.take(x, np.arange(0), axis)
     return x
+
+
+def _stored_means(x: Array, bounds: Sequence[Sequence[slice]]) -> Array:
+    """Return the means of the last dimensions between bounds; their sums are stored in the type of the elements."""
+    lead, n = x.shape[: -len(bounds)], len(bounds)
+    result = np.zeros_like(wide(x), shape=(*lead, *map(len, bounds)))
+    for place, cut in _parts(bounds):
+        part = x[last(cut)]
+        total = np.cumsum(part.reshape(*lead, math.prod(part.shape[-n:])), -1)[..., -1]
+        result[last(place)] = wide(total) / math.prod(part.shape[-n:])
+    return result
 
 
 def adaptive_max_pool(n: int, self: Array, result: ArraySpec) -> Any:
