@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 import torch
 from tests.bridge.operators.fake_calls import overload
+from tests.packages import bytes_of, errors
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+import pt2kit
 from pt2kit.checks.call_results import compare
 from pt2kit.operators.creation import converted
 from pt2kit.operators.facts import Tensor
@@ -131,3 +133,16 @@ def test_images_with_two_memory_formats(shape: tuple[int, ...]) -> None:
         assert list(differences(expected, fake)) == [], name
         count += 1
     assert count >= 5
+
+
+def test_dimensions_with_one_element_in_the_example() -> None:
+    """Sizes that happen to be 1 in the example count as such: torch adds a guard, and declares strides as for 1."""
+
+    class Chunked(torch.nn.Module):
+        def forward(self, x):
+            chunks = x.new_ones(4, (x.shape[0] + 7) // 8, 3).permute(1, 0, 2)
+            return torch.zeros_like(chunks), chunks.exp(), chunks.clone(), chunks.contiguous()
+
+    dynamic = ({0: torch.export.Dim.DYNAMIC},)
+    file = bytes_of(pt2kit.save, torch.export.export(Chunked(), (torch.ones(5),), dynamic_shapes=dynamic))
+    assert errors(pt2kit.open(file)) == []
