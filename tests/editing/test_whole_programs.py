@@ -105,6 +105,13 @@ def test_a_dimension_that_is_not_there_is_named() -> None:
         passes.make_dynamic(editor, "input", 1, 1, 9)
 
 
+def test_sizes_of_programs_with_gradients_stay() -> None:
+    """Gradients have numbers that were computed from the sizes, which no rule finds again."""
+    editor = pt2kit.edit(sample("2.13.0", "training_loss_joint"))
+    with pytest.raises(GraphError, match="expected a program without gradients"):
+        passes.make_dynamic(editor, "x", 0, equal=[("t", 0)])
+
+
 def test_sample_inputs_are_set() -> None:
     """The arrays are in the file; names, element types and sizes that do not fit are refused."""
     x = np.arange(24, dtype="f4").reshape(3, 8)

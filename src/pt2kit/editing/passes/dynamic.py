@@ -69,10 +69,16 @@ def make_dynamic(
         the symbol that stands for the size.
 
     Raises:
-        GraphError: no such dimension, a size outside the range, or a call that needs the size that it has now. Nothing
-            was changed but literal sizes of calls that were replaced.
+        GraphError: no such dimension, a size outside the range, a call that needs the size that it has now, or a
+            program with gradients. Nothing was changed but literal sizes of calls that were replaced.
     """
     edit = f"make_dynamic({quote(name)}, {dim})"
+    # Derivatives of means are multiplied by numbers that export computed from the sizes (0.2 for a batch of 5).
+    if any(one.kind.startswith("gradient_") for one in editor.outputs):
+        raise GraphError(
+            f"{edit}: expected a program without gradients, got one whose calls have numbers computed from sizes; "
+            "export it with a dynamic dimension"
+        )
     places = [(_tensor(editor, one, number, edit), number) for one, number in ((name, dim), *equal)]
     olds = {arithmetic.known(value.meta.sizes[number]) for value, number in places}
     if len(olds) != 1 or (old := olds.pop()) is None:
