@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import gzip
 import io
+import mmap
 import os
 import subprocess
 import sys
@@ -200,7 +201,7 @@ def test_text_file_objects(tmp_path: Path) -> None:
     """A file object in text mode is named as such."""
     path = tmp_path / "x.txt"
     path.write_text("text")
-    with path.open() as file, pytest.raises(ArchiveError, match=r"x\.txt: .*in binary mode, got one that gives text"):
+    with path.open() as file, pytest.raises(ArchiveError, match=r"x\.txt: .*in binary mode\), got str"):
         open_source(file)  # type: ignore[arg-type]
     with pytest.raises(ArchiveError, match="in binary mode"):
         open_source(io.StringIO("text"))  # type: ignore[arg-type]
@@ -214,6 +215,26 @@ def test_unreadable_file_objects(tmp_path: Path) -> None:
         open_source(closed)
     with (tmp_path / "x.bin").open("wb") as file, pytest.raises(ArchiveError, match="open for reading bytes"):
         open_source(file)
+
+
+def test_a_truncated_compressed_file_object() -> None:
+    """Errors of file objects that decompress, which are no OSError, are errors of ours."""
+    whole = gzip.compress(simple())
+    for data in (whole[:-20], whole[:12] + bytes(4) + whole[16:]):
+        with gzip.open(io.BytesIO(data)) as file, pytest.raises(ArchiveError, match=r"for reading bytes: .*\[A1\]"):
+            open_source(file)  # type: ignore[arg-type]
+
+
+def test_mapped_file_objects(tmp_path: Path) -> None:
+    """An mmap is a file object, whose seek returns nothing before Python 3.13."""
+    path = tmp_path / "a.pt2"
+    path.write_bytes(simple())
+    with (
+        path.open("rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
+        open_archive(mapped) as archive,  # type: ignore[arg-type]
+    ):
+        assert bytes(archive.read("m/a")) == b"first"
 
 
 def test_file_object_closed_meanwhile() -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO, Final, TypeAlias
 
-from pt2kit.errors import ArchiveError, LimitError
+from pt2kit.errors import ArchiveError, LimitError, Pt2Error
 from pt2kit.messages import count_text
 
 KIB = 1 << 10
@@ -189,7 +189,8 @@ class FileSource(Source):
         self._lock = threading.Lock()
         with self._lock:
             self._start = file.tell()
-            self.size = max(0, file.seek(0, io.SEEK_END) - self._start)
+            file.seek(0, io.SEEK_END)  # Not every file object returns its position: mmap's do from Python 3.13 on.
+            self.size = max(0, file.tell() - self._start)
             file.seek(self._start)
 
     def _range(self, offset: int, length: int) -> memoryview:
@@ -201,7 +202,9 @@ class FileSource(Source):
                     return memoryview(_read_exactly(self.file, length, offset, self.name)).toreadonly()
                 finally:
                     self.file.seek(before)
-        except (OSError, ValueError) as exc:
+        except Pt2Error:
+            raise
+        except Exception as exc:
             raise ArchiveError(
                 f"{self.name}: expected {length} bytes at offset {offset}, got: {exc}", rule="A1"
             ) from exc
@@ -314,12 +317,13 @@ def open_file_object(file: IO[bytes], *, max_stream_bytes: int = DEFAULT_LIMITS.
             if mapped is not None:
                 return mapped
         if file.seekable() if hasattr(file, "seekable") else hasattr(file, "seek"):
-            if not isinstance(file.read(0), bytes):
-                raise _not_binary(name)
+            if not isinstance(none := file.read(0), bytes):
+                raise _not_binary(name, none)
             return FileSource(file, name)
         return MemorySource(read_stream(file, name, max_stream_bytes), name)
-    except (OSError, ValueError) as exc:
-        # ValueError: the file object is closed, or does not support reading.
+    except Pt2Error:
+        raise
+    except Exception as exc:  # File objects that decompress have errors of their own: EOFError, zlib.error, BadZipFile.
         raise ArchiveError(f"{name}: expected a file object open for reading bytes: {exc}", rule="A1") from exc
 
 
@@ -356,7 +360,7 @@ def read_stream(file: IO[bytes], name: str, limit: int) -> memoryview:
     total = 0
     while part := file.read(_CHUNK):
         if not isinstance(part, bytes):
-            raise _not_binary(name)
+            raise _not_binary(name, part)
         total += len(part)
         if total > limit:
             raise stream_too_long(name, limit)
@@ -385,8 +389,9 @@ def _read_exactly(file: IO[bytes], length: int, offset: int, name: str) -> bytes
     return data
 
 
-def _not_binary(name: str) -> ArchiveError:
-    return ArchiveError(f"{name}: expected a file object open in binary mode, got one that gives text", rule="A1")
+def _not_binary(name: str, data: object) -> ArchiveError:
+    got = type(data).__name__
+    return ArchiveError(f"{name}: expected bytes of a file object (open in binary mode), got {got}", rule="A1")
 
 
 def _file_name(file: IO[bytes]) -> str:
