@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import logging
 import re
@@ -174,6 +175,44 @@ def test_a_body_without_a_length(monkeypatch: pytest.MonkeyPatch) -> None:
             read_first(url)
         with pytest.warns(RuntimeWarning, match="read whole"):
             assert len(read_first(url, limits=Limits(max_stream_bytes=10**7))) == 3 * TAIL_BYTES
+
+
+def test_a_compressed_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It states the length of something else, so the limit of bodies without a length holds for it."""
+
+    def answer(handler: BaseHTTPRequestHandler, wanted: slice | None, number: int) -> None:
+        handler.wfile.write(part(handler, None, gzip.compress(DATA), Content_Encoding="gzip"))
+
+    with serving(answer, {"Content-Length": "1000"}) as url:
+        with pytest.warns(RuntimeWarning, match="read whole"):
+            assert len(read_first(url)) == 3 * TAIL_BYTES
+        monkeypatch.setattr("pt2kit.zip.remote.MAX_UNKNOWN_BYTES", 2000)
+        with pytest.warns(RuntimeWarning, match="read whole"), pytest.raises(LimitError, match="at most 2000 bytes"):
+            read_first(url)
+
+
+def test_a_length_of_0() -> None:
+    """Servers state it in answers without a body, whatever the file has: the length counts as unknown."""
+    with (
+        serving(
+            lambda handler, wanted, number: handler.wfile.write(part(handler, wanted)), {"Content-Length": "0"}
+        ) as url,
+        pytest.warns(RuntimeWarning, match="does not tell the size"),
+    ):
+        assert read_first(url) == b"a" * 3 * TAIL_BYTES
+
+
+def test_a_message_quotes_a_line_of_an_answer() -> None:
+    """Errors of aiohttp show bytes that the server sent, over several lines and without a limit."""
+
+    def answer(handler: BaseHTTPRequestHandler, wanted: slice | None, number: int) -> None:
+        handler.wfile.write(DATA)
+        handler.close_connection = True
+
+    with serving(answer) as url, pytest.raises(ArchiveError, match=r"expected to read it, got: .*\[A1\]") as caught:
+        read_first(url)
+    assert len(str(caught.value)) < 400
+    assert str(caught.value).isprintable()
 
 
 @pytest.mark.parametrize("how", ["longer", "elsewhere"])

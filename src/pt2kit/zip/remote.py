@@ -22,6 +22,7 @@ from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
 from pt2kit.errors import ArchiveError, Pt2Error
+from pt2kit.messages import printable
 from pt2kit.zip.source import DEFAULT_LIMITS, KIB, MIB, Source, open_bytes, open_path, read_stream, stream_too_long
 
 ANSWER_SECONDS: Final = 60.0
@@ -80,7 +81,8 @@ class HttpFile:
         """
         with self._in_time():
             found: dict[str, Any] = self._fs.info(self._path, timeout=2 * ANSWER_SECONDS)
-            return found
+            # Many servers state the length 0 in an answer without a body, whatever the file has.
+            return {**found, "size": found.get("size") or None}
 
     def fetch(self, start: int, end: int, size: int) -> bytes:
         """Get the bytes of a range.
@@ -294,21 +296,20 @@ def _open_on(fs: Any, path: str, shown: str, max_stream_bytes: int) -> Source:
     size = info.get("size")
     if info.get("type") == "directory":
         raise ArchiveError(f"{shown}: expected a file, got a folder", rule="A1")
+    limit = max_stream_bytes
+    if http is not None and limit == DEFAULT_LIMITS.max_stream_bytes:  # A compressed body is longer than it states.
+        limit = min(limit, max(size or 0, MAX_UNKNOWN_BYTES))
     if not isinstance(size, int):
-        is_asked = http is None or max_stream_bytes != DEFAULT_LIMITS.max_stream_bytes
-        limit = max_stream_bytes if is_asked else min(max_stream_bytes, MAX_UNKNOWN_BYTES)
         return _read_whole(fs, path, shown, "the server does not tell the size of the file", limit, http)
     if http is not None:
         if info.get("partial") is False:
-            return _read_whole(fs, path, shown, "the server serves no byte ranges", max_stream_bytes, http)
+            return _read_whole(fs, path, shown, "the server serves no byte ranges", limit, http)
         try:
             return RemoteSource(shown, size, lambda start, end: http.fetch(start, end, size), state_of(info))
         except ArchiveError as error:
             if not isinstance(error.__cause__, ValueError):  # fsspec's error for an answer that is no range
                 raise
-        return _read_whole(
-            fs, path, shown, "the server sends the whole file where a range is asked for", max_stream_bytes, http
-        )
+        return _read_whole(fs, path, shown, "the server sends the whole file where a range is asked for", limit, http)
     return RemoteSource(shown, size, lambda start, end: fs.cat_file(path, start=start, end=end), state_of(info))
 
 
@@ -392,7 +393,8 @@ def _detail(error: BaseException) -> str:
     if getattr(error, "message", text) == "":  # aiohttp's TooManyRedirects has no text of its own.
         status = getattr(error, "status", 0)
         text = f"status {status}" if status else ""
-    return _URLS.sub(lambda found: public_url(found[0]), text) or type(error).__name__
+    text = _URLS.sub(lambda found: public_url(found[0]), " ".join(text.split()))  # aiohttp quotes what it received.
+    return printable(text) or type(error).__name__
 
 
 def _is_missing(cause: BaseException | None) -> bool:
