@@ -93,6 +93,46 @@ def test_ctrl_c() -> None:
     assert b"Traceback" not in error
 
 
+WRITERS = """
+import os, sys, time
+from pt2kit.cli import main
+from pt2kit.cli.several import answers
+from pt2kit.zip.target import replacing
+
+def write(name):
+    with replacing(name):
+        os.write(1, b"ready\\n")
+        time.sleep(60)
+
+if __name__ == "__main__":
+    main.cli.main = lambda **options: list(answers(sys.argv[1:], write, jobs=2))
+    main.main()
+"""
+"""A command that writes several files, and does not come to an end."""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no signals between processes")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("files", [["a"], ["a", "b"]])
+def test_signals_leave_no_temporary_file(name: str, files: list[str], tmp_path: Path) -> None:
+    """A signal to all processes of a command ends them; what they were writing is gone."""
+    (tmp_path / "script.py").write_text(WRITERS)
+    process = subprocess.Popen(
+        [sys.executable, "script.py", *files],
+        stdout=subprocess.PIPE,
+        env=ENVIRONMENT,
+        cwd=tmp_path,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    for _ in files:
+        assert process.stdout.readline() == b"ready\n"
+    os.killpg(process.pid, number := signal.Signals[name])
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert [path.name for path in tmp_path.iterdir()] == ["script.py"]
+
+
 @pytest.mark.skipif(os.name != "posix", reason="closed streams are a matter of the shell")
 @pytest.mark.parametrize("command", ["show", "check", "view", "digest"])
 def test_a_standard_input_that_is_closed_is_no_file(command: str) -> None:

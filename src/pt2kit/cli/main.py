@@ -6,13 +6,14 @@ import contextlib
 import gc
 import io
 import os
+import signal
 import sys
 import warnings
 from types import MappingProxyType
 
 import click
 
-from pt2kit.cli.output import LazyGroup, drop_output, error_text, folded, print_error
+from pt2kit.cli.output import LazyGroup, drop_output, end_by_signal, error_text, folded, print_error
 from pt2kit.errors import ProofError, Pt2Error, SignatureError
 from pt2kit.front_door import OPTIONAL, instructions
 
@@ -101,6 +102,9 @@ def cli(weights_root: str | None) -> None:
 def main() -> None:
     """Run the command line and exit with its code."""
     gc.set_threshold(*_COLLECTIONS)
+    for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):  # Windows has no SIGHUP.
+        if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` ignores SIGHUP.
+            signal.signal(number, end_by_signal)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal or a pipe that is not UTF-8 gets escapes, not a traceback.
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -18,7 +18,7 @@ from functools import cache
 from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, TextIO
+from typing import Any, Final, NoReturn, TextIO
 
 import click
 
@@ -180,6 +180,11 @@ def print_bytes(data: bytes | memoryview) -> None:
         binary.write(data)
     except BrokenPipeError:
         drop_output()
+
+
+def end_by_signal(number: int, frame: object) -> NoReturn:
+    """End the process with the code that shells report, by an exception: the files being written are removed."""
+    sys.exit(128 + number)
 
 
 def print_error(message: str, mark: str = "error:") -> None:

@@ -19,7 +19,7 @@ import click
 from pt2kit import codec
 from pt2kit.cli.common import Refusal
 from pt2kit.cli.frame import Result, argument, option, print_result
-from pt2kit.cli.output import colour, error_text, print_error, print_json, print_lines
+from pt2kit.cli.output import colour, end_by_signal, error_text, print_error, print_json, print_lines
 from pt2kit.errors import Pt2Error
 from pt2kit.messages import count_text
 from pt2kit.zip.listing import is_many, is_url, list_files, pair_files
@@ -191,7 +191,7 @@ def answers(files: Sequence[str], work: Callable[[str], T], jobs: int = 1) -> It
     from concurrent.futures.process import BrokenProcessPool
 
     # Ctrl-C reaches all processes of a command, and only one reports it: the others end silently.
-    ends_quietly = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    ends_quietly = partial(signal.signal, signal.SIGINT, end_by_signal)
     pool = ProcessPoolExecutor(min(jobs, len(files)), initializer=ends_quietly)
     try:
         # Small portions: one file may take as long as all others.
