@@ -115,9 +115,9 @@ class FxReader(GraphReader):
         if operator.kind == "higher_order":
             _propagate_metadata(args, kwargs, meta)
         made = append_call(self.graph, operator.target, args, kwargs, _name(node, operator))
+        is_tuple = is_unpacked(node, operator)
+        self._step_aside(made, value_name(node.outputs[0]) if len(node.outputs) == 1 and not is_tuple else None)
         if node.outputs or operator.kind != "operator":  # torch requires a value of calls without a schema, "()" too
-            is_tuple = is_unpacked(node, operator)
-            self._step_aside(made, value_name(node.outputs[0]) if len(node.outputs) == 1 and not is_tuple else None)
             self.define_results(made, node.outputs, is_tuple=is_tuple)
         made.meta.update(meta)
         made.meta.setdefault("nn_module_stack", {})
