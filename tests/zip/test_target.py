@@ -16,7 +16,7 @@ import pytest
 
 from pt2kit.errors import ArchiveError
 from pt2kit.zip.reader import open_archive
-from pt2kit.zip.target import not_while_reading, open_target
+from pt2kit.zip.target import not_while_reading, open_target, replacing
 from pt2kit.zip.writer import ArchiveWriter
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="permissions and pipes of POSIX")
@@ -138,6 +138,15 @@ def test_full_disk(tmp_path: Path) -> None:
 
     with pytest.raises(OSError, match="full"):
         write(Full())
+    path = tmp_path / "x.pt2"
+    for open_it in (replacing, ArchiveWriter):
+        with pytest.raises(OSError, match="full") as caught, open_it(path):
+            raise OSError(errno.ENOSPC, "full")
+        assert caught.value.filename == str(path)  # write() itself does not name it
+    with pytest.raises(OSError, match="full") as caught, replacing(path):
+        raise OSError(errno.ENOSPC, "full", "another file")
+    assert caught.value.filename == "another file"
+    assert not list(tmp_path.iterdir())
 
 
 def test_file_objects_stay_open(tmp_path: Path) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import itertools
+import os
 import shutil
 import struct
 import subprocess
+import sys
 import tracemalloc
 import zipfile
 import zlib
@@ -277,6 +279,7 @@ def test_roots(tmp_path: Path) -> None:
         (tmp_path / "mlp.pt2", None, "mlp"),
         (tmp_path / "a.b.pt2", None, "a.b"),
         (tmp_path / "c:.pt2", None, "archive"),
+        (tmp_path / (os.fsdecode(b"\xff.pt2") if sys.platform == "linux" else "c:.pt2"), None, "archive"),
         (io.BytesIO(), None, "archive"),
         (io.BytesIO(), "m", "m"),
         (io.BytesIO(), "", ""),

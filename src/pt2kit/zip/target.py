@@ -33,6 +33,7 @@ except ImportError:  # Windows, which refuses to remove a file that is open.
 
 _SLOTS = 16
 """Names that are looked through for abandoned files; more are used only by more processes at a time."""
+_FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EBADF)
 
 
@@ -193,11 +194,13 @@ def _replacing_file(path: str | os.PathLike[str], fsync: bool) -> Iterator[IO[by
             elif fcntl is not None:
                 os.close(os.dup(descriptor))  # Network file systems report only now that the disk is full.
             _move(file, name, final)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):  # The disk may be full: closing then fails once more.
             file.close()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
+        if isinstance(error, OSError) and error.errno in _FULL and error.filename is None:
+            error.filename = os.fspath(path)
         raise
     file.close()
     if durable:

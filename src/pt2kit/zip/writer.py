@@ -177,21 +177,22 @@ class ArchiveWriter:
         with self._closing:
             self._write_directory()
 
-    def abort(self) -> None:
-        """Abort: a path is left unchanged."""
+    def abort(self, error: BaseException | None = None) -> None:
+        """Abort: a path is left unchanged. The `error` is the reason; `replacing` adds the path to some."""
         if self._state != "closed":
             self._state = "closed"
+            reason = error or InterruptedError()
             with suppress(OSError):  # The disk may be full: closing then fails once more.
-                self._closing.__exit__(InterruptedError, InterruptedError(), None)
+                self._closing.__exit__(type(reason), reason, reason.__traceback__)
 
     def __enter__(self) -> ArchiveWriter:
         return self
 
-    def __exit__(self, kind: object, *error: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if kind is None:
             self.close()
         else:
-            self.abort()
+            self.abort(error)
 
     @contextmanager
     def _record(self, name: str) -> Iterator[bytes]:
