@@ -217,6 +217,15 @@ def test_somebody_must_be_trusted(model: Path, keys: Keys) -> None:
             pt2kit.verify(model, **asked)
 
 
+@pytest.mark.parametrize("url", ["https://example.org/model.pt2?token=secret", "s3://bucket/model.pt2"])
+def test_urls_are_refused(url: str, keys: Keys) -> None:
+    """A URL is no path; the message says so, and shows no secret."""
+    with pytest.raises(UnsupportedError, match="expected a path, got a URL: download the file first"):
+        pt2kit.sign(url, key=keys.private)
+    with pytest.raises(UnsupportedError, match="expected a path, got a URL: download the file first"):
+        pt2kit.verify(url, key=keys.public)
+
+
 def test_a_missing_signature_is_a_missing_file(model: Path, keys: Keys) -> None:
     """As any file that is not there."""
     with pytest.raises(FileNotFoundError, match=r"model\.pt2\.sig"):

@@ -27,6 +27,7 @@ from pt2kit.errors import JsonError, LimitError, SignatureError, UnsupportedErro
 from pt2kit.messages import quote
 from pt2kit.package.open import open_package
 from pt2kit.signing.statement import Difference, Verified, differences, left_out, not_covered, statement
+from pt2kit.zip.listing import is_url
 from pt2kit.zip.source import Progress, no_progress
 from pt2kit.zip.target import replacing
 
@@ -225,7 +226,7 @@ def sign(
 
     Cost: reads all of the file once.
     """
-    source = Path(file)
+    source = _file(file)
     target = Path(signature) if signature is not None else source.with_name(source.name + ".sig")
     if target.suffix.lower() == ".pt2" or (target.exists() and target.samefile(source)):
         raise UnsupportedError(f"{target}: expected the path of a signature, such as {source.name}.sig, got a program")
@@ -280,7 +281,7 @@ def verify(
 
     Cost: reads all of the file once, after the signature was verified.
     """
-    source = Path(file)
+    source = _file(file)
     place = Path(signature) if signature is not None else source.with_name(source.name + ".sig")
     if sum((key is not None, bool(chain), identity is not None and issuer is not None)) != 1:
         raise UnsupportedError(
@@ -305,6 +306,12 @@ def verify(
         digests = statement(package, progress=progress, definition=DEFINITIONS[hashing])
         differing = tuple(differences(claimed, digests))
         return Verified("meaning", differing, left_out(claimed, digests), not_covered(package))
+
+
+def _file(given: PathLike) -> Path:
+    if is_url(os.fspath(given)):
+        raise UnsupportedError("FILE: expected a path, got a URL: download the file first, and its signature")
+    return Path(given)
 
 
 def _path(given: PathLike | None) -> Path | None:
