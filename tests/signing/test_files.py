@@ -219,7 +219,7 @@ def test_somebody_must_be_trusted(model: Path, keys: Keys) -> None:
 
 @pytest.mark.parametrize("url", ["https://example.org/model.pt2?token=secret", "s3://bucket/model.pt2"])
 def test_urls_are_refused(url: str, keys: Keys) -> None:
-    """A URL is no path; the message says so, and shows no secret."""
+    """A URL is no path; the message has none of its secrets."""
     with pytest.raises(UnsupportedError, match="expected a path, got a URL: download the file first"):
         pt2kit.sign(url, key=keys.private)
     with pytest.raises(UnsupportedError, match="expected a path, got a URL: download the file first"):
