@@ -118,14 +118,18 @@ def kernel_findings(
                 judged = (_judge(step, row, find(node.target), known, symbols, operands) for operands in found)
                 yield from islice(filter(None, judged), 1)
             elif (name := higher_order_name(node.target)) is not None:
-                yield from _passed_on(step, name)
+                yield from _passed_on(step, name, find, symbols)
         known = {}  # Names of subgraphs are others.
 
 
-def _passed_on(step: Step, name: str) -> Iterator[Finding]:
+def _passed_on(step: Step, name: str, find: Find, symbols: Symbols) -> Iterator[Finding]:
     """Yield unchecked kernels that a higher-order operator gets as an argument, and calls itself."""
+    # Their arguments have their own names, or follow the operator and a token or type.
+    named = arguments_of(step.node, lambda value: symbols.value(step.scope.graph, value))
     for target in named_operators(step.node):
-        if find_requirement(target) is not None:
+        row, operator = find_requirement(target), find(target)
+        placed = dict(zip(operator.parameters if operator else (), [*named.values()][2:], strict=False))
+        if row is not None and any(is_needed(row.requires, given) for given in (named, placed)):
             message = f"called through higher_order.{name}, where its arguments cannot be validated"
             yield Finding(step, name_of(target), message, is_wrong=name != _EFFECTS)
 
