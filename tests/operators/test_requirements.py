@@ -149,6 +149,9 @@ def test_demands_name_the_argument() -> None:
     assert broken("steps", W=Operand((4, 1, 1)), stride=2_048) == ["stride"]
     assert broken("steps", weight=Operand((4, 1, 1)), stride=2_047) == []
     assert broken("steps", weight=Operand((4, None, 1)), stride=[1 << 40]) == broken("steps", weight=four) == []
+    pairs = {"x1": Operand((5, 3, 2)), "x2": Operand((6, 1, 4, 2)), "grad": Operand((6, 5, 3, 4))}
+    assert broken("distances", **pairs, cdist=Operand((6, 5, 3, 4))) == []
+    assert broken("distances", **pairs, cdist=Operand((6, 0, 3, 4))) == ["cdist"]
     first = next(find_rule("heads")(Call({"num_head": 0, "embed_dim": 4})))
     assert (first.holds, first.argument) == (False, "num_head")
 
