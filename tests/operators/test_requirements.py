@@ -152,6 +152,15 @@ def test_demands_name_the_argument() -> None:
     pairs = {"x1": Operand((5, 3, 2)), "x2": Operand((6, 1, 4, 2)), "grad": Operand((6, 5, 3, 4))}
     assert broken("distances", **pairs, cdist=Operand((6, 5, 3, 4))) == []
     assert broken("distances", **pairs, cdist=Operand((6, 0, 3, 4))) == ["cdist"]
+    fit = Operand((5, 16), (16, 1))
+    for strides in ((0, 1), (1, 1), (8, 1), (1, 2)):
+        assert broken("int8 matrices", self=Operand((5, 16), strides), mat2=Operand((16, 8), (1, 16))) == ["self"]
+        assert broken("int8 matrices", self=Operand((5, 16), strides), mat2=Operand((16, 8), (100, 2))) == []
+    assert broken("int8 matrices", self=fit, mat2=Operand((16, 1), (1, 1))) == []
+    assert broken("int8 matrices", self=fit, mat2=Operand((16, 1), (1, 0))) == ["mat2"]
+    assert broken("int8 matrices", self=fit, mat2=Operand((16, 0), (1, 0))) == []
+    assert broken("int8 matrices", self=fit, mat2=Operand((16, None), (1, 0))) == []
+    assert broken("int8 matrices", self=Operand((5, 1), (1, 1)), mat2=Operand((1, 8), (1, 1))) == ["mat2"]
     first = next(find_rule("heads")(Call({"num_head": 0, "embed_dim": 4})))
     assert (first.holds, first.argument) == (False, "num_head")
 

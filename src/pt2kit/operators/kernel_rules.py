@@ -24,6 +24,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from operator import itemgetter
 from types import CodeType, FunctionType, MappingProxyType
 from typing import Any, Final
 
@@ -206,6 +207,19 @@ def is_dense(operand: Operand) -> bool:
         if size != 1 and stride != step:
             return False
         step *= size
+    return True
+
+
+def is_spread(operand: Operand) -> bool:
+    """Return whether each step, from the smallest, leaves room for the dimensions before, as oneDNN requires."""
+    sizes, strides = operand.sizes, operand.strides
+    if strides is None or None in sizes or None in strides:
+        return True
+    step = 1
+    for stride, size in sorted(zip(reversed(strides), reversed(sizes), strict=True), key=itemgetter(0)):
+        if stride < step:
+            return False
+        step = stride * size
     return True
 
 
