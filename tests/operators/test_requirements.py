@@ -152,6 +152,10 @@ def test_demands_name_the_argument() -> None:
     pairs = {"x1": Operand((5, 3, 2)), "x2": Operand((6, 1, 4, 2)), "grad": Operand((6, 5, 3, 4))}
     assert broken("distances", **pairs, cdist=Operand((6, 5, 3, 4))) == []
     assert broken("distances", **pairs, cdist=Operand((6, 0, 3, 4))) == ["cdist"]
+    repeated = {name: Operand((3,), (0,)) for name in ("weight", "save_invstd")}
+    assert broken("batch norm gradient", input=Operand((4, 3), (3, 1)), **repeated) == ["weight", "save_invstd"]
+    layers: dict[str, Any] = {"input": Operand((5, 3), (3, 1)), "normalized_shape": [3]}
+    assert broken("layer norm", **layers, mean=Operand((5, 1), (0, 1)), rstd=Operand((5, 1), (1, 1))) == ["mean"]
     fit = Operand((5, 16), (16, 1))
     for strides in ((0, 1), (1, 1), (8, 1), (1, 2)):
         assert broken("int8 matrices", self=Operand((5, 16), strides), mat2=Operand((16, 8), (1, 16))) == ["self"]

@@ -183,6 +183,29 @@ def test_elements_that_overlap() -> None:
         module(torch.ones(2, 3), torch.ones(4).as_strided((2, 3), (1, 1)))
 
 
+def _native(*given: Any) -> torch.Tensor:
+    result: torch.Tensor = A.native_batch_norm(*given[:-1])[0]
+    return result
+
+
+@pytest.mark.parametrize("call", [torch.batch_norm, _native])
+@pytest.mark.parametrize("training", [True, False])
+def test_strides_of_the_gradient_of_norms(call: Any, training: bool) -> None:
+    """A backward kernel that walks through weights and statistics gets them in blocks of memory."""
+    torch.manual_seed(0)
+    x, given = torch.randn(4, 8), [torch.ones(8) for _ in range(4)]
+    options = (training, 0.1, 1e-5, False)
+    module = pt2kit.load_module(saved(Program(lambda x, *more: call(x, *more, *options)), (x, *given)))
+    hostile = torch.arange(1.0, 9.0)
+    for position in (0,) if training else (0, 2, 3):
+        found = []
+        for one in (hostile[:1].expand(8), torch.ones(8)):
+            leaf = x.clone().requires_grad_()
+            module(leaf, *given[:position], one, *given[position + 1 :]).backward(x)
+            found.append(leaf.grad)
+        torch.testing.assert_close(*found)
+
+
 @pytest.mark.parametrize("position", range(3))
 def test_strides_of_attention(position: int) -> None:
     """Attention on the CPU takes rows whose elements are next to each other."""

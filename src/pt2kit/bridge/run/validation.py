@@ -77,6 +77,8 @@ def validated(
     if name == "aten._values":
         # Under a new name, which can be resized alone.
         return replacing(target, _followed(target, torch.ops.aten.alias.default))
+    if name == "aten.batch_norm":
+        return replacing(target, _gathered(target))
     if name in UNINITIALIZED:
         return replacing(target, _followed(target, torch.Tensor.zero_))
     if name in GROWING:
@@ -97,6 +99,21 @@ def _followed(target: Callable[..., Any], change: Callable[[Any], Any]) -> Calla
         return change(target(*args, **kwargs))
 
     return followed
+
+
+def _gathered(target: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that normalizes with contiguous tensors: the backward kernel ignores their strides."""
+
+    def gathered(
+        input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, *rest: Any, **more: Any
+    ) -> Any:
+        if torch.is_grad_enabled():
+            weight = None if weight is None else weight.contiguous()
+            if not training and running_mean is not None and running_var is not None:
+                running_mean, running_var = running_mean.contiguous(), running_var.contiguous()
+        return target(input, weight, bias, running_mean, running_var, training, *rest, **more)
+
+    return gathered
 
 
 def _grown(target: Callable[..., Any], in_place: bool) -> Callable[..., Any]:
