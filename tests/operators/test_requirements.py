@@ -197,6 +197,7 @@ def test_lists_of_fused_optimizers(name: str) -> None:
     """Each list that an optimizer has is compared with its parameters, whichever lists other optimizers have."""
     parameters = [Operand((2, 3), (3, 1)), Operand((4,), (1,))]
     assert broken("fused", self=parameters, **{name: parameters}) == []
+    assert broken("fused", self=[Operand((4, 1), (1, 1))], **{name: [Operand((4, 1), (1, 1000))]}) == []
     assert broken("fused", self=parameters, **{name: parameters[:1]}) == [name]
     assert broken("fused", self=parameters, **{name: parameters[::-1]}) == [name]
     assert broken("fused", self=parameters, **{name: []}) == ([] if name == "momentum_buffer_list" else [name])

@@ -210,6 +210,13 @@ def is_dense(operand: Operand) -> bool:
     return True
 
 
+def counted_strides(operand: Operand) -> list[Any] | None:
+    """Return the strides of dimensions with other than one element."""
+    if operand.strides is None:
+        return None
+    return [stride for size, stride in zip(operand.sizes, operand.strides, strict=True) if size != 1]
+
+
 def is_spread(operand: Operand) -> bool:
     """Return whether each step, from the smallest, leaves room for the dimensions before, as oneDNN requires."""
     sizes, strides = operand.sizes, operand.strides
