@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -85,6 +86,21 @@ def test_fake_tensor() -> None:
     assert first.shape[0].node is second.shape[0].node
     with shapes.mode:
         assert torch.relu(first + second).shape == first.shape
+
+
+@pytest.mark.filterwarnings("ignore:Accessing the data pointer")
+def test_addresses() -> None:
+    """A value can be copied, and has the address that one of torch has; none where torch is configured so."""
+    description = meta([2, 3], [3, 1], requires_grad=True)
+    fake = values()[1].tensor(description, "a")
+    assert fake.data_ptr() == 0
+    copied = copy.deepcopy(fake)
+    assert type(copied) is FakeTensor
+    assert copied.requires_grad
+    with torch._functorch.config.patch(fake_tensor_allow_unsafe_data_ptr_access=False):
+        strict = values()[1].tensor(description, "a")
+    with pytest.raises(RuntimeError, match="Cannot access data pointer"):
+        strict.data_ptr()
 
 
 def test_changes_stay_with_one_value() -> None:
