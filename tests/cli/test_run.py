@@ -10,6 +10,7 @@ import pytest
 from tests import samples
 from tests.cli.run import pt2
 
+from pt2kit.cli.common import Refusal
 from pt2kit.cli.run import limited
 
 FILE = samples.sample("2.13.0", "dynamic_batch")
@@ -69,6 +70,16 @@ def test_wrong_inputs_are_refused(tmp_path):
     for option, value in (("--seed", "-1"), ("--timeout", "-1")):
         done = pt2("run", FILE, "--random", option, value)
         assert (done.code, f"Invalid value for '{option}'" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize("error", [MemoryError(), ImportError("x.so: failed to map segment from shared object")])
+def test_too_little_memory(error):
+    """A limit that Python and NumPy exceed by themselves ends in an error about the option, for libraries, too."""
+    said = r"--max-memory: .* 1,099,511,627,776 bytes, got: (no more|x.so)"
+    with pytest.raises(Refusal, match=said), limited(60, 1 << 40):
+        raise error
+    with pytest.raises(ModuleNotFoundError), limited(60, 1 << 40):
+        raise ModuleNotFoundError("jax")
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,11 @@ def most_memory() -> int:
 
 @contextmanager
 def limited(seconds: float, memory: int) -> Iterator[None]:
-    """End this process if the block takes longer; refuse memory above the limit where the system can."""
+    """End this process if the block takes longer; refuse memory above the limit where the system can.
+
+    Raises:
+        Refusal: the block needs more memory.
+    """
 
     def stop() -> None:
         print_error(f"expected the program to end within {seconds:g} seconds, got the timeout; pass a larger --timeout")
@@ -113,6 +117,13 @@ def limited(seconds: float, memory: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, (most, before[1]))
     try:
         yield
+    except (MemoryError, ImportError) as error:  # A library that does not fit is an ImportError.
+        if isinstance(error, ModuleNotFoundError):
+            raise
+        got = printable(str(error)) or "no more memory"
+        raise Refusal(
+            f"--max-memory: expected Python, NumPy and the program to fit into {memory:,} bytes, got: {got}"
+        ) from error
     finally:
         timer.cancel()
         if before is not None:
