@@ -227,6 +227,8 @@ def tie(editor: EditState, name: str, to: str) -> None:
 def untie(editor: EditState, name: str) -> None:
     """Copy the values of a weight, so that no other name shares its memory.
 
+    Calls keep the inputs they have, which may all be of one name; `notes` names weights that nothing uses then.
+
     Raises:
         GraphError: there is none of that name, or it is no dense tensor.
     """
@@ -240,8 +242,11 @@ def untie(editor: EditState, name: str) -> None:
     table.payloads[name] = view
     _spread_inputs(editor, same)
     _restate(editor, name, view)
-    taken = {one.target for one in editor.inputs}
-    editor.notes += [f"{edit}: nothing uses {quote(one)} now: no input takes it" for one in same if one not in taken]
+    used = {one.target for one in editor.inputs if one.value is not None and one.value.is_used}
+    taken = ", ".join(quote(one) for one in same if one in used)
+    if taken:
+        unused = [quote(one) for one in same if one not in used]
+        editor.notes += [f"{edit}: nothing uses {one} now: calls take {taken}" for one in unused]
 
 
 def _spread_inputs(editor: EditState, tied: list[str]) -> None:
