@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.packages import errors
 from tests.samples import corpus, release_id, sample
@@ -39,7 +40,9 @@ def test_what_was_cut_in_two_and_joined_has_its_digest(path: Path) -> None:
             assert errors(first) == errors(second) == []
             joined = pt2kit.compose(first, second, {name: name})
             assert errors(joined) == []
-            assert pt2kit.digest(joined).program == wanted.program
+            # Sizes that the whole asks another input for are asked of the cut value.
+            asked = [node.inputs[0].name for node in second.graph().nodes if node.op == "aten.sym_size.int"]
+            assert name in asked or pt2kit.digest(joined).program == wanted.program
 
 
 def test_what_acts_without_a_result_stays_where_it_stands() -> None:
@@ -50,6 +53,25 @@ def test_what_acts_without_a_result_stays_where_it_stands() -> None:
     with pt2kit.open(sample("2.13.0", "dtypes")) as package:
         part = pt2kit.edit(pt2kit.extract(package, inputs=["mul"], outputs=["add_1"]))
         assert [node.name for node in part.graph.nodes] == ["add", "add_1"]
+
+
+def test_sizes_of_what_is_cut_off_are_those_of_an_input() -> None:
+    """A part asks its own inputs for a size that the program asked another input for, if they have it.
+
+    It begins at its inputs all the same: what is written before them is not repeated.
+    """
+    editor = pt2kit.edit(sample("2.13.0", "dynamic_batch"))
+    batch = editor.graph.prepend("aten.sym_size.int", editor.value("x"), 0).output
+    counter = editor.add_buffer("counter", np.zeros(2, np.float32))
+    editor.graph.nodes["linear"].insert_before("aten.add_.Tensor", counter, 1)
+    view = editor.graph.append("aten.view", editor.value("linear_1"), [batch, 2, 2])
+    editor.add_output(view.output)
+    whole = editor.finish()
+    part = pt2kit.extract(whole, inputs=["relu"], outputs=[view.output.name, batch.name], prove=True).graph()
+    assert [node.op for node in part.nodes] == ["aten.sym_size.int", "aten.linear.default", "aten.view.default"]
+    assert part.nodes[0].inputs[0].name == "relu"
+    with pytest.raises(GraphError, match="expected all that is needed among the inputs, got none of 'x'"):
+        pt2kit.extract(whole, inputs=["p_b_weight"])
 
 
 def test_modules_are_cut_out_with_their_weights_alone() -> None:

@@ -14,6 +14,7 @@ from pt2kit.editing.graphs import Graph, Node, Slot, Value
 from pt2kit.editing.interface import USER, Input, Output, tuple_of
 from pt2kit.errors import GraphError, UnsupportedError
 from pt2kit.front_door import registered
+from pt2kit.graph.reading import readable_size
 from pt2kit.messages import quote
 from pt2kit.node_metadata.modules import module_fqn, stated_modules
 from pt2kit.package.open import Package
@@ -61,7 +62,7 @@ def extract(
         source: as `edit` takes it.
         module: the path of a module ("layers.3.mlp"), found by the nodes' module stacks.
         inputs: the names of values, and of constants of the call, that the caller is to pass, in order; where it is
-            None, the program's own inputs that are needed.
+            None, the program's own inputs that are needed. Sizes of other inputs are read of these where they can.
         outputs: the names of values that the caller is to get; where it is None, the program's own.
         model: which program of a package.
         prove: run the whole program and the part on random inputs, and return nothing if values differ.
@@ -101,11 +102,20 @@ def _values_cut(editor: Editor, inputs: Sequence[str] | None, outputs: Sequence[
     )
     constants = {one.name: one for one in editor.inputs if one.kind == "constant_input" and one.value is None}
     ins = [graph.value(name) for name in inputs if name not in constants] if inputs is not None else list(users)
+    tensors = [value for value in ins if value.kind == "tensor"]
+    asked = {
+        node.output: _size_of(node.output, tensors)
+        for one in users
+        for node in one.users
+        if node.op == "aten.sym_size.int" and one not in ins and node.output not in ins
+    }
+    sizes = {value: place for value, place in asked.items() if place is not None}
     goals = list(outs)
     if outputs is None:
         goals += [one.value for one in editor.outputs if one.value is not None]
     ends = [one.producer.order for one in outs if one.producer]
     memory = _Memory(graph, set(ins), max(ends, default=0) if outputs is not None else math.inf)
+    memory.stops = {*ins, *sizes}  # where sizes are asked for is not where the part begins
     goals += _written(editor, memory, users)
     kept = _needed(memory, goals, _acting(memory, users))
     for node in kept:
@@ -126,7 +136,8 @@ def _values_cut(editor: Editor, inputs: Sequence[str] | None, outputs: Sequence[
     _check_overwritten(memory, kept, {one.value for one in editor.inputs if one.value is not None} | memory.stops)
     passed = ins if inputs is None else [constants[name] if name in constants else graph.value(name) for name in inputs]
     call = [one if isinstance(one, Input) else Input.of(one) for one in passed]
-    return _Cut(kept, ins, outs, _weights(editor, used, set(ins)), call)
+    sizes = {value: place for value, place in sizes.items() if value in used}
+    return _Cut(kept, ins, outs, _weights(editor, used, set(ins)), call, sizes)
 
 
 class _Memory:
@@ -326,7 +337,7 @@ def _size_of(value: Value, tensors: Iterable[Value]) -> tuple[Value, int] | None
         return None
     for tensor in tensors:
         for dim, size in enumerate(tensor.meta.sizes):
-            if size.value == value.meta.value:
+            if readable_size(size) == readable_size(value.meta):  # whatever their hints
                 return tensor, dim
     return None
 
