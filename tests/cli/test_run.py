@@ -78,7 +78,7 @@ def test_too_little_memory(error):
     said = r"--max-memory: .* 1,099,511,627,776 bytes, got: (no more|x.so)"
     with pytest.raises(Refusal, match=said), limited(60, 1 << 40):
         raise error
-    with pytest.raises(ModuleNotFoundError), limited(60, 1 << 40):
+    with pytest.raises(ModuleNotFoundError, match="jax"), limited(60, 1 << 40):
         raise ModuleNotFoundError("jax")
 
 
