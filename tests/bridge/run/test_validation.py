@@ -356,6 +356,21 @@ def test_grown() -> None:
     assert functional.sum() == 3
 
 
+def test_operands_that_grow() -> None:
+    """Results may replace an operand of their size, but not one that has to grow: it is read after that."""
+
+    class Into(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            read = x.clone()
+            A.linalg_vector_norm.out(read, 1.2, [0], out=read)
+            return read
+
+    one, none = pt2kit.load_module(saved(Into(), (torch.ones(1),))), pt2kit.load_module(saved(Into(), (torch.ones(0),)))
+    assert one(torch.full((1,), 2.0)).item() == 2
+    with pytest.raises(OperatorError, match="out: expected at least 1 elements in an operand, got 0"):
+        none(torch.ones(0))
+
+
 class Scaled(torch.nn.Module):
     """An embedding whose indices change after it, under a name that torch does not follow."""
 

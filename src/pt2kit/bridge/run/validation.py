@@ -61,6 +61,37 @@ def replacing(target: Callable[..., Any], function: Callable[..., Any]) -> Calla
 def validated(
     operator: Operator, args: Sequence[Any], kwargs: Mapping[str, Any], label: str, trust: Set[str]
 ) -> Callable[..., Any]:
+    """Return the callable to use for an operator; one with `out=` refuses an operand there that grows.
+
+    Args: as `_replacement`.
+    """
+    found = _replacement(operator, args, kwargs, label, trust)
+    outs = {one.name for one in operator.parameters.values() if one.is_keyword_only and one.type.is_written}
+    if outs.isdisjoint(kwargs) or trusts_operator(trust, operator.text, RULE):
+        return found
+    return replacing(operator.target, _apart(found, outs, operator_entry(operator.text)))
+
+
+def _apart(target: Callable[..., Any], outs: Set[str], entry: str) -> Callable[..., Any]:
+    """Return a function that refuses results that make an operand grow: it would be read after that."""
+
+    def apart(*args: Any, **kwargs: Any) -> Any:
+        read = [*args, *(value for name, value in kwargs.items() if name not in outs)]
+        operands = [one for value in read for one in (value if isinstance(value, (list, tuple)) else [value])]
+        shared = [one for name, one in kwargs.items() if name in outs and any(one is other for other in operands)]
+        before = [one.numel() for one in shared]
+        result = target(*args, **kwargs)
+        for one, count in zip(shared, before, strict=True):
+            if one.numel() > count:
+                _fail(f"{entry}: out: expected at least {one.numel()} elements in an operand, got {count}", entry)
+        return result
+
+    return apart
+
+
+def _replacement(
+    operator: Operator, args: Sequence[Any], kwargs: Mapping[str, Any], label: str, trust: Set[str]
+) -> Callable[..., Any]:
     """Return the callable to use for an operator: itself, unless its calls are validated or its results filled.
 
     Args:
