@@ -21,6 +21,7 @@ class Options:
     count: int = option("How often.", "--times", "-n", default=1)
     names: Mapping[str, str] = pairs_option("New names.", form="OLD=NEW")
     at: Mapping[str, int] = pairs_option("Values.", form="SYMBOL=N")
+    depth: int = option("With --is-strict: how deep.", default=3)
     as_json: bool = json_option()
 
 
@@ -42,7 +43,7 @@ COMMAND = subcommand("show", Options, show)
 def test_fields_are_parameters_in_order() -> None:
     """A flag follows from the field's name unless flags are passed; the help has the order of the fields."""
     names = [parameter.opts[0] for parameter in COMMAND.params]
-    assert names == ["files", "--is-strict", "--times", "--names", "--at", "--json"]
+    assert names == ["files", "--is-strict", "--times", "--names", "--at", "--depth", "--json"]
     assert COMMAND.help == "Show what it got."
     assert COMMAND.epilog == "\b\nExamples:\n  show a b\n\n\b\nExit codes: 1."
 
@@ -53,6 +54,15 @@ def test_the_function_gets_one_object() -> None:
     done = CliRunner().invoke(COMMAND, arguments, standalone_mode=False)
     expected = {"files": ["a", "b"], "strict": True, "names": {"x": "y"}, "at": {"s0": 3}}
     assert (done.return_value, json.loads(done.output)) == (1, expected)
+
+
+def test_options_of_flags_need_them() -> None:
+    """An option whose help begins "With --flag" is refused without the flag, also if its value is the default."""
+    for arguments, is_right in ((["--depth", "3"], False), (["--depth", "3", "--is-strict"], True), ([], True)):
+        done = CliRunner().invoke(COMMAND, arguments, standalone_mode=False)
+        assert (done.exception is None) is is_right
+        if not is_right:
+            assert "expected --depth with --is-strict, got it without" in str(done.exception)
 
 
 def test_wrong_pairs_are_wrong_usage() -> None:

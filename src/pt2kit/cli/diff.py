@@ -80,8 +80,6 @@ def run(options: Options) -> int:
     line that says why, as git gives up where this command does.
     """
     files, against, textconv = options.files, options.against, options.textconv
-    if against is not None and not options.run:
-        raise click.UsageError("expected --against with --run")
     if len(files) != (1 if textconv or against is not None else 2):
         expected = "one file with --textconv and --against" if textconv or against is not None else "two files"
         raise click.UsageError(f"expected {expected}, got {len(files)}")

@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from pt2kit.cli.common import FILE, bytes_amount, pairs
 from pt2kit.cli.completion import complete_models
@@ -164,14 +165,30 @@ def subcommand(name: str, kind: type[Options], run: Callable[[Options], int]) ->
         kind: the dataclass of its options; its fields are the arguments and options, in the order of the help.
         run: parsed options -> exit code; its docstring is the help.
     """
+
+    def called(**given: Any) -> int:
+        _check_flags(click.get_current_context())
+        return run(kind(**given))
+
     return click.Command(
         name,
-        callback=lambda **given: run(kind(**given)),
+        callback=called,
         params=parameters(kind),
         **help_texts(run),
         # click keeps the option that it made first, which may have been without the settings of `pt2`.
         context_settings={"help_option_names": ["-h", "--help"]},
     )
+
+
+def _check_flags(context: click.Context) -> None:
+    """Refuse options whose help says "With --flag: …" where the flag is not passed: they would have no effect."""
+    flags = {one.opts[0]: one for one in context.command.params if isinstance(one, click.Option) and one.is_flag}
+    for one in context.command.params:
+        owner = flags.get(str(getattr(one, "help", "")).removeprefix("With ").partition(":")[0].partition(" and ")[0])
+        if owner is None or context.get_parameter_source(str(one.name)) is not ParameterSource.COMMANDLINE:
+            continue
+        if not context.params[str(owner.name)]:
+            raise click.UsageError(f"expected {one.opts[0]} with {owner.opts[0]}, got it without", context)
 
 
 def parameters(kind: Any) -> list[click.Parameter]:
