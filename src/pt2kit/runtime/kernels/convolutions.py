@@ -163,7 +163,7 @@ def convolution(
     per_dimension(w.shape[2:], n, "kernel size", 1)
     if transposed:
         extra: Any = per_dimension(output_padding, n, "output_padding", 0)
-        # Where float16 has no instructions, torch stores the sums in it; for bfloat16 it has kernels that do not.
+        # Torch stores the sums in float16 on CPUs without instructions for it; for bfloat16 it has kernels that do not.
         stored = input.dtype if input.dtype == np.float16 else None
         result = wide(spread_back(x, w, steps, around, gaps, extra, groups, stored))
     else:
