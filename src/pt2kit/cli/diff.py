@@ -76,8 +76,9 @@ def run(options: Options) -> int:
       pt2 diff model.pt2 --run --input in.npz --against out.npz
       git config diff.pt2.textconv 'pt2 diff --textconv'   and "*.pt2 diff=pt2" in .gitattributes
 
-    Exit codes: 0 no difference, 1 a difference, 2 could not be read. With --textconv, what cannot be read becomes a
-    line that says why, as git gives up where this command does.
+    With --textconv, what cannot be read becomes a line that says why, as git gives up if this command does.
+
+    Exit codes: 0 no difference, 1 a difference, 2 could not be read.
     """
     files, against, textconv = options.files, options.against, options.textconv
     if len(files) != (1 if textconv or against is not None else 2):
