@@ -18,6 +18,7 @@ from typing import Any, Final
 import torch
 import torch.export
 from torch import fx
+from torch._subclasses import fake_tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ _TABLE: Final = """
     _is_functional_tensor | 2.6 | tensors of functionalization
     _C._pickle_load_obj, _C._pickle_save | 2.6 | script objects <- and -> pickles
     _C._set_grad_enabled | 2.6 | what `no_grad` leaves in a graph
-    _C._set_throw_on_mutable_data_ptr | 2.6 | marks a storage that has no memory
+    _C._set_throw_on_mutable_data_ptr, _C._set_warn_deprecated_on_mutable_data_ptr | 2.6 | what a storage says of memory
     _C._nn, _C._fft, _C._linalg, _C._nested, _C._sparse, _C._special | 2.6 | builtin functions
     _C.ScriptObject, _C.ScriptObject._type, _C.ScriptObject._has_method | 2.6 | script objects, and what they can
     Tensor._make_subclass, Tensor._make_wrapper_subclass | 2.6 | subclasses over a tensor, and without storage
@@ -87,6 +88,7 @@ _TABLE: Final = """
     _library.opaque_object.is_custom_class_obj | 2.14 | whether a value is opaque | `is_opaque_value`
     _library.opaque_object.is_opaque_value | 2.11 | whether a value is opaque | nothing is opaque
     _subclasses.fake_tensor.FakeTensor, _subclasses.fake_tensor.FakeTensorMode | 2.6 | tensors without data
+    _subclasses.fake_tensor.FakeTensorMode._allow_unsafe_data_ptr_access | 2.6 | whether their address may be asked for
     _sym_acos, _sym_asin, _sym_atan, _sym_cos, _sym_cosh, _sym_log2, _sym_sin, _sym_sinh, _sym_sqrt, _sym_tan,
     _sym_tanh | 2.6 | functions over numbers
     amp.autocast_mode._enter_autocast, amp.autocast_mode._exit_autocast | 2.6 | ends of an autocast region
@@ -158,6 +160,7 @@ INSTANCES: dict[str, Callable[[], Any]] = {
     "torch.fx.experimental.symbolic_shapes.ShapeEnv": _environment,
     "torch.export.ExportedProgram": lambda: torch.export.export(_Plain(), (torch.ones(1),)),
     "torch.UntypedStorage": lambda: torch.UntypedStorage(0),
+    "torch._subclasses.fake_tensor.FakeTensorMode": fake_tensor.FakeTensorMode,
     "torch._ops.OpOverload": lambda: torch.ops.aten.add.Tensor,
 }
 

@@ -52,7 +52,10 @@ def _reducing(function: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     def run(*args: Any, weight: Any = None, reduction: int = 1, **options: Any) -> Any:
-        keep = rounding(result_type(*(one for one in (*args, *options.values()) if isinstance(one, ARRAYS))))
+        arrays = {name: one for name, one in (*enumerate(args), *options.items()) if isinstance(one, ARRAYS)}
+        # Next to half precision, what torch computes of integers is in single precision.
+        is_mixed = any(kind(one.dtype) < 2 for name, one in arrays.items() if name != "target")
+        keep = wide if is_mixed else rounding(result_type(*arrays.values()))
         named = {name: mapped(one, wide) for name, one in options.items()}
         loss = keep(function(keep, *mapped(args, wide), **named))
         return reduced(loss if weight is None else keep(loss * wide(weight)), reduction)
