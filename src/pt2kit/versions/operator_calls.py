@@ -68,6 +68,8 @@ Source: the parameters of `__call__` in torch/_higher_order_ops, 2.1 to 2.8.
 
 _RETURN_TYPE: Final = re.compile(r'"type": ?"(torch\.return_types\.\w+)"')
 _GONE: Final = re.compile(r'"type": ?"(torch\.return_types\.(?:_\w+|qr|qr_out|symeig|symeig_out))"')
+"""Containers of results in a tree spec; those that releases from 2.15 on do not have."""
+
 ASSERTED: Final = {"aten._assert_tensor_metadata.default": frozenset(("device", "layout"))}
 """Operators that only compare what the program knows already -> arguments without which they compare less."""
 

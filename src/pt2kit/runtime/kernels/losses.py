@@ -9,6 +9,7 @@ import numpy as np
 
 from pt2kit.runtime.arrays import (
     ARRAYS,
+    FLOAT32,
     INT64,
     Array,
     cast,
@@ -55,7 +56,7 @@ def _reducing(function: Callable[..., Any]) -> Callable[..., Any]:
         arrays = {name: one for name, one in (*enumerate(args), *options.items()) if isinstance(one, ARRAYS)}
         # Next to half precision, what torch computes of integers is in single precision.
         is_mixed = any(kind(one.dtype) < 2 for name, one in arrays.items() if name != "target")
-        keep = wide if is_mixed else rounding(result_type(*arrays.values()))
+        keep = rounding(FLOAT32 if is_mixed else result_type(*arrays.values()))
         named = {name: mapped(one, wide) for name, one in options.items()}
         loss = keep(function(keep, *mapped(args, wide), **named))
         return reduced(loss if weight is None else keep(loss * wide(weight)), reduction)
