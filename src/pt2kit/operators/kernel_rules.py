@@ -218,7 +218,7 @@ def counted_strides(operand: Operand) -> list[Any] | None:
 
 
 def is_spread(operand: Operand) -> bool:
-    """Return whether each step, from the smallest, leaves room for the dimensions before, as oneDNN requires."""
+    """Return whether each stride, from the smallest, is at least the extent of those before, as oneDNN requires."""
     sizes, strides = operand.sizes, operand.strides
     if strides is None or None in sizes or None in strides:
         return True

@@ -398,8 +398,12 @@ def wide(array: Array) -> Array:
     return cast(array, compute_type(array.dtype))
 
 
-def rounding(dtype: DType) -> Callable[[Any], Any]:
-    """Return a function that rounds results of one step to a type in which torch stores them, for the next step."""
+Keep = Callable[[Any], Any]
+"""Rounds the result of one step, an array or a number, to a type in which torch stores it."""
+
+
+def rounding(dtype: DType) -> Keep:
+    """Return what rounds to a type; results are of the type that the next step computes in."""
     compute = compute_type(dtype)
     return lambda value: cast(cast(value, dtype), compute) if compute != dtype else value
 

@@ -253,13 +253,6 @@ def _added(target: Array, where: Any, values: Any) -> Array:
     return result
 
 
-def _added_in_order(target: Array, where: Any, values: Any) -> Array:
-    """Return what `_added` does, with each sum rounded to the type of the array."""
-    result = target.copy()
-    np.add.at(result, where, cast(values, result.dtype))
-    return result
-
-
 def _replaced(target: Array, where: Any, values: Any) -> Array:
     """Return a copy of an array with values at indices."""
     result = target.copy()
@@ -280,7 +273,7 @@ def index_put(self: Array, indices: Sequence[Array | None], values: Array, accum
         result = self.copy()
         np.logical_or.at(result, where, cast(values, BOOL))
         return result
-    return _added_in_order(self, where, values)
+    return _reduced(self, where, values, "sum")
 
 
 @kernel("aten._unsafe_masked_index_put_accumulate.default")
@@ -368,7 +361,7 @@ def _with_slices(
 def _added_slices(self: Array, where: Any, values: Array, alpha: Any = 1) -> Array:
     if self.ndim > 1 and alpha == 1:  # torch computes this as `scatter_add`
         return _added(self, where, values)
-    return _added_in_order(self, where, scaled(wide(values), rounding(self.dtype)(alpha)))
+    return _reduced(self, where, scaled(wide(values), rounding(self.dtype)(alpha)), "sum")
 
 
 @kernel("aten.put.default")

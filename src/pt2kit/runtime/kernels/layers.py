@@ -11,7 +11,7 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
-from pt2kit.runtime.arrays import BOOL, Array, computed, double, require, reserve, rounding, running, wide
+from pt2kit.runtime.arrays import BOOL, Array, Keep, computed, double, require, reserve, rounding, running, wide
 from pt2kit.runtime.kernels.convolutions import masked
 from pt2kit.runtime.kernels.creation import dropped
 from pt2kit.runtime.kernels.elementwise import gelu, relu, sigmoid
@@ -306,8 +306,6 @@ def transformer_encoder_layer(
 
 State = tuple[Array, ...]
 Cell = Callable[[Array, State, Array, Any], State]
-Keep = Callable[[Array], Array]
-"""Rounds the result of one step to the type of the inputs."""
 
 
 def _lstm_cell(keep: Keep, gates: Array, state: State, weight: Array, bias: Any) -> State:

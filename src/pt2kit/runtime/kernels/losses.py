@@ -12,6 +12,7 @@ from pt2kit.runtime.arrays import (
     FLOAT32,
     INT64,
     Array,
+    Keep,
     cast,
     check_indices,
     computed,
@@ -28,9 +29,6 @@ from pt2kit.runtime.kernels.elementwise import log_sigmoid
 from pt2kit.runtime.kernels.products import distance
 from pt2kit.runtime.kernels.reductions import log_softmax
 from pt2kit.runtime.table import first, kernel
-
-Keep = Callable[[Any], Any]
-"""Rounds the result of one step to the type of the operands."""
 
 
 def reduced(loss: Any, reduction: int) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +14,7 @@ from pt2kit.errors import OperatorError
 from pt2kit.runtime.arrays import (
     Array,
     DType,
+    Keep,
     asarray,
     cast,
     check_indices,
@@ -194,7 +195,7 @@ def pdist(self: Array, p: float) -> Any:
     return vector_norm(self[first] - self[second], p, -1)
 
 
-def distance(keep: Callable[[Any], Any], x1: Array, x2: Array, p: float, eps: float) -> Any:
+def distance(keep: Keep, x1: Array, x2: Array, p: float, eps: float) -> Any:
     """Return the distance of two arrays, whose steps `keep` rounds, along the last dimension."""
     difference = keep(floating(x1 - x2))
     return vector_norm(keep(difference + difference.dtype.type(keep(eps))), p, -1)

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.errors import OperatorError
-from pt2kit.runtime.arrays import Array, ArraySpec, asarray, computed, reserve, rounding, wide
+from pt2kit.runtime.arrays import Array, ArraySpec, Keep, asarray, computed, reserve, rounding, wide
 from pt2kit.runtime.kernels.convolutions import pad_around
 from pt2kit.runtime.table import kernel
 
@@ -128,7 +128,7 @@ def _antialiased(
 # Sampling at given places.
 
 
-def _placed(keep: Callable[[Array], Array], grid: Array, size: int, align_corners: bool) -> Array:
+def _placed(keep: Keep, grid: Array, size: int, align_corners: bool) -> Array:
     scaled = keep(keep(grid + 1) * ((size - 1) / 2 if align_corners else size / 2))
     return scaled if align_corners else keep(scaled - 0.5)
 
