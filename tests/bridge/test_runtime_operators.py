@@ -338,6 +338,7 @@ HALVES: dict[str, Callable[[Halves], tuple[Any, ...]]] = {
     "index_reduce.default": lambda x: (x(), 0, torch.arange(90) % 7, x(90, 50), "mean"),
     "scatter_reduce.two": lambda x: (x(), 0, torch.arange(40)[:, None].expand(40, 50) % 7, x(), "mean"),
     "scaled_dot_product_attention.default": lambda x: (x(2, 3, 8, 16), x(2, 3, 8, 16), x(2, 3, 8, 16)),
+    "_scaled_dot_product_attention_math.default": lambda x: (x(2, 3, 8, 16), x(2, 3, 8, 16), x(2, 3, 8, 16)),
     "upsample_linear1d.vec": lambda x: (x(2, 3, 8), [13], False, None),
     "upsample_bilinear2d.vec": lambda x: (x(2, 3, 8, 8), [13, 5], False, None),
     "upsample_trilinear3d.vec": lambda x: (x(2, 3, 4, 5, 6), [7, 6, 5], True, None),

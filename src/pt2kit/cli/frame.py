@@ -72,7 +72,7 @@ def option(help: str, *flags: str, about: Any = None, **settings: Any) -> Any:
     """Declare a field whose value is an option; its flag follows from the name of the field if none is passed.
 
     Args:
-        help: its help text.
+        help: its help text; an option whose help begins with "With --flag:" is refused without that flag.
         flags: the flags, such as `--output` and `-o`.
         about: metadata of the field, for the command itself.
         settings: further arguments of `click.option`.

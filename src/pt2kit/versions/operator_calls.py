@@ -75,7 +75,7 @@ ASSERTED: Final = {"aten._assert_tensor_metadata.default": frozenset(("device", 
 
 
 def fit_calls(tree: Tree, version: str, release: str, log: ConversionLog) -> Tree:
-    """Adapt the calls of a program to a release.
+    """Adapt the calls of a program to a release, and the containers that it is called with.
 
     Args:
         tree: a program; not changed.

@@ -171,8 +171,12 @@ def attend(
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
+    is_flash: bool = False,
 ) -> tuple[Array, Array, Array]:
-    """Return attention, and its weights before and after softmax."""
+    """Return attention, and its weights before and after softmax.
+
+    Flash attention stores exponentials in the type of the queries, and divides by their sum at last.
+    """
     q, k, v = map(wide, (query, key, value))
     if enable_gqa and q.shape[-3] != k.shape[-3]:
         k, v = (np.repeat(one, q.shape[-3] // one.shape[-3], -3) for one in (k, v))
@@ -187,17 +191,21 @@ def attend(
     weights = safe_softmax(scores, -1)
     if dropout_p > 0:
         weights = dropped(weights, dropout_p, weights.shape)[0].astype(q.dtype)
-    elif q.ndim == 4 and query.dtype != q.dtype:
-        # Flash attention stores exponentials in the type of the queries, and divides by their sum at last.
+    elif is_flash and query.dtype != q.dtype:
         most = weights.max(-1, keepdims=True, initial=0)
         return np.matmul(rounding(query.dtype)(weights / np.where(most == 0, 1, most)), v) * most, scores, weights
     return np.matmul(weights, v), scores, weights
 
 
+@kernel("aten.scaled_dot_product_attention.default")
+def attention(query: Array, key: Array, value: Array, **options: Any) -> Any:
+    return attend(query, key, value, is_flash=query.ndim == 4, **options)[0]
+
+
 @kernel("aten._scaled_dot_product_flash_attention_for_cpu.default")
 def flash_attention_for_cpu(query: Array, key: Array, value: Array, **options: Any) -> Any:
     grouped = query.ndim > 2 and query.shape[-3] != key.shape[-3]
-    result, scores, _ = attend(query, key, value, enable_gqa=grouped, **options)
+    result, scores, _ = attend(query, key, value, enable_gqa=grouped, is_flash=True, **options)
     return result, logsumexp(scores, -1)
 
 
@@ -478,7 +486,6 @@ KERNELS: Final = {
     "aten.layer_norm.default": first(native_layer_norm),
     "aten.rms_norm.default": first(fused_rms_norm),
     "aten.group_norm.default": first(native_group_norm),
-    "aten.scaled_dot_product_attention.default": first(attend),
     "aten._scaled_dot_product_attention_math.default": lambda query, key, value, dropout_mask, **options: attend(
         query, key, value, **options
     )[::2],
