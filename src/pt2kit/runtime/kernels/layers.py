@@ -175,7 +175,7 @@ def attend(
 ) -> tuple[Array, Array, Array]:
     """Return attention, and its weights before and after softmax.
 
-    Flash attention stores exponentials in the type of the queries, and divides by their sum at last.
+    Flash attention, of four dimensions, stores exponentials in the type of the queries and divides by their sum last.
     """
     q, k, v = map(wide, (query, key, value))
     if enable_gqa and q.shape[-3] != k.shape[-3]:
@@ -191,15 +191,10 @@ def attend(
     weights = safe_softmax(scores, -1)
     if dropout_p > 0:
         weights = dropped(weights, dropout_p, weights.shape)[0].astype(q.dtype)
-    elif is_flash and query.dtype != q.dtype:
+    elif is_flash and q.ndim == 4 and query.dtype != q.dtype:
         most = weights.max(-1, keepdims=True, initial=0)
         return np.matmul(rounding(query.dtype)(weights / np.where(most == 0, 1, most)), v) * most, scores, weights
     return np.matmul(weights, v), scores, weights
-
-
-@kernel("aten.scaled_dot_product_attention.default")
-def attention(query: Array, key: Array, value: Array, **options: Any) -> Any:
-    return attend(query, key, value, is_flash=query.ndim == 4, **options)[0]
 
 
 @kernel("aten._scaled_dot_product_flash_attention_for_cpu.default")
@@ -486,6 +481,7 @@ KERNELS: Final = {
     "aten.layer_norm.default": first(native_layer_norm),
     "aten.rms_norm.default": first(fused_rms_norm),
     "aten.group_norm.default": first(native_group_norm),
+    "aten.scaled_dot_product_attention.default": first(partial(attend, is_flash=True)),
     "aten._scaled_dot_product_attention_math.default": lambda query, key, value, dropout_mask, **options: attend(
         query, key, value, **options
     )[::2],
