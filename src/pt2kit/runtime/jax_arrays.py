@@ -244,7 +244,8 @@ class JaxArray(NDArrayOperatorsMixin, ForeignArray):
         Raises:
             UnsupportedError: jax has no such function.
         """
-        found = getattr(jax.scipy.special, name, functools.partial(_refuse, f"scipy.special.{name}"))
+        missing = functools.partial(_refuse, f"scipy.special.{name}")
+        found = _zeta if name == "zeta" else getattr(jax.scipy.special, name, missing)
         return _wrapped(found(*_values(others or (self,))), self)
 
     def correlate(self, weight: Any, stride: Any, padding: Any, spread: Any, dilation: Any, groups: int) -> Any:
@@ -305,6 +306,18 @@ def _of_jax(function: Any) -> Any:
     if name in _SYMMETRIC and home is jnp.linalg:  # NumPy reads one triangle
         return functools.partial(found, symmetrize_input=False)
     return functools.partial(_refuse, f"numpy.{name}") if found is None else found
+
+
+def _zeta(s: Any, q: Any) -> Any:
+    """Return the Hurwitz zeta function, the sum of (q + k) ** -s over k = 0, 1, ….
+
+    jax adds nine terms, and estimates the rest as for positive ones. Below 0, where s has to be whole, this is the sum
+    over all whole k, which the distance of q to whole numbers decides, without that of k < 0.
+    """
+    of_jax, above = jax.scipy.special.zeta, -q - jnp.floor(-q)
+    below = of_jax(s, 1 - above) + jnp.where(s % 2 == 0, 1, -1) * (of_jax(s, above) - of_jax(s, 1 - q))
+    found = jnp.where((q < 0) & (s % 1 == 0), below, of_jax(s, q))
+    return jnp.where((s == 1) | (s > 1) & (q <= 0) & (above == 0), jnp.inf, found)
 
 
 def _refuse(name: str, *args: Any, **kwargs: Any) -> Any:
