@@ -191,6 +191,21 @@ def test_inputs_that_overlap_one_that_is_written_are_refused():
         compiled(one)(memory[:3], memory[1:])
 
 
+@pytest.mark.parametrize("dtype", ["f4", "i8", "?"])
+def test_repeated_indices_of_some_dimensions_are_added(dtype):
+    """Dimensions that no index names are taken whole."""
+    indices = schema.Argument(
+        as_optional_tensors=[
+            schema.OptionalTensorArgument(as_none=True),
+            schema.OptionalTensorArgument(as_tensor=schema.TensorArgument("i")),
+        ]
+    )
+    call = node("aten.index_put.default", ["y"], self="x", indices=indices, values="v", accumulate=True)
+    x, values = (np.arange(size).reshape(shape).astype(dtype) for size, shape in [(12, (2, 6)), (8, (2, 4))])
+    with_numpy, with_jax = both(graph(["x", "i", "v"], [call], ["y"]), x, np.array([0, 3, 3, 5]), values)
+    assert np.array_equal(with_jax[0], with_numpy[0])
+
+
 def test_indices_outside_are_an_error_of_the_node():
     """jax reads other elements in their place; the check is computed with the outputs."""
     one = graph(["w", "i"], [node("aten.embedding.default", ["y"], weight="w", indices="i")], ["y"])

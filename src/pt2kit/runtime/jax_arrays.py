@@ -37,6 +37,8 @@ _VIEWS: Final = frozenset(
 _FACTS: Final = frozenset(("shape", "ndim", "size", "dtype", "itemsize", "nbytes", "strides", "flags"))
 _LIKE: Final = frozenset(("empty_like", "full_like", "ones_like", "zeros_like"))
 _SYMMETRIC: Final = frozenset(("cholesky", "eigh", "eigvalsh"))
+_AT: Final = {"add": "add", "logical_or": "max", "maximum": "max", "minimum": "min", "multiply": "multiply"}
+"""Function of NumPy that may be called at indices -> the method of jax's arrays for it."""
 _NUMPY_ONLY: Final = frozenset(("copy", "kind", "optimize"))
 
 
@@ -219,7 +221,10 @@ class JaxArray(NDArrayOperatorsMixin, ForeignArray):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
         if method == "at":
-            placed = functools.partial(_of_jax(ufunc).at, inplace=False)
+
+            def placed(target: Any, key: Any, values: Any) -> Any:
+                return getattr(jnp.asarray(target).at[key], _AT[ufunc.__name__])(values)
+
             return _target(inputs[0]).assign(_called(_copied(ufunc.at), placed, inputs, kwargs))
         of_jax = _of_jax(ufunc)
         if method != "__call__":
