@@ -68,10 +68,12 @@ def _node(target: str, result: str, *operands: str | float) -> schema.Node:
         (("torch._sym_cos", "c", "p"), False),
         (("_operator.eq", "c", "p", "n"), False),
         (("_operator.add", "c", "p", "n"), True),
+        (("_operator.ge", "c", 1, 2, 3), False),
     ],
 )
 def test_growth_through_functions(between: tuple[Any, ...], is_refused: bool) -> None:
-    """A choice is as large as what it chooses from; a cosine is a float and a comparison one bit, whatever it gets."""
+    """A choice is as large as what it chooses from; a cosine is a float and a comparison one bit, whatever it gets,
+    also of too many arguments."""
     calls = [_node("_operator.pow", "p", "n", "n"), _node(*between), _node("_operator.pow", "q", "c", "n")]
     found = list(growing_numbers(schema.Graph([], [], calls, {}, {}, {})))
     assert [number for number, _ in found] == ([2] if is_refused else [])

@@ -76,6 +76,9 @@ def test_functions_of_symbols(name: str, arguments: tuple[Any, ...], expected: A
     assert call(name, *arguments) == expected
 
 
+X = Tensor((2, S0), ScalarType.FLOAT, (S0, 1), offset=3)
+
+
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
@@ -92,7 +95,12 @@ def test_what_has_no_value_is_unknown(name: str, arguments: tuple[Any, ...]) -> 
     assert str(caught.value), "expected a reason"
 
 
-X = Tensor((2, S0), ScalarType.FLOAT, (S0, 1), offset=3)
+@pytest.mark.parametrize("name", ["dtype", "device"])
+@pytest.mark.parametrize("value", [7, [X], X])
+def test_fields_of_other_types_are_unknown(name: str, value: object) -> None:
+    """No result has a dtype or device that is none, as a damaged file may name."""
+    with pytest.raises(Unknown, match=f"{name} is not known"):
+        infer("aten.zeros.default", {"size": [2], name: value})
 
 
 def test_sizes_of_tensors() -> None:

@@ -15,11 +15,12 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit.operators.facts import UNKNOWN, Result, Scalar, Symbolic, Tensor, Unknown, expect, shape_text
 from pt2kit.operators.promotion import INT, category, number_type
-from pt2kit.schema import ScalarType
+from pt2kit.schema import Device, Layout, ScalarType
 from pt2kit.symbols.polynomials import Undecided, largest, product, same, smallest, unknown
 from pt2kit.tensors.bounds import parse_device
 
@@ -81,6 +82,10 @@ def accepted(rule: Rule, arguments: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
+_FIELDS: Final[Mapping[str, type]] = MappingProxyType({"dtype": ScalarType, "device": Device, "layout": Layout})
+"""Parameter that rules pass on as a field of a result -> its type."""
+
+
 def call_rule(rule: Rule, arguments: Mapping[str, Any], *, is_strict: bool = False) -> Any:
     """Call a rule with those arguments of a call that it has parameters for.
 
@@ -99,7 +104,8 @@ def call_rule(rule: Rule, arguments: Mapping[str, Any], *, is_strict: bool = Fal
     for name, value in given.items():
         if value is UNKNOWN or (type(value) is tuple and any(one is UNKNOWN for one in value)):
             raise Unknown(f"nothing is known of {name}")
-        if name == "dtype" and not isinstance(value, ScalarType | None):  # torch accepts its number, also in a tensor
+        # A dtype may be its number, also in a tensor; other values are those of a damaged file.
+        if name in _FIELDS and value is not None and not isinstance(value, _FIELDS[name]):
             raise Unknown(f"{name} is not known")
     try:
         return rule(**given)

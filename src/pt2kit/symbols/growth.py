@@ -191,7 +191,7 @@ def _computed(function: str, args: Sequence[Part]) -> int | None:
         return None
     try:
         result = compute(*values)
-    except (ExpressionError, LimitError, ArithmeticError, ValueError):
+    except (ExpressionError, LimitError, ArithmeticError, ValueError, TypeError):  # as for too many arguments of a node
         return None
     return result if type(result) is int else None
 
