@@ -78,6 +78,16 @@ def _calls(target: str, node: int = 0) -> Callable[[Any], None]:
     return lambda tree: graph(tree)["nodes"][node].update(target=target)
 
 
+def _effect(target: str) -> Callable[[Any], None]:
+    def change(tree: Any) -> None:
+        node = graph(tree)["nodes"][0]
+        node["target"] = "torch.ops.higher_order.with_effects"
+        arguments = [{"as_none": True}, {"as_operator": target}, {"as_operator": "torch.ops.aten.empty_like.default"}]
+        node["inputs"][:3] = [{"name": "", "arg": argument, "kind": 1} for argument in arguments]
+
+    return change
+
+
 def _by_place(tree: Any) -> None:
     node = graph(tree)["nodes"][1]
     node["target"] = "torch.ops.aten.sum.default"
@@ -171,6 +181,10 @@ FILES: list[tuple[Any, Callable[[Any], None], str]] = [
     (BENIGN, _input({"as_complex": {"real": 1.0, "imag": 0.0}}), "S12"),
     (COND, _calls("torch.ops.higher_order.with_effects"), "T7"),
     (COND, _calls("torch.ops.higher_order.auto_functionalized"), "T7"),
+    (COND, _effect("torch.ops.higher_order.with_effects"), "T7"),
+    (COND, _effect("torch.ops.higher_order.strict_mode"), "T7"),
+    (COND, _effect("torch.ops.higher_order.invoke_subgraph"), "T7"),
+    (COND, _effect("torch._C._set_grad_enabled"), "T7"),
 ]
 
 

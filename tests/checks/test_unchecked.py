@@ -118,16 +118,17 @@ def test_called_for_another() -> None:
     assert found.severity == "warning"
 
 
+@pytest.mark.parametrize("name", ["", "a"])
 @pytest.mark.parametrize(("steps", "is_refused"), [([1, 2], False), ([1, 2**24], True)])
-def test_called_for_another_with_constants(steps: list[int], is_refused: bool) -> None:
-    """A kernel that a higher-order operator calls needs no validation for some constants."""
+def test_called_for_another_with_constants(steps: list[int], is_refused: bool, name: str) -> None:
+    """A kernel that a higher-order operator calls needs no validation for some constants, whatever they are named."""
 
     def change(tree: Any) -> None:
         node = call("torch.ops.higher_order.out_dtype", new_value(tree, "h", "relu"))
         numbers = [{"as_ints": steps}, {"as_ints": [0, 0]}, {"as_ints": [1, 1]}, {"as_bool": False}]
         given = [{"as_operator": "torch.ops.aten.convolution.default"}, {"as_scalar_type": 4}, tensor("relu")]
         given += [tensor("relu"), {"as_none": True}, *numbers, {"as_ints": [0, 0]}, {"as_int": 1}]
-        node["inputs"] = [{"name": "", "arg": argument, "kind": 1} for argument in given]
+        node["inputs"] = [{"name": name, "arg": argument, "kind": 1} for argument in given]
         graph(tree)["nodes"].append(node)
 
     assert [finding.severity for finding in said(program(MLP, change))] == ["error"] * is_refused

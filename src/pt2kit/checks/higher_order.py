@@ -15,7 +15,6 @@ takes it for a batch of a later region (G18).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -39,9 +38,11 @@ from pt2kit.operators.higher_order import (
     PREDISPATCH,
     RETURNS_SINGLE,
     SHOWS,
+    WRITING,
     Calls,
 )
 from pt2kit.schema import ArgumentKind
+from pt2kit.schema.names import OPS
 from pt2kit.tensors.dtypes import short_name
 
 _Passed = Sequence[tuple[str, Any]]
@@ -111,11 +112,23 @@ _LEADING: Final[Mapping[str, tuple[str | None, ...]]] = MappingProxyType(
 
 def _leading(node: schema.Node, name: str) -> str | None:
     """Return what is wrong with the first arguments of an operator that calls another one."""
-    pairs = zip_longest(_LEADING.get(name, ()), [named.arg.type for named in node.inputs], fillvalue=None)
-    for position, (arm, got) in enumerate(pairs):
+    given: list[Any] = [named.arg for named in node.inputs]
+    for position, arm in enumerate(_LEADING.get(name, ())):
+        got = given[position].type if position < len(given) else "none"
         if arm is not None and got != arm:
-            return f"expected {arm} as argument {position} of {name}, got {got or 'none'}"
+            return f"expected {arm} as argument {position} of {name}, got {got}"
+        if arm == "as_operator" and not _may_call(name, target := given[position].value, given[position + 1 :]):
+            return f"expected an operator with a schema as argument {position} of {name}, got {quote(target)}"
     return None
+
+
+def _may_call(name: str, target: str, arguments: Sequence[schema.Argument]) -> bool:
+    """Return whether an operator may call another one: of other higher-order ones, nothing checks the arguments."""
+    called = higher_order_name(target)
+    if called is None or name != "with_effects":
+        return called is None and target.startswith((OPS, "#"))
+    is_subgraph = called == "invoke_subgraph" and arguments[:1] and arguments[0].as_graph is not UNSET
+    return bool(is_subgraph) or called in WRITING
 
 
 def _subgraph_errors(node: schema.Node, name: str, outer: schema.Graph, convention: Calls) -> Iterator[_Error]:

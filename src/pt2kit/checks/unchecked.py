@@ -29,7 +29,7 @@ from pt2kit.dataflow.domain import Call as SizedCall
 from pt2kit.dataflow.domain import Sizes, effects_of
 from pt2kit.dataflow.engine import run
 from pt2kit.errors import GraphError, LimitError, Problem
-from pt2kit.graph.argument_values import arguments, arguments_of
+from pt2kit.graph.argument_values import arguments, arguments_of, plain
 from pt2kit.graph.traversal import Scope, Step, graphs, root
 from pt2kit.messages import quote
 from pt2kit.operators import schemas
@@ -124,11 +124,12 @@ def kernel_findings(
 
 def _passed_on(step: Step, name: str, find: Find, symbols: Symbols) -> Iterator[Finding]:
     """Yield unchecked kernels that a higher-order operator gets as an argument, and calls itself."""
-    # Their arguments have their own names, or follow the operator and a token or type.
-    named = arguments_of(step.node, lambda value: symbols.value(step.scope.graph, value))
+    # Their arguments have their own names, or follow the operator and a token or type, whatever these are named.
+    given = [plain(named.arg, lambda value: symbols.value(step.scope.graph, value)) for named in step.node.inputs]
+    named = dict(zip([one.name for one in step.node.inputs], given, strict=True))
     for target in named_operators(step.node):
         row, operator = find_requirement(target), find(target)
-        placed = dict(zip(operator.parameters if operator else (), [*named.values()][2:], strict=False))
+        placed = dict(zip(operator.parameters if operator else (), given[2:], strict=False))
         if row is not None and any(is_needed(row.requires, given) for given in (named, placed)):
             message = f"called through higher_order.{name}, where its arguments cannot be validated"
             yield Finding(step, name_of(target), message, is_wrong=name != _EFFECTS)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 from tests.bridge.run.unchecked_calls import CASES, Program, saved
-from tests.bridge.run.unchecked_child import calls_in
+from tests.bridge.run.unchecked_child import Validating, calls_in
 from tests.packages import bytes_of, edited
 
 import pt2kit
@@ -247,6 +247,33 @@ def test_steps_of_convolutions(dtype: torch.dtype) -> None:
         pt2kit.load_module(hostile)
 
 
+_BIASES = (torch.ones(24, 8).double(), torch.ones(24), torch.ones(8, 8).double(), torch.ones(8).double())
+TYPES = {
+    "qkv_bias": (
+        lambda x: A._native_multi_head_attention.default(x, x, x, 8, 2, *_BIASES),
+        torch.ones(2, 3, 8).double(),
+    ),
+    "self": (
+        lambda x: A._weight_int8pack_mm.default(x, torch.ones(4, 8, dtype=torch.int8), torch.ones(4).bfloat16()),
+        torch.ones(2, 8).bfloat16(),
+    ),
+    "bins": (lambda x: A.histc.default(x, 1000), torch.ones(4).bfloat16()),
+}
+"""Argument that does not fit the type of the others -> the call, and its input."""
+
+
+@pytest.mark.parametrize("argument", TYPES)
+def test_types_under_autocast(argument: str) -> None:
+    """Operands are judged by their own types: autocast converts neither all of them nor those of all operators."""
+    call, x = TYPES[argument]
+    with (
+        torch.autocast("cpu", torch.float16),
+        Validating(),
+        pytest.raises(OperatorError, match=f"{argument}: expected"),
+    ):
+        call(x)
+
+
 @pytest.mark.parametrize("is_per_row", [True, False])
 def test_observers(is_per_row: bool) -> None:
     """Fused observers take statistics of the size of the channels, or empty ones before the first call."""
@@ -340,6 +367,23 @@ def test_filled(name: str) -> None:
             torch.full((64,), 9.0)  # Memory that the next allocation may get again.
             made = validated(operator, arguments, keywords, "node", frozenset())(*arguments, **keywords)
             assert made.count_nonzero() == 0, overload
+
+
+@pytest.mark.parametrize("module", ["torch.ops.higher_order", "torch._higher_order_ops.effects"])
+def test_filled_through_effects(module: str) -> None:
+    """An operator that a token orders is validated, or its memory filled, in either spelling of `with_effects`."""
+
+    def change(tree: Any) -> None:
+        node = tree["graph_module"]["graph"]["nodes"][0]
+        inputs = [{"as_none": True}, {"as_operator": "torch.ops.aten.empty_like.default"}, node["inputs"][0]["arg"]]
+        node["inputs"] = [{"name": "", "arg": argument, "kind": 1} for argument in inputs]
+        node["outputs"].insert(0, {"as_none": True})
+        node["target"] = f"{module}.with_effects"
+
+    loaded = pt2kit.load_module(edited(saved(Program(torch.relu), (torch.ones(64),)), change))
+    for _ in range(3):
+        torch.full((64,), 9.0)  # Memory that the next allocation may get again.
+        assert loaded(torch.ones(64)).count_nonzero() == 0
 
 
 def test_grown() -> None:

@@ -225,6 +225,12 @@ CASES: Mapping[str, Case] = {
         (torch.randn(1, 2, 3, 0),),
         is_fake=False,
     ),
+    "masked_softmax, mask of rows": Case(
+        lambda x: A._masked_softmax.default(x, torch.ones(1, 3, dtype=torch.bool), 3, 1),
+        (torch.randn(1, 2, 3, 3),),
+        (torch.randn(1, 2, 3, 3000),),
+        is_fake=False,
+    ),
     "multi_head_attention": Case(
         lambda x, b: A._native_multi_head_attention.default(
             x, x, x, 8, 2, torch.ones(24, 8), b, torch.ones(8, 8), torch.ones(8)

@@ -299,13 +299,13 @@ def direct(case: Case) -> Run:
     """The operator itself, of those that torch cannot export."""
 
     def run(inputs: tuple[Any, ...]) -> Any:
-        with _Validating():
+        with Validating():
             return case.call(*inputs)
 
     return run
 
 
-class _Validating(torch.overrides.TorchFunctionMode):
+class Validating(torch.overrides.TorchFunctionMode):
     """Calls every operator as `load_module` does."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

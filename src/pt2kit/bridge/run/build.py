@@ -30,7 +30,7 @@ from pt2kit.bridge.run.steps import REGIONS, Origin, Step, Steps, Value, source_
 from pt2kit.bridge.run.validation import validated, with_memory
 from pt2kit.bridge.torch_names import pytree
 from pt2kit.errors import GraphError, OperatorError
-from pt2kit.schema.names import ATEN_OPS
+from pt2kit.schema.names import ATEN_OPS, plain_target
 from pt2kit.signature.export_signature import ExportGraphSignature
 from pt2kit.signature.specs import InputKind, OutputKind
 from pt2kit.symbols.guards import Path, parse_guard, path_text
@@ -112,7 +112,7 @@ class _Builder(GraphReader):
         """
         self._origin = Origin(label, node.metadata.get("stack_trace", ""))
         outputs, is_tuple = node.outputs, is_unpacked(node, operator)
-        if node.target == _EFFECTS:
+        if plain_target(node.target) == _EFFECTS:
             if len(args) < 2 or not callable(args[1]) or not outputs:
                 raise OperatorError(f"{self.place}: expected a token, an operator and its arguments")
             token = value_name(outputs[0])

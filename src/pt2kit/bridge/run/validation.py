@@ -210,10 +210,8 @@ class _Live(Operand):
 
     @property
     def dtype(self) -> Any:
-        # Autocast converts operands after they were validated.
-        is_cast = self.tensor.is_floating_point() and self.tensor.device.type == "cpu"
-        is_cast = is_cast and torch.is_autocast_enabled("cpu")
-        return _SCALAR_TYPES.get(torch.get_autocast_dtype("cpu") if is_cast else self.tensor.dtype)
+        # Not what autocast makes of it: that converts some operands of some operators, and equal types remain equal.
+        return _SCALAR_TYPES.get(self.tensor.dtype)
 
     @property
     def least(self) -> int | None:  # type: ignore[override]
