@@ -251,7 +251,7 @@ class _Engine(Generic[F]):
                 results = self.graph(scope, self.frame(scope, inputs))
             following = [_fact(result) for result in results[:count]]
             joined = [self._joined([one, other]) for one, other in zip(current, following, strict=False)]
-            if turn == MAX_TURNS or joined == current:
+            if turn == MAX_TURNS or joined == current or len(joined) < count:  # fewer results than are carried
                 break
             current = joined
         final = [_Ref(fact, Memory()) for fact in current] if len(results) >= count else []

@@ -416,6 +416,65 @@ def test_operands_that_grow() -> None:
         none(torch.ones(0))
 
 
+class Growing(torch.nn.Module):
+    """Has a buffer grow, which is memory of the file."""
+
+    def __init__(self, call: Any) -> None:
+        super().__init__()
+        self.call = call
+        self.register_buffer("held", torch.zeros(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        read = self.held + x
+        self.call(x, self.held)
+        return read
+
+
+GROWTH = {
+    "resize_": lambda x, out: A.resize_.default(out, [1 << 12]),
+    "out": lambda x, out: A.add.out(x.repeat(1 << 12), x.repeat(1 << 12), out=out),
+}
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+@pytest.mark.parametrize("backend", ["", "eager", "aot_eager"])
+@pytest.mark.parametrize("how", ["resize_", "out"])
+def test_memory_that_cannot_grow(how: str, backend: str) -> None:
+    """After an error a tensor has the sizes that it had: torch gives it new ones before its memory has them."""
+    x = torch.ones(2)
+    module = pt2kit.load_module(saved(Growing(GROWTH[how]), (x,)))
+    run = torch.compile(module, backend=backend) if backend else module
+    for _ in range(2):
+        with pytest.raises((RuntimeError, UnsupportedError, OperatorError), match=r"not resizable|be traced"):
+            run(x)
+        assert module.held.shape == (2,)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_results_into_a_buffer(backend: str) -> None:
+    """A call that is traced writes its results to the tensors that it was given."""
+
+    def call(x: torch.Tensor, out: torch.Tensor) -> None:
+        A.max.dim_max(x.view(2, 1), 1, max=out, max_values=torch.ones_like(out, dtype=torch.int64))
+
+    module = pt2kit.load_module(saved(Growing(call), (torch.ones(2),)))
+    run = torch.compile(module, backend=backend, fullgraph=True)
+    assert torch.equal(run(torch.ones(2)), torch.ones(2))
+    assert torch.equal(run(torch.full((2,), 3.0)), torch.full((2,), 4.0))
+    assert torch.equal(module.held, torch.full((2,), 3.0))
+
+
+def test_memory_of_lists_that_cannot_grow() -> None:
+    """The same of results that are written to a list."""
+    operator = resolve("torch.ops.aten._foreach_add.Scalar_out")
+    assert operator is not None
+    out = [torch.frombuffer(bytearray(8), dtype=torch.float32)]
+    call = validated(operator, (), {"out": out}, "node", frozenset())
+    with pytest.raises(RuntimeError, match="not resizable"):
+        call([torch.ones(1 << 12)], 1, out=out)
+    assert out[0].shape == (2,)
+
+
 class Scaled(torch.nn.Module):
     """An embedding whose indices change after it, under a name that torch does not follow."""
 

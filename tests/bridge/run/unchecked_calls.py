@@ -225,6 +225,12 @@ CASES: Mapping[str, Case] = {
         (torch.randn(1, 2, 3, 0),),
         is_fake=False,
     ),
+    "rrelu_with_noise": Case(
+        lambda x, out: A.rrelu_with_noise.out(x, torch.ones(4000), 0.1, 0.3, True, out=out),
+        (torch.ones(4000), torch.ones(4000)),
+        (torch.ones(4000), torch.ones(1)),
+        is_fake=False,
+    ),
     "masked_softmax, mask of rows": Case(
         lambda x: A._masked_softmax.default(x, torch.ones(1, 3, dtype=torch.bool), 3, 1),
         (torch.randn(1, 2, 3, 3),),

@@ -76,17 +76,60 @@ def _apart(target: Callable[..., Any], outs: Set[str], entry: str) -> Callable[.
     """Return a function that refuses results that make an operand grow: it would be read after that."""
 
     def apart(*args: Any, **kwargs: Any) -> Any:
-        read = [*args, *(value for name, value in kwargs.items() if name not in outs)]
-        operands = [one for value in read for one in (value if isinstance(value, (list, tuple)) else [value])]
-        shared = [one for name, one in kwargs.items() if name in outs and any(one is other for other in operands)]
-        before = [one.numel() for one in shared]
-        result = target(*args, **kwargs)
-        for one, count in zip(shared, before, strict=True):
-            if one.numel() > count:
+        operands = _flat(value for name, value in [*enumerate(args), *kwargs.items()] if name not in outs)
+        written = _flat(value for name, value in kwargs.items() if name in outs)
+        if torch.compiler.is_compiling() or any(map(is_observed, written)):
+            return _traced(target, {name: kwargs[name] for name in outs if name in kwargs}, args, kwargs, entry)
+        before = [one.numel() for one in written]
+        result = _run(target, written, args, kwargs)
+        for one, count in zip(written, before, strict=True):
+            if one.numel() > count and any(one is other for other in operands):
                 _fail(f"{entry}: out: expected at least {one.numel()} elements in an operand, got {count}", entry)
         return result
 
     return apart
+
+
+def _traced(
+    target: Callable[..., Any], outs: Mapping[str, Any], args: Sequence[Any], kwargs: Mapping[str, Any], entry: str
+) -> Any:
+    """Call an operator that is traced with tensors of its own to write to, and copy these: nothing restores the sizes
+    of the given ones after an error of the traced call."""
+    own = {
+        name: [torch.empty_like(one) for one in value] if isinstance(value, (list, tuple)) else torch.empty_like(value)
+        for name, value in outs.items()
+    }
+    result = target(*args, **{**kwargs, **own})
+    written = _flat(outs.values())
+    # torch.compile knows the sizes of results only. Operators that write to lists have none.
+    for one, made in zip(written, _flat([result]) or _flat(own.values()), strict=True):
+        if made.shape != one.shape:
+            _fail(f"{entry}: out: expected the sizes of the results, to be traced", entry)
+        one.copy_(made)
+    return written[0] if isinstance(result, torch.Tensor) else tuple(written[: len(result or ())])
+
+
+def _flat(values: Iterable[Any]) -> list[Any]:
+    return [one for value in values for one in (value if isinstance(value, (list, tuple)) else [value])]
+
+
+def _run(target: Callable[..., Any], written: Iterable[Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Call an operator that may resize tensors, to which torch gives their sizes before their memory has them.
+
+    After an error, for example as mapped memory cannot grow, they have the sizes that they had: with others, the next
+    call would read what is behind their memory.
+    """
+    if torch.compiler.is_compiling():
+        return target(*args, **kwargs)
+    plain = [one for one in written if one.layout is torch.strided and not one.is_nested and not is_observed(one)]
+    layouts = [(one.shape, one.stride(), one.storage_offset()) for one in plain]
+    try:
+        return target(*args, **kwargs)
+    except BaseException:
+        with torch.no_grad():
+            for one, layout in zip(plain, layouts, strict=True):
+                one.as_strided_(*layout)
+        raise
 
 
 def _replacement(
@@ -164,7 +207,7 @@ def _grown(target: Callable[..., Any], in_place: bool) -> Callable[..., Any]:
             _fill(resized, before)
             return target(resized, *args, **kwargs)
         before = _nbytes(self)
-        result: torch.Tensor = target(self, *args, **kwargs)
+        result: torch.Tensor = _run(target, [self], (self, *args), kwargs)
         _fill(result, before)
         return result
 
@@ -252,7 +295,8 @@ def _validated(operator: Operator, row: Row, label: str) -> Callable[..., Any]:
         _hold_all(rule, call, entry, label)
         if call.trusted:
             args, kwargs = _with_copies(call, names, args, kwargs)
-        result = target(*args, **kwargs)
+        live = _flat(value for name, value in call.arguments.items() if name in written)
+        result = _run(target, [one.tensor for one in live if isinstance(one, _Live)], args, kwargs)
         if fills:
             result = _without_rest(result, call)
         return _with_own(result, copied) if (copied and torch.is_grad_enabled()) or copied == (0,) else result
@@ -280,8 +324,7 @@ def _check_memory(given: Iterable[Any], entry: str, *, is_strided: bool = False)
         entry: the operator.
         is_strided: also refuse tensors of layouts that kernels of strided tensors mistake for these.
     """
-    lists = [value if isinstance(value, (list, tuple)) else (value,) for value in given]
-    tensors = [item for values in lists for item in values if isinstance(item, torch.Tensor)]
+    tensors = [item for item in _flat(given) if isinstance(item, torch.Tensor)]
     for tensor in tensors:
         if is_strided and (tensor.layout is not torch.strided or tensor.is_nested):
             _fail(f"{entry}: expected strided tensors, got a {tensor.layout} one", entry)
