@@ -88,6 +88,13 @@ def _effect(target: str) -> Callable[[Any], None]:
     return change
 
 
+def _constant_result(tree: Any) -> None:
+    node = graph(tree)["nodes"][0]
+    node.update(target="torch._C._set_grad_enabled", outputs=[{"as_int": 1}])
+    node["inputs"] = [{"name": "", "arg": {"as_bool": True}, "kind": 1}]
+    graph(tree)["outputs"] = graph(tree)["inputs"][:1]
+
+
 def _by_place(tree: Any) -> None:
     node = graph(tree)["nodes"][1]
     node["target"] = "torch.ops.aten.sum.default"
@@ -181,6 +188,7 @@ FILES: list[tuple[Any, Callable[[Any], None], str]] = [
     (BENIGN, _input({"as_complex": {"real": 1.0, "imag": 0.0}}), "S12"),
     (COND, _calls("torch.ops.higher_order.with_effects"), "T7"),
     (COND, _calls("torch.ops.higher_order.auto_functionalized"), "T7"),
+    (COND, _constant_result, "T6"),
     (COND, _effect("torch.ops.higher_order.with_effects"), "T7"),
     (COND, _effect("torch.ops.higher_order.strict_mode"), "T7"),
     (COND, _effect("torch.ops.higher_order.invoke_subgraph"), "T7"),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests import samples
 
 import pt2kit
@@ -153,6 +154,15 @@ def test_branches_are_joined() -> None:
     call = _with_subgraphs("cond", [first, second], tensor("p"), operands)
     root = graph(["p", "x", "y"], [call], [])
     assert dependencies(root)["out"] == ["x", "y"]
+
+
+def test_lists_are_not_joined() -> None:
+    """A branch that returns a list as one result, which rule G9 refuses, tells nothing of it."""
+    first = graph(["a"], [], ["a"])
+    second = replace(first, outputs=[schema.Argument(as_tensors=[schema.TensorArgument("a")])])
+    operands = schema.Argument(as_tensors=[schema.TensorArgument("x")])
+    call = _with_subgraphs("cond", [first, second], tensor("p"), operands)
+    assert dependencies(graph(["p", "x"], [call], []))["out"] == []
 
 
 @pytest.mark.parametrize("results", [["b", "a"], ["b"], []])

@@ -23,6 +23,7 @@ from pt2kit import schema
 from pt2kit.checks.calls import higher_order_name, is_usual, named_operators
 from pt2kit.checks.findings import ProgramContext
 from pt2kit.errors import Problem
+from pt2kit.graph.argument_values import ONE_VALUE
 from pt2kit.graph.traversal import HIGHER_ORDER, Step, is_custom, operator_namespace
 from pt2kit.messages import count_text, kind_of, quote
 from pt2kit.operators import schemas
@@ -54,6 +55,10 @@ _TENSORS_ONLY: Final = frozenset(("2.1", "2.2"))
 
 RESULT_ARMS: Final = frozenset(("as_sym_int", "as_sym_float", "as_sym_bool"))
 LISTS: Final = frozenset(("as_ints", "as_floats", "as_bools", "as_sym_ints", "as_sym_floats", "as_sym_bools"))
+_NAMED_RESULTS: Final = (
+    ONE_VALUE | {f"{arm}s" for arm in ONE_VALUE} | {"as_none", "as_optional_tensor", "as_optional_tensors"}
+)
+"""Arms of the results of a function."""
 _ARMS_OF_KINDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {"Tensor": ("as_tensor",), "int": ("as_int", "as_sym_int"), "str": ("as_string",)}
 )
@@ -140,6 +145,10 @@ def function_problems(node: schema.Node, where: str) -> Iterator[Problem]:
             if (arm := named.arg.type) not in (arms := _ARMS_OF_KINDS[kind]):
                 message = f"expected {' or '.join(arms)} as argument {position} of {node.target}, got {arm}"
                 yield Problem(f"{where}.inputs[{position}].arg", "T5", message)
+        for position, output in enumerate(node.outputs):
+            if output.type not in _NAMED_RESULTS:
+                message = f"expected a value or none as result {position} of {node.target}, got {output.type}"
+                yield Problem(f"{where}.outputs[{position}]", "T6", message)
 
 
 def _names(node: schema.Node, where: str) -> Iterator[Problem]:
