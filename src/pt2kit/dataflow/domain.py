@@ -286,5 +286,5 @@ class Changes(Domain[frozenset[str]]):
         return fact
 
     def join(self, one: frozenset[str], other: frozenset[str]) -> frozenset[str]:
-        """Return the inputs of both."""
-        return one | other
+        """Return the inputs of both; constants, and lists that a subgraph returns as one result, have none."""
+        return frozenset().union(*(fact for fact in (one, other) if isinstance(fact, frozenset)))

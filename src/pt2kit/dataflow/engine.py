@@ -265,8 +265,7 @@ class _Engine(Generic[F]):
     def _joined(self, facts: Sequence[Any]) -> Any:
         joined = facts[0]
         for fact in facts[1:]:
-            pair = (joined, fact)  # a tuple is a list that a subgraph returns as one result (rule G9)
-            joined = _MISSING if _MISSING in pair or tuple in map(type, pair) else self.domain.join(*pair)
+            joined = _MISSING if _MISSING in (joined, fact) else self.domain.join(joined, fact)
         return joined
 
     def _define_refs(self, step: Step, frame: _Frame, results: Sequence[Any]) -> None:
