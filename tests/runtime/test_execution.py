@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -281,6 +282,16 @@ def test_operators_that_are_arguments_get_the_defaults_of_their_schemas():
     made = graph(["x"], [node("higher_order.out_dtype", ["y"], linear, dtype, "x", "x")], ["y"])
     (product,) = run(made, np.eye(2, dtype=np.float32) * 3)
     assert product.tolist() == [[9, 0], [0, 9]]
+
+
+def test_element_types_by_their_numbers_in_torch():
+    """Files of torch 2.1 have the default of a dtype as torch counts types, from 0; other numbers are refused."""
+    indices = partial(node, "aten.tril_indices.default", ["y"], row=2, col=2)
+    (found,) = run(graph([], [indices(dtype=4)], ["y"], LONG))
+    assert found.dtype == np.int64
+    assert found.tolist() == [[0, 1, 1], [0, 0, 1]]
+    with pytest.raises(OperatorError, match="expected operands that the operator accepts, got ValueError"):
+        run(graph([], [indices(dtype=999)], ["y"], LONG))
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.float32])

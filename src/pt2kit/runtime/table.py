@@ -26,6 +26,7 @@ from typing import Any, Final, TypeVar
 
 from pt2kit.errors import OperatorError
 from pt2kit.operators.table import bases, copied, in_place, into_out
+from pt2kit.schema import ScalarType
 from pt2kit.schema.operators import Operator, find_operator, nearest
 
 Kernel = Callable[..., Any]
@@ -183,7 +184,7 @@ def binding(function: Kernel, operator: Operator) -> Kernel:
         function: the kernel.
         operator: the schema of the operator.
     """
-    from pt2kit.runtime.arrays import check_call, form_of, running, shaped
+    from pt2kit.runtime.arrays import DTYPE, check_call, form_of, running, shaped
 
     if function in _MUTATED:  # a user's, which has defaults of its own
         return function
@@ -201,6 +202,7 @@ def binding(function: Kernel, operator: Operator) -> Kernel:
     needed = {name for name, one in used if one.default is None}
     ignored = frozenset() if is_open else WITHOUT_EFFECT - accepted
     wanted = accepted & {"result", "results"}
+    dtypes = [name for name, one in zip(names, parameters, strict=True) if one.type.base == "ScalarType"]
     has_axis = any(one.name.startswith("dim") and str(one.type) in ("int", "int?") for one in parameters)
     is_along = has_axis and "out" not in names  # else the kernel that it varies is bound, too
     last: tuple[list[Any], Sequence[Any]] = [], ()  # the last call, and its results: the next one is mostly like it
@@ -208,6 +210,9 @@ def binding(function: Kernel, operator: Operator) -> Kernel:
     def run(*args: Any, **options: Any) -> Any:
         nonlocal last
         named = {**defaults, **dict(zip(names, args, strict=False)), **options}
+        for name in dtypes:
+            if type(number := named.get(name)) is int:  # a default of torch, which counts from 0; the format from 1
+                named[name] = DTYPE[ScalarType(number + 1)]
         call = [running().max_bytes, *named, *map(form_of, named.values())]
         known, results = last
         if call != known:

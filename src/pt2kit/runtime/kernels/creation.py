@@ -236,7 +236,9 @@ KERNELS: Final = {
     "aten.logspace.default .Tensor_Tensor .Tensor_Scalar .Scalar_Tensor": lambda start, end, steps, base, dtype=None: (
         np.power(float(base), _spaced(start, end, steps, dtype))
     ),
-    "aten.clone.default aten.lift_fresh_copy.default": (lambda self, memory_format=None: _ordered(self, memory_format)),
+    "aten.clone.default aten.lift_fresh_copy.default prims.clone.default": (
+        lambda self, memory_format=None: _ordered(self, memory_format)
+    ),
     "aten._to_copy.default": partial(to, copy=True),
     "aten.to.other": lambda self, other, copy, memory_format: to(self, other.dtype, copy, memory_format),
     "aten.type_as.default": lambda self, other: cast(self, other.dtype),
