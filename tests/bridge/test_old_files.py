@@ -124,3 +124,17 @@ def test_constants_that_call_something() -> None:
     with pytest.raises(UnsupportedError, match=r"io\.open"):
         load(data)
     assert not Path("marker").exists()
+
+
+def test_buffers_named_by_the_source_of_a_module(tmp_path: Path) -> None:
+    """Torch 2.1 and 2.3 named scales of quantized `Sequential`s so: `check` finds nothing, and any reader runs it."""
+    holder, model = torch.nn.Module(), torch.nn.Module()
+    holder.register_buffer("blocks, '0')_scale_0", torch.arange(3.0))
+    model.add_module("getattr(L['self']", holder)
+    model.forward = lambda x: x * holder.get_buffer("blocks, '0')_scale_0")
+    x, path = torch.randn(2, 3), tmp_path / "scales.pt2"
+    torch.export.save(torch.export.export(model, (x,)), path)
+    assert pt2kit.check(path).ok
+    for found in (load(path).module()(x), pt2kit.load_module(path)(x), torch.export.load(path).module()(x)):
+        assert torch.equal(found, x * torch.arange(3.0))
+    assert torch.equal(torch.from_numpy(pt2kit.Session(path)(x.numpy())), x * torch.arange(3.0))

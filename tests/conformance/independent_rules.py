@@ -295,7 +295,7 @@ def check_signature(module: Any) -> None:
         if target is None:
             continue
         need(not any(other.startswith(f"{target}.") for other in targets), "S8", f"targets below {target!r}")
-        plain = all(target.split(".")) and not re.search(r"[\"'\\\x00-\x1f\x7f]", target)
+        plain = all(target.split(".")) and not re.search(r"[\"\\\x00-\x1f\x7f]", target)
         need(plain, "S10", f"target {target!r}")
         what = (kind, held["arg"].get("class_fqn"), graph["tensor_values"].get(held["arg"]["name"]))
         need(first.setdefault(target, what) == what, "S8", f"target {target!r}")

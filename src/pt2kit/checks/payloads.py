@@ -243,7 +243,7 @@ def _reserved_names(context: ProgramContext, stored: Stored) -> Iterator[Problem
             if name not in targets and (is_reserved(name) or not is_target(name)):
                 place = f"{listing}: {path_text(('config', cut(name)))}"
                 expected = "a name that modules do not have as an attribute"
-                expected = expected if is_reserved(name) else "names with dots between them, without quotes"
+                expected = expected if is_reserved(name) else "names with dots between them, without double quotes"
                 yield Problem(place, "S10", f"expected {expected}, got {quote(name)}")
 
 

@@ -51,7 +51,7 @@ MAX_WIDTHS: Final = 10_000
 _FIELD: Final = re.compile(r"[A-Za-z_]\w*|\d*", re.ASCII)
 _SPEC: Final = re.compile(r"[^{}\d]?[<>=^]?[ +\-]?#?(\d{0,3})[,_]?(?:\.(\d{1,3}))?[A-Za-z%]?", re.ASCII)
 
-_PATH: Final = re.compile(r"[^\"'\\\x00-\x1f\x7f]*")
+_PATH: Final = re.compile(r"[^\"\\\x00-\x1f\x7f]*")
 _IMPORTING: Final = frozenset(("__enum__", "fqn", "default_factory_module"))
 """Keys of objects in the context of a tree spec whose values torch imports."""
 

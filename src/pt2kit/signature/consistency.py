@@ -214,7 +214,7 @@ def _target_problems(inputs: Mapping[int, InputSpec], graph: schema.Graph, place
             continue
         if not is_target(spec.target):
             message = (
-                "expected names with dots between them, without quotes, backslashes and control characters, "
+                "expected names with dots between them, without double quotes, backslashes and control characters, "
                 f"got {quote(spec.target)}"
             )
             yield Problem(f"{place}.input_specs[{position}]", "S10", message)
@@ -275,7 +275,7 @@ def is_target(target: str) -> bool:
     )
 
 
-_UNFIT = re.compile(r"[\"'\\\x00-\x1f\x7f\x85\u2028\u2029]")
+_UNFIT = re.compile(r"[\"\\\x00-\x1f\x7f\x85\u2028\u2029]")
 
 
 def _placeholder_problems(inputs: Mapping[int, InputSpec], graph: schema.Graph, place: str) -> Iterator[Problem]:
