@@ -130,9 +130,21 @@ def test_sizes_are_at_least_two(before, after):
     tree["graph_module"]["graph"]["tensor_values"] = {"x": sized}
     tree["range_constraints"] = {"s7": before, "s70": before}
     log = ConversionLog("x")
-    new = narrow_ranges(tree, log, "5.3")
+    new = narrow_ranges(tree, "5.3", log, "5.3")
     assert new["range_constraints"] == {"s7": after, "s70": before}
     assert [note.name for note in log.notes] == (["small_sizes"] if before != after else [])
+
+
+@pytest.mark.parametrize(("version", "least"), [("5.3", 0), ("5.1", 2)])
+def test_sizes_that_are_counted_may_be_zero_in_2_3(version, least):
+    """torch 2.3 writes a size of `nonzero` as u0 of at least 0, torch 2.1 and 2.2 as one of at least 2."""
+    tree = golden(version)
+    meta = next(iter(tree["graph_module"]["graph"]["tensor_values"].values()))
+    counted = {**meta, "sizes": [{"as_expr": {"expr_str": "u0", "hint": None}}]}
+    tree["graph_module"]["graph"]["tensor_values"] = {"x": counted}
+    tree["range_constraints"] = {"u0": {"min_val": 0, "max_val": 8}}
+    new = narrow_ranges(tree, version, ConversionLog("x"), "5.3")
+    assert new["range_constraints"] == {"u0": {"min_val": least, "max_val": 8}}
 
 
 def with_sizes(**values: list[str | int]):

@@ -7,7 +7,7 @@
     expressions      2.1 to 2.4: functions of sympy alone, none of torch's own, such as ToFloat
     signature        2.1: no gradients
     module calls     2.1: none with a signature, which are dropped
-    ranges           2.1 to 2.3: a symbol in a size is at least 2
+    ranges           2.1 to 2.3: a symbol in a size is at least 2 (2.3: but for unbacked symbols alone)
     sizes            2.1, 2.2: a symbol is the size of a tensor before a size is computed from it
 
 A release may have written what it does not read; such a file is written only by permission ("unreadable"). Programs of
@@ -49,6 +49,7 @@ _OUTPUTS: Final[Mapping[str, frozenset[str]]] = {
 _ROOT: Final = ("graph_module", "graph")
 _SMALLEST: Final = 2
 _NAMES: Final = re.compile(r"[A-Za-z_]\w*")
+_UNBACKED: Final = re.compile(r"u\d+")
 _OWN: Final = re.compile(r"\b(?!(?:Abs|Eq|ITE|Max|Min|Mod|Ne|Piecewise|Xor)\()([A-Z]\w*)\(")
 """A call of a function in an expression that is none of sympy's."""
 
@@ -149,13 +150,22 @@ def _note_functions(value: dict[str, Any], path: Path, log: ConversionLog) -> di
     return value
 
 
-def narrow_ranges(tree: Tree, log: ConversionLog, since: str) -> Tree:
-    """Set the least value of every symbol in a tensor's sizes to 2, which 2.3 needs to read it.
+def narrow_ranges(tree: Tree, version: str, log: ConversionLog, since: str) -> Tree:
+    """Set the least value of every symbol in a tensor's sizes to 2, which releases up to 2.3 need to read it.
 
-    It runs such a program at sizes of 0 and 1 all the same: it checks least values above 2 only.
+    They run such a program at sizes of 0 and 1 all the same: they check least values above 2 only. 2.3 also reads, and
+    writes, sizes that are an unbacked symbol alone (`u0`) of at least 0.
+
+    Args:
+        tree: a program of the version, which is converted to the next older one; not changed.
+        version: 5.3 or 5.1.
+        log: gets a note for each symbol that is narrowed.
+        since: the version since which there is no such limit.
     """
-    sizes = [size for meta, _ in values_of(tree, "5.3", "TensorMeta") for size in meta["sizes"] if "as_expr" in size]
-    symbols = {name for size in sizes for name in _NAMES.findall(size["as_expr"]["expr_str"])}
+    sizes = [size for meta, _ in values_of(tree, version, "TensorMeta") for size in meta["sizes"] if "as_expr" in size]
+    texts = {size["as_expr"]["expr_str"] for size in sizes}
+    kept = {text for text in texts if version == "5.3" and _UNBACKED.fullmatch(text)}
+    symbols = {name for text in texts - kept for name in _NAMES.findall(text)}
     ranges = dict(tree["range_constraints"])
     for name, limits in ranges.items():
         least = -math.inf if limits["min_val"] is None else limits["min_val"]

@@ -28,6 +28,7 @@ from pt2kit.versions.line import hops
 from pt2kit.versions.line.constants import with_lifted
 from pt2kit.versions.line.texts import call_specs, list_dataclass, rename_symbols, text_dataclass
 from pt2kit.versions.operator_calls import from_cpu_operator, to_cpu_operator
+from pt2kit.versions.reader_limits import narrow_ranges
 
 _SINCE: Final = "5.1"
 
@@ -111,7 +112,8 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
         "Node": node,
         "TensorMeta": offset,
     }
-    return rename_symbols(_unlift_objects(tree), "5.1", "u", "i", visitors)
+    narrowed = narrow_ranges(tree, "5.1", log, "5.3")
+    return rename_symbols(_unlift_objects(narrowed), "5.1", "u", "i", visitors)
 
 
 def _lift_objects(module: Tree, names: list[str], log: ConversionLog) -> Tree:

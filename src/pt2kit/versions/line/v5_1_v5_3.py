@@ -57,7 +57,7 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
     Raises:
         SchemaError, JsonError, LimitError: a tree spec that is none.
     """
-    readable = narrow_ranges(name_as_fx(tree, log, keeps_inputs=False), log, _SINCE)
+    readable = narrow_ranges(name_as_fx(tree, log, keeps_inputs=False), "5.3", log, _SINCE)
     visitors = {
         "OptionalTensorArgument": arm("as_tensor", lambda tensor: tensor["name"]),
         "ModuleCallSignature": call_specs(describe_tuple, log, having=NAMEDTUPLE),
