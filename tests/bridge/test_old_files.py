@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from tests import samples
 from tests.bridge import recorded
 from tests.bridge.read import corpus_types as corpus_types
-from tests.packages import bytes_of, rewritten
+from tests.packages import bytes_of, edited, rewritten
 from tests.pickles import pickle_forge as forge
 
 import pt2kit
@@ -138,3 +140,33 @@ def test_buffers_named_by_the_source_of_a_module(tmp_path: Path) -> None:
     for found in (load(path).module()(x), pt2kit.load_module(path)(x), torch.export.load(path).module()(x)):
         assert torch.equal(found, x * torch.arange(3.0))
     assert torch.equal(torch.from_numpy(pt2kit.Session(path)(x.numpy())), x * torch.arange(3.0))
+
+
+@pytest.mark.parametrize(("dim", "reverse"), [(1, True), (1, False), (0, True)])
+def test_scans_of_2_6(dim: int, reverse: bool) -> None:
+    """torch 2.6 stores the dimension and direction of a scan, and stacks along the first one; results are today's."""
+    from torch._higher_order_ops.scan import scan
+
+    def scanned(xs: torch.Tensor, **options: Any) -> list[torch.Tensor]:
+        return list(scan(lambda carry, x: (carry + x, carry * x), torch.ones(3), xs, **options))
+
+    class Forwards(torch.nn.Module):
+        def forward(self, xs: torch.Tensor) -> list[torch.Tensor]:
+            return scanned(xs)
+
+    xs, newest, oldest = torch.randn(3, 3), io.BytesIO(), io.BytesIO()
+    torch.export.save(torch.export.export(Forwards(), (xs,), strict=True), newest)
+    pt2kit.convert(newest, oldest, target="torch==2.6")
+
+    def other_way(tree: Any) -> None:
+        [node] = [one for one in tree["graph_module"]["graph"]["nodes"] if one["target"].endswith(".scan")]
+        node["inputs"][3]["arg"], node["inputs"][4]["arg"] = {"as_int": dim}, {"as_bool": reverse}
+
+    data = edited(oldest.getvalue(), other_way, "serialized_exported_program.json")
+    carry, stacked = scanned(xs, dim=dim, reverse=reverse)
+    wanted = [carry, stacked.movedim(dim, 0)]
+    torch.testing.assert_close(list(load(io.BytesIO(data)).module()(xs)), wanted)
+    torch.testing.assert_close(list(pt2kit.load_module(io.BytesIO(data))(xs)), wanted)
+    torch.testing.assert_close([torch.from_numpy(one) for one in pt2kit.Session(data)(xs.numpy())], wanted)
+    pt2kit.convert(data, newest := io.BytesIO(), target="torch==2.13")
+    torch.testing.assert_close(list(torch.export.load(io.BytesIO(newest.getvalue())).module()(xs)), wanted)

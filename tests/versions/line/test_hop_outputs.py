@@ -170,6 +170,42 @@ def test_scans_took_a_dimension_up_to_2_6(target, old, new):
     assert {note.kind for note in log.notes} == {"changed"}
 
 
+def scan_of(dim: int, **values: list[int]):
+    """A graph of 2.6 with a scan backwards of `x`, whose results are a carry and `y`."""
+    tables = {name: {"sizes": sizes, "strides": sizes[::-1]} for name, sizes in values.items()}
+    operands, option = ("", {"as_tensors": [{"name": "x"}]}), ("", {"as_int": dim})
+    outputs = [{"as_tensor": {"name": name}} for name in ("carry", "y")]
+    scan = node(SCAN, [BODY, LISTED, operands, option, ("", {"as_bool": True}), NONE], outputs)
+    return {"nodes": [{**scan, "metadata": {"stack_trace": "s", "torch_fn": "t"}}], "tensor_values": tables}
+
+
+def test_scans_of_other_dimensions_are_written_out():
+    """The operands are flipped and moved to the front, the stacked results flipped; carries stay, traces are kept."""
+    graph = hops.plain_scans(scan_of(1, x=[4, 5], carry=[4], y=[5, 4], flip_1=[1]))
+    names = [[held["as_tensor"]["name"] for held in each["outputs"]] for each in graph["nodes"]]
+    assert names == [["flip_2"], ["permute_1"], ["carry", "flip_3"], ["y"]]
+    assert [named["arg"] for named in graph["nodes"][1]["inputs"]] == [
+        {"as_tensor": {"name": "flip_2"}},
+        {"as_ints": [1, 0]},
+    ]
+    assert graph["nodes"][2]["inputs"][2]["arg"] == {"as_tensors": [{"name": "permute_1"}]}
+    assert graph["tensor_values"]["permute_1"] == {"sizes": [5, 4], "strides": [4, 5]}
+    assert [each["metadata"] for each in graph["nodes"][::3]] == [{"stack_trace": "s"}] * 2
+    log = ConversionLog("x")
+    hops.drop_scan_options(graph["nodes"][2], (), log)
+    assert {note.kind for note in log.notes} == {"changed"}
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [scan_of(2, x=[4, 5], carry=[4], y=[5, 4]), scan_of(0, carry=[4], y=[5]), scan_of(0, x=[4], carry=[4])],
+    ids=["no such dimension", "unknown operand", "unknown result"],
+)
+def test_scans_that_contradict_their_graph_stay(graph):
+    """Such a file is no program; its options are noted as lost."""
+    assert hops.plain_scans(graph) is graph
+
+
 def test_a_scan_along_another_dimension_is_noted():
     """Later releases move it to the front before the call; dropping it needs permission."""
     log = ConversionLog("x")

@@ -19,11 +19,12 @@ Source: `serialize_hoo_outputs` and `deserialize_outputs` in torch/_export/serde
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import ChainMap
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from pt2kit.jsontext import Path
-from pt2kit.schema.names import HIGHER_ORDER_OPS
+from pt2kit.schema.names import ATEN_OPS, HIGHER_ORDER_OPS, free_name
 from pt2kit.schema.operators import known_releases
 from pt2kit.versions.conversion_log import ConversionLog
 
@@ -203,6 +204,65 @@ def gather_operands(node: Node, path: Path, log: ConversionLog) -> Node:
 
 _SCANS: Final = {f"{HIGHER_ORDER_OPS}scan": (3, 4), f"{HIGHER_ORDER_OPS}associative_scan": (2,)}
 """Operator -> the places where 2.6 has the dimension, and for scan whether it goes backwards."""
+
+
+def plain_scans(graph: Node) -> Node:
+    """Return a graph of 2.6 whose scans go forwards along the first dimension: their operands are flipped and permuted
+    before, their stacked results flipped after."""
+    values = dict(graph["tensor_values"])
+    taken = ChainMap(values, *(table for key, table in graph.items() if key.endswith("_values")))
+
+    def new(stem: str, meta: dict[str, Any]) -> str:
+        name = free_name(stem, taken.__contains__)
+        values[name] = meta
+        return name
+
+    nodes = [one for node in graph["nodes"] for one in _plain_scan(node, values, new)]
+    return graph if len(nodes) == len(graph["nodes"]) else {**graph, "nodes": nodes, "tensor_values": values}
+
+
+def _plain_scan(node: Node, values: Mapping[str, Any], new: Callable[[str, dict[str, Any]], str]) -> list[Node]:
+    """Return a scan along the first dimension with the nodes before and after it; the node itself if it is one, or not
+    what 2.6 writes."""
+    if node["target"] != f"{HIGHER_ORDER_OPS}scan" or len(node["inputs"]) < 5:
+        return [node]
+    body, init, xs, dimension, backwards, *others = node["inputs"]
+    dim, is_backwards = dimension["arg"].get("as_int"), backwards["arg"].get("as_bool")
+    operands = [held["name"] for held in xs["arg"].get("as_tensors", ())]
+    outputs = [output.get("as_tensor", {}).get("name") for output in node["outputs"]]
+    first = len(init["arg"].get("as_tensors", ()))
+    metas = [values.get(name, {"sizes": []}) for name in operands]
+    ranks = [min(len(meta["sizes"]), len(meta["strides"])) if meta["sizes"] else 0 for meta in metas]
+    is_whole = dim is not None and 0 <= dim < min(ranks, default=0) and values.keys() >= {*outputs}
+    if not (dim or is_backwards) or not is_whole:
+        return [node]
+    before, after = [], []
+    for place, (name, meta) in enumerate(zip(operands, metas, strict=True)):
+        if is_backwards:
+            operands[place] = new("flip", meta)
+            before.append(_moved("flip", name, [dim], operands[place], node))
+        if dim:
+            order = [dim, *(axis for axis in range(ranks[place]) if axis != dim)]
+            moved = {key: [meta[key][axis] for axis in order] for key in ("sizes", "strides")}
+            permuted = new("permute", {**meta, **moved})
+            before.append(_moved("permute", operands[place], order, permuted, node))
+            operands[place] = permuted
+    for place in range(first, len(outputs) if is_backwards else 0):
+        stacked = new("flip", values[outputs[place]])
+        after.append(_moved("flip", stacked, [0], outputs[place], node))
+        outputs[place] = stacked
+    options = [{**dimension, "arg": {"as_int": 0}}, {**backwards, "arg": {"as_bool": False}}]
+    names = {**xs, "arg": {"as_tensors": [{"name": name} for name in operands]}}
+    results = [{"as_tensor": {"name": name}} for name in outputs]
+    return [*before, {**node, "inputs": [body, init, names, *options, *others], "outputs": results}, *after]
+
+
+def _moved(operator: str, operand: str, dims: list[int], result: str, origin: Node) -> Node:
+    """Return a call of flip or permute, with the traces of the scan that it is for."""
+    inputs = [{"name": "self", "arg": {"as_tensor": {"name": operand}}}, {"name": "dims", "arg": {"as_ints": dims}}]
+    traces = {key: text for key, text in origin["metadata"].items() if key in ("stack_trace", "nn_module_stack")}
+    outputs = [{"as_tensor": {"name": result}}]
+    return {"target": f"{ATEN_OPS}{operator}.default", "inputs": inputs, "outputs": outputs, "metadata": traces}
 
 
 def drop_scan_options(node: Node, path: Path, log: ConversionLog) -> Node:

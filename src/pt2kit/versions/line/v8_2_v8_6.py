@@ -5,12 +5,13 @@ What changed, upwards:
 - an argument says whether it is positional: known here for the calls without a schema (higher-order operators, Python
   functions of symbols), None elsewhere, where the reader decides from the operator's schema as 2.6 does;
 - a higher-order operator says whether it returns a single tensor (see `hops`), and a tuple of one is no longer a list;
-- `scan` and `associative_scan` take no dimension, nor whether they go backwards;
+- `scan` and `associative_scan` take no dimension, nor whether they go backwards: nodes before and after a scan permute
+  and flip what it takes and returns;
 - the graph module has the field names of named tuples: those that an older form of the program carried.
 
-Lost upwards: another dimension of a scan than the first. Lost downwards: kinds of arguments of operators with schemas,
-the field names, unless the target is old enough to write them itself. Blocked downwards: positional arguments with
-names outside operators with schemas, a tuple of one symbolic value, float8.
+Lost upwards: another dimension of an associative scan than the first. Lost downwards: kinds of arguments of operators
+with schemas, the field names, unless the target is old enough to write them itself. Blocked downwards: positional
+arguments with names outside operators with schemas, a tuple of one symbolic value, float8.
 """
 
 from __future__ import annotations
@@ -19,7 +20,14 @@ from typing import Any, Final
 
 from pt2kit.jsontext import Path
 from pt2kit.versions.conversion_log import ConversionLog, Tree
-from pt2kit.versions.line.hops import add_scan_options, drop_scan_options, is_higher_order, unwrap_outputs, wrap_outputs
+from pt2kit.versions.line.hops import (
+    add_scan_options,
+    drop_scan_options,
+    is_higher_order,
+    plain_scans,
+    unwrap_outputs,
+    wrap_outputs,
+)
 from pt2kit.versions.line.texts import registered_names
 from pt2kit.versions.rewrite import rewrite
 
@@ -35,7 +43,8 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
     def node(value: Any, path: Path) -> Any:
         return _upgrade_node(drop_scan_options(value, path, log))
 
-    new = rewrite(tree, "8.2", {"Node": node})
+    scanned = rewrite(tree, "8.2", {"Graph": lambda graph, _: plain_scans(graph)})
+    new = rewrite(scanned, "8.2", {"Node": node})
     module = new["graph_module"]
     fields = {name: {"field_names": log.namedtuple_fields[name]} for name in _named_tuples(module, log)}
     return {**new, "graph_module": {**module, "treespec_namedtuple_fields": fields}}
