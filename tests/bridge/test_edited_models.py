@@ -257,6 +257,30 @@ def test_two_dimensions_of_a_language_model() -> None:
         assert torch.allclose(module(ids), model(ids), atol=1e-5)
 
 
+class SequenceFirst(nn.Module):
+    """Attention of torch, whose views merge length and batch, and batch and heads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(32, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Attend to itself."""
+        return self.attention(x, x, x, need_weights=False)[0]
+
+
+@pytest.mark.parametrize(("length", "batch"), [(5, 1), (5, 3), (16, 2), (4, 4), (8, 4)])
+def test_merged_dimensions_keep_their_order(length: int, batch: int) -> None:
+    """Of a merged dimension the batch may be the first or the last, which sizes that divide each other do not show."""
+    model, x = SequenceFirst().eval(), torch.randn(length, batch, 32)
+    for dim in range(2):
+        with pt2kit.edit(saved(model, x)) as editor:
+            passes.make_dynamic(editor, "x", dim, 1, 64)
+        sizes = [7 if place == dim else size for place, size in enumerate(x.shape)]
+        other = torch.randn(sizes)
+        torch.testing.assert_close(loaded(editor.result)(other), model(other))
+
+
 class Fixed(nn.Module):
     """Adds rows of its own, one for each row of the batch."""
 

@@ -23,7 +23,7 @@ from pt2kit.editing.editor import Editor
 from pt2kit.editing.graphs import Graph, Node, Value
 from pt2kit.editing.metas import row_major
 from pt2kit.errors import GraphError
-from pt2kit.graph.argument_values import results_of
+from pt2kit.graph.argument_values import arguments, defined, results_of
 from pt2kit.graph.traversal import graphs, operator_name
 from pt2kit.messages import quote
 from pt2kit.operators.facts import Mismatch, Tensor, Unknown
@@ -124,7 +124,7 @@ def _with_size(meta: schema.TensorMeta, dim: int, size: schema.SymInt, edit: str
 
 def _prove(editor: Editor, source: Value, dim: int, symbol: str, old: int, edit: str) -> None:
     """Compute all sizes anew; replace sizes written into calls until every call fits."""
-    is_last = False
+    is_last, tried = False, set[tuple[Node, int]]()
     for _ in range(_REPAIRS):
         domain = _Followed(editor, symbol, old, is_thorough=is_last)
         try:
@@ -133,7 +133,7 @@ def _prove(editor: Editor, source: Value, dim: int, symbol: str, old: int, edit:
                 is_last = True
                 continue
         except _Unproven as failed:
-            if not _repaired(domain, failed, source, dim):
+            if not _repaired(domain, failed, source, dim, tried):
                 raise GraphError(
                     f"{edit}: expected calls that fit every size, got node {quote(failed.name)} "
                     f"({failed.call.target.removeprefix('torch.ops.')}), which does not: {failed.why}",
@@ -172,7 +172,7 @@ class _Followed(Sizes):
             range_constraints=ranges,
         )
         super().__init__(self.program)
-        self.arguments: dict[int, Mapping[str, Any]] = {}  # of each call outside of subgraphs, by its number
+        self.calls: dict[tuple[str, str], Call] = {}  # by the graph and the name of a result
         self.editor, self.symbol, self.old = editor, symbol, old
         low, high = editor.ranges[symbol]
         low, top = low or 0, old + 13 if high is None else high
@@ -182,8 +182,7 @@ class _Followed(Sizes):
 
     def call(self, call: Call) -> Sequence[Any]:
         """Return what the rule computes; what the program declares if the call does not depend on the symbol."""
-        if not call.scope.path:
-            self.arguments[call.number] = call.arguments
+        self.calls |= {(call.scope.path, name): call for output in call.node.outputs for name in defined(output)}
         depends = any(_mentions(fact, self.symbol) for fact in call.arguments.values())
         if depends and self._is_misplaced(call):
             raise _Unproven(call, "-1 stands for another size than the one that changes")
@@ -208,8 +207,61 @@ class _Followed(Sizes):
         tensor, declared = call.arguments.get("self"), next(iter(self._declared(call)), None)
         if not (isinstance(tensor, Tensor) and isinstance(declared, Tensor)):
             return False
-        place = _place(tensor, declared.sizes, self.symbol)
-        return place is not None and place < len(written) and written[place] != -1
+        places = self.places(call, declared.sizes)
+        return bool(places) and list(written).index(-1) not in places
+
+    def places(self, call: Call, known: Sequence[Size]) -> list[int]:
+        """Return the dimensions of a view that may depend on the symbol, by the sizes that the view had."""
+        tensor, fitting = call.arguments["self"], []
+        for place, size in enumerate(known):
+            others = product([*known[:place], *known[place + 1 :]])
+            if (
+                others != 0
+                and (quotient := tensor.numel // others) * others == tensor.numel
+                and hint(quotient) == hint(size)
+            ):
+                fitting.append(place)
+        carrying = [place for place, size in enumerate(tensor.sizes) if _mentions(size, self.symbol)]
+        if len(fitting) < 2 or len(carrying) != 1:
+            return fitting if len(fitting) == 1 else []
+        # The symbol keeps its position in memory: one step of it has as many elements in the view, and as many steps
+        # of what is around it are in memory before it.
+        [at] = carrying
+        if (inner := self._inner(call, tensor, at)) is None:
+            return []
+        after = inner * product(tensor.sizes[at + 1 :])
+        before = product(tensor.sizes[:at]) * _at(tensor.sizes[at], self.symbol, 1) // inner
+        found = []
+        for place in fitting:
+            first, last = product(known[:place]), product(known[place + 1 :])
+            if before % first == 0 and after % last == 0:
+                found.append((before != first, after != last, place))
+        return [place for *_, place in sorted(found)]
+
+    def _inner(self, call: Call, tensor: Tensor, dim: int) -> Size | None:
+        """Return how many entries of the dimension of a view's operand are of one step of the symbol: 1 for length *
+        batch, the number of heads for batch * heads; None if the calls that it comes from do not show it."""
+        path, parameter, above, below = call.scope.path, "self", product(()), product(())
+        while _at(size := tensor.sizes[dim], self.symbol, 1) != 1:
+            names = [name for one in call.node.inputs if one.name == parameter for name in arguments(one.arg)]
+            if len(names) != 1 or (maker := self.calls.get((path, names[0]))) is None:
+                return None
+            call = maker
+            operands = {name: one for name, one in call.arguments.items() if isinstance(one, Tensor)}
+            parameter = next((name for name, one in operands.items() if one.sizes.count(size) == 1), "")
+            if parameter:
+                tensor = operands[parameter]
+                dim = tensor.sizes.index(size)
+                continue
+            # A view keeps the order of the elements.
+            parameter, source = "self", operands.get("self")
+            carrying = [at for at, one in enumerate(source.sizes if source else ()) if _mentions(one, self.symbol)]
+            if source is None or len(carrying) != 1 or not (_deduced(call.target) or "flatten" in call.target):
+                return None
+            above *= product(source.sizes[carrying[0] + 1 :])
+            below *= product(tensor.sizes[dim + 1 :])
+            tensor, dim = source, carrying[0]
+        return above // below
 
     def _check_at(self, call: Call, results: Any, number: int) -> None:
         """Infer a call again with a number instead of the symbol, which decides what rules leave open.
@@ -292,7 +344,7 @@ def _sizes(fact: Any) -> Any:
     return [_sizes(one) for one in fact] if isinstance(fact, (list, tuple)) else fact
 
 
-def _repaired(domain: _Followed, failed: _Unproven, source: Value, dim: int) -> bool:
+def _repaired(domain: _Followed, failed: _Unproven, source: Value, dim: int, tried: set[tuple[Node, int]]) -> bool:
     """Replace one size that is written into a call which failed, or into one that its operands come from."""
     editor, symbol, old = domain.editor, domain.symbol, domain.old
     scopes = zip(graphs(domain.program), editor.graph.walk(), strict=True)
@@ -301,15 +353,15 @@ def _repaired(domain: _Followed, failed: _Unproven, source: Value, dim: int) -> 
         return False
     node = graph.nodes[failed.call.number]
     if name := _deduced(node.target):
-        return _reshaped(domain, node, name, failed.call.arguments)
+        return _reshaped(domain, node, name, failed.call, tried)
     if graph is not editor.graph:
         return False
-    numbers = {node: number for number, node in enumerate(graph.nodes)}
     for factor in (1, *_factors(failed.call.arguments.values(), symbol, old)):
         for maker in _made(node, {old, factor * old}):
             if name := _deduced(maker.target):
                 # -1 took the symbol, where the number should have: `view(x, [2, -1])`.
-                if maker in numbers and _reshaped(domain, maker, name, domain.arguments.get(numbers[maker], {})):
+                call = domain.calls.get(("", maker.output.name))
+                if maker.graph is graph and call is not None and _reshaped(domain, maker, name, call, tried):
                     return True
             elif any(_sized(editor, maker, source, dim, old, one) for one in (factor, 1)):
                 return True
@@ -367,49 +419,24 @@ def _made(node: Node, sizes: Set[int]) -> Iterator[Node]:
                 queue.append(value.producer)
 
 
-def _reshaped(domain: _Followed, node: Node, name: str, arguments: Any) -> bool:
-    """Rewrite the sizes of a view: -1 for the one that depends on the symbol, a number for the old -1."""
-    slot = next((slot for slot in node.slots if slot.name == name), None)
-    tensor, meta = arguments.get("self"), node.output.meta
-    if slot is None or not isinstance(tensor, Tensor):
+def _reshaped(domain: _Followed, node: Node, name: str, call: Call, tried: set[tuple[Node, int]]) -> bool:
+    """Rewrite the sizes of a view: -1 for one that may depend on the symbol, a number for the old -1."""
+    slot, meta = next((slot for slot in node.slots if slot.name == name), None), node.output.meta
+    if slot is None or not isinstance(call.arguments.get("self"), Tensor):
         return False
     written = list(slot.plain)
     known: list[Size] = [from_expression(arithmetic.expression(size), polynomial_symbol) for size in meta.sizes]
-    rest = _place(tensor, known, domain.symbol)
-    if rest is None or len(written) != len(known):
-        return False
-    new: list[Any] = [-1 if place == rest else one for place, one in enumerate(written)]
-    for place, one in enumerate(written):
-        if one == -1 and place != rest:
-            size = known[place]
-            new[place] = size if isinstance(size, int) else _value_of(domain.editor, node, meta.sizes[place])
-    if None in new or new == written:
-        return False
-    node.set_argument(slot.name, new)
-    return True
-
-
-def _place(tensor: Tensor, known: Sequence[Size], symbol: str) -> int | None:
-    """Return the dimension of a view that depends on the symbol, by the sizes that it had; None if several may."""
-    fitting = []
-    for place, size in enumerate(known):
-        others = product([*known[:place], *known[place + 1 :]])
-        if (
-            others != 0
-            and (quotient := tensor.numel // others) * others == tensor.numel
-            and hint(quotient) == hint(size)
-        ):
-            fitting.append(place)
-    carrying = [place for place, size in enumerate(tensor.sizes) if _mentions(size, symbol)]
-    if len(fitting) > 1 and len(carrying) == 1:
-        # The symbol keeps its position in memory: the sizes before it, and those after it, have as many elements as
-        # before. Of a dimension that was merged from several it is the first: batch * heads.
-        [at] = carrying
-        before, after = product(tensor.sizes[:at]), product(tensor.sizes[at + 1 :])
-        for around, is_before in ((before, True), (after, False), (after * _at(tensor.sizes[at], symbol, 1), False)):
-            near = [place for place in fitting if product(known[:place] if is_before else known[place + 1 :]) == around]
-            fitting = near if len(near) == 1 else fitting
-    return fitting[0] if len(fitting) == 1 else None
+    for rest in domain.places(call, known) if len(written) == len(known) else ():
+        new: list[Any] = [-1 if place == rest else one for place, one in enumerate(written)]
+        for place, one in enumerate(written):
+            if one == -1 and place != rest:
+                size = known[place]
+                new[place] = size if isinstance(size, int) else _value_of(domain.editor, node, meta.sizes[place])
+        if None not in new and new != written and (node, rest) not in tried:
+            tried.add((node, rest))
+            node.set_argument(slot.name, new)
+            return True
+    return False
 
 
 def _value_of(editor: Editor, node: Node, size: schema.SymInt) -> Value | None:
