@@ -269,16 +269,52 @@ class SequenceFirst(nn.Module):
         return self.attention(x, x, x, need_weights=False)[0]
 
 
+class Pooled(SequenceFirst):
+    """Attention of learned queries, which are expanded to the batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queries = nn.Parameter(torch.randn(4, 1, 32))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Attend to the input."""
+        return self.attention(self.queries.expand(-1, x.shape[1], -1), x, x, need_weights=False)[0]
+
+
+@pytest.mark.parametrize("make", [SequenceFirst, Pooled])
 @pytest.mark.parametrize(("length", "batch"), [(5, 1), (5, 3), (16, 2), (4, 4), (8, 4)])
-def test_merged_dimensions_keep_their_order(length: int, batch: int) -> None:
+def test_merged_dimensions_keep_their_order(make: type[nn.Module], length: int, batch: int) -> None:
     """Of a merged dimension the batch may be the first or the last, which sizes that divide each other do not show."""
-    model, x = SequenceFirst().eval(), torch.randn(length, batch, 32)
+    model, x = make().eval(), torch.randn(length, batch, 32)
     for dim in range(2):
         with pt2kit.edit(saved(model, x)) as editor:
             passes.make_dynamic(editor, "x", dim, 1, 64)
         sizes = [7 if place == dim else size for place, size in enumerate(x.shape)]
         other = torch.randn(sizes)
         torch.testing.assert_close(loaded(editor.result)(other), model(other))
+
+
+class Strided(nn.Module):
+    """Pools an image whose channels are last, which decomposes to a mean and strides that are written into a call."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the means."""
+        return functional.adaptive_avg_pool2d(x.to(memory_format=torch.channels_last), 1).flatten(1)
+
+
+def test_sizes_written_into_strided_views_are_dynamic() -> None:
+    """A view of all elements follows the batch; strides that depend on the size are refused."""
+    x = torch.randn(2, 3, 4, 4)
+    program = torch.export.export(Strided(), (x,)).run_decompositions()
+    assert "aten.as_strided.default" in [str(node.target) for node in program.graph.nodes]
+    with pt2kit.edit(bytes_of(torch.export.save, program)) as editor:
+        passes.make_dynamic(editor, "x", 0, 1, 64)
+    other = torch.randn(7, 3, 4, 4)
+    torch.testing.assert_close(loaded(editor.result)(other), Strided()(other))
+    with pytest.raises(
+        GraphError, match=r"node 'as_strided' \(aten.as_strided.default\), which does not: its sizes and"
+    ):
+        passes.make_dynamic(pt2kit.edit(bytes_of(torch.export.save, program)), "x", 1, 1, 64)
 
 
 class Fixed(nn.Module):

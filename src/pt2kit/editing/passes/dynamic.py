@@ -192,6 +192,8 @@ class _Followed(Sizes):
                 for number in self._numbers:
                     self._check_at(call, results, number)
             listed = results if isinstance(results, tuple) else (results,)
+            if depends and "as_strided" in call.target and not _is_whole(call.arguments.get("self"), listed[0]):
+                raise Unknown("its sizes and strides are those of another size")
             return [_completed(*pair) for pair in zip(listed, self._declared(call), strict=False)]
         except (Unknown, Mismatch, Undecided) as error:
             if depends and call.node.outputs:
@@ -236,7 +238,8 @@ class _Followed(Sizes):
             first, last = product(known[:place]), product(known[place + 1 :])
             if before % first == 0 and after % last == 0:
                 found.append((before != first, after != last, place))
-        return [place for *_, place in sorted(found)]
+        alone = [place for *merged, place in found if not any(merged)]
+        return alone or [place for *_, place in sorted(found)]
 
     def _inner(self, call: Call, tensor: Tensor, dim: int) -> Size | None:
         """Return how many entries of the dimension of a view's operand are of one step of the symbol: 1 for length *
@@ -278,6 +281,21 @@ class _Followed(Sizes):
         return results_of(call.node, lambda name: self._symbols.value(call.scope.graph, name))
 
 
+def _is_whole(tensor: Any, view: Any) -> bool:
+    """Return whether a view has all elements of a tensor, without gaps, in another order of strides at most."""
+    if not (isinstance(tensor, Tensor) and isinstance(view, Tensor) and view.strides is not None):
+        return False
+    places = zip(view.sizes, view.strides, _dense_like(view.strides, view.sizes), strict=True)
+    return tensor.sizes == view.sizes and all(size == 1 or one == other for size, one, other in places)
+
+
+def _dense_like(strides: Sequence[Size], sizes: Sequence[Size]) -> tuple[Size, ...]:
+    """Return strides without gaps, in the order of others."""
+    order = sorted(range(len(sizes)), key=lambda dim: -(hint(strides[dim]) or 0))
+    dense = dense_strides([sizes[dim] for dim in order])
+    return tuple(dense[order.index(dim)] for dim in range(len(sizes)))
+
+
 def _inferred(target: str, arguments: Mapping[str, Any]) -> Any:
     """Infer the results of a call; under autocast, where operands need not be of one type, those of untyped ones."""
     try:
@@ -306,12 +324,10 @@ def _completed(fact: Any, declared: Any) -> Any:
         fact = msgspec.structs.replace(fact, dtype=declared.dtype)
     if fact.strides is not None or not declared.strides:
         return fact
-    strides = declared.strides
-    if fact.sizes != declared.sizes:
-        order = sorted(range(declared.rank), key=lambda dim: -(hint(strides[dim]) or 0))
-        dense = dense_strides([fact.sizes[dim] for dim in order])
-        strides = tuple(dense[order.index(dim)] for dim in range(declared.rank))
-    return msgspec.structs.replace(fact, strides=strides)
+    is_same = fact.sizes == declared.sizes
+    return msgspec.structs.replace(
+        fact, strides=declared.strides if is_same else _dense_like(declared.strides, fact.sizes)
+    )
 
 
 def _mentions(fact: Any, symbol: str) -> bool:
@@ -414,7 +430,9 @@ def _made(node: Node, sizes: Set[int]) -> Iterator[Node]:
         if one is node or any(sizes & {*(value.shape or ())} for value in one.outputs):
             yield one
         for value in one.inputs:
-            if value.producer is not None and value.producer not in seen and sizes & {*(value.shape or sizes)}:
+            # A size may be merged with others: batch * heads.
+            merged = value.shape is None or any(one % min(sizes) == 0 for one in value.shape if isinstance(one, int))
+            if value.producer is not None and value.producer not in seen and merged:
                 seen.add(value.producer)
                 queue.append(value.producer)
 
