@@ -281,7 +281,16 @@ class Pooled(SequenceFirst):
         return self.attention(self.queries.expand(-1, x.shape[1], -1), x, x, need_weights=False)[0]
 
 
-@pytest.mark.parametrize("make", [SequenceFirst, Pooled])
+class Repeated(nn.Module):
+    """Repeats each entry of the batch, and the whole batch."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Add both."""
+        entries = x.repeat_interleave(4, 1).view(*x.shape[:2], 4, 32)
+        return entries + x.repeat(1, 4, 1).view(x.shape[0], 4, x.shape[1], 32).transpose(1, 2)
+
+
+@pytest.mark.parametrize("make", [SequenceFirst, Pooled, Repeated])
 @pytest.mark.parametrize(("length", "batch"), [(5, 1), (5, 3), (16, 2), (4, 4), (8, 4)])
 def test_merged_dimensions_keep_their_order(make: type[nn.Module], length: int, batch: int) -> None:
     """Of a merged dimension the batch may be the first or the last, which sizes that divide each other do not show."""

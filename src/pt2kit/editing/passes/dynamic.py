@@ -244,27 +244,34 @@ class _Followed(Sizes):
     def _inner(self, call: Call, tensor: Tensor, dim: int) -> Size | None:
         """Return how many entries of the dimension of a view's operand are of one step of the symbol: 1 for length *
         batch, the number of heads for batch * heads; None if the calls that it comes from do not show it."""
-        path, parameter, above, below = call.scope.path, "self", product(()), product(())
-        while _at(size := tensor.sizes[dim], self.symbol, 1) != 1:
+        todo, seen = [(call, "self", tensor, dim, product(()), product(()))], set[str]()
+        while todo:
+            call, parameter, tensor, dim, above, below = todo.pop()
+            if _at(size := tensor.sizes[dim], self.symbol, 1) == 1:
+                return above // below
             names = [name for one in call.node.inputs if one.name == parameter for name in arguments(one.arg)]
-            if len(names) != 1 or (maker := self.calls.get((path, names[0]))) is None:
-                return None
-            call = maker
-            operands = {name: one for name, one in call.arguments.items() if isinstance(one, Tensor)}
-            parameter = next((name for name, one in operands.items() if one.sizes.count(size) == 1), "")
-            if parameter:
-                tensor = operands[parameter]
-                dim = tensor.sizes.index(size)
+            maker = self.calls.get((call.scope.path, names[0])) if len(names) == 1 and names[0] not in seen else None
+            if maker is None:
                 continue
-            # A view keeps the order of the elements.
-            parameter, source = "self", operands.get("self")
-            carrying = [at for at, one in enumerate(source.sizes if source else ()) if _mentions(one, self.symbol)]
-            if source is None or len(carrying) != 1 or not (_deduced(call.target) or "flatten" in call.target):
-                return None
-            above *= product(source.sizes[carrying[0] + 1 :])
-            below *= product(tensor.sizes[dim + 1 :])
-            tensor, dim = source, carrying[0]
-        return above // below
+            seen.add(names[0])
+            operands = [(name, one) for name, one in maker.arguments.items() if isinstance(one, Tensor)]
+            same = [(name, one) for name, one in operands if one.sizes.count(size) == 1]
+            todo += [(maker, name, one, one.sizes.index(size), above, below) for name, one in reversed(same)]
+            if same or not operands:
+                continue
+            (name, source), *_ = operands
+            if "repeat" in maker.target and source.rank == tensor.rank and _mentions(source.sizes[dim], self.symbol):
+                # Copies of each entry follow it; copies of a whole tensor follow all of its entries.
+                ends = (size, source.sizes[dim]) if "interleave" in maker.target else (1, 1)
+                new, old = (_at(one, self.symbol, 1) for one in ends)
+                todo.append((maker, name, source, dim, above * new, below * old))
+            elif _deduced(maker.target) or "flatten" in maker.target:
+                # A view keeps the order of the elements.
+                carrying = [at for at, one in enumerate(source.sizes) if _mentions(one, self.symbol)]
+                after = above * product(source.sizes[carrying[0] + 1 :]) if len(carrying) == 1 else 0
+                if after:
+                    todo.append((maker, name, source, carrying[0], after, below * product(tensor.sizes[dim + 1 :])))
+        return None
 
     def _check_at(self, call: Call, results: Any, number: int) -> None:
         """Infer a call again with a number instead of the symbol, which decides what rules leave open.
