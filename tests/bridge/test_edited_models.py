@@ -326,6 +326,27 @@ def test_sizes_written_into_strided_views_are_dynamic() -> None:
         passes.make_dynamic(pt2kit.edit(bytes_of(torch.export.save, program)), "x", 1, 1, 64)
 
 
+class Products(nn.Module):
+    """Products of heads, whose operands are views of a batch of 1 and copies of a larger one."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the scores of all pairs, by head."""
+        heads = x.view(*x.shape[:2], 4, 8).transpose(1, 2) * 0.5
+        return heads @ heads.transpose(2, 3)
+
+
+def test_views_of_a_batch_of_one_are_copied() -> None:
+    """Dimensions that are adjacent in memory for the example alone are copied first, as a dynamic export does."""
+    x = torch.randn(1, 8, 32)[:, :5]
+    program = torch.export.export(Products(), (x,)).run_decompositions()
+    assert "aten.clone.default" not in [str(node.target) for node in program.graph.nodes]
+    with pt2kit.edit(bytes_of(torch.export.save, program)) as editor:
+        passes.make_dynamic(editor, "x", 0, 1, 64)
+    assert [problem for problem in pt2kit.check(editor.result) if problem.kind == "error"] == []
+    for other in (torch.randn(7, 5, 32), x):
+        torch.testing.assert_close(loaded(editor.result)(other), Products()(other))
+
+
 class Fixed(nn.Module):
     """Adds rows of its own, one for each row of the batch."""
 

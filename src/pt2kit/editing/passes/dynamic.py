@@ -117,7 +117,8 @@ def _tensor(editor: Editor, name: str, dim: int, edit: str) -> Value:
 def _with_size(meta: schema.TensorMeta, dim: int, size: schema.SymInt, edit: str) -> schema.TensorMeta:
     """Return the meta of an input with another size of one dimension."""
     sizes = [*meta.sizes[:dim], size, *meta.sizes[dim + 1 :]]
-    if meta.strides != row_major(meta.sizes):
+    places = zip(meta.sizes, meta.strides, row_major(meta.sizes), strict=True)
+    if any(one != other and arithmetic.known(size) != 1 for size, one, other in places):
         raise GraphError(f"{edit}: expected a row-major input, got strides {list(map(arithmetic.known, meta.strides))}")
     return msgspec.structs.replace(meta, sizes=sizes, strides=row_major(sizes))
 
@@ -186,6 +187,10 @@ class _Followed(Sizes):
         depends = any(_mentions(fact, self.symbol) for fact in call.arguments.values())
         if depends and self._is_misplaced(call):
             raise _Unproven(call, "-1 stands for another size than the one that changes")
+        if depends and self.is_torn(call):
+            raise _Unproven(
+                call, "it needs dimensions to be next to each other in memory, which is so for one size only"
+            )
         try:
             results = _inferred(call.target, call.arguments)
             if depends:
@@ -211,6 +216,20 @@ class _Followed(Sizes):
             return False
         places = self.places(call, declared.sizes)
         return bool(places) and list(written).index(-1) not in places
+
+    def is_torn(self, call: Call) -> bool:
+        """Return whether the strides of a view's operand allow the view for the old size, and for no other."""
+        tensor, sizes = call.arguments.get("self"), call.arguments.get(_deduced(call.target))
+        if operator_name(call.target) != "aten.view.default" or not isinstance(tensor, Tensor) or not tensor.strides:
+            return False
+        try:
+            seen = [
+                _inferred(call.target, {"self": _at(tensor, self.symbol, one), "size": _at(sizes, self.symbol, one)})
+                for one in (self.old, *self._numbers)
+            ]
+        except (Unknown, Mismatch, Undecided):
+            return False
+        return seen[0].strides is not None and any(one.strides is None for one in seen)
 
     def places(self, call: Call, known: Sequence[Size]) -> list[int]:
         """Return the dimensions of a view that may depend on the symbol, by the sizes that the view had."""
@@ -375,6 +394,11 @@ def _repaired(domain: _Followed, failed: _Unproven, source: Value, dim: int, tri
     if graph is None:
         return False
     node = graph.nodes[failed.call.number]
+    if domain.is_torn(failed.call) and not any(one.writes for one in graph.nodes):
+        # Export clones operands of such views where the size is dynamic; nothing is written, so a copy is the same.
+        copy = node.insert_before("aten.clone", node.inputs[0], memory_format=schema.MemoryFormat.ContiguousFormat)
+        node.set_argument("self", copy.output)
+        return True
     if name := _deduced(node.target):
         return _reshaped(domain, node, name, failed.call, tried)
     if graph is not editor.graph:
