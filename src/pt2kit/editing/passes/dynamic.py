@@ -187,16 +187,14 @@ class _Followed(Sizes):
         depends = any(_mentions(fact, self.symbol) for fact in call.arguments.values())
         if depends and self._is_misplaced(call):
             raise _Unproven(call, "-1 stands for another size than the one that changes")
-        if depends and self.is_torn(call):
-            raise _Unproven(
-                call, "it needs dimensions to be next to each other in memory, which is so for one size only"
-            )
         try:
             results = _inferred(call.target, call.arguments)
             if depends:
                 for number in self._numbers:
                     self._check_at(call, results, number)
             listed = results if isinstance(results, tuple) else (results,)
+            if depends and isinstance(results, Tensor) and results.strides is None and self.is_torn(call):
+                raise Unknown("it needs dimensions to be next to each other in memory, which is so for one size only")
             if depends and "as_strided" in call.target and not _is_whole(call.arguments.get("self"), listed[0]):
                 raise Unknown("its sizes and strides are those of another size")
             return [_completed(*pair) for pair in zip(listed, self._declared(call), strict=False)]
