@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from tests.packages import bytes_of
 
 import pt2kit
 from pt2kit.checks.refusals import refuses
-from pt2kit.errors import Problem, Pt2Error
+from pt2kit.errors import Problem, Pt2Error, UnsupportedError
 
 BAD = sorted((Path(__file__).parents[2] / "conformance" / "bad").glob("*.pt2"))
 HOSTILE = [case["path"] for case in samples.hostile()]
@@ -96,13 +97,13 @@ def _described(name: str, **changes: Any) -> Callable[[Any], None]:
     return lambda tree: tree["graph_module"]["graph"]["tensor_values"][name].update(changes)
 
 
-def _by_name(*names: str, last: int = 0) -> Callable[[Any], None]:
+def _by_name(*names: str, last: int = 0, value: int = 1) -> Callable[[Any], None]:
     """Give a call of `cond` more arguments by name, before the `last` ones."""
 
     def change(tree: Any) -> None:
         node = next(one for one in tree["graph_module"]["graph"]["nodes"] if one["target"].endswith(".cond"))
         at = len(node["inputs"]) - last
-        node["inputs"][at:at] = [{"name": name, "arg": {"as_int": 1}, "kind": 2} for name in names]
+        node["inputs"][at:at] = [{"name": name, "arg": {"as_int": value}, "kind": 2} for name in names]
 
     return change
 
@@ -117,11 +118,31 @@ def _constant_named(name: str) -> Callable[[Any], None]:
     return change
 
 
+def _inner(name: str, position: int, output: int, returned: Callable[[Any], Any]) -> Callable[[Any], None]:
+    """Let a subgraph of a higher-order operator return something else, which is computed from the subgraph."""
+
+    def change(tree: Any) -> None:
+        node = next(one for one in tree["graph_module"]["graph"]["nodes"] if one["target"].endswith(f".{name}"))
+        inner = node["inputs"][position]["arg"]["as_graph"]["graph"]
+        inner["outputs"][output] = returned(inner)
+
+    return change
+
+
+def _places(tree: Any) -> None:
+    """Name the arguments of a higher-order operator that are passed by place."""
+    node = next(one for one in tree["graph_module"]["graph"]["nodes"] if one["target"].endswith(".cond"))
+    for number, named in enumerate(node["inputs"]):
+        assert named["kind"] == 1
+        named["name"] = f"argument_{number}"
+
+
 def _persistent(tree: Any) -> None:
     tree["graph_module"]["signature"]["input_specs"][0]["buffer"]["persistent"] = True
 
 
 X = {"as_tensor": {"name": "x"}}
+LOOP = "while_loop_hop"
 CHANGED: dict[str, tuple[str, Callable[[Any], None], str]] = {
     "a tensor of several elements for an int": ("sym_float", first("torch.ops.aten.sym_size.int", "dim", arg=X), "T5"),
     "a tensor for a dtype": ("uint16_dtype", first("torch.ops.aten.to.dtype", "dtype", arg=X), "T5"),
@@ -137,6 +158,12 @@ CHANGED: dict[str, tuple[str, Callable[[Any], None], str]] = {
     "an offset behind all memory": ("sym_float", _described("x", storage_offset={"as_int": 2**63 - 1}), "G17"),
     "no operator set": ("sym_float", lambda tree: tree["opset_version"].update(aten=0), "O1"),
     "no dialect": ("sym_float", lambda tree: tree.update(verifiers=[""]), "V3"),
+    "an int of 64 bits": ("sym_float", first("torch.ops.aten.sym_size.int", "dim", arg={"as_int": 1 << 63}), "T5"),
+    "a number of 65 bits": ("cond", _by_name("x", value=1 << 64), "T5"),
+    "a choice by many elements": ("cond", _described("p", sizes=[{"as_int": 2}], strides=[{"as_int": 1}]), "T7"),
+    "a loop that returns a number": (LOOP, _inner("while_loop", 1, 1, lambda inner: {"as_int": 0}), "T7"),
+    "a loop that returns another type": (LOOP, _inner("while_loop", 1, 1, lambda inner: inner["inputs"][0]), "T7"),
+    "a loop that goes on by elements": (LOOP, _inner("while_loop", 0, 0, lambda inner: inner["inputs"][1]), "T7"),
     "a keyword as a name": ("cond", _by_name("class"), "G15"),
     "self as a name": ("cond", _by_name("self"), "G15"),
     "one name twice": ("cond", _by_name("x", "x"), "T3"),
@@ -153,6 +180,44 @@ def test_changed_files(name: str, change: Callable[[Any], None], rule: str) -> N
         with pytest.raises(Pt2Error) as raised:
             load(data)
         assert raised.value.rule == rule
+
+
+def test_numbers_of_parameters() -> None:
+    """How large a number may be depends on the parameter: torch passes 2**63 for a `Scalar`, any int for a float."""
+    for name, target, argument, number in (
+        ("sym_float", "torch.ops.aten.mul.Tensor", "other", 1 << 63),
+        ("batchnorm_train", "torch.ops.aten.batch_norm.default", "eps", 1 << 70),
+    ):
+        data = edited(sample(name), first(target, argument, arg={"as_int": number}))
+        assert not pt2kit.check(data).errors
+        args, kwargs = torch.export.load(io.BytesIO(data)).example_inputs
+        expected = torch.export.load(io.BytesIO(data)).module()(*args, **kwargs)
+        for module in (pt2kit.load(data).module(), pt2kit.load_module(data)):
+            torch.testing.assert_close(module(*args, **kwargs), expected)
+
+
+def test_names_of_arguments_by_place() -> None:
+    """A higher-order operator gets an argument by place also if it has a name."""
+    data = edited(sample("cond"), _places)
+    assert not pt2kit.check(data).errors
+    args, kwargs = torch.export.load(io.BytesIO(data)).example_inputs
+    expected = torch.export.load(io.BytesIO(data)).module()(*args, **kwargs)
+    for module in (pt2kit.load(data).module(), pt2kit.load_module(data)):
+        torch.testing.assert_close(module(*args, **kwargs), expected)
+    found = pt2kit.Session(data)(*(one.numpy() for one in args), **kwargs)
+    torch.testing.assert_close(torch.as_tensor(found), expected)
+
+
+def test_joint_graphs() -> None:
+    """torch calls no module of a program with gradients among its outputs; `load_module` names what does."""
+    path = sample("training_loss_joint")
+    program = torch.export.load(path)
+    args, kwargs = program.example_inputs
+    with pytest.raises(ValueError, match="leaves"):
+        program.module()(*args, **kwargs)
+    with pytest.raises(UnsupportedError, match=r"^outputs: expected 1, .*, got 3: .* with pt2kit\.Session"):
+        pt2kit.load_module(path)(*args, **kwargs)
+    assert pt2kit.Session(path)(*(one.numpy() for one in args), **kwargs)
 
 
 def test_symbol_without_range() -> None:

@@ -53,7 +53,7 @@ from pt2kit.graph.argument_values import (
 )
 from pt2kit.graph.traversal import HIGHER_ORDER, Meta, argument_place, operator_namespace, tables
 from pt2kit.messages import quote
-from pt2kit.schema import Argument, ArgumentKind, NamedArgument
+from pt2kit.schema import Argument, NamedArgument
 from pt2kit.schema.names import OPS
 from pt2kit.schema.operators import find_operator, known_releases
 
@@ -90,9 +90,8 @@ def _usual(node: schema.Node) -> list[NamedArgument]:
         order = _order(node.target, tuple(named.name for named in node.inputs))
         inputs = node.inputs if order is None else [node.inputs[place] for place in order]
         return [NamedArgument(named.name, named.arg) for named in inputs]
-    placed = [named for named in node.inputs if not named.name or named.kind is ArgumentKind.POSITIONAL]
-    others = [named for named in node.inputs if named.name and named.kind is not ArgumentKind.POSITIONAL]
-    by_name = sorted(others, key=lambda named: named.name)
+    placed = [named for named in node.inputs if named.is_placed]
+    by_name = sorted((named for named in node.inputs if not named.is_placed), key=lambda named: named.name)
     return [
         *(NamedArgument("", named.arg) for named in placed),
         *(NamedArgument(named.name, named.arg) for named in by_name),

@@ -13,7 +13,7 @@ those of values that G8 lists, no attribute those of parameters and constants th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import UNSET
@@ -218,3 +218,14 @@ def value_name_problems(context: ProgramContext) -> Iterator[Problem]:
                     place = argument_place(scope.where, "inputs" if number is None else "outputs", number, position)
                     message = f"expected a name that a variable of Python can have, got {quote(name)}"
                     yield Problem(place, "G8", message)
+
+
+def singles(graph: schema.Graph) -> Callable[[str], bool]:
+    """Return a function that tells whether a value is a number, or a tensor of one element as far as plain numbers
+    show."""
+
+    def is_single(name: str) -> bool:
+        meta = graph.tensor_values.get(name)
+        return meta is None or all(size.as_int is UNSET or size.as_int == 1 for size in meta.sizes)
+
+    return is_single

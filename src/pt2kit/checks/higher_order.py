@@ -15,13 +15,14 @@ takes it for a batch of a later region (G18).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final
 
 from msgspec import UNSET
 
 from pt2kit import schema
-from pt2kit.checks.calls import higher_order_name
+from pt2kit.checks.calls import higher_order_name, singles
 from pt2kit.checks.findings import ProgramContext
 from pt2kit.errors import Problem
 from pt2kit.graph.argument_values import arguments, plain
@@ -41,7 +42,6 @@ from pt2kit.operators.higher_order import (
     WRITING,
     Calls,
 )
-from pt2kit.schema import ArgumentKind
 from pt2kit.schema.names import OPS
 from pt2kit.tensors.dtypes import short_name
 
@@ -134,7 +134,7 @@ def _may_call(name: str, target: str, arguments: Sequence[schema.Argument]) -> b
 def _subgraph_errors(node: schema.Node, name: str, outer: schema.Graph, convention: Calls) -> Iterator[_Error]:
     """Yield the contradictions between a call and its subgraphs."""
     # Options that go by name are not for the subgraph.
-    positional = [named.arg for named in node.inputs if not named.name or named.kind is ArgumentKind.POSITIONAL]
+    positional = [named.arg for named in node.inputs if named.is_placed]
     if len(positional) < (least := convention.arguments):
         yield "T7", ".inputs", f"expected at least {count_text(least, 'argument')} of {name}, got {len(positional)}"
         return
@@ -148,6 +148,8 @@ def _subgraph_errors(node: schema.Node, name: str, outer: schema.Graph, conventi
     if chooses is not None and (kind := positional[chooses].type) not in _PREDICATES:
         message = f"expected a tensor or a truth value for {name} to choose by, got {kind}"
         yield "T7", f".inputs[{chooses}]", message
+    elif chooses is not None and kind == "as_tensor" and not singles(outer)(positional[chooses].value.name):
+        yield "T7", f".inputs[{chooses}]", f"expected a tensor of one element for {name} to choose by, got another"
     values: list[Any] = [bound.value for bound in convention.bind(positional, _entries)]
     passed = [one if isinstance(one, tuple) else (one.type, plain(one, str)) for one in values]
     for position, graph in zip(convention.graphs, graphs, strict=True):
@@ -161,10 +163,14 @@ def _subgraph_errors(node: schema.Node, name: str, outer: schema.Graph, conventi
         wanted = {graph.inputs[number].type for graph in graphs if len(graph.inputs) == len(passed)}
         if "as_tensor" in wanted and kind != "as_tensor":
             yield "T7", ".inputs", f"expected {name} to pass a tensor as value {number}, got {kind}"
-    for position, index in ((convention.graphs[index], index) for index in convention.singles):
-        if not graphs[index].is_single_tensor_return:
-            place = f".inputs[{position}].arg.as_graph.graph.is_single_tensor_return"
-            yield "T7", place, f"expected true, as {name} asks for one value, got false"
+    for index in convention.singles:
+        place, condition = f".inputs[{convention.graphs[index]}].arg.as_graph.graph", graphs[index]
+        meta = condition.tensor_values.get(next(chain.from_iterable(map(arguments, condition.outputs)), ""))
+        if not condition.is_single_tensor_return:
+            yield "T7", f"{place}.is_single_tensor_return", f"expected true, as {name} asks for one value, got false"
+        elif meta is not None and (meta.dtype is not schema.ScalarType.BOOL or meta.sizes):
+            got = f"{short_name(meta.dtype)} of {count_text(len(meta.sizes), 'dimension')}"
+            yield "T7", f"{place}.outputs", f"expected a bool without dimensions as the condition of {name}, got {got}"
     if convention.results is not None:
         yield from _result_errors(node, name, outer, graphs, convention, convention.results)
 

@@ -17,10 +17,8 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final
 
-from msgspec import UNSET
-
 from pt2kit import schema
-from pt2kit.checks.calls import higher_order_name, is_usual, named_operators
+from pt2kit.checks.calls import higher_order_name, is_usual, named_operators, singles
 from pt2kit.checks.findings import ProgramContext
 from pt2kit.errors import Problem
 from pt2kit.graph.argument_values import ONE_VALUE
@@ -44,7 +42,8 @@ _MAX_LISTED: Final = 12
 
 WITHOUT_DIALECT: Final = frozenset(("1", "2", "5.1", "5.3", "draft"))
 """Schema versions whose programs may name no dialect."""
-_INT64: Final = range(-(1 << 63), 1 << 63)
+INT64: Final = range(-(1 << 63), 1 << 63)
+_UINT64: Final = range(-(1 << 63), 1 << 64)
 _PLAIN_INTS: Final = frozenset(("as_int", "as_ints", "as_int_lists"))
 
 EXTENDED: Final = frozenset(("quantized_decomposed",))
@@ -120,7 +119,7 @@ def _call(context: ProgramContext, step: Step) -> Iterator[Problem]:
     if not node.target.startswith(OPS) or higher_order_name(node.target) is not None:
         yield from function_problems(node, step.where)
     elif (operator := schemas.find(node.target, context.release)) is None:
-        yield from _ints(step)
+        yield from _ints(node, step.where)
     elif not operator.is_open:
         found = argument_problems(node, step.where, operator, singles(step.scope.graph))
         for problem in (*found, *result_problems(node, step.where, operator, context.release)):
@@ -136,6 +135,7 @@ def function_problems(node: schema.Node, where: str) -> Iterator[Problem]:
         node: a node; one that calls a function over numbers passes all by place.
         where: its place.
     """
+    yield from _ints(node, where)
     if node.target in TARGETS:
         yield from _numbers(node, where, TARGETS[node.target])
         return
@@ -156,7 +156,7 @@ def _names(node: schema.Node, where: str) -> Iterator[Problem]:
     taken: set[str] = set()
     for position, named in enumerate(node.inputs):
         place, name = f"{where}.inputs[{position}]", named.name
-        if named.kind is ArgumentKind.POSITIONAL or not name:
+        if named.is_placed:
             if taken:
                 yield Problem(f"{place}.kind", "T10", "expected arguments by place before those by name, got one after")
             continue
@@ -293,13 +293,13 @@ def _dialect(context: ProgramContext, step: Step, found: Operator) -> Iterator[P
         yield Problem(f"{step.where}.target", "T14", message)
 
 
-def _ints(step: Step) -> Iterator[Problem]:
-    """Check whole numbers in calls of unknown operators: they have at most 64 bits."""
-    for position, named in enumerate(step.node.inputs):
-        arm = named.arg.type
-        if arm in _PLAIN_INTS and any(number not in _INT64 for number in _ints_in(arm, named.arg.value)):
-            message = f"expected numbers of 64 bits as the argument {quote(named.name)}, got a larger one"
-            yield Problem(f"{step.where}.inputs[{position}].arg", "T5", message)
+def _ints(node: schema.Node, where: str) -> Iterator[Problem]:
+    """Check whole numbers in calls of what has no known schema: they have at most 64 bits, with or without sign."""
+    for position, named in enumerate(node.inputs):
+        if exceeds(named.arg, _UINT64):
+            label = quote(named.name) if named.name else position
+            message = f"expected numbers of 64 bits as the argument {label}, got a larger one"
+            yield Problem(f"{where}.inputs[{position}].arg", "T5", message)
 
 
 def _of_release(context: ProgramContext, problem: Problem) -> Problem:
@@ -316,17 +316,6 @@ def _of(context: ProgramContext) -> str:
 
 def _short(node: schema.Node) -> str:
     return node.target.removeprefix(OPS)
-
-
-def singles(graph: schema.Graph) -> Callable[[str], bool]:
-    """Return a function that tells whether a value is a number, or a tensor of one element as far as plain numbers
-    show."""
-
-    def is_single(name: str) -> bool:
-        meta = graph.tensor_values.get(name)
-        return meta is None or all(size.as_int is UNSET or size.as_int == 1 for size in meta.sizes)
-
-    return is_single
 
 
 IsSingle = Callable[[str], bool]
@@ -394,8 +383,6 @@ _RESULTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     }
 )
 
-_UINT64: Final = range(-(1 << 63), 1 << 64)
-
 
 def _listed(kind: ValueType) -> str:
     """Return a type without its own optional mark: "Tensor?[]" for "Tensor?[]?"."""
@@ -459,9 +446,14 @@ def _too_large(arm: str, value: Any, kind: ValueType) -> str | None:
         return None
     is_index = kind.base in ("int", "SymInt")
     for number in _ints_in(arm, value):
-        if number not in (_INT64 if is_index else _UINT64):
+        if number not in (INT64 if is_index else _UINT64):
             return f"{kind_of(number)}, which {'63' if is_index else '64'} bits cannot hold"
     return None
+
+
+def exceeds(argument: schema.Argument, numbers: range) -> bool:
+    """Return whether an argument has a plain int outside of a range."""
+    return any(number not in numbers for number in _ints_in(argument.type, argument.value))
 
 
 def _ints_in(arm: str, value: Any) -> Iterable[int]:

@@ -26,7 +26,6 @@ from pt2kit.graph.argument_values import arguments, arguments_of, plain
 from pt2kit.graph.traversal import HIGHER_ORDER, Scope, Step, carried, check_depth, join, operator_name, root, tables
 from pt2kit.operators.higher_order import CARRIED, PASSED, SLICED, Bound, Calls, Runs, Stacked
 from pt2kit.operators.higher_order import HIGHER_ORDER as CONVENTIONS
-from pt2kit.schema import ArgumentKind
 from pt2kit.schema.versions import release_of
 
 F = TypeVar("F")
@@ -196,7 +195,7 @@ class _Engine(Generic[F]):
     def _higher_order(self, step: Step, frame: _Frame, name: str) -> None:
         inputs = step.node.inputs
         calls = CONVENTIONS.get(name)
-        positional = [named.arg for named in inputs if not named.name or named.kind is ArgumentKind.POSITIONAL]
+        positional = [named.arg for named in inputs if named.is_placed]
         graphs = None if calls is None or calls.runs is Runs.OPAQUE else self._subgraphs(step, calls, positional)
         if calls is None or graphs is None:  # Whatever it gets may be written.
             self._call(step, frame, Effects(tuple([named.name for named in inputs])))

@@ -114,10 +114,10 @@ class Calls:
         runs: how often they run.
         arguments: how many positional arguments there are at least.
         results: index into `graphs` of the subgraph whose results are those of the call; None if they are others.
-        singles: indices into `graphs` of the subgraphs that return one value, not a list of them.
+        singles: indices into `graphs` of the subgraphs that return one value, a condition, not a list of them.
         stacked: which results have one slice per run.
         predicate: position of the argument that selects the branch; None if there is none.
-        is_same: whether the results are those of the subgraph, unchanged.
+        is_same: whether the results are described as those of the subgraph are.
     """
 
     graphs: tuple[int, ...]
@@ -167,7 +167,7 @@ def _once(position: int, arguments: int, *, is_lists: bool = False, start: int |
 HIGHER_ORDER: Final[Mapping[str, Calls]] = MappingProxyType(
     {
         "cond": Calls((1, 2), lists(3), BRANCH, 4, predicate=0, is_same=True),
-        "while_loop": Calls((0, 1), lists(2, CARRIED, PASSED), LOOP, 4, results=1, singles=(0,)),
+        "while_loop": Calls((0, 1), lists(2, CARRIED, PASSED), LOOP, 4, results=1, singles=(0,), is_same=True),
         "while_loop_stack_output": Calls(
             (0, 1), lists(2, CARRIED, PASSED), LOOP, 4, results=None, singles=(0,), stacked=Stacked.ALL
         ),

@@ -19,7 +19,7 @@ from pt2kit import schema
 from pt2kit.dataflow.domain import effects_of
 from pt2kit.errors import GraphError, LimitError, UnsupportedError
 from pt2kit.graph.argument_values import OperatorName, arguments, arguments_of, plain, results_of
-from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, Source, node_label, operator_name, walk
+from pt2kit.graph.traversal import HIGHER_ORDER, MAX_SUBGRAPH_DEPTH, Source, node_label, operator_name, walk
 from pt2kit.messages import printable, quote
 from pt2kit.operators.facts import Mismatch, Tensor, Unknown
 from pt2kit.operators.higher_order import CLOSES, HIDES, OPENS
@@ -156,7 +156,7 @@ class _Builder:
         named: dict[str, Any] = {}
         for one in node.inputs:
             value = self._argument(one.arg)
-            if by_place or not one.name:
+            if by_place or not one.name or (one.is_placed and name.startswith(HIGHER_ORDER)):
                 given.append(value)
             else:
                 named[parameter_name(one.name)] = value

@@ -302,6 +302,11 @@ class NamedArgument(Object, frozen=True):
     arg: Annotated[Argument, wire(20, since="1")]
     kind: Annotated[ArgumentKind | None, wire(30, since="8.6")] = None
 
+    @property
+    def is_placed(self) -> bool:
+        """Return whether an operator without a schema gets the argument by place, also if it has a name."""
+        return self.kind is ArgumentKind.POSITIONAL or not self.name
+
 
 class Node(Holder, frozen=True):
     """One call: the operator's name, its arguments, and the values it defines."""

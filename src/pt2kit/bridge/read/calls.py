@@ -17,11 +17,18 @@ from pt2kit import schema
 from pt2kit.bridge.operators import DTYPES, LAYOUTS, MEMORY_FORMATS, Operator
 from pt2kit.bridge.read.names import check_value_names, check_variable
 from pt2kit.bridge.read.tensors import Devices
-from pt2kit.checks.operators import argument_problems, function_problems, is_by_place, misfit, result_problems, singles
+from pt2kit.checks.calls import singles
+from pt2kit.checks.operators import (
+    INT64,
+    argument_problems,
+    exceeds,
+    function_problems,
+    is_by_place,
+    misfit,
+    result_problems,
+)
 from pt2kit.errors import GraphError, LimitError, OperatorError, Pt2Error, UnsupportedError
 from pt2kit.graph.argument_values import ARMS, MAX_ARGUMENT_DEPTH, ValueKind
-from pt2kit.messages import kind_of
-from pt2kit.schema import ArgumentKind
 from pt2kit.schema.operators import Operator as Signature
 
 
@@ -86,10 +93,6 @@ class Values:
 
 Reader = Callable[[Any, Values], Any]
 
-_LEAST: Final = -(1 << 63)
-_MOST: Final = (1 << 64) - 1
-"""Ends of the numbers that torch passes to operators: signed or unsigned ints of 64 bits."""
-
 
 def read_argument(argument: schema.Argument, scope: Values) -> Any:
     """Return the live form of a node's argument.
@@ -118,12 +121,6 @@ def _symbolic(kind: ValueKind) -> Reader:
         return float(constant) if isinstance(constant, float) else constant
 
     return read
-
-
-def _integer(value: int, scope: Values) -> int:
-    if not _LEAST <= value <= _MOST:
-        raise GraphError(f"{scope.place}: expected a number of 64 bits, got {kind_of(value)}", rule="T5")
-    return value
 
 
 def _enum(table: Mapping[Any, Any]) -> Reader:
@@ -169,7 +166,7 @@ _SINGLE: Final[Mapping[str, Reader]] = MappingProxyType(
     {
         "as_none": lambda value, scope: None,
         "as_tensor": lambda value, scope: scope.use(value.name, "tensor"),
-        "as_int": _integer,
+        "as_int": lambda value, scope: value,
         "as_float": lambda value, scope: float(value),
         "as_string": lambda value, scope: value,
         "as_sym_int": _symbolic("sym_int"),
@@ -254,7 +251,8 @@ def _by_schema(
             continue
         is_placed, arms, arm = is_by_place(parameter, named.kind), operator.arms[name], named.arg.type
         fits = fits and (arms is None or arm in arms)
-        if parameter.type.base != "Tensor" and arm in ("as_tensor", "as_tensors"):  # Of one element.
+        is_element = parameter.type.base != "Tensor" and arm in ("as_tensor", "as_tensors")
+        if is_element or exceeds(named.arg, INT64):
             fits = fits and misfit(named.arg, parameter.type, singles(scope.source), numbers_as_tensors=True) is None
         if not fits or (is_placed and (parameter.is_keyword_only or len(args) < index)):
             raise _misfit(node, signature, scope)
@@ -305,7 +303,7 @@ def _without_schema(inputs: Sequence[schema.NamedArgument], scope: Values) -> tu
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     for named, value in zip(inputs, _untyped(inputs, scope), strict=True):
-        if named.kind is ArgumentKind.POSITIONAL or not named.name:
+        if named.is_placed:
             args.append(value)
             continue
         check_variable(named.name, f"{scope.place}: name of an argument", OperatorError)

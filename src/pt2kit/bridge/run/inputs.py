@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pt2kit.bridge.placeholder_types import Placeholder, placeholders_in, stand_in_name
 from pt2kit.bridge.torch_names import SAME_CONTAINERS, child_specs, pytree
-from pt2kit.errors import InputError
+from pt2kit.errors import InputError, UnsupportedError
 from pt2kit.messages import count_text
 
 _SHOWN: Final = 200
@@ -171,8 +171,16 @@ class OutputTree:
         self._missing = placeholders_in(spec)
 
     def __call__(self, results: Sequence[Any]) -> Any:
-        """Return the outputs in their containers."""
+        """Return the outputs in their containers.
+
+        Raises:
+            UnsupportedError: gradients are among them, which torch's module does not return, either.
+        """
         if self._missing and not self._missing.isdisjoint(pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE):
             self._spec = self._read()
             self._missing = placeholders_in(self._spec)
+        if len(results) != self._spec.num_leaves:
+            expected = f"{self._spec.num_leaves}, as the call signature has"
+            message = f"outputs: expected {expected}, got {len(results)}: gradients of a joint graph"
+            raise UnsupportedError(f"{message}; run the file with pt2kit.Session, which returns them")
         return pytree.tree_unflatten(results, self._spec)
