@@ -217,13 +217,20 @@ def test_somebody_must_be_trusted(model: Path, keys: Keys) -> None:
             pt2kit.verify(model, **asked)
 
 
-@pytest.mark.parametrize("url", ["https://example.org/model.pt2?token=secret", "s3://bucket/model.pt2"])
-def test_urls_are_refused(url: str, keys: Keys) -> None:
-    """A URL is no path; the message has none of its secrets."""
-    with pytest.raises(UnsupportedError, match="expected a path, got a URL: download the file first"):
-        pt2kit.sign(url, key=keys.private)
-    with pytest.raises(UnsupportedError, match="expected a path, got a URL: download the file first"):
-        pt2kit.verify(url, key=keys.public)
+@pytest.mark.parametrize(
+    ("place", "got"),
+    [
+        ("https://example.org/model.pt2?token=secret", "a URL: download"),
+        ("s3://bucket/model.pt2", "a URL: download"),
+        ("-", "the standard input: save"),
+    ],
+)
+def test_only_paths_are_signed(place: str, got: str, keys: Keys) -> None:
+    """A URL is no path, nor is the standard input; the message has no secrets of a URL."""
+    with pytest.raises(UnsupportedError, match=f"expected a path, got {got} the file first, and its signature"):
+        pt2kit.sign(place, key=keys.private)
+    with pytest.raises(UnsupportedError, match=f"expected a path, got {got} the file first, and its signature"):
+        pt2kit.verify(place, key=keys.public)
 
 
 def test_a_missing_signature_is_a_missing_file(model: Path, keys: Keys) -> None:

@@ -100,9 +100,9 @@ def test_types_that_the_schema_lacks(dtype: str) -> None:
     """numpy types without a number in the schema are refused by name."""
     if dtype == "float128" and not hasattr(np, "float128"):
         pytest.skip("this machine has no 128-bit floats")
-    with pytest.raises(UnsupportedError, match=r"^here: dtype: expected an element type of the schema .*\[P4\]$"):
+    with pytest.raises(UnsupportedError, match=r"^here: expected an element type of the schema .*\[P4\]$"):
         scalar_type_of(np.dtype(dtype), "here")
-    with pytest.raises(UnsupportedError, match=r"^here: dtype: expected an element type of the schema .*int4.*\[P4\]$"):
+    with pytest.raises(UnsupportedError, match=r"^here: expected an element type of the schema .*int4.*\[P4\]$"):
         scalar_type_of(np.dtype(ml_dtypes.int4), "here")
 
 

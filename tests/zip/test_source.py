@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any
 
 import pytest
@@ -205,6 +206,8 @@ def test_text_file_objects(tmp_path: Path) -> None:
         open_source(file)  # type: ignore[arg-type]
     with pytest.raises(ArchiveError, match="in binary mode"):
         open_source(io.StringIO("text"))  # type: ignore[arg-type]
+    with pytest.raises(ArchiveError, match=r"in binary mode.*, got NoneType"):
+        open_source(SimpleNamespace(read=lambda size: None))
 
 
 def test_unreadable_file_objects(tmp_path: Path) -> None:

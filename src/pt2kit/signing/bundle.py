@@ -309,8 +309,9 @@ def verify(
 
 
 def _file(given: PathLike) -> Path:
-    if is_url(os.fspath(given)):
-        raise UnsupportedError("FILE: expected a path, got a URL: download the file first, and its signature")
+    if os.fspath(given) == "-" or is_url(os.fspath(given)):
+        got = "a URL: download" if is_url(os.fspath(given)) else "the standard input: save"
+        raise UnsupportedError(f"FILE: expected a path, got {got} the file first, and its signature")
     return Path(given)
 
 

@@ -123,7 +123,7 @@ def scalar_type_named(name: str, where: str) -> ScalarType:
     scalar_type = _BY_NAME.get(name)
     if scalar_type is None:
         raise UnsupportedError(
-            f"{where}: dtype: expected an element type of the schema ({', '.join(sorted(_BY_NAME))}), got {name!r}",
+            f"{where}: expected an element type of the schema ({', '.join(sorted(_BY_NAME))}), got {name!r}",
             rule="P4",
         )
     return scalar_type

@@ -358,7 +358,7 @@ def read_stream(file: IO[bytes], name: str, limit: int) -> memoryview:
     """
     parts: list[bytes] = []
     total = 0
-    while part := file.read(_CHUNK):
+    while (part := file.read(_CHUNK)) != b"":
         if not isinstance(part, bytes):
             raise _not_binary(name, part)
         total += len(part)
