@@ -57,7 +57,6 @@ def compare_with_torch(
     *,
     model: str | None = None,
     seed: int = 0,
-    scale: float = 1.0,
     limits: RunLimits = DEFAULT_RUN_LIMITS,
 ) -> RunComparison:
     """Run a program with NumPy and with torch on the same inputs, and compare the results of all nodes.
@@ -67,7 +66,6 @@ def compare_with_torch(
         leaves: one value per input; random ones within the declared ranges by default.
         model: the program; by default the only one, or "model".
         seed: of random inputs. Random numbers, places of equal elements and signs of vectors are those of torch.
-        scale: factor on the tolerances.
         limits: what the call of the session may cost.
 
     Raises:
@@ -111,11 +109,11 @@ def compare_with_torch(
                     if isinstance(b, np.ndarray) and b.shape == a.shape:
                         b[...] = a
             settle(name, given, [recorder.values.get(one) for one in names], values)
-            label, error = node_label(node, number), worst(error_of(a, b, scale) for a, b in pairs)
+            label, error = node_label(node, number), worst(error_of(a, b) for a, b in pairs)
             nodes.append(NodeError(label, label, name, module_of(node.metadata), source_line(node), error))
 
     results = output_leaves(session.run_leaves(copied(leaves), observe))
-    errors: list[Error] = [error_of(_array(a), b, scale) for a, b in zip(outputs, results, strict=True)]
+    errors: list[Error] = [error_of(_array(a), b) for a, b in zip(outputs, results, strict=True)]
     missing = len(graph.nodes) - len(nodes)
     return RunComparison("torch", name, tuple(nodes), tuple(errors), (missing, missing))
 

@@ -65,12 +65,12 @@ def parsed(text: str) -> schema.SymInt:
     return expr_size(symbols.parse_size(text))
 
 
-def expr_size(expr: Expr, value: Hint = None) -> schema.SymInt:
-    """Return a size from an expression, with its value in the example; one of too many terms is written unchanged."""
+def expr_size(expr: Expr) -> schema.SymInt:
+    """Return a size from an expression, without a value in the example; one of too many terms is written unchanged."""
     try:
-        return _write(polynomials.from_expression(expr, polynomials.symbol), value)
+        return _write(polynomials.from_expression(expr, polynomials.symbol), None)
     except Undecided:
-        return _as_expression(expr, value)
+        return _as_expression(expr, None)
 
 
 def expression(size: schema.SymInt) -> Expr:

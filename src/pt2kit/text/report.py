@@ -92,26 +92,25 @@ def _oldest(version: str) -> str:
     return f"torch {release} could read it, once converted to schema {version}"
 
 
-def module_lines(root: ModuleSummary, limit: int = MAX_MODULES, room: int | None = None) -> Iterator[str]:
-    """Yield a module and those below it, a line each with its elements and bytes, as deep as the limit of lines allows.
+def module_lines(root: ModuleSummary, room: int | None = None) -> Iterator[str]:
+    """Yield a module and those below it, a line each with its elements and bytes, as deep as `MAX_MODULES` lines allow.
 
     Neighbours that look alike are shown once.
 
     Args:
         root: the module.
-        limit: lines at most.
         room: columns of a line: longer labels are cut; None for no limit.
     """
     depth, rows = 0, _rows(root, 0, 0)
-    while len(deeper := _rows(root, 0, depth + 1)) <= limit and len(deeper) > len(rows):
+    while len(deeper := _rows(root, 0, depth + 1)) <= MAX_MODULES and len(deeper) > len(rows):
         depth, rows = depth + 1, deeper
     if not depth:
-        rows = _rows(root, 0, 1)[:limit]
+        rows = _rows(root, 0, 1)[:MAX_MODULES]
     if room is not None:
         sizes = sum(max(len(row[column]) for row in rows) + 2 for column in (1, 2))
         rows = [(_cut(label, max(12, room - sizes)), count, size) for label, count, size in rows]
     yield from table(rows, WIDTH, right=(1, 2))
-    if hidden := len(_rows(root, 0, limit)) - len(rows):
+    if hidden := len(_rows(root, 0, MAX_MODULES)) - len(rows):
         yield f"… {count_text(hidden, 'line')} more: pt2 show --module NAME"
 
 

@@ -104,12 +104,12 @@ def named_arguments(
 
 
 def input_paths(
-    in_spec: TreeSpec, names: Sequence[str] | None, where: str = "in_spec", fields: FieldTable | None = None
+    in_spec: TreeSpec, names: Sequence[str] | None, fields: FieldTable | None = None
 ) -> list[tuple[Any, ...]]:
     """Return the path to each input (`symbols.guards.Path`): the name of its argument, then the steps inside it.
 
     Args:
-        in_spec, names, where: as in `named_arguments`.
+        in_spec, names: as in `named_arguments`.
         fields: field names of named tuples, where the file has the table.
 
     Raises:
@@ -117,8 +117,8 @@ def input_paths(
     """
     return [
         (name, *(key.step for key in keys))
-        for name, _, spec in named_arguments(in_spec, names, where)
-        for keys in leaf_keys(spec, where, fields)
+        for name, _, spec in named_arguments(in_spec, names, "in_spec")
+        for keys in leaf_keys(spec, "in_spec", fields)
     ]
 
 

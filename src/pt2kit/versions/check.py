@@ -61,9 +61,9 @@ def predicates(version: str, *, exact: bool = True) -> Mapping[str, Predicate]:
     return MappingProxyType(by_name)
 
 
-def predicate(kind: Type, version: str, *, exact: bool = True) -> Predicate:
+def predicate(kind: Type, version: str) -> Predicate:
     """Return a predicate: whether a value is of a type, in a version."""
-    return _predicate(kind, version, predicates(version, exact=exact))
+    return _predicate(kind, version, predicates(version))
 
 
 def _predicate(kind: Type, version: str, known: Mapping[str, Predicate]) -> Predicate:

@@ -171,13 +171,12 @@ def release_of(version: str) -> str:
     return next(row.releases[-1] for name in following for row in LOG if row.number == name and row.releases)
 
 
-def oldest_version(tree: Tree, where: str, *, allow: Collection[str] = HARMLESS) -> str:
+def oldest_version(tree: Tree, where: str) -> str:
     """Find the oldest released version that can express a program of the current one: "5.3".
 
     Args:
         tree: fits the current table; not changed.
         where: the record's name, for messages.
-        allow: names of the losses that count as none.
 
     Raises:
         SchemaError: the tree does not fit its table (M1).
@@ -197,7 +196,7 @@ def oldest_version(tree: Tree, where: str, *, allow: Collection[str] = HARMLESS)
             checked = apply_step(checked, step, upwards, log)
             fit_calls(checked.tree, step.older, release_of(step.older), log)
             make_readable(checked.tree, step.older, log)
-            if obstacles(log.notes, allow):
+            if obstacles(log.notes, HARMLESS):
                 break
             oldest = step.older if step.older in released else oldest
     except RecursionError:
