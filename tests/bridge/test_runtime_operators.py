@@ -171,6 +171,13 @@ CALLS: dict[str, Any] = {
     "powers of doubles in place": ("float_power_.Tensor", NUMBERS.double(), NUMBERS % 3),
     "scaled in place": ("ldexp_.default", NUMBERS.clone(), torch.arange(4)),
     "view with another sign": ("_neg_view.default", NUMBERS),
+    "cosines of other targets": (
+        "cosine_embedding_loss.default",
+        NUMBERS[0],
+        NUMBERS[1],
+        torch.tensor([1, -1, 0]),
+        0.5,
+    ),
     "diagonal": ("fill_diagonal_.default", torch.zeros(7, 3), 2),
     "wrapped diagonal": ("fill_diagonal_.default", torch.zeros(7, 3), 2.5, True),
     "diagonal of three": ("fill_diagonal_.default", torch.zeros(3, 3, 3, dtype=torch.int64), 2),

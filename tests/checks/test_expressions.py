@@ -126,6 +126,16 @@ def test_each_text_is_told_once() -> None:
     assert [rule for rule, _ in said(program(DYNAMIC, change))] == ["E1"]
 
 
+def test_each_broken_text_is_told() -> None:
+    """An expression that cannot be read does not end the search for others."""
+
+    def change(tree: Any) -> None:
+        sizes_of(tree, "linear", expression("s77 +* 2"), 4)
+        sizes_of(tree, "relu", expression("s77 -* 2"), 4)
+
+    assert [rule for rule, _ in said(program(DYNAMIC, change))] == ["E1", "E1"]
+
+
 def test_keys_of_ranges() -> None:
     """A key of a range that is no expression is reported at its place, a key that is code as code."""
     found = said(program(DYNAMIC, lambda tree: tree["range_constraints"].update({"a b": {"min_val": 1, "max_val": 2}})))

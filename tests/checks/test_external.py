@@ -93,6 +93,16 @@ def test_broken(apart: Path, change: Callable[[Path], None], rule: str, text: st
     assert not check(apart).ok
 
 
+def test_each_broken_file_is_told_once(tmp_path: Path) -> None:
+    """Of several files that are missing, each is reported, however many payloads it has."""
+    with pt2kit.open(sample("2.13.0", "mlp")) as package:
+        pt2kit.write(package, tmp_path / "m.pt2", external=NAME)
+        first, second, *others = [row.tensor for row in package.external.values()] or package.weights()
+    for tensor in (first, second, *others):
+        relisted(tmp_path / "m.pt2", only=tensor, url="x.safetensors" if tensor in (first, second) else "y.safetensors")
+    assert [rule for _, rule, _ in said(tmp_path / "m.pt2")] == ["B7", "B3", "B3"]
+
+
 def test_other_bytes_are_told_where_payloads_are_read(apart: Path) -> None:
     """Bytes are compared with their SHA-256 with `payloads`, which reads them."""
     weights = apart.with_name(NAME)

@@ -89,11 +89,17 @@ def test_errors_name_the_node():
         ("cat", {"tensors": ["x", "w"]}, "tensors: expected one size of dimension 1, got 4 and 2"),
         ("index_copy", {"self": "x", "dim": 2, "index": "i", "source": "w"}, "source: expected one slice for each"),
         ("topk", {"self": "x", "k": 6}, "k"),
+        (
+            "upsample_bilinear2d",
+            {"self": "b", "output_size": [3, 3], "align_corners": False},
+            "expected floating-point numbers, as torch rounds integers",
+        ),
     ],
 )
 def test_arguments_that_torch_refuses_are_refused(target, named, message):
     """Each call is checked by the rule of its operator, as `pt2 check` does, also where NumPy computes something."""
     values = {"x": np.zeros((1, 4, 5), np.float32), "w": np.zeros((3, 2, 2), np.float32), "i": np.zeros(2, np.int64)}
+    values["b"] = np.zeros((1, 1, 2, 2), np.uint8)
     made = graph(list(values), [node(f"aten.{target}.default", ["y"], **named)], ["y"])
     with pytest.raises(OperatorError, match=rf"^node nodes\[0\] \(aten.{target}.default\): .*{message}"):
         run(made, *values.values())

@@ -50,6 +50,14 @@ def test_details() -> None:
     assert details[0]["results"][0]["name"] == "x"
 
 
+def test_details_of_several_numbers() -> None:
+    """An argument that is a list of numbers of the program has the details of each."""
+    answers = Answers(samples.sample("2.13.0", "dynamic_two_dims"))
+    [size] = [row for node in ask(answers, "details/0/0") for row in node["arguments"] if row["text"] == "[%mul, %add]"]
+    answers.close()
+    assert [value["name"] for value in size["values"]] == ["mul", "add"]
+
+
 def test_a_picture_that_was_prepared_is_not_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The page gets the picture prepared while the browser starts."""
     answers = Answers(DYNAMIC)

@@ -70,10 +70,14 @@ def test_common_subexpressions_and_identities_go() -> None:
         (("aten._neg_view",), 0),
         (("aten.detach",), 0),
         (("aten.slice.Tensor", 1, 0, 2), 0),
+        (("aten.dropout", 0.5, False), 1),
+        (("aten.dropout", 0.0, True), 1),
+        (("aten.dropout", 0.5, True), 0),
     ],
 )
 def test_views_of_everything_go(call: tuple[Any, ...], count: int) -> None:
-    """A view of all elements in their order is its operand, unless it says how they are read or cuts the gradient."""
+    """A view of all elements in their order is its operand, unless it says how they are read or cuts the gradient.
+    Dropout that drops nothing is its operand, too."""
     editor = pt2kit.edit(sample("2.13.0", "mlp"))
     source = editor.graph.append("aten.zeros", [2, 4], meta=tensor_meta("f32", [2, 4])).output
     target, *rest = call
