@@ -9,10 +9,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 from tests import samples
 from tests.cli.run import ENVIRONMENT, in_terminal, pt2
+
+from pt2kit.cli.common import progress
 
 MLP = samples.sample("2.13.0", "mlp")
 WIDE = samples.sample("2.13.0", "kwargs_and_nested_inputs")
@@ -233,3 +237,16 @@ def test_ctrl_c_while_it_starts() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=ENVIRONMENT, timeout=60)
     assert (done.returncode, done.stderr.decode()) == (130, "error: interrupted\n")
+
+
+def test_quick_work_has_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal sees a bar only once work has taken a while."""
+    bar_of = MagicMock()
+    monkeypatch.setattr("sys.stderr", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr("pt2kit.cli.common.bar_of", bar_of)
+    with progress("reading") as report:
+        report(1, 2)
+        assert not bar_of.called
+        monkeypatch.setattr("pt2kit.cli.common.PATIENCE", 0)
+        report(2, 2)
+    assert bar_of.called

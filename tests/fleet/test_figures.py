@@ -34,6 +34,10 @@ def file(name: str, etag: str = "1", outcome: str = "ok", **more: Any) -> dict[s
     }
 
 
+def _bytes(**dtypes: int) -> list[dict[str, Any]]:
+    return [{"dtype": name, "tensors": 1, "elements": 1, "bytes": count} for name, count in dtypes.items()]
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A dataset of two parts; in the second, one file of the first has changed."""
@@ -42,8 +46,8 @@ def folder(tmp_path: Path) -> Path:
     parts: list[dict[str, list[dict[str, Any]]]] = [
         {
             "files": [
-                file("/m/a.pt2", digest_program="sha256:1"),
-                file("/m/b.pt2", digest_program="sha256:2"),
+                file("/m/a.pt2", digest_program="sha256:1", bytes_by_dtype=_bytes(float32=100)),
+                file("/m/b.pt2", digest_program="sha256:2", bytes_by_dtype=_bytes(float32=4)),
                 file(f"/m/{EVIL}.pt2", outcome="unreadable", rule="A1", error=f"expected 12 bytes, got '{EVIL}'"),
                 file("/m/d.pt2", outcome="unreadable", rule="A1", error="expected 7 bytes, got 'x'"),
             ],
@@ -64,7 +68,7 @@ def folder(tmp_path: Path) -> Path:
             ],
         },
         {
-            "files": [file("/m/a.pt2", "2", digest_program="sha256:2")],
+            "files": [file("/m/a.pt2", "2", digest_program="sha256:2", bytes_by_dtype=_bytes(float32=8, int64=16))],
             "problems": [],
             "operators": [
                 {
@@ -88,6 +92,7 @@ def test_the_last_state_of_a_file_counts(folder: Path) -> None:
     assert (figures.files, figures.bytes, dict(figures.outcomes)) == (4, 4000, {"ok": 2, "unreadable": 2})
     assert dict(figures.operators) == {ADD: 3}
     assert dict(figures.operator_files) == {ADD: 2}
+    assert dict(figures.dtypes) == {"float32": 12, "int64": 16}
     assert dict(figures.rules) == {("J3", "error"): 2}
     assert dict(figures.rule_files) == {("J3", "error"): 1}
     assert dict(figures.causes) == {("unreadable", "A1", "expected … bytes, got …"): 2}
@@ -138,7 +143,7 @@ def test_the_page(folder: Path, tmp_path: Path) -> None:
     done = pt2("fleet", "report", folder, "--html", page)
     assert (done.code, done.out) == (0, f"{page}\n"), done.err
     text = page.read_text(encoding="utf-8")
-    assert text.count("<section>") == 7
+    assert text.count("<section>") == 8
     assert len(re.findall(r'<div style="width: 100.0%">', text)) >= 7
     assert not re.findall(r"<(?:script|img|iframe|link)|https?://", text)
     assert "default-src &#x27;none&#x27;" in text

@@ -157,6 +157,10 @@ def test_errors_of_regions_of_vmap_name_the_node(arguments):
         ("aten.nonzero_static.default", {"self": "x", "size": 1 << 40, "fill_value": 0}),
         ("aten.masked_scatter.default", {"self": "r", "mask": "l", "source": "x"}),
         ("aten.expand.default", {"self": "s", "size": [1 << 40, 1]}),
+        (
+            "aten._trilinear.default",
+            {"i1": "x", "i2": "x", "i3": "x", "expand1": [1], "expand2": [0], "expand3": [0], "sumdim": [1]},
+        ),
     ],
 )
 def test_no_kernel_allocates_beyond_the_limit(target, named):

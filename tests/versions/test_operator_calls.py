@@ -64,6 +64,15 @@ def test_operators_that_came_later_block(release, target, message, since):
     assert fitted(call(target, **arguments), "2.15")[1] == ()
 
 
+def test_defaults_of_other_releases_are_stated():
+    """An argument that the release requires, and another one has a default for, is passed."""
+    called, notes = fitted(call("torch.ops.aten.sym_constrain_range_for_size.default", size={"as_int": 3}), "2.1")
+    assert names(called) == ["size", "min", "max"]
+    assert [named["arg"] for named in called["inputs"][1:]] == [NONE, NONE]
+    text = "the argument {} of aten.sym_constrain_range_for_size.default is written out"
+    assert [(note.kind, note.message) for note in notes] == [("changed", text.format(name)) for name in ("min", "max")]
+
+
 def test_operators_that_are_gone_block():
     """The message says which release was the last to have them."""
     _, (note,) = fitted(call("torch.ops.aten.qr.default", self=X), "2.14")

@@ -121,6 +121,10 @@ def test_constants_of_other_subgraphs_are_refused():
     place = r"^x: \$\.graph_module\.graph\.nodes\[0\]\.inputs: expected constants in subgraphs of cond or map_impl only"
     with pytest.raises(UnsupportedError, match=place):
         lift(program(root), ConversionLog("x"))
+    outer = graph([call(COND, X, body(root), body(graph([])), {"as_bools": []})])
+    place = r"nodes\[0\]\.inputs\[1\]\.arg\.as_graph\.graph\.nodes\[0\]\.inputs: expected constants in subgraphs"
+    with pytest.raises(UnsupportedError, match=place):
+        lift(program(outer), ConversionLog("x"))
 
 
 @pytest.mark.parametrize(

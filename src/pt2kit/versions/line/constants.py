@@ -163,7 +163,9 @@ def _lift_node(
     for index, named in enumerate(node["inputs"]):
         if "as_graph" in named["arg"]:
             inner = named["arg"]["as_graph"]["graph"]
-            bodies.append((index, *_lift_graph(inner, (*path, "inputs", index, "arg", "as_graph"), log, taken)))
+            bodies.append(
+                (index, *_lift_graph(inner, (*path, "inputs", index, "arg", "as_graph", "graph"), log, taken))
+            )
     lifted = {name: meta for _, _, metas in bodies for name, meta in metas.items()}
     if not lifted:
         return node, {}
