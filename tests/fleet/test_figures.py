@@ -143,6 +143,7 @@ def test_the_page(folder: Path, tmp_path: Path) -> None:
     done = pt2("fleet", "report", folder, "--html", page)
     assert (done.code, done.out) == (0, f"{page}\n"), done.err
     text = page.read_text(encoding="utf-8")
+    assert "Replace an archive" in pt2("fleet", "report", "--help").out
     assert text.count("<section>") == 8
     assert len(re.findall(r'<div style="width: 100.0%">', text)) >= 7
     assert not re.findall(r"<(?:script|img|iframe|link)|https?://", text)

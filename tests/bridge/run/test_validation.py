@@ -394,6 +394,7 @@ def test_grown() -> None:
     grown = validated(operator, (), {}, "node", frozenset())(x, [64])
     assert grown[:3].sum() == 3
     assert grown.sum() == 3
+    assert grown.untyped_storage().nbytes() == grown.nbytes
     again = resolve("torch.ops.aten.resize.default")
     assert again is not None
     functional = validated(again, (), {}, "node", frozenset())(torch.ones(3), [64])
