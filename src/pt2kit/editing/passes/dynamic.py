@@ -10,6 +10,7 @@ What cannot be proven is refused with the node that needs the old size.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -127,14 +128,14 @@ def _prove(editor: Editor, source: Value, dim: int, symbol: str, old: int, edit:
     """Compute all sizes anew; replace sizes written into calls until every call fits."""
     is_last, tried = False, set[tuple[Node, int]]()
     for _ in range(_REPAIRS):
-        domain = _Followed(editor, symbol, old, is_thorough=is_last)
+        domain = _Followed(editor, symbol, old, tried, is_thorough=is_last)
         try:
             facts = run(domain.program, domain)
-            if not is_last:
-                is_last = True
+            if domain.is_repaired or not is_last:
+                is_last = not domain.is_repaired
                 continue
         except _Unproven as failed:
-            if not _repaired(domain, failed, source, dim, tried):
+            if not _repaired(domain, failed, source, dim):
                 raise GraphError(
                     f"{edit}: expected calls that fit every size, got node {quote(failed.name)} "
                     f"({failed.call.target.removeprefix('torch.ops.')}), which does not: {failed.why}",
@@ -162,9 +163,14 @@ class _Unproven(Exception):
 
 
 class _Followed(Sizes):
-    """Sizes of all values; a call that gets the symbol must have a rule that is certain of its result."""
+    """Sizes of all values; a call that gets the symbol must have a rule that is certain of its result.
 
-    def __init__(self, editor: Editor, symbol: str, old: int, *, is_thorough: bool) -> None:
+    Views whose sizes do not fit get others at once, in the editor, not in the program that is analysed.
+    """
+
+    def __init__(
+        self, editor: Editor, symbol: str, old: int, tried: set[tuple[Node, int]], *, is_thorough: bool
+    ) -> None:
         module = editor.program.graph_module
         ranges = {name: schema.RangeConstraint(*limits) for name, limits in editor.ranges.items()}
         self.program = msgspec.structs.replace(
@@ -174,16 +180,35 @@ class _Followed(Sizes):
         )
         super().__init__(self.program)
         self.calls: dict[tuple[str, str], Call] = {}  # by the graph and the name of a result
-        self.editor, self.symbol, self.old = editor, symbol, old
+        self.editor, self.symbol, self.old, self.tried, self.is_repaired = editor, symbol, old, tried, False
         low, high = editor.ranges[symbol]
         low, top = low or 0, old + 13 if high is None else high
-        tried = {low, low + 1, old, old + 1, old + 7, top - 1, top} if top - low > _ALL else range(low, top + 1)
-        numbers = sorted(number for number in tried if low <= number <= top)
+        chosen = {low, low + 1, old, old + 1, old + 7, top - 1, top} if top - low > _ALL else range(low, top + 1)
+        numbers = sorted(number for number in chosen if low <= number <= top)
         self._numbers = numbers if is_thorough else [one for one in (old + 1, old - 1) if one in numbers][:1]
 
     def call(self, call: Call) -> Sequence[Any]:
         """Return what the rule computes; what the program declares if the call does not depend on the symbol."""
         self.calls |= {(call.scope.path, name): call for output in call.node.outputs for name in defined(output)}
+        while True:
+            try:
+                return self._results(call)
+            except _Unproven:
+                node, name = self.node(call), _deduced(call.target)
+                sizes = None if node is None or not name or self.is_torn(call) else _reshaped(self, node, name, call)
+                if sizes is None:
+                    raise
+                self.is_repaired = True
+                call = replace(call, arguments={**call.arguments, name: sizes})
+
+    def node(self, call: Call) -> Node | None:
+        """Return the node of the editor that a call is of."""
+        scopes = zip(graphs(self.program), self.editor.graph.walk(), strict=True)
+        values = next(graph.values for scope, graph in scopes if scope.path == call.scope.path)
+        results = [values[name] for output in call.node.outputs for name in defined(output) if name in values]
+        return results[0].producer if results else None
+
+    def _results(self, call: Call) -> Sequence[Any]:
         depends = any(_mentions(fact, self.symbol) for fact in call.arguments.values())
         if depends and self._is_misplaced(call):
             raise _Unproven(call, "-1 stands for another size than the one that changes")
@@ -384,29 +409,24 @@ def _sizes(fact: Any) -> Any:
     return [_sizes(one) for one in fact] if isinstance(fact, (list, tuple)) else fact
 
 
-def _repaired(domain: _Followed, failed: _Unproven, source: Value, dim: int, tried: set[tuple[Node, int]]) -> bool:
+def _repaired(domain: _Followed, failed: _Unproven, source: Value, dim: int) -> bool:
     """Replace one size that is written into a call which failed, or into one that its operands come from."""
-    editor, symbol, old = domain.editor, domain.symbol, domain.old
-    scopes = zip(graphs(domain.program), editor.graph.walk(), strict=True)
-    graph = next((graph for scope, graph in scopes if scope.path == failed.call.scope.path), None)
-    if graph is None:
+    editor, symbol, old, node = domain.editor, domain.symbol, domain.old, domain.node(failed.call)
+    if node is None:
         return False
-    node = graph.nodes[failed.call.number]
-    if domain.is_torn(failed.call) and not any(one.writes for one in graph.nodes):
+    if domain.is_torn(failed.call) and not any(one.writes for one in node.graph.nodes):
         # Export clones operands of such views where the size is dynamic; nothing is written, so a copy is the same.
         copy = node.insert_before("aten.clone", node.inputs[0], memory_format=schema.MemoryFormat.ContiguousFormat)
         node.set_argument("self", copy.output)
         return True
-    if name := _deduced(node.target):
-        return _reshaped(domain, node, name, failed.call, tried)
-    if graph is not editor.graph:
+    if _deduced(node.target) or node.graph is not editor.graph:
         return False
     for factor in (1, *_factors(failed.call.arguments.values(), symbol, old)):
         for maker in _made(node, {old, factor * old}):
             if name := _deduced(maker.target):
                 # -1 took the symbol, where the number should have: `view(x, [2, -1])`.
                 call = domain.calls.get(("", maker.output.name))
-                if maker.graph is graph and call is not None and _reshaped(domain, maker, name, call, tried):
+                if maker.graph is node.graph and call is not None and _reshaped(domain, maker, name, call) is not None:
                     return True
             elif any(_sized(editor, maker, source, dim, old, one) for one in (factor, 1)):
                 return True
@@ -466,11 +486,15 @@ def _made(node: Node, sizes: Set[int]) -> Iterator[Node]:
                 queue.append(value.producer)
 
 
-def _reshaped(domain: _Followed, node: Node, name: str, call: Call, tried: set[tuple[Node, int]]) -> bool:
-    """Rewrite the sizes of a view: -1 for one that may depend on the symbol, a number for the old -1."""
+def _reshaped(domain: _Followed, node: Node, name: str, call: Call) -> list[Size] | None:
+    """Rewrite the sizes of a view: -1 for one that may depend on the symbol, a number for the old -1.
+
+    Returns:
+        The new sizes; None if there are no others to try.
+    """
     slot, meta = next((slot for slot in node.slots if slot.name == name), None), node.output.meta
     if slot is None or not isinstance(call.arguments.get("self"), Tensor):
-        return False
+        return None
     written = list(slot.plain)
     known: list[Size] = [from_expression(arithmetic.expression(size), polynomial_symbol) for size in meta.sizes]
     for rest in domain.places(call, known) if len(written) == len(known) else ():
@@ -479,11 +503,11 @@ def _reshaped(domain: _Followed, node: Node, name: str, call: Call, tried: set[t
             if one == -1 and place != rest:
                 size = known[place]
                 new[place] = size if isinstance(size, int) else _value_of(domain.editor, node, meta.sizes[place])
-        if None not in new and new != written and (node, rest) not in tried:
-            tried.add((node, rest))
+        if None not in new and new != written and (node, rest) not in domain.tried:
+            domain.tried.add((node, rest))
             node.set_argument(slot.name, new)
-            return True
-    return False
+            return [-1 if place == rest else size for place, size in enumerate(known)]
+    return None
 
 
 def _value_of(editor: Editor, node: Node, size: schema.SymInt) -> Value | None:
