@@ -89,10 +89,10 @@ def _effect(target: str) -> Callable[[Any], None]:
 
 
 def _constant_result(tree: Any) -> None:
-    node = graph(tree)["nodes"][0]
-    node.update(target="torch._C._set_grad_enabled", outputs=[{"as_int": 1}])
-    node["inputs"] = [{"name": "", "arg": {"as_bool": True}, "kind": 1}]
-    graph(tree)["outputs"] = graph(tree)["inputs"][:1]
+    for flag, outputs in ((False, [{"as_int": 1}]), (True, [])):
+        inputs = [{"name": "", "arg": {"as_bool": flag}, "kind": 1}]
+        call = {"target": "torch._C._set_grad_enabled", "inputs": inputs, "outputs": outputs, "metadata": {}}
+        graph(tree)["nodes"].append(call)
 
 
 def _by_place(tree: Any) -> None:
