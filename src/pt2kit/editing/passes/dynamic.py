@@ -34,7 +34,7 @@ from pt2kit.operators.rows import texts
 from pt2kit.operators.table import infer
 from pt2kit.schema.names import free_name
 from pt2kit.symbols.expr import Symbol, default_assumptions, free_symbols, substitute
-from pt2kit.symbols.polynomials import Polynomial, Size, Undecided, from_expression, hint, product, to_expression
+from pt2kit.symbols.polynomials import Polynomial, Size, Undecided, from_expression, hint, product, same, to_expression
 from pt2kit.symbols.polynomials import symbol as polynomial_symbol
 from pt2kit.symbols.srepr import to_srepr
 
@@ -126,9 +126,9 @@ def _with_size(meta: schema.TensorMeta, dim: int, size: schema.SymInt, edit: str
 
 def _prove(editor: Editor, source: Value, dim: int, symbol: str, old: int, edit: str) -> None:
     """Compute all sizes anew; replace sizes written into calls until every call fits."""
-    is_last, tried = False, set[tuple[Node, int]]()
+    is_last = False
     for _ in range(_REPAIRS):
-        domain = _Followed(editor, symbol, old, tried, is_thorough=is_last)
+        domain = _Followed(editor, symbol, old, is_thorough=is_last)
         try:
             facts = run(domain.program, domain)
             if domain.is_repaired or not is_last:
@@ -168,9 +168,7 @@ class _Followed(Sizes):
     Views whose sizes do not fit get others at once, in the editor, not in the program that is analysed.
     """
 
-    def __init__(
-        self, editor: Editor, symbol: str, old: int, tried: set[tuple[Node, int]], *, is_thorough: bool
-    ) -> None:
+    def __init__(self, editor: Editor, symbol: str, old: int, *, is_thorough: bool) -> None:
         module = editor.program.graph_module
         ranges = {name: schema.RangeConstraint(*limits) for name, limits in editor.ranges.items()}
         self.program = msgspec.structs.replace(
@@ -180,7 +178,7 @@ class _Followed(Sizes):
         )
         super().__init__(self.program)
         self.calls: dict[tuple[str, str], Call] = {}  # by the graph and the name of a result
-        self.editor, self.symbol, self.old, self.tried, self.is_repaired = editor, symbol, old, tried, False
+        self.editor, self.symbol, self.old, self.is_repaired = editor, symbol, old, False
         low, high = editor.ranges[symbol]
         low, top = low or 0, old + 13 if high is None else high
         chosen = {low, low + 1, old, old + 1, old + 7, top - 1, top} if top - low > _ALL else range(low, top + 1)
@@ -193,13 +191,22 @@ class _Followed(Sizes):
         while True:
             try:
                 return self._results(call)
-            except _Unproven:
+            except _Unproven as failed:
                 node, name = self.node(call), _deduced(call.target)
                 sizes = None if node is None or not name or self.is_torn(call) else _reshaped(self, node, name, call)
                 if sizes is None:
-                    raise
+                    raise self._explained(failed) from failed
                 self.is_repaired = True
                 call = replace(call, arguments={**call.arguments, name: sizes})
+
+    def _explained(self, failed: _Unproven) -> _Unproven:
+        """Return the error of a view with its cause, if several of the sizes that it had may have the symbol."""
+        declared = self._declared(failed.call)[0]
+        is_view = _deduced(failed.call.target) and isinstance(failed.call.arguments.get("self"), Tensor)
+        if not is_view or not isinstance(declared, Tensor) or len(self.options(failed.call, declared.sizes)) < 2:
+            return failed
+        why = f"several of its sizes may be the one that changes; export the model with another size than {self.old}"
+        return _Unproven(failed.call, why)
 
     def node(self, call: Call) -> Node | None:
         """Return the node of the editor that a call is of."""
@@ -210,8 +217,8 @@ class _Followed(Sizes):
 
     def _results(self, call: Call) -> Sequence[Any]:
         depends = any(_mentions(fact, self.symbol) for fact in call.arguments.values())
-        if depends and self._is_misplaced(call):
-            raise _Unproven(call, "-1 stands for another size than the one that changes")
+        if depends:
+            self._check_place(call)
         try:
             results = _inferred(call.target, call.arguments)
             if depends:
@@ -228,17 +235,23 @@ class _Followed(Sizes):
                 raise _Unproven(call, str(error)) from error
             return self._declared(call)
 
-    def _is_misplaced(self, call: Call) -> bool:
-        """Return whether a view has a number where the symbol is in memory, and -1 elsewhere: [2, -1, 8]."""
+    def _check_place(self, call: Call) -> None:
+        """Check that -1 in a view, such as [2, -1, 8], stands for the size that has the symbol.
+
+        Raises:
+            _Unproven: it stands for another one, or for one of several that may have the symbol.
+        """
         name = _deduced(call.target)
         written = call.arguments.get(name) if name else None
         if not isinstance(written, list | tuple) or -1 not in written:
-            return False
+            return
         tensor, declared = call.arguments.get("self"), next(iter(self._declared(call)), None)
         if not (isinstance(tensor, Tensor) and isinstance(declared, Tensor)):
-            return False
-        places = self.places(call, declared.sizes)
-        return bool(places) and list(written).index(-1) not in places
+            return
+        place = list(written).index(-1)
+        options = self.options(call, declared.sizes)
+        if len(options) > 1 or any(sizes[place] == declared.sizes[place] for sizes in options):
+            raise _Unproven(call, "-1 may stand for another size than the one that changes")
 
     def is_torn(self, call: Call) -> bool:
         """Return whether the strides of a view's operand allow the view for the old size, and for no other."""
@@ -254,34 +267,58 @@ class _Followed(Sizes):
             return False
         return seen[0].strides is not None and any(one.strides is None for one in seen)
 
-    def places(self, call: Call, known: Sequence[Size]) -> list[int]:
-        """Return the dimensions of a view that may depend on the symbol, by the sizes that the view had."""
-        tensor, fitting = call.arguments["self"], []
+    def options(self, call: Call, known: Sequence[Size]) -> list[list[Size]]:
+        """Return the sizes that a view may have, by those that it had; of several, nothing tells which are right.
+
+        The symbol keeps its position in memory: in front of it and after it are as many elements as before.
+        """
+        tensor, fitting = call.arguments["self"], dict[int, Size]()
         for place, size in enumerate(known):
             others = product([*known[:place], *known[place + 1 :]])
-            if (
-                others != 0
-                and (quotient := tensor.numel // others) * others == tensor.numel
-                and hint(quotient) == hint(size)
-            ):
-                fitting.append(place)
+            quotient = tensor.numel // others if others != 0 else 0
+            if quotient * others == tensor.numel and hint(quotient) == hint(size):
+                fitting[place] = quotient
         carrying = [place for place, size in enumerate(tensor.sizes) if _mentions(size, self.symbol)]
-        if len(fitting) < 2 or len(carrying) != 1:
-            return fitting if len(fitting) == 1 else []
-        # The symbol keeps its position in memory: one step of it has as many elements in the view, and as many steps
-        # of what is around it are in memory before it.
-        [at] = carrying
-        if (inner := self._inner(call, tensor, at)) is None:
-            return []
-        after = inner * product(tensor.sizes[at + 1 :])
-        before = product(tensor.sizes[:at]) * _at(tensor.sizes[at], self.symbol, 1) // inner
-        found = []
-        for place in fitting:
-            first, last = product(known[:place]), product(known[place + 1 :])
-            if before % first == 0 and after % last == 0:
-                found.append((before != first, after != last, place))
-        alone = [place for *merged, place in found if not any(merged)]
-        return alone or [place for *_, place in sorted(found)]
+        at = carrying[0] if carrying else 0
+        is_one = len(carrying) == 1 and _at(tensor.sizes[at], self.symbol, 1) * self.old == hint(tensor.sizes[at])
+        if is_one and len(fitting) > 1:
+            inner = self._inner(call, tensor, at) or 0
+            after = inner * product(tensor.sizes[at + 1 :])
+            before = product(tensor.sizes[:at]) * _at(tensor.sizes[at], self.symbol, 1) // (inner or 1)
+            around = {place: (product(known[:place]), product(known[place + 1 :])) for place in fitting}
+            right = {
+                place: (before == first, after == last)
+                for place, (first, last) in around.items()
+                if after and before % first == 0 == after % last
+                if (before // first) * self.old * (after // last) == known[place]
+            }
+            # Dimensions of 1 keep their order, if there are as many as before.
+            alone, run = [place for place, ends in right.items() if all(ends)], [at]
+            while run[0] and tensor.sizes[run[0] - 1] == 1:
+                run.insert(0, run[0] - 1)
+            while run[-1] < tensor.rank - 1 and tensor.sizes[run[-1] + 1] == 1:
+                run.append(run[-1] + 1)
+            chosen = [alone[run.index(at)]] if len(alone) == len(run) else right or fitting
+            fitting = {place: fitting[place] for place in chosen}
+        found = [[*known[:place], size, *known[place + 1 :]] for place, size in fitting.items()]
+        if is_one:
+            return found
+        found += filter(None, [self.kept(call, known)])
+        return [sizes for sizes in found if _in_order(tensor.sizes, sizes, self.symbol)]
+
+    def kept(self, call: Call, known: Sequence[Size]) -> list[Size] | None:
+        """Return the sizes of a view whose operand has the symbol in several dimensions, such as [batch, s0, s0]: each
+        of them stands where as many elements follow; None if one has no such place."""
+        tensor, sizes, after = call.arguments["self"], [*known], product(())
+        carrying = [place for place, size in enumerate(tensor.sizes) if _mentions(size, self.symbol)]
+        if len(carrying) < 2:
+            return None
+        for place in reversed(range(len(known))):
+            at = carrying[-1] if carrying else -1
+            if known[place] == self.old and carrying and same(after, product(tensor.sizes[at + 1 :])):
+                sizes[place] = tensor.sizes[carrying.pop()]
+            after *= sizes[place]
+        return sizes if not carrying and same(after, tensor.numel) else None
 
     def _inner(self, call: Call, tensor: Tensor, dim: int) -> Size | None:
         """Return how many entries of the dimension of a view's operand are of one step of the symbol: 1 for length *
@@ -297,22 +334,24 @@ class _Followed(Sizes):
                 continue
             seen.add(names[0])
             operands = [(name, one) for name, one in maker.arguments.items() if isinstance(one, Tensor)]
-            same = [(name, one) for name, one in operands if one.sizes.count(size) == 1]
-            todo += [(maker, name, one, one.sizes.index(size), above, below) for name, one in reversed(same)]
-            if same or not operands:
-                continue
-            (name, source), *_ = operands
-            if "repeat" in maker.target and source.rank == tensor.rank and _mentions(source.sizes[dim], self.symbol):
-                # Copies of each entry follow it; copies of a whole tensor follow all of its entries.
-                ends = (size, source.sizes[dim]) if "interleave" in maker.target else (1, 1)
-                new, old = (_at(one, self.symbol, 1) for one in ends)
-                todo.append((maker, name, source, dim, above * new, below * old))
-            elif _deduced(maker.target) or "flatten" in maker.target:
-                # A view keeps the order of the elements.
+            if _deduced(maker.target) or "flatten" in maker.target:
+                # A view keeps the order of the elements. Dimensions of one size need not be the same.
+                (name, source), *_ = operands
                 carrying = [at for at, one in enumerate(source.sizes) if _mentions(one, self.symbol)]
                 after = above * product(source.sizes[carrying[0] + 1 :]) if len(carrying) == 1 else 0
                 if after:
                     todo.append((maker, name, source, carrying[0], after, below * product(tensor.sizes[dim + 1 :])))
+                continue
+            alike = [(name, one) for name, one in operands if one.sizes.count(size) == 1]
+            todo += [(maker, name, one, one.sizes.index(size), above, below) for name, one in reversed(alike)]
+            if alike or not operands or "repeat" not in maker.target:
+                continue
+            (name, source), *_ = operands
+            if source.rank == tensor.rank and _mentions(source.sizes[dim], self.symbol):
+                # Copies of each entry follow it; copies of a whole tensor follow all of its entries.
+                ends = (size, source.sizes[dim]) if "interleave" in maker.target else (1, 1)
+                new, old = (_at(one, self.symbol, 1) for one in ends)
+                todo.append((maker, name, source, dim, above * new, below * old))
         return None
 
     def _check_at(self, call: Call, results: Any, number: int) -> None:
@@ -328,6 +367,24 @@ class _Followed(Sizes):
     def _declared(self, call: Call) -> list[Any]:
         """Return what the program declares of the results."""
         return results_of(call.node, lambda name: self._symbols.value(call.scope.graph, name))
+
+
+def _in_order(sizes: Sequence[Size], others: Sequence[Size], symbol: str) -> bool:
+    """Return whether a view can have other sizes with the symbol where it is in memory: dimensions that end at one
+    place for the known numbers do so for all, and none with the symbol is split."""
+
+    def ends(sizes: Sequence[Size]) -> list[tuple[int, Size]]:
+        return [(hint(end) or 0, end) for end in (product(sizes[place:]) for place in range(len(sizes) + 1))]
+
+    before, after = ends(sizes), ends(others)
+    for number in {number for number, _ in after}:
+        there = [end for at, end in before if at == number]
+        if there and not any(at == number and end in there for at, end in after):
+            return False
+        whole = [size for size, (at, _) in zip(sizes, before, strict=False) if at > number]
+        if not there and whole and _mentions(whole[-1], symbol):
+            return False
+    return True
 
 
 def _is_whole(tensor: Any, view: Any) -> bool:
@@ -428,7 +485,7 @@ def _repaired(domain: _Followed, failed: _Unproven, source: Value, dim: int) -> 
                 call = domain.calls.get(("", maker.output.name))
                 if maker.graph is node.graph and call is not None and _reshaped(domain, maker, name, call) is not None:
                     return True
-            elif any(_sized(editor, maker, source, dim, old, one) for one in (factor, 1)):
+            elif any(_sized(domain, maker, source, dim, one) for one in (factor, 1)):
                 return True
     return False
 
@@ -444,17 +501,24 @@ def _factors(facts: Iterable[Any], symbol: str, old: int) -> Iterator[int]:
                 yield factor
 
 
-def _sized(editor: Editor, node: Node, source: Value, dim: int, old: int, factor: int) -> bool:
-    """Replace the first number among the sizes of a call that is the old size, or a multiple of it."""
+def _sized(domain: _Followed, node: Node, source: Value, dim: int, factor: int) -> bool:
+    """Replace a number among the sizes of a call that is the old size, or a multiple of it: one where the operand has
+    the symbol, or else the first."""
+    call = domain.calls.get(("", node.outputs[0].name)) if node.outputs else None
+    operand: Any = call.arguments.get("self") if call is not None else None
+    wanted = factor * domain.old
     for slot in node.slots:
-        argument = node.argument(slot.name) if _is_size(node, slot.name) else None
-        if not isinstance(argument, schema.Argument) or argument.type not in ("as_int", "as_ints"):
+        if not _is_size(node, slot.name):
             continue
-        numbers: Any = argument.as_ints if argument.type == "as_ints" else [argument.as_int]
-        if factor * old in numbers:
-            new = [*numbers]
-            new[numbers.index(factor * old)] = _size_node(editor.graph, source, dim, factor)
-            node.set_argument(slot.name, new if argument.type == "as_ints" else new[0])
+        is_list = isinstance(slot.plain, tuple)
+        numbers = [*slot.plain] if is_list else [slot.plain]
+        places = [place for place, number in enumerate(numbers) if number == wanted]
+        ahead = len(numbers) - operand.rank if isinstance(operand, Tensor) else len(numbers)
+        carrying = [at for at in places if at >= ahead and _mentions(operand.sizes[at - ahead], domain.symbol)]
+        has_symbol = isinstance(operand, Tensor) and _mentions(operand.sizes, domain.symbol)
+        if carrying or (places and not has_symbol and all(isinstance(number, int) for number in numbers)):
+            numbers[(carrying or places)[0]] = _size_node(domain.editor.graph, source, dim, factor)
+            node.set_argument(slot.name, numbers if is_list else numbers[0])
             return True
     return False
 
@@ -497,17 +561,26 @@ def _reshaped(domain: _Followed, node: Node, name: str, call: Call) -> list[Size
         return None
     written = list(slot.plain)
     known: list[Size] = [from_expression(arithmetic.expression(size), polynomial_symbol) for size in meta.sizes]
-    for rest in domain.places(call, known) if len(written) == len(known) else ():
-        new: list[Any] = [-1 if place == rest else one for place, one in enumerate(written)]
-        for place, one in enumerate(written):
-            if one == -1 and place != rest:
-                size = known[place]
-                new[place] = size if isinstance(size, int) else _value_of(domain.editor, node, meta.sizes[place])
-        if None not in new and new != written and (node, rest) not in domain.tried:
-            domain.tried.add((node, rest))
-            node.set_argument(slot.name, new)
-            return [-1 if place == rest else size for place, size in enumerate(known)]
-    return None
+    if len(written) != len(known):
+        return None
+    options = domain.options(call, known)
+    if len(options) != 1:
+        return None
+    changed = [place for place, (size, old) in enumerate(zip(options[0], known, strict=True)) if size != old]
+    sizes = [-1 if [place] == changed else size for place, size in enumerate(options[0])]
+    new = [
+        one if one != -1 and size == old else _written(domain.editor, node, size)
+        for one, size, old in zip(written, sizes, known, strict=True)
+    ]
+    if None in new or new == written:
+        return None
+    node.set_argument(slot.name, new)
+    return sizes
+
+
+def _written(editor: Editor, node: Node, size: Size) -> int | Value | None:
+    """Return a size as an argument; None if no value of the program is that size."""
+    return size if isinstance(size, int) else _value_of(editor, node, to_size(size))
 
 
 def _value_of(editor: Editor, node: Node, size: schema.SymInt) -> Value | None:
