@@ -33,7 +33,7 @@ from pt2kit.operators.metas import to_size
 from pt2kit.operators.rows import texts
 from pt2kit.operators.table import infer
 from pt2kit.schema.names import free_name
-from pt2kit.symbols.expr import Symbol, default_assumptions, free_symbols, substitute
+from pt2kit.symbols.expr import Symbol, default_assumptions, free_symbols
 from pt2kit.symbols.polynomials import Polynomial, Size, Undecided, from_expression, hint, product, same, to_expression
 from pt2kit.symbols.polynomials import symbol as polynomial_symbol
 from pt2kit.symbols.srepr import to_srepr
@@ -224,9 +224,11 @@ class _Followed(Sizes):
             if depends:
                 for number in self._numbers:
                     self._check_at(call, results, number)
+            if depends and isinstance(results, Tensor) and results.strides is None:
+                if self.is_torn(call):
+                    raise Unknown("it needs dimensions that are next to each other in memory for one size only")
+                results = msgspec.structs.replace(results, strides=self._general_strides(call))
             listed = results if isinstance(results, tuple) else (results,)
-            if depends and isinstance(results, Tensor) and results.strides is None and self.is_torn(call):
-                raise Unknown("it needs dimensions to be next to each other in memory, which is so for one size only")
             if depends and "as_strided" in call.target and not _is_whole(call.arguments.get("self"), listed[0]):
                 raise Unknown("its sizes and strides are those of another size")
             return [_completed(*pair) for pair in zip(listed, self._declared(call), strict=False)]
@@ -266,6 +268,17 @@ class _Followed(Sizes):
         except (Unknown, Mismatch, Undecided):
             return False
         return seen[0].strides is not None and any(one.strides is None for one in seen)
+
+    def _general_strides(self, call: Call) -> tuple[Size, ...] | None:
+        """Return the strides of a view for sizes of 2 and more, which a size of 1 may have as well; None if the call is
+        no view, or they are not certain."""
+        if operator_name(call.target) != "aten.view.default":
+            return None
+        general = polynomial_symbol(Symbol(self.symbol, default_assumptions(self.symbol)), 2, hint=max(2, self.old))
+        strides = _inferred(
+            call.target, {name: _at(fact, self.symbol, general) for name, fact in call.arguments.items()}
+        ).strides
+        return strides and tuple(self._symbols.size(to_size(stride)) for stride in strides)
 
     def options(self, call: Call, known: Sequence[Size]) -> list[list[Size]]:
         """Return the sizes that a view may have, by those that it had; of several, nothing tells which are right.
@@ -447,15 +460,16 @@ def _mentions(fact: Any, symbol: str) -> bool:
     return any(one.name == symbol for one in free_symbols(to_expression(fact)))
 
 
-def _at(fact: Any, symbol: str, number: int) -> Any:
-    """Return a fact with a number instead of a symbol."""
+def _at(fact: Any, symbol: str, size: Size) -> Any:
+    """Return a fact with a number, or another symbol, instead of a symbol."""
     if isinstance(fact, Tensor):
-        changed = {name: _at(getattr(fact, name), symbol, number) for name in ("sizes", "strides", "offset")}
+        changed = {name: _at(getattr(fact, name), symbol, size) for name in ("sizes", "strides", "offset")}
         return msgspec.structs.replace(fact, **changed)
     if isinstance(fact, (list, tuple)):
-        return type(fact)([_at(one, symbol, number) for one in fact])
+        return type(fact)([_at(one, symbol, size) for one in fact])
     if isinstance(fact, Polynomial) and _mentions(fact, symbol):
-        return from_expression(substitute(to_expression(fact), {symbol: number}), polynomial_symbol)
+        found = to_expression(fact)
+        return from_expression(found, lambda leaf: size if leaf.name == symbol else polynomial_symbol(leaf))
     return fact
 
 
