@@ -171,6 +171,14 @@ def test_polygamma_below_zero(order):
     assert np.allclose(with_jax[0], with_numpy[0], 1e-6)
 
 
+def test_zeta_where_it_is_no_number():
+    """Poles are infinite, and sums that do not converge are nan, as with SciPy."""
+    s, q = np.meshgrid(np.array([-2, 0, 0.5, 1, 1.5, 2], np.float32), np.array([-1, -0.5, 0, 1, 2], np.float32))
+    one = graph(["s", "q"], [node("aten.special_zeta.default", ["y"], self="s", other="q")], ["y"])
+    with_numpy, with_jax = both(one, s, q)
+    np.testing.assert_allclose(with_jax[0], with_numpy[0], 1e-6)
+
+
 def test_a_mask_of_too_many_elements_is_an_error_after_the_call():
     one = graph(["x", "m", "s"], [node("aten.masked_scatter.default", ["y"], self="x", mask="m", source="s")], ["y"])
     x, source = np.zeros(5, np.float32), np.ones(2, np.float32)

@@ -322,7 +322,7 @@ def _zeta(s: Any, q: Any) -> Any:
     of_jax, above = jax.scipy.special.zeta, -q - jnp.floor(-q)
     below = of_jax(s, 1 - above) + jnp.where(s % 2 == 0, 1, -1) * (of_jax(s, above) - of_jax(s, 1 - q))
     found = jnp.where((q < 0) & (s % 1 == 0), below, of_jax(s, q))
-    return jnp.where((s == 1) | (s > 1) & (q <= 0) & (above == 0), jnp.inf, found)
+    return jnp.where(s < 1, jnp.nan, jnp.where((s == 1) | (q <= 0) & (above == 0), jnp.inf, found))
 
 
 def _refuse(name: str, *args: Any, **kwargs: Any) -> Any:
