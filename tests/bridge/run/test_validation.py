@@ -446,7 +446,8 @@ def test_memory_that_cannot_grow(how: str, backend: str) -> None:
     module = pt2kit.load_module(saved(Growing(GROWTH[how]), (x,)))
     run = torch.compile(module, backend=backend) if backend else module
     for _ in range(2):
-        with pytest.raises((RuntimeError, UnsupportedError, OperatorError), match=r"not resizable|be traced"):
+        # Of some errors, the compiler of torch 2.9 shows the line that raises them.
+        with pytest.raises((RuntimeError, UnsupportedError, OperatorError), match=r"resizable|traced|raise Unsupp"):
             run(x)
         assert module.held.shape == (2,)
 
