@@ -66,13 +66,14 @@ def validated(
     Args: as `_replacement`.
     """
     found = _replacement(operator, args, kwargs, label, trust)
-    outs = {one.name for one in operator.parameters.values() if one.is_keyword_only and one.type.is_written}
-    if outs.isdisjoint(kwargs) or trusts_operator(trust, operator.text, RULE):
+    # In the order of the results.
+    outs = [one.name for one in operator.parameters.values() if one.is_keyword_only and one.type.is_written]
+    if kwargs.keys().isdisjoint(outs) or trusts_operator(trust, operator.text, RULE):
         return found
     return replacing(operator.target, _apart(found, outs, operator_entry(operator.text)))
 
 
-def _apart(target: Callable[..., Any], outs: Set[str], entry: str) -> Callable[..., Any]:
+def _apart(target: Callable[..., Any], outs: Sequence[str], entry: str) -> Callable[..., Any]:
     """Return a function that refuses results that make an operand grow: it would be read after that."""
 
     def apart(*args: Any, **kwargs: Any) -> Any:
