@@ -201,9 +201,7 @@ class _Followed(Sizes):
 
     def _explained(self, failed: _Unproven) -> _Unproven:
         """Return the error of a view with its cause, if several of the sizes that it had may have the symbol."""
-        declared = self._declared(failed.call)[0]
-        is_view = _deduced(failed.call.target) and isinstance(failed.call.arguments.get("self"), Tensor)
-        if not is_view or not isinstance(declared, Tensor) or len(self.options(failed.call, declared.sizes)) < 2:
+        if len(self.options(failed.call)) < 2:
             return failed
         why = f"several of its sizes may be the one that changes; export the model with another size than {self.old}"
         return _Unproven(failed.call, why)
@@ -231,11 +229,11 @@ class _Followed(Sizes):
             listed = results if isinstance(results, tuple) else (results,)
             if depends and "as_strided" in call.target and not _is_whole(call.arguments.get("self"), listed[0]):
                 raise Unknown("its sizes and strides are those of another size")
-            return [_completed(*pair) for pair in zip(listed, self._declared(call), strict=False)]
+            return [_completed(*pair) for pair in zip(listed, self.declared(call), strict=False)]
         except (Unknown, Mismatch, Undecided) as error:
             if depends and call.node.outputs:
                 raise _Unproven(call, str(error)) from error
-            return self._declared(call)
+            return self.declared(call)
 
     def _check_place(self, call: Call) -> None:
         """Check that -1 in a view, such as [2, -1, 8], stands for the size that has the symbol.
@@ -247,11 +245,8 @@ class _Followed(Sizes):
         written = call.arguments.get(name) if name else None
         if not isinstance(written, list | tuple) or -1 not in written:
             return
-        tensor, declared = call.arguments.get("self"), next(iter(self._declared(call)), None)
-        if not (isinstance(tensor, Tensor) and isinstance(declared, Tensor)):
-            return
         place = list(written).index(-1)
-        options = self.options(call, declared.sizes)
+        options, declared = self.options(call), self.declared(call)[0]
         if len(options) > 1 or any(sizes[place] == declared.sizes[place] for sizes in options):
             raise _Unproven(call, "-1 may stand for another size than the one that changes")
 
@@ -280,12 +275,16 @@ class _Followed(Sizes):
         ).strides
         return strides and tuple(self._symbols.size(to_size(stride)) for stride in strides)
 
-    def options(self, call: Call, known: Sequence[Size]) -> list[list[Size]]:
-        """Return the sizes that a view may have, by those that it had; of several, nothing tells which are right.
+    def options(self, call: Call) -> list[list[Size]]:
+        """Return the sizes that a view may have, by those that it had; of several, nothing tells which are right, and
+        other calls have none.
 
         The symbol keeps its position in memory: in front of it and after it are as many elements as before.
         """
-        tensor, fitting = call.arguments["self"], dict[int, Size]()
+        tensor, declared = call.arguments.get("self"), next(iter(self.declared(call)), None)
+        if not (_deduced(call.target) and isinstance(tensor, Tensor) and isinstance(declared, Tensor)):
+            return []
+        known, fitting = declared.sizes, dict[int, Size]()
         for place, size in enumerate(known):
             others = product([*known[:place], *known[place + 1 :]])
             quotient = tensor.numel // others if others != 0 else 0
@@ -316,14 +315,13 @@ class _Followed(Sizes):
         found = [[*known[:place], size, *known[place + 1 :]] for place, size in fitting.items()]
         if is_one:
             return found
-        found += filter(None, [self.kept(call, known)])
+        found += filter(None, [self._kept(tensor, carrying, known)])
         return [sizes for sizes in found if _in_order(tensor.sizes, sizes, self.symbol)]
 
-    def kept(self, call: Call, known: Sequence[Size]) -> list[Size] | None:
+    def _kept(self, tensor: Tensor, dims: Sequence[int], known: Sequence[Size]) -> list[Size] | None:
         """Return the sizes of a view whose operand has the symbol in several dimensions, such as [batch, s0, s0]: each
         of them stands where as many elements follow; None if one has no such place."""
-        tensor, sizes, after = call.arguments["self"], [*known], product(())
-        carrying = [place for place, size in enumerate(tensor.sizes) if _mentions(size, self.symbol)]
+        carrying, sizes, after = [*dims], [*known], product(())
         if len(carrying) < 2:
             return None
         for place in reversed(range(len(known))):
@@ -377,7 +375,7 @@ class _Followed(Sizes):
         if _sizes(got) != _sizes(_at(results, self.symbol, number)):
             raise Unknown(f"its result is not the same formula for {self.symbol} = {number}")
 
-    def _declared(self, call: Call) -> list[Any]:
+    def declared(self, call: Call) -> list[Any]:
         """Return what the program declares of the results."""
         return results_of(call.node, lambda name: self._symbols.value(call.scope.graph, name))
 
@@ -570,15 +568,11 @@ def _reshaped(domain: _Followed, node: Node, name: str, call: Call) -> list[Size
     Returns:
         The new sizes; None if there are no others to try.
     """
-    slot, meta = next((slot for slot in node.slots if slot.name == name), None), node.output.meta
-    if slot is None or not isinstance(call.arguments.get("self"), Tensor):
+    slot, options = next((slot for slot in node.slots if slot.name == name), None), domain.options(call)
+    if slot is None or len(options) != 1:
         return None
-    written = list(slot.plain)
-    known: list[Size] = [from_expression(arithmetic.expression(size), polynomial_symbol) for size in meta.sizes]
+    written, known = list(slot.plain), domain.declared(call)[0].sizes
     if len(written) != len(known):
-        return None
-    options = domain.options(call, known)
-    if len(options) != 1:
         return None
     changed = [place for place, (size, old) in enumerate(zip(options[0], known, strict=True)) if size != old]
     sizes = [-1 if [place] == changed else size for place, size in enumerate(options[0])]
