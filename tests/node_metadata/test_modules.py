@@ -60,7 +60,9 @@ VECTORS = [
     # Percent signs that are no escapes of ours stay what they are.
     ("k:%28x%29,p,m.A%29", (ModuleEntry("k:(x)", "p", "m.A)"),)),
     ("a,d.50%,m.A", (ModuleEntry("a", "d.50%", "m.A"),)),
-    ("a%2Cb,L['s'],m.A", (ModuleEntry("a%2Cb", "L['s']", "m.A"),)),
+    ("a%28b,L['s'],m.A", (ModuleEntry("a%28b", "L['s']", "m.A"),)),
+    # For releases that divide at commas in brackets.
+    ("a%2Cb,getattr(L['s']%2C '0'),m.A", (ModuleEntry("a,b", "getattr(L['s'], '0')", "m.A"),)),
 ]
 
 
@@ -79,6 +81,9 @@ entry_lists = st.lists(st.builds(ModuleEntry, names, names, names), min_size=1, 
 def test_any_names_survive(entries):
     """Whatever names a program has, separators and escapes in them included, they are read back."""
     assert parse_module_stack(dump_module_stack(entries)) == tuple(entries)
+    without_commas = dump_module_stack(entries, "no_commas")
+    assert parse_module_stack(without_commas) == tuple(entries)
+    assert without_commas.count(",") == 2 * len(entries)
     assert dump_module_stack(entries, "comma") == ";".join(f"{e.key},{e.path},{e.type}" for e in entries)
 
 

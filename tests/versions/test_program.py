@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -31,7 +32,9 @@ def test_samples_are_raised_and_come_back(release):
         assert raised.found.table == version
         assert raised.tree["schema_version"] == {"major": 8, "minor": 20}
         side_inputs = SideInputs(constants=raised.constants)
-        # Some releases wrote what they do not read.
+        # Some releases wrote what they do not read: permitted, or names of modules with commas, which are escaped.
+        if version in ("2", "5.1"):
+            data = re.sub(rb"(getattr\([^,;]*),", rb"\1%2C", data)
         lowered = downgrade_program(
             raised.tree, version, record, allow=HARMLESS | {"unreadable"}, side_inputs=side_inputs
         )

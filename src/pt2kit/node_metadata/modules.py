@@ -5,12 +5,13 @@ A stack is parsed to the modules of the call, outermost first.
     key:(path,type);key:(path,type)         torch 2.1                                "paren"
     key,path,type;key,path,type             torch 2.2 and later                      "comma"
     the same, with percent escapes          pt2kit, only where a name needs them     "escaped"
+    the same, at each comma of a name       pt2kit, for torch 2.2 to 2.6             "no_commas"
 
 `key` identifies the module instance (`L__self___fc`, or a number that was an address), `path` is how the traced code
 reached it (`L['self'].fc`, `getattr(L['fn'], '0')`, `fc`), `type` its class. torch escapes nothing: its reader splits
-at ";" and at commas outside brackets and refuses a text that does not give three parts. This reader also takes names
-with separators apart, as far as the text lets it; `dump_module_stack(entries, module_stack_style(text))` is the text
-again.
+at ";" and at commas outside brackets (up to 2.6 at commas inside, too: always in 2.2 and 2.3, then in nested brackets)
+and refuses a text that does not give three parts. This reader also takes names with separators apart, as far as the
+text lets it; `dump_module_stack(entries, module_stack_style(text))` is the text again.
 
 Names are escaped only if a separator is inside a name: one that contains "," or ";" would come back as two. pt2kit
 writes such a character as "%" and its two hexadecimal digits ("," is %2C, ";" is %3B). Text without separators inside
@@ -36,7 +37,7 @@ from pt2kit.errors import LimitError, Pt2Error, SchemaError
 _CODES = {",": "2C", ";": "3B", "(": "28", ")": "29", "[": "5B", "]": "5D"}
 _CHARACTERS = {code: character for character, code in _CODES.items()}
 
-Style = Literal["paren", "comma", "escaped"]
+Style = Literal["paren", "comma", "escaped", "no_commas"]
 
 _SEPARATORS = ",;()[]"
 _SPECIAL = re.compile(r"[\[\](),]")
@@ -141,7 +142,7 @@ def parse_module_stack(text: str, where: str = "nn_module_stack") -> tuple[Modul
     style = module_stack_style(text)
     if style == "paren":
         return tuple(_paren_entry(piece, where) for piece in _paren_pieces(text))
-    return _entries(text, _unescaped if style == "escaped" else str) or _search(text, where)
+    return _entries(text, str if style == "comma" else _unescaped) or _search(text, where)
 
 
 @lru_cache(maxsize=256)  # also of texts that cannot be read, of which a search is made
@@ -171,10 +172,9 @@ def module_stack_style(text: str) -> Style:
     """Return the style a stack is written in, so that `dump_module_stack` can return the same text."""
     if _looks_paren(text):
         return "paren"
-    if has_escape(text, _SEPARATORS):
-        entries = _entries(text, _unescaped)
-        if entries is not None and dump_module_stack(entries, "escaped") == text:
-            return "escaped"
+    if has_escape(text, _SEPARATORS) and (entries := _entries(text, _unescaped)) is not None:
+        styles: tuple[Style, ...] = ("escaped", "no_commas")
+        return next((style for style in styles if dump_module_stack(entries, style) == text), "comma")
     return "comma"
 
 
@@ -184,13 +184,15 @@ def dump_module_stack(entries: Sequence[ModuleEntry], style: Style = "escaped") 
     Args:
         entries: outermost first.
         style: "escaped" is what torch writes, except for names that torch could not read back, whose separators are
-            escaped; "comma" and "paren" are exactly torch's texts and lose such names.
+            escaped; in "no_commas" all commas of names are, which any torch from 2.2 on reads; "comma" and "paren" are
+            exactly torch's texts and lose such names.
     """
     if style == "paren":
         return ";".join(f"{entry.key}:({entry.path},{entry.type})" for entry in entries)
     if style == "comma":
         return ";".join(f"{entry.key},{entry.path},{entry.type}" for entry in entries)
-    text = ";".join(_lightly_escaped(entry) for entry in entries)
+    only = ",;" if style == "no_commas" else ";"
+    text = ";".join(_lightly_escaped(entry, only) for entry in entries)
     return ";".join(map(_fully_escaped, entries)) if _looks_paren(text) else text
 
 
@@ -198,8 +200,8 @@ def _looks_paren(text: str) -> bool:
     return text.endswith(")") and ":(" in text and "," not in text.partition(":(")[0]
 
 
-def _lightly_escaped(entry: ModuleEntry) -> str:
-    light = [encode_name(name, _SEPARATORS, only=";") for name in (entry.key, entry.path, entry.type)]
+def _lightly_escaped(entry: ModuleEntry, only: str) -> str:
+    light = [encode_name(name, _SEPARATORS, only=only) for name in (entry.key, entry.path, entry.type)]
     if _split_outside_brackets(",".join(light)) == light:
         return ",".join(light)
     return _fully_escaped(entry)

@@ -94,7 +94,7 @@ def upgrade_program(
         tree = encoding.from_wire(raw, stored_version.table, where)
         tree = convert(tree, stored_version.table, CURRENT.number, log)
         if stored_version.table != CURRENT.number:
-            tree = rewrite(tree, CURRENT.number, {"Node": _repaired})
+            tree = rewrite(tree, CURRENT.number, {"Node": lambda node, _: metadata.repaired(node)})
     except RecursionError:
         raise too_deep(where) from None
     major, minor = CURRENT.pair
@@ -202,8 +202,3 @@ def oldest_version(tree: Tree, where: str) -> str:
     except RecursionError:
         raise too_deep(where) from None
     return oldest
-
-
-def _repaired(node: Any, _: Any) -> Any:
-    new = metadata.repair(node["metadata"])
-    return node if new is node["metadata"] else {**node, "metadata": new}

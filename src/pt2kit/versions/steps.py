@@ -19,7 +19,7 @@ from pt2kit.schema.versions import LOG, parse_version
 from pt2kit.versions.check import check_tree, fits
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.identify import DRAFT
-from pt2kit.versions.line import metadata, v1_v2, v2_v5_1, v5_1_v5_3, v5_3_v7_3, v7_3_v8_2, v8_2_v8_6
+from pt2kit.versions.line import v1_v2, v2_v5_1, v5_1_v5_3, v5_3_v7_3, v7_3_v8_2, v8_2_v8_6
 from pt2kit.versions.line.minor import Conversion, block_misfits, downgrade_minor, upgrade_minor
 
 MINORS: Final = tuple(row.number for row in LOG if row.pair[0] == 8 and row.pair >= (8, 6))
@@ -72,7 +72,7 @@ STEPS: Final = (
     Step("8.2", "8.6", v8_2_v8_6.upgrade, v8_2_v8_6.downgrade),
     *(Step(older, newer, upgrade_minor(older, newer), downgrade_minor(newer)) for older, newer in pairwise(MINORS)),
 )
-TRACES: Final = Step("5.3-traces", "5.3", metadata.upgrade, metadata.downgrade)
+TRACES: Final = Step("5.3-traces", "5.3", v5_1_v5_3.expand_traces, v5_1_v5_3.compact_traces)
 """The side branch, which both begins and ends in 5.3."""
 
 VERSIONS: Final = (*(step.older for step in STEPS), STEPS[-1].newer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pt2kit.node_metadata.modules import parse_module_stack
 from pt2kit.versions.conversion_log import ConversionLog
 from pt2kit.versions.line import metadata
 
@@ -32,7 +33,8 @@ def test_what_needs_no_change_is_the_same_object():
     same = {"stack_trace": "x"}
     assert metadata.from_2_1(same) is same
     assert metadata.to_2_1(same, (), ConversionLog("x")) is same
-    assert metadata.repair(same) is same
+    for function in (metadata.repaired, metadata.without_commas):
+        assert function(node := {"metadata": same}) is node
 
 
 def test_2_1_keeps_the_innermost_function():
@@ -45,9 +47,10 @@ def test_2_1_keeps_the_innermost_function():
 @pytest.mark.parametrize("text", ["a,b", "nonsense", ";;;", "k:(x,y"])
 def test_texts_that_cannot_be_read_stay(text):
     """Metadata never decides whether a program can be read."""
-    for function in (metadata.from_2_1, metadata.repair):
-        assert function({"nn_module_stack": text})["nn_module_stack"] == text
-    assert metadata.to_2_1({"nn_module_stack": text}, (), ConversionLog("x"))["nn_module_stack"] == text
+    stated = {"nn_module_stack": text}
+    assert metadata.from_2_1(stated) == metadata.to_2_1(stated, (), ConversionLog("x")) == stated
+    for function in (metadata.repaired, metadata.without_commas):
+        assert function({"metadata": stated})["metadata"] == stated
 
 
 @pytest.mark.parametrize(
@@ -60,4 +63,25 @@ def test_texts_that_cannot_be_read_stay(text):
 )
 def test_stacks_that_torch_cannot_read_are_escaped(text, mended):
     """A name with a comma outside brackets makes torch refuse the whole program."""
-    assert metadata.repair({"nn_module_stack": text}) == {"nn_module_stack": mended}
+    assert metadata.repaired({"metadata": {"nn_module_stack": text}})["metadata"] == {"nn_module_stack": mended}
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("k,L['m'].a[0],m.A;l,b,m.B", "k,L['m'].a[0],m.A;l,b,m.B"),
+        ("k,getattr(L['m'], '0'),m.A", "k,getattr(L['m']%2C '0'),m.A"),
+        ("k,getattr(getattr(L['m'], '0'), '1'),m.A", "k,getattr(getattr(L['m']%2C '0')%2C '1'),m.A"),
+        ("k,a%2Cb,m.A%5Bx%2C y%5D", "k,a%2Cb,m.A%5Bx%2C y%5D"),
+    ],
+)
+def test_torch_2_2_to_2_6_get_stacks_without_commas_in_names(text, escaped):
+    """2.2 and 2.3 divide at every comma, 2.4 to 2.6 at those in nested brackets; upgraded, the text is as before."""
+    node = {"metadata": {"nn_module_stack": text}}
+    lowered = metadata.without_commas(node)
+    assert lowered["metadata"]["nn_module_stack"] == escaped
+    assert metadata.repaired(lowered) == node
+    assert parse_module_stack(escaped) == parse_module_stack(text)
+    assert metadata.to_2_1(lowered["metadata"], (), ConversionLog("x")) == metadata.to_2_1(
+        node["metadata"], (), ConversionLog("x")
+    )

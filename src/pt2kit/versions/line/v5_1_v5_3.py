@@ -10,9 +10,17 @@ What changed, upwards:
 - an unbacked symbol has a range: 2.3 wrote none for those of an export that is not strict;
 - `while_loop` takes a list of additional inputs (see `hops`).
 
+Commas inside names of module stacks, which 2.3 does not read, are escaped downwards.
+
 Lost upwards: nothing. Lost downwards: names of constant inputs, values of symbols below 2 (see `reader_limits`); values
 are renamed as 2.3 calls them (see `fx_names`). Blocked downwards: effect tokens, named tuples whose
 fields are not known, additional inputs of `while_loop`.
+
+Compact stack traces are the other schema 5.3, converted from and to 5.3 (torch 2.4). That development state (field
+table `5.3-traces.yaml`) kept the source lines of a graph's nodes in one table per graph and references to it in
+`stack_trace`; `docs/traces.md` defines both. Constant inputs have no names there, as in 5.1. Nothing is lost upwards:
+references are expanded. Lost downwards: names of constant inputs. Both have the number 5.3, so a program is recognized
+by its keys: `co_fileinfo_ordered_list` in its graphs.
 """
 
 from __future__ import annotations
@@ -22,16 +30,19 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from pt2kit.jsontext import Path
+from pt2kit.node_metadata.frames import compact, expand_all
 from pt2kit.schema.names import free_name
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.fx_names import name_as_fx, value_names
 from pt2kit.versions.line import hops
+from pt2kit.versions.line.metadata import without_commas
 from pt2kit.versions.line.texts import NAMEDTUPLE, call_specs, describe_tuple, name_tuple, rename_symbols
 from pt2kit.versions.reader_limits import narrow_ranges
-from pt2kit.versions.rewrite import arm, values_of
+from pt2kit.versions.rewrite import arm, rewrite, values_of
 
 _UNBACKED: Final = re.compile(r"(?<![\w.'])u\d+(?!\w)")
 _SINCE: Final = "5.3"
+_FILES: Final = "co_fileinfo_ordered_list"
 CONSTANTS: Final = frozenset({"as_none", "as_int", "as_float", "as_string", "as_bool"})
 """Arms of an argument that are a constant input."""
 
@@ -61,7 +72,7 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
     visitors = {
         "OptionalTensorArgument": arm("as_tensor", lambda tensor: tensor["name"]),
         "ModuleCallSignature": call_specs(describe_tuple, log, having=NAMEDTUPLE),
-        "Node": lambda value, path: hops.remove_inputs(value, path, log, _SINCE),
+        "Node": lambda value, path: without_commas(hops.remove_inputs(value, path, log, _SINCE)),
     }
     return unname_constants(rename_symbols(readable, "5.3", "zuf", "f", visitors), log)
 
@@ -139,3 +150,47 @@ def _with_specs(tree: Tree, change: Callable[[dict[str, Any], str, Path], dict[s
     specs = [change(spec, name, (*path, index)) for index, (spec, name) in named]
     signature = {**module["signature"], "input_specs": specs}
     return {**tree, "graph_module": {**module, "signature": signature}}
+
+
+def expand_traces(tree: Tree, log: ConversionLog) -> Tree:
+    """Upgrade a program with compact stack traces to the released 5.3.
+
+    Raises:
+        SchemaError: a reference to a file or line that the table does not have.
+        LimitError: traces that expand to too much text.
+    """
+
+    def graph(value: Any, path: Path) -> Any:
+        where = log.place((*path, "nodes"))
+        texts = expand_all(_traces(value), value[_FILES], where)
+        if value[_FILES]:
+            log.changed("stack traces were expanded", (*path, _FILES))
+        return {key: field for key, field in _with_traces(value, texts).items() if key != _FILES}
+
+    return name_constants(rewrite(tree, "5.3-traces", {"Graph": graph}), log)
+
+
+def compact_traces(tree: Tree, log: ConversionLog) -> Tree:
+    """Downgrade a 5.3 program to one with its stack traces in tables."""
+
+    def graph(value: Any, path: Path) -> Any:
+        files, texts = compact(_traces(value))
+        if files:
+            log.changed("stack traces were moved into a table", (*path, _FILES))
+        return {**_with_traces(value, texts), _FILES: files}
+
+    return rewrite(unname_constants(tree, log), "5.3", {"Graph": graph})
+
+
+def _traces(graph: Tree) -> list[str]:
+    return [node["metadata"]["stack_trace"] for node in graph["nodes"] if "stack_trace" in node["metadata"]]
+
+
+def _with_traces(graph: Tree, texts: list[str]) -> Tree:
+    remaining = iter(texts)
+    nodes = []
+    for node in graph["nodes"]:
+        if "stack_trace" in node["metadata"]:
+            node = {**node, "metadata": {**node["metadata"], "stack_trace": next(remaining)}}
+        nodes.append(node)
+    return {**graph, "nodes": nodes}

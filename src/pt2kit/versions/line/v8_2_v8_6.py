@@ -7,7 +7,8 @@ What changed, upwards:
 - a higher-order operator says whether it returns a single tensor (see `hops`), and a tuple of one is no longer a list;
 - `scan` and `associative_scan` take no dimension, nor whether they go backwards: nodes before and after a scan permute
   and flip what it takes and returns;
-- the graph module has the field names of named tuples: those that an older form of the program carried.
+- the graph module has the field names of named tuples: those that an older form of the program carried;
+- commas inside names of module stacks are read, even in nested brackets; downwards, they are escaped.
 
 Lost upwards: another dimension of an associative scan than the first. Lost downwards: kinds of arguments of operators
 with schemas, the field names, unless the target is old enough to write them itself. Blocked downwards: positional
@@ -28,12 +29,15 @@ from pt2kit.versions.line.hops import (
     unwrap_outputs,
     wrap_outputs,
 )
+from pt2kit.versions.line.metadata import without_commas
 from pt2kit.versions.line.texts import registered_names
 from pt2kit.versions.rewrite import rewrite
 
 _SINCE: Final = "8.6"
 POSITIONAL: Final = 1
 KEYWORD: Final = 2
+_IGNORED: Final = r"\([^)]*\)"
+"""Texts of module stacks that 2.4 to 2.6 read without their commas."""
 _SYMBOLIC: Final = ("_operator.", "math.", "torch.sym_", "torch._sym_")
 
 
@@ -54,7 +58,7 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
     """Downgrade an 8.6 program to 8.2; field names of named tuples go into the log."""
 
     def node(value: Any, path: Path) -> Any:
-        value = add_scan_options(value, path, log, _SINCE)
+        value = without_commas(add_scan_options(value, path, log, _SINCE), _IGNORED)
         schemaless = is_higher_order(value["target"])
         inputs = []
         if not schemaless and not _is_symbolic(value) and any(named["kind"] is not None for named in value["inputs"]):
