@@ -31,7 +31,7 @@ REFUSED: dict[str, tuple[dict[str, object], str, str]] = {
         "A13",
         "expected signature b'PK\\x03\\x04', got b'PK\\x03\\x05'",
     ),
-    "flags": ({"local": {"flags": 0}}, "A13", "expected flags 0x0800, got 0x0000"),
+    "flags": ({"local": {"flags": 2}}, "A13", "expected flags 0x0000, got 0x0002"),
     "method": ({"local": {"method": 8}}, "A13", "expected method 0, got 8"),
     "name": ({"local_name": b"m/c"}, "A13", "expected name b'm/b', got b'm/c'"),
     "name length": ({"local": {"nlen": 2}}, "A13", "expected name b'm/b', got b'm/'"),
@@ -133,6 +133,11 @@ ACCEPTED: dict[str, dict[str, object]] = {
     "no signature": {"flags": FLAGS, "local": ZEROS, "descriptor": struct.pack("<3I", CRC, 6, 6)},
     "no signature, 64 bits": {"flags": FLAGS, "local": ZEROS, "descriptor": struct.pack("<I2Q", CRC, 6, 6)},
     "no descriptor": {"local_extra": padded(25)},
+    "python 3.14's zipfile, which adds a record to torch's": {
+        "flags": FLAGS,
+        "entry": {"flags": 8},
+        "descriptor": struct.pack("<4s3I", b"PK\7\x08", CRC, 6, 6),
+    },
     "other time": {"local": {"time": 1, "date": 2, "version": 45}},
 }
 
@@ -142,6 +147,15 @@ def test_accepted(case: str) -> None:
     """The ways in which the common packing tools leave values for later are understood."""
     with open_archive(simple(**ACCEPTED[case])) as archive:
         assert bytes(archive.read("m/b")) == b"second"
+
+
+@pytest.mark.parametrize("flags", [0, 0x0800])
+def test_the_flag_of_names_beyond_ascii_is_compared(flags: int) -> None:
+    """With it readers take a name for UTF-8, without it for another encoding; either way it says the same twice."""
+    name = "m/\N{GREEK SMALL LETTER BETA}".encode()
+    check_refused(
+        forge(Entry(b"m/a"), Entry(name, local={"flags": flags ^ 0x0800}, flags=flags)), "A13", "expected flags"
+    )
 
 
 def test_empty_record_beyond_4_gib() -> None:
