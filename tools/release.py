@@ -25,7 +25,7 @@ from tools.lowest import lowest_versions
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = ROOT / "tests" / "data" / "corpus" / "2.13.0" / "dynamic_batch.pt2"
-PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 MAX_WHEEL = 2_000_000
 PAGE = "pt2kit/viewing/page/"
 

@@ -94,10 +94,12 @@ class _Handler(BaseHTTPRequestHandler):
         with path.open("rb") as file:
             file.seek(start)
             while start < end and (part := file.read(min(1 << 16, end - start))):
+                with (
+                    self.server.lock
+                ):  # before: a client may have the part, and reset the count, before `write` returns
+                    self.server.sent += len(part)
                 self.wfile.write(part)
                 start += len(part)
-                with self.server.lock:
-                    self.server.sent += len(part)
 
 
 @contextmanager

@@ -14,7 +14,6 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
 from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
@@ -78,7 +77,6 @@ def linked(line: str) -> str:
     return _RULE.sub(lambda found: f"\x1b]8;;{base}/{found[0]}.md\x1b\\{found[0]}\x1b]8;;\x1b\\", line, count=1)
 
 
-@cache
 def _pages() -> str:
     """Return the URL of the folder of rule pages; "" if there is none, or the terminal shows no hyperlinks.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import PurePath
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import quote
@@ -174,5 +174,5 @@ def _uri(file: str) -> str:
     """Return a path as a URI reference, a URL unchanged."""
     if "://" in file:
         return quote(file, safe=":/?#[]@!$&'()*+,;=%~")
-    path = PurePath(file)
+    path = Path(file)
     return path.as_uri() if path.is_absolute() else quote(path.as_posix(), errors="replace")
