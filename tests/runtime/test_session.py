@@ -13,11 +13,11 @@ from tests.packages import edited
 
 import pt2kit
 from pt2kit import schema
-from pt2kit.errors import ArchiveError, GraphError, InputError, LimitError, Pt2Error, UnsupportedError
+from pt2kit.errors import ArchiveError, GraphError, InputError, LimitError, OperatorError, Pt2Error, UnsupportedError
 from pt2kit.runtime.arrays import BFLOAT16, cast, joined_type, result_type
 from pt2kit.runtime.inputs import Convention, InputSpec, random_inputs
 from pt2kit.runtime.session import RunLimits, as_recorded, output_leaves, read_outputs, write_outputs
-from pt2kit.runtime.table import find_kernel
+from pt2kit.runtime.table import find_kernel, register, unregister
 from pt2kit.symbols.dialects import parse_size
 
 
@@ -285,6 +285,25 @@ def test_random_inputs_fit_every_program():
 def test_missing_operators_are_listed_with_counts():
     with pytest.raises(UnsupportedError, match=r"corpus.addmul.default \(3\).*pt2kit.runtime.register"):
         session("custom_op")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (lambda **_: None, r"expected a result of sizes \[3, 4\] of the kernel, got None"),
+        (lambda x, **_: x[:2], r"expected a result of sizes \[3, 4\] of the kernel, got \[2, 4\]"),
+        (lambda x, **_: x.sum(), r"expected a result of sizes \[3, 4\] of the kernel, got \[\]"),
+        (lambda x, y, **_: [x, y], "expected 1 result of the kernel, got 2"),
+    ],
+)
+def test_results_of_registered_kernels_are_those_declared(kernel, message):
+    """A kernel of a user that forgets its result, or returns another one, is an error at the node that calls it."""
+    register("corpus::addmul", kernel)
+    try:
+        with pytest.raises(OperatorError, match=rf"node addmul \(corpus.addmul.default\): {message}"):
+            session("custom_op")(*(np.ones([3, 4], np.float32),) * 2)
+    finally:
+        unregister("corpus::addmul")
 
 
 def test_programs_and_backends_are_chosen_by_name():

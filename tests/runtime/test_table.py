@@ -11,6 +11,7 @@ import sys
 import numpy as np
 import pytest
 
+from pt2kit import operators
 from pt2kit.errors import LimitError, OperatorError, UnsupportedError
 from pt2kit.runtime.arrays import RUNNING, Running
 from pt2kit.runtime.table import (
@@ -198,10 +199,20 @@ def test_registering_a_kernel():
     assert find_kernel("mine.twice.default") is None
 
 
-@pytest.mark.parametrize("name", ["mine.twice", "mine::", "::twice", "a b::c", "a::b-c"])
-def test_registering_needs_a_name(name):
-    with pytest.raises(OperatorError, match="expected a name"):
-        register(name, len)
+def test_name_of_a_registered_kernel():
+    """The name of an overload as nodes have it means the same as that of its schema."""
+    register("mine.twice.default", abs)
+    assert find_kernel("mine.twice.default") is abs
+    unregister("mine::twice")
+    assert find_kernel("mine.twice.default") is None
+
+
+@pytest.mark.parametrize("name", ["twice", "mine::", "::twice", "a b::c", "a::b-c"])
+@pytest.mark.parametrize("add", [register, operators.register])
+def test_registering_needs_a_name(add, name):
+    """A kernel or a row is for an operator, so that another name is refused."""
+    with pytest.raises(OperatorError, match="expected a name such as 'corpus::addmul', got"):
+        add(name, len)
 
 
 @pytest.mark.parametrize("name", ["aten.feature_dropout.default", "aten.feature_alpha_dropout.default"])

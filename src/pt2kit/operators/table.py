@@ -84,11 +84,10 @@ def register(
         shown: the arguments worth showing to people.
 
     Raises:
+        OperatorError: no name of an operator.
         UnsupportedError: the table of pt2kit has a row for it.
     """
-    name = name.replace("::", ".").removeprefix(OPS)
-    if name.count(".") == 1 and not name.startswith("_operator."):
-        name = f"{name}.default"
+    name = overload_name(name)
     if _row(name) is not None:
         raise UnsupportedError(f"{name}: expected an operator without a row, got one that pt2kit describes")
     with _lock:
@@ -97,10 +96,20 @@ def register(
 
 def unregister(name: str) -> None:
     """Remove a row that `register` added; nothing happens if there is none."""
-    name = name.replace("::", ".").removeprefix(OPS)
     with _lock:
-        _registered.pop(name, None)
-        _registered.pop(f"{name}.default", None)
+        _registered.pop(overload_name(name), None)
+
+
+def overload_name(name: str) -> str:
+    """Return the full name of an overload: "corpus::addmul" -> "corpus.addmul.default".
+
+    Raises:
+        OperatorError: no name of an operator.
+    """
+    parts = name.removeprefix(OPS).replace("::", ".").split(".")
+    if len(parts) not in (2, 3) or not all(part.isidentifier() for part in parts):
+        raise OperatorError(f"register: expected a name such as 'corpus::addmul', got {name[:80]!a}")
+    return ".".join(parts if len(parts) == 3 or parts[0] == "_operator" else (*parts, "default"))
 
 
 def infer(target: str, arguments: Mapping[str, Any], *, is_strict: bool = False) -> Result:

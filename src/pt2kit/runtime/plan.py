@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
+import numpy as np
 from msgspec import UNSET, structs
 
 from pt2kit import schema
@@ -20,7 +21,7 @@ from pt2kit.dataflow.domain import effects_of
 from pt2kit.errors import GraphError, LimitError, UnsupportedError
 from pt2kit.graph.argument_values import OperatorName, arguments, arguments_of, plain, results_of
 from pt2kit.graph.traversal import HIGHER_ORDER, MAX_SUBGRAPH_DEPTH, Source, node_label, operator_name, walk
-from pt2kit.messages import printable, quote
+from pt2kit.messages import count_text, printable, quote
 from pt2kit.operators.facts import Mismatch, Tensor, Unknown
 from pt2kit.operators.higher_order import CLOSES, HIDES, OPENS
 from pt2kit.operators.metas import Symbols
@@ -29,7 +30,7 @@ from pt2kit.operators.schemas import is_random
 from pt2kit.operators.table import infer
 from pt2kit.runtime.arrays import DTYPE, cast, compute_type, converting, flattened, kind, order_of
 from pt2kit.runtime.execution import Plan, Result, Slot, Step
-from pt2kit.runtime.table import Kernel, binding, find_kernel, parameter_name
+from pt2kit.runtime.table import Kernel, binding, find_kernel, is_registered, parameter_name
 from pt2kit.schema import ScalarType
 from pt2kit.schema.names import OPS
 from pt2kit.schema.operators import find_operator, nearest
@@ -166,6 +167,8 @@ class _Builder:
             self.batched.update(range(first, self.count))
         if name.removeprefix("aten.").partition(".")[0] in _LOWERED:
             kernel = _lowered(kernel, results)
+        if is_registered(name):
+            kernel = _compared(kernel, [self.graph.tensor_values.get(one) for one in flattened(results_of(node, str))])
         if self._is_default_double(node):
             kernel = _in_double(kernel)
         return Step(kernel, given, named, results, (), label, name, number, is_batched)
@@ -314,6 +317,31 @@ def _in_double(kernel: Kernel) -> Kernel:
             return kernel(*args, **named)
 
     return run
+
+
+def _compared(kernel: Kernel, declared: Sequence[schema.TensorMeta | None]) -> Kernel:
+    """Return a kernel of a user that refuses to return other results than the program declares."""
+
+    def run(*args: Any, **named: Any) -> Any:
+        result = kernel(*args, **named)
+        found = flattened(result)
+        if declared and len(found) != len(declared):
+            raise Mismatch(f"expected {count_text(len(declared), 'result')} of the kernel, got {len(found)}")
+        for meta, value in zip(declared, found, strict=False):
+            got = None if value is None else [*np.shape(value)]
+            if meta is not None and (got is None or not _may_be(got, meta)):
+                sizes = ["?" if one.as_int is UNSET else one.as_int for one in meta.sizes]
+                raise Mismatch(f"expected a result of sizes [{', '.join(map(str, sizes))}] of the kernel, got {got}")
+        return result
+
+    return run
+
+
+def _may_be(sizes: Sequence[int], meta: schema.TensorMeta) -> bool:
+    """Return whether a tensor of some sizes fits a declaration, whose symbols may be any size."""
+    return len(sizes) == len(meta.sizes) and all(
+        one.as_int in (UNSET, size) for one, size in zip(meta.sizes, sizes, strict=True)
+    )
 
 
 def memory_orders(graph: schema.Graph, release: str) -> dict[str, tuple[int, ...]]:

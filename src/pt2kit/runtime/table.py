@@ -25,7 +25,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any, Final, TypeVar
 
 from pt2kit.errors import OperatorError
-from pt2kit.operators.table import bases, copied, in_place, into_out
+from pt2kit.operators.table import bases, copied, in_place, into_out, overload_name
 from pt2kit.schema import ScalarType
 from pt2kit.schema.operators import Operator, find_operator, nearest
 
@@ -104,17 +104,13 @@ def register(name: str, function: Kernel | None = None, *, mutates: Iterable[str
     Args:
         name: the operator ("corpus::addmul" for its overload `default`, "corpus::addmul.Tensor" for another).
         function: its parameters have the names of the operator's schema; tensors are NumPy arrays. It may write into
-            arrays if the operator does.
+            arrays if the operator does. Its results must have the sizes that the program declares.
         mutates: the names of the parameters that the operator writes to.
 
     Raises:
         OperatorError: no name of an operator.
     """
-    namespace, colons, rest = name.partition("::")
-    if not (colons and namespace.isidentifier() and all(part.isidentifier() for part in rest.split("."))):
-        raise OperatorError(f"register: expected a name such as 'corpus::addmul', got {name[:80]!a}")
-    target = f"{namespace}.{rest}" if "." in rest else f"{namespace}.{rest}.default"
-
+    target = overload_name(name)
     if function is None:
         return functools.partial(register, name, mutates=mutates)
     _REGISTERED[target] = function
@@ -124,8 +120,12 @@ def register(name: str, function: Kernel | None = None, *, mutates: Iterable[str
 
 def unregister(name: str) -> None:
     """Remove the kernel that was registered for a custom operator, if there is one."""
-    target = name.replace("::", ".")
-    _REGISTERED.pop(target if target.count(".") > 1 else f"{target}.default", None)
+    _REGISTERED.pop(overload_name(name), None)
+
+
+def is_registered(name: str) -> bool:
+    """Return whether a user registered the kernel of an operator overload."""
+    return name in _REGISTERED
 
 
 def mutated_by(function: Kernel) -> tuple[str, ...]:
