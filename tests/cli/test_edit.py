@@ -138,7 +138,7 @@ def test_passes_are_listed() -> None:
 
 
 def test_to_standard_output(tmp_path: Path) -> None:
-    """`-` writes the file itself, and nothing else."""
+    """`-` writes the file itself, and nothing else, so that `--json` is refused."""
     import subprocess
     import sys
 
@@ -147,6 +147,9 @@ def test_to_standard_output(tmp_path: Path) -> None:
     )
     (tmp_path / "new.pt2").write_bytes(done.stdout)
     assert pt2kit.check(tmp_path / "new.pt2").ok
+    refused = pt2("edit", MLP, "-", "--pass", "dce", "--json")
+    assert (refused.code, refused.out) == (2, "")
+    assert "expected a path as OUT with --json, got -" in refused.err
 
 
 def test_whole_programs(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def test_html(tmp_path: Path) -> None:
     out = tmp_path / "mlp.html"
     found = pt2("view", MLP, "--html", out)
     assert (found.code, found.err) == (0, "")
-    assert found.out == f"{out}  {len(out.read_text('utf-8')):,} bytes\n"
+    assert found.out == f"{out}  {out.stat().st_size:,} bytes\n"
     assert 'data-request="program/0"' in out.read_text("utf-8")
 
 

@@ -283,9 +283,9 @@ def test_malformed_expectations_are_refused(tree: Any, text: str) -> None:
 def test_what_was_not_expected_cannot_be_verified() -> None:
     """Parts and tensors that the expectation lacks are named."""
     path = sample(LATEST, "mlp")
-    with pytest.raises(UnsupportedError, match="expected one of 'weights', got none"):
+    with pytest.raises(UnsupportedError, match="expected that of 'weights', got none"):
         verify(path, {"graph": digest(path).graph}, parts=["weights"])
-    with pytest.raises(UnsupportedError, match="expected one of a tensor 'nobody', got none of that name"):
+    with pytest.raises(UnsupportedError, match="expected that of tensor 'nobody', got none"):
         verify(path, digest(path), tensors=["nobody"])
 
 

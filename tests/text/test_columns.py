@@ -80,6 +80,7 @@ def test_lines_are_broken_between_words(line: str, width: int) -> None:
             ["  where  s0: 1 … 4,", "         s1: 2 … 8,", "         s2: 3 … 9"],
         ),
         ("  where  s0: 1, abcdefghijklmnopqr", ["  where  s0: 1,", "      abcdefghijklmnopqr"]),
+        (" " * 12 + "of torch 2.9 and later", [" " * 12 + "of torch 2.9", " " * 12 + "and later"]),
         ("  " + "x" * 40, ["  " + "x" * 40]),
         ("short", ["short"]),
     ],

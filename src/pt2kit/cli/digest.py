@@ -55,7 +55,7 @@ def run(options: Options) -> int:
         raise click.UsageError("expected --tensor with --verify, got it alone")
     chosen, several = chosen_files(options.files)
     if several and options.verify is not None:
-        raise click.UsageError(f"expected one file with --verify, got {len(chosen)} and more to come")
+        raise click.UsageError("expected one file with --verify, got several")
     task = partial(_digest if options.verify is None else _verify, options, several)
     return run_task(chosen, several, task, options, head={"format": FORMAT})
 

@@ -258,6 +258,8 @@ def run(options: Options) -> int:
     from pt2kit.editing.editor import edit
 
     target = one_output(options.target, options.output)
+    if target == "-" and options.as_json:
+        raise click.UsageError("expected a path as OUT with --json, got -")
     with open_file(options.source) as package:
         chosen = choose_model(package, options.model)
         with edit(package, chosen) as editor:

@@ -130,9 +130,9 @@ def _write(answers: Answers, path: Path, tensors: bool) -> int:
     from pt2kit.tensors.export import new_file
     from pt2kit.viewing.page import alone
 
-    page = alone(answers, tensors=tensors)
+    page = alone(answers, tensors=tensors).encode()
     with new_file(path) as file:
-        file.write(page.encode())
+        file.write(page)
     error = answers.index().error
     print_lines([f"{printable(str(path))}  {count_text(len(page), 'byte')}"])
     if error:

@@ -169,7 +169,7 @@ def verify(
     number = definition_of(stated, "expected digests")
     wanted = tuple(part for part in PARTS if part in tree) if parts is None and tensors is None else tuple(parts or ())
     if missing := [part for part in wanted if part not in tree]:
-        raise UnsupportedError(f"expected digests: expected one of {missing[0]!r}, got none")
+        raise UnsupportedError(f"expected digests: expected that of {missing[0]!r}, got none")
     asked = {part: tree[part] for part in wanted}
     asked |= {table: tree[table] for part, table in TABLE_OF.items() if part in wanted and table in tree}
     found: list[list[Mismatch]] = []
@@ -260,7 +260,7 @@ def _verify_tensors(
 ) -> list[Mismatch]:
     """Compare single tensors, reading no others."""
     if missing := [name for name in wanted if not any(name in tree.get(table, ()) for table in TABLES)]:
-        raise UnsupportedError(f"expected digests: expected one of a tensor {missing[0][:80]!r}, got none of that name")
+        raise UnsupportedError(f"expected digests: expected that of tensor {missing[0][:80]!r}, got none")
     asked = {table: {name: tree[table][name] for name in wanted if name in tree.get(table, ())} for table in TABLES}
     there = {}
     for kind, table in TABLE_OF.items():

@@ -93,7 +93,7 @@ def fit(line: str, width: int) -> Iterator[str]:
         yield line
         return
     margin = len(line) - len(line.lstrip(" "))
-    indent = min(margin + 4, width // 3)
+    indent = min(margin + 4, max(width // 3, min(margin, width // 2)))
     rest, begin = line, margin
     while display_width(rest) > width and (place := _break_place(rest, begin, width)):
         yield rest[:place].rstrip()
