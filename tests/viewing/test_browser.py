@@ -147,6 +147,19 @@ def test_cones_and_path(chromium: Any, layers: Path) -> None:
         assert re.fullmatch(r"path of \d+ nodes", visit.text("#spoken"))
 
 
+@pytest.mark.parametrize(
+    ("selected", "marked"),
+    [("node=getitem&mark=up", {"sin", "cos"}), ("node=cond/true_graph_0/sin&mark=down", {"sin"})],
+)
+def test_cones_through_graphs(chromium: Any, selected: str, marked: set[str]) -> None:
+    """The result of `cond` depends on both branches, and no branch on the other one."""
+    with visiting(chromium, COND) as visit:
+        visit.go(f"#/?{selected}")
+        visit.page.pdf()
+        bright = visit.page.locator("#paper text:not([opacity])").all_text_contents()
+        assert {"sin", "cos", "output"}.intersection(bright) == {*marked, "output"}
+
+
 def test_node_panel(chromium: Any) -> None:
     """The panel of a node has its arguments by schema name, its values, and the model's source."""
     with visiting(chromium, DYNAMIC) as visit:
@@ -281,6 +294,7 @@ def test_a_bad_file(chromium: Any, tmp_path: Path) -> None:
         assert visit.data("state") == "error"
         assert "bad.pt2" in visit.text("#message")
         assert "expected" in visit.text("#message")
+        assert not visit.page.locator("#canvas").is_visible()
 
 
 def test_keyboard_alone(chromium: Any, layers: Path) -> None:
@@ -319,6 +333,14 @@ def test_exports(chromium: Any) -> None:
         image = Path(download.value.path()).read_bytes()
         assert image.startswith(b"\x89PNG")
         assert int.from_bytes(image[16:20], "big") == 640
+
+
+def test_printing(chromium: Any) -> None:
+    """The browser's own command prints the whole figure, too."""
+    with visiting(chromium, COND) as visit:
+        visit.go()
+        visit.page.pdf()
+        assert "cond" in visit.page.locator("#paper text").all_text_contents()
 
 
 @pytest.mark.parametrize("address", ["#/", "#/?weight=a.weight", "#/?tab=bytes", "#/?node=linear", "#/?q=relu"])

@@ -1,4 +1,4 @@
-// The state of a view <-> the part of its address after "#": `#/layers/0/attn?node=linear_3&cone=up`.
+// The state of a view <-> the part of its address after "#": `#/layers/0/attn?node=linear_3&mark=up`.
 
 export interface Address {
   program: number;

@@ -36,6 +36,7 @@ export function icicle(program: Program, by: 'bytes' | 'operators', top: number,
       at += (size(child) / total) * width;
     }
   }
+  if (!parts) area.append(h('p', { class: 'faint', text: 'The file stores no weights.' }));
   area.style.height = `${(deepest + 1) * ROW + 8}px`;
   return area;
 }

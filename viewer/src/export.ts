@@ -135,9 +135,13 @@ export async function exportFigure(view: View, file: string, kind: 'svg' | 'png'
   if (!painting) return;
   const name = (file.split(/[\\/]/).pop() ?? 'program').replace(/[^\w.-]/g, '_').slice(0, 80);
   if (kind === 'png') { const blob = await png(painting, palette, marks, width); if (blob) save(`${name}.png`, blob); else toast('the figure is too large for a PNG: choose a smaller width'); return; }
-  const text = svg(painting, kind === 'print' ? LIGHT : palette, marks);
-  if (kind === 'svg') { save(`${name}.svg`, new Blob([text], { type: 'image/svg+xml' })); return; }
-  const figure = new DOMParser().parseFromString(text, 'image/svg+xml').documentElement;
+  if (kind === 'svg') save(`${name}.svg`, new Blob([svg(painting, palette, marks)], { type: 'image/svg+xml' }));
+  else print();
+}
+
+/** Put the whole figure on paper, before the browser prints the page. */
+export function putOnPaper({ painting, marks }: View): void {
+  if (!painting) return;
+  const figure = new DOMParser().parseFromString(svg(painting, LIGHT, marks), 'image/svg+xml').documentElement;
   byId('paper').replaceChildren(document.importNode(figure, true));
-  print();
 }

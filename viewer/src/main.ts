@@ -5,7 +5,7 @@ import { Card } from './card';
 import { DARK, LIGHT } from './colours';
 import { type Actions, bind } from './commands';
 import { byId, bytesText, h } from './dom';
-import { exportFigure, svg } from './export';
+import { exportFigure, putOnPaper, svg } from './export';
 import { keepCamera, setTheme, wantsDark, watch } from './kept';
 import { showKeys } from './keys';
 import { say, showFailure, toast } from './messages';
@@ -51,6 +51,7 @@ class App implements Page {
     this.navigation = new Navigation(this.state, this.view, this);
     this.sides = new Sides(this.state, this.navigation, this.tinting);
     bind(this.actions());
+    addEventListener('beforeprint', () => putOnPaper(this.view));
     addEventListener('popstate', () => { if (this.state.index.programs.length) void this.show(readAddress(location.hash)).catch((error: Error) => this.fail(error)); });
   }
 

@@ -71,7 +71,7 @@ export function nodePanel(context: Context, node: number, into: HTMLElement): vo
     ...findingsOf(context, node),
     weights.length ? section('Weights', ...more([...weights].map(weight => weightRow(context, weight)), 12)) : '',
     body,
-    section('Neighbours',
+    section('Neighbors',
       h('p', { class: 'faint', text: from.length ? 'takes from' : 'takes nothing from other nodes' }), ...more(from.map(other => nodeRow(context, other)), 8),
       h('p', { class: 'faint', text: to.length ? 'gives to' : 'gives nothing to other nodes' }), ...more(to.map(other => nodeRow(context, other)), 8)),
   );

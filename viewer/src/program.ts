@@ -2,7 +2,7 @@
 
 import { parseQuery, type Field, type Term } from './query';
 import { operatorName, Stage } from './scene';
-import { OPERATION, Picture } from './wire';
+import { OPERATION, OUTPUT, Picture, SUBGRAPH } from './wire';
 
 interface Csr { start: Int32Array; list: Int32Array }
 
@@ -25,6 +25,7 @@ export class Program {
   readonly results: Csr; // node -> values
   readonly next: Csr; // node -> nodes
   readonly previous: Csr;
+  readonly returned: Csr; // node -> outputs of the graphs that it carries
   readonly weightsOf: Csr; // node -> weights
   readonly nodesOfWeight: Csr;
   readonly nodeCount: number;
@@ -33,13 +34,15 @@ export class Program {
 
   constructor(readonly picture: Picture) {
     this.stage = new Stage(picture);
-    const { edges, values, nodes, chips, weights, carries } = picture, n = (this.nodeCount = nodes.kind.length);
+    const { boxes, edges, values, nodes, chips, weights, carries } = picture, n = (this.nodeCount = nodes.kind.length);
     this.users = group(values.node.length, edges.source, edges.target);
     this.inputs = group(n, edges.target, edges.source);
     this.results = group(n, values.node, values.node.map((_, i) => i));
     const from = [...edges.source.map(value => values.node[value]), ...carries.source], to = [...edges.target, ...carries.target];
     this.next = group(n, from, to);
     this.previous = group(n, to, from);
+    const outputs = nodes.kind.flatMap((kind, node) => (kind === OUTPUT && boxes.kind[nodes.box[node]] === SUBGRAPH ? [node] : []));
+    this.returned = group(n, outputs.map(node => boxes.node[nodes.box[node]]), outputs);
     this.weightsOf = group(n, chips.target, chips.source);
     this.nodesOfWeight = group(weights.name.length, chips.source, chips.target);
     this.boxBytes = new Float64Array(picture.boxes.parent.length);
@@ -58,13 +61,21 @@ export class Program {
 
   list(csr: Csr, of: number): Int32Array { return csr.list.subarray(csr.start[of], csr.start[of + 1]); }
 
-  /** The nodes that a node depends on (-1) or that depend on it (1), itself among them. */
+  /** The nodes that a node depends on (-1) or that depend on it (1), itself among them; of a node with graphs, on their outputs. */
   cone(node: number, direction: -1 | 1): Uint8Array {
-    const marked = new Uint8Array(this.nodeCount), side = direction < 0 ? this.previous : this.next;
-    const stack = [node];
+    const marked = new Uint8Array(this.nodeCount), stack = [node], { boxes, nodes } = this.picture;
+    const visit = (other: number): void => { if (!marked[other]) { marked[other] = 1; stack.push(other); } };
     marked[node] = 1;
     while (stack.length) {
-      for (const other of this.list(side, stack.pop() as number)) if (!marked[other]) { marked[other] = 1; stack.push(other); }
+      const at = stack.pop() as number;
+      this.list(direction < 0 ? this.previous : this.next, at).forEach(visit);
+      if (direction < 0) this.list(this.returned, at).forEach(visit);
+      else if (nodes.kind[at] === OUTPUT && boxes.kind[nodes.box[at]] === SUBGRAPH) {
+        // What uses the caller's results depends on this output; its other graphs do not.
+        const caller = boxes.node[nodes.box[at]];
+        marked[caller] = 1;
+        for (const value of this.list(this.results, caller)) this.list(this.users, value).forEach(visit);
+      }
     }
     return marked;
   }

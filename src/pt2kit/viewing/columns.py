@@ -66,7 +66,7 @@ class Boxes(Columns):
         name, type, path: texts: its name there, its class, its address from the root.
         kind: `MODULE`, …
         repeat: how many equal modules a box of kind `REPEAT` holds, or a module all of whose children are; 0 otherwise.
-        node: of a `CALL` the node, of others -1.
+        node: of a `CALL` and the graphs in it the node, of others -1.
     """
 
     parent: list[int] = field(default_factory=list)
