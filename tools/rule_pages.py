@@ -17,7 +17,7 @@ from typing import Any
 from tools.format_tables import CHAPTERS, FOLDER
 
 from pt2kit.checks.run import check
-from pt2kit.cli.explain import Explanation, explain
+from pt2kit.cli.explain import REFUSALS, Explanation, explain
 from pt2kit.rules import FAMILIES, RULES
 
 ROOT = Path(__file__).parents[1]
@@ -75,12 +75,11 @@ def _title(path: Path) -> str:
 
 def _page(one: Explanation) -> Iterator[str]:
     yield from (f"# {one.rule}: {_escaped(one.text)}", "", GENERATED)
-    refuses = "refuses" if one.load_refuses else "accepts"
     chapter = CHAPTERS.get(one.rule[0])
     where = f"../format/{chapter}" if chapter else "../sanitize.md"
     where = f"[{_title(PAGES / where)}]({where})"
-    yield f"Severity: {one.severity}. Family {one.rule[0]}: {one.family}, specified in {where}. `pt2kit.load` {refuses}"
-    yield from ("a file that breaks this rule.", "")
+    yield f"Severity: {one.severity}. Family {one.rule[0]}: {one.family}, specified in {where}. `pt2kit.load`"
+    yield from (f"{REFUSALS[one.load_refuses]}.", "")
     if one.details:
         yield from ("## Meaning", "", one.details, "")
     yield from ("## Why", "", one.why, "")
@@ -88,7 +87,8 @@ def _page(one: Explanation) -> Iterator[str]:
         yield from ("## Example", "", f"In `{one.example['file']}`, {one.example['wrong']}. `pt2 check` reports:", "")
         yield from ("```text", f"{one.example['place']}: {one.example['message']}", "```", "")
     yield from ("## How to fix", "", f"{_escaped(one.hint[:1].upper() + one.hint[1:])}.", "")
-    yield from (f"Accept the finding in a build: `pt2 check FILE --allow {one.rule}`. The same in a terminal:", "")
+    allow = f"Accept the finding in a build: `pt2 check FILE --allow {one.rule}`. " if one.rule[0] != "Z" else ""
+    yield from (f"{allow}The same in a terminal:", "")
     yield from ("```sh", f"pt2 explain {one.rule}", "```")
 
 

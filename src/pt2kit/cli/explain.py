@@ -10,7 +10,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -19,6 +19,9 @@ from pt2kit.cli.frame import Result, argument, json_option, print_result
 from pt2kit.cli.output import width
 from pt2kit.messages import suggestion
 from pt2kit.rules import FAMILIES, REASONS, RULES
+
+REFUSALS: Final = ("does not refuse a file for this alone", "refuses a file with this error")
+"""Ends of the sentence about `load`, by `load_refuses`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class Explanation:
         text: what must hold; for X rules, what a finding says.
         family: what the rules with its letter are about.
         severity: "error", "warning" or "note".
-        load_refuses: whether `pt2kit.load` refuses a file that breaks it.
+        load_refuses: whether an error by it makes `pt2kit.load` refuse a file.
         details: the long form of the format specification; "" if there is none.
         why: the reason for the family's rules.
         hint: how to fix a file that breaks it.
@@ -108,7 +111,7 @@ def _list() -> Iterator[str]:
 def _lines(rule: str) -> list[str]:
     """Return the explanation of a rule as lines."""
     one = explain(rule)
-    refusal = "pt2kit.load refuses such a file" if one.load_refuses else "pt2kit.load accepts such a file"
+    refusal = f"pt2kit.load {REFUSALS[one.load_refuses]}"
     lines = [f"{rule}  {one.text}", f"  {one.severity}, family {rule[0]}: {one.family}; {refusal}"]
     for title, text in (("meaning", one.details), ("why", one.why), ("example", ""), ("how to fix", one.hint)):
         if title == "example" and one.example:
