@@ -268,3 +268,9 @@ def test_ranges_of_joined_symbols_are_narrowed() -> None:
         pt2kit.compose(halves[0], editor.result, {0: "x"})
     with pytest.raises(GraphError, match=r"from 2 to 8, got 20 to 20 \[E4\]"):
         pt2kit.compose(editor.result, halves[0], {0: "x"})
+
+
+def test_one_file_is_no_list_of_files() -> None:
+    """The name of one file instead of a list is refused, not read letter by letter."""
+    with pytest.raises(TypeError, match="sources: expected a mapping or a list of files and packages, got one file"):
+        pt2kit.pack("model.pt2")

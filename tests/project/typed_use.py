@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pt2kit
 from pt2kit import schema
+from pt2kit.runtime import register
 
 
 def names_and_numbers(argument: schema.Argument) -> str:
@@ -15,6 +18,12 @@ def names_and_numbers(argument: schema.Argument) -> str:
             return str(number + 1)
         case other:
             return f"{other.type} {other.value!r}"
+
+
+@register("mine::twice")
+def twice(x: Any) -> Any:
+    """A kernel keeps its type."""
+    return x + x
 
 
 def look(path: str, target: str) -> int:

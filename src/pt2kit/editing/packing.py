@@ -43,7 +43,10 @@ def pack(
     Raises:
         ArchiveError: two programs, or two different extra files, of one name.
         Pt2Error: a source cannot be read.
+        TypeError: one file instead of several.
     """
+    if isinstance(sources, str | bytes):
+        raise TypeError("sources: expected a mapping or a list of files and packages, got one file; write [file]")
     parts = Parts("packed", DEFAULT_ROOT, {}, ())
     known: dict[tuple[Any, ...], str] = {}
     named = sources.items() if isinstance(sources, Mapping) else [(None, source) for source in sources]

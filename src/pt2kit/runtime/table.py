@@ -22,7 +22,7 @@ from importlib import import_module
 from operator import itemgetter
 from pkgutil import iter_modules
 from types import MappingProxyType, ModuleType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, overload
 
 from pt2kit.errors import OperatorError
 from pt2kit.operators.table import bases, copied, in_place, into_out, overload_name
@@ -98,6 +98,10 @@ def _add(names: Iterable[str], function: Kernel) -> None:
     _TABLE.update(dict.fromkeys((one for text in names for one in overloads_of(text)), named(function)))
 
 
+@overload
+def register(name: str, function: None = None, *, mutates: Iterable[str] = ()) -> Callable[[K], K]: ...
+@overload
+def register(name: str, function: K, *, mutates: Iterable[str] = ()) -> K: ...
 def register(name: str, function: Kernel | None = None, *, mutates: Iterable[str] = ()) -> Any:
     """Register a kernel for a custom operator, in this process; as a decorator if no function is passed.
 
