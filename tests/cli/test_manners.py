@@ -192,6 +192,13 @@ def test_columns_count_in_a_pipe_if_they_are_stated() -> None:
         assert pt2("show", WIDE, option, env={"COLUMNS": "50"}).out == pt2("show", WIDE, option).out
 
 
+def test_help_fits_narrow_terminals() -> None:
+    """On 40 columns, the paragraphs of a help text are filled to the width, not broken twice."""
+    lines = pt2("check", "--help", env={"COLUMNS": "40"}).out.splitlines()
+    assert max(map(len, lines)) <= 40
+    assert lines[2:4] == ["  Check .pt2 files without running", "  anything of them: archive, JSON,"]
+
+
 @pytest.mark.parametrize("columns", ["20", "40"])
 def test_lines_before_a_heading_have_no_color_of_one(columns: str) -> None:
     """Names of files that are longer than a line are broken before the first heading of the report."""

@@ -255,6 +255,11 @@ def help_texts(run: Callable[..., Any]) -> dict[str, Any]:
 class Help(click.HelpFormatter):
     """Format help so that its examples fit the terminal as well."""
 
+    def __init__(self, indent_increment: int = 2, width: int | None = None, max_width: int | None = None) -> None:
+        """Use the columns of a narrow terminal, too; by itself, click fills at least 50."""
+        columns = max(NARROWEST, shutil.get_terminal_size().columns)
+        super().__init__(indent_increment, width or min(columns, max_width or 80) - 2, max_width)
+
     def getvalue(self) -> str:
         """Return the help text."""
         from pt2kit.text.format import fit
