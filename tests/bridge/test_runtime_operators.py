@@ -259,6 +259,11 @@ CALLS: dict[str, Any] = {
         *(torch.zeros(12, 4), torch.zeros(12), torch.zeros(4, 4), torch.zeros(4)),
     ),
     "quantiles of a number": ("quantile.default", torch.tensor(2.5), torch.tensor([0.1, 0.5]), -1),
+    "quantiles next to infinity": (
+        *("quantile.default", torch.tensor([0.5, torch.inf, 1.5, torch.inf, -1]), torch.linspace(0, 1, 5)),
+    ),
+    "means of large integers": ("avg_pool1d.default", torch.tensor([[[-(2**63), -2, 2**62, 1, -3, 2]]]), [2]),
+    "a number as a tensor": ("prims.scalar_tensor.default", 2, {"dtype": torch.int16, "device": torch.device("cpu")}),
 }
 
 

@@ -116,6 +116,20 @@ class Overlapping(torch.nn.Module):
 
 
 ROWS, ONE = torch.linspace(-1, 2, 20).reshape(5, 4), torch.linspace(0, 1, 4)
+
+
+class Storage(torch.nn.Module):
+    """A buffer of every second element of its memory."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.arange(8.0)[::2])
+
+    def forward(self, x):
+        """Use elements that the buffer does not have."""
+        return x + torch.as_strided(self.seen, [5], [1], 1)
+
+
 PROGRAMS = {
     "scan": (Scan(False), (ROWS, ONE)),
     "scan reverse": (Scan(True), (ROWS, ONE)),
@@ -127,6 +141,7 @@ PROGRAMS = {
     "frames": (Frames(), (torch.linspace(0, 1, 24).reshape(2, 3, 4),)),
     "regions": (Regions(), (ROWS, ONE)),
     "writes": (Writes(), (ROWS, torch.linspace(1, 2, 5))),
+    "a view of the memory of a buffer": (Storage(), (torch.ones(2, 5),)),
     "writes to shared memory": (Overlapping(), (ROWS,)),
     "lstm": (torch.nn.LSTM(4, 6, 2, bidirectional=True).eval(), (ROWS,)),
     "gru": (torch.nn.GRU(4, 6, 2, batch_first=True).eval(), (ROWS[None],)),

@@ -179,6 +179,13 @@ def test_zeta_where_it_is_no_number():
     np.testing.assert_allclose(with_jax[0], with_numpy[0], 1e-6)
 
 
+def test_digamma_at_its_poles():
+    """At 0 it is infinite, by the sign of the zero."""
+    x = np.array([-1, -0.5, -0.0, 0.0, 2], np.float32)
+    with_numpy, with_jax = both(graph(["x"], [node("aten.digamma.default", ["y"], self="x")], ["y"]), x)
+    np.testing.assert_allclose(with_jax[0], with_numpy[0], 1e-6)
+
+
 def test_a_mask_of_too_many_elements_is_an_error_after_the_call():
     one = graph(["x", "m", "s"], [node("aten.masked_scatter.default", ["y"], self="x", mask="m", source="s")], ["y"])
     x, source = np.zeros(5, np.float32), np.ones(2, np.float32)

@@ -67,6 +67,16 @@ def test_read_only_tensors_are_not_written_to():
         run(graph(["x"], [node("aten.add_.Tensor", ["y"], self="x", other=1)], ["y"]), x)
 
 
+def test_nothing_is_written_to_no_elements():
+    """A view of no elements can be written to, as any other."""
+    nodes = [
+        node("aten.expand.default", ["none"], self="x", size=[3, 0]),
+        node("aten.exp_.default", ["y"], self="none"),
+    ]
+    [result] = run(graph(["x"], nodes, ["y"]), np.zeros(0, np.float32))
+    assert result.shape == (3, 0)
+
+
 def test_errors_name_the_node():
     """Whatever a kernel raises becomes an error of ours, with the node and its operator in front."""
     made = graph(["x"], [node("aten.mm.default", ["y"], self="x", mat2="x")], ["y"])

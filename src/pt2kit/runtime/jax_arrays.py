@@ -250,7 +250,7 @@ class JaxArray(NDArrayOperatorsMixin, ForeignArray):
             UnsupportedError: jax has no such function.
         """
         missing = functools.partial(_refuse, f"scipy.special.{name}")
-        found = _zeta if name == "zeta" else getattr(jax.scipy.special, name, missing)
+        found: Any = _OWN.get(name) or getattr(jax.scipy.special, name, missing)
         return _wrapped(found(*_values(others or (self,))), self)
 
     def correlate(self, weight: Any, stride: Any, padding: Any, spread: Any, dilation: Any, groups: int) -> Any:
@@ -323,6 +323,15 @@ def _zeta(s: Any, q: Any) -> Any:
     below = of_jax(s, 1 - above) + jnp.where(s % 2 == 0, 1, -1) * (of_jax(s, above) - of_jax(s, 1 - q))
     found = jnp.where((q < 0) & (s % 1 == 0), below, of_jax(s, q))
     return jnp.where(s < 1, jnp.nan, jnp.where((s == 1) | (q <= 0) & (above == 0), jnp.inf, found))
+
+
+def _digamma(x: Any) -> Any:
+    """Return the digamma function; that of jax is nan at its pole at 0."""
+    return jnp.where(x == 0, -1 / x, jax.scipy.special.digamma(x))
+
+
+_OWN: Final[dict[str, Callable[..., Any]]] = {"digamma": _digamma, "zeta": _zeta}
+"""Name of a function of SciPy -> ours, if that of jax has other values."""
 
 
 def _refuse(name: str, *args: Any, **kwargs: Any) -> Any:

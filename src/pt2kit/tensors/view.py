@@ -367,7 +367,8 @@ def stored_array(view: TensorView, data: memoryview) -> Array:
                 dtype.itemsize * (stride if size > 1 else 1)
                 for size, stride in zip(view.sizes, view.strides, strict=True)
             )
-            array = np.ndarray(view.sizes, dtype, data, view.storage_offset * dtype.itemsize, steps)
+            whole = np.ndarray(data.nbytes, np.uint8, data)  # `as_strided` may look at the rest
+            array = np.ndarray(view.sizes, dtype, whole, view.storage_offset * dtype.itemsize, steps)
     except ValueError as exc:
         raise LimitError(
             f"{view.where}: expected sizes that this numpy can hold, got {list(view.sizes)}: {exc}", rule="P7"

@@ -230,7 +230,7 @@ KERNELS: Final = {
     "aten.ones.default aten.ones_like.default aten.new_ones.default": partial(full, fill_value=1),
     "aten.fill.Scalar .Tensor": lambda self, value, result: full(value, result),
     "aten.zero.default": lambda self, result: full(0, result),
-    "aten.scalar_tensor.default": lambda s, dtype=None: cast(s, dtype or FLOAT32),
+    "aten.scalar_tensor.default prims.scalar_tensor.default": lambda s, dtype=None: cast(s, dtype or FLOAT32),
     "aten.eye.default .m": lambda result, **options: np.eye(*result.sizes, dtype=result.dtype),
     "aten.linspace.default .Tensor_Tensor .Tensor_Scalar .Scalar_Tensor": _spaced,
     "aten.logspace.default .Tensor_Tensor .Tensor_Scalar .Scalar_Tensor": lambda start, end, steps, base, dtype=None: (

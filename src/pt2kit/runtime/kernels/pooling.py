@@ -73,7 +73,9 @@ def avg_pool(
     x, padded, (taps, steps, around, _) = _windows(n, self, kernel_size, stride, padding, 1, counts, lambda _: 0)
     total = _sums(padded, counts, taps, steps)
     divisor = divisor_override or _elements(x, padded, counts, taps, steps, around, count_include_pad)
-    return total / divisor if kind(x.dtype) == 2 else np.trunc(total / divisor)  # torch's integers round to 0
+    if kind(x.dtype) == 2:
+        return total / divisor
+    return (total - np.fmod(total, divisor)) // divisor  # integers round to 0
 
 
 def _sums(padded: Array, counts: Sequence[int], taps: Sequence[int], steps: Sequence[int]) -> Array:

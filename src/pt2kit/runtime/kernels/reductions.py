@@ -325,7 +325,12 @@ def mode(self: Array, dim: int = -1) -> Any:
 
 
 def _quantile(function: Callable[..., Any], self: Array, q: Any, dim: int | None, interpolation: str) -> Any:
-    return function(self.astype(FLOAT64), cast(q, FLOAT64), dim, method=interpolation)
+    low, high, between = (
+        function(self.astype(FLOAT64), cast(q, FLOAT64), dim, method=method)
+        for method in ("lower", "higher", interpolation)
+    )
+    # At a whole rank the next element, which may be infinite, has no part in the result.
+    return np.where(np.isfinite(low) & (low == high), low, between)
 
 
 # Unique elements and counting.

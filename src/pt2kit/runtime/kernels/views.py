@@ -55,7 +55,7 @@ def expand(self: Array, result: ArraySpec, **options: Any) -> Any:
         return self
     view = np.broadcast_to(self, result.sizes)
     # Unlike NumPy's, the result can be written to if the array can.
-    if not self.flags.writeable or not view.size:
+    if not self.flags.writeable:
         return view
     return strided(self, view.shape, view.strides)
 
