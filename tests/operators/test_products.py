@@ -53,6 +53,14 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     ),
     ("aten.einsum.default", {"equation": "abc->a", "tensors": (t(2, 3),)}, "sizes", "expected 2 dimensions"),
     ("aten.einsum.default", {"equation": "ab,bc->ac", "tensors": (t(2, 3), t(4, 5))}, "sizes", "dimension 'b'"),
+    *(
+        ("aten.einsum.default", {"equation": "a,a,a->", "tensors": (t(2),) * 3, "path": path}, "value", text)
+        for path, text in (
+            ([0, 1], "path: expected 4 places, got"),
+            ([0, 3, 0, 1], "path: expected places of two operands, got 0 and 3"),
+            ([0, 0, 0, 1], "path: expected places of two operands, got 0 and 0"),
+        )
+    ),
     ("aten.einsum.default", {"equation": "ab->aa", "tensors": (t(2, 3),)}, "value", "once in the result"),
     (
         "aten.tensordot.default",

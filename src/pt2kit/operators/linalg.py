@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from itertools import pairwise
 from typing import Final
 
@@ -23,8 +22,8 @@ from pt2kit.operators.facts import (
     shape_text,
 )
 from pt2kit.operators.pointwise import common_device
-from pt2kit.operators.promotion import integer_sum_type, require_kind
-from pt2kit.operators.vocabulary import if_contiguous, one_dtype
+from pt2kit.operators.promotion import integer_sum_type, promoted, require_kind
+from pt2kit.operators.vocabulary import if_contiguous, one_dtype, typed
 from pt2kit.schema import ScalarType
 from pt2kit.symbols.polynomials import Size, bounds, hint, product, same
 
@@ -136,13 +135,11 @@ def chain_flops(matrices: Sequence[Tensor]) -> Size:
     return least[0, count]
 
 
-def contracted(equation: str, tensors: Sequence[Tensor]) -> Tensor:
+def contracted(equation: str, tensors: Sequence[Tensor], path: Sequence[int] | None) -> Tensor:
     """Return the sums of products along the dimensions that an equation names."""
     letters, output = einsum_terms(equation, [one.rank for one in tensors])
     sizes: dict[str, Size] = {}
-    counts: Counter[str] = Counter()
     for names, tensor in zip(letters, tensors, strict=True):
-        counts.update({name for name, size in zip(names, tensor.sizes, strict=True) if same(size, 1) is not True})
         for place, (name, size) in enumerate(zip(names, tensor.sizes, strict=True)):
             agree(tensor.sizes[names.index(name)], size, f"expected one size of dimension {name!r} at place {place}")
             known = sizes.get(name, 1)
@@ -150,13 +147,9 @@ def contracted(equation: str, tensors: Sequence[Tensor]) -> Tensor:
                 sizes[name] = size
             elif size != 1:
                 sizes[name] = agree(known, size, f"expected one size of dimension {name.strip('.')!r}")
-    known_dtypes = [one for one in tensors if one.rank]
-    result = of_operands([sizes[name] for name in output], None, *(known_dtypes or tensors))
-    dtype = result.dtype
-    is_added = any(counts[name] < 2 for name in sizes if name not in output)
-    if is_added and dtype is not None and integer_sum_type(dtype) is not dtype:
-        dtype = None  # Dimensions of one operand are added by `sum`, which adds ints as int64; others are multiplied.
-    return Tensor(result.sizes, dtype, None, result.device, None)  # It may be a view.
+    _, dtype = _products(equation, tensors, path)
+    # It may be a view.
+    return Tensor(tuple(sizes[name] for name in output), dtype, None, common_device(tensors), None)
 
 
 def einsum_terms(equation: str, ranks: Sequence[int]) -> tuple[list[list[str]], list[str]]:
@@ -203,22 +196,42 @@ def einsum_flops(equation: str, tensors: Sequence[Tensor], path: Sequence[int] |
         equation, tensors: of the call.
         path: the places of the two operands of each product, the result of which becomes the last operand; by default
             the first two are multiplied, and the result is the first operand.
+    """
+    return _products(equation, tensors, path)[0]
+
+
+def _products(equation: str, tensors: Sequence[Tensor], path: Sequence[int] | None) -> tuple[Size, ScalarType | None]:
+    """Return the FLOPs of the products of an einsum, and the dtype of the result, if it is known.
+
+    Raises:
+        Mismatch: operands of a product with a sum have several dtypes; without one, they are promoted.
 
     Source: `einsum` and `sumproduct_pair` in aten/src/ATen/native/Linear.cpp, 2.13.
     """
     operands, output = einsum_terms(equation, [one.rank for one in tensors])
     sizes: dict[str, Size] = {}
-    held: list[set[str]] = []
+    held: list[tuple[set[str], Tensor]] = []
     for names, tensor in zip(operands, tensors, strict=True):
         shared = {name: size for name, size in zip(names, tensor.sizes, strict=True) if bounds(size) != (1, 1)}
         sizes |= shared
-        held.append({*shared})
+        held.append(({*shared}, like(tensor, [1])))  # Without dimensions it would not count in promotion.
     count: Size = 0
+    wanted = 2 * len(held) - 2
+    expect(not path or wanted in (0, len(path)), f"path: expected {count_text(wanted, 'place')}, got {path}")
     for step in range(len(held) - 1):
         low, high = sorted(path[2 * step : 2 * step + 2]) if path else (0, 1)
-        other, one = held.pop(high), held.pop(low)
-        needed = {*output}.union(*held)
+        expect(0 <= low < high < len(held), f"path: expected places of two operands, got {low} and {high}")
+        (other, right), (one, left) = held.pop(high), held.pop(low)
+        needed = {*output}.union(*(names for names, _ in held))
+        left, right = _added(left, one - other - needed), _added(right, other - one - needed)
         if summed := (one & other) - needed:
             count = count + 2 * product([sizes[name] for name in sorted(summed | ((one | other) & needed))])
-        held.insert(len(held) if path else 0, (one | other) & needed)
-    return count
+        dtype = one_dtype(left, right) if summed else promoted((left, right))
+        held.insert(len(held) if path else 0, ((one | other) & needed, typed(left, dtype)))
+    last = held[0][1]
+    return count, (last if tensors[1:] else _added(last, {*operands[0]}.difference(output))).dtype
+
+
+def _added(tensor: Tensor, names: Set[str]) -> Tensor:
+    """Return an operand of an einsum after the sum over dimensions that only it has."""
+    return typed(tensor, integer_sum_type(tensor.dtype)) if names and tensor.dtype else tensor

@@ -11,6 +11,7 @@ from tests.bridge.operators.fake_calls import FLOATS, Drawer, agreement, overloa
 from tests.operators.cases import flops
 from torch.utils.flop_counter import FlopCounterMode
 
+from pt2kit.operators.facts import Mismatch
 from pt2kit.operators.table import infer
 
 MATRIX, BATCH = tensor("nm"), tensor("bnm")
@@ -150,8 +151,36 @@ def test_flops(name: str, arguments: dict[str, Any]) -> None:
     ],
 )
 def test_einsum_of_small_integers(equation: str, shapes: list[tuple[int, ...]], dtype: torch.dtype) -> None:
-    """Sums over a dimension of one operand are int64, products keep the dtype; where it is unclear, nothing is said."""
+    """Sums over a dimension of one operand are int64, products keep the dtype."""
     values = [torch.ones(shape, dtype=dtype) for shape in shapes]
     found: Any = infer("aten.einsum.default", {"equation": equation, "tensors": to_facts(values)}, is_strict=True)
-    assert found.dtype in (None, to_facts(torch.einsum(equation, values)).dtype)
-    assert found.dtype is not None or dtype in (torch.uint8, torch.int16)
+    assert found.dtype is to_facts(torch.einsum(equation, values)).dtype
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("i,j->ij", [(3,), (4,)]),
+        ("ij,ij->ij", [(3, 2), (3, 2)]),
+        ("ij,jk->ik", [(2, 1), (1, 4)]),
+        ("ij,jk->ik", [(2, 3), (3, 4)]),
+        ("ij,k->i", [(2, 3), (4,)]),
+        ("i,", [(3,), ()]),
+        ("i,j,ij->", [(2,), (3,), (2, 3)]),
+    ],
+)
+@pytest.mark.parametrize("dtypes", [(torch.int64, torch.float32), (torch.float16, torch.float64)], ids=str)
+def test_einsum_of_several_dtypes(
+    equation: str, shapes: list[tuple[int, ...]], dtypes: tuple[torch.dtype, ...]
+) -> None:
+    """Products without a sum promote their operands, as those of positions and frequencies; others refuse them."""
+    values = [torch.ones(shape, dtype=dtypes[place % 2]) for place, shape in enumerate(shapes)]
+    arguments = {"equation": equation, "tensors": to_facts(values)}
+    try:
+        wanted = torch.ops.aten.einsum(equation, values)
+    except RuntimeError:
+        with pytest.raises(Mismatch, match="expected operands of one dtype"):
+            infer("aten.einsum.default", arguments, is_strict=True)
+    else:
+        found: Any = infer("aten.einsum.default", arguments, is_strict=True)
+        assert found.dtype is to_facts(wanted).dtype
