@@ -259,6 +259,8 @@ CALLS: dict[str, Any] = {
         *(torch.zeros(12, 4), torch.zeros(12), torch.zeros(4, 4), torch.zeros(4)),
     ),
     "quantiles of a number": ("quantile.default", torch.tensor(2.5), torch.tensor([0.1, 0.5]), -1),
+    "positions and frequencies": ("einsum.default", "i,j->ij", [torch.arange(3), torch.rand(4)]),
+    "remainders of no elements": ("remainder.Scalar", LIMIT[:0].long(), 0),
     "quantiles next to infinity": (
         *("quantile.default", torch.tensor([0.5, torch.inf, 1.5, torch.inf, -1]), torch.linspace(0, 1, 5)),
     ),

@@ -118,6 +118,14 @@ class Overlapping(torch.nn.Module):
 ROWS, ONE = torch.linspace(-1, 2, 20).reshape(5, 4), torch.linspace(0, 1, 4)
 
 
+class Signed(torch.nn.Module):
+    """Divisors that are zeros with a sign."""
+
+    def forward(self, x):
+        """Return infinite numbers."""
+        return (1 + x.abs()) / torch.full_like(x, -0.0)
+
+
 class Storage(torch.nn.Module):
     """A buffer of every second element of its memory."""
 
@@ -141,6 +149,7 @@ PROGRAMS = {
     "frames": (Frames(), (torch.linspace(0, 1, 24).reshape(2, 3, 4),)),
     "regions": (Regions(), (ROWS, ONE)),
     "writes": (Writes(), (ROWS, torch.linspace(1, 2, 5))),
+    "a zero with a sign": (Signed(), (ROWS,)),
     "a view of the memory of a buffer": (Storage(), (torch.ones(2, 5),)),
     "writes to shared memory": (Overlapping(), (ROWS,)),
     "lstm": (torch.nn.LSTM(4, 6, 2, bidirectional=True).eval(), (ROWS,)),

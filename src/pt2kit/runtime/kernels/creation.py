@@ -36,7 +36,7 @@ from pt2kit.schema import MemoryFormat
 
 @kernel("aten.full.default aten.full_like.default aten.new_full.default")
 def full(fill_value: Any, result: ArraySpec, **options: Any) -> Any:
-    if not isinstance(fill_value, ARRAYS) and fill_value == 0:
+    if not isinstance(fill_value, ARRAYS) and repr(fill_value) in ("0", "0.0", "False"):  # -0.0 has a sign
         return np.zeros(result.sizes, result.dtype)
     return np.full(result.sizes, cast(fill_value, result.dtype), result.dtype)
 

@@ -81,7 +81,7 @@ def div_mode(self: Array, other: Any, rounding_mode: str | None = None) -> Any:
 def _divided(function: Callable[..., Any], self: Array, other: Array) -> Any:
     """Return what a division makes of numbers; divisors that are integers are checked."""
     if kind(self.dtype) <= 1:
-        require(np.all(other), "expected divisors other than 0, got 0")
+        require(self.size == 0 or np.all(other), "expected divisors other than 0, got 0")
     return function(self, other)
 
 
