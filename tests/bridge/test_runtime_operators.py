@@ -260,6 +260,8 @@ CALLS: dict[str, Any] = {
     ),
     "quantiles of a number": ("quantile.default", torch.tensor(2.5), torch.tensor([0.1, 0.5]), -1),
     "positions and frequencies": ("einsum.default", "i,j->ij", [torch.arange(3), torch.rand(4)]),
+    "powers of two in single precision": ("ldexp.Tensor", NUMBERS.double(), torch.tensor([3, -200, 200, 120])),
+    "powers of two in half precision": ("ldexp.Tensor", NUMBERS, torch.tensor([1.57, 0.3, -7, 30]).half()),
     "remainders of no elements": ("remainder.Scalar", LIMIT[:0].long(), 0),
     "quantiles next to infinity": (
         *("quantile.default", torch.tensor([0.5, torch.inf, 1.5, torch.inf, -1]), torch.linspace(0, 1, 5)),

@@ -67,13 +67,14 @@ def test_read_only_tensors_are_not_written_to():
         run(graph(["x"], [node("aten.add_.Tensor", ["y"], self="x", other=1)], ["y"]), x)
 
 
-def test_nothing_is_written_to_no_elements():
-    """A view of no elements can be written to, as any other."""
-    nodes = [
-        node("aten.expand.default", ["none"], self="x", size=[3, 0]),
-        node("aten.exp_.default", ["y"], self="none"),
-    ]
-    [result] = run(graph(["x"], nodes, ["y"]), np.zeros(0, np.float32))
+@pytest.mark.parametrize("name", ["expand", "repeat"])
+def test_nothing_is_written_to_no_elements(name):
+    """Tensors of no elements can be written to, as any other, also if they come from a read-only one."""
+    sizes = {"size": [3, 0]} if name == "expand" else {"repeats": [3, 1]}
+    none = node(f"aten.{name}.default", ["none"], self="x", **sizes)
+    x = np.zeros((1, 0), np.float32)
+    x.setflags(write=False)
+    [result] = run(graph(["x"], [none, node("aten.exp_.default", ["y"], self="none")], ["y"]), x)
     assert result.shape == (3, 0)
 
 

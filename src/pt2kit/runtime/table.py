@@ -335,6 +335,8 @@ def write(target: Any, value: Any) -> Any:
 
     from pt2kit.runtime.arrays import cast
 
+    if not target.size:  # it may be a view of a weight
+        return target
     if not target.flags.writeable:
         raise OperatorError("expected a tensor that can be written to, got a read-only one; pass a copy")
     np.copyto(target, cast(value, target.dtype), casting="unsafe")

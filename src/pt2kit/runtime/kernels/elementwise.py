@@ -113,6 +113,13 @@ def float_power(self: Any, exponent: Any) -> Any:
     return np.power(cast(self, dtype), cast(exponent, dtype))
 
 
+@kernel("aten.ldexp.Tensor")
+def ldexp(self: Array, other: Array) -> Any:
+    two = np.array(2, float_type(self.dtype))
+    (a, b), _ = operands(self, cast(pow_(two, other), result_type(two, other)))
+    return a * b
+
+
 @kernel("aten.lerp.Tensor .Scalar")
 def lerp(self: Array, end: Array, weight: Any) -> Any:
     (a, b), _ = operands(self, end)
@@ -385,7 +392,6 @@ KERNELS: Final = {
     "aten.atan2.default": promoted_floats(np.arctan2),
     "aten.copysign.Tensor .Scalar": promoted_floats(np.copysign),
     "aten.logaddexp2.default": promoted_floats(np.logaddexp2),
-    "aten.ldexp.Tensor": promoted_floats(lambda self, other: self * np.exp2(other)),
     "aten.xlogy.Tensor .Scalar_Self .Scalar_Other": _times_log(np.log),
     "aten.special_xlogy.default .self_scalar .other_scalar": _times_log(np.log),
     "aten.special_xlog1py.default .self_scalar .other_scalar": _times_log(np.log1p),
