@@ -262,6 +262,7 @@ CALLS: dict[str, Any] = {
     "positions and frequencies": ("einsum.default", "i,j->ij", [torch.arange(3), torch.rand(4)]),
     "powers of two in single precision": ("ldexp.Tensor", NUMBERS.double(), torch.tensor([3, -200, 200, 120])),
     "powers of two in half precision": ("ldexp.Tensor", NUMBERS, torch.tensor([1.57, 0.3, -7, 30]).half()),
+    "the first of several nan": ("median.dim", torch.tensor([[1, torch.nan, 2, torch.nan], [torch.nan] * 4]), 1),
     "remainders of no elements": ("remainder.Scalar", LIMIT[:0].long(), 0),
     "quantiles next to infinity": (
         *("quantile.default", torch.tensor([0.5, torch.inf, 1.5, torch.inf, -1]), torch.linspace(0, 1, 5)),

@@ -300,14 +300,14 @@ def _at_rank(rank: Callable[[int, Array], Any], self: Array, dim: int = -1) -> A
     is_nan = np.isnan(wide(self)) if kind(self.dtype) == 2 else np.zeros(self.shape, BOOL)
     ranks = rank(size, is_nan.sum(dim, dtype=INT64, keepdims=True))
     where = np.take_along_axis(order, ranks, dim)
-    return np.take_along_axis(self, where, dim), where  # of equal nans the first, as in torch
+    return np.take_along_axis(self, where, dim), where
 
 
 def _of_all(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self: function(self.reshape(-1))[0] if self.size else np.full((), np.nan)
 
 
-median = partial(_at_rank, lambda size, nans: np.where(nans > 0, size - 1, (size - 1) // 2))
+median = partial(_at_rank, lambda size, nans: np.where(nans > 0, size - nans, (size - 1) // 2))
 nanmedian = partial(_at_rank, lambda size, nans: np.maximum(0, size - nans - 1) // 2)
 
 
