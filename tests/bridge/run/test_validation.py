@@ -46,6 +46,7 @@ BEFORE = {"in_cond_with_gradients": ("nll_loss backward",), "dual": ("repeat_int
 FAST = ("plain", "direct", "differentiated", "compiled", "in_cond", "vmapped")
 COSTLY = (
     "inductor",
+    "exported_to_inductor",
     "exported",
     "exported_strictly",
     "vmapped_graph",
@@ -518,6 +519,19 @@ def test_backward() -> None:
     command = [sys.executable, "-c", CHILD]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout.strip().endswith("lives"), done.stderr[-2000:]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_backward_of_compiled_code() -> None:
+    """Machine code has the gradients of copies that depend on assertions."""
+    module = pt2kit.load_module(saved(Program(lambda x: A.linalg_eigvals(x).real.sum()), (torch.eye(3),)))
+    results = []
+    for call in (module, torch.compile(module)):
+        x = torch.tensor([[4.0, 1, 0], [2, 3, 1], [0, 1, 9]], requires_grad=True)
+        call(x).backward()
+        results.append(x.grad)
+    torch.testing.assert_close(*results)
 
 
 def test_plain_calls_are_not_wrapped() -> None:

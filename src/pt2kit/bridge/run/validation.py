@@ -293,9 +293,9 @@ def _validated(operator: Operator, row: Row, label: str) -> Callable[..., Any]:
         )
         if not has_any_layout:
             _check_memory(given.values(), entry, is_strided=True)
-        _hold_all(rule, call, entry, label)
+        asserted = _hold_all(rule, call, entry, label)
         if call.trusted:
-            args, kwargs = _with_copies(call, names, args, kwargs)
+            args, kwargs = _with_copies(call, names, args, kwargs, asserted)
         live = _flat(value for name, value in call.arguments.items() if name in written)
         result = _run(target, [one.tensor for one in live if isinstance(one, _Live)], args, kwargs)
         if fills:
@@ -333,15 +333,19 @@ def _check_memory(given: Iterable[Any], entry: str, *, is_strided: bool = False)
             _fail(f"{entry}: expected tensors with memory, got one on the meta device next to others", entry)
 
 
-def _hold_all(rule: Rule, call: Call, entry: str, label: str) -> None:
+def _hold_all(rule: Rule, call: Call, entry: str, label: str) -> list[torch.Tensor]:
+    """Refuse a call that a rule does not allow; return the conditions on values that a tracer asserts."""
+    asserted = []
     for demand in rule(call):
         holds = demand.holds
         if isinstance(holds, torch.Tensor):
-            _hold(holds, demand, call, entry, label)
+            if _hold(holds, demand, call, entry, label):
+                asserted.append(holds)
         elif torch.compiler.is_compiling() or isinstance(holds, torch.SymBool):
             _hold_symbolic(holds, demand, entry, label)
         elif not holds:
             _fail(_message(demand, call, entry), entry)
+    return asserted
 
 
 def _hold_symbolic(holds: Any, demand: Demand, entry: str, label: str) -> None:
@@ -352,15 +356,15 @@ def _hold_symbolic(holds: Any, demand: Demand, entry: str, label: str) -> None:
     check_symbolic(holds, text)
 
 
-def _hold(holds: torch.Tensor, demand: Demand, call: Call, entry: str, label: str) -> None:
-    """Refuse a call for a condition on values, or have the tracer assert it."""
+def _hold(holds: torch.Tensor, demand: Demand, call: Call, entry: str, label: str) -> bool:
+    """Refuse a call for a condition on values, or have the tracer assert it, and return whether it does."""
     if torch.compiler.is_dynamo_compiling():
         if is_batched(holds):
             # No assertion can be on one of vmap: without fullgraph=True, the call is not compiled, and validated when
             # it runs. The compiler cannot make an error of ours.
             raise RuntimeError(f"{_assertion(demand, entry, label)}, which vmap inside torch.compile cannot validate")
         torch.ops.aten._assert_async.msg(holds, _assertion(demand, entry, label))
-        return
+        return True
     if torch.compiler.is_exporting() and is_batched(holds):
         raise UnsupportedError(f"{_assertion(demand, entry, label)}, which torch.export cannot assert inside vmap")
     while is_functorch_tensor(holds):  # Of vmap, grad and jvp: one truth value for each of the batch.
@@ -368,11 +372,11 @@ def _hold(holds: torch.Tensor, demand: Demand, call: Call, entry: str, label: st
     if holds.dim():
         holds = holds.all()
     if holds.is_meta:
-        return  # Kernels of the meta device touch no memory.
+        return False  # Kernels of the meta device touch no memory.
     if _is_concrete(holds):
         if not holds:
             _fail(_message(demand, call, entry), entry)
-        return
+        return False
     text = _assertion(demand, entry, label)
     try:
         torch.ops.aten._assert_async.msg(holds, text)
@@ -380,6 +384,7 @@ def _hold(holds: torch.Tensor, demand: Demand, call: Call, entry: str, label: st
         if text in str(error):
             raise OperatorError(_message(demand, None, entry), rule=RULE) from error
         raise
+    return True
 
 
 def _is_concrete(tensor: torch.Tensor) -> bool:
@@ -390,19 +395,35 @@ def _is_concrete(tensor: torch.Tensor) -> bool:
 
 
 def _with_copies(
-    call: Call, names: Sequence[str], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    call: Call,
+    names: Sequence[str],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    asserted: Sequence[torch.Tensor],
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments of a call with copies of the tensors that the kernel trusts."""
+    """Return the arguments of a call with copies of the tensors that the kernel trusts.
+
+    In a traced graph each is computed from the asserted conditions: compilers move an assertion behind a call that does
+    not depend on it.
+    """
     placed, named = list(args), dict(kwargs)
-    for name in call.trusted:
+    for name in dict.fromkeys(call.trusted):
         operand = call.arguments[name]
         if isinstance(operand, _Live) and not operand.is_written:
+            copy = operand.copy()
+            for holds in asserted:
+                copy = _copy_if(copy, holds)
             position = names.index(name)
             if position < len(placed):
-                placed[position] = operand.copy()
+                placed[position] = copy
             elif name in named:
-                named[name] = operand.copy()
+                named[name] = copy
     return tuple(placed), named
+
+
+def _copy_if(tensor: torch.Tensor, holds: torch.Tensor) -> torch.Tensor:
+    """Return a copy of a tensor in a traced graph, from an index that is out of range if a condition does not hold."""
+    return tensor[None].index_select(0, (~holds).long()[None])[0]
 
 
 def _with_own(result: Any, copied: Sequence[int]) -> Any:
