@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import pickle
+import signal
+import threading
 from typing import Any
 
 import ml_dtypes
@@ -10,6 +14,7 @@ import pytest
 from tests import samples
 from tests.checks.mutations import call, tensor
 from tests.packages import edited
+from tests.threads import in_threads
 
 import pt2kit
 from pt2kit import schema
@@ -141,6 +146,56 @@ def test_outputs_are_not_changed_by_later_calls():
     kept = outputs.copy()
     one(x)
     assert np.array_equal(outputs, kept)
+
+
+def test_threads_share_a_session():
+    """Calls wait for each other, so that none of the counts of a buffer is lost."""
+    one = session("buffer_mutation")
+    [x] = drawn(one)
+    in_threads(lambda _: [one(x) for _ in range(10)], range(8))
+    alone = session("buffer_mutation")
+    for _ in range(80):
+        alone(x)
+    assert all(np.array_equal(one.state[name], array) for name, array in alone.state.items())
+
+
+def test_a_call_within_a_call():
+    """An observer, or a handler of a signal, may call the session that is running."""
+    one = session("mlp")
+    values = drawn(one)
+    inner = []
+    one.run_leaves(values, lambda *_: inner.append(one.run_leaves(values)))
+    assert np.array_equal(inner[0], one.run_leaves(values))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_fork_during_a_call():
+    """The child of a fork can call a session that another thread was running."""
+    one = session("mlp")
+    values = drawn(one)
+    opened, done = threading.Event(), threading.Event()
+
+    def hold(*_):
+        opened.set()
+        done.wait()
+
+    holder = threading.Thread(target=one.run_leaves, args=(values, hold))
+    holder.start()
+    opened.wait()
+    child = os.fork()
+    if not child:
+        signal.alarm(60)  # without a handler: it ends a child that waits
+        one.run_leaves(values)
+        os._exit(0)
+    done.set()
+    holder.join()
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_sessions_are_not_pickled():
+    """Pickling says what to do instead, as for processes that are spawned."""
+    with pytest.raises(TypeError, match=r"got a Session: pass the path of its file on and make another one there"):
+        pickle.dumps(session("mlp"))
 
 
 def test_inputs_that_are_written_are_the_callers():

@@ -7,6 +7,7 @@ import gzip
 import io
 import mmap
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -347,3 +348,11 @@ def test_files_are_read_from_where_they_stand(tmp_path: Path) -> None:
             file.seek(4)
             source = open_source(file)
             assert (source.size, source.peek(1, 3), bytes(source.read(0, len(DATA)))) == (len(DATA), DATA[1:4], DATA)
+
+
+def test_open_files_are_not_pickled(tmp_path: Path) -> None:
+    """Pickling what reads an open file says what to do instead, as for processes that are spawned."""
+    path = tmp_path / "archive.zip"
+    path.write_bytes(simple())
+    with open_archive(path) as archive, pytest.raises(TypeError, match=r"archive\.zip: .* pass the path on"):
+        pickle.dumps(archive)

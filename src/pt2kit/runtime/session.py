@@ -6,6 +6,7 @@ Files of inputs and outputs are .npy, .npz and .safetensors. Outputs also have s
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +14,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+from weakref import WeakSet
 
 import numpy as np
 
@@ -106,7 +108,8 @@ class Session:
             raise UnsupportedError(f"seed: expected a number of at least 0, got {seed}")
         self._backend = backend
         self._limits = limits
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        _SESSIONS.add(self)
         self._random = np.random.default_rng(seed)
         with nullcontext(file) if isinstance(file, Package) else open_package(file) as package:
             self._load(package, model)
@@ -154,6 +157,18 @@ class Session:
                 return self._finish(results, leaves)
             finally:
                 RUNNING.reset(token)
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError(
+            "expected an object that can be pickled or copied, got a Session: pass the path of its file on and make "
+            "another one there"
+        )
+
+    @staticmethod
+    def _renew_locks() -> None:
+        """Release all sessions in the child of a fork: the threads that call them do not exist there."""
+        for session in _SESSIONS:
+            session._lock = threading.RLock()
 
     @property
     def inputs(self) -> Sequence[InputSpec]:
@@ -286,6 +301,11 @@ class Session:
         ):
             return value.copy()
         return value
+
+
+_SESSIONS: Final[WeakSet[Session]] = WeakSet()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=Session._renew_locks)
 
 
 def _calls_writers(program: schema.ExportedProgram) -> bool:

@@ -15,7 +15,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import IO, Final, TypeAlias
+from typing import IO, Final, NoReturn, TypeAlias
 
 from pt2kit.errors import ArchiveError, LimitError, Pt2Error
 from pt2kit.messages import count_text
@@ -85,6 +85,12 @@ class Source:
     def __init__(self, name: str) -> None:
         self.name = name
         self._closed = False
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError(
+            f"{self.name}: expected an object that can be pickled or copied, got one that reads an open file: pass the "
+            "path on and open it there"
+        )
 
     def read(self, offset: int, length: int) -> memoryview:
         """Return exactly `length` bytes from `offset` on, read-only.
