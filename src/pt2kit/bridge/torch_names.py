@@ -13,6 +13,7 @@ import contextlib
 import functools
 import importlib
 import sys
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
@@ -386,11 +387,16 @@ def modules_as_containers(kinds: Collection[type[torch.nn.Module]]) -> Iterator[
     # Not above: it imports torch's compiler.
     from torch._export import non_strict_utils
 
-    non_strict_utils._enter_enable_graph_inputs_of_type_nn_module(kinds)
-    try:
-        yield
-    finally:
-        non_strict_utils._exit_enable_graph_inputs_of_type_nn_module(kinds)
+    with _CONTAINERS:  # Torch registers them for the whole process, and another export has done so already.
+        added = {kind for kind in kinds if kind not in _pytree.SUPPORTED_NODES}
+        non_strict_utils._enter_enable_graph_inputs_of_type_nn_module(added)
+        try:
+            yield
+        finally:
+            non_strict_utils._exit_enable_graph_inputs_of_type_nn_module(added)
+
+
+_CONTAINERS: Final = threading.RLock()
 
 
 # Tensors and storages

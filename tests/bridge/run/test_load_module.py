@@ -7,6 +7,7 @@ import inspect
 import io
 import pickle
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy
 import pytest
 import torch
 from tests import samples
+from tests.bridge.zoo import zoo
 from tests.packages import bytes_of
 from tests.threads import in_threads
 from torch import nn
@@ -213,6 +215,25 @@ def test_threads() -> None:
         return all(torch.equal(module(torch.full((batch, 8), float(batch))), wanted[batch]) for _ in range(20))
 
     assert all(in_threads(work, wanted))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_modules_as_inputs() -> None:
+    """Several threads pass modules, whose classes torch registers for the process, and another export passes them."""
+    program = next(program for program in zoo.programs() if program.name == "module_input")
+    name = "tests.bridge.zoo.programs_calling.Layer"
+    module = pt2kit.load_module(bytes_of(pt2kit.save, zoo.exported(program)), trust=(name,))
+    ((args, kwargs),) = program.calls()
+    wanted = module(*args, **kwargs)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        results = in_threads(lambda _: [module(*args, **kwargs) for _ in range(100)], range(8))
+    finally:
+        sys.setswitchinterval(before)
+    assert all(torch.equal(one, wanted) for part in results for one in part)
+    again = torch.export.export(module, args, kwargs, strict=False)
+    assert torch.equal(again.module()(*args, **kwargs), wanted)
 
 
 @pytest.mark.parametrize("strict", [False, True])
