@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import os
 import re
 import sys
 
@@ -60,6 +62,16 @@ def test_json(monkeypatch) -> None:
     monkeypatch.setattr(sys, "stdout", stream)
     print_json({"a": [1, "é"]})
     assert stream.getvalue() == '{\n  "a": [\n    1,\n    "é"\n  ]\n}\n'
+
+
+def test_json_of_names_that_are_not_utf_8(monkeypatch) -> None:
+    """The name of a file is escaped as Python's json does, so that `os.fsencode` returns its bytes."""
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", stream)
+    value = {"files": [os.fsdecode(b"b\xff.pt2")], "é": [], "size": 1.5}
+    print_json(value)
+    assert json.loads(stream.getvalue()) == value
+    assert stream.getvalue() == '{\n  "files": [\n    "b\\udcff.pt2"\n  ],\n  "é": [],\n  "size": 1.5\n}\n'
 
 
 class _Closed(io.StringIO):

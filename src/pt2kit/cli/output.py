@@ -157,9 +157,13 @@ def print_json(value: Any) -> None:
     the direction of the line.
     """
     from pt2kit import codec
+    from pt2kit.errors import SchemaError
 
-    text = _UNUSUAL.sub(_escaped, codec.encode_indented(value).decode())
-    print_bytes(text.encode() + b"\n")
+    try:
+        text = codec.encode_indented(value).decode()
+    except SchemaError:  # The name of a file is not UTF-8; its surrogates are escaped below.
+        text = json.dumps(codec.to_tree(value), indent=2, ensure_ascii=False)
+    print_bytes(_UNUSUAL.sub(_escaped, text).encode() + b"\n")
 
 
 def _escaped(found: re.Match[str]) -> str:
