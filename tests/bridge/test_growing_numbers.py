@@ -100,7 +100,7 @@ def test_a_call_that_grows(powers: bytes) -> None:
         module(torch.ones(1).expand(10**10))
     divided = pt2kit.load_module(with_guards(powers, "1 // (L['x'].size()[0] - 4) < 10"))
     assert divided(torch.ones(3)).shape == (3,)
-    with pytest.raises(InputError, match=r"cannot be computed: integer (division or modulo|modulo or division)"):
+    with pytest.raises(InputError, match=r"cannot be computed: (integer )?(division|modulo)"):
         divided(torch.ones(4))
 
 

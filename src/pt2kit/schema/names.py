@@ -94,6 +94,7 @@ def free_name(stem: str, is_taken: Callable[[str], bool], first: int = 1, *, sep
 
 _MODULES_OWN: Final = """
 ___has_generation_tag_patch ___needs_generation_tag_patch T_destination __annotations__ __call__ __class__ __delattr__
+__annotate_func__ __firstlineno__ __static_attributes__
 __dict__ __dir__ __doc__ __eq__ __format__ __ge__ __getattr__ __getattribute__ __getstate__ __gt__ __hash__ __init__
 __init_subclass__ __le__ __lt__ __module__ __ne__ __new__ __reduce__ __reduce_ex__ __repr__ __setattr__ __setstate__
 __sizeof__ __str__ __subclasshook__ __weakref__ _apply _backward_hooks _backward_pre_hooks _buffers _call_impl
