@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests import samples
 from tests.checks.mutations import OPERATORS, graph, nodes, program
 from tests.packages import bytes_of
 
@@ -118,3 +119,20 @@ def test_numbers_that_torch_learned(removed: str, tmp_path: Path) -> None:
     found = [problem.message for problem in check(nodes(path, remove).data) if problem.rule == "T13"]
     message = "expected an expression for a number that only running determines, got 3"
     assert found == ([message] if removed else [])
+
+
+@pytest.mark.parametrize(("asserted", "found"), [("eq", 0), ("ge", 1)])
+def test_sizes_that_torch_learned(asserted: str, found: int) -> None:
+    """`draft_export` declares the number of a size that the program asserts to be it, and gives it a wider range."""
+
+    def change(tree: Any) -> None:
+        number = {"as_int": 4}
+        call = graph(tree)["nodes"][1]
+        call.update(target=f"_operator.{asserted}")
+        call["inputs"][1]["arg"] = number
+        graph(tree)["tensor_values"]["add"]["sizes"][0] = number
+
+    problems = check(program(samples.sample("2.13.0", "item_symint"), change).data)
+    assert [problem.message for problem in problems if problem.rule == "T8"] == [
+        "expected sizes [u0, 3], got [4, 3] declared (aten.add.Tensor)"
+    ] * found

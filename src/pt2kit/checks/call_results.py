@@ -13,6 +13,7 @@ Devices that a program names, in values and calls, and that torch does not have 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -37,10 +38,13 @@ from pt2kit.operators.symbolic import OperatorSpec, call_rule
 from pt2kit.operators.table import find, infer
 from pt2kit.schema import Layout, ScalarType
 from pt2kit.schema.names import ATEN_OPS, OPS, target_of
+from pt2kit.symbols.dialects import parse
 from pt2kit.symbols.expr import Symbol
 from pt2kit.symbols.polynomials import Polynomial, Size, hint, same, text, to_expression
 from pt2kit.tensors.bounds import check_device, device_text, parse_device
 from pt2kit.tensors.dtypes import DTYPES, short_name
+
+_EQUAL: Final = re.compile(r"_operator\.eq\('(\w+)', (\d{1,18})\)")
 
 MAX_CREATED_BYTES: Final = 16 << 30
 """Limit of what one call may create from numbers alone: a causal mask of 131,072 tokens in bools."""
@@ -101,8 +105,10 @@ def _problems(context: ProgramContext) -> Iterator[Problem]:
     if is_old:
         unbacked = {name: one for name, one in ranges.items() if one.min_val == 2 and not name.startswith("s")}
         ranges = {**ranges, **{name: replace(one, min_val=0) for name, one in unbacked.items()}}
+    root = context.program.graph_module.graph
+    asserted = {id(root): _asserted(root)}
+    ranges = {**ranges, **dict(_learned(root, asserted[id(root)]))}
     symbols = {it: Symbols(ranges, known, knows_strides=not it) for it in (False, True)}
-    asserted: dict[int, set[str]] = {}
     for step in context.steps():
         for problem in _node_problems(step, symbols[id(step.node) in batched], calls):
             if problem.rule == "T11" and (id(step.node) in cast or (is_old and step.node.target in KEPT_BEFORE_2_13)):
@@ -269,6 +275,15 @@ def _asserted(graph: schema.Graph) -> set[str]:
     return asserted
 
 
+def _learned(graph: schema.Graph, asserted: set[str]) -> Iterator[tuple[str, schema.RangeConstraint]]:
+    """Yield symbols that a program asserts to be a number, for which `draft_export` declares it without their range."""
+    for match in filter(None, map(_EQUAL.fullmatch, asserted)):
+        value = graph.sym_int_values.get(match[1])
+        with suppress(Pt2Error):  # Not an expression: rule E1 of `check` reports it.
+            if value is not None and value.as_expr and isinstance(symbol := parse(value.as_expr.expr_str), Symbol):
+                yield symbol.name, schema.RangeConstraint(int(match[2]), int(match[2]))
+
+
 def call_differences(
     spec: OperatorSpec, node: schema.Node, graph: schema.Graph, symbols: Symbols, *, is_strict: bool = False
 ) -> list[Difference]:
@@ -357,7 +372,7 @@ def _compare_tensors(expected: Tensor, got: Tensor) -> Iterator[tuple[Subject, s
 def _is_fixed(expected: Size, got: Size) -> bool:
     """Return whether a number is declared for a size that only running the program determines.
 
-    torch declares the symbol, unless it learned the number: then the range of the symbol is that number.
+    torch declares the symbol, unless it learned the number: then the range of the symbol, or an assertion, has it.
     """
     if isinstance(expected, int) or not isinstance(got, int) or expected.is_unknown or same(expected, got):
         return False

@@ -247,6 +247,8 @@ def same(one: Size, other: Size) -> bool | None:
     low, high = difference.bounds
     if low > 0 or high < 0:
         return False
+    if low == high:
+        return True
     return False if difference.hint else None
 
 
