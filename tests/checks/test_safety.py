@@ -15,6 +15,7 @@ import pt2kit
 from pt2kit.checks import safety_findings
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.package import record_names as names
+from pt2kit.tensors.pickled import FAKE_TENSOR
 
 MLP = samples.sample("2.13.0", "mlp")
 HOSTILE = {case["name"]: case["path"] for case in samples.hostile()}
@@ -119,6 +120,50 @@ def test_calls_behind_what_cannot_be_read(before: bytes) -> None:
     [found] = _findings(file)
     assert (found.rule, found.kind) == ("X1", "safety")
     assert not pt2kit.check(file).ok
+
+
+@pytest.mark.parametrize(
+    ("size", "kind"),
+    [
+        ({"as_int": 2}, "note"),
+        ({"as_expr": {"expr_str": "2*s0", "hint": None}}, "note"),
+        ({"as_expr": {"expr_str": "__import__('os').getpid()", "hint": None}}, "safety"),
+        ({"as_expr": {"expr_str": "2", "code": "1"}}, "safety"),
+        ("2", "safety"),
+    ],
+    ids=["number", "expression", "code", "unknown key", "other"],
+)
+@pytest.mark.parametrize("is_hidden", [False, True])
+def test_descriptions_of_fake_tensors(size: Any, kind: str, is_hidden: bool) -> None:
+    """torch evaluates the sizes of a fake tensor; it is data if they are numbers and expressions, wherever it is."""
+    from tests.pickles import pickle_forge as forge
+
+    count = {"as_int": 1}
+    meta = {
+        "dtype": 7,
+        "sizes": [size],
+        "requires_grad": False,
+        "device": {"type": "cpu", "index": None},
+        "strides": [count],
+        "storage_offset": count,
+        "layout": 7,
+    }
+    text = forge.Call("_codecs.encode", (json.dumps(meta), "latin1"))
+    fake: Any = forge.Call(FAKE_TENSOR, (text, False))
+    value = {"part": [fake]} if is_hidden else fake
+    content = forge.payload(forge.stream(((value,), {})))
+    [found] = _findings(rewritten(MLP, {names.sample_inputs("model"): content}))
+    assert (found.rule, found.kind) == ("X1", kind)
+
+
+@pytest.mark.parametrize("arguments", [(), ("text", False), (b"{}", 1)])
+def test_no_descriptions_of_fake_tensors(arguments: Any) -> None:
+    """Other arguments of the function are no data."""
+    from tests.pickles import pickle_forge as forge
+
+    content = forge.payload(forge.stream(((forge.Call(FAKE_TENSOR, arguments),), {})))
+    [found] = _findings(rewritten(MLP, {names.sample_inputs("model"): content}))
+    assert (found.rule, found.kind) == ("X1", "safety")
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,13 @@ from tests.packages import rewritten
 
 import pt2kit
 from pt2kit.errors import Pt2Error, UnsupportedError
-from pt2kit.package.pickle_free_inputs import FAKE_TENSOR, input_tensors, read_pickle_free_inputs, write_index
+from pt2kit.package.pickle_free_inputs import input_tensors, read_pickle_free_inputs, write_index
 from pt2kit.pickles import values as data
 from pt2kit.schema import PayloadConfig, PayloadMeta
 from pt2kit.tensors import TensorView
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.dtypes import DTYPES
-from pt2kit.tensors.pickled import from_pickled
+from pt2kit.tensors.pickled import FAKE_TENSOR, from_pickled
 
 WHERE = "extra/pt2kit/sample_inputs/model.json"
 MLP = samples.sample("2.13.0", "mlp")

@@ -24,7 +24,7 @@ from torch.export import ExportedProgram
 
 from pt2kit import codec, schema
 from pt2kit.bridge.placeholder_types import PICKLED_NAME, STAND_IN_NAME, pickled_name, placeholders_in
-from pt2kit.bridge.torch_names import FAKE_TENSOR, FakeTensor, disable_current_modes, not_traced, pytree, schema_version
+from pt2kit.bridge.torch_names import FakeTensor, disable_current_modes, not_traced, pytree, schema_version
 from pt2kit.bridge.write.payloads import Payloads
 from pt2kit.bridge.write.program import write_program
 from pt2kit.bridge.write.values import Values
@@ -33,6 +33,7 @@ from pt2kit.package import record_names as names
 from pt2kit.package.plan import PlannedRecord, header, of_bytes, write_records
 from pt2kit.release.conversion import convert
 from pt2kit.release.destinations import find_destination
+from pt2kit.tensors.pickled import FAKE_TENSOR
 from pt2kit.versions.conversion_log import HARMLESS
 from pt2kit.versions.program import downgrade_program
 from pt2kit.zip.writer import ArchiveWriter

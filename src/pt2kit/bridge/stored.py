@@ -36,7 +36,7 @@ from pt2kit.bridge.read.pickled_values import (
 from pt2kit.bridge.read.reading import trusted
 from pt2kit.bridge.read.tensors import Devices, Moves, Tensors
 from pt2kit.bridge.read.treespecs import find_enum, registered_namedtuples
-from pt2kit.bridge.torch_names import FAKE_TENSOR, pytree, walk_specs
+from pt2kit.bridge.torch_names import pytree, walk_specs
 from pt2kit.checks.refusals import check_quickly, explained
 from pt2kit.checks.stored_inputs import tables_of
 from pt2kit.errors import IntegrityError, PayloadError, Pt2Error
@@ -50,6 +50,7 @@ from pt2kit.pickles import values as data
 from pt2kit.pickles.reader import globals_in, read_payload
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.opaque import OpaquePayload
+from pt2kit.tensors.pickled import FAKE_TENSOR
 from pt2kit.tensors.view import TensorView
 from pt2kit.treespec.containers import NAMEDTUPLE, FieldTable
 from pt2kit.treespec.spec import TreeSpec

@@ -430,9 +430,6 @@ QUANTIZERS: Final[Mapping[str, Callable[..., torch.Tensor]]] = MappingProxyType(
 )
 """Function that makes a quantized tensor of its integers, by qscheme."""
 
-FAKE_TENSOR: Final = "torch._export.serde.serialize._reconstruct_fake_tensor"
-"""The function that fake tensors are pickled by, as pickles name it; its argument is their description."""
-
 # Script objects
 
 

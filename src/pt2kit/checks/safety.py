@@ -37,9 +37,11 @@ from pt2kit.operators.requirements import layout_problem, refusal
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.base import Parts
 from pt2kit.package.open import Package
-from pt2kit.pickles.reader import is_plain, uses_in
+from pt2kit.pickles.budget import parts_of
+from pt2kit.pickles.reader import is_plain, read_payload, uses_in
 from pt2kit.schema.names import HIGHER_ORDER_OPS, plain_target, target_of
 from pt2kit.tensors.opaque import OpaquePayload
+from pt2kit.tensors.pickled import FAKE_TENSOR, fake_tensor
 from pt2kit.treespec.spec import MAX_LEVELS
 
 MAX_TEXT: Final = 10_000
@@ -167,12 +169,32 @@ def _pickle(package: Package, record: str, rule: str, what: str) -> Problem:
     verdict = "plain data"
     try:
         uses = uses_in(package.archive.read(record), record)
-        if odd := sorted(name for name in uses.seen if not is_plain(name)):
+        odd = sorted(name for name in uses.seen if not is_plain(name))
+        if odd == [FAKE_TENSOR] and _only_describes(package.archive.read(record), record):
+            odd = []
+        if odd:
             kind = "safety" if any(_runs(name, name in uses.called) for name in odd) else "warning"
             verdict = f"calls {listed([cut(name, _GLOBAL) for name in odd], _SHOWN_GLOBALS)}"
     except Pt2Error as error:  # The unpickler, which is less strict, may go on to calls that were not seen here.
         kind, verdict = "safety", f"cannot be read as data ({error})"
     return Problem(package.relative(record), rule, f"{what}: {verdict}", kind)
+
+
+def _only_describes(data: memoryview, record: str) -> bool:
+    """Return whether torch evaluates nothing for the fake tensors in a pickle without other functions.
+
+    Raises:
+        Pt2Error: it cannot be read as data.
+    """
+    waiting = [read_payload(data, record, trust=frozenset((FAKE_TENSOR,)))]
+    while waiting:
+        part = waiting.pop()
+        if (fake := fake_tensor(part, record)) is not None:
+            sizes = (*fake[0].sizes, *fake[0].strides, fake[0].storage_offset)
+            if any(is_code(one.as_expr.expr_str) for one in sizes if one.as_expr is not UNSET):
+                return False
+        waiting += parts_of(part) or ()
+    return True
 
 
 def _runs(path: str, is_called: bool) -> bool:

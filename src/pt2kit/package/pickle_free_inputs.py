@@ -36,6 +36,7 @@ from pt2kit.pickles.builtin_reducers import make_device
 from pt2kit.pickles.values import ITEM_SIZES, LAYOUTS, MEMORY_FORMATS
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.payload import views_from_config
+from pt2kit.tensors.pickled import FAKE_TENSOR, fake_tensor
 from pt2kit.tensors.view import TensorView
 
 if TYPE_CHECKING:
@@ -43,9 +44,6 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "pt2kit sample inputs 2"
 """Format name in an index; the number is that of the definition in `docs/sanitize.md`."""
-FAKE_TENSOR: Final = "torch._export.serde.serialize._reconstruct_fake_tensor"
-"""The function that torch pickles fake tensors by; its arguments are a `TensorMeta` as JSON, and whether it is a
-parameter."""
 
 _NAMES: Final = MappingProxyType({data.DType: "dtype", data.Layout: "layout", data.MemoryFormat: "memory_format"})
 _NO_NUMBERS: Final = MappingProxyType({"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf})
@@ -157,10 +155,8 @@ def leaf_tree(leaf: Any, where: str) -> Any:
             return {_NAMES[type(leaf)]: name}
         case data.Device():
             return {"device": leaf.text}
-        case data.Opaque(data.Global() as function, (bytes() as text, bool() as is_param)) if (
-            function.path == FAKE_TENSOR and not leaf.built
-        ):
-            return {"fake_tensor": [codec.to_tree(_tensor_meta(text, where)), is_param]}
+    if (fake := fake_tensor(leaf, where)) is not None:
+        return {"fake_tensor": [codec.to_tree(fake[0]), fake[1]]}
     raise UnsupportedError(f"{where}: expected plain data, got {data.kind_text(leaf)[:200]!a}")
 
 
@@ -212,15 +208,9 @@ def _pair(body: Any, at: Place) -> list[Any]:
 
 def _fake_tensor(body: Any, at: Place) -> data.Opaque:
     meta, is_param = _pair(body, at)
-    text = codec.encode(_tensor_meta(codec.encode(meta), f"{at.budget.where}: {at.path}"))
-    return data.Opaque(name_global(*FAKE_TENSOR.rsplit(".", 1)), (text, at.flag(is_param)))
-
-
-def _tensor_meta(content: bytes, where: str) -> schema.TensorMeta:
-    decoded = codec.decode(content, schema.TensorMeta, f"{where}: fake tensor")
-    if decoded.unknown:
-        raise UnsupportedError(f"{where}: fake tensor: expected keys of the schema, got {str(decoded.unknown[0])[:80]}")
-    return decoded.value
+    fake = data.Opaque(name_global(*FAKE_TENSOR.rsplit(".", 1)), (codec.encode(meta), at.flag(is_param)))
+    fake_tensor(fake, f"{at.budget.where}: {at.path}")
+    return fake
 
 
 def _named(cls: type, known: Any) -> Callable[[Any, Place], Any]:

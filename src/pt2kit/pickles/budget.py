@@ -209,7 +209,7 @@ class _Walk:
         """Return the depth of the parts of a container, and their number as trees, counted on from `items`."""
         depth = 0
         for part in parts:
-            inner = _parts(part)
+            inner = parts_of(part)
             if inner is None:
                 if isinstance(part, Global) and not self.is_allowed(part.path):
                     self.stray.add(part.path)
@@ -241,7 +241,7 @@ class _Walk:
             )
 
 
-def _parts(value: Any) -> Iterator[Any] | None:
+def parts_of(value: Any) -> Iterator[Any] | None:
     """Return the entries of a container; None for a leaf and for an empty container."""
     if isinstance(value, str | bytes | int | float) or value is None:
         return None

@@ -20,7 +20,7 @@ from pt2kit.messages import count_text
 from pt2kit.node_metadata.redaction import hide_paths, strip_metadata
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
-from pt2kit.package.pickle_free_inputs import FAKE_TENSOR, PickleFreeInputs, leaf_tree, read_pickle_free_inputs
+from pt2kit.package.pickle_free_inputs import PickleFreeInputs, leaf_tree, read_pickle_free_inputs
 from pt2kit.package.samples import check_call, in_spec, open_container
 from pt2kit.package.stored import StoredProgram
 from pt2kit.pickles.builtin_reducers import FACTORIES
@@ -29,7 +29,7 @@ from pt2kit.pickles.values import Opaque, PickledStorage, TensorLike
 from pt2kit.sanitizing.options import Options
 from pt2kit.schema import CURRENT, ExportedProgram
 from pt2kit.tensors.compound import MetaView
-from pt2kit.tensors.pickled import from_pickled
+from pt2kit.tensors.pickled import FAKE_TENSOR, from_pickled
 from pt2kit.tensors.view import Storage, TensorView
 from pt2kit.treespec.containers import DEFAULTDICT, defaultdict_parts
 from pt2kit.versions.rewrite import Visitor, rewrite

@@ -9,7 +9,8 @@ from collections.abc import Mapping, MutableMapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from pt2kit.errors import UnsupportedError
+from pt2kit import codec
+from pt2kit.errors import PayloadError, UnsupportedError
 from pt2kit.pickles.values import (
     SPARSE_LAYOUTS,
     DeviceTensor,
@@ -26,7 +27,7 @@ from pt2kit.pickles.values import (
     SubclassTensor,
     TensorLike,
 )
-from pt2kit.schema import Device, Layout, ScalarType
+from pt2kit.schema import Device, Layout, ScalarType, TensorMeta
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import check_device, check_shape, contiguous_strides, numel, parse_device
 from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView, SubclassView, View, computed
@@ -36,6 +37,10 @@ from pt2kit.zip.chosen_names import show_name
 
 Storages = MutableMapping[PickledStorage, Storage]
 """Storages of one payload that are converted already; this table keeps tied tensors tied."""
+
+FAKE_TENSOR: Final = "torch._export.serde.serialize._reconstruct_fake_tensor"
+"""The function that torch pickles fake tensors by; its arguments are a `TensorMeta` as JSON, and whether it is a
+parameter. It evaluates the expressions in there, so that it is not on the allow-list."""
 
 LAYOUTS: Final[Mapping[str, Layout]] = MappingProxyType(
     {name: Layout[name.title().replace("_", "")] for name in SPARSE_LAYOUTS}
@@ -53,7 +58,26 @@ _INTEGERS: Final[Mapping[str, tuple[ScalarType, int | None]]] = MappingProxyType
 """Quantized type -> the type that holds its integers, and the bits of each where several share one."""
 
 
-def from_pickled(tensor: TensorLike, *, name: str, where: str, storages: Storages) -> View:
+def fake_tensor(value: Any, where: str) -> tuple[TensorMeta, bool] | None:
+    """Return the description of a fake tensor, and whether it is a parameter; None for other values.
+
+    Raises:
+        PayloadError, Pt2Error: no such description.
+        UnsupportedError: keys that the schema does not have.
+    """
+    if not isinstance(value, Opaque) or value.cls.path != FAKE_TENSOR:
+        return None
+    match value.args:
+        case (bytes() as text, bool() as is_param) if not (value.built or value.kwargs):
+            decoded = codec.decode(text, TensorMeta, f"{where}: fake tensor")
+            if decoded.unknown:
+                got = str(decoded.unknown[0])[:80]
+                raise UnsupportedError(f"{where}: fake tensor: expected keys of the schema, got {got}")
+            return decoded.value, is_param
+    raise PayloadError(f"{where}: fake tensor: expected bytes and a truth value, got other arguments")
+
+
+def from_pickled(tensor: TensorLike | Opaque, *, name: str, where: str, storages: Storages) -> View:
     """Turn one pickled tensor into a view; nothing is read.
 
     Args:
@@ -85,6 +109,8 @@ def from_pickled(tensor: TensorLike, *, name: str, where: str, storages: Storage
             return at.moved(tensor, name)
         case SubclassTensor():
             return at.subclass(tensor, name)
+    if (fake := fake_tensor(tensor, where)) is not None:
+        return at.fake(*fake, name)
     raise UnsupportedError(f"{where}: {name!r}: expected a tensor, got a {type(tensor).__name__}", rule="P15")
 
 
@@ -119,6 +145,22 @@ class _Place:
     def __init__(self, where: str, storages: Storages) -> None:
         self.where = where
         self.storages = storages
+
+    def fake(self, meta: TensorMeta, is_param: bool, name: str) -> MetaView:
+        sizes, strides = (
+            tuple(one.value for one in counts if one.type == "as_int") for counts in (meta.sizes, meta.strides)
+        )
+        if len(sizes) != len(meta.sizes) or len(strides) != len(meta.strides):
+            raise UnsupportedError(f"{self.where}: {name!r}: expected sizes that are numbers, got symbols", rule="P15")
+        return MetaView(
+            name,
+            meta.dtype,
+            sizes,
+            strides,
+            requires_grad=meta.requires_grad,
+            is_param=is_param,
+            device=meta.device,
+        )
 
     def storage(self, found: PickledStorage) -> Storage:
         known = self.storages.get(found)

@@ -102,7 +102,7 @@ def payload_lines(entries: Sequence[Entry]) -> Iterator[str]:
     rows = []
     for entry in entries:
         record = _record(entry.payload)
-        owner = first.setdefault(record, entry.name)
+        owner = first.setdefault(record, entry.name) if record else entry.name  # without data there is none
         shared = "" if owner == entry.name else f"shares bytes with {dotted(owner)}"
         rows.append((*_head(entry), entry.kind, printable(record), shared))
     yield from (f"  {line}" for line in table(rows, LONGEST_NAME, right=(2,)))

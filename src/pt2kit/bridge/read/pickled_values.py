@@ -28,11 +28,11 @@ from typing import Any, Final, Protocol
 
 import torch
 
-from pt2kit import codec, schema
+from pt2kit import schema
 from pt2kit.bridge.operators import DTYPES, LAYOUTS, MEMORY_FORMATS
 from pt2kit.bridge.read.reading import refused
 from pt2kit.bridge.read.tensors import Devices, Tensors
-from pt2kit.bridge.torch_names import FAKE_TENSOR, mark_parameter, script_object, wrap
+from pt2kit.bridge.torch_names import mark_parameter, script_object, wrap
 from pt2kit.errors import PayloadError, Pt2Error, UnsupportedError
 from pt2kit.messages import listed
 from pt2kit.pickles import values as data
@@ -42,7 +42,7 @@ from pt2kit.pickles.tensor_subclasses import OPTIONS, SUBCLASSES
 from pt2kit.pickles.values import ITEM_SIZES, DType, Opaque, SubclassTensor
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.opaque import OpaquePayload
-from pt2kit.tensors.pickled import from_pickled
+from pt2kit.tensors.pickled import FAKE_TENSOR, fake_tensor, from_pickled
 from pt2kit.tensors.view import TensorView
 
 
@@ -135,18 +135,13 @@ class PickledValues:
                 return torch.Size(sizes)
             case data.PickledDict():
                 return OrderedDict((key, self.live(item, depth + 1)) for key, item in value.items())
-            case data.Opaque(data.Global() as function, (bytes() as text, bool() as is_param)) if (
-                function.path == FAKE_TENSOR and not value.built and self._values is not None
-            ):
-                return self._fake(self._values, text, is_param)
         if value is None or isinstance(value, bool | int | float | complex | str | bytes | slice | range):
             return value
+        if self._values is not None and (found := fake_tensor(value, self._where)) is not None:
+            meta, is_param = found
+            fake = self._values.tensor(meta, self._where)
+            return torch.nn.Parameter(fake, requires_grad=meta.requires_grad) if is_param else fake
         raise UnsupportedError(f"{self._where}: expected plain data, got {data.kind_text(value)}")
-
-    def _fake(self, values: FakeTensors, text: bytes, is_param: bool) -> torch.Tensor:
-        meta = codec.decode(text, schema.TensorMeta, self._where).value
-        fake = values.tensor(meta, self._where)
-        return torch.nn.Parameter(fake, requires_grad=meta.requires_grad) if is_param else fake
 
 
 def is_plain_tensor(payload: OpaquePayload, trust: Set[str] = frozenset()) -> bool:

@@ -13,7 +13,7 @@ from pt2kit.package.payloads import view_all
 from pt2kit.pickles.reader import globals_in, read_payload
 from pt2kit.pickles.values import PickledStorage, TensorLike
 from pt2kit.tensors.opaque import OpaquePayload
-from pt2kit.tensors.pickled import from_pickled
+from pt2kit.tensors.pickled import FAKE_TENSOR, fake_tensor, from_pickled
 from pt2kit.tensors.view import Storage
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def read_saved(archive: Archive, record: str | None, kind: Kind) -> dict[str, Pa
     data = archive.read(record) if record is not None else memoryview(b"")
     if record is None or not data:
         return {}
-    trusted = frozenset(globals_in(data, record)) if kind == "constants" else frozenset[str]()
+    trusted = frozenset(globals_in(data, record)) if kind == "constants" else frozenset((FAKE_TENSOR,))
     value = read_payload(data, record, trust=trusted)
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise PayloadError(f"{record}: expected a dict from names to tensors, got {_describe(value)}")
@@ -74,7 +74,7 @@ def read_saved(archive: Archive, record: str | None, kind: Kind) -> dict[str, Pa
     storages: dict[PickledStorage, Storage] = {}
     payloads: dict[str, Payload] = {}
     for name, entry in value.items():
-        if isinstance(entry, TensorLike) or kind == "weights":
+        if isinstance(entry, TensorLike) or kind == "weights" or fake_tensor(entry, record) is not None:
             payloads[name] = from_pickled(entry, name=name, where=record, storages=storages)
         else:
             payloads[name] = OpaquePayload(name, whole, "opaque")
