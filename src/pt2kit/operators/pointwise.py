@@ -48,10 +48,20 @@ def if_row_major(result: Tensor, *operands: Any) -> Tensor:
         result: what an element-wise operator returns.
         operands: those that must be in this order, too, as kernels and decompositions differ in which comes first.
     """
-    alone = [pointwise(one) for one in operands if isinstance(one, Tensor)]
-    if all(one.strides == row_major(one.sizes) for one in (result, *alone)):
+    tensors = [one for one in operands if isinstance(one, Tensor)]
+    alone = [pointwise(one) for one in tensors]
+    if all(one.strides == row_major(one.sizes) for one in (result, *alone)) and all(map(_descends, tensors)):
         return result
     return Tensor(result.sizes, result.dtype, None, result.device, result.offset)
+
+
+def _descends(tensor: Tensor) -> bool:
+    """Return whether strides descend, also those of dimensions of size 1, which decompositions order dimensions by."""
+    steps = [step for step in tensor.strides or () if step != 0]
+    numbers = [step for step in steps if isinstance(step, int)]
+    return tensor.strides == row_major(tensor.sizes) or (
+        len(numbers) == len(steps) and numbers == sorted(numbers)[::-1]
+    )
 
 
 def like_if_contiguous(tensor: Tensor, sizes: Sequence[Size] | None = None, dtype: ScalarType | None = None) -> Tensor:

@@ -75,6 +75,18 @@ def test_broadcast_operands(seed: int, name: str, dtype: torch.dtype, least: int
     assert decided > least
 
 
+@pytest.mark.parametrize("name", ["floor_divide.default", "copysign.Tensor", "xlogy.Tensor"])
+def test_strides_of_dimensions_of_size_1(name: str) -> None:
+    """Decompositions order dimensions by them, and kernels do not."""
+    mode = FakeTensorMode()
+    operands = [torch.zeros(2, 3, 3, 1), torch.zeros(5).as_strided([2, 1, 1, 1], [1, 1, 3, 4])]
+    with mode:
+        fake = overload(f"aten.{name}")(*(mode.from_tensor(one) for one in operands))
+    expected = infer(f"aten.{name}", dict(zip(("self", "other"), map(fact, operands), strict=True)))
+    assert isinstance(expected, Tensor)
+    assert list(differences(expected, fake)) == []
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_conversions_to_a_memory_format(seed: int) -> None:
     """`to` returns a tensor that is not contiguous as it is if torch suggests the format that was asked for."""
