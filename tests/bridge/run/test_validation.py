@@ -71,6 +71,12 @@ GROUPS = [FAST, *(pytest.param(part, marks=pytest.mark.slow) for part in (COSTLY
 """Contexts that share a process, as starting one takes longer than most contexts."""
 
 
+@pytest.fixture(autouse=True)
+def _compiled_anew() -> None:
+    """torch compiles a function for few kinds of arguments; those of other tests, which validate by it, count, too."""
+    torch.compiler.reset()
+
+
 @pytest.mark.parametrize("contexts", GROUPS, ids=",".join)
 def test_contexts(contexts: Sequence[str], request: pytest.FixtureRequest) -> None:
     """Sound inputs give a result; hostile ones an error that names operator and argument; and the process lives.
