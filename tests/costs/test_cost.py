@@ -61,6 +61,8 @@ def test_unknown_symbol_is_refused():
     """A name that no formula has is an error that lists those that they have."""
     with pytest.raises(InputError, match=r"expected one of s\d+, got s99"):
         counted("dynamic_batch").at(s99=3)
+    with pytest.raises(InputError, match=r"expected s77 of at least 0, got -1"):
+        counted("dynamic_batch").at(s77=-1)
     with pytest.raises(ArchiveError, match="expected a program, one of 'model'"):
         pt2kit.cost(samples.sample(RELEASE, "dynamic_batch"), model="other")
 

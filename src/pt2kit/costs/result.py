@@ -115,7 +115,7 @@ class Cost:
             values, named: symbol -> its value; symbols that are not given have their values of the export.
 
         Raises:
-            InputError: a symbol that the formulas do not have, or one without a value.
+            InputError: a symbol that the formulas do not have, one without a value, or a value below 0.
             ExpressionError: a formula has no value for these numbers, such as a division by 0.
         """
         given = {**(values or {}), **named}
@@ -124,6 +124,8 @@ class Cost:
             if name not in known:
                 expected = ", ".join(known) or "none, as the program has fixed sizes"
                 raise InputError(f"symbols: expected one of {expected}, got {printable(name, 80)}")
+            if given[name] < 0:
+                raise InputError(f"symbols: expected {printable(name, 80)} of at least 0, got {given[name]}")
         filled = {name: given.get(name, value) for name, value in known.items()}
         if missing := [name for name, value in filled.items() if value is None]:
             raise InputError(f"symbols: expected a value for {missing[0]}, which the file does not have; pass one")
