@@ -35,7 +35,6 @@ TRIPS = 2
 ZOO = zoo.programs()
 FINDINGS = {
     "nn.functional.triplet_margin_with_distance_loss": "X1",  # a module among the inputs
-    "fake_weights": "X1",  # torch makes fake tensors among the sample inputs by a function
     "subclass_weight": "X2",
     "inline_asm_elementwise": "X10",
 }
