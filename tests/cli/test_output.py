@@ -68,10 +68,13 @@ def test_json_of_names_that_are_not_utf_8(monkeypatch) -> None:
     """The name of a file is escaped as Python's json does, so that `os.fsencode` returns its bytes."""
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stdout", stream)
-    value = {"files": [os.fsdecode(b"b\xff.pt2")], "é": [], "size": 1.5}
-    print_json(value)
+    value = {"files": [os.fsdecode(b"b\xff.pt2")], "é": [], "size": 1.5, "mean": None}
+    print_json({**value, "mean": float("nan")})
     assert json.loads(stream.getvalue()) == value
-    assert stream.getvalue() == '{\n  "files": [\n    "b\\udcff.pt2"\n  ],\n  "é": [],\n  "size": 1.5\n}\n'
+    assert (
+        stream.getvalue()
+        == '{\n  "files": [\n    "b\\udcff.pt2"\n  ],\n  "é": [],\n  "size": 1.5,\n  "mean": null\n}\n'
+    )
 
 
 class _Closed(io.StringIO):

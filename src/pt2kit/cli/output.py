@@ -162,7 +162,8 @@ def print_json(value: Any) -> None:
     try:
         text = codec.encode_indented(value).decode()
     except SchemaError:  # The name of a file is not UTF-8; its surrogates are escaped below.
-        text = json.dumps(codec.to_tree(value), indent=2, ensure_ascii=False)
+        tree = json.loads(json.dumps(codec.to_tree(value)), parse_constant=lambda _: None)  # NaN is null above, too
+        text = json.dumps(tree, indent=2, ensure_ascii=False)
     print_bytes(_UNUSUAL.sub(_escaped, text).encode() + b"\n")
 
 

@@ -62,8 +62,8 @@ def fake_tensor(value: Any, where: str) -> tuple[TensorMeta, bool] | None:
     """Return the description of a fake tensor, and whether it is a parameter; None for other values.
 
     Raises:
-        PayloadError, Pt2Error: no such description.
-        UnsupportedError: keys that the schema does not have.
+        UnsupportedError: a description with keys that the schema does not have.
+        Pt2Error: other arguments than a description and a truth value.
     """
     if not isinstance(value, Opaque) or value.cls.path != FAKE_TENSOR:
         return None
