@@ -73,3 +73,18 @@ def test_nothing_is_read_before_it_is_needed() -> None:
     imports = "import pt2kit.schema.operators as s, pt2kit.operators.schemas, sys"
     code = f"{imports}; sys.exit(s._table.cache_info().currsize)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("aten.relu", "; there is aten.relu.default, aten.relu.out"),
+        ("relu", "; there is aten.relu.default, aten.relu.out"),
+        ("relu.out", "; there is aten.relu.out"),
+        ("aten.rellu.default", "; did you mean aten.relu or aten.rrelu or aten.relu_?"),
+        ("lu", ""),
+    ],
+)
+def test_similar(name: str, expected: str) -> None:
+    """A name without an overload, a namespace or a letter leads to the overloads that exist."""
+    assert schemas.similar(name, operators_of("2.13")) == expected

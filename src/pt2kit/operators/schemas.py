@@ -78,11 +78,12 @@ def similar(name: str, known: Collection[str]) -> str:
     """Return what exists in place of an operator that does not, as the end of a message; "" if nothing is close.
 
     Args:
-        name: "aten.rellu.default"; the overload may be missing.
+        name: "aten.rellu.default"; the overload may be missing, the namespace too.
         known: the overloads that exist.
     """
     stem = ".".join(name.split(".")[:2])
-    if overloads := [one for one in known if one.startswith(f"{stem}.")]:
+    inside = [one for one in known if f"{one.partition('.')[2]}.".startswith(f"{stem}.")]
+    if overloads := [one for one in known if one.startswith(f"{stem}.")] or inside:
         return f"; there is {listed(overloads, _LISTED)}"
     return suggestion(stem, sorted({one.rpartition(".")[0] for one in known}))
 
