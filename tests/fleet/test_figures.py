@@ -101,6 +101,16 @@ def test_the_last_state_of_a_file_counts(folder: Path) -> None:
     assert figures.equal_files == 2
 
 
+def test_long_causes_are_cut(tmp_path: Path) -> None:
+    """A cause that is too long for the report shows that more followed."""
+    made = make_folder(tmp_path / "out")
+    begin(made, "digest", checked_options("digest", {}), resume=False)
+    row = file("/m/a.pt2", outcome="unreadable", rule="A1", error="much " * 100)
+    write_part(made, "part-0", {"files": [make_table("files", [row])]})
+    [(_, _, cause)] = figures_of(str(tmp_path / "out")).causes
+    assert cause == f"{'much ' * 24}…"
+
+
 def test_damaged_parts_are_told(folder: Path) -> None:
     """A part that was cut off is left out, and the report names it."""
     cut = folder / "files" / "part-1.parquet"

@@ -23,7 +23,7 @@ from pt2kit.errors import UnsupportedError
 from pt2kit.fleet import dataset
 from pt2kit.fleet.dataset import FAILURES, GONE, OUTCOMES, SCHEMA, TABLES, Folder, make_folder
 from pt2kit.fleet.targets import Seen
-from pt2kit.messages import count_text, printable
+from pt2kit.messages import count_text, cut, printable
 from pt2kit.rules import RULES
 from pt2kit.schema.names import OPS
 from pt2kit.text.format import bytes_text
@@ -177,7 +177,7 @@ def _add_file(figures: Figures, row: Mapping[str, Any], groups: _Groups) -> None
     if row["digest_program"]:
         groups.add(row["digest_program"], size, row["url"])
     if row["outcome"] in FAILURES or row["outcome"] == "refused":
-        cause = (row["outcome"], row["rule"] or "", _VARIABLE.sub("…", row["error"] or "")[:_CAUSE])
+        cause = (row["outcome"], row["rule"] or "", cut(_VARIABLE.sub("…", row["error"] or ""), _CAUSE))
         figures.causes[cause] += 1
         examples = figures.examples.setdefault(cause, [])
         if len(examples) < _EXAMPLES:
