@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import reduce
+from itertools import zip_longest
 from typing import Any, Final, Literal, NoReturn, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -333,15 +335,9 @@ def broadcast(*shapes: Sequence[Size]) -> tuple[Size, ...]:
     """
     if len(shapes) == 2 and shapes[0] == shapes[1]:
         return tuple(shapes[0])
-    rank = max(map(len, shapes), default=0)
-    result: list[Size] = []
-    for position in range(-rank, 0):
-        size: Size = 1
-        for shape in shapes:
-            if -position <= len(shape):
-                size = _broadcast(size, shape[position], shapes)
-        result.append(size)
-    return tuple(result)
+    columns = zip_longest(*map(reversed, shapes), fillvalue=1)
+    sizes = [reduce(lambda one, other: _broadcast(one, other, shapes), column) for column in columns]
+    return tuple(sizes[::-1])
 
 
 def _broadcast(one: Size, other: Size, shapes: Sequence[Sequence[Size]]) -> Size:

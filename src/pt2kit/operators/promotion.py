@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, Final, NoReturn
 
 from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown
@@ -23,13 +23,14 @@ BOOL, INT, FLOAT, COMPLEX = range(4)
 _DEFAULT_FLOAT: Final = ContextVar("pt2kit.operators.default_float", default=ScalarType.FLOAT)
 
 _CATEGORIES: Final = {"bool": BOOL, "int": INT, "uint": INT, "float": FLOAT, "complex": COMPLEX}
-_ORDERS: Final = (
-    (ScalarType.HALF, ScalarType.FLOAT, ScalarType.DOUBLE),
-    (ScalarType.BFLOAT16, ScalarType.FLOAT, ScalarType.DOUBLE),
-    (ScalarType.CHAR, ScalarType.SHORT, ScalarType.INT, ScalarType.LONG),
-    (ScalarType.BYTE, ScalarType.SHORT, ScalarType.INT, ScalarType.LONG),
-    (ScalarType.COMPLEXHALF, ScalarType.COMPLEXFLOAT, ScalarType.COMPLEXDOUBLE),
+_BY_WIDTH: Final = frozenset(
+    (
+        *(ScalarType.HALF, ScalarType.BFLOAT16, ScalarType.FLOAT, ScalarType.DOUBLE),
+        *(ScalarType.CHAR, ScalarType.BYTE, ScalarType.SHORT, ScalarType.INT, ScalarType.LONG),
+        *(ScalarType.COMPLEXHALF, ScalarType.COMPLEXFLOAT, ScalarType.COMPLEXDOUBLE),
+    )
 )
+"""Dtypes of which the wider one is the dtype of two of one category."""
 _COMPLEX_OF: Final = {
     ScalarType.HALF: ScalarType.COMPLEXHALF,
     ScalarType.BFLOAT16: ScalarType.COMPLEXFLOAT,
@@ -99,9 +100,8 @@ def promote_types(one: ScalarType, other: ScalarType) -> ScalarType:
         return ScalarType.FLOAT
     if {one, other} == {ScalarType.BYTE, ScalarType.CHAR}:
         return ScalarType.SHORT
-    for order in _ORDERS:
-        if one in order and other in order:
-            return max(one, other, key=order.index)
+    if {one, other} <= _BY_WIDTH:
+        return max(one, other, key=lambda dtype: DTYPES[dtype].itemsize)
     raise Unknown(f"{short_name(one)} and {short_name(other)} have no common dtype in the table")
 
 
@@ -151,10 +151,7 @@ def common_dtype(dtypes: Iterable[ScalarType]) -> ScalarType:
     Raises:
         Unknown: torch has no promotion of two of them, or it is not in the table.
     """
-    first, *others = dtypes
-    for other in others:
-        first = promote_types(first, other)
-    return first
+    return reduce(promote_types, dtypes)
 
 
 def _raised(best: ScalarType, dtype: ScalarType) -> ScalarType:
