@@ -72,8 +72,8 @@ def test_conventions_are_complete() -> None:
     """An operator that runs a subgraph has one, and its slices come from the operands."""
     for name, calls in HIGHER_ORDER.items():
         assert calls.runs is OPAQUE or calls.graphs, name
-        assert (calls.stacked is Stacked.AFTER_CARRIED) == (SLICED in calls.operands.roles), name
-        assert (CARRIED in calls.operands.roles) == (calls.runs in (LOOP, SCAN)), name
+        assert (calls.stacked is Stacked.AFTER_CARRIED) == (SLICED in calls.operands.lists), name
+        assert (CARRIED in calls.operands.lists) == (calls.runs in (LOOP, SCAN)), name
         assert calls.runs is not ONCE or calls.is_same, name
         assert all(position < calls.arguments for position in calls.graphs), name
 

@@ -82,26 +82,14 @@ class Operands:
 
     Args:
         start: the first of them.
-        roles: the role of the n-th list; further ones have the last.
-        is_lists: only arguments that are lists count, entry by entry; options may be between them.
+        lists: the role of the entries of the n-th list; further lists have the last. Only arguments that are lists
+            count then; options may be between them. () if all are passed, lists entry by entry.
         is_paired: the first list is passed twice: two slices are combined.
     """
 
     start: int
-    roles: tuple[Role, ...] = (PASSED,)
-    is_lists: bool = False
+    lists: tuple[Role, ...] = ()
     is_paired: bool = False
-
-
-def lists(start: int, *roles: Role, is_paired: bool = False) -> Operands:
-    """Return that the lists among the arguments from the one at `start` are passed on, entry by entry.
-
-    Args:
-        start: the first argument that counts.
-        roles: the role of the entries of the first list, the second, …; by default all are passed unchanged.
-        is_paired: the first list is passed twice.
-    """
-    return Operands(start, roles or (PASSED,), is_lists=True, is_paired=is_paired)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +131,10 @@ class Calls:
         for argument in positional[operands.start :]:
             entries = items(argument)
             if entries is None:
-                if not operands.is_lists:
+                if not operands.lists:
                     bound.append(Bound(PASSED, argument))
                 continue
-            role = operands.roles[min(seen, len(operands.roles) - 1)]
+            role = operands.lists[min(seen, len(operands.lists) - 1)] if operands.lists else PASSED
             times = 2 if operands.is_paired and seen == 0 else 1
             bound += [Bound(role, entry) for entry in entries] * times
             seen += 1
@@ -158,41 +146,44 @@ class Calls:
         return dim if isinstance(dim, int) and not isinstance(dim, bool) else 0
 
 
-def _once(position: int, arguments: int, *, is_lists: bool = False, start: int | None = None) -> Calls:
+def _once(position: int, arguments: int, operands: Operands | None = None) -> Calls:
     """Return the convention of an operator that runs its subgraph in place, by default on all arguments after it."""
-    first = position + 1 if start is None else start
-    return Calls((position,), lists(first) if is_lists else Operands(first), ONCE, arguments, is_same=True)
+    return Calls((position,), operands or Operands(position + 1), ONCE, arguments, is_same=True)
 
+
+RUNNING_CODE: Final = frozenset(
+    (
+        *("aoti_call_delegate", "executorch_call_delegate", "inductor_compiled_code", "inline_asm_elementwise"),
+        *("triton_kernel_wrapper_functional", "triton_kernel_wrapper_mutation"),
+    )
+)
+"""Operators that run code which is no operator and no subgraph."""
 
 HIGHER_ORDER: Final[Mapping[str, Calls]] = MappingProxyType(
     {
-        "cond": Calls((1, 2), lists(3), BRANCH, 4, predicate=0, is_same=True),
-        "while_loop": Calls((0, 1), lists(2, CARRIED, PASSED), LOOP, 4, results=1, singles=(0,), is_same=True),
+        "cond": Calls((1, 2), Operands(3, (PASSED,)), BRANCH, 4, predicate=0, is_same=True),
+        "while_loop": Calls((0, 1), Operands(2, (CARRIED, PASSED)), LOOP, 4, results=1, singles=(0,), is_same=True),
         "while_loop_stack_output": Calls(
-            (0, 1), lists(2, CARRIED, PASSED), LOOP, 4, results=None, singles=(0,), stacked=Stacked.ALL
+            (0, 1), Operands(2, (CARRIED, PASSED)), LOOP, 4, results=None, singles=(0,), stacked=Stacked.ALL
         ),
-        "map_impl": Calls((0,), lists(1, SLICED, PASSED), MAP, 3, stacked=Stacked.AFTER_CARRIED),
+        "map_impl": Calls((0,), Operands(1, (SLICED, PASSED)), MAP, 3, stacked=Stacked.AFTER_CARRIED),
         # Up to torch 2.6 a dimension and a direction are between the lists.
-        "scan": Calls((0,), lists(1, CARRIED, SLICED, PASSED), SCAN, 4, stacked=Stacked.AFTER_CARRIED),
+        "scan": Calls((0,), Operands(1, (CARRIED, SLICED, PASSED)), SCAN, 4, stacked=Stacked.AFTER_CARRIED),
         "associative_scan": Calls(
-            (0,), lists(1, SLICED, PASSED, is_paired=True), MAP, 3, stacked=Stacked.AFTER_CARRIED
+            (0,), Operands(1, (SLICED, PASSED), is_paired=True), MAP, 3, stacked=Stacked.AFTER_CARRIED
         ),
-        "invoke_subgraph": _once(0, 2, start=2),
+        "invoke_subgraph": _once(0, 2, Operands(2)),
         "wrap_with_set_grad_enabled": _once(1, 2),
         "wrap_with_autocast": _once(4, 5),
-        **dict.fromkeys(("strict_mode", "hints_wrapper"), _once(0, 2, is_lists=True)),
+        **dict.fromkeys(("strict_mode", "hints_wrapper"), _once(0, 2, Operands(1, (PASSED,)))),
         **dict.fromkeys(("tag_activation_checkpoint", "wrap_activation_checkpoint", "wrap"), _once(0, 1)),
         **dict.fromkeys(("invoke_quant", "invoke_quant_packed", "foreach_map"), _once(0, 1)),
-        "flex_attention": Calls((3,), lists(7), OPAQUE, 7, results=None),
-        "flex_attention_backward": Calls((7, 8), lists(12), OPAQUE, 12, results=None),
-        "local_map_hop": Calls((0,), Operands(1), OPAQUE, 1, results=None),
-        "map": Calls((0,), Operands(1), OPAQUE, 2, results=None),
-        "run_const_graph": Calls((0,), lists(1), OPAQUE, 2),
+        "run_const_graph": Calls((0,), Operands(1), OPAQUE, 2),
         **dict.fromkeys(
             (
-                *("auto_functionalized", "auto_functionalized_v2", "call_torchbind", "out_dtype", "print"),
-                *("with_effects", "aoti_call_delegate", "executorch_call_delegate", "triton_kernel_wrapper_functional"),
-                *("triton_kernel_wrapper_mutation", "inductor_compiled_code", "inline_asm_elementwise"),
+                *("auto_functionalized", "auto_functionalized_v2", "call_torchbind", "flex_attention"),
+                *("flex_attention_backward", "local_map_hop", "map", "out_dtype", "print", "with_effects"),
+                *RUNNING_CODE,
             ),
             Calls((), Operands(0), OPAQUE, 0, results=None),
         ),

@@ -13,17 +13,11 @@ from typing import Final
 
 import msgspec
 
+from pt2kit.operators.higher_order import HIGHER_ORDER, RUNNING_CODE
 from pt2kit.schema import Layout, Node
 from pt2kit.schema.names import OPS, plain_target
 
-_HIGHER_ORDER: Final = """
-    associative_scan auto_functionalized auto_functionalized_v2 call_torchbind cond flex_attention
-    flex_attention_backward foreach_map hints_wrapper invoke_quant invoke_quant_packed
-    invoke_subgraph local_map_hop map map_impl out_dtype print run_const_graph
-    scan strict_mode tag_activation_checkpoint while_loop while_loop_stack_output with_effects wrap
-    wrap_activation_checkpoint wrap_with_autocast wrap_with_set_grad_enabled
-"""
-HIGHER_ORDER: Final = frozenset(_HIGHER_ORDER.split())
+ALLOWED: Final = HIGHER_ORDER.keys() - RUNNING_CODE
 """Higher-order operators that a file may call: they run subgraphs and operators that are checked themselves."""
 
 
@@ -64,12 +58,7 @@ class Table(msgspec.Struct, frozen=True):
     operators: dict[str, Row]
 
 
-def _load() -> Table:
-    data = (files("pt2kit.operators") / "data" / "kernels.json").read_bytes()
-    return msgspec.json.decode(data, type=Table, strict=True)
-
-
-TABLE: Final = _load()
+TABLE: Final = msgspec.json.decode((files("pt2kit.operators") / "data" / "kernels.json").read_bytes(), type=Table)
 
 _UNINITIALIZED: Final = """
     aten.empty aten.empty_like aten.empty_strided aten.empty_permuted aten.empty_quantized aten.new_empty
@@ -91,7 +80,7 @@ def refusal(target: str) -> str | None:
     parts = plain_target(target).split(".")
     if parts[:2] != ["torch", "ops"] or len(parts) < 4:
         return None
-    if parts[2] == "higher_order" and parts[3] not in HIGHER_ORDER:
+    if parts[2] == "higher_order" and parts[3] not in ALLOWED:
         return "it is not one of the higher-order operators that a file may call"
     return TABLE.namespaces.get(parts[2])
 
