@@ -24,6 +24,7 @@ from msgspec.structs import replace
 
 from pt2kit import schema
 from pt2kit.checks.findings import ProgramContext, problem_of
+from pt2kit.checks.stored_inputs import mutated_inputs
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.argument_values import FUNCTION_MODULES, arguments_of, plain, results_of
 from pt2kit.graph.traversal import Step, carried, entry_place, graphs, node_outputs, spanned_bytes
@@ -37,7 +38,7 @@ from pt2kit.operators.schemas import DATA_DEPENDENT, overloads_with
 from pt2kit.operators.symbolic import OperatorSpec, call_rule
 from pt2kit.operators.table import find, infer
 from pt2kit.schema import Layout, ScalarType
-from pt2kit.schema.names import ATEN_OPS, OPS, target_of
+from pt2kit.schema.names import ATEN_OPS, OPS
 from pt2kit.symbols.dialects import parse
 from pt2kit.symbols.expr import Symbol
 from pt2kit.symbols.polynomials import Polynomial, Size, hint, same, text, to_expression
@@ -384,20 +385,16 @@ def mutation_problems(context: ProgramContext) -> Iterator[Problem]:
     """Yield values that are written to inputs of other sizes or another dtype (S15)."""
     module = context.program.graph_module
     symbols = Symbols(context.program.range_constraints, [module.graph])
-    owners: dict[str, str] = {}
-    for _, taken, target in context.targets():
-        owners[target] = "" if target in owners else taken.value.arg.name  # S8 is about shared targets.
-    for position, spec in enumerate(module.signature.output_specs):
-        if not spec.type.endswith("_mutation"):
-            continue
-        target = target_of(spec) or ""
-        name = target if spec.type == "user_input_mutation" else owners.get(target, "")
-        into, result = symbols.value(module.graph, name), symbols.value(module.graph, spec.value.arg.name)
+    for position, names in mutated_inputs(module.signature):
+        if len(names) != 1:
+            continue  # S8 is about shared targets, S7 about missing ones.
+        result_name = module.signature.output_specs[position].value.arg.name
+        into, result = symbols.value(module.graph, names[0]), symbols.value(module.graph, result_name)
         if isinstance(into, Tensor) and isinstance(result, Tensor):
             plain = (Tensor(one.sizes, one.dtype, None, None, None) for one in (into, result))
             for _, message in _compare_tensors(*plain):
                 place = f"{context.record}: $.graph_module.signature.output_specs[{position}]"
-                yield Problem(place, "S15", f"{message} for what is written to {quote(name)}")
+                yield Problem(place, "S15", f"{message} for what is written to {quote(names[0])}")
 
 
 def _strides_differ(expected: Tensor, got: Tensor) -> bool:

@@ -21,7 +21,7 @@ from pt2kit import schema
 from pt2kit.checks.calls import higher_order_name, is_usual, named_operators, singles
 from pt2kit.checks.findings import ProgramContext
 from pt2kit.errors import Problem
-from pt2kit.graph.argument_values import ONE_VALUE
+from pt2kit.graph.argument_values import ONE_VALUE, SYMBOLIC
 from pt2kit.graph.traversal import HIGHER_ORDER, Step, is_custom, operator_namespace
 from pt2kit.messages import count_text, kind_of, quote
 from pt2kit.operators import schemas
@@ -52,8 +52,6 @@ EXTENDED: Final = frozenset(("quantized_decomposed",))
 _TENSORS_ONLY: Final = frozenset(("2.1", "2.2"))
 """Releases that leave numbers out of the results of a node."""
 
-RESULT_ARMS: Final = frozenset(("as_sym_int", "as_sym_float", "as_sym_bool"))
-LISTS: Final = frozenset(("as_ints", "as_floats", "as_bools", "as_sym_ints", "as_sym_floats", "as_sym_bools"))
 _NAMED_RESULTS: Final = (
     ONE_VALUE | {f"{arm}s" for arm in ONE_VALUE} | {"as_none", "as_optional_tensor", "as_optional_tensors"}
 )
@@ -76,8 +74,8 @@ def operator_problems(context: ProgramContext) -> Iterator[Problem]:
             yield from _existence(context, step, target, unchecked, unknown)
         yield from _call(context, step)
     for what, steps in unchecked.items():
-        calls = f"{len(steps):,} call{'' if len(steps) == 1 else 's'}"
-        yield Problem(f"{steps[0].where}.target", "T2", f"{what}: {calls} not checked", "note")
+        message = f"{what}: {count_text(len(steps), 'call')} not checked"
+        yield Problem(f"{steps[0].where}.target", "T2", message, "note")
 
 
 def _existence(
@@ -176,10 +174,10 @@ def _numbers(node: schema.Node, where: str, function: Target) -> Iterator[Proble
         message = f"expected {expected} of {node.target}, got {len(node.inputs)}"
         yield Problem(f"{where}.inputs", "T4", message)
     for position, named in enumerate(node.inputs):
-        if (arm := named.arg.type) not in _NUMBERS and not (function.is_of_list and arm in LISTS):
+        if (arm := named.arg.type) not in _NUMBERS and not (function.is_of_list and arm in _NUMBER_LISTS):
             message = f"expected a number as argument {position} of {node.target}, got {arm}"
             yield Problem(f"{where}.inputs[{position}].arg", "T5", message)
-    if [output.type in RESULT_ARMS for output in node.outputs] != [True]:
+    if [output.type.removeprefix("as_") in SYMBOLIC for output in node.outputs] != [True]:
         got = ", ".join(output.type for output in node.outputs) or "none"
         message = f"expected one result of {node.target}, a symbolic number, got {got}"
         yield Problem(f"{where}.outputs", "T6", message)
@@ -324,7 +322,8 @@ IsSingle = Callable[[str], bool]
 _NUMBERS: Final = frozenset(("as_int", "as_float", "as_bool", "as_sym_int", "as_sym_float", "as_sym_bool"))
 _INTS: Final = frozenset(("as_int", "as_bool", "as_sym_int", "as_sym_bool"))
 _ENUMS: Final = frozenset(("as_scalar_type", "as_layout", "as_memory_format"))
-_LISTS_OF_NUMBERS: Final = LISTS | {"as_tensors"}
+_NUMBER_LISTS: Final = frozenset(f"{arm}s" for arm in _NUMBERS)
+_LISTS_OF_NUMBERS: Final = _NUMBER_LISTS | {"as_tensors"}
 _LISTS_OF_INTS: Final = _LISTS_OF_NUMBERS - {"as_floats", "as_sym_floats"}
 _LISTS: Final = _LISTS_OF_NUMBERS | {
     *("as_strings", "as_optional_tensors", "as_nested_tensors", "as_int_lists", "as_float_lists"),
@@ -351,16 +350,12 @@ _ONE: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 
 _MANY: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {
-        "Tensor[]": frozenset(("as_tensors", "as_optional_tensors")),
-        "Tensor?[]": frozenset(("as_tensors", "as_optional_tensors")),
+        **dict.fromkeys(("Tensor[]", "Tensor?[]"), frozenset(("as_tensors", "as_optional_tensors"))),
         "Tensor[][]": frozenset(("as_nested_tensors",)),
-        "int[]": _LISTS_OF_INTS,
-        "SymInt[]": _LISTS_OF_INTS,
+        **dict.fromkeys(("int[]", "SymInt[]"), _LISTS_OF_INTS),
         "int[][]": frozenset(("as_int_lists",)),
-        "float[]": _LISTS_OF_NUMBERS,
+        **dict.fromkeys(("float[]", "bool[]", "Scalar[]"), _LISTS_OF_NUMBERS),
         "float[][]": frozenset(("as_float_lists", "as_int_lists")),
-        "bool[]": _LISTS_OF_NUMBERS,
-        "Scalar[]": _LISTS_OF_NUMBERS,
         "str[]": frozenset(("as_strings",)),
     }
 )
@@ -376,10 +371,8 @@ _RESULTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {
         "Tensor": frozenset(("as_tensor", "as_none", "as_optional_tensor")),
         "Tensor[]": frozenset(("as_tensors", "as_optional_tensors", "as_none")),
-        "int": frozenset(("as_sym_int", "as_int", "as_none")),
+        **{kind: frozenset((f"as_sym_{kind}", f"as_{kind}", "as_none")) for kind in ("int", "float", "bool")},
         "SymInt": frozenset(("as_sym_int", "as_int", "as_none")),
-        "float": frozenset(("as_sym_float", "as_float", "as_none")),
-        "bool": frozenset(("as_sym_bool", "as_bool", "as_none")),
     }
 )
 

@@ -18,6 +18,7 @@ from typing import Final
 
 from pt2kit import codec, schema
 from pt2kit.checks.findings import ProgramContext, guarded, problem_of
+from pt2kit.checks.stored_inputs import mutated_inputs
 from pt2kit.dataflow.engine import changed_inputs
 from pt2kit.errors import GraphError, LimitError, PayloadError, Problem, Pt2Error
 from pt2kit.jsontext import path_text
@@ -226,11 +227,9 @@ def _gradient_problems(
 
 def _written(context: ProgramContext) -> Set[str]:
     """Return the values that a program writes to: by an output, or by a call, also through a view or in a subgraph."""
-    outputs = context.program.graph_module.signature.output_specs
-    changed = {spec.value.buffer_name for spec in outputs if spec.type == "buffer_mutation"}
-    found = {spec.value.arg.name for _, spec, target in context.targets() if target in changed}
+    mutated = {name for _, names in mutated_inputs(context.program.graph_module.signature) for name in names}
     try:
-        return found | changed_inputs(context.program, context.release)
+        return mutated | changed_inputs(context.program, context.release)
     except (GraphError, LimitError):  # rules of their own
         return context.program.graph_module.graph.tensor_values.keys()
 

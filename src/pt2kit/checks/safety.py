@@ -15,6 +15,7 @@ import re
 import string
 import sys
 from _compat_pickle import IMPORT_MAPPING
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, Final
@@ -26,13 +27,13 @@ from pt2kit.checks.calls import is_usual, named_operators
 from pt2kit.checks.expressions import expressions, is_code
 from pt2kit.checks.findings import ProgramContext, context_of
 from pt2kit.checks.higher_order import region_problems
-from pt2kit.checks.stored_inputs import Tables, stored_inputs, tables_of
+from pt2kit.checks.stored_inputs import Tables, tables_of, unchanged_inputs
 from pt2kit.checks.unchecked import is_concerned, kernel_findings, text_of
 from pt2kit.errors import Kind, Problem, Pt2Error, attempt
 from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Step, graphs
 from pt2kit.jsontext import load_json
-from pt2kit.messages import cut, listed, printable
+from pt2kit.messages import count_text, cut, listed, printable
 from pt2kit.operators.requirements import layout_problem, refusal
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.base import Parts
@@ -230,7 +231,7 @@ def _guards(context: ProgramContext) -> Iterator[Problem]:
         return
     odd = [text for text in guards if not is_condition(text)]
     verdict = f"{len(odd)} of them no plain conditions: {cut(odd[0], _SHOWN)!r}" if odd else "plain conditions"
-    message = f"torch compiles {len(guards):,} guard{'' if len(guards) == 1 else 's'}, {verdict}"
+    message = f"torch compiles {count_text(len(guards), 'guard')}, {verdict}"
     yield Problem(f"{context.record}: $.guards_code", "X4", message, "safety" if odd else "note")
 
 
@@ -303,7 +304,7 @@ def _trusting(context: ProgramContext, tables: Tables) -> Iterator[Problem]:
     from pt2kit.operators import schemas
 
     root = next(graphs(context.program, context.graph_place))
-    stored = stored_inputs(context.program.graph_module, tables)
+    stored = unchanged_inputs(context.program.graph_module, tables)
     warned: set[str] = set()
     for finding in kernel_findings(root, lambda target: schemas.find(target, context.release), stored, context.program):
         if finding.is_wrong:
@@ -366,10 +367,7 @@ def names_imports(text: str) -> bool:
 
 
 def _compiled_code(package: Package) -> Iterator[Problem]:
-    counts: dict[str, int] = {}
-    for record in package.records:
-        if (model := names.aotinductor_model(package.relative(record))) is not None:
-            counts[model] = counts.get(model, 0) + 1
-    for model, count in counts.items():
-        text = f"torch loads compiled code ({count:,} record{'' if count == 1 else 's'}) into the process"
+    models = (names.aotinductor_model(package.relative(record)) for record in package.records)
+    for model, count in Counter(model for model in models if model is not None).items():
+        text = f"torch loads compiled code ({count_text(count, 'record')}) into the process"
         yield Problem(printable(names.aotinductor(model, "")), "X8", text, "safety")

@@ -47,7 +47,7 @@ def storage_problems(context: ProgramContext, tables: Tables = lambda: ({}, {}))
     """
     if not any(_STRIDED in step.node.target for step in context.steps()):
         return
-    payloads = stored_inputs(context.program.graph_module, tables).payloads
+    payloads = stored_inputs(context.program.graph_module, tables)
     held = {name: view.storage.nbytes for name, view in payloads.items() if isinstance(view, TensorView)}
     domain = _Storages(held, nearest(context.release))
     with suppress(GraphError, LimitError):  # rules of their own

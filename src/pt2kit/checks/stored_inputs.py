@@ -7,7 +7,6 @@ compares stored sample inputs with the inputs that a graph declares.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -31,19 +30,6 @@ MAX_ELEMENTS: Final = 1 << 24
 """Elements of one tensor whose numbers are looked at."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredInputs:
-    """Inputs of a root graph that its file fills.
-
-    Args:
-        payloads: name of the input -> what the file stores for it; None where that cannot be read.
-        written: names of inputs that get new values when the program has run.
-    """
-
-    payloads: Mapping[str, Payload | None]
-    written: frozenset[str]
-
-
 def tables_of(package: Package, model: str, is_whole: bool = True) -> Tables:
     """Return what reads the payloads of one program of a package, without its weights if others replace them."""
 
@@ -53,8 +39,8 @@ def tables_of(package: Package, model: str, is_whole: bool = True) -> Tables:
     return tables
 
 
-def stored_inputs(module: schema.GraphModule, tables: Tables) -> StoredInputs:
-    """Return which inputs of a program the file fills, and which of them it changes.
+def stored_inputs(module: schema.GraphModule, tables: Tables) -> dict[str, Payload | None]:
+    """Return what the file stores for the inputs of a program, by their names; None for what cannot be read.
 
     Args:
         module: the program.
@@ -62,28 +48,36 @@ def stored_inputs(module: schema.GraphModule, tables: Tables) -> StoredInputs:
     """
     weights, constants = tables()
     payloads: dict[str, Payload | None] = {}
-    sources: dict[str, str] = {}
     for spec in module.signature.input_specs:
         name = target_of(spec)
         if name is None:
             continue
-        sources[name] = spec.value.arg.name
         candidates = [table[name] for table in (weights, constants) if table is not None and name in table]
         if candidates or None in (weights, constants):
             payload = candidates[0] if len(candidates) == 1 else None
             if not isinstance(payload, MetaView):  # The caller provides the values on loading.
-                payloads[sources[name]] = payload
-    return StoredInputs(payloads, frozenset(_written(module.signature, sources)))
+                payloads[spec.value.arg.name] = payload
+    return payloads
 
 
-def _written(signature: schema.GraphSignature, sources: Mapping[str, str]) -> Iterator[str]:
-    """Yield the inputs that an output is written to."""
-    for spec in signature.output_specs:
-        name = target_of(spec) or ""
-        if spec.type == "user_input_mutation":
-            yield name
-        elif spec.type in ("buffer_mutation", "parameter_mutation") and name in sources:
-            yield sources[name]
+def unchanged_inputs(module: schema.GraphModule, tables: Tables) -> dict[str, Payload | None]:
+    """Return those of the `stored_inputs` that a run of the program leaves as they are."""
+    mutated = {name for _, names in mutated_inputs(module.signature) for name in names}
+    return {name: payload for name, payload in stored_inputs(module, tables).items() if name not in mutated}
+
+
+def mutated_inputs(signature: schema.GraphSignature) -> Iterator[tuple[int, list[str]]]:
+    """Yield the outputs whose values inputs get after a run: the position of each, and the inputs, several of which may
+    share a target.
+    """
+    owners: dict[str, list[str]] = {}
+    for spec in signature.input_specs:
+        if (target := target_of(spec)) is not None:
+            owners.setdefault(target, []).append(spec.value.arg.name)
+    for position, output in enumerate(signature.output_specs):
+        if output.type.endswith("_mutation"):
+            target = target_of(output) or ""
+            yield position, [target] if output.type == "user_input_mutation" else owners.get(target, [])
 
 
 def numbers_of(payload: Payload | None) -> Any:

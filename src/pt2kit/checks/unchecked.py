@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from pt2kit import schema
 from pt2kit.checks.calls import higher_order_name, named_operators
 from pt2kit.checks.findings import ProgramContext
-from pt2kit.checks.stored_inputs import StoredInputs, numbers_of
+from pt2kit.checks.stored_inputs import numbers_of
 from pt2kit.dataflow.domain import Call as SizedCall
 from pt2kit.dataflow.domain import Sizes, effects_of
 from pt2kit.dataflow.engine import run
@@ -93,14 +93,14 @@ def is_concerned(targets: Iterable[str]) -> bool:
 
 
 def kernel_findings(
-    root: Scope, find: Find, stored: StoredInputs, program: schema.ExportedProgram | None = None
+    root: Scope, find: Find, stored: Mapping[str, Payload | None], program: schema.ExportedProgram | None = None
 ) -> Iterator[Finding]:
     """Yield the calls of unchecked kernels that are wrong by what the file states, and those that only a run can judge.
 
     Args:
         root: the root graph.
         find: target of a node -> its signature.
-        stored: the inputs that the file fills.
+        stored: what the file stores for inputs that the program leaves as they are (`unchanged_inputs`).
         program: whose root graph it is, to compute sizes from its inputs; None to judge by declared sizes alone.
 
     Raises:
@@ -108,7 +108,7 @@ def kernel_findings(
     """
     computed = {} if program is None else _computed(program)
     symbols = Symbols()
-    known = {name: payload for name, payload in stored.payloads.items() if name not in stored.written}
+    known = dict(stored)
     for scope in graphs(root.graph, root.where):
         for number, node in enumerate(scope.graph.nodes):
             step = Step(scope, number, node)

@@ -35,7 +35,7 @@ from pt2kit.bridge.read.treespecs import (
 )
 from pt2kit.bridge.torch_names import Verifier, find_verifier, has_script_class
 from pt2kit.checks.calls import named_operators
-from pt2kit.checks.stored_inputs import Tables, stored_inputs
+from pt2kit.checks.stored_inputs import Tables, unchanged_inputs
 from pt2kit.checks.unchecked import is_concerned, kernel_findings
 from pt2kit.errors import GraphError, JsonError, OperatorError, SchemaError, UnsupportedError
 from pt2kit.graph.traversal import Scope, graphs, is_custom, node_label
@@ -309,7 +309,7 @@ def check_kernels(
     """
     if "X10" in trust or not is_concerned(operators):
         return
-    stored = stored_inputs(program.graph_module, tables)
+    stored = unchanged_inputs(program.graph_module, tables)
     judged = None if validates else program
     signatures = {target: operator.signature for target, operator in operators.items()}
     for finding in kernel_findings(scopes[0], signatures.get, stored, judged):
