@@ -80,11 +80,6 @@ class Call:
         """Return an argument; None if it is missing or not known."""
         return self.arguments.get(name)
 
-    def sizes(self, name: str) -> Any:
-        """Return the sizes of a tensor; None if it is missing."""
-        operand = self.arguments.get(name)
-        return None if operand is None else operand.sizes
-
     def keep(self, name: str) -> None:
         """Have the kernel use a private copy of a tensor, which nothing else can change."""
         if self.arguments.get(name) is not None:

@@ -62,14 +62,15 @@ def sliced_size(size: Size, start: Size | None, end: Size | None, step: Size = 1
     Raises:
         Undecided: symbols decide.
     """
-    start = 0 if start is None else start
-    start = start + size if compare(start, 0) < 0 else start
-    start = 0 if compare(start, 0) < 0 else size if compare(start, size) > 0 else start
-    if end is None or (isinstance(end, int) and end >= 1 << 62):
-        end = size
-    end = end + size if compare(end, 0) < 0 else end
-    end = start if compare(end, start) < 0 else size if compare(end, size) > 0 else end
+    start = _clamped(0 if start is None else start, 0, size)
+    end = _clamped(size if end is None or (isinstance(end, int) and end >= 1 << 62) else end, start, size)
     return start, (end - start + step - 1) // step
+
+
+def _clamped(index: Size, least: Size, size: Size) -> Size:
+    """Return an index that may count from the end, not less than one index and not beyond the elements."""
+    index = index + size if compare(index, 0) < 0 else index
+    return least if compare(index, least) < 0 else size if compare(index, size) > 0 else index
 
 
 def sliced(self: Tensor, dim: int = 0, start: Size | None = None, end: Size | None = None, step: Size = 1) -> Tensor:

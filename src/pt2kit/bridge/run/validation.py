@@ -438,7 +438,7 @@ def _without_rest(result: torch.Tensor, call: Call) -> torch.Tensor:
     ends = call.values("offs")
     if ends is None or not ends.shape[0] or result.dim() != 2:
         return result
-    is_rows = len(call.sizes("self")) == 2
+    is_rows = len(call.get("self").sizes) == 2
     places = torch.arange(result.shape[0 if is_rows else 1], device=result.device)
     rest = places >= ends[-1]
     return result.masked_fill(rest[:, None] if is_rows else rest, 0)
