@@ -53,14 +53,6 @@ def test_inputs(name: str, arguments: list[Any], bound: list[Any]) -> None:
     assert [(one.role, one.value) for one in HIGHER_ORDER[name].bind(arguments, items)] == bound
 
 
-def test_sliced_dimension() -> None:
-    """`scan` of old releases slices along an argument, everything else along dimension 0."""
-    assert HIGHER_ORDER["scan"].sliced_dim(["f", ("c",), ("x",), 1, True]) == 1
-    assert HIGHER_ORDER["scan"].sliced_dim(["f", ("c",), ("x",), 1]) == 1
-    assert HIGHER_ORDER["scan"].sliced_dim(["f", ("c",), ("x",), ("w",)]) == 0
-    assert HIGHER_ORDER["map_impl"].sliced_dim(["f", ("x",), (), 2]) == 0
-
-
 def test_operators_exist() -> None:
     """Every operator of the tables is one of some release of torch; `map` calls `map_impl`."""
     known = {name for release in known_releases() for name in schemas.operators(release).higher_order}

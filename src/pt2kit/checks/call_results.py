@@ -17,6 +17,7 @@ import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from msgspec import UNSET
@@ -300,9 +301,7 @@ def call_differences(
     if spec.rule is None:
         return []
 
-    def lookup(name: str) -> Any:
-        return symbols.value(graph, name)
-
+    lookup = partial(symbols.value, graph)
     arguments = arguments_of(node, lookup)
     try:
         computed = call_rule(spec.rule, arguments, is_strict=is_strict)

@@ -350,11 +350,9 @@ class _Counter:
         if calls.runs is Runs.LOOP:
             return symbol(f"{node_label(step.node, step.number)}_turns", 0)
         facts = [plain(named.arg, self._facts(step.scope)) for named in step.node.inputs]
-        dim = calls.sliced_dim(facts)
-        assert isinstance(dim, int)
         for bound in calls.bind(facts, lambda held: held if isinstance(held, tuple) else None):
             if bound.role is SLICED and isinstance(bound.value, Tensor) and bound.value.sizes:
-                return bound.value.sizes[dim]
+                return bound.value.sizes[0]
         return 1
 
 

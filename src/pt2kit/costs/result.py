@@ -5,7 +5,6 @@ A count is a `Size`: a number, or a polynomial of the program's symbols.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -19,7 +18,6 @@ from pt2kit.symbols.plain import to_str
 from pt2kit.symbols.polynomials import Polynomial, Size, Undecided, hint, text, to_expression
 
 _COUNTS: Final = ("flops", "read", "written")
-_REPEATED: Final = re.compile(r"\.\d+(?=\.|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +144,12 @@ class Cost:
         """
         rows: dict[str, list[NodeCost]] = {"": list(self.nodes)}
         for node in self.nodes:
-            for prefix in _prefixes(node.module, depth):
-                rows.setdefault(_folded(prefix) if folded else prefix, []).append(node)
+            for prefix in _prefixes(node.module, depth, folded):
+                rows.setdefault(prefix, []).append(node)
         held: dict[str, list[Size]] = {}
         for name, size in self.parameters.items():
-            for prefix in ("", *_prefixes(name.rpartition(".")[0], depth)):
-                held.setdefault(_folded(prefix) if folded else prefix, []).append(size)
+            for prefix in ("", *_prefixes(name.rpartition(".")[0], depth, folded)):
+                held.setdefault(prefix, []).append(size)
         return {
             name: replace(_sum(nodes), parameters=sum(held.get(name, ())))
             for name, nodes in sorted(rows.items(), key=lambda row: row[0] != "")
@@ -229,14 +227,12 @@ def _tree(one: Sum) -> dict[str, Any]:
     return {"nodes": one.nodes} | {key: plain(getattr(one, key)) for key in (*_COUNTS, "parameters")}
 
 
-def _prefixes(module: str, depth: int | None) -> list[str]:
-    """Return the modules around a module and itself, the outermost first: "a", "a.b"."""
+def _prefixes(module: str, depth: int | None, folded: bool) -> list[str]:
+    """Return the modules around a module and itself, the outermost first: "a", "a.0", folded "a.*"."""
     names = module.split(".") if module else []
+    if folded:
+        names = ["*" if name.isdecimal() else name for name in names]
     return [".".join(names[: count + 1]) for count in range(len(names[:depth]))]
-
-
-def _folded(module: str) -> str:
-    return _REPEATED.sub(".*", f".{module}")[1:]
 
 
 def _evaluator(values: Mapping[str, int]) -> Callable[[Size], int]:

@@ -8,6 +8,7 @@ a call that runs, a call that torch traces (its conditions become assertions), a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -160,12 +161,8 @@ def product(sizes: Iterable[Any] | None) -> Any:
     """Return the number of elements; None if it is not known."""
     if sizes is None:
         return None
-    count: Any = 1
-    for size in sizes:
-        if size is None:
-            return None
-        count = count * size
-    return count
+    known = list(sizes)
+    return None if any(size is None for size in known) else math.prod(known)
 
 
 def within(values: Any, low: Any, high: Any) -> Condition:

@@ -52,7 +52,7 @@ class Role(Enum):
     CARRIED = "carried"
     """The operand in the first run, a result of the previous run in each further one."""
     SLICED = "sliced"
-    """A slice of the operand without the dimension `Calls.sliced_dim`, which is 0 in current releases."""
+    """A slice of the operand, without its first dimension."""
 
 
 PASSED, CARRIED, SLICED = Role
@@ -140,11 +140,6 @@ class Calls:
             seen += 1
         return bound
 
-    def sliced_dim(self, positional: Sequence[object]) -> object:
-        """Return the dimension along which operands are sliced: 0, or an argument of `scan` up to torch 2.6."""
-        dim = positional[3] if self.runs is SCAN and len(positional) > 3 else 0
-        return dim if isinstance(dim, int) and not isinstance(dim, bool) else 0
-
 
 def _once(position: int, arguments: int, operands: Operands | None = None) -> Calls:
     """Return the convention of an operator that runs its subgraph in place, by default on all arguments after it."""
@@ -167,7 +162,6 @@ HIGHER_ORDER: Final[Mapping[str, Calls]] = MappingProxyType(
             (0, 1), Operands(2, (CARRIED, PASSED)), LOOP, 4, results=None, singles=(0,), stacked=Stacked.ALL
         ),
         "map_impl": Calls((0,), Operands(1, (SLICED, PASSED)), MAP, 3, stacked=Stacked.AFTER_CARRIED),
-        # Up to torch 2.6 a dimension and a direction are between the lists.
         "scan": Calls((0,), Operands(1, (CARRIED, SLICED, PASSED)), SCAN, 4, stacked=Stacked.AFTER_CARRIED),
         "associative_scan": Calls(
             (0,), Operands(1, (SLICED, PASSED), is_paired=True), MAP, 3, stacked=Stacked.AFTER_CARRIED

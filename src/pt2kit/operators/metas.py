@@ -77,12 +77,9 @@ class Symbols:
         return known[1]
 
     def _tensor(self, meta: schema.TensorMeta) -> Tensor:
-        sizes = tuple([size.as_int if size.as_int is not UNSET else self.size(size) for size in meta.sizes])
-        strides: tuple[Size, ...] | None = tuple(
-            [size.as_int if size.as_int is not UNSET else self.size(size) for size in meta.strides]
-        )
-        if not self._knows_strides or len(meta.sizes) != len(meta.strides):  # Rule G6 of `check` reports the latter.
-            strides = None
+        # Rule G6 of `check` reports another number of strides.
+        is_strided = self._knows_strides and len(meta.sizes) == len(meta.strides)
+        sizes, strides = tuple(map(self.size, meta.sizes)), tuple(map(self.size, meta.strides)) if is_strided else None
         return Tensor(sizes, meta.dtype, strides, meta.device, self.size(meta.storage_offset), meta.layout)
 
     def value(self, graph: schema.Graph, name: str) -> Any:

@@ -131,7 +131,9 @@ def result_type(*operands: Any) -> ScalarType:
         if best is None:
             best = dtype
         elif category(dtype) > category(best):
-            best = _raised(best, dtype)
+            # A complex operand has no say in how precise floats are.
+            has_parts = category(dtype) == COMPLEX and category(best) == FLOAT
+            best = complex_of(best) if has_parts else dtype
     if best is None:
         raise Unknown("there is no operand")
     return best
@@ -152,13 +154,6 @@ def common_dtype(dtypes: Iterable[ScalarType]) -> ScalarType:
         Unknown: torch has no promotion of two of them, or it is not in the table.
     """
     return reduce(promote_types, dtypes)
-
-
-def _raised(best: ScalarType, dtype: ScalarType) -> ScalarType:
-    """Return the dtype if an operand of lower priority and a higher category joins: a complex one has no say in how
-    precise floats are.
-    """
-    return complex_of(best) if category(dtype) == COMPLEX and category(best) == FLOAT else dtype
 
 
 def number_type(number: Any) -> ScalarType:

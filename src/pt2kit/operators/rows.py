@@ -47,7 +47,6 @@ from pt2kit.operators.facts import (
     Mismatch,
     Subject,
     Tensor,
-    Unknown,
     agree,
     broadcast,
     decided,
@@ -181,7 +180,7 @@ def _step(line: str, *, is_checked: bool) -> str:
     if is_checked and word == "check":
         return rest
     if is_checked and word == "unknown":
-        return f"_doubt({rest!r}, {rest})"
+        return f"if {rest}: raise Unknown({f'releases, devices or symbols decide: {rest}'!r})"
     if is_checked and word in _SUBJECTS and (found := _WITH_TEXT.fullmatch(rest)):
         return f'if not _holds(lambda: {found[1]}): raise Mismatch(f"{found[2]}", {word!r})'
     if is_checked and word in _SUBJECTS:
@@ -285,20 +284,10 @@ def _amount(words: str, number: str, noun: str, plural: str) -> str:
     return f"{words.format(number)} {noun if number == '1' and words.endswith('{}') else plural}"
 
 
-def _doubt(source: str, condition: Any) -> None:
-    """Leave the result unknown if a condition holds."""
-    if condition:
-        raise Unknown(f"releases, devices or symbols decide: {source}")
-
-
 def _is_equal(one: Any, other: Any) -> bool:
     if isinstance(one, (int, Polynomial)) and isinstance(other, (int, Polynomial)):
         return is_equal(one, other)
     return bool(one == other)
-
-
-def _differs(one: Any, other: Any) -> bool:
-    return not _is_equal(one, other)
 
 
 class _Rewriter(ast.NodeTransformer):
@@ -320,10 +309,10 @@ class _Rewriter(ast.NodeTransformer):
 
 
 def _comparison(left: ast.expr, test: ast.cmpop, right: ast.expr) -> ast.expr:
-    function = {ast.Eq: "_is_equal", ast.NotEq: "_differs"}.get(type(test))
-    if function is None:
+    if not isinstance(test, (ast.Eq, ast.NotEq)):
         return ast.Compare(left, [test], [right])
-    return ast.Call(ast.Name(function, ast.Load()), [left, right], [])
+    is_equal = ast.Call(ast.Name("_is_equal", ast.Load()), [left, right], [])
+    return is_equal if isinstance(test, ast.Eq) else ast.UnaryOp(ast.Not(), is_equal)
 
 
 def _resolve(name: str, family: str) -> Any:
@@ -342,7 +331,7 @@ def _resolve(name: str, family: str) -> Any:
     return lambda *args, **named: _rule_of(name)(*args, **named)
 
 
-_HELPERS: Final = {one.__name__: one for one in (_bound, _differs, _doubt, _holds, _is_equal, _refuse, _require_dtypes)}
+_HELPERS: Final = {one.__name__: one for one in (_bound, _holds, _is_equal, _refuse, _require_dtypes)}
 """Functions that the statements of rows call."""
 
 

@@ -186,9 +186,7 @@ def overloads(release: str = "") -> Iterator[dict[str, Any]]:
         VersionError: no release that the table has.
     """
     release = release or nearest("")
-    for name in sorted(operators_of(release)):
-        if find_operator(name, release) is not None:
-            yield describe(name, release)
+    yield from (describe(name, release) for name in sorted(operators_of(release)))
 
 
 _EACH = ("other", "scalar", "scalars", "exponent")
