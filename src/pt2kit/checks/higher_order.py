@@ -34,6 +34,7 @@ from pt2kit.operators.higher_order import (
     FUNCTIONS,
     HIDES,
     HIGHER_ORDER,
+    LOOP,
     OPAQUE,
     OPENS,
     PREDISPATCH,
@@ -135,7 +136,7 @@ def _subgraph_errors(node: schema.Node, name: str, outer: schema.Graph, conventi
     """Yield the contradictions between a call and its subgraphs."""
     # Options that go by name are not for the subgraph.
     positional = [named.arg for named in node.inputs if named.is_placed]
-    if len(positional) < (least := convention.arguments):
+    if len(positional) < (least := convention.least):
         yield "T7", ".inputs", f"expected at least {count_text(least, 'argument')} of {name}, got {len(positional)}"
         return
     for position in convention.graphs:
@@ -144,12 +145,8 @@ def _subgraph_errors(node: schema.Node, name: str, outer: schema.Graph, conventi
             yield "T7", f".inputs[{position}]", message
             return
     graphs: list[schema.Graph] = [positional[position].value.graph for position in convention.graphs]
-    chooses = convention.predicate
-    if chooses is not None and (kind := positional[chooses].type) not in _PREDICATES:
-        message = f"expected a tensor or a truth value for {name} to choose by, got {kind}"
-        yield "T7", f".inputs[{chooses}]", message
-    elif chooses is not None and kind == "as_tensor" and not singles(outer)(positional[chooses].value.name):
-        yield "T7", f".inputs[{chooses}]", f"expected a tensor of one element for {name} to choose by, got another"
+    if convention.runs is BRANCH:
+        yield from _predicate_errors(name, outer, positional[0])
     values: list[Any] = [bound.value for bound in convention.bind(positional, _entries)]
     passed = [one if isinstance(one, tuple) else (one.type, plain(one, str)) for one in values]
     for position, graph in zip(convention.graphs, graphs, strict=True):
@@ -163,8 +160,8 @@ def _subgraph_errors(node: schema.Node, name: str, outer: schema.Graph, conventi
         wanted = {graph.inputs[number].type for graph in graphs if len(graph.inputs) == len(passed)}
         if "as_tensor" in wanted and kind != "as_tensor":
             yield "T7", ".inputs", f"expected {name} to pass a tensor as value {number}, got {kind}"
-    for index in convention.singles:
-        place, condition = f".inputs[{convention.graphs[index]}].arg.as_graph.graph", graphs[index]
+    if convention.runs is LOOP:
+        place, condition = f".inputs[{convention.graphs[0]}].arg.as_graph.graph", graphs[0]
         meta = condition.tensor_values.get(next(chain.from_iterable(map(arguments, condition.outputs)), ""))
         if not condition.is_single_tensor_return:
             yield "T7", f"{place}.is_single_tensor_return", f"expected true, as {name} asks for one value, got false"
@@ -173,6 +170,15 @@ def _subgraph_errors(node: schema.Node, name: str, outer: schema.Graph, conventi
             yield "T7", f"{place}.outputs", f"expected a bool without dimensions as the condition of {name}, got {got}"
     if convention.results is not None:
         yield from _result_errors(node, name, outer, graphs, convention, convention.results)
+
+
+def _predicate_errors(name: str, outer: schema.Graph, predicate: schema.Argument) -> Iterator[_Error]:
+    """Yield that the first argument of a call cannot select a branch."""
+    if predicate.type not in _PREDICATES:
+        message = f"expected a tensor or a truth value for {name} to choose by, got {predicate.type}"
+        yield "T7", ".inputs[0]", message
+    elif predicate.type == "as_tensor" and not singles(outer)(predicate.value.name):
+        yield "T7", ".inputs[0]", f"expected a tensor of one element for {name} to choose by, got another"
 
 
 def _input_dtypes(name: str, outer: schema.Graph, passed: _Passed, graph: schema.Graph) -> Iterator[_Error]:
@@ -192,7 +198,7 @@ def _result_errors(
     if got != counts[gives]:
         expected = f"{count_text(counts[gives], 'result')} of {name}, as many as its subgraph gives"
         yield "T7", ".outputs", f"expected {expected}, got {got}"
-    elif convention.is_same and (other := _differing(node, outer, graphs)) is not None:
+    elif not convention.is_stacked and (other := _differing(node, outer, graphs)) is not None:
         message = f"expected {quote(other)} as a subgraph gives it, got another type or other sizes declared"
         yield "T7", ".outputs", message
     yield from _flag_errors(node, name, graphs[gives].is_single_tensor_return)

@@ -24,7 +24,7 @@ from pt2kit.dataflow.domain import Call, Changes, Domain, Effects, Memory, Value
 from pt2kit.errors import GraphError, LimitError
 from pt2kit.graph.argument_values import arguments, arguments_of, plain
 from pt2kit.graph.traversal import HIGHER_ORDER, Scope, Step, carried, check_depth, join, operator_name, root, tables
-from pt2kit.operators.higher_order import CARRIED, PASSED, SLICED, Bound, Calls, Runs, Stacked
+from pt2kit.operators.higher_order import CARRIED, PASSED, SLICED, Bound, Calls, Runs
 from pt2kit.operators.higher_order import HIGHER_ORDER as CONVENTIONS
 from pt2kit.schema.versions import release_of
 
@@ -257,7 +257,7 @@ class _Engine(Generic[F]):
         return [*final, *self._stacked(calls, results[count:], sliced)]
 
     def _stacked(self, calls: Calls, results: Sequence[Any], operands: Sequence[Any]) -> list[Any]:
-        if calls.stacked is Stacked.NONE:
+        if not calls.is_stacked:
             return list(results)
         return [_Ref(self.domain.stack(_fact(result), operands), Memory()) for result in results]
 

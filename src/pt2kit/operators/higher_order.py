@@ -21,7 +21,6 @@ from types import MappingProxyType
 from typing import Final, TypeVar
 
 Argument = TypeVar("Argument")
-Value = TypeVar("Value")
 
 
 class Runs(Enum):
@@ -30,7 +29,7 @@ class Runs(Enum):
     ONCE = "once"
     """Its one subgraph runs once, instead of the call; its writes are visible outside."""
     BRANCH = "branch"
-    """One of its subgraphs runs, once."""
+    """One of its subgraphs runs, once; the first argument selects it."""
     LOOP = "loop"
     """The second subgraph runs as long as the first one returns true; its results are its next carried values."""
     MAP = "map"
@@ -58,16 +57,6 @@ class Role(Enum):
 PASSED, CARRIED, SLICED = Role
 
 
-class Stacked(Enum):
-    """Which results are stacked: every run adds a slice in a new dimension 0."""
-
-    NONE = "none"
-    AFTER_CARRIED = "after carried"
-    """Those that follow the carried values; the new dimension is as long as that of the operands that are sliced."""
-    ALL = "all"
-    """All, in a dimension whose length only the run shows."""
-
-
 @dataclass(frozen=True, slots=True)
 class Bound:
     """An input of a subgraph: the role of an operand, and the operand."""
@@ -77,46 +66,35 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
-class Operands:
-    """Which positional arguments become inputs of the subgraphs.
-
-    Args:
-        start: the first of them.
-        lists: the role of the entries of the n-th list; further lists have the last. Only arguments that are lists
-            count then; options may be between them. () if all are passed, lists entry by entry.
-        is_paired: the first list is passed twice: two slices are combined.
-    """
-
-    start: int
-    lists: tuple[Role, ...] = ()
-    is_paired: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Calls:
     """How a higher-order operator calls its subgraphs.
 
     Args:
         graphs: which positional arguments are subgraphs; each of them gets the same operands.
-        operands: which positional arguments they get.
         runs: how often they run.
-        arguments: how many positional arguments there are at least.
+        start: the first positional argument that they get.
+        lists: the role of the entries of the n-th list from there; further lists have the last. Only arguments that are
+            lists count then; options may be between them. () if all are passed, lists entry by entry.
+        is_paired: the first list is passed twice: two slices are combined.
         results: index into `graphs` of the subgraph whose results are those of the call; None if they are others.
-        singles: indices into `graphs` of the subgraphs that return one value, a condition, not a list of them.
-        stacked: which results have one slice per run.
-        predicate: position of the argument that selects the branch; None if there is none.
-        is_same: whether the results are described as those of the subgraph are.
     """
 
     graphs: tuple[int, ...]
-    operands: Operands
     runs: Runs
-    arguments: int
+    start: int
+    lists: tuple[Role, ...] = ()
+    is_paired: bool = False
     results: int | None = 0
-    singles: tuple[int, ...] = ()
-    stacked: Stacked = Stacked.NONE
-    predicate: int | None = None
-    is_same: bool = False
+
+    @property
+    def least(self) -> int:
+        """Return how many positional arguments a call has at least."""
+        return self.start + len(self.lists)
+
+    @property
+    def is_stacked(self) -> bool:
+        """Return whether the results that follow the carried values have a slice for each run, in a new dimension 0."""
+        return SLICED in self.lists
 
     def bind(self, positional: Sequence[Argument], items: Callable[[Argument], Sequence[object] | None]) -> list[Bound]:
         """Return the inputs of each subgraph, in order.
@@ -125,25 +103,20 @@ class Calls:
             positional: the positional arguments of the call, whatever represents them.
             items: returns the entries of an argument that is a list; None for other arguments.
         """
-        operands = self.operands
+        roles = self.lists or (PASSED,)
         bound: list[Bound] = []
         seen = 0
-        for argument in positional[operands.start :]:
+        for argument in positional[self.start :]:
             entries = items(argument)
             if entries is None:
-                if not operands.lists:
+                if not self.lists:
                     bound.append(Bound(PASSED, argument))
                 continue
-            role = operands.lists[min(seen, len(operands.lists) - 1)] if operands.lists else PASSED
-            times = 2 if operands.is_paired and seen == 0 else 1
+            role = roles[min(seen, len(roles) - 1)]
+            times = 2 if self.is_paired and seen == 0 else 1
             bound += [Bound(role, entry) for entry in entries] * times
             seen += 1
         return bound
-
-
-def _once(position: int, arguments: int, operands: Operands | None = None) -> Calls:
-    """Return the convention of an operator that runs its subgraph in place, by default on all arguments after it."""
-    return Calls((position,), operands or Operands(position + 1), ONCE, arguments, is_same=True)
 
 
 RUNNING_CODE: Final = frozenset(
@@ -156,30 +129,31 @@ RUNNING_CODE: Final = frozenset(
 
 HIGHER_ORDER: Final[Mapping[str, Calls]] = MappingProxyType(
     {
-        "cond": Calls((1, 2), Operands(3, (PASSED,)), BRANCH, 4, predicate=0, is_same=True),
-        "while_loop": Calls((0, 1), Operands(2, (CARRIED, PASSED)), LOOP, 4, results=1, singles=(0,), is_same=True),
-        "while_loop_stack_output": Calls(
-            (0, 1), Operands(2, (CARRIED, PASSED)), LOOP, 4, results=None, singles=(0,), stacked=Stacked.ALL
+        "cond": Calls((1, 2), BRANCH, 3, (PASSED,)),
+        "while_loop": Calls((0, 1), LOOP, 2, (CARRIED, PASSED), results=1),
+        "while_loop_stack_output": Calls((0, 1), LOOP, 2, (CARRIED, PASSED), results=None),
+        "map_impl": Calls((0,), MAP, 1, (SLICED, PASSED)),
+        "scan": Calls((0,), SCAN, 1, (CARRIED, SLICED, PASSED)),
+        "associative_scan": Calls((0,), MAP, 1, (SLICED, PASSED), is_paired=True),
+        "invoke_subgraph": Calls((0,), ONCE, 2),
+        "wrap_with_set_grad_enabled": Calls((1,), ONCE, 2),
+        "wrap_with_autocast": Calls((4,), ONCE, 5),
+        **dict.fromkeys(("strict_mode", "hints_wrapper"), Calls((0,), ONCE, 1, (PASSED,))),
+        **dict.fromkeys(
+            (
+                *("tag_activation_checkpoint", "wrap_activation_checkpoint", "wrap"),
+                *("invoke_quant", "invoke_quant_packed", "foreach_map"),
+            ),
+            Calls((0,), ONCE, 1),
         ),
-        "map_impl": Calls((0,), Operands(1, (SLICED, PASSED)), MAP, 3, stacked=Stacked.AFTER_CARRIED),
-        "scan": Calls((0,), Operands(1, (CARRIED, SLICED, PASSED)), SCAN, 4, stacked=Stacked.AFTER_CARRIED),
-        "associative_scan": Calls(
-            (0,), Operands(1, (SLICED, PASSED), is_paired=True), MAP, 3, stacked=Stacked.AFTER_CARRIED
-        ),
-        "invoke_subgraph": _once(0, 2, Operands(2)),
-        "wrap_with_set_grad_enabled": _once(1, 2),
-        "wrap_with_autocast": _once(4, 5),
-        **dict.fromkeys(("strict_mode", "hints_wrapper"), _once(0, 2, Operands(1, (PASSED,)))),
-        **dict.fromkeys(("tag_activation_checkpoint", "wrap_activation_checkpoint", "wrap"), _once(0, 1)),
-        **dict.fromkeys(("invoke_quant", "invoke_quant_packed", "foreach_map"), _once(0, 1)),
-        "run_const_graph": Calls((0,), Operands(1), OPAQUE, 2),
+        "run_const_graph": Calls((0,), OPAQUE, 1),
         **dict.fromkeys(
             (
                 *("auto_functionalized", "auto_functionalized_v2", "call_torchbind", "flex_attention"),
                 *("flex_attention_backward", "local_map_hop", "map", "out_dtype", "print", "with_effects"),
                 *RUNNING_CODE,
             ),
-            Calls((), Operands(0), OPAQUE, 0, results=None),
+            Calls((), OPAQUE, 0, results=None),
         ),
     }
 )
