@@ -41,7 +41,7 @@ from pt2kit.operators.requirements import UNINITIALIZED, Row, find_requirement, 
 from pt2kit.operators.schemas import INPLACE_VIEW, overloads_with
 from pt2kit.operators.symbolic import ARGUMENT_ERRORS
 from pt2kit.package.stored import Payload
-from pt2kit.schema import Layout, ScalarType
+from pt2kit.schema import Layout
 from pt2kit.schema.names import OPS
 from pt2kit.schema.operators import Operator
 from pt2kit.schema.versions import release_of
@@ -52,16 +52,6 @@ Find = Callable[[str], Operator | None]
 
 _EFFECTS: Final = "with_effects"
 _NOTHING_COMPUTED: Final[tuple[Mapping[str, Any], ...]] = (MappingProxyType({}),)
-_LEAST: Final[Mapping[ScalarType | None, int]] = MappingProxyType(
-    {
-        ScalarType.BOOL: 0,
-        ScalarType.BYTE: 0,
-        ScalarType.CHAR: -(1 << 7),
-        ScalarType.SHORT: -(1 << 15),
-        ScalarType.INT: -(1 << 31),
-        ScalarType.LONG: -(1 << 63),
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +175,7 @@ def _described(declared: Any, computed: Any, numbers: Any = None) -> Any:
                 [own if isinstance(own, int) else size for own, size in zip(sizes, declared.sizes, strict=True)]
             )
         known = None if strides is None else _whole(strides)
-        return Operand(_whole(sizes), known, numbers, _LEAST.get(declared.dtype), declared.dtype)
+        return Operand(_whole(sizes), known, numbers, declared.dtype)
     if isinstance(declared, tuple):
         is_computed = isinstance(computed, (list, tuple)) and len(computed) == len(declared)
         return [_described(*pair) for pair in zip(declared, computed if is_computed else declared, strict=True)]

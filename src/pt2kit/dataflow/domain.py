@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from msgspec.structs import replace
+
 from pt2kit import schema
 from pt2kit.graph.argument_values import ValueKind, arguments
 from pt2kit.graph.traversal import Scope, graphs
@@ -242,14 +244,8 @@ class Sizes(Domain[Any]):
 
 def _joined(one: Tensor, other: Tensor) -> Tensor:
     sizes = tuple([a if same(a, b) else unknown() for a, b in zip(one.sizes, other.sizes, strict=True)])
-    return Tensor(
-        sizes,
-        one.dtype if one.dtype is other.dtype else None,
-        one.strides if one.strides == other.strides else None,
-        one.device if one.device == other.device else None,
-        one.offset if one.offset == other.offset else None,
-        one.layout,
-    )
+    fields = ("dtype", "strides", "device", "offset")
+    return replace(one, sizes=sizes, **{key: None for key in fields if getattr(one, key) != getattr(other, key)})
 
 
 class Changes(Domain[frozenset[str]]):

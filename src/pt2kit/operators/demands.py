@@ -11,10 +11,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+from pt2kit.schema import ScalarType
 
 Condition = Any
 """True, False, a symbolic truth value, or an array of one truth value."""
+
+# A dict, as torch.compile looks up no enum in a read-only mapping.
+_LEAST: Final[Mapping[ScalarType | None, int]] = {
+    ScalarType.BOOL: 0,
+    ScalarType.BYTE: 0,
+    ScalarType.CHAR: -(1 << 7),
+    ScalarType.SHORT: -(1 << 15),
+    ScalarType.INT: -(1 << 31),
+    ScalarType.LONG: -(1 << 63),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +52,18 @@ class Operand:
         sizes: in elements.
         strides: in elements; None if unknown.
         values: its elements as an array; None if unknown.
-        least: the smallest number of its type, if that is one of whole numbers; None for others.
         dtype: its type in the schema; None if unknown.
     """
 
     sizes: Sequence[Any]
     strides: Sequence[Any] | None = None
     values: Any = None
-    least: int | None = None
     dtype: Any = None
+
+    @property
+    def least(self) -> int | None:
+        """Return the smallest number of its type, if those are whole numbers; None for others."""
+        return _LEAST.get(self.dtype)
 
 
 Array = Callable[[Sequence[Any], Any], Any]

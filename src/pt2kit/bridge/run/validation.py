@@ -26,12 +26,6 @@ from pt2kit.operators.requirements import GROWING, UNINITIALIZED, Row, find_requ
 RULE: Final = "X10"
 _ANY_LAYOUT: Final = frozenset(("nothing", "quotient", "saved target", "coordinates", "compressed"))
 """Rules of operators that also accept tensors that are not strided."""
-_LEAST: Final[Mapping[torch.dtype, int]] = MappingProxyType(
-    {
-        dtype: 0 if dtype is torch.bool else torch.iinfo(dtype).min
-        for dtype in (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
-    }
-)
 _SCALAR_TYPES: Final = MappingProxyType({dtype: name for name, dtype in DTYPES.items()})
 _PLAIN: Final = (
     *(bool, int, float, complex, str, type(None), torch.SymInt, torch.SymFloat, torch.SymBool, torch.dtype),
@@ -256,10 +250,6 @@ class _Live(Operand):
     def dtype(self) -> Any:
         # Not what autocast makes of it: that converts some operands of some operators, and equal types remain equal.
         return _SCALAR_TYPES.get(self.tensor.dtype)
-
-    @property
-    def least(self) -> int | None:  # type: ignore[override]
-        return _LEAST.get(self.tensor.dtype)
 
     def copy(self) -> torch.Tensor:
         if self.copied is None:
