@@ -10,14 +10,15 @@ from typing import Any, Final
 
 from pt2kit import schema, symbols, treespec
 from pt2kit.checks.findings import ProgramContext
+from pt2kit.checks.stored_inputs import passed_inputs
 from pt2kit.errors import Problem, attempt
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import tables
 from pt2kit.messages import quote
+from pt2kit.package.samples import in_spec
 from pt2kit.symbols.guards import Guard, Path, Source, entry_path
 from pt2kit.treespec.callsig import input_paths
 
-_INPUTS: Final = ("user_input", "constant_input")
 _Ends = tuple[int | None, int | None]
 _Known = schema.TensorMeta | schema.SymInt | schema.SymFloat | schema.SymBool | int | None
 
@@ -28,7 +29,7 @@ def guard_problems(context: ProgramContext) -> Iterator[Problem]:
     Those that cannot be read are left to X4.
     """
     guards = context.program.guards_code
-    inputs = attempt(_inputs, context.program.graph_module) if guards else None
+    inputs = attempt(_inputs, context.program) if guards else None
     if inputs is None:
         return
     limits = {name: (row.min_val, row.max_val) for name, row in context.program.range_constraints.items()}
@@ -51,14 +52,15 @@ _MISSING: Final = object()
 _FLAT: Final = "flat_args"
 
 
-def _inputs(module: schema.GraphModule) -> dict[Path, _Known] | None:
+def _inputs(program: schema.ExportedProgram) -> dict[Path, _Known] | None:
     """Return the inputs of the program by the paths that guards have; None if the call signature does not have them."""
+    module = program.graph_module
     entry = next((entry for entry in module.module_call_graph if not entry.fqn), None)
     if entry is None or (signature := entry.signature) is None or (names := signature.forward_arg_names) is None:
         return None
-    fields = {name: row.field_names for name, row in module.treespec_namedtuple_fields.items()}
-    spec = treespec.parse(signature.in_spec, "in_spec")
-    paths, values = map(_plain, input_paths(spec, names, fields=fields)), _values(module)
+    spec, fields = in_spec(program, "guards")
+    paths = map(_plain, input_paths(spec, names, fields=fields))
+    values = [_known(module.graph, argument) for argument in passed_inputs(module)]
     if treespec.leaf_count(spec) != len(values) or len(names) < len(treespec.split_call(spec, "in_spec")[0]):
         return None
     # Strict exports name inputs by their place among all leaves; torch renames them when it loads the program.
@@ -68,16 +70,6 @@ def _inputs(module: schema.GraphModule) -> dict[Path, _Known] | None:
 def _plain(path: Path) -> Path:
     """Return a path in which fields are steps as keys are: a spec does not tell how a class of the user has them."""
     return tuple(step[0] if isinstance(step, tuple) and len(step) == 1 else step for step in path)
-
-
-def _values(module: schema.GraphModule) -> list[_Known]:
-    """Return the metas of the values that the caller passes, in order."""
-    graph = module.graph
-    return [
-        _known(graph, argument)
-        for argument, spec in zip(graph.inputs, module.signature.input_specs, strict=False)
-        if spec.type in _INPUTS
-    ]
 
 
 def _known(graph: schema.Graph, argument: schema.Argument) -> _Known:

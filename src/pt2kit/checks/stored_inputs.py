@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from msgspec import UNSET
-
 from pt2kit import schema, treespec
 from pt2kit.checks.findings import ProgramContext
 from pt2kit.errors import Problem, Pt2Error, attempt
@@ -80,6 +78,13 @@ def mutated_inputs(signature: schema.GraphSignature) -> Iterator[tuple[int, list
             yield position, [target] if output.type == "user_input_mutation" else owners.get(target, [])
 
 
+def passed_inputs(module: schema.GraphModule) -> list[schema.Argument]:
+    """Return the inputs of a program that its caller passes, in order; none if their number is wrong (S1)."""
+    inputs, specs = module.graph.inputs, module.signature.input_specs
+    pairs = zip(inputs, specs, strict=True) if len(inputs) == len(specs) else ()
+    return [argument for argument, spec in pairs if spec.type in ("user_input", "constant_input")]
+
+
 def numbers_of(payload: Payload | None) -> Any:
     """Return the numbers of a payload as an array; None if they are too many, or cannot be read.
 
@@ -102,14 +107,12 @@ def sample_problems(package: Package, model: str, context: ProgramContext) -> It
         values = treespec.flatten(samples, spec, fields=fields)
     except Pt2Error:
         return
-    specs = context.program.graph_module.signature.input_specs
-    passed = [spec for spec in specs if spec.type in ("user_input", "constant_input")]
-    inputs = [None if spec.user_input is UNSET else spec.user_input.arg for spec in passed]
+    inputs = passed_inputs(context.program.graph_module)
     if len(values) != len(inputs):
         return
     graph = context.program.graph_module.graph
     for argument, value in zip(inputs, values, strict=True):
-        name = next(iter(arguments(argument)), "") if argument is not None else ""
+        name = next(arguments(argument), "")
         meta = graph.tensor_values.get(name)
         if meta is None or not isinstance(value, TensorView):
             continue

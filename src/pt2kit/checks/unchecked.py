@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
-from types import MappingProxyType
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -51,7 +50,6 @@ Find = Callable[[str], Operator | None]
 """Target of a node -> its signature; None for what is no operator."""
 
 _EFFECTS: Final = "with_effects"
-_NOTHING_COMPUTED: Final[tuple[Mapping[str, Any], ...]] = (MappingProxyType({}),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +102,7 @@ def kernel_findings(
             step = Step(scope, number, node)
             _forget(known, node, find)
             if (row := find_requirement(node.target)) is not None:
-                found = computed.get(id(node), _NOTHING_COMPUTED)
+                found = computed.get(id(node), [{}])
                 judged = (_judge(step, row, find(node.target), known, symbols, operands) for operands in found)
                 yield from islice(filter(None, judged), 1)
             elif (name := higher_order_name(node.target)) is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import lru_cache, reduce
+from functools import reduce
 from typing import Any, Final, NoReturn
 
 from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown
@@ -246,7 +246,6 @@ def require_dtype(tensor: Tensor, allowed: Iterable[ScalarType], name: str) -> N
         raise Mismatch(f"{name}: expected {expected}, got {short_name(tensor.dtype)}", "dtype")
 
 
-@lru_cache(maxsize=1024)
 def takes_numbers_as_tensors(operator: str) -> bool:
     """Return whether an operator ("aten.add.Tensor") takes a number as a tensor, of one element and on its device."""
     namespace, _, rest = operator.partition(".")
