@@ -34,6 +34,7 @@ from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Step, graphs
 from pt2kit.jsontext import load_json
 from pt2kit.messages import count_text, cut, listed, printable
+from pt2kit.operators import schemas
 from pt2kit.operators.requirements import layout_problem, refusal
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.base import Parts
@@ -301,8 +302,6 @@ def _trusting(context: ProgramContext, tables: Tables) -> Iterator[Problem]:
     """Check calls of unchecked kernels: errors, and one warning for each operator whose calls only a run can judge."""
     if not is_concerned({target for step in context.steps() for target in named_operators(step.node)}):
         return
-    from pt2kit.operators import schemas
-
     root = next(graphs(context.program, context.graph_place))
     stored = unchanged_inputs(context.program.graph_module, tables)
     warned: set[str] = set()

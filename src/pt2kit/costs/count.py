@@ -219,12 +219,9 @@ class _Counter:
                 runs, peak = inner[0], entries * inner[1]
                 rows += inner[2]
                 # The result is that of the last run, unless runs are stacked or carried.
-                results = sum(size for _, _, size in made)
-                now = (
-                    live.now + peak
-                    if runs in (Runs.LOOP, Runs.MAP, Runs.SCAN)
-                    else (live.now - results + largest(results, peak))
-                )
+                is_repeated = runs in (Runs.LOOP, Runs.MAP, Runs.SCAN)
+                results = 0 if is_repeated else sum(size for _, _, size in made)
+                now = live.now - results + largest(results, peak)
             elif any(isinstance(fact, Tensor) for fact in facts):
                 flops = self._flops(step, name, facts)
                 read, stored = self._traffic(step, name, made)

@@ -37,7 +37,6 @@ MAX_CALLS: Final = 2_000_000
 
 _MISSING: Final[Any] = object()
 """A value without any facts."""
-_LISTS: Final = frozenset(("as_tensors", "as_optional_tensors", "as_sym_ints", "as_sym_floats", "as_sym_bools"))
 
 
 class _Ref:
@@ -163,7 +162,7 @@ class _Engine(Generic[F]):
         for position, output in enumerate(step.node.outputs):
             held = results[position] if position < len(results) else _MISSING
             shared = [by_name[name] for index, name in effects.aliases if index == position and name in by_name]
-            facts = held if isinstance(held, (list, tuple)) and output.type in _LISTS else [held]
+            facts = held if isinstance(held, (list, tuple)) and isinstance(output.value, list) else [held]
             self._name(step.scope, frame, list(arguments(output)), facts, self._shared(frame, shared))
 
     def _name(

@@ -51,6 +51,11 @@ def window_count(
     return (whole - dilation * (kernel - 1) - 1) // stride + 1
 
 
+def spread_size(size: Size, kernel: Size, stride: Size, padding: Size, dilation: Size, more: Size) -> Size:
+    """Return the size that a transposed convolution makes of a dimension: that of which windows are as many."""
+    return (size - 1) * stride - 2 * padding + dilation * (kernel - 1) + more + 1
+
+
 def pooled_size(size: Size, kernel: Size, stride: Size, padding: Size, dilation: Size, ceil_mode: bool) -> Size:
     """Return the size of a pooled dimension; in `ceil_mode` windows may end, but not start behind the input."""
     if not ceil_mode:
@@ -145,14 +150,7 @@ def transpose(
     channels = weight.sizes[1] * groups
     _check(input, weight, bias, groups, channels)
     agree(input.sizes[-count - 1], weight.sizes[0], "expected as many input channels as the weight has")
-    moved = tuple(
-        [
-            (size - 1) * step - 2 * border + gap * (window - 1) + extra + 1
-            for size, window, step, border, extra, gap in zip(
-                input.sizes[-count:], weight.sizes[2:], steps, borders, more, apart, strict=True
-            )
-        ]
-    )
+    moved = tuple(map(spread_size, input.sizes[-count:], weight.sizes[2:], steps, borders, apart, more))
     require_least(moved, 0, "expected a result with sizes of 0 or more")
     return _result(input, weight, channels, moved)
 
