@@ -7,7 +7,6 @@ from typing import Any
 
 from pt2kit.messages import count_text
 from pt2kit.operators.facts import (
-    Sizes,
     Tensor,
     Unknown,
     agree,
@@ -37,40 +36,41 @@ def dtype_of(tensor: Tensor, is_complex: bool) -> ScalarType | None:
         return None
 
 
-def transformed(self: Tensor, lengths: Sequence[Size | None], dims: Sequence[int], norm: Any, kind: int) -> Tensor:
+def transformed(self: Tensor, s: Sequence[Size | None] | None, dim: Any, norm: Any, kind: int) -> Tensor:
     """Return a transform along dimensions, of which the last one is complex, halved, or real.
 
+    Args:
+        self: what is transformed.
+        s: the length along each dimension; None, or -1, for that of the tensor.
+        dim: the dimensions; the last ones, or all, if they are not named.
+        norm: the name of a normalization.
+        kind: of the last dimension.
+
     Raises:
-        Mismatch: a length below 1, or a name that is no normalization.
+        Mismatch: a length below 1, another number of lengths, or a name that is no normalization.
     """
-    expect(self.rank > 0 or not dims, "self: expected dimensions, got a scalar tensor", "sizes")
-    is_norm = norm in (None, "forward", "backward", "ortho")
-    expect(is_norm, f"norm: expected 'forward', 'backward' or 'ortho', got {norm!r}")
-    if self.dtype is not None and kind == HALVED:
-        expect(category(self.dtype) != COMPLEX, f"self: expected real numbers, got {self.dtype.name}", "dtype")
-    sizes = list(self.sizes)
-    for position, (length, dim) in enumerate(zip(lengths, dims, strict=True)):
-        is_given = length is not None and length != -1
-        is_real = kind == DOUBLED and position == len(dims) - 1
-        if is_given and length is not None:
-            sizes[dim] = length
-        elif is_real:
-            sizes[dim] = 2 * (sizes[dim] - 1)
-        expect(at_least(sizes[dim], 1), f"expected 1 element or more along dimension {dim}, got {sizes[dim]}", "sizes")
-    if kind == HALVED and dims:
-        sizes[dims[-1]] = sizes[dims[-1]] // 2 + 1
-    return unlike_strides(new(sizes, dtype_of(self, kind != DOUBLED), self.device))
-
-
-def dimensions(self: Tensor, s: Sizes | None, dim: Any, norm: Any, kind: int) -> Tensor:
-    """Return a transform along several dimensions: the last ones if none are named."""
     if dim is None and s is not None:
         expect(len(s) <= self.rank, f"s: expected at most {self.rank} sizes, got {len(s)}")
         dim = tuple(range(self.rank - len(s), self.rank))
     dims = tuple(range(self.rank)) if dim is None else axes(dim, self.rank)
     if s is not None:
         expect(len(s) == len(dims), f"s: expected {count_text(len(dims), 'size')}, got {len(s)}")
-    return transformed(self, [None] * len(dims) if s is None else list(s), dims, norm, kind)
+    expect(self.rank > 0 or not dims, "self: expected dimensions, got a scalar tensor", "sizes")
+    is_norm = norm in (None, "forward", "backward", "ortho")
+    expect(is_norm, f"norm: expected 'forward', 'backward' or 'ortho', got {norm!r}")
+    if self.dtype is not None and kind == HALVED:
+        expect(category(self.dtype) != COMPLEX, f"self: expected real numbers, got {self.dtype.name}", "dtype")
+    sizes = list(self.sizes)
+    for position, at in enumerate(dims):
+        length = None if s is None else s[position]
+        if length is not None and length != -1:
+            sizes[at] = length
+        elif kind == DOUBLED and position == len(dims) - 1:
+            sizes[at] = 2 * (sizes[at] - 1)
+        expect(at_least(sizes[at], 1), f"expected 1 element or more along dimension {at}, got {sizes[at]}", "sizes")
+    if kind == HALVED and dims:
+        sizes[dims[-1]] = sizes[dims[-1]] // 2 + 1
+    return unlike_strides(new(sizes, dtype_of(self, kind != DOUBLED), self.device))
 
 
 def windows_transformed(

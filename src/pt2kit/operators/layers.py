@@ -149,22 +149,18 @@ def _check_classes(scores: Tensor, weight: Tensor | None) -> None:
         agree(weight.sizes[0], scores.sizes[min(1, scores.rank - 1)], "expected a weight for each class")
 
 
-def _losses(scores: Tensor, target: Tensor, weight: Tensor | None) -> Sizes:
-    """Return the sizes of the losses of scores of classes, by targets that are numbers of classes."""
-    _check_classes(scores, weight)
-    require_one_dtype(scores, weight)
-    rest = _rest(scores)
+def likelihood(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int) -> Tensor:
+    """Return the negative log-likelihood of the target classes, which are numbers."""
+    _check_classes(self, weight)
+    require_one_dtype(self, weight)
+    rest = _rest(self)
     require_rank(target, (len(rest),) if len(rest) else (0, 1), "target")
     if target.dtype is not None:
         is_index = target.dtype in (ScalarType.LONG, ScalarType.BYTE)
         expect(is_index, f"target: expected int64 or uint8, got {target.dtype.name}", "dtype")
     pairs = zip(rest, target.sizes, strict=False)
-    return tuple([agree(one, other, "expected a target for each row") for one, other in pairs])
-
-
-def likelihood(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int) -> Tensor:
-    """Return the negative log-likelihood of the target classes."""
-    return reduced(if_contiguous(like(self, _losses(self, target, weight)), self, target), reduction)
+    sizes = [agree(one, other, "expected a target for each row") for one, other in pairs]
+    return reduced(if_contiguous(like(self, sizes), self, target), reduction)
 
 
 def of_probabilities(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int) -> Tensor:

@@ -147,7 +147,7 @@ def contracted(equation: str, tensors: Sequence[Tensor], path: Sequence[int] | N
                 sizes[name] = size
             elif size != 1:
                 sizes[name] = agree(known, size, f"expected one size of dimension {name.strip('.')!r}")
-    _, dtype = _products(equation, tensors, path)
+    _, dtype = products(equation, tensors, path)
     # It may be a view.
     return Tensor(tuple(sizes[name] for name in output), dtype, None, common_device(tensors), None)
 
@@ -186,22 +186,16 @@ def _labels(term: str, rank: int, equation: str) -> list[str]:
     return [*before, *(f"...{place}" for place in reversed(range(rank - named))), *after]
 
 
-def einsum_flops(equation: str, tensors: Sequence[Tensor], path: Sequence[int] | None = None) -> Size:
-    """Count the FLOPs of products along dimensions that two operands share and nothing needs later.
+def products(equation: str, tensors: Sequence[Tensor], path: Sequence[int] | None) -> tuple[Size, ScalarType | None]:
+    """Return the FLOPs of the products of an einsum, and the dtype of the result, if it is known.
 
-    Dimensions of one operand that nothing needs later are summed before, which counts as free, as does a product
-    without a sum.
+    Products along dimensions count that two operands share and nothing needs later. Dimensions of one operand that
+    nothing needs later are summed before, which counts as free, as does a product without a sum.
 
     Args:
         equation, tensors: of the call.
         path: the places of the two operands of each product, the result of which becomes the last operand; by default
             the first two are multiplied, and the result is the first operand.
-    """
-    return _products(equation, tensors, path)[0]
-
-
-def _products(equation: str, tensors: Sequence[Tensor], path: Sequence[int] | None) -> tuple[Size, ScalarType | None]:
-    """Return the FLOPs of the products of an einsum, and the dtype of the result, if it is known.
 
     Raises:
         Mismatch: operands of a product with a sum have several dtypes; without one, they are promoted.
