@@ -6,7 +6,8 @@ import inspect
 
 import pytest
 
-from pt2kit.operators.table import rows
+from pt2kit.operators.rows import texts
+from pt2kit.operators.table import find
 from pt2kit.schema.operators import RELEASES, find_operator, known_releases, operators_of, release_operators
 
 FUNCTIONS = ("_operator.", "math.", "torch.")
@@ -18,14 +19,16 @@ def test_rows_name_operators_that_a_release_has() -> None:
     known: set[str] = set()
     for release in known_releases():
         known |= operators_of(release).keys()
-    names = [name for name in rows() if not name.startswith((*FUNCTIONS, *OTHERS))]
+    names = [name for name in texts() if not name.startswith((*FUNCTIONS, *OTHERS))]
     assert not sorted(set(names) - known)
 
 
 @pytest.mark.parametrize("release", RELEASES[-3:-2])
 def test_rules_ask_for_parameters_of_the_schema(release: str) -> None:
     wrong = []
-    for name, row in rows().items():
+    for name in texts():
+        row = find(name)
+        assert row is not None
         if row.rule is None or name.startswith(FUNCTIONS) or name not in release_operators(release).schemas:
             continue
         operator = find_operator(name, release)

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown, new
-from pt2kit.operators.table import infer, rows
+from pt2kit.operators.rows import texts
+from pt2kit.operators.table import infer
 from pt2kit.schema import Device, ScalarType
 from pt2kit.symbols.evaluation import evaluate
 from pt2kit.symbols.functions import FUNCTIONS, TARGETS
@@ -142,7 +143,7 @@ def test_vmap_keeps_the_strides_of_the_other_dimensions(
 def test_rows_are_of_functions_that_nodes_call() -> None:
     """Each row of a function over numbers is of one of `TARGETS`, whose result kind is that of the function named."""
     prefixes = ("_operator.", "math.", "torch.sym_", "torch._sym_")
-    named = [name for name in rows() if name.startswith(prefixes)]
+    named = [name for name in texts() if name.startswith(prefixes)]
     assert len(named) > 20
     assert set(named) <= set(TARGETS)
     for name in named:

@@ -281,8 +281,6 @@ def taken_twice_problems(context: ProgramContext, stored: Stored) -> Iterator[Pr
     """
     taken = [(place, target) for place, _, target in context.targets()]
     counts = Counter(name for _, name in taken)
-    if len(counts) == len(taken):
-        return
     tables = {**(stored.constants or {}), **(stored.weights or {})}
     views = {name: payload for name, payload in tables.items() if isinstance(payload, TensorView)}
     records = {views[name].record for name in counts if name in views}

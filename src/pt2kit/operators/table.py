@@ -52,11 +52,6 @@ def _row(name: str) -> OperatorSpec | None:
     return None
 
 
-def rows() -> Mapping[str, OperatorSpec]:
-    """Return the rows that are written: name ("aten.add.Tensor") -> row; `find` derives those of variants."""
-    return {name: row for name in texts() if (row := _row(name)) is not None}
-
-
 def find(target: str) -> OperatorSpec | None:
     """Return the row of an operator; None if there is none.
 
