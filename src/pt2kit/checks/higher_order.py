@@ -40,6 +40,7 @@ from pt2kit.operators.higher_order import (
     PREDISPATCH,
     RETURNS_SINGLE,
     SHOWS,
+    UNFOLLOWED,
     WRITING,
     Calls,
 )
@@ -80,8 +81,8 @@ def higher_order_problems(context: ProgramContext) -> Iterator[Problem]:
 
 def _errors(node: schema.Node, name: str, outer: schema.Graph) -> Iterator[_Error]:
     """Yield the errors of one call of a higher-order operator in a graph."""
-    convention = HIGHER_ORDER.get(name)
-    if convention is not None and convention.runs is not OPAQUE:
+    convention = HIGHER_ORDER.get(name, UNFOLLOWED)
+    if convention.runs is not OPAQUE:
         yield from _subgraph_errors(node, name, outer, convention)
     elif (message := _leading(node, name)) is not None:
         yield "T7", ".inputs", message

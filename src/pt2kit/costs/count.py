@@ -32,7 +32,7 @@ from pt2kit.graph.traversal import (
 from pt2kit.node_metadata.modules import module_of
 from pt2kit.operators.aliasing import Alias, aliases, written
 from pt2kit.operators.facts import Mismatch, Tensor, Unknown, row_major
-from pt2kit.operators.higher_order import HIDES, SHOWS, SLICED, Calls, Runs
+from pt2kit.operators.higher_order import HIDES, SHOWS, SLICED, UNFOLLOWED, Calls, Runs
 from pt2kit.operators.higher_order import HIGHER_ORDER as CONVENTIONS
 from pt2kit.operators.metas import Symbols
 from pt2kit.operators.symbolic import call_rule
@@ -332,17 +332,16 @@ class _Counter:
         inner = [*map(check_depth, carried(step))]
         if not inner:
             return None
-        calls = CONVENTIONS.get(name.removeprefix(HIGHER_ORDER + "."))
-        runs = calls.runs if calls is not None else Runs.OPAQUE
+        calls = CONVENTIONS.get(name.removeprefix(HIGHER_ORDER + "."), UNFOLLOWED)
         count = self._count(step, calls)
         peaks, rows = zip(*(self.graph(one, times * count, around, module) for one in inner), strict=True)
-        if runs is Runs.BRANCH:
+        if calls.runs is Runs.BRANCH:
             rows = (max(rows, key=lambda some: sum(hint(row.flops) or 0 for row in some)),)
-        return runs, largest(*peaks), [row for some in rows for row in some]
+        return calls.runs, largest(*peaks), [row for some in rows for row in some]
 
-    def _count(self, step: Step, calls: Calls | None) -> Size:
+    def _count(self, step: Step, calls: Calls) -> Size:
         """Return how often the subgraphs of a call run."""
-        if calls is None or calls.runs in (Runs.ONCE, Runs.BRANCH, Runs.OPAQUE):
+        if calls.runs in (Runs.ONCE, Runs.BRANCH, Runs.OPAQUE):
             return 1
         if calls.runs is Runs.LOOP:
             return symbol(f"{node_label(step.node, step.number)}_turns", 0)

@@ -24,7 +24,7 @@ from pt2kit.dataflow.domain import Call, Changes, Domain, Effects, Memory, Value
 from pt2kit.errors import GraphError, LimitError
 from pt2kit.graph.argument_values import arguments, arguments_of, plain
 from pt2kit.graph.traversal import HIGHER_ORDER, Scope, Step, carried, check_depth, join, operator_name, root, tables
-from pt2kit.operators.higher_order import CARRIED, PASSED, SLICED, Bound, Calls, Runs
+from pt2kit.operators.higher_order import CARRIED, PASSED, SLICED, UNFOLLOWED, Bound, Calls, Runs
 from pt2kit.operators.higher_order import HIGHER_ORDER as CONVENTIONS
 from pt2kit.schema.versions import release_of
 
@@ -193,10 +193,10 @@ class _Engine(Generic[F]):
 
     def _higher_order(self, step: Step, frame: _Frame, name: str) -> None:
         inputs = step.node.inputs
-        calls = CONVENTIONS.get(name)
+        calls = CONVENTIONS.get(name, UNFOLLOWED)
         positional = [named.arg for named in inputs if named.is_placed]
-        graphs = None if calls is None or calls.runs is Runs.OPAQUE else self._subgraphs(step, calls, positional)
-        if calls is None or graphs is None:  # Whatever it gets may be written.
+        graphs = None if calls.runs is Runs.OPAQUE else self._subgraphs(step, calls, positional)
+        if graphs is None:  # Whatever it gets may be written.
             self._call(step, frame, Effects(tuple([named.name for named in inputs])))
             return
         operands = [self._operand(frame, argument) for argument in positional]

@@ -119,6 +119,9 @@ class Calls:
         return bound
 
 
+UNFOLLOWED: Final = Calls((), OPAQUE, 0, results=None)
+"""The convention of operators whose calls of subgraphs nobody follows, and of those that are not known."""
+
 RUNNING_CODE: Final = frozenset(
     (
         *("aoti_call_delegate", "executorch_call_delegate", "inductor_compiled_code", "inline_asm_elementwise"),
@@ -153,7 +156,7 @@ HIGHER_ORDER: Final[Mapping[str, Calls]] = MappingProxyType(
                 *("flex_attention_backward", "local_map_hop", "map", "out_dtype", "print", "with_effects"),
                 *RUNNING_CODE,
             ),
-            Calls((), OPAQUE, 0, results=None),
+            UNFOLLOWED,
         ),
     }
 )

@@ -27,7 +27,7 @@ from pt2kit.editing.weight_edits import check_package
 from pt2kit.errors import GraphError
 from pt2kit.messages import quote
 from pt2kit.operators.facts import Mismatch, Tensor, Unknown
-from pt2kit.operators.higher_order import HIGHER_ORDER
+from pt2kit.operators.higher_order import HIGHER_ORDER, UNFOLLOWED
 from pt2kit.operators.metas import Symbols
 from pt2kit.schema.names import ATEN_OPS, HIGHER_ORDER_OPS, OPS, plain_target
 from pt2kit.tensors import arrays
@@ -277,8 +277,8 @@ def _inferred(node: Node) -> list[Any]:
 
 def _given(node: Node) -> list[Value]:
     """Return the values that the subgraph of a call gives, if they are the call's results."""
-    convention = HIGHER_ORDER.get(plain_target(node.target).removeprefix(HIGHER_ORDER_OPS))
-    if convention is None or convention.results is None:
+    convention = HIGHER_ORDER.get(plain_target(node.target).removeprefix(HIGHER_ORDER_OPS), UNFOLLOWED)
+    if convention.results is None:
         return []
     place = convention.graphs[convention.results]
     graphs = node.slots[place].graphs if place < len(node.slots) else ()
