@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.checks.mutations import MLP, Mutation, call, graph, new_value, program, tensor
+from msgspec import UNSET
+from msgspec.structs import replace
+from tests.checks.mutations import BUFFERS, MLP, Mutation, call, graph, new_value, program, tensor
 
+from pt2kit import schema
 from pt2kit.checks import check, safety_findings
+from pt2kit.checks.stored_inputs import stored_inputs, unchanged_inputs
 from pt2kit.errors import Problem
 from pt2kit.package.open import open_package
 
@@ -241,3 +245,16 @@ def test_lengths_of_sequences(lengths: list[int]) -> None:
         assert [one.severity for one in found] == ["error"]
     else:
         assert [one.severity for one in found] == ["warning"]
+
+
+def test_inputs_with_one_target() -> None:
+    """Stored numbers count of no input whose target an output is written to, also if inputs share that target."""
+    with open_package(BUFFERS) as package:
+        module = package.programs["model"].graph_module
+    first = module.signature.input_specs[0]
+    assert first.buffer is not UNSET
+    other = replace(first, buffer=replace(first.buffer, arg=schema.TensorArgument("b_other")))
+    signature = replace(module.signature, input_specs=[first, other], output_specs=module.signature.output_specs[:1])
+    module = replace(module, signature=signature)
+    assert stored_inputs(module, lambda: (None, None)).keys() == {"b_counter", "b_other"}
+    assert not unchanged_inputs(module, lambda: (None, None))
