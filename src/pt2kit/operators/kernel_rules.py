@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from operator import itemgetter
-from types import CodeType, FunctionType, MappingProxyType
+from types import CodeType, FunctionType
 from typing import Any, Final
 
 from pt2kit.operators.demands import Call, Condition, Operand, Rule, either, equal, every, product, within
@@ -50,7 +50,8 @@ MAX_STEPS: Final = 1 << 22
 it in 32 bits."""
 MIN_SCALE: Final = 2.0**-22
 """Scale of a tensor that is resampled."""
-MAX_BINS: Final = MappingProxyType({ScalarType.HALF: 1 << 10, ScalarType.BFLOAT16: 1 << 7, ScalarType.FLOAT: 1 << 23})
+# A dict, as torch.compile looks up no enum in a read-only mapping.
+MAX_BINS: Final = {ScalarType.HALF: 1 << 10, ScalarType.BFLOAT16: 1 << 7, ScalarType.FLOAT: 1 << 23}
 """Element type -> bins of a histogram that its rounding does not exceed."""
 
 _WORDS: Final = {

@@ -281,6 +281,13 @@ def test_types_under_autocast(argument: str) -> None:
         call(x)
 
 
+def test_compiled_types() -> None:
+    """A rule that asks for the type of an operand compiles in one graph."""
+    module = pt2kit.load_module(saved(Program(lambda x: A.histc.default(x, 4, 0, 4)), (torch.arange(4.0),)))
+    compiled = torch.compile(module, backend="aot_eager", fullgraph=True)
+    assert torch.equal(compiled(torch.tensor([0.5, 0.5, 3.0, 1.0])), torch.tensor([2.0, 1.0, 0.0, 1.0]))
+
+
 @pytest.mark.parametrize("is_per_row", [True, False])
 def test_observers(is_per_row: bool) -> None:
     """Fused observers take statistics of the size of the channels, or empty ones before the first call."""
