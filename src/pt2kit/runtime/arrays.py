@@ -152,13 +152,6 @@ def check_call(operator: str, arguments: Mapping[str, Any]) -> list[ArraySpec]:
     return results
 
 
-def form_of(value: Any) -> Any:
-    """Return what `check_call` looks at in an argument: sizes and element type of arrays, other values themselves."""
-    if isinstance(value, ARRAYS):
-        return value.shape, value.dtype
-    return [form_of(one) for one in value] if isinstance(value, list | tuple) else value
-
-
 def _fact(value: Any, convert: Callable[[DType], DType] = lambda dtype: dtype) -> Any:
     """Return an argument as rules of operators expect it; the element types of arrays are converted."""
     if isinstance(value, ARRAYS):
@@ -187,7 +180,7 @@ def flattened(value: Any) -> list[Any]:
 
 
 def mapped(value: Any, change: Callable[[Any], Any], kinds: Any = ARRAYS) -> Any:
-    """Return a value with a function applied to each array in it, and in the lists among its values.
+    """Return a value with a function applied to each array in it, and in the lists and dicts among its values.
 
     Args:
         value: the value.
@@ -196,7 +189,9 @@ def mapped(value: Any, change: Callable[[Any], Any], kinds: Any = ARRAYS) -> Any
     """
     if isinstance(value, kinds):
         return change(value)
-    if not isinstance(value, list | tuple):
+    if isinstance(value, dict):
+        return {key: mapped(one, change, kinds) for key, one in value.items()}
+    if not isinstance(value, (list, tuple)):
         return value
     found = [mapped(one, change, kinds) for one in value]
     return found if isinstance(value, list) else tuple(found)
@@ -369,8 +364,7 @@ def converting(convert: Callable[[Array], Array]) -> Callable[[Callable[..., Any
         function = named(function)
 
         def run(*args: Any, **options: Any) -> Any:
-            converted = {name: mapped(value, convert) for name, value in options.items()}
-            return function(*mapped(args, convert), **converted)
+            return function(*mapped(args, convert), **mapped(options, convert))
 
         return functools.wraps(function)(run)
 

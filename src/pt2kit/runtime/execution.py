@@ -13,7 +13,7 @@ from pt2kit.errors import GraphError, LimitError, OperatorError, Pt2Error
 from pt2kit.messages import count_text, printable
 from pt2kit.operators.facts import Mismatch
 from pt2kit.operators.higher_order import SHOWS
-from pt2kit.runtime.arrays import ARRAYS, DType, Running, cast, flattened, in_order, running
+from pt2kit.runtime.arrays import ARRAYS, DType, Running, cast, flattened, in_order, mapped, running
 from pt2kit.runtime.kernels.joining import stack
 from pt2kit.runtime.kernels.views import narrow
 from pt2kit.runtime.table import Kernel
@@ -31,13 +31,7 @@ class Slot(int):
 
 def filled(argument: Any, values: Sequence[Any]) -> Any:
     """Return an argument with the values of a graph in place of slots."""
-    if isinstance(argument, Slot):
-        return values[argument]
-    if isinstance(argument, list):
-        return [filled(one, values) for one in argument]
-    if isinstance(argument, dict):
-        return {key: filled(one, values) for key, one in argument.items()}
-    return argument
+    return mapped(argument, values.__getitem__, Slot)
 
 
 @dataclass(frozen=True, slots=True)

@@ -287,7 +287,7 @@ def _values(value: Any) -> Any:
 
 def _called(of_numpy: Any, of_jax: Any, args: Any, kwargs: Any) -> Any:
     """Call a function of NumPy if all its operands are known, else that of jax."""
-    args, kwargs = _values(tuple(args)), {key: _values(one) for key, one in kwargs.items()}
+    args, kwargs = _values(tuple(args)), _values(kwargs)
     if all(map(_known, flattened((args, *kwargs.values())))):
         return of_numpy(*args, **kwargs)
     return of_jax(*args, **{key: one for key, one in kwargs.items() if key not in _NUMPY_ONLY})

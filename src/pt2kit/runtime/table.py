@@ -188,7 +188,7 @@ def binding(function: Kernel, operator: Operator) -> Kernel:
         function: the kernel.
         operator: the schema of the operator.
     """
-    from pt2kit.runtime.arrays import DTYPE, check_call, form_of, running, shaped
+    from pt2kit.runtime.arrays import DTYPE, check_call, mapped, running, shaped
 
     if function in _MUTATED:  # a user's, which has defaults of its own
         return function
@@ -209,7 +209,7 @@ def binding(function: Kernel, operator: Operator) -> Kernel:
     dtypes = [name for name, one in zip(names, parameters, strict=True) if one.type.base == "ScalarType"]
     has_axis = any(one.name.startswith("dim") and str(one.type) in ("int", "int?") for one in parameters)
     is_along = has_axis and "out" not in names  # else the kernel that it varies is bound, too
-    last: tuple[list[Any], Sequence[Any]] = [], ()  # the last call, and its results: the next one is mostly like it
+    last: tuple[Any, Sequence[Any]] = None, ()  # the last call, and its results: the next one is mostly like it
 
     def run(*args: Any, **options: Any) -> Any:
         nonlocal last
@@ -217,7 +217,7 @@ def binding(function: Kernel, operator: Operator) -> Kernel:
         for name in dtypes:
             if type(number := named.get(name)) is int:  # a default of torch, which counts from 0; the format from 1
                 named[name] = DTYPE[ScalarType(number + 1)]
-        call = [running().max_bytes, *named, *map(form_of, named.values())]
+        call = running().max_bytes, mapped(named, lambda array: (array.shape, array.dtype))
         known, results = last
         if call != known:
             if missing := needed - named.keys():
@@ -272,8 +272,7 @@ def functional(function: Kernel, *written: str) -> Kernel:
 
     @functools.wraps(function)
     def run(**arguments: Any) -> Any:
-        tensors = {name: arguments[name] for name in written if isinstance(arguments.get(name), ARRAYS)}
-        copies = {name: one.copy(order="K") for name, one in tensors.items()}
+        copies = {name: arguments[name].copy(order="K") for name in written if isinstance(arguments.get(name), ARRAYS)}
         result = function(**(arguments | copies))
         return (*(result if isinstance(result, tuple) else (result,)), *copies.values())
 
@@ -282,7 +281,9 @@ def functional(function: Kernel, *written: str) -> Kernel:
 
 def _copying(view: Kernel) -> Kernel:
     """Return the kernel of a copy of a view, or of several."""
-    return _then(view, lambda found: [one.copy() for one in found] if isinstance(found, list | tuple) else found.copy())
+    from pt2kit.runtime.arrays import mapped
+
+    return _then(view, lambda found: mapped(found, lambda one: one.copy()))
 
 
 def _writing(plain: Kernel) -> Kernel:

@@ -20,6 +20,7 @@ from pt2kit.runtime.arrays import (
     cast,
     is_known,
     kind,
+    mapped,
     require,
     reserve,
     running,
@@ -117,9 +118,9 @@ def add_batch_dim(a: Array, in_dim: int, level: int) -> Any:
 Subgraph = Callable[..., list[Any]]
 
 
-def _fresh(values: Sequence[Any]) -> list[Any]:
-    """Return values whose memory no later step of a loop writes to."""
-    return [value.copy(order="K") if isinstance(value, ARRAYS) else value for value in values]
+def _fresh(values: Sequence[Any]) -> Any:
+    """Return values whose memory no later step, such as the next turn of a loop, writes to."""
+    return mapped([*values], lambda array: array.copy(order="K"))
 
 
 @kernel("higher_order.cond")
@@ -227,8 +228,7 @@ def wrap(*args: Any, **options: Any) -> Any:
 
 @kernel("higher_order.out_dtype")
 def out_dtype(op: Callable[..., Any], output_dtype: Any, *args: Any, **named: Any) -> Any:
-    converted = (cast(one, output_dtype) if isinstance(one, ARRAYS) else one for one in args)
-    return cast(op(*converted, **named), output_dtype)
+    return cast(op(*mapped(args, lambda array: cast(array, output_dtype)), **named), output_dtype)
 
 
 @kernel("higher_order.with_effects")
@@ -248,7 +248,7 @@ def auto_functionalized(_mutable_op: Any, /, **named: Any) -> Any:
 
 @kernel("higher_order.auto_functionalized_v2")
 def auto_functionalized_v2(_mutable_op: Any, /, _all_bases: Sequence[Any] = (), **named: Any) -> Any:
-    bases = [one.copy(order="K") if isinstance(one, ARRAYS) else one for one in _all_bases]
+    bases = _fresh(_all_bases)
     options = {key: value for key, value in named.items() if key.startswith("_")}
     arguments = {key: value for key, value in named.items() if key not in options}
     for key, index in options.items():

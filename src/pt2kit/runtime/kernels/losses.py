@@ -55,8 +55,7 @@ def _reducing(function: Callable[..., Any]) -> Callable[..., Any]:
         # Next to half precision, what torch computes of integers is in single precision.
         is_mixed = any(kind(one.dtype) < 2 for name, one in arrays.items() if name != "target")
         keep = rounding(FLOAT32 if is_mixed else result_type(*arrays.values()))
-        named = {name: mapped(one, wide) for name, one in options.items()}
-        loss = keep(function(keep, *mapped(args, wide), **named))
+        loss = keep(function(keep, *mapped(args, wide), **mapped(options, wide)))
         return reduced(loss if weight is None else keep(loss * wide(weight)), reduction)
 
     return run
