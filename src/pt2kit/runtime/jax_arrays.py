@@ -37,7 +37,7 @@ _VIEWS: Final = frozenset(
 _FACTS: Final = frozenset(("shape", "ndim", "size", "dtype", "itemsize", "nbytes", "strides", "flags"))
 _LIKE: Final = frozenset(("empty_like", "full_like", "ones_like", "zeros_like"))
 _SYMMETRIC: Final = frozenset(("cholesky", "eigh", "eigvalsh"))
-_AT: Final = {"add": "add", "logical_or": "max", "maximum": "max", "minimum": "min", "multiply": "multiply"}
+_AT: Final = {"add": "add", "maximum": "max", "minimum": "min", "multiply": "multiply"}
 """Function of NumPy that may be called at indices -> the method of jax's arrays for it."""
 _NUMPY_ONLY: Final = frozenset(("copy", "kind", "optimize"))
 
@@ -223,7 +223,8 @@ class JaxArray(NDArrayOperatorsMixin, ForeignArray):
         if method == "at":
 
             def placed(target: Any, key: Any, values: Any) -> Any:
-                return getattr(jnp.asarray(target).at[key], _AT[ufunc.__name__])(values)
+                is_or = ufunc is np.add and target.dtype == bool
+                return getattr(jnp.asarray(target).at[key], "max" if is_or else _AT[ufunc.__name__])(values)
 
             return _target(inputs[0]).assign(_called(_copied(ufunc.at), placed, inputs, kwargs))
         of_jax = _of_jax(ufunc)

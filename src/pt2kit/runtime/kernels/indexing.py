@@ -246,13 +246,6 @@ def _triangle(function: Callable[..., Any], row: int, col: int, offset: int) -> 
 # Writing.
 
 
-def _added(target: Array, where: Any, values: Any) -> Array:
-    """Return a copy of an array with values added at indices, which may repeat."""
-    result = wide(target).copy()
-    np.add.at(result, where, cast(values, result.dtype))
-    return result
-
-
 def _replaced(target: Array, where: Any, values: Any) -> Array:
     """Return a copy of an array with values at indices."""
     result = target.copy()
@@ -267,13 +260,7 @@ def index_put(self: Array, indices: Sequence[Array | None], values: Array, accum
         mask = mask.reshape(*mask.shape, *(1,) * (self.ndim - mask.ndim))
         return np.where(mask, cast(values, self.dtype).reshape(()), self)
     where = index_arrays(self, indices)
-    if not accumulate:
-        return _replaced(self, where, values)
-    if self.dtype == BOOL:
-        result = self.copy()
-        np.logical_or.at(result, where, cast(values, BOOL))
-        return result
-    return _reduced(self, where, values, "sum")
+    return _reduced(self, where, values) if accumulate else _replaced(self, where, values)
 
 
 @kernel("aten._unsafe_masked_index_put_accumulate.default")
@@ -301,9 +288,6 @@ def _scattered(change: Callable[..., Array], self: Array, dim: int, index: Array
     return change(self, _along(self, dim, index), values, **options)
 
 
-_scatter, scatter_add = partial(_scattered, _replaced), partial(_scattered, _added)
-
-
 _REDUCE: dict[str, Callable[..., Any]] = {
     "sum": np.add,
     "prod": np.multiply,
@@ -315,7 +299,7 @@ _NEUTRAL: dict[str, Any] = {"sum": 0, "prod": 1, "mean": 0}
 """Reduction -> the number that it begins with; an extreme begins with any of the values."""
 
 
-def _reduced(array: Array, where: Any, values: Array, reduce: str, include_self: bool = True) -> Any:
+def _reduced(array: Array, where: Any, values: Any, reduce: str = "sum", include_self: bool = True) -> Any:
     """Return a copy of an array with values reduced at indices, which may repeat; each result is stored in its type."""
     result = array.copy()
     numbers = cast(values, result.dtype)
@@ -331,11 +315,11 @@ def _reduced(array: Array, where: Any, values: Array, reduce: str, include_self:
     return result
 
 
-def _reduced_at_once(array: Array, where: Any, values: Array, **options: Any) -> Any:
+def _reduced_at_once(array: Array, where: Any, values: Any, **options: Any) -> Any:
     return _reduced(wide(array), where, values, **options)
 
 
-scatter_reduce = partial(_scattered, _reduced_at_once)
+_scatter, scatter_reduce = partial(_scattered, _replaced), partial(_scattered, _reduced_at_once)
 
 
 def _with_slices(
@@ -360,14 +344,14 @@ def _with_slices(
 
 def _added_slices(self: Array, where: Any, values: Array, alpha: Any = 1) -> Array:
     if self.ndim > 1 and alpha == 1:  # torch computes this as `scatter_add`
-        return _added(self, where, values)
-    return _reduced(self, where, scaled(wide(values), rounding(self.dtype)(alpha)), "sum")
+        return _reduced_at_once(self, where, values)
+    return _reduced(self, where, scaled(wide(values), rounding(self.dtype)(alpha)))
 
 
 @kernel("aten.put.default")
 def put(self: Array, index: Array, source: Array, accumulate: bool) -> Any:
     flat, chosen = self.reshape(-1), check_indices(index.reshape(-1), self.size, negative=True)
-    return (_added if accumulate else _replaced)(flat, chosen, source.reshape(-1))
+    return (_reduced_at_once if accumulate else _replaced)(flat, chosen, source.reshape(-1))
 
 
 @kernel("aten.masked_scatter.default")
@@ -398,7 +382,7 @@ def summed_at(values: Array, places: Array, shape: Sequence[int], n: int) -> Arr
     zeros = np.zeros_like(wide(values), shape=(*lead, math.prod(shape[-n:])))
     flat = values.reshape(*lead, math.prod(values.shape[-n:]))
     where = np.broadcast_to(places.reshape(*places.shape[:-n], flat.shape[-1]), flat.shape)
-    return scatter_add(zeros, -1, where, flat).reshape(shape)
+    return scatter_reduce(zeros, -1, where, flat).reshape(shape)
 
 
 @kernel("aten.masked_scatter_backward.default")
@@ -432,8 +416,7 @@ KERNELS: Final = {
     "aten.scatter.reduce .value_reduce": lambda self, dim, index, src, reduce: scatter_reduce(
         self, dim, index, src, reduce="sum" if reduce == "add" else "prod"
     ),
-    "aten.scatter_add.default": scatter_add,
-    "aten.scatter_reduce.two": scatter_reduce,
+    "aten.scatter_add.default aten.scatter_reduce.two": scatter_reduce,
     "aten.index_add.default": partial(_with_slices, _added_slices),
     "aten.index_copy.default": partial(_with_slices, _replaced),
     "aten.index_fill.int_Scalar .int_Tensor": lambda self, dim, index, value: _with_slices(
