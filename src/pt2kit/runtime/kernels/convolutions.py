@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -16,14 +17,37 @@ from pt2kit.runtime.arrays import Array, DType, ForeignArray, cast, computed, la
 from pt2kit.runtime.table import kernel
 
 
-def per_axis(n: int, stride: Any, padding: Any, dilation: Any) -> tuple[Any, Any, Any]:
-    """Return strides, padding and dilations, one number per dimension.
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Windows that slide over the last dimensions of an array, by one number per dimension.
+
+    Args:
+        sizes: elements of a window.
+        stride: the distance of neighboring windows.
+        padding: elements ahead of the array, and behind it.
+        dilation: the distance of neighboring elements of a window.
+    """
+
+    sizes: Sequence[int]
+    stride: Sequence[int]
+    padding: Sequence[int]
+    dilation: Sequence[int]
+
+    @property
+    def spans(self) -> list[int]:
+        """Return how many elements of the array a window reaches over."""
+        return [(size - 1) * gap + 1 for size, gap in zip(self.sizes, self.dilation, strict=True)]
+
+
+def window_of(n: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any) -> Window:
+    """Return windows over the last `n` dimensions; each argument is one number, or one per dimension.
 
     Raises:
         Mismatch: other lengths, or numbers that are too small.
     """
-    steps, gaps = (per_dimension(one, n, name, 1) for one, name in ((stride, "stride"), (dilation, "dilation")))
-    return steps, per_dimension(padding, n, "padding", 0), gaps
+    given = ("kernel size", kernel_size, 1), ("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1)
+    numbers: list[Any] = [per_dimension(value, n, name, least) for name, value, least in given]
+    return Window(*numbers)
 
 
 def pad_around(x: Array, before: Sequence[int], after: Sequence[int], value: Any = 0) -> Array:
@@ -35,52 +59,44 @@ def pad_around(x: Array, before: Sequence[int], after: Sequence[int], value: Any
     return np.pad(x, widths, constant_values=value)
 
 
-def windows(x: Array, kernel_size: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> Array:
-    """Return a view [..., *outputs, *kernel_size] of the windows in the last dimensions of a padded array.
+def windows(x: Array, window: Window) -> Array:
+    """Return a view [..., *counts, *window.sizes] of the windows in the last dimensions of a padded array.
 
     Raises:
         OperatorError: a window that is larger than the array.
     """
-    n = len(kernel_size)
-    spans = [(k - 1) * d + 1 for k, d in zip(kernel_size, dilation, strict=True)]
-    counts = [(size - span) // s + 1 for size, span, s in zip(x.shape[-n:], spans, stride, strict=True)]
+    n, spans = len(window.sizes), window.spans
+    counts = [(size - span) // s + 1 for size, span, s in zip(x.shape[-n:], spans, window.stride, strict=True)]
     if any(size < span for size, span in zip(x.shape[-n:], spans, strict=True)):
         raise OperatorError(f"expected windows of at most sizes {list(x.shape[-n:])}, got {spans}")
     lead, steps = x.shape[:-n], x.strides[-n:]
     strides = (
         *x.strides[:-n],
-        *(step * s for step, s in zip(steps, stride, strict=True)),
-        *(step * d for step, d in zip(steps, dilation, strict=True)),
+        *(step * s for step, s in zip(steps, window.stride, strict=True)),
+        *(step * d for step, d in zip(steps, window.dilation, strict=True)),
     )
-    return strided(x, (*lead, *counts, *kernel_size), strides)
+    return strided(x, (*lead, *counts, *window.sizes), strides)
 
 
-def offsets(
-    counts: Sequence[int], kernel_size: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
-) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-    """Yield each position in a convolution kernel with the slices of the padded array that it is multiplied with."""
-    for place in itertools.product(*map(range, kernel_size)):
-        yield (
-            place,
-            tuple(
-                slice(p * d, p * d + (count - 1) * s + 1, s)
-                for p, d, count, s in zip(place, dilation, counts, stride, strict=True)
-            ),
-        )
+def offsets(counts: Sequence[int], window: Window) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
+    """Yield each position in a window with the slices of the padded array that have the elements there."""
+    for place in itertools.product(*map(range, window.sizes)):
+        parts = zip(place, window.dilation, counts, window.stride, strict=True)
+        yield place, tuple(slice(p * d, p * d + (count - 1) * s + 1, s) for p, d, count, s in parts)
 
 
-def correlate(x: Array, weight: Array, stride: Sequence[int], dilation: Sequence[int], groups: int) -> Array:
+def correlate(x: Array, weight: Array, window: Window, groups: int) -> Array:
     """Return the correlation of a padded batch [n, channels, ...] with a weight [outputs, channels / groups, ...]."""
     batch, channels = x.shape[:2]
-    outputs, per_group, *kernel_size = weight.shape
+    outputs, per_group = weight.shape[:2]
+    n = len(window.sizes)
     if isinstance(x, ForeignArray):
-        return x.correlate(weight, stride, [(0, 0)] * len(stride), (1,) * len(stride), dilation, groups)
-    view = windows(x, kernel_size, stride, dilation)
-    counts = view.shape[2 : 2 + len(kernel_size)]
-    size, taps = math.prod(counts), math.prod(kernel_size)
+        return x.correlate(weight, window.stride, [(0, 0)] * n, (1,) * n, window.dilation, groups)
+    view = windows(x, window)
+    counts = view.shape[2 : 2 + n]
+    size, taps = math.prod(counts), math.prod(window.sizes)
     matrix = weight.reshape(groups, outputs // groups, per_group * taps)
     result = np.empty((batch, groups, outputs // groups, size), x.dtype)
-    n = len(kernel_size)
     order = (0, *range(1 + n, 1 + 2 * n), *range(1, 1 + n))
     reserve((channels * taps, size), x.dtype)
     for i in range(batch):
@@ -90,14 +106,7 @@ def correlate(x: Array, weight: Array, stride: Sequence[int], dilation: Sequence
 
 
 def spread_back(
-    x: Array,
-    weight: Array,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    output_padding: Sequence[int],
-    groups: int,
-    stored: DType | None = None,
+    x: Array, weight: Array, window: Window, output_padding: Sequence[int], groups: int, stored: DType | None = None
 ) -> Array:
     """Return the transposed convolution of a batch with a weight [channels, outputs / groups, ...].
 
@@ -105,42 +114,35 @@ def spread_back(
         stored: the type in which products and sums are stored; that of the batch by default.
     """
     batch, channels, *sizes = x.shape
-    _, per_group, *kernel_size = weight.shape
-    spans = [(k - 1) * d + 1 for k, d in zip(kernel_size, dilation, strict=True)]
-    whole = [
-        (size - 1) * s + span + extra for size, s, span, extra in zip(sizes, stride, spans, output_padding, strict=True)
-    ]
+    per_group = weight.shape[1]
     if isinstance(x, ForeignArray):
         flipped = np.flip(weight.reshape(groups, channels // groups, *weight.shape[1:]), range(3, weight.ndim + 1))
-        rows = [
-            (span - 1 - p, span - 1 - p + extra) for span, p, extra in zip(spans, padding, output_padding, strict=True)
-        ]
-        turned = flipped.swapaxes(1, 2).reshape(groups * per_group, channels // groups, *kernel_size)
-        return x.correlate(turned, (1,) * len(rows), rows, stride, dilation, groups)
-    size, taps = math.prod(sizes), math.prod(kernel_size)
+        ends = zip(window.spans, window.padding, output_padding, strict=True)
+        rows = [(span - 1 - p, span - 1 - p + extra) for span, p, extra in ends]
+        turned = flipped.swapaxes(1, 2).reshape(groups * per_group, channels // groups, *window.sizes)
+        return x.correlate(turned, (1,) * len(rows), rows, window.stride, window.dilation, groups)
+    size, taps = math.prod(sizes), math.prod(window.sizes)
     reserve((batch, groups, per_group * taps, size), x.dtype)
     matrix = weight.reshape(groups, channels // groups, per_group * taps).swapaxes(1, 2)
     columns = np.matmul(matrix, x.reshape(batch, groups, channels // groups, size))
-    columns = cast(columns, stored or x.dtype).reshape(batch, groups * per_group, *kernel_size, *sizes)
-    return folded(columns, whole, stride, padding, dilation)
+    columns = cast(columns, stored or x.dtype).reshape(batch, groups * per_group, *window.sizes, *sizes)
+    parts = zip(sizes, window.stride, window.spans, output_padding, strict=True)
+    return folded(columns, [(size - 1) * s + span + extra for size, s, span, extra in parts], window)
 
 
-def folded(
-    columns: Array, whole: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int]
-) -> Array:
-    """Return the sums of windows [batch, channels, *kernel_size, *counts] where they overlap, without padding.
+def folded(columns: Array, whole: Sequence[int], window: Window) -> Array:
+    """Return the sums of windows [batch, channels, *window.sizes, *counts] where they overlap, without padding.
 
     Args:
-        columns: the windows.
+        columns: the elements of the windows.
         whole: the sizes with padding.
-        stride, padding, dilation: one number per dimension.
+        window: the windows.
     """
-    n = len(whole)
-    kernel_size, counts = columns.shape[2 : 2 + n], columns.shape[2 + n :]
+    counts = columns.shape[2 + len(whole) :]
     result = np.zeros_like(columns, shape=reserve((*columns.shape[:2], *whole), columns.dtype))
-    for place, where in offsets(counts, kernel_size, stride, dilation):
+    for place, where in offsets(counts, window):
         result[last(where)] += columns[last(place, 2)]
-    return result[last((slice(p, size - p) for p, size in zip(padding, whole, strict=True)))]
+    return result[last((slice(p, size - p) for p, size in zip(window.padding, whole, strict=True)))]
 
 
 @kernel("aten.convolution.default aten._convolution.default")
@@ -159,15 +161,14 @@ def convolution(
     n = w.ndim - 2
     require(n >= 1, f"expected a kernel with dimensions, got sizes {list(w.shape)}")
     x = x.reshape(-1, *x.shape[-1 - n :])
-    steps, around, gaps = per_axis(n, stride, padding, dilation)
-    per_dimension(w.shape[2:], n, "kernel size", 1)
+    window = window_of(n, w.shape[2:], stride, padding, dilation)
     if transposed:
         extra: Any = per_dimension(output_padding, n, "output_padding", 0)
         # Torch stores the sums in float16 on CPUs without instructions for it; for bfloat16 it has kernels that do not.
         stored = input.dtype if input.dtype == np.float16 else None
-        result = wide(spread_back(x, w, steps, around, gaps, extra, groups, stored))
+        result = wide(spread_back(x, w, window, extra, groups, stored))
     else:
-        result = correlate(pad_around(x, around, around), w, steps, gaps, groups)
+        result = correlate(pad_around(x, window.padding, window.padding), w, window, groups)
     return result if bias is None else result + wide(bias).reshape(-1, *(1,) * n)
 
 
@@ -179,9 +180,8 @@ def conv_mode(input: Array, weight: Array, bias: Any, stride: Any, padding: str,
     n = weight.ndim - 2
     if padding == "valid":
         return conv(input, weight, bias, stride, 0, dilation, groups=groups)
-    totals = [d * (k - 1) for d, k in zip(per_axis(n, 1, 0, dilation)[2], weight.shape[2:], strict=True)]
-    before = [total // 2 for total in totals]
-    padded = pad_around(wide(input), before, [total - b for total, b in zip(totals, before, strict=True)])
+    spans = window_of(n, weight.shape[2:], 1, 0, dilation).spans
+    padded = pad_around(wide(input), [(span - 1) // 2 for span in spans], [span // 2 for span in spans])
     return conv(padded, weight, bias, stride, 0, dilation, groups=groups)
 
 
@@ -210,23 +210,23 @@ def convolution_backward(
     groups: int,
     output_mask: Sequence[bool],
 ) -> Any:
-    n, batch = weight.ndim - 2, len(input)
-    steps, around, gaps = per_axis(n, stride, padding, dilation)
+    window, batch = window_of(weight.ndim - 2, weight.shape[2:], stride, padding, dilation), len(input)
     of_input = of_weight = None
     # The gradient of the input of a transposed convolution is a convolution: input and gradient exchange places.
     x, grad = (grad_output, input) if transposed else (input, grad_output)
-    padded = pad_around(x, around, around)
+    padded = pad_around(x, window.padding, window.padding)
     if output_mask[0] and transposed:
-        of_input = correlate(padded, weight, steps, gaps, groups)[last(map(slice, input.shape[2:]))]
+        of_input = correlate(padded, weight, window, groups)[last(map(slice, input.shape[2:]))]
     elif output_mask[0]:
-        sizes = zip(input.shape[2:], around, weight.shape[2:], gaps, steps, strict=True)
-        extra = [(size + 2 * p - (k - 1) * d - 1) % s for size, p, k, d, s in sizes]
-        of_input = spread_back(grad_output, weight, steps, around, gaps, extra, groups)
+        parts = zip(input.shape[2:], window.padding, window.spans, window.stride, strict=True)
+        extra = [(size + 2 * p - span) % s for size, p, span, s in parts]
+        of_input = spread_back(grad_output, weight, window, extra, groups)
     if output_mask[1]:
         # So is that of the weight: batch and channels exchange places, steps within windows and between them.
-        parts = padded.reshape(batch, groups, weight.shape[1], *padded.shape[2:])
-        turned = parts.swapaxes(0, 2).reshape(weight.shape[1], groups * batch, *padded.shape[2:])
-        found = correlate(turned, grad.swapaxes(0, 1), gaps, steps, groups)
+        split = padded.reshape(batch, groups, weight.shape[1], *padded.shape[2:])
+        turned = split.swapaxes(0, 2).reshape(weight.shape[1], groups * batch, *padded.shape[2:])
+        exchanged = Window(grad.shape[2:], window.dilation, window.padding, window.stride)
+        found = correlate(turned, grad.swapaxes(0, 1), exchanged, groups)
         of_weight = found[last(map(slice, weight.shape[2:]))].swapaxes(0, 1)
     return masked((of_input, of_weight, grad_output.sum((0, *range(2, grad_output.ndim)))), output_mask)
 
@@ -237,22 +237,20 @@ def convolution_backward(
 @kernel("aten.im2col.default")
 def im2col(self: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
     x = self if self.ndim == 4 else self[None]
-    steps, around, gaps = per_axis(2, stride, padding, dilation)
-    taps: Any = per_dimension(kernel_size, 2, "kernel_size", 1)
-    view = windows(pad_around(x, around, around), taps, steps, gaps)
+    window = window_of(2, kernel_size, stride, padding, dilation)
+    view = windows(pad_around(x, window.padding, window.padding), window)
     return view.transpose(0, 1, 4, 5, 2, 3).copy()
 
 
 @kernel("aten.col2im.default")
 def col2im(self: Array, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
     x = wide(self if self.ndim == 3 else self[None])
-    steps, around, gaps = per_axis(2, stride, padding, dilation)
+    window = window_of(2, kernel_size, stride, padding, dilation)
     sizes: Any = per_dimension(output_size, 2, "output_size", 1)
-    taps: Any = per_dimension(kernel_size, 2, "kernel_size", 1)
-    channels = x.shape[1] // math.prod(taps)
-    counts = map(window_count, sizes, taps, steps, around, gaps)
-    whole = [size + 2 * p for size, p in zip(sizes, around, strict=True)]
-    return folded(x.reshape(x.shape[0], channels, *taps, *counts), whole, steps, around, gaps)
+    channels = x.shape[1] // math.prod(window.sizes)
+    counts = map(window_count, sizes, window.sizes, window.stride, window.padding, window.dilation)
+    whole = [size + 2 * p for size, p in zip(sizes, window.padding, strict=True)]
+    return folded(x.reshape(x.shape[0], channels, *window.sizes, *counts), whole, window)
 
 
 KERNELS: Final = {

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.runtime.arrays import Array, axes_of, complex_type, floating, in_floats, reserve
-from pt2kit.runtime.kernels.convolutions import folded, windows
+from pt2kit.runtime.kernels.convolutions import Window, folded, windows
 from pt2kit.runtime.kernels.joining import pad_
 from pt2kit.runtime.table import kernel
 
@@ -89,7 +89,7 @@ def stft(
     hop, width = hop_length or n_fft // 4, win_length or n_fft
     count = 1 + (x.shape[-1] - n_fft) // hop
     reserve((len(x), n_fft, count), np.complex128)
-    frames = windows(x, [n_fft], [hop], [1]) * _window(window, n_fft, width)
+    frames = windows(x, Window([n_fft], [hop], [0], [1])) * _window(window, n_fft, width)
     is_half = frames.dtype.kind != "c" if onesided is None else onesided
     found = np.fft.rfft(frames) if is_half else np.fft.fft(frames)
     found = np.swapaxes(found, 1, 2) / (n_fft**0.5 if normalized else 1)
@@ -120,7 +120,7 @@ def istft(
     total = n_fft + hop * (frames.shape[2] - 1)
 
     def added(columns: Array) -> Array:
-        return folded(columns[:, None], [total], [hop], [0], [1])[:, 0]
+        return folded(columns[:, None], [total], Window([n_fft], [hop], [0], [1]))[:, 0]
 
     result, weight = added(frames), added(np.broadcast_to(shape * shape, (1, *frames.shape[1:])))
     first = n_fft // 2 if center else 0

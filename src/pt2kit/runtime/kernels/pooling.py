@@ -5,28 +5,27 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any, Final
 
 import numpy as np
 
 from pt2kit.operators.convolutions import per_dimension
-from pt2kit.runtime.arrays import INT64, Array, ArraySpec, check_indices, kind, last, merged, wide
-from pt2kit.runtime.kernels.convolutions import offsets, pad_around, per_axis
+from pt2kit.runtime.arrays import INT64, Array, ArraySpec, cast, check_indices, kind, last, merged, wide
+from pt2kit.runtime.kernels.convolutions import Window, offsets, pad_around, window_of
 from pt2kit.runtime.kernels.indexing import summed_at
 from pt2kit.runtime.table import first
 
 
 def _windows(
     n: int, self: Array, kernel_size: Any, stride: Any, padding: Any, dilation: Any, counts: Sequence[int], value: Any
-) -> tuple[Array, Array, list[tuple[int, ...]]]:
-    """Return an array, also padded as far as its windows reach, and their sizes, steps, padding and gaps."""
+) -> tuple[Array, Array, Window]:
+    """Return an array, also padded as far as its windows reach, and the windows."""
     x = wide(self)
-    taps: Any = per_dimension(kernel_size, n, "kernel_size", 1)
-    steps, around, gaps = per_axis(n, stride if stride or stride == 0 else taps, padding, dilation)
-    ends = [(c - 1) * s + (k - 1) * d + 1 for c, s, k, d in zip(counts, steps, taps, gaps, strict=True)]
-    after = [max(0, end - size - p) for p, end, size in zip(around, ends, x.shape[-n:], strict=True)]
-    return x, pad_around(x, around, after, value(x)), [taps, steps, around, gaps]
+    window = window_of(n, kernel_size, stride if stride or stride == 0 else kernel_size, padding, dilation)
+    ends = [(count - 1) * s + span for count, s, span in zip(counts, window.stride, window.spans, strict=True)]
+    after = [max(0, end - size - p) for p, end, size in zip(window.padding, ends, x.shape[-n:], strict=True)]
+    return x, pad_around(x, window.padding, after, value(x)), window
 
 
 def _lowest(x: Array) -> Any:
@@ -45,11 +44,11 @@ def max_pool(
 ) -> tuple[Array, Array]:
     """Return the maximum of each window, and where it is in the plane."""
     sizes, counts = self.shape[-n:], result.sizes[-n:]
-    x, padded, (taps, steps, _, gaps) = _windows(n, self, kernel_size, stride, padding, dilation, counts, _lowest)
+    x, padded, window = _windows(n, self, kernel_size, stride, padding, dilation, counts, _lowest)
     plane = np.arange(math.prod(sizes)).reshape(sizes)
     places = _windows(n, plane, kernel_size, stride, padding, dilation, counts, lambda _: -1)[1]
     most, where = np.full_like(x, _lowest(x), shape=result.sizes), np.full_like(x, -1, INT64, shape=result.sizes)
-    for _, cut in offsets(counts, taps, steps, gaps):
+    for _, cut in offsets(counts, window):
         values = padded[last(cut)]
         # As in torch, the place of the last nan, or else of the first maximum, which is not one of the padding.
         is_better = (values > most) | np.isnan(values) | (where < 0)
@@ -70,37 +69,26 @@ def avg_pool(
 ) -> Any:
     """Return the mean of each window."""
     counts = result.sizes[-n:]
-    x, padded, (taps, steps, around, _) = _windows(n, self, kernel_size, stride, padding, 1, counts, lambda _: 0)
-    total = _sums(padded, counts, taps, steps)
-    divisor = divisor_override or _elements(x, padded, counts, taps, steps, around, count_include_pad)
+    x, padded, window = _windows(n, self, kernel_size, stride, padding, 1, counts, lambda _: 0)
+    total = np.zeros_like(padded, shape=(*padded.shape[:-n], *counts))
+    for _, cut in offsets(counts, window):
+        total += padded[last(cut)]
+    divisor = divisor_override or _elements(x, counts, window, count_include_pad)
     if kind(x.dtype) == 2:
         return total / divisor
     return (total - np.fmod(total, divisor)) // divisor  # integers round to 0
 
 
-def _sums(padded: Array, counts: Sequence[int], taps: Sequence[int], steps: Sequence[int]) -> Array:
-    """Return the sum of each window."""
-    n = len(counts)
-    total = np.zeros_like(padded, shape=(*padded.shape[:-n], *counts))
-    for _, cut in offsets(counts, taps, steps, (1,) * n):
-        total += padded[last(cut)]
-    return total
-
-
-def _elements(
-    x: Array,
-    padded: Array,
-    counts: Sequence[int],
-    taps: Sequence[int],
-    steps: Sequence[int],
-    around: Sequence[int],
-    count_include_pad: bool,
-) -> Array:
-    """Return how many elements each window has inside, or with those that are padded."""
-    n = len(counts)
-    inside = pad_around(np.ones(x.shape[-n:], x.dtype), around, around, count_include_pad)
-    beyond = [max(0, size - got) for size, got in zip(padded.shape[-n:], inside.shape, strict=True)]
-    return _sums(pad_around(inside, [0] * n, beyond), counts, taps, steps)
+def _elements(x: Array, counts: Sequence[int], window: Window, count_include_pad: bool) -> Array:
+    """Return how many elements of an array each window has, or with those of its padding."""
+    lengths = []
+    for size, count, tap, s, p in zip(
+        x.shape[-len(counts) :], counts, window.sizes, window.stride, window.padding, strict=True
+    ):
+        start = np.arange(count) * s - p
+        end = np.minimum(start + tap, size + p)
+        lengths.append(end - start if count_include_pad else np.minimum(end, size) - np.maximum(start, 0))
+    return cast(reduce(np.multiply.outer, lengths), x.dtype)
 
 
 # Adaptive pooling.
@@ -208,13 +196,13 @@ def avg_pool_backward(
     **options: Any,
 ) -> Any:
     counts = grad_output.shape[-n:]
-    x, padded, (taps, steps, around, gaps) = _windows(n, self, kernel_size, stride, padding, 1, counts, lambda _: 0)
-    divisor = divisor_override or _elements(x, padded, counts, taps, steps, around, count_include_pad)
+    x, padded, window = _windows(n, self, kernel_size, stride, padding, 1, counts, lambda _: 0)
+    divisor = divisor_override or _elements(x, counts, window, count_include_pad)
     part = wide(grad_output) / divisor
     result = np.zeros_like(padded)
-    for _, cut in offsets(counts, taps, steps, gaps):
+    for _, cut in offsets(counts, window):
         result[last(cut)] += part
-    return result[last((slice(p, p + size) for p, size in zip(around, x.shape[-n:], strict=True)))]
+    return result[last((slice(p, p + size) for p, size in zip(window.padding, x.shape[-n:], strict=True)))]
 
 
 def adaptive_avg_pool_backward(n: int, grad_output: Array, self: Array) -> Any:
