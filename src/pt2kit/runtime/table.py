@@ -84,18 +84,14 @@ def kernel(*names: str, adapt: Callable[[Any], Any] | None = None) -> Callable[[
         adapt: makes a kernel of the function, such as one that converts its operands (`arrays.computed`).
     """
 
+    from pt2kit.runtime.arrays import named
+
     def register_function(function: K) -> K:
-        made: K = adapt(function) if adapt else function
-        _add(names, made)
+        made: K = (adapt or named)(function)
+        _TABLE.update(dict.fromkeys(overloads_of(" ".join(names)), made))
         return made
 
     return register_function
-
-
-def _add(names: Iterable[str], function: Kernel) -> None:
-    from pt2kit.runtime.arrays import named
-
-    _TABLE.update(dict.fromkeys((one for text in names for one in overloads_of(text)), named(function)))
 
 
 @overload
@@ -158,7 +154,7 @@ def load_families() -> tuple[ModuleType, ...]:
     modules = tuple(import_module(f"pt2kit.runtime.kernels.{family.name}") for family in found)
     for module in modules:
         for names, function in getattr(module, "KERNELS", {}).items():
-            _add([names], function)
+            kernel(names)(function)
     return modules
 
 
