@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
 from typing import Any, Final
 
@@ -18,13 +18,26 @@ from pt2kit.runtime.table import first
 
 
 def _windows(
-    n: int, self: Array, kernel_size: Any, stride: Any, padding: Any, dilation: Any, counts: Sequence[int], value: Any
+    self: Array,
+    counts: Sequence[int],
+    value: Callable[[Array], Any],
+    kernel_size: Any,
+    stride: Any = (),
+    padding: Any = 0,
+    dilation: Any = 1,
+    **options: Any,
 ) -> tuple[Array, Array, Window]:
-    """Return an array, also padded as far as its windows reach, and the windows."""
-    x = wide(self)
-    window = window_of(n, kernel_size, stride if stride or stride == 0 else kernel_size, padding, dilation)
+    """Return an array, also padded as far as its windows reach, and the windows.
+
+    Args:
+        self, kernel_size, stride, padding, dilation, options: the arguments of the operator.
+        counts: how many windows each of the last dimensions has.
+        value: computes the number around the array.
+    """
+    x, steps = wide(self), stride if stride or stride == 0 else kernel_size
+    window = window_of(len(counts), kernel_size, steps, padding, dilation)
     ends = [(count - 1) * s + span for count, s, span in zip(counts, window.stride, window.spans, strict=True)]
-    after = [max(0, end - size - p) for p, end, size in zip(window.padding, ends, x.shape[-n:], strict=True)]
+    after = [max(0, end - size - p) for p, end, size in zip(window.padding, ends, x.shape[-len(ends) :], strict=True)]
     return x, pad_around(x, window.padding, after, value(x)), window
 
 
@@ -32,21 +45,12 @@ def _lowest(x: Array) -> Any:
     return -np.inf if kind(x.dtype) == 2 else np.iinfo(x.dtype).min
 
 
-def max_pool(
-    n: int,
-    self: Array,
-    kernel_size: Any,
-    result: ArraySpec,
-    stride: Any = (),
-    padding: Any = 0,
-    dilation: Any = 1,
-    **options: Any,
-) -> tuple[Array, Array]:
+def max_pool(n: int, self: Array, result: ArraySpec, **options: Any) -> tuple[Array, Array]:
     """Return the maximum of each window, and where it is in the plane."""
     sizes, counts = self.shape[-n:], result.sizes[-n:]
-    x, padded, window = _windows(n, self, kernel_size, stride, padding, dilation, counts, _lowest)
+    x, padded, window = _windows(self, counts, _lowest, **options)
     plane = np.arange(math.prod(sizes)).reshape(sizes)
-    places = _windows(n, plane, kernel_size, stride, padding, dilation, counts, lambda _: -1)[1]
+    places = _windows(plane, counts, lambda _: -1, **options)[1]
     most, where = np.full_like(x, _lowest(x), shape=result.sizes), np.full_like(x, -1, INT64, shape=result.sizes)
     for _, cut in offsets(counts, window):
         values = padded[last(cut)]
@@ -57,19 +61,11 @@ def max_pool(
 
 
 def avg_pool(
-    n: int,
-    self: Array,
-    kernel_size: Any,
-    result: ArraySpec,
-    stride: Any = (),
-    padding: Any = 0,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-    **options: Any,
+    n: int, self: Array, result: ArraySpec, count_include_pad: bool = True, divisor_override: Any = None, **options: Any
 ) -> Any:
     """Return the mean of each window."""
     counts = result.sizes[-n:]
-    x, padded, window = _windows(n, self, kernel_size, stride, padding, 1, counts, lambda _: 0)
+    x, padded, window = _windows(self, counts, lambda _: 0, **options)
     total = np.zeros_like(padded, shape=(*padded.shape[:-n], *counts))
     for _, cut in offsets(counts, window):
         total += padded[last(cut)]
@@ -185,18 +181,10 @@ def max_pool_backward(n: int, grad_output: Array, self: Array, indices: Array, *
 
 
 def avg_pool_backward(
-    n: int,
-    grad_output: Array,
-    self: Array,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    count_include_pad: bool,
-    divisor_override: int | None,
-    **options: Any,
+    n: int, grad_output: Array, self: Array, count_include_pad: bool, divisor_override: int | None, **options: Any
 ) -> Any:
     counts = grad_output.shape[-n:]
-    x, padded, window = _windows(n, self, kernel_size, stride, padding, 1, counts, lambda _: 0)
+    x, padded, window = _windows(self, counts, lambda _: 0, **options)
     divisor = divisor_override or _elements(x, counts, window, count_include_pad)
     part = wide(grad_output) / divisor
     result = np.zeros_like(padded)
