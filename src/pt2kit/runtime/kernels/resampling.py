@@ -22,16 +22,15 @@ def _step(size: int, count: int, factor: float | None, align_corners: bool) -> f
     return 1 / factor if factor is not None and factor > 0 else size / count
 
 
-Taps = Callable[[int, int, "float | None", bool], "list[tuple[Array, Any]]"]
+Taps = Callable[[int, int, float, bool], "list[tuple[Array, Any]]"]
 """Returns the elements of a dimension that one of another size is summed from, and their weights, or None for one
-element: from both sizes, the factor, and `align_corners`."""
+element: from both sizes, the step, and `align_corners`."""
 
 
-def _nearest(offset: float, size: int, count: int, factor: float | None, _: bool) -> list[tuple[Array, Any]]:
+def _nearest(offset: float, size: int, count: int, step: float, _: bool) -> list[tuple[Array, Any]]:
     """Return taps of the nearest elements, from that many steps after the beginning of each."""
-    step = np.float32(_step(size, count, factor, False))
     place = np.arange(count, dtype=np.float32) + np.float32(offset)
-    return [(np.minimum(np.floor(place * step).astype(np.int64), size - 1), None)]
+    return [(np.minimum(np.floor(place * np.float32(step)).astype(np.int64), size - 1), None)]
 
 
 def _along(x: Array, axis: int, taps: Sequence[tuple[Array, Any]]) -> Array:
@@ -49,10 +48,10 @@ def _along(x: Array, axis: int, taps: Sequence[tuple[Array, Any]]) -> Array:
 
 
 def _interpolated(
-    weight_of: Callable[[Array], Any], reach: int, size: int, count: int, factor: float | None, align_corners: bool
+    weight_of: Callable[[Array], Any], reach: int, size: int, count: int, step: float, align_corners: bool
 ) -> list[tuple[Array, Any]]:
     """Return taps of the elements around each place, whose weights depend on their distance; the last ones repeat."""
-    step, place = _step(size, count, factor, align_corners), np.arange(count)
+    place = np.arange(count)
     center = place * step if align_corners else (place + 0.5) * step - 0.5
     if reach == 1:
         center = np.maximum(center, 0)
@@ -95,7 +94,8 @@ def _resize(
     factors = scale_factors or ([scales] if n == 1 else [scales_d, scales_h, scales_w][3 - n :])
     x, keep = wide(self), rounding(self.dtype)
     for axis, (count, factor) in enumerate(zip(result.sizes[2:], factors, strict=True), 2):
-        found = taps(x.shape[axis], count, factor, align_corners)
+        step = _step(x.shape[axis], count, factor, align_corners)
+        found = taps(x.shape[axis], count, step, align_corners)
         if are_stored and x.dtype != self.dtype:
             *others, (source, weight) = [(source, keep(weight)) for source, weight in found]
             found = [
@@ -107,10 +107,9 @@ def _resize(
 
 
 def _antialiased(
-    filter_of: Callable[[Array], Any], support: float, size: int, count: int, factor: float | None, align_corners: bool
+    filter_of: Callable[[Array], Any], support: float, size: int, count: int, step: float, align_corners: bool
 ) -> list[tuple[Array, Any]]:
     """Return taps whose window grows with the step, so that no element is left out."""
-    step = _step(size, count, factor, align_corners)
     scale = max(step, 1.0)
     reach = support * scale
     center = step * (np.arange(count) + 0.5)
