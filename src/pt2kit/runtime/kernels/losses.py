@@ -192,17 +192,10 @@ def cosine_embedding_loss(keep: Keep, input1: Array, input2: Array, target: Arra
 
 @kernel("aten.triplet_margin_loss.default", adapt=_reducing)
 def triplet_margin_loss(
-    keep: Keep,
-    anchor: Array,
-    positive: Array,
-    negative: Array,
-    margin: float = 1,
-    p: float = 2,
-    eps: float = 1e-6,
-    swap: Any = 0,
+    keep: Keep, anchor: Array, positive: Array, negative: Array, margin: float = 1, swap: Any = 0, **options: float
 ) -> Any:
     pairs = ((anchor, positive), (anchor, negative), (positive, negative))
-    near, far, between = (keep(distance(keep, *pair, p, eps)) for pair in pairs)
+    near, far, between = (keep(distance(keep, *pair, **options)) for pair in pairs)
     if swap:
         far = np.minimum(far, between)
     return np.maximum(keep(keep(margin) + near) - far, 0)

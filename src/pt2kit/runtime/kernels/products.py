@@ -147,10 +147,7 @@ def trilinear(
     expand3: Sequence[int],
     sumdim: Sequence[int],
 ) -> Any:
-    parts = [i1, i2, i3]
-    for number, dims in enumerate((expand1, expand2, expand3)):
-        for dim in dims:
-            parts[number] = np.expand_dims(parts[number], dim)
+    parts = [np.expand_dims(one, tuple(dims)) for one, dims in ((i1, expand1), (i2, expand2), (i3, expand3))]
     reserve(np.broadcast_shapes(*(one.shape for one in parts)), i1.dtype)
     return (parts[0] * parts[1] * parts[2]).sum(tuple(sumdim))
 
@@ -195,7 +192,7 @@ def pdist(self: Array, p: float) -> Any:
     return vector_norm(self[first] - self[second], p, -1)
 
 
-def distance(keep: Keep, x1: Array, x2: Array, p: float, eps: float) -> Any:
+def distance(keep: Keep, x1: Array, x2: Array, p: float = 2, eps: float = 1e-6) -> Any:
     """Return the distance of two arrays, whose steps `keep` rounds, along the last dimension."""
     difference = keep(floating(x1 - x2))
     return vector_norm(keep(difference + difference.dtype.type(keep(eps))), p, -1)

@@ -156,9 +156,9 @@ def _in_blocks(x: Array, block_size: Sequence[int]) -> tuple[Array, list[int]]:
     return wide(x).reshape([*chain(*sizes)]), [*chain(*((count, 1) for count, _ in sizes))]
 
 
-def _bounds(dtype: DType, least: float | None, most: float | None) -> tuple[Any, Any]:
+def _bounds(dtype: DType, quant_min: float | None = None, quant_max: float | None = None) -> tuple[Any, Any]:
     limits = np.iinfo(dtype) if kind(dtype) == 1 else ml_dtypes.finfo(dtype)
-    return limits.min if least is None else least, limits.max if most is None else most
+    return limits.min if quant_min is None else quant_min, limits.max if quant_max is None else quant_max
 
 
 @kernel("torchao.choose_qparams_affine.default")
@@ -199,18 +199,12 @@ def choose_qparams_affine(
 
 @kernel("torchao.quantize_affine.default")
 def quantize_affine(
-    input: Array,
-    block_size: Sequence[int],
-    scale: Array,
-    zero_point: Array,
-    output_dtype: Any,
-    quant_min: Any = None,
-    quant_max: Any = None,
+    input: Array, block_size: Sequence[int], scale: Array, zero_point: Array, output_dtype: Any, **bounds: Any
 ) -> Any:
     x, sizes = _in_blocks(input, block_size)
     inverse = wide(cast(1 / wide(scale), scale.dtype)).reshape(sizes)
     found = np.round(cast(x * inverse, joined_type((input, scale)))) + wide(zero_point).reshape(sizes)
-    return cast(np.clip(found, *_bounds(output_dtype, quant_min, quant_max)).reshape(input.shape), output_dtype)
+    return cast(np.clip(found, *_bounds(output_dtype, **bounds)).reshape(input.shape), output_dtype)
 
 
 @kernel("torchao.dequantize_affine.default")
