@@ -39,8 +39,13 @@ class Window:
         return [(size - 1) * gap + 1 for size, gap in zip(self.sizes, self.dilation, strict=True)]
 
 
-def window_of(n: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any) -> Window:
-    """Return windows over the last `n` dimensions; each argument is one number, or one per dimension.
+def window_of(n: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, **options: Any) -> Window:
+    """Return the windows of an operator over the last `n` dimensions.
+
+    Args:
+        n: how many dimensions.
+        kernel_size, stride, padding, dilation: one number, or one per dimension.
+        options: other arguments of the operator.
 
     Raises:
         Mismatch: other lengths, or numbers that are too small.
@@ -147,21 +152,13 @@ def folded(columns: Array, whole: Sequence[int], window: Window) -> Array:
 
 @kernel("aten.convolution.default aten._convolution.default")
 def convolution(
-    input: Array,
-    weight: Array,
-    bias: Array | None,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    transposed: bool,
-    output_padding: Any,
-    groups: int,
+    input: Array, weight: Array, bias: Array | None, transposed: bool, output_padding: Any, groups: int, **options: Any
 ) -> Any:
     x, w = wide(input), wide(weight)
     n = w.ndim - 2
     require(n >= 1, f"expected a kernel with dimensions, got sizes {list(w.shape)}")
     x = x.reshape(-1, *x.shape[-1 - n :])
-    window = window_of(n, w.shape[2:], stride, padding, dilation)
+    window = window_of(n, w.shape[2:], **options)
     if transposed:
         extra: Any = per_dimension(output_padding, n, "output_padding", 0)
         # Torch stores the sums in float16 on CPUs without instructions for it; for bfloat16 it has kernels that do not.
@@ -179,15 +176,15 @@ conv = partial(convolution, transposed=False, output_padding=0)
 def conv_mode(input: Array, weight: Array, bias: Any, stride: Any, padding: str, dilation: Any, groups: int) -> Any:
     n = weight.ndim - 2
     if padding == "valid":
-        return conv(input, weight, bias, stride, 0, dilation, groups=groups)
-    spans = window_of(n, weight.shape[2:], 1, 0, dilation).spans
+        return conv(input, weight, bias, groups=groups, stride=stride, dilation=dilation)
+    spans = window_of(n, weight.shape[2:], dilation=dilation).spans
     padded = pad_around(wide(input), [(span - 1) // 2 for span in spans], [span // 2 for span in spans])
-    return conv(padded, weight, bias, stride, 0, dilation, groups=groups)
+    return conv(padded, weight, bias, groups=groups, stride=stride, dilation=dilation)
 
 
 @kernel("aten.conv_tbc.default")
 def conv_tbc(self: Array, weight: Array, bias: Array, pad: int) -> Any:
-    found = conv(self.transpose(1, 2, 0), weight.transpose(2, 1, 0), bias, 1, pad, 1, groups=1)
+    found = conv(self.transpose(1, 2, 0), weight.transpose(2, 1, 0), bias, groups=1, padding=pad)
     return found.transpose(2, 0, 1)
 
 
@@ -201,16 +198,12 @@ def convolution_backward(
     grad_output: Array,
     input: Array,
     weight: Array,
-    bias_sizes: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
     transposed: bool,
-    output_padding: Any,
     groups: int,
     output_mask: Sequence[bool],
+    **options: Any,
 ) -> Any:
-    window, batch = window_of(weight.ndim - 2, weight.shape[2:], stride, padding, dilation), len(input)
+    window, batch = window_of(weight.ndim - 2, weight.shape[2:], **options), len(input)
     of_input = of_weight = None
     # The gradient of the input of a transposed convolution is a convolution: input and gradient exchange places.
     x, grad = (grad_output, input) if transposed else (input, grad_output)

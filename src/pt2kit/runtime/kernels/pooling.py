@@ -23,19 +23,17 @@ def _windows(
     value: Callable[[Array], Any],
     kernel_size: Any,
     stride: Any = (),
-    padding: Any = 0,
-    dilation: Any = 1,
     **options: Any,
 ) -> tuple[Array, Array, Window]:
     """Return an array, also padded as far as its windows reach, and the windows.
 
     Args:
-        self, kernel_size, stride, padding, dilation, options: the arguments of the operator.
+        self, kernel_size, stride, options: arguments of the operator.
         counts: how many windows each of the last dimensions has.
         value: computes the number around the array.
     """
     x, steps = wide(self), stride if stride or stride == 0 else kernel_size
-    window = window_of(len(counts), kernel_size, steps, padding, dilation)
+    window = window_of(len(counts), kernel_size, steps, **options)
     ends = [(count - 1) * s + span for count, s, span in zip(counts, window.stride, window.spans, strict=True)]
     after = [max(0, end - size - p) for p, end, size in zip(window.padding, ends, x.shape[-len(ends) :], strict=True)]
     return x, pad_around(x, window.padding, after, value(x)), window
