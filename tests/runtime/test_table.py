@@ -156,12 +156,22 @@ def test_tensors_are_divided_into_any_number(name, parameters):
         assert len(run(np.zeros((0, 3)), *parameters)) == 5000
 
 
-def test_arguments_without_a_default_are_needed():
-    """The kernel itself is not called."""
-    kernel = find_kernel("aten.add.Tensor")
+@pytest.mark.parametrize(
+    ("name", "missing"),
+    [
+        ("aten.add.Tensor", "other"),
+        ("aten.triplet_margin_loss.default", "positive"),
+        ("aten.convolution.default", "padding"),
+        ("aten.avg_pool2d_backward.default", "ceil_mode"),
+    ],
+)
+def test_arguments_without_a_default_are_needed(name, missing):
+    """The kernel itself is not called, also if it passes the argument on by its name, or has no use for it."""
+    kernel, schema = find_kernel(name), newest_schema(name)
     assert kernel is not None
-    with pytest.raises(OperatorError, match="expected the arguments other, got none of that name"):
-        binding(kernel, newest_schema("aten.add.Tensor"))(np.ones(3), alpha=2)
+    given = {key: np.ones(3) for key, one in schema.parameters.items() if one.is_required and key != missing}
+    with pytest.raises(OperatorError, match=f"expected the arguments {missing}, got none of that name"):
+        binding(kernel, schema)(**given)
 
 
 def test_a_kernel_is_checked_by_the_limit_of_each_call():

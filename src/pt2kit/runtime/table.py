@@ -199,7 +199,7 @@ def binding(function: Kernel, operator: Operator) -> Kernel:
     by_place = names[: max(places, default=0)]
     used = [one for one in zip(names, parameters, strict=True) if one[0] in required or one[0] in by_place]
     defaults = {name: literal_eval(one.default) for name, one in used if one.default is not None}
-    needed = {name for name, one in used if one.default is None}
+    needed = {name for name, one in zip(names, parameters, strict=True) if one.default is None}
     ignored = frozenset() if is_open else WITHOUT_EFFECT - accepted
     wanted = accepted & {"result", "results"}
     dtypes = [name for name, one in zip(names, parameters, strict=True) if one.type.base == "ScalarType"]
