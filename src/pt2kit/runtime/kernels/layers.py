@@ -264,39 +264,19 @@ def native_multi_head_attention(
 
 @kernel("aten._transformer_encoder_layer_fwd.default")
 def transformer_encoder_layer(
-    src: Array,
-    embed_dim: int,
-    num_heads: int,
-    qkv_weight: Array,
-    qkv_bias: Array,
-    proj_weight: Array,
-    proj_bias: Array,
-    use_gelu: bool,
-    norm_first: bool,
-    eps: float,
-    norm_weight_1: Array,
-    norm_bias_1: Array,
-    norm_weight_2: Array,
-    norm_bias_2: Array,
-    ffn_weight_1: Array,
-    ffn_bias_1: Array,
-    ffn_weight_2: Array,
-    ffn_bias_2: Array,
-    mask: Any = None,
-    mask_type: int | None = None,
+    src: Array, embed_dim: int, num_heads: int, use_gelu: bool, norm_first: bool, eps: float, **options: Any
 ) -> Any:
     """Attend and apply two linear layers, with a norm before or behind each of both."""
-
-    projections = qkv_weight, qkv_bias, proj_weight, proj_bias
+    norms, linears = (
+        [(options.pop(f"{name}_weight_{number}"), options.pop(f"{name}_bias_{number}")) for number in (1, 2)]
+        for name in ("norm", "ffn")
+    )
     activate = partial(gelu, approximate="none") if use_gelu else relu
     layers: Any = (
-        lambda x: native_multi_head_attention(
-            x, x, x, embed_dim, num_heads, *projections, mask, need_weights=False, mask_type=mask_type
-        )[0],
-        lambda x: linear(activate(linear(x, ffn_weight_1, ffn_bias_1)), ffn_weight_2, ffn_bias_2),
+        lambda x: native_multi_head_attention(x, x, x, embed_dim, num_heads, need_weights=False, **options)[0],
+        lambda x: linear(activate(linear(x, *linears[0])), *linears[1]),
     )
     x = src
-    norms = (norm_weight_1, norm_bias_1), (norm_weight_2, norm_bias_2)
     for layer, norm in zip(layers, norms, strict=True):
         given = native_layer_norm(x, [embed_dim], *norm, eps)[0] if norm_first else x
         x = x + layer(given)
