@@ -60,36 +60,40 @@ def fft_c2r(self: Array, dim: Sequence[int], normalization: int, last_dim_size: 
 # Short-time transforms.
 
 
-def _window(window: Any, n_fft: int, width: int) -> Array:
-    """Return a window of a transform, with zeros on both sides; of ones for None."""
+def _frames(
+    n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None, **options: Any
+) -> tuple[int, Array]:
+    """Return the distance of neighboring frames, and the window of each, with zeros on both sides; of ones for None.
+
+    Args:
+        n_fft, hop_length, win_length, window, options: arguments of the operator.
+    """
+    width = win_length or n_fft
     given = np.ones(width) if window is None else window
     shape = np.zeros_like(given, np.complex128 if given.dtype.kind == "c" else np.float64, shape=n_fft)
     start = (n_fft - width) // 2
     shape[start : start + width] = given
-    return shape
+    return hop_length or n_fft // 4, shape
 
 
 @kernel("aten.stft.center")
 def stft(
     self: Array,
     n_fft: int,
-    hop_length: int | None = None,
-    win_length: int | None = None,
-    window: Any = None,
     center: bool = True,
     pad_mode: str = "reflect",
     normalized: bool = False,
     onesided: bool | None = None,
     return_complex: bool | None = None,
-    align_to_window: bool | None = None,
+    **options: Any,
 ) -> Any:
     x = self if self.ndim == 2 else self[None]
     if center:
         x = pad_(x, [n_fft // 2, n_fft // 2], pad_mode)
-    hop, width = hop_length or n_fft // 4, win_length or n_fft
+    hop, shape = _frames(n_fft, **options)
     count = 1 + (x.shape[-1] - n_fft) // hop
     reserve((len(x), n_fft, count), np.complex128)
-    frames = windows(x, Window([n_fft], [hop], [0], [1])) * _window(window, n_fft, width)
+    frames = windows(x, Window([n_fft], [hop], [0], [1])) * shape
     is_half = frames.dtype.kind != "c" if onesided is None else onesided
     found = np.fft.rfft(frames) if is_half else np.fft.fft(frames)
     found = np.swapaxes(found, 1, 2) / (n_fft**0.5 if normalized else 1)
@@ -101,21 +105,19 @@ def stft(
 def istft(
     self: Array,
     n_fft: int,
-    hop_length: int | None,
-    win_length: int | None,
-    window: Any,
     center: bool,
     normalized: bool,
     onesided: bool | None,
     length: int | None,
     return_complex: bool,
+    **options: Any,
 ) -> Any:
     x = (self if self.ndim == 3 else self[None]) * (n_fft**0.5 if normalized else 1)
-    hop, width = hop_length or n_fft // 4, win_length or n_fft
+    hop, shape = _frames(n_fft, **options)
     is_half = x.shape[1] != n_fft if onesided is None else onesided
     if not return_complex and not is_half:
         x = x[:, : n_fft // 2 + 1]
-    shape = _window(window, n_fft, width)[:, None]
+    shape = shape[:, None]
     frames = (np.fft.ifft(x, n_fft, 1) if return_complex else np.fft.irfft(x, n_fft, 1)) * shape
     total = n_fft + hop * (frames.shape[2] - 1)
 

@@ -48,6 +48,7 @@ def batch_norm(
     *,
     momentum: float,
     eps: float,
+    **options: Any,
 ) -> Any:
     """Return the normalized batch, and its mean and inverse deviation if these are used; running ones are updated."""
     if input.ndim < 2:
@@ -77,14 +78,7 @@ def _normalized(x: Array, mean: Array, inverse: Array, weight: Any, bias: Any) -
 
 @kernel("aten.instance_norm.default")
 def instance_norm(
-    input: Array,
-    weight: Any,
-    bias: Any,
-    running_mean: Any,
-    running_var: Any,
-    use_input_stats: bool,
-    momentum: float,
-    eps: float,
+    input: Array, weight: Any, bias: Any, running_mean: Any, running_var: Any, use_input_stats: bool, **options: Any
 ) -> Any:
     # Each channel of each example is a channel of one batch.
     batch, channels = input.shape[:2]
@@ -92,7 +86,7 @@ def instance_norm(
         None if one is None else np.tile(one, batch) for one in (weight, bias, running_mean, running_var)
     )
     x = input.reshape(1, batch * channels, *input.shape[2:])
-    result, *_ = batch_norm(x, w, b, mean, var, use_input_stats, momentum=momentum, eps=eps)
+    result, *_ = batch_norm(x, w, b, mean, var, use_input_stats, **options)
     for kept, new in ((running_mean, mean), (running_var, var)):
         if use_input_stats and new is not None:
             write(kept, new.reshape(batch, channels).mean(0))
