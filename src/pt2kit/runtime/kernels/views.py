@@ -26,6 +26,7 @@ from pt2kit.runtime.arrays import (
     reserve,
     strided,
 )
+from pt2kit.runtime.kernels.convolutions import Window, windows
 from pt2kit.runtime.table import kernel
 
 
@@ -113,10 +114,8 @@ def unfold(self: Array, dimension: int, size: int, step: int) -> Any:
     total = self.shape[axis]
     # A view of other strides must not reach beyond its memory, also when another kernel asks for it.
     require(0 <= size <= total and step >= 1, f"expected windows within {count_text(total, 'element')}, got {size}")
-    count = (total - size) // step + 1
-    shape = (*self.shape[:axis], count, *self.shape[axis + 1 :], size)
-    strides = (*self.strides[:axis], self.strides[axis] * step, *self.strides[axis + 1 :], self.strides[axis])
-    return strided(self, shape, strides)
+    view = windows(np.moveaxis(self, axis, -1), Window([size], [step], [0], [1]))
+    return np.moveaxis(view, -2, axis)
 
 
 @kernel("aten.diagonal.default")
