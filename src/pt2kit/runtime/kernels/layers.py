@@ -11,7 +11,20 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
-from pt2kit.runtime.arrays import BOOL, Array, Keep, computed, double, require, reserve, rounding, running, wide
+from pt2kit.runtime.arrays import (
+    BOOL,
+    Array,
+    Keep,
+    computed,
+    double,
+    flattened,
+    mapped,
+    require,
+    reserve,
+    rounding,
+    running,
+    wide,
+)
 from pt2kit.runtime.kernels.convolutions import masked
 from pt2kit.runtime.kernels.creation import dropped
 from pt2kit.runtime.kernels.elementwise import gelu, relu, sigmoid
@@ -387,29 +400,25 @@ def _unpacked(rows: Array, sizes: Sequence[int], batch: int, batch_first: bool) 
 def _register(name: str, function: Callable[..., State]) -> None:
     """Register the kernels of a kind of network: over whole and packed sequences, and of one step."""
 
-    def listed(hx: Any) -> list[Array]:
-        return [wide(one) for one in (hx if isinstance(hx, list) else [hx])]
-
     def cell_of(input: Array, is_one: bool = False) -> Cell:
         is_fused = name == "lstm" and input.dtype == ml_dtypes.bfloat16 and not is_one  # computed by oneDNN
         return partial(function, wide if is_fused else rounding(input.dtype))
 
-    @kernel(f"aten.{name}.input")
-    def whole(input: Array, hx: Any, params: Any, batch_first: bool, **options: Any) -> Any:
-        states = listed(hx)
-        rows, sizes = _packed(wide(input), batch_first)
-        output, last = _network(rows, sizes, states, [*map(wide, params)], cell=cell_of(input), **options)
-        return _unpacked(output, sizes, states[0].shape[1], batch_first), *last
-
     @kernel(f"aten.{name}.data")
     def packed(data: Array, batch_sizes: Array, hx: Any, params: Any, **options: Any) -> Any:
-        sizes = batch_sizes.tolist()
-        output, last = _network(wide(data), sizes, listed(hx), [*map(wide, params)], cell=cell_of(data), **options)
+        x, *states = map(wide, (data, *flattened(hx)))
+        output, last = _network(x, batch_sizes.tolist(), states, mapped(params, wide), cell=cell_of(data), **options)
         return output, *last
+
+    @kernel(f"aten.{name}.input")
+    def whole(input: Array, hx: Any, params: Any, batch_first: bool, **options: Any) -> Any:
+        rows, sizes = _packed(input, batch_first)
+        output, *last = packed(rows, np.asarray(sizes, int), hx, params, **options)
+        return _unpacked(output, sizes, last[0].shape[1], batch_first), *last
 
     @kernel(f"aten.{name}_cell.default")
     def one(input: Array, hx: Any, w_ih: Array, w_hh: Array, b_ih: Any = None, b_hh: Any = None) -> Any:
-        state = cell_of(input, True)(linear(input, w_ih, b_ih), tuple(listed(hx)), w_hh, b_hh)
+        state = cell_of(input, True)(linear(input, w_ih, b_ih), tuple(map(wide, flattened(hx))), w_hh, b_hh)
         return state if name == "lstm" else state[0]
 
 
