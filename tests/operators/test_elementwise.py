@@ -144,6 +144,11 @@ def test_messages_show_dtypes_by_name() -> None:
         infer("aten.hann_window.default", {"window_length": 4, "dtype": ScalarType.LONG})
 
 
+def test_messages_show_a_negative_step_as_it_was_passed() -> None:
+    with pytest.raises(Mismatch, match="step: expected one towards the end, got -1 from 0 to 5"):
+        call("arange.start_step", start=0, end=5, step=-1)
+
+
 def test_an_unknown_dtype_stays_unknown() -> None:
     """A rule that needs the dtype of a tensor says unknown where there is none."""
     with pytest.raises(Unknown, match="a dtype is not known"):

@@ -101,8 +101,8 @@ def range_length(start: Any, end: Any, step: Any) -> Size:
         return math.ceil(fraction)
     if not isinstance(step, int):
         raise Unknown("a range of symbolic steps")
-    length, step = (end - start, step) if step > 0 else (start - end, -step)
-    count: Size = (length + step - 1) // step
+    length, distance = (end - start, step) if step > 0 else (start - end, -step)
+    count: Size = (length + distance - 1) // distance
     expect(at_least(count, 0), f"step: expected one towards the end, got {step} from {text(start)} to {text(end)}")
     return count
 
