@@ -126,14 +126,9 @@ class JaxArray(NDArrayOperatorsMixin, ForeignArray):
         view = np.lib.stride_tricks.as_strided(self._layout, shape, strides, writeable=self.flags.writeable)
         return JaxArray(None, self._memory, view)
 
-    def viewed(self, change: Callable[[Any], Any], of_value: Callable[[Any], Any] | None = None) -> Any:
-        """Return a view, or a copy if NumPy makes one.
-
-        Args:
-            change: returns the view of a NumPy array.
-            of_value: returns the view of the numbers, if that is another function.
-        """
-        return _shared(change(self._layout), (of_value or change)(self.value), [self])
+    def viewed(self, change: Callable[[Any], Any]) -> Any:
+        """Return a view by a function of arrays, or a copy if NumPy makes one."""
+        return _shared(change(self._layout), change(self.value), [self])
 
     def assign(self, value: Any) -> None:
         """Write numbers, through views to the memory."""
