@@ -55,10 +55,8 @@ def expand(self: Array, result: ArraySpec, **options: Any) -> Any:
     if result.sizes == self.shape:
         return self
     view = np.broadcast_to(self, result.sizes)
-    # Unlike NumPy's, the result can be written to if the array can.
-    if not self.flags.writeable:
-        return view
-    return strided(self, view.shape, view.strides)
+    view.flags.writeable = self.flags.writeable  # NumPy's own cannot be written to
+    return view
 
 
 @kernel("aten.slice.Tensor")
@@ -120,13 +118,9 @@ def unfold(self: Array, dimension: int, size: int, step: int) -> Any:
 
 @kernel("aten.diagonal.default")
 def diagonal(self: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    first, second = axis_of(dim1, self.ndim), axis_of(dim2, self.ndim)
-    moved = np.moveaxis(self, (first, second), (-2, -1))
-    rows, columns = moved.shape[-2:]
-    size = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
-    start = moved[..., max(0, -offset) :, max(0, offset) :] if size else moved[..., :0, :0]
-    strides = (*start.strides[:-2], start.strides[-2] + start.strides[-1])
-    return strided(start, (*start.shape[:-2], size), strides)
+    view = np.diagonal(self, offset, dim1, dim2)
+    view.flags.writeable = self.flags.writeable
+    return view
 
 
 def storage_of(array: Array) -> tuple[Array, int]:
