@@ -84,8 +84,11 @@ def test_errors_name_the_node():
     with pytest.raises(OperatorError, match=r"node nodes\[0\] \(aten.mm.default\): .*"):
         run(made, np.zeros((2, 3), np.float32))
     unknown = graph(["x"], [node("aten.exp.default", ["y"], self="x", nonsense=1)], ["y"])
-    with pytest.raises(OperatorError, match="expected operands that the operator accepts"):
+    with pytest.raises(OperatorError, match=r"\(aten.exp.default\): expected arguments of aten.exp.default, got 'nons"):
         run(unknown, np.zeros(3, np.float32))
+    counted = graph(["x"], [node("aten.bincount.default", ["y"], self="x")], ["y"], LONG)
+    with pytest.raises(OperatorError, match="expected operands that the operator accepts"):
+        run(counted, np.array([-1]))
 
 
 @pytest.mark.parametrize(

@@ -174,6 +174,16 @@ def test_arguments_without_a_default_are_needed(name, missing):
         binding(kernel, schema)(**given)
 
 
+@pytest.mark.parametrize("name", ["aten.relu.default", "aten.max_pool2d.default", "aten.conv2d.default"])
+def test_arguments_that_the_operator_lacks_are_refused(name):
+    """Also by kernels that pass arguments on by their names, or have no use for some."""
+    kernel, schema = find_kernel(name), newest_schema(name)
+    assert kernel is not None
+    given = {key: np.ones((1, 1, 3, 3)) for key, one in schema.parameters.items() if one.is_required}
+    with pytest.raises(OperatorError, match=f"expected arguments of {name}, got 'bogus'"):
+        binding(kernel, schema)(**given, bogus=1)
+
+
 def test_a_kernel_is_checked_by_the_limit_of_each_call():
     """Sessions share bound kernels: a call that one may make is not one that another with less memory may make."""
     kernel = find_kernel("aten.add.Tensor")

@@ -25,6 +25,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any, Final, TypeVar, overload
 
 from pt2kit.errors import OperatorError
+from pt2kit.messages import quote
 from pt2kit.operators.table import bases, copied, in_place, into_out, overload_name
 from pt2kit.schema import ScalarType
 from pt2kit.schema.operators import Operator, find_operator, nearest
@@ -218,6 +219,8 @@ def binding(function: Kernel, operator: Operator) -> Kernel:
         if call != known:
             if missing := needed - named.keys():
                 raise OperatorError(f"expected the arguments {', '.join(sorted(missing))}, got none of that name")
+            if others := named.keys() - names:
+                raise OperatorError(f"expected arguments of {operator.name}, got {quote(min(others))}")
             results = check_call(operator.name, named)
             last = call, results
         if wanted:
