@@ -22,11 +22,10 @@ from pt2kit.messages import quote
 from pt2kit.package.open import Package, open_package
 from pt2kit.schema import names
 from pt2kit.signature.consistency import targets_below
-from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.safetensors_file import SUFFIXES, read_safetensors
-from pt2kit.tensors.view import Storage, TensorView
+from pt2kit.tensors.view import TensorView, own_copy
 
 _OF_SHAPE = (TensorView, MetaView)
 """The payloads that numbers can replace: dense tensors, and those without data."""
@@ -258,14 +257,6 @@ def _spread_inputs(editor: EditState, tied: list[str]) -> None:
             fitting = [one for one in several if one.name.endswith(name.replace(".", "_"))]
             if several:
                 (fitting or several[1:])[0].target = name
-
-
-def own_copy(view: TensorView) -> TensorView:
-    """Return the same values in a storage of their own, row-major; read when they are needed."""
-    storage = Storage(f"<{view.name}>", view.nbytes, lambda: memoryview(view.tobytes()))
-    return replace(
-        view, storage=storage, strides=contiguous_strides(view.sizes), storage_offset=0, conj=False, neg=False
-    )
 
 
 def convert_weight(editor: EditState, name: str, kind: str, *, persistent: bool = True) -> None:

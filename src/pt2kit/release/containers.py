@@ -21,8 +21,8 @@ from pt2kit.package.open import Package
 from pt2kit.package.plan import Numbering, Planned, PlannedPickle, PlannedRecord, copied, of_bytes, of_storage
 from pt2kit.package.stored import Kind, StoredModel
 from pt2kit.release.destinations import Destination
-from pt2kit.release.models import Descriptions, Model, Outcome, Plain, fitting, metas, records_of, sample_inputs
-from pt2kit.release.programs import Requested, convert_program, lower_tree
+from pt2kit.release.models import Descriptions, Plain, fitting, metas, records_of, sample_inputs
+from pt2kit.release.programs import Model, Outcome, Requested, convert_program, lower_tree
 from pt2kit.schema import TensorMeta
 from pt2kit.tensors.view import TensorView
 from pt2kit.versions import encoding
@@ -59,26 +59,19 @@ def convert_models(models: list[Model], to: Destination, wanted: Requested, numb
         Pt2Error: a program or its payloads cannot be read.
     """
     outcomes = []
-    for group in _grouped(models):
+    # By the container they were in, or each alone.
+    groups = grouped(models, lambda model: model.record if model.stored_model is not None else model.name)
+    for group in groups.values():
         paths, methods, group_outcomes = Paths(), {}, []
         for model in group:
-            converted = convert_program(
-                model.package, model.name, model.record, to.version, SideInputs(), wanted, in_container=True
-            )
-            outcome = Outcome(converted, [], list(converted.notes))
-            methods[_home(model).method] = converted.tree
+            outcome = convert_program(model, to, wanted, SideInputs(), [])
+            methods[_home(model).method] = outcome.tree
             _place(model, paths, numbering, outcome)
             sample_inputs(model, to, outcome)
             group_outcomes.append(outcome)
         group_outcomes[0].records += [*paths.records, _container(group[0], methods, paths, group_outcomes[0])]
         outcomes += group_outcomes
     return outcomes
-
-
-def _grouped(models: list[Model]) -> Iterator[list[Model]]:
-    """Return the programs by the container they were in, or each alone."""
-    groups = grouped(models, lambda model: model.record if model.stored_model is not None else model.name)
-    return iter(groups.values())
 
 
 def _home(model: Model) -> StoredModel:

@@ -27,8 +27,8 @@ from pt2kit.package.plan import Planned, PlannedRecord, header, of_bytes, write_
 from pt2kit.release import containers
 from pt2kit.release.containers import free_numbers, plan_other_records
 from pt2kit.release.destinations import Destination, find_destination, own_destination
-from pt2kit.release.models import Model, Outcome, convert_model, find_model
-from pt2kit.release.programs import Requested, operators
+from pt2kit.release.models import convert_model, find_model
+from pt2kit.release.programs import Model, Outcome, Requested, operators
 from pt2kit.versions.conversion_log import BY_PERMISSION, Note, raise_if_blocked
 from pt2kit.versions.conversion_log import HARMLESS as OF_PROGRAMS
 from pt2kit.versions.identify import DRAFT
@@ -231,7 +231,7 @@ def _report(package: Package, to: Destination, notes: tuple[Note, ...], outcomes
         Side(to.version, to.layout.kind, f"torch {to.release}" if to.release else ""),
         layout.models,
         notes,
-        tuple(problem for outcome in outcomes for problem in outcome.converted.problems),
+        tuple(problem for outcome in outcomes for problem in outcome.problems),
     )
 
 

@@ -14,29 +14,25 @@ the first one's type.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TypeAlias
-
-from msgspec.structs import replace
 
 from pt2kit import codec, schema
 from pt2kit.errors import UnsupportedError
 from pt2kit.package import record_names as names
-from pt2kit.package.layouts.base import Parts
 from pt2kit.package.open import Package
 from pt2kit.package.payloads import stated_metas
 from pt2kit.package.plan import Numbering, Planned, PlannedPickle, PlannedRecord, copied, of_bytes, of_storage
-from pt2kit.package.stored import Kind, Payload, StoredModel
+from pt2kit.package.stored import Kind, Payload
 from pt2kit.pickles.values import PickledStorage, PickledTensor, SparseTensor, TensorKind
 from pt2kit.release.destinations import Destination
-from pt2kit.release.programs import Converted, Requested, convert_program
+from pt2kit.release.programs import Model, Outcome, Requested, convert_program
 from pt2kit.schema import ScalarType
-from pt2kit.tensors.bounds import contiguous_strides, device_text
+from pt2kit.tensors.bounds import device_text
 from pt2kit.tensors.compound import MetaView, SparseView
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.pickled import LAYOUTS
-from pt2kit.tensors.view import Storage, TensorView
+from pt2kit.tensors.view import Storage, TensorView, own_copy
 from pt2kit.versions.conversion_log import Note, SideInputs
 
 Described: TypeAlias = PickledTensor | SparseTensor
@@ -49,8 +45,6 @@ _LAYOUTS = {layout: name for name, layout in LAYOUTS.items()}
 
 Metas = Mapping[str, schema.TensorMeta]
 """The graph's description of each weight or constant, by name."""
-
-Payloads = Mapping[str, Payload]
 
 _WITHOUT_DATA = (
     "a tensor without data, for which files of torch 2.8 and older have no form: give all of them numbers first "
@@ -142,20 +136,22 @@ def pack(
     """
     records: list[Planned] = []
     config: dict[str, schema.PayloadMeta] = {}
-    groups: dict[object, list[tuple[str, Raw]]] = {}
+    groups: dict[tuple[Storage | None, ScalarType], list[tuple[str, Raw]]] = {}
     for name, payload in payloads.items():
         if isinstance(payload, Raw):
-            groups.setdefault(_group(payload), []).append((name, payload))
+            raw = own_copy(payload) if isinstance(payload, TensorView) and (payload.conj or payload.neg) else payload
+            storage = raw.storage if isinstance(raw, TensorView) and raw.storage.nbytes else None
+            groups.setdefault((storage, raw.dtype), []).append((name, raw))
             continue
         known = Descriptions()
         record = numbering.take(name_of)
         records.append(PlannedPickle(record, known.describe(payload), known.storages))
         config[name] = schema.PayloadMeta(_last(record), payload.is_param, True, metas.get(name))
-    for group in groups.values():
+    for (storage, _), group in groups.items():
         record = numbering.take(name_of)
-        records.append(_raw(record, group[0][1]))
+        records.append(of_bytes(record, b"") if storage is None else of_storage(record, storage, group[0][1].itemsize))
         for name, view in group:
-            config[name] = schema.PayloadMeta(_last(record), view.is_param, False, _meta(view))
+            config[name] = schema.PayloadMeta(_last(record), view.is_param, False, view.meta())
     return records, schema.PayloadConfig(config)
 
 
@@ -180,98 +176,8 @@ def records_of(package: Package, model: str) -> Iterator[str]:
         yield from map(package.layout.record, (*container.weight_paths.values(), *container.constant_paths.values()))
 
 
-def _group(view: Raw) -> object:
-    """Return the key that tensors of one record share."""
-    if isinstance(view, MetaView):
-        return None, view.dtype
-    if view.conj or view.neg:
-        return id(view)
-    return (view.storage, view.dtype) if view.storage.nbytes else (None, view.dtype)
-
-
-def _raw(record: str, view: Raw) -> Planned:
-    """Return the storage of a tensor; its elements if it has a lazy conjugate or negative bit."""
-    if isinstance(view, MetaView):
-        return of_bytes(record, b"")
-    if view.conj or view.neg:
-        return PlannedRecord(record, view.nbytes, view.contiguous_bytes)
-    return of_storage(record, view.storage, view.itemsize)
-
-
-def _meta(view: Raw) -> schema.TensorMeta:
-    meta = view.meta()
-    if isinstance(view, MetaView) or not (view.conj or view.neg):
-        return meta
-    strides = [schema.SymInt(as_int=stride) for stride in contiguous_strides(view.sizes)]
-    return replace(meta, strides=strides, storage_offset=schema.SymInt(as_int=0))
-
-
 def _last(record: str) -> str:
     return record.rpartition("/")[2]
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    """One program with everything that belongs to it.
-
-    Args:
-        package: where it is from.
-        name: its name there.
-        parts: its records there.
-        moved: buffers that are constants there, and part of the state dict at the target.
-    """
-
-    package: Package
-    name: str
-    parts: Parts
-    moved: tuple[str, ...] = ()
-
-    @property
-    def record(self) -> str:
-        """Return the full name of its record."""
-        return self.parts.program
-
-    @property
-    def stored_model(self) -> StoredModel | None:
-        """Return the container of schema 8.6 that the program is in."""
-        return self.package.stored[self.name].model
-
-    @property
-    def where(self) -> str:
-        """Return the name of its record for messages."""
-        return self.package.relative(self.record)
-
-    def payloads(self, kind: Kind) -> Payloads:
-        """Return the contents of its state dict at the target, or its constants there.
-
-        Raises:
-            UnsupportedError: payloads that only code can rebuild.
-            Pt2Error: payloads that cannot be read.
-        """
-        constants = self.package.constants(self.name) if kind == "constants" or self.moved else {}
-        if kind == "constants":
-            return {name: payload for name, payload in constants.items() if name not in self.moved}
-        weights = self.package.weights(self.name)
-        return {**weights, **{name: constants[name] for name in self.moved if name in constants}}
-
-    def stored(self, kind: Kind) -> str | None:
-        """Return the full name of the record that lists or holds one of the two."""
-        return self.parts.weights if kind == "weights" else self.parts.constants
-
-
-@dataclass(slots=True)
-class Outcome:
-    """Result of converting one program, extended step by step.
-
-    Args:
-        converted: the program itself.
-        records: its records, in order.
-        notes: what changed, what was lost and what is blocked.
-    """
-
-    converted: Converted
-    records: list[Planned] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
 
 
 def find_model(package: Package, name: str, to: Destination) -> Model:
@@ -292,13 +198,10 @@ def convert_model(model: Model, to: Destination, wanted: Requested, numbering: N
     """
     notes: list[Note] = []
     side_inputs = _payloads_inside(model, notes) if to.has_constants_inside else SideInputs()
-    converted = convert_program(
-        model.package, model.name, model.record, to.version, side_inputs, wanted, release=to.operators
-    )
-    outcome = Outcome(converted, [], [*notes, *converted.notes])
+    outcome = convert_program(model, to, wanted, side_inputs, notes)
     if to.layout.has_configs:
         _as_records(model, numbering, outcome)
-    outcome.records.append(of_bytes(to.program_record(model.name), converted.data, deflate=True))
+    outcome.records.append(of_bytes(to.program_record(model.name), outcome.data, deflate=True))
     for kind, record in to.pickles(model.name).items():
         _as_saved(model, kind, record, outcome)
     sample_inputs(model, to, outcome)

@@ -6,7 +6,7 @@ A program that is of the target's version already, and whose operators need no c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -15,8 +15,11 @@ from pt2kit.codec.shapes import put_back
 from pt2kit.errors import Problem
 from pt2kit.jsontext import Path
 from pt2kit.node_metadata.redaction import AddressNumbers
+from pt2kit.package.layouts.base import Parts
 from pt2kit.package.open import Package
-from pt2kit.package.stored import StoredModel, StoredProgram
+from pt2kit.package.plan import Planned
+from pt2kit.package.stored import Kind, Payload, StoredModel, StoredProgram
+from pt2kit.release.destinations import Destination
 from pt2kit.versions.check import too_deep
 from pt2kit.versions.containers import map_devices
 from pt2kit.versions.conversion_log import ConversionLog, Note, SideInputs
@@ -42,20 +45,71 @@ class Requested:
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
-    """One program at the target's version.
+class Model:
+    """One program with everything that belongs to it.
+
+    Args:
+        package: where it is from.
+        name: its name there.
+        parts: its records there.
+        moved: buffers that are constants there, and part of the state dict at the target.
+    """
+
+    package: Package
+    name: str
+    parts: Parts
+    moved: tuple[str, ...] = ()
+
+    @property
+    def record(self) -> str:
+        """Return the full name of its record."""
+        return self.parts.program
+
+    @property
+    def stored_model(self) -> StoredModel | None:
+        """Return the container of schema 8.6 that the program is in."""
+        return self.package.stored[self.name].model
+
+    @property
+    def where(self) -> str:
+        """Return the name of its record for messages."""
+        return self.package.relative(self.record)
+
+    def payloads(self, kind: Kind) -> Mapping[str, Payload]:
+        """Return the contents of its state dict at the target, or its constants there.
+
+        Raises:
+            UnsupportedError: payloads that only code can rebuild.
+            Pt2Error: payloads that cannot be read.
+        """
+        constants = self.package.constants(self.name) if kind == "constants" or self.moved else {}
+        if kind == "constants":
+            return {name: payload for name, payload in constants.items() if name not in self.moved}
+        weights = self.package.weights(self.name)
+        return {**weights, **{name: constants[name] for name in self.moved if name in constants}}
+
+    def stored(self, kind: Kind) -> str | None:
+        """Return the full name of the record that lists or holds one of the two."""
+        return self.parts.weights if kind == "weights" else self.parts.constants
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Result of converting one program, extended step by step.
 
     Args:
         tree: its canonical tree; empty if the stored bytes are kept.
         data: its JSON text, as the release of the version writes it; empty if something is blocked.
-        notes: changes, losses and obstacles; places name the record.
+        notes: what changed, what was lost and what is blocked; places name the record.
         problems: what could not be judged.
+        records: its records, in order.
     """
 
     tree: dict[str, Any]
     data: bytes | memoryview
-    notes: tuple[Note, ...]
+    notes: list[Note]
     problems: tuple[Problem, ...]
+    records: list[Planned] = field(default_factory=list)
 
 
 def operators(
@@ -66,50 +120,38 @@ def operators(
 
 
 def convert_program(
-    package: Package,
-    model: str,
-    record: str,
-    version: str,
-    side_inputs: SideInputs,
-    wanted: Requested,
-    *,
-    release: str = "",
-    in_container: bool = False,
-) -> Converted:
+    model: Model, to: Destination, wanted: Requested, side_inputs: SideInputs, notes: list[Note]
+) -> Outcome:
     """Convert one program to another version.
 
     Args:
-        package: its source.
-        model: its name.
-        record: the full name of its record.
-        version: the name of the target's table.
-        side_inputs: weights and constants, for versions that keep them inside.
+        model: the program.
+        to: the target. A program that becomes part of a container always has its tree there, and never its text.
         wanted: its operator sets, and whether its metadata is normalized.
-        release: of torch, whose operators may be used; by default the last that writes the version.
-        in_container: whether it becomes part of a container: then its tree is always returned, and its text never.
+        side_inputs: weights and constants, for versions that keep them inside.
+        notes: those on its payloads; those on the program are added.
 
     Raises:
         VersionError, OperatorError, ConversionError: operators that cannot be converted to the expected versions.
         Pt2Error: the program cannot be read.
     """
-    stored = package.stored[model]
-    where = package.relative(record)
+    stored, where, in_container = model.package.stored[model.name], model.where, to.holds_containers
     converted = convert_opset(stored.program, where, expected=wanted.expected, changes=wanted.changes)
-    notes = [Note("changed", "", text, "", (where,), 1) for text in converted.notes]
+    notes += [Note("changed", "", text, "", (where,), 1) for text in converted.notes]
     numbers = AddressNumbers() if wanted.normalize else None
-    is_same = converted.program is stored.program and stored.version == version and numbers is None
-    if is_same and not in_container and stored.model is None and _suits(stored, release, where):
-        return Converted({}, package.archive.read(record), tuple(notes), converted.problems)
-    tree, dropped = _tree(stored, converted.program, version)
+    is_same = converted.program is stored.program and stored.version == to.version and numbers is None
+    if is_same and not in_container and stored.model is None and _suits(stored, to.operators, where):
+        return Outcome({}, model.package.archive.read(model.record), notes, converted.problems)
+    tree, dropped = _tree(stored, converted.program, to.version)
     if numbers is not None:
         tree = rewrite(tree, schema.CURRENT.number, {"Node": partial(_numbered, numbers)})
     if stored.model is not None and not in_container:
         tree, left = _taken_out(tree, stored.model, where)
         notes += left
-    lowered, lowering_notes = lower_tree(tree, version, where, side_inputs, release)
+    lowered, lowering_notes = lower_tree(tree, to.version, where, side_inputs, to.operators)
     notes += [*(_placed(note, where) for note in (*stored.notes, *dropped)), *lowering_notes]
     blocked = in_container or any(note.kind == "blocked" for note in notes)
-    return Converted(lowered.tree, b"" if blocked else lowered.encode(where), tuple(notes), converted.problems)
+    return Outcome(lowered.tree, b"" if blocked else lowered.encode(where), notes, converted.problems)
 
 
 def _suits(stored: StoredProgram, release: str, where: str) -> bool:

@@ -13,7 +13,7 @@ over it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -340,6 +340,14 @@ def view_of_array(name: str, numbers: Any, where: str) -> TensorView:
     sizes = tuple(map(int, array.shape))
     storage = Storage(f"<{name}>", data.nbytes, lambda: data, in_place=True)
     return TensorView(name, dtype, sizes, contiguous_strides(sizes), 0, storage)
+
+
+def own_copy(view: TensorView) -> TensorView:
+    """Return the same values in a storage of their own, row-major; read when they are needed."""
+    storage = Storage(f"<{view.name}>", view.nbytes, view.contiguous_bytes)
+    return replace(
+        view, storage=storage, strides=contiguous_strides(view.sizes), storage_offset=0, conj=False, neg=False
+    )
 
 
 def stored_array(view: TensorView, data: memoryview) -> Array:
