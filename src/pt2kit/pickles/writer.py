@@ -21,16 +21,12 @@ from typing import IO, Any, Final
 from msgspec import Struct
 
 from pt2kit.errors import LimitError, UnsupportedError
-from pt2kit.pickles.values import ITEM_SIZES, STORAGES, PickledStorage, PickledTensor, SparseTensor
+from pt2kit.pickles.values import ITEM_SIZES, TYPED_STORAGES, PickledStorage, PickledTensor, SparseTensor
 from pt2kit.zip.writer import ArchiveWriter
 
 _MAX_DEPTH: Final = 100
 _TYPED: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        dtype: name.removeprefix("torch.")
-        for name, dtype in STORAGES.items()
-        if name.count(".") == 1 and "Untyped" not in name
-    }
+    {dtype: f"torch.{name}Storage" for name, dtype in TYPED_STORAGES.items()}
 )
 """dtype -> name of its storage class, for the dtypes that have one."""
 _SEQUENCES: Final[Mapping[type, tuple[bytes, bytes]]] = MappingProxyType({tuple: (b"(", b"t"), list: (b"](", b"e")})
@@ -81,26 +77,18 @@ def dumps(value: Any, where: str) -> bytes:
 class _Global(Struct, frozen=True):
     """Class or function of this module's choice, to be written; those that payloads describe are refused."""
 
-    module: str
-    name: str
+    path: str
 
 
-class _Call(Struct, frozen=True):
-    """Call of a global, to be written; its arguments are values."""
+class _Made(Struct, frozen=True):
+    """What an opcode makes of values, to be written: the result of a call, the storage of a persistent id."""
 
-    function: _Global
-    args: tuple[Any, ...]
-
-
-class _Persistent(Struct, frozen=True):
-    """Persistent id, to be written."""
-
-    args: tuple[Any, ...]
+    opcode: bytes
+    operands: tuple[Any, ...]
 
 
-def _call(path: str, *args: Any) -> _Call:
-    module, _, name = path.rpartition(".")
-    return _Call(_Global(module, name), args)
+def _call(path: str, *args: Any) -> _Made:
+    return _Made(b"R", (_Global(path), args))
 
 
 _ORDERED_DICT: Final = _call("collections.OrderedDict")
@@ -134,15 +122,13 @@ class _Stream:
                 self.value(_call("__builtin__.complex", value.real, value.imag), depth)  # as protocol 2 spells it
             case PickledTensor() | SparseTensor():
                 self.value(self._rebuilt(value), depth)
-            case _Global(module, name):
+            case _Global(path):
+                module, _, name = path.rpartition(".")
                 self.parts.append(f"c{module}\n{name}\n".encode())
-            case _Call(function, args):
-                self.value(function, 0)
-                self.value(args, 0)
-                self.parts.append(b"R")
-            case _Persistent(args):
-                self.value(args, 0)
-                self.parts.append(b"Q")
+            case _Made(opcode, operands):
+                for operand in operands:
+                    self.value(operand, 0)
+                self.parts.append(opcode)
             case _:
                 self._container(value, depth)
 
@@ -184,14 +170,14 @@ class _Stream:
             self.value(entry, depth + 1)
         self.parts.append(b"u")
 
-    def _rebuilt(self, tensor: PickledTensor | SparseTensor) -> _Call:
+    def _rebuilt(self, tensor: PickledTensor | SparseTensor) -> _Made:
         """Return the call that rebuilds a tensor."""
         if tensor.kind == "parameter":
             data = self._data(tensor, False)
             return _call("torch._utils._rebuild_parameter", data, tensor.requires_grad, _ORDERED_DICT)
         return self._data(tensor, tensor.requires_grad)
 
-    def _data(self, tensor: PickledTensor | SparseTensor, requires_grad: bool) -> _Call:
+    def _data(self, tensor: PickledTensor | SparseTensor, requires_grad: bool) -> _Made:
         """Return the call for a tensor; a dense one of the newer dtypes names its dtype, as its storage does not."""
         if isinstance(tensor, SparseTensor):
             layout = _call("torch.serialization._get_layout", f"torch.{tensor.layout}")
@@ -204,9 +190,9 @@ class _Stream:
             raise UnsupportedError(f"{self.where}: expected a dtype that torch.save knows, got {dtype!r}")
         typed = _TYPED.get(dtype)
         size = storage.nbytes // ITEM_SIZES[dtype] if typed else storage.nbytes
-        kind = _Global("torch", typed) if typed else _Global("torch.storage", "UntypedStorage")
+        kind = _Global(typed or "torch.storage.UntypedStorage")
         key = self.storages.setdefault(storage, str(len(self.storages)))
-        place = _Persistent(("storage", kind, key, storage.device, size))
+        place = _Made(b"Q", (("storage", kind, key, storage.device, size),))
         args: tuple[Any, ...] = (
             place,
             tensor.storage_offset,
@@ -216,7 +202,7 @@ class _Stream:
             _ORDERED_DICT,
         )
         if not typed:
-            args += (_Global("torch", dtype),)
+            args += (_Global(f"torch.{dtype}"),)
         if marks := {name: True for name, is_set in (("conj", tensor.conj), ("neg", tensor.neg)) if is_set}:
             args += (marks,)
         return _call(f"torch._utils._rebuild_tensor_v{2 if typed else 3}", *args)
