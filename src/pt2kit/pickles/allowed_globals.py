@@ -15,29 +15,11 @@ from pt2kit.pickles.tensor_subclasses import OPTIONS, SUBCLASSES, WRAPPER
 from pt2kit.pickles.values import ITEM_SIZES, MEMORY_FORMATS, QSCHEMES, STORAGES, DType, Global, MemoryFormat, QScheme
 from pt2kit.treespec.containers import RETURN_TYPES
 
-_REBUILD: Mapping[str, Handler] = MappingProxyType(
-    {
-        "torch._utils._rebuild_tensor": tensor_reducers.rebuild_tensor,
-        "torch._utils._rebuild_tensor_v2": tensor_reducers.rebuild_tensor_v2,
-        "torch._utils._rebuild_tensor_v3": tensor_reducers.rebuild_tensor_v3,
-        "torch._utils._rebuild_parameter": tensor_reducers.rebuild_parameter,
-        "torch._utils._rebuild_parameter_with_state": tensor_reducers.rebuild_parameter_with_state,
-        "torch._utils._rebuild_qtensor": tensor_reducers.rebuild_qtensor,
-        "torch._utils._rebuild_sparse_tensor": tensor_reducers.rebuild_sparse_tensor,
-        "torch._utils._rebuild_sparse_csr_tensor": tensor_reducers.rebuild_sparse_tensor,
-        "torch._utils._rebuild_nested_tensor": tensor_reducers.rebuild_nested_tensor,
-        "torch._utils._rebuild_meta_tensor_no_storage": tensor_reducers.rebuild_meta_tensor,
-        "torch._utils._rebuild_device_tensor_from_numpy": tensor_reducers.rebuild_device_tensor,
-        "torch._utils._rebuild_device_tensor_from_cpu_tensor": tensor_reducers.rebuild_device_tensor,
-        "torch._utils._rebuild_xla_tensor": tensor_reducers.rebuild_device_tensor,
-    }
-)
-
 CALLS: Mapping[str, Handler] = MappingProxyType(
     {
-        **_REBUILD,
-        "torch._tensor._rebuild_from_type": tensor_reducers.rebuild_from_type(_REBUILD),
-        "torch._tensor._rebuild_from_type_v2": tensor_reducers.rebuild_from_type(_REBUILD),
+        **tensor_reducers.REBUILD,
+        "torch._tensor._rebuild_from_type": tensor_reducers.rebuild_from_type,
+        "torch._tensor._rebuild_from_type_v2": tensor_reducers.rebuild_from_type,
         "torch.Size": builtin_reducers.make_size,
         "torch.device": builtin_reducers.make_device,
         "torch.serialization._get_layout": builtin_reducers.get_layout,

@@ -211,27 +211,19 @@ def with_state(at: Place, tensor: TensorLike, state: Any) -> TensorLike:
     return replace(tensor, kind=kind, attributes=MappingProxyType(attributes) if attributes else NO_ATTRIBUTES)
 
 
-def rebuild_from_type(inner: Mapping[str, Handler]) -> Handler:
-    """Return the handler of `_rebuild_from_type_v2(function, type, args, state)` and of its predecessor.
-
-    Args:
-        inner: the rebuild functions that may be named in `function`.
-    """
-
-    def handler(at: Place, function: Any, cls: Any, arguments: Any, state: Any) -> TensorLike:
-        at.check(arguments, tuple, "a tuple of arguments")
-        if isinstance(function, Global) and function.path == WRAPPER and isinstance(cls, Global):
-            return rebuild_subclass(at, cls, arguments, state)
-        if not isinstance(function, Global) or function.path not in inner:
-            raise at.wrong("a function of torch that rebuilds a tensor", function)
-        if not isinstance(cls, Global) or cls.path not in _KINDS:
-            raise at.unsupported("a plain tensor class", describe(cls))
-        value = Place(at.budget, function.path).call(inner[function.path], arguments)
-        tensor = at.check(value, TensorLike, "a tensor")
-        kind = _KINDS[cls.path]
-        return with_state(at, replace(tensor, kind=kind) if kind else tensor, state)
-
-    return handler
+def rebuild_from_type(at: Place, function: Any, cls: Any, arguments: Any, state: Any) -> TensorLike:
+    """Handle `_rebuild_from_type_v2(function, type, args, state)`, and its predecessor, for a function of `REBUILD`."""
+    at.check(arguments, tuple, "a tuple of arguments")
+    if isinstance(function, Global) and function.path == WRAPPER and isinstance(cls, Global):
+        return rebuild_subclass(at, cls, arguments, state)
+    if not isinstance(function, Global) or function.path not in REBUILD:
+        raise at.wrong("a function of torch that rebuilds a tensor", function)
+    if not isinstance(cls, Global) or cls.path not in _KINDS:
+        raise at.unsupported("a plain tensor class", describe(cls))
+    value = Place(at.budget, function.path).call(REBUILD[function.path], arguments)
+    tensor = at.check(value, TensorLike, "a tensor")
+    kind = _KINDS[cls.path]
+    return with_state(at, replace(tensor, kind=kind) if kind else tensor, state)
 
 
 def rebuild_sparse_tensor(at: Place, layout: Any, parts: Any) -> SparseTensor:
@@ -376,3 +368,23 @@ def rebuild_device_tensor(at: Place, data: Any, dtype: Any, device: Any, require
     at.check(device, str, "a device", "device")
     needs = at.flag(requires_grad, "requires_grad")
     return DeviceTensor(data, dtype.name, device, requires_grad=needs)
+
+
+REBUILD: Mapping[str, Handler] = MappingProxyType(
+    {
+        "torch._utils._rebuild_tensor": rebuild_tensor,
+        "torch._utils._rebuild_tensor_v2": rebuild_tensor_v2,
+        "torch._utils._rebuild_tensor_v3": rebuild_tensor_v3,
+        "torch._utils._rebuild_parameter": rebuild_parameter,
+        "torch._utils._rebuild_parameter_with_state": rebuild_parameter_with_state,
+        "torch._utils._rebuild_qtensor": rebuild_qtensor,
+        "torch._utils._rebuild_sparse_tensor": rebuild_sparse_tensor,
+        "torch._utils._rebuild_sparse_csr_tensor": rebuild_sparse_tensor,
+        "torch._utils._rebuild_nested_tensor": rebuild_nested_tensor,
+        "torch._utils._rebuild_meta_tensor_no_storage": rebuild_meta_tensor,
+        "torch._utils._rebuild_device_tensor_from_numpy": rebuild_device_tensor,
+        "torch._utils._rebuild_device_tensor_from_cpu_tensor": rebuild_device_tensor,
+        "torch._utils._rebuild_xla_tensor": rebuild_device_tensor,
+    }
+)
+"""Handler for calls of each function that rebuilds a tensor."""
