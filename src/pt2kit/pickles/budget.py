@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from types import UnionType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
@@ -182,63 +182,47 @@ def check_tree(budget: Budget, value: Any, is_allowed: Callable[[str], bool]) ->
         PayloadError: a value that contains itself.
         LimitError: deeper or larger than the limits.
     """
-    walk = _Walk(budget, is_allowed)
-    walk.measure(iter((value,)), 1, 0)
-    return sorted(walk.stray)
+    where, limits = budget.where, budget.limits
+    stray: set[str] = set()
+    known: dict[int, tuple[int, int]] = {}  # Identity of a container -> its depth and size as a tree.
+    outer: set[int] = set()
 
+    def check_depth(depth: int) -> None:
+        if depth > limits.depth:
+            raise LimitError(f"{where}: expected containers nested at most {limits.depth} deep, got {depth} or more")
 
-@dataclass(slots=True)
-class _Walk:
-    """Recurses as deep as the limit on depth allows.
+    def measure(parts: Iterator[Any], level: int, items: int) -> tuple[int, int]:
+        """Return the depth of the parts of a container, and their number as trees, counted on from `items`.
 
-    Args:
-        budget: the reading.
-        is_allowed: as in `check_tree`.
-        stray: the globals that are not allowed.
-        known: identity of a container -> its depth and size as a tree.
-        open: the containers around the one that is being measured.
-    """
-
-    budget: Budget
-    is_allowed: Callable[[str], bool]
-    stray: set[str] = field(default_factory=set)
-    known: dict[int, tuple[int, int]] = field(default_factory=dict)
-    open: set[int] = field(default_factory=set)
-
-    def measure(self, parts: Iterator[Any], level: int, items: int) -> tuple[int, int]:
-        """Return the depth of the parts of a container, and their number as trees, counted on from `items`."""
+        Recurses as deep as the limit on depth allows.
+        """
         depth = 0
         for part in parts:
             inner = parts_of(part)
             if inner is None:
-                if isinstance(part, Global) and not self.is_allowed(part.path):
-                    self.stray.add(part.path)
+                if isinstance(part, Global) and not is_allowed(part.path):
+                    stray.add(part.path)
                 items += 1
                 continue
             key = id(part)
-            if key in self.open:
-                got = f"a {type(part).__name__}"
-                raise self.budget.error("value", "containers that do not contain themselves", got)
-            if key not in self.known:
-                self._check_depth(level)
-                self.open.add(key)
-                below, count = self.measure(inner, level + 1, 1)
-                self.open.remove(key)
-                self.known[key] = below + 1, count
-            below, count = self.known[key]
+            if key in outer:
+                raise budget.error("value", "containers that do not contain themselves", f"a {type(part).__name__}")
+            if key not in known:
+                check_depth(level)
+                outer.add(key)
+                below, count = measure(inner, level + 1, 1)
+                outer.remove(key)
+                known[key] = below + 1, count
+            below, count = known[key]
             depth, items = max(depth, below), items + count
-            self._check_depth(level - 1 + below)
-            if items > (allowed := self.budget.limits.total_items):
-                raise LimitError(
-                    f"{self.budget.where}: expected a value of at most {allowed} items, got {items} or more as a tree"
-                )
+            check_depth(level - 1 + below)
+            if items > limits.total_items:
+                allowed = limits.total_items
+                raise LimitError(f"{where}: expected a value of at most {allowed} items, got {items} or more as a tree")
         return depth, items
 
-    def _check_depth(self, depth: int) -> None:
-        if depth > (allowed := self.budget.limits.depth):
-            raise LimitError(
-                f"{self.budget.where}: expected containers nested at most {allowed} deep, got {depth} or more"
-            )
+    measure(iter((value,)), 1, 0)
+    return sorted(stray)
 
 
 def parts_of(value: Any) -> Iterator[Any] | None:
@@ -378,8 +362,7 @@ class Place:
             where = f"{self.budget.where}: {self.path}: {part}"
             raise LimitError(f"{where}: expected at most {MAX_RANK} dimensions, got {len(dims)}")
         for dim in dims:
-            if type(dim) is not int or not 0 <= dim < INT64:
-                raise self.wrong(_COUNT, dim, part)
+            self.count(dim, part)
         return dims
 
     def geometry(self, size: Any, stride: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:

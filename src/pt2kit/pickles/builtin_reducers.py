@@ -153,8 +153,7 @@ def make_complex(at: Place, real: Any, imag: Any) -> complex:
 def make_slice(at: Place, start: Any, stop: Any, step: Any) -> slice:
     """Handle `slice(start, stop, step)` of integers and None."""
     for part in (start, stop, step):
-        if part is not None and not isinstance(part, int):
-            raise at.wrong("integers or None", part)
+        at.check(part, int | None, "integers or None")
     return slice(start, stop, step)
 
 

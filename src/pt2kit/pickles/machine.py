@@ -80,12 +80,7 @@ class Machine:
 
     def unsigned(self, width: int) -> int:
         """Return the next `width` bytes as a little-endian unsigned integer."""
-        end = self.pos + width
-        if end > len(self.stream):
-            self.take(width)
-        value = int.from_bytes(self.stream[self.pos : end], "little")
-        self.pos = end
-        return value
+        return int.from_bytes(self.take(width), "little")
 
     def line(self) -> bytes:
         """Return the bytes up to the next newline, which is consumed too."""
@@ -127,9 +122,9 @@ class Machine:
 
     def pop(self) -> Any:
         """Pop the top value; values below the last mark are out of reach."""
-        if not self.stack:
-            raise self.error("a value on the stack", "an empty stack")
-        return self.stack.pop()
+        value = self.top()
+        del self.stack[-1]
+        return value
 
     def top(self) -> Any:
         """Return the top value without popping it."""
