@@ -36,11 +36,6 @@ DEVICE_TYPES: Final = frozenset(
 """Source: c10/core/DeviceType.cpp (2.13)."""
 
 
-def numel(sizes: Sequence[int]) -> int:
-    """Return the number of elements; 1 for no dimensions."""
-    return math.prod(sizes)
-
-
 def contiguous_strides(sizes: Sequence[int]) -> tuple[int, ...]:
     """Return the strides, in elements, of a row-major tensor in torch; a size of 0 counts as 1."""
     strides, step = [], 1

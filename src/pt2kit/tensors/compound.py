@@ -6,6 +6,7 @@ before anything is addressed by them.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from pt2kit.errors import LimitError, PayloadError, UnsupportedError
 from pt2kit.messages import count_text
 from pt2kit.schema import Device, Layout, ScalarType
 from pt2kit.tensors import arrays
-from pt2kit.tensors.bounds import INT64_MAX, check_copy, check_shape, contiguous_strides, numel, show_integer
+from pt2kit.tensors.bounds import INT64_MAX, check_copy, check_shape, contiguous_strides, show_integer
 from pt2kit.tensors.dtypes import DTYPES, dtype_of, numpy_dtype, short_name
 from pt2kit.tensors.view import OneShape, Storage, Strided, TensorView
 
@@ -29,11 +30,6 @@ MAX_NESTED: Final = 100_000
 
 MAX_NESTED_NUMBERS: Final = 1_000_000
 """Sizes of all of them together; a few bytes of a file can repeat into any number of them."""
-
-
-def not_one_array(name: str, what: str) -> UnsupportedError:
-    """Return the error of a payload that is not one array of numbers (P18)."""
-    return UnsupportedError(f"{name!r}: expected a tensor that is one array, got {what}", rule="P18")
 
 
 def computed(
@@ -59,7 +55,7 @@ def computed(
     """
     row = dtype_of(dtype, record)
     check_shape(record, sizes, sizes, 0, row.itemsize)
-    nbytes = numel(sizes) * row.itemsize
+    nbytes = math.prod(sizes) * row.itemsize
     check_copy(f"{record}: {name!r}", nbytes, held)
     storage = Storage(record, nbytes, lambda: arrays.raw_bytes(make()))
     return TensorView(name, dtype, sizes, contiguous_strides(sizes), 0, storage, **flags)
@@ -106,7 +102,8 @@ class _View(ABC):
         Raises:
             UnsupportedError: there is none (P18).
         """
-        raise not_one_array(self.name, self.describe())
+        what = self.describe()
+        raise UnsupportedError(f"{self.name!r}: expected a tensor that is one array, got {what}", rule="P18")
 
     def numpy(self, *, upcast: bool = False) -> Array:
         """Return the array of `dense`, with its errors."""
@@ -411,7 +408,7 @@ class SubclassView(OneShape, _View):
             PayloadError: while reading, a scale or zero point that does not fit (P17).
         """
         if self.parts["qdata"].sizes != self.sizes or "scale" not in self.parts:
-            raise not_one_array(self.name, self.describe())
+            return _View.dense(self)
         held = 16 * self.parts["qdata"].storage.nbytes
         return self._computed("dequantized", ScalarType.FLOAT, self.sizes, held, self._dequantize)
 
@@ -425,7 +422,7 @@ class SubclassView(OneShape, _View):
         """Return an inner tensor with each number repeated over the block that it is for."""
         part = self.parts[name]
         sizes = part.sizes if len(part.sizes) == len(self.sizes) else (1,) * len(self.sizes)
-        if numel(sizes) != numel(part.sizes) or any(
+        if math.prod(sizes) != part.numel or any(
             not size or whole % size for whole, size in zip(self.sizes, sizes, strict=True)
         ):
             raise PayloadError(f"{part.where}: expected one number for each block, got {part.describe()}", rule="P17")

@@ -18,7 +18,6 @@ from typing import IO, Final, TypeAlias
 
 from pt2kit.errors import UnsupportedError
 from pt2kit.messages import listed
-from pt2kit.tensors.bounds import numel
 from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView, SubclassView
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.opaque import OpaquePayload
@@ -94,12 +93,7 @@ def to_npy(
     _check_types({tensor.name: tensor}, widen, os.fspath(path))
     total = _bytes(tensor)
     with new_file(path) as file:
-        _header(file, tensor)
-        done = 0
-        for piece in pieces_of(tensor, tensor.storage.read(keep=False), wide=True):
-            file.write(piece)
-            done += piece.nbytes
-            progress(done, total)
+        _write(file, tensor, tensor.storage.read(keep=False), 0, total, progress)
     if not total:
         progress(0, 0)
 
@@ -138,11 +132,7 @@ def to_npz(
             entry = zipfile.ZipInfo(f"{name}.npy", _DATE)
             entry.external_attr = _MODE
             with archive.open(entry, "w", force_zip64=_bytes(tensor) >= zipfile.ZIP64_LIMIT >> 1) as file:
-                _header(file, tensor)
-                for piece in pieces_of(tensor, reader.take(tensor), wide=True):
-                    file.write(piece)
-                    done += piece.nbytes
-                    progress(done, total)
+                done = _write(file, tensor, reader.take(tensor), done, total, progress)
     if not total:
         progress(0, 0)
 
@@ -160,11 +150,17 @@ def _check_types(tensors: Mapping[str, TensorView], widen: bool, where: str) -> 
 
 
 def _bytes(tensor: TensorView) -> int:
-    return numel(tensor.sizes) * int(DTYPES[tensor.dtype].wide[2:])
+    return tensor.numel * int(DTYPES[tensor.dtype].wide[2:])
 
 
-def _header(file: IO[bytes], tensor: TensorView) -> None:
+def _write(file: IO[bytes], tensor: TensorView, data: memoryview, done: int, total: int, progress: Progress) -> int:
+    """Write a tensor over the bytes of its storage as a `.npy` file has it, and return the bytes that are done then."""
     from numpy.lib import format as npy
 
     form = {"descr": DTYPES[tensor.dtype].wide, "fortran_order": False, "shape": tensor.sizes}
     npy.write_array_header_1_0(file, form)
+    for piece in pieces_of(tensor, data, wide=True):
+        file.write(piece)
+        done += piece.nbytes
+        progress(done, total)
+    return done

@@ -5,12 +5,13 @@ The payloads are the weights, constants and sample inputs of torch 2.1 to 2.8, a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, MutableMapping
 from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit import codec
-from pt2kit.errors import PayloadError, UnsupportedError
+from pt2kit.errors import PayloadError, UnsupportedError, placed
 from pt2kit.pickles.values import (
     SPARSE_LAYOUTS,
     DeviceTensor,
@@ -29,7 +30,7 @@ from pt2kit.pickles.values import (
 )
 from pt2kit.schema import Device, Layout, ScalarType, TensorMeta
 from pt2kit.tensors import arrays
-from pt2kit.tensors.bounds import check_device, check_shape, contiguous_strides, numel, parse_device
+from pt2kit.tensors.bounds import check_device, check_shape, contiguous_strides, parse_device
 from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView, SubclassView, View, computed
 from pt2kit.tensors.dtypes import DTYPES, numpy_dtype, scalar_type_named
 from pt2kit.tensors.view import Storage, TensorView
@@ -101,10 +102,9 @@ def from_pickled(tensor: TensorLike | Opaque, *, name: str, where: str, storages
         case NestedTensor():
             return at.nested(tensor, name)
         case MetaTensor():
-            place = f"{where}: {name!r}"
-            scalar_type = scalar_type_named(tensor.dtype_name, place)
-            check_shape(place, tensor.sizes, tensor.strides, 0, DTYPES[scalar_type].itemsize)
-            return MetaView(name, scalar_type, tensor.sizes, tensor.strides, **_marks(tensor))
+            with placed(where):
+                scalar_type = scalar_type_named(tensor.dtype_name, repr(name))
+                return MetaView(name, scalar_type, tensor.sizes, tensor.strides, **_marks(tensor))
         case DeviceTensor():
             return at.moved(tensor, name)
         case SubclassTensor():
@@ -183,7 +183,7 @@ class _Place:
         where = f"{self.where}: {name!r}"
         sizes, strides, offset = tensor.sizes, tensor.strides, tensor.storage_offset
         if bits:
-            sizes, strides, offset = (-(-numel(sizes) * bits // 8),), (1,), 0
+            sizes, strides, offset = (-(-math.prod(sizes) * bits // 8),), (1,), 0
         return TensorView(
             name,
             scalar_type_named(tensor.dtype_name, where) if held_as is None else held_as,

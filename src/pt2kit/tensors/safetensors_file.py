@@ -20,7 +20,7 @@ from pt2kit.messages import quote
 from pt2kit.tensors.bounds import check_copy
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.export import AnyView, Reader, new_file
-from pt2kit.tensors.safetensors_header import METADATA, Row, code_of, header, read_header, view_of
+from pt2kit.tensors.safetensors_header import CODES, METADATA, Row, header, read_header, view_of
 from pt2kit.tensors.view import TensorView
 from pt2kit.zip.chosen_names import show_name
 from pt2kit.zip.directory import Record
@@ -88,7 +88,7 @@ def _code(name: str, tensor: TensorView) -> str:
         UnsupportedError: a type or a name that the format lacks (P18).
         LimitError: a copy that would be far larger than its storage (P16).
     """
-    code = code_of(tensor.dtype)
+    code = CODES.get(tensor.dtype)
     if code is None:
         raise UnsupportedError(
             f"{tensor.where}: expected a type that safetensors has, got {DTYPES[tensor.dtype].name}; write .npz "

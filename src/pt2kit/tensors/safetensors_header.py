@@ -52,9 +52,10 @@ _NAMES: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Its name of an element type -> torch's."""
 
-_CODES: Final[Mapping[ScalarType, str]] = MappingProxyType(
+CODES: Final[Mapping[ScalarType, str]] = MappingProxyType(
     {scalar_type_named(name, code): code for code, name in _NAMES.items()}
 )
+"""Element type -> the format's name of it; some have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +141,6 @@ def _check_data(rows: Mapping[str, Row], begin: int, source: Source) -> None:
 def itemsize_of(dtype: str) -> int | None:
     """Return the bytes of an element of a type by the format's name; None for a type that the schema lacks."""
     return DTYPES[scalar_type_named(_NAMES[dtype], dtype)].itemsize if dtype in _NAMES else None
-
-
-def code_of(dtype: ScalarType) -> str | None:
-    """Return the format's name of an element type; None if it has none."""
-    return _CODES.get(dtype)
 
 
 def view_of(name: str, row: Row, source: Source) -> TensorView:

@@ -12,6 +12,7 @@ over it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from threading import Lock
@@ -28,7 +29,6 @@ from pt2kit.tensors.bounds import (
     contiguous_strides,
     extent,
     is_contiguous,
-    numel,
 )
 from pt2kit.tensors.dtypes import DTYPES, DType, dtype_of, numpy_dtype, scalar_type_of, short_name
 from pt2kit.zip.chosen_names import show_name
@@ -115,7 +115,7 @@ class Strided(OneShape):
     @property
     def numel(self) -> int:
         """Return the number of elements; repeated ones count each time."""
-        return numel(self.sizes)
+        return math.prod(self.sizes)
 
     @property
     def nbytes(self) -> int:

@@ -5,6 +5,7 @@ Totals of tensors are count, elements and bytes, in all and by element type.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -12,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pt2kit.messages import count_text, printable
 from pt2kit.package.open import Package
 from pt2kit.schema import ScalarType
-from pt2kit.tensors.bounds import numel
 from pt2kit.tensors.compound import MetaView, SubclassView
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.opaque import OpaquePayload
@@ -200,7 +200,7 @@ def elements_of(payload: AnyView) -> int:
         return 0
     sizes: Any = payload.sizes
     if isinstance(sizes, tuple):
-        return numel(sizes)
+        return math.prod(sizes)
     return payload.nbytes // DTYPES[getattr(payload, "dtype", ScalarType.BYTE)].itemsize  # a nested tensor
 
 
