@@ -27,7 +27,7 @@ from pt2kit.package.external_list import Reference
 from pt2kit.package.external_list import encode as encode_references
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.programs import DIRECT_SINCE
-from pt2kit.tensors.safetensors_header import METADATA, code_of, header
+from pt2kit.tensors.safetensors_header import CODES, METADATA, header
 from pt2kit.tensors.view import TensorView
 from pt2kit.zip.adjacent import path_problem, url_of
 from pt2kit.zip.listing import FileLike
@@ -110,7 +110,7 @@ def plan(package: Package) -> list[Outside]:
     pieces = []
     for record, views in raw_weights(package).items():
         model, whole = next(((model, view) for model, view in views if _fills(view)), views[0])
-        dtype = code_of(whole.dtype)
+        dtype = CODES.get(whole.dtype)
         if dtype is None:
             continue
         name = whole.name if _fills(whole) else f"{whole.name}.storage"
