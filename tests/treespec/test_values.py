@@ -7,7 +7,7 @@ import enum
 import json
 import pickle
 import sys
-from collections import OrderedDict, defaultdict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 
 import pytest
 from hypothesis import given
@@ -111,7 +111,7 @@ def test_dicts_take_the_place_of_a_librarys_containers() -> None:
 
 
 def test_factories_and_enums_import_nothing():
-    """A defaultdict's factory and an enum's class are names: only plain builtins become a factory."""
+    """A defaultdict's factory and an enum's class are names: only containers and numbers of Python become a factory."""
     context = {"default_factory_module": "this", "default_factory_name": "s", "dict_context": ["a"]}
     value = unflatten([1], TreeSpec("collections.defaultdict", json.dumps(context), (LEAF,)))
     assert value == {"a": 1}
@@ -121,6 +121,9 @@ def test_factories_and_enums_import_nothing():
     context = {"default_factory_module": "builtins", "default_factory_name": "eval", "dict_context": []}
     again = unflatten([], TreeSpec("collections.defaultdict", json.dumps(context)))
     assert instance(defaultdict, again).default_factory is None
+    context = {"default_factory_module": "collections", "default_factory_name": "Counter", "dict_context": []}
+    again = unflatten([], TreeSpec("collections.defaultdict", json.dumps(context)))
+    assert instance(defaultdict, again).default_factory is Counter
 
 
 def test_enum_keys_match_live_members():

@@ -9,7 +9,7 @@ are the user's; their context is data, and two shapes of it are understood becau
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeGuard
@@ -51,6 +51,15 @@ MAPPINGS: Final[Mapping[str, type]] = {
     DEFAULTDICT: defaultdict,
 }
 """Type of a dict-like container -> the class of its values in plain Python."""
+FACTORIES: Final[Mapping[str, type]] = {
+    f"{kind.__module__}.{kind.__name__}": kind
+    for kind in (
+        *(bool, bytes, complex, dict, float, frozenset, int, list, set, str, tuple),
+        *(Counter, OrderedDict, defaultdict, deque),
+    )
+}
+"""Name of a factory that a defaultdict may have -> the factory."""
+
 PYTHONS_OWN: Final = frozenset((*MAPPINGS, *SEQUENCES, NAMEDTUPLE))
 """Types whose containers are Python's, or torch's by itself; of others, a reader may not have the class."""
 

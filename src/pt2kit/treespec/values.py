@@ -24,6 +24,7 @@ from pt2kit.messages import count_text, printable
 from pt2kit.treespec.containers import (
     DEFAULTDICT,
     DEQUE,
+    FACTORIES,
     MAPPINGS,
     NAMEDTUPLE,
     PYTHONS_OWN,
@@ -44,8 +45,6 @@ T = TypeVar("T")
 
 Expand = Callable[[str, object], "Sequence[object] | None"]
 """(type name of the spec, value) -> the value's children in the spec's order, or None if it is not of that type."""
-
-_FACTORIES = {f"builtins.{kind.__name__}": kind for kind in (bool, bytes, dict, float, int, list, set, str, tuple)}
 
 
 def stand_in(name: str, names: Sequence[str], where: str = "treespec") -> type[tuple[object, ...]]:
@@ -305,7 +304,7 @@ def _container(spec: TreeSpec, children: list[object], where: str) -> object:
         return Node(name, spec.context, tuple(children))
     items = zip(mapping_keys(spec, where), children, strict=True)
     if name == DEFAULTDICT:
-        return defaultdict(_FACTORIES.get(defaultdict_parts(spec, where)[0]), items)
+        return defaultdict(FACTORIES.get(defaultdict_parts(spec, where)[0]), items)
     return MAPPINGS[name](items)
 
 

@@ -43,7 +43,6 @@ from pt2kit.messages import listed
 from pt2kit.schema.names import ATEN_OPS, OPS
 from pt2kit.signature.export_signature import ExportGraphSignature, from_schema
 from pt2kit.signature.specs import InputKind
-from pt2kit.treespec.spec import TreeSpec
 
 WHERE: Final = "$.graph_module"
 _LOG: Final = logging.getLogger(__name__)
@@ -63,7 +62,6 @@ class Checked:
         signature: its signature.
         sources: where the leaves of its `in_spec` are in the file's; None where the two are the same.
         calls: its module call graph as torch has it, the root first.
-        in_spec, out_spec: the structures of its inputs and outputs, as data.
         tree_specs: builds live ones.
         guards: guard expressions, proven to be only conditions on the inputs.
         scopes: its graphs, the root first.
@@ -76,8 +74,6 @@ class Checked:
     signature: ExportGraphSignature
     sources: tuple[int | None, ...] | None
     calls: list[ModuleCallEntry]
-    in_spec: TreeSpec
-    out_spec: TreeSpec
     tree_specs: TreeSpecs
     guards: list[str]
     scopes: Sequence[Scope]
@@ -111,20 +107,17 @@ def check_program(
     guards = list(program.guards_code) if "X4" in trust else check_guards(program.guards_code)
     fields = {name: tuple(definition.field_names) for name, definition in module.treespec_namedtuple_fields.items()}
     specs = TreeSpecs(fields, trust)
-    entries = read_module_calls(module.module_call_graph, specs)
+    calls = read_module_calls(module.module_call_graph, specs)
     scopes = list(graphs(program))
     operators, missing = resolve_all(_targets(scopes), trust)
     raise_missing(missing, chain(specs.missing, missing_classes(scopes)))
     _check_dialect(program.verifiers, operators)
     check_kernels(program, scopes, operators, tables, trust, validates)
-    in_spec, out_spec = entries[0][1]
     return Checked(
         module,
         signature,
         sources,
-        [call for call, _ in entries],
-        in_spec,
-        out_spec,
+        calls,
         specs,
         guards,
         scopes,

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from enum import Enum
-from types import MappingProxyType
 from typing import Any, Final
 
 import torch
@@ -29,23 +28,18 @@ from pt2kit.errors import GraphError, SchemaError, UnsupportedError
 from pt2kit.signature.convert import argument_spec
 from pt2kit.signature.export_signature import ExportGraphSignature
 from pt2kit.signature.specs import ArgumentSpec
-from pt2kit.treespec.containers import DEFAULTDICT, MAPPINGS, NAMEDTUPLE, RETURN_TYPES, FieldTable, defaultdict_parts
+from pt2kit.treespec.containers import (
+    DEFAULTDICT,
+    FACTORIES,
+    MAPPINGS,
+    NAMEDTUPLE,
+    RETURN_TYPES,
+    FieldTable,
+    defaultdict_parts,
+)
 from pt2kit.treespec.spec import TreeSpec
 
-_FACTORIES: Final[Mapping[str, Any]] = MappingProxyType(
-    {
-        f"{kind.__module__}.{kind.__name__}": kind
-        for kind in (
-            *(bool, bytes, complex, dict, float, frozenset, int, list, set, str, tuple),
-            *(collections.Counter, collections.OrderedDict, collections.defaultdict, collections.deque),
-        )
-    }
-)
-
 WHERE = "$.graph_module.module_call_graph"
-
-Specs = tuple[treespec.TreeSpec, ...]
-"""in_spec and out_spec of an entry; () for one without signature."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +137,9 @@ class TreeSpecs:
         if node.type != DEFAULTDICT:
             return keys
         factory = defaultdict_parts(node, where)[0]
-        if factory not in _FACTORIES:
+        if factory not in FACTORIES:
             self.missing.append(Missing(FACTORY, factory))
-        return [_FACTORIES.get(factory), keys]
+        return [FACTORIES.get(factory), keys]
 
     def _key(self, key: object, where: str) -> object:
         if isinstance(key, treespec.EnumKey) and find_enum(key.fqn) is None:
@@ -209,10 +203,8 @@ def registered_namedtuples() -> dict[str, str]:
     return {name: registered.pop() for name, registered in names_by_class.items() if len(registered) == 1}
 
 
-def read_module_calls(
-    entries: Sequence[schema.ModuleCallEntry], specs: TreeSpecs
-) -> list[tuple[ModuleCallEntry, Specs]]:
-    """Return the module call graph as torch has it, and the tree specs of each entry as data.
+def read_module_calls(entries: Sequence[schema.ModuleCallEntry], specs: TreeSpecs) -> list[ModuleCallEntry]:
+    """Return the module call graph as torch has it.
 
     Args:
         entries: the root first; `checks.calls` has found before that they fit the program.
@@ -226,10 +218,10 @@ def read_module_calls(
     return [_entry(entry, specs, f"{WHERE}[{index}].signature") for index, entry in enumerate(entries)]
 
 
-def _entry(entry: schema.ModuleCallEntry, specs: TreeSpecs, where: str) -> tuple[ModuleCallEntry, Specs]:
+def _entry(entry: schema.ModuleCallEntry, specs: TreeSpecs, where: str) -> ModuleCallEntry:
     call = entry.signature
     if call is None:
-        return ModuleCallEntry(fqn=entry.fqn, signature=None), ()
+        return ModuleCallEntry(fqn=entry.fqn, signature=None)
     in_place, out_place = f"{where}.in_spec", f"{where}.out_spec"
     in_spec, out_spec = treespec.parse(call.in_spec, in_place), treespec.parse(call.out_spec, out_place)
     for name in call.forward_arg_names or ():
@@ -243,7 +235,7 @@ def _entry(entry: schema.ModuleCallEntry, specs: TreeSpecs, where: str) -> tuple
         out_spec=specs.read(out_spec, out_place),
         forward_arg_names=list(call.forward_arg_names) if call.forward_arg_names else None,
     )
-    return ModuleCallEntry(fqn=entry.fqn, signature=live_call), (in_spec, out_spec)
+    return ModuleCallEntry(fqn=entry.fqn, signature=live_call)
 
 
 def live_signature(signature: ExportGraphSignature) -> live.ExportGraphSignature:

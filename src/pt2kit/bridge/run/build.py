@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final
 
 import torch
 
-from pt2kit import schema
+from pt2kit import schema, treespec
 from pt2kit.bridge.operators import Operator
 from pt2kit.bridge.read.calls import Shared, is_unpacked
 from pt2kit.bridge.read.checked import Checked
@@ -35,6 +35,8 @@ from pt2kit.signature.export_signature import ExportGraphSignature
 from pt2kit.signature.specs import InputKind, OutputKind
 from pt2kit.symbols.guards import Path, parse_guard, path_text
 from pt2kit.treespec.callsig import input_paths, named_arguments
+from pt2kit.treespec.containers import FieldTable
+from pt2kit.treespec.spec import TreeSpec
 
 _MUTATIONS: Final = (OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION, OutputKind.USER_INPUT_MUTATION)
 _OWN: Final = (ATEN_OPS, "torch.ops.prims.")
@@ -205,12 +207,14 @@ def convention_of(checked: Checked, ranges: Mapping[str, schema.RangeConstraint]
         GraphError: a guard over something that is no input.
     """
     call: Any = checked.calls[0].signature
+    stored: Any = checked.module.module_call_graph[0].signature
+    in_spec = treespec.parse(stored.in_spec)
     # Source: `_get_codegen` in torch/export/_unlift.py, 2.13.
-    tree = InputTree(call.in_spec, [name for name, *_ in named_arguments(checked.in_spec, call.forward_arg_names)])
+    tree = InputTree(call.in_spec, [name for name, *_ in named_arguments(in_spec, call.forward_arg_names)])
     graph = checked.module.graph
     specs = checked.signature.input_specs
     arguments = [graph.inputs[index] for index, spec in enumerate(specs) if spec.kind is InputKind.USER_INPUT]
-    paths = _paths(tree, checked, examples)
+    paths = _paths(tree, in_spec, checked.tree_specs.fields, examples)
     inputs = [Input(path_text(path), argument, path) for path, argument in zip(paths, arguments, strict=False)]
     written = Conditions(inputs, graph, ranges, is_guarded=examples is not None)
     conditions = list(written.found)
@@ -218,18 +222,18 @@ def convention_of(checked: Checked, ranges: Mapping[str, schema.RangeConstraint]
         conditions += [_guard(text, inputs, f"$.guards_code[{n}]") for n, text in enumerate(checked.guards)]
     modules = frozenset(type(leaf) for leaf in pytree.tree_leaves(examples) if isinstance(leaf, torch.nn.Module))
     where = f"{WHERE}[0].signature.out_spec"
-    outputs = OutputTree(call.out_spec, lambda: checked.tree_specs.read(checked.out_spec, where))
+    outputs = OutputTree(call.out_spec, lambda: checked.tree_specs.read(treespec.parse(stored.out_spec), where))
     return Convention(tree, conditions, outputs, modules)
 
 
-def _paths(tree: InputTree, checked: Checked, examples: Any) -> list[Path]:
+def _paths(tree: InputTree, in_spec: TreeSpec, fields: FieldTable, examples: Any) -> list[Path]:
     """Return the path to each value from the names of the arguments, through the example inputs if there are some."""
     if examples is not None:
         args, kwargs = examples
         by_name: Any = dict(zip(tree.names, (*args, *(kwargs[name] for name in tree.keywords)), strict=True))
         return [tuple(map(_step, path)) for path, _ in pytree.tree_leaves_with_path(by_name)]
     # Not by an object of the structure: constructors of containers may inspect their arguments.
-    return input_paths(checked.in_spec, tree.names, fields=checked.tree_specs.fields)
+    return input_paths(in_spec, tree.names, fields=fields)
 
 
 def _step(key: Any) -> Any:
