@@ -149,7 +149,7 @@ def _build(stored: Stored, tensors: Tensors, shapes: Shapes) -> ExportedProgram:
     checked, devices = stored.checked, stored.devices
     graph, input_specs = checked.module.graph, checked.signature.input_specs
     values = Values(shapes, devices)
-    payloads = read_payloads(stored, tensors, values)
+    payloads = read_payloads(stored, tensors, lambda: values)
     tensors.finish()
     shared = Readers(checked.operators, devices, payloads.constants, shapes, values, Metadata())
     built = read_graph(graph, shared, f"{WHERE}.graph", 0, [spec.arg.name for spec in input_specs])

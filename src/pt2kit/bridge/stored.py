@@ -25,7 +25,7 @@ from pt2kit.bridge.read.checked import Checked, check_payloads, check_program
 from pt2kit.bridge.read.module_inputs import guardable
 from pt2kit.bridge.read.pickled_values import (
     MAX_DEPTH,
-    FakeTensors,
+    MakeValues,
     Payloads,
     PickledValues,
     is_plain_tensor,
@@ -47,7 +47,7 @@ from pt2kit.package.pickle_free_inputs import read_pickle_free_inputs
 from pt2kit.package.samples import in_spec, open_container
 from pt2kit.package.stored import Payload
 from pt2kit.pickles import values as data
-from pt2kit.pickles.reader import globals_in, read_payload
+from pt2kit.pickles.reader import globals_in, is_zip, read_payload
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.pickled import FAKE_TENSOR
@@ -57,8 +57,6 @@ from pt2kit.treespec.spec import TreeSpec
 from pt2kit.versions.opset_changes import EXPECTED, OperatorChange, convert_opset
 from pt2kit.zip.listing import FileLike
 
-ZIP: Final = b"PK\x03\x04"
-"""First bytes of a torch.save file."""
 _SHOWN: Final = 20
 _LOG: Final = logging.getLogger(__name__)
 
@@ -158,14 +156,14 @@ def _read_texts(opened: Package) -> dict[str, Any]:
 
 
 def read_payloads(
-    stored: Stored, tensors: Tensors, values: FakeTensors, include: Callable[[str], bool] | None = None
+    stored: Stored, tensors: Tensors, values: MakeValues, include: Callable[[str], bool] | None = None
 ) -> Payloads:
     """Return the weights, constants and sample inputs of a program, live.
 
     Args:
         stored: the program.
         tensors: makes its tensors.
-        values: makes its fake tensors.
+        values: returns what makes its fake tensors.
         include: which weights to load; the others are left on the meta device. None for all.
 
     Raises:
@@ -213,10 +211,10 @@ def _is_without_data(view: Payload) -> bool:
     return isinstance(view, MetaView) and view.device.type != "meta"
 
 
-def _payload(view: Payload, tensors: Tensors, values: FakeTensors, trust: Set[str]) -> Any:
+def _payload(view: Payload, tensors: Tensors, values: MakeValues, trust: Set[str]) -> Any:
     if not isinstance(view, OpaquePayload):
         return tensors.any(view)
-    if view.kind == "opaque" and bytes(view.buffer()[:4]) == ZIP:
+    if view.kind == "opaque" and is_zip(view.buffer()):
         # A constant of torch 2.8 or older: one entry of a torch.save file.
         entries = load_trusted(replace(view, kind="pickle"), trust, tensors.devices)
         if not isinstance(entries, dict) or view.name not in entries:
@@ -228,7 +226,7 @@ def _payload(view: Payload, tensors: Tensors, values: FakeTensors, trust: Set[st
 
 
 def _sample_inputs(
-    stored: Stored, tensors: Tensors, values: FakeTensors
+    stored: Stored, tensors: Tensors, values: MakeValues
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     """Return the example inputs of a program: arguments and keyword arguments.
 

@@ -24,12 +24,11 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType, SimpleNamespace
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import torch
 
-from pt2kit import schema
-from pt2kit.bridge.operators import DTYPES, LAYOUTS, MEMORY_FORMATS
+from pt2kit.bridge.operators import SCHEMA
 from pt2kit.bridge.read.reading import refused
 from pt2kit.bridge.read.tensors import Devices, Tensors
 from pt2kit.bridge.torch_names import mark_parameter, script_object, wrap
@@ -45,12 +44,12 @@ from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.pickled import FAKE_TENSOR, fake_tensor, from_pickled
 from pt2kit.tensors.view import TensorView
 
+if TYPE_CHECKING:
+    from pt2kit.bridge.read.values import Values
 
-class FakeTensors(Protocol):
-    """Makes fake tensors, for payloads that hold some."""
 
-    def tensor(self, meta: schema.TensorMeta, where: str) -> torch.Tensor:
-        """Return a new fake tensor of a description; `where` is its place, for messages."""
+MakeValues: TypeAlias = "Callable[[], Values]"
+"""Returns what makes the fake tensors of a program, for payloads that hold some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +71,7 @@ class Payloads:
 MAX_DEPTH: Final = 200
 """Containers inside each other."""
 
-_BY_NAME: Final[Mapping[str, Any]] = MappingProxyType(
-    {
-        str(value).removeprefix("torch."): value
-        for table in (DTYPES, LAYOUTS, MEMORY_FORMATS)
-        for value in table.values()
-    }
-)
+_BY_NAME: Final[Mapping[str, Any]] = MappingProxyType({str(live).removeprefix("torch."): live for live in SCHEMA})
 _SHOWN: Final = 20
 RULE: Final = "P15"
 """Rule of payloads that take code to rebuild; in `trust=` it allows all of them."""
@@ -90,10 +83,10 @@ class PickledValues:
     Args:
         where: the record, for messages.
         tensors: makes dense tensors.
-        values: makes fake tensors; None if there are none.
+        values: returns what makes fake tensors; None if there are none.
     """
 
-    def __init__(self, where: str, tensors: Tensors, values: FakeTensors | None) -> None:
+    def __init__(self, where: str, tensors: Tensors, values: MakeValues | None) -> None:
         self._where = where
         self._tensors = tensors
         self._values = values
@@ -139,7 +132,7 @@ class PickledValues:
             return value
         if self._values is not None and (found := fake_tensor(value, self._where)) is not None:
             meta, is_param = found
-            fake = self._values.tensor(meta, self._where)
+            fake = self._values().tensor(meta, self._where)
             return torch.nn.Parameter(fake, requires_grad=meta.requires_grad) if is_param else fake
         raise UnsupportedError(f"{self._where}: expected plain data, got {data.kind_text(value)}")
 
@@ -154,13 +147,13 @@ def is_plain_tensor(payload: OpaquePayload, trust: Set[str] = frozenset()) -> bo
     return payload.kind == "pickle" and all(is_plain(name) or name in trust for name in _globals(payload))
 
 
-def live_tensor(payload: OpaquePayload, tensors: Tensors, values: FakeTensors | None = None) -> torch.Tensor:
+def live_tensor(payload: OpaquePayload, tensors: Tensors, values: MakeValues | None = None) -> torch.Tensor:
     """Return the tensor of a plain payload.
 
     Args:
         payload: for which `is_plain_tensor` holds.
         tensors: makes dense tensors.
-        values: makes fake tensors; None if there are none.
+        values: returns what makes fake tensors; None if there are none.
 
     Raises:
         PayloadError, UnsupportedError: it is no tensor, or one that cannot be read.

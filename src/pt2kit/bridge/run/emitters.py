@@ -8,8 +8,8 @@ A module is the subgraph argument of higher-order operators. torch looks inside 
 flow, for autograd, `torch.compile` and another export, so a subgraph is a graph of torch.fx here, too. Its values have
 no metadata, because nothing that runs it asks for them; but in torch 2.9 autograd asks for that of its inputs.
 
-Fake values are made on demand (`Fakes`): they need sympy and torch's compiler, whose import takes a second that
-other programs need not wait for.
+Fake values are made on demand (`values_on_demand`): they need sympy and torch's compiler, whose import takes a second
+that other programs need not wait for.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -95,10 +95,7 @@ def _lifetimes(steps: Steps) -> tuple[list[Step], list[list[int]]]:
         if step.target is operator.getitem and step.result.number not in seen:
             continue  # an unused part of a result
         last = []
-        if step.result.number not in seen:
-            last.append(step.result.number)
-            seen.add(step.result.number)
-        for value in values_in((step.args, step.kwargs)):
+        for value in (step.result, *values_in((step.args, step.kwargs))):
             if value.number not in seen:
                 last.append(value.number)
                 seen.add(value.number)
@@ -233,34 +230,26 @@ def subgraph_module(steps: Steps, inputs: Sequence[Any] = (), outputs: Sequence[
     return module
 
 
-class Fakes:
-    """Makes the fake values of one program.
+def values_on_demand(ranges: Mapping[str, schema.RangeConstraint], devices: Devices) -> Callable[[], Values]:
+    """Return a function that returns what makes the fake values of a program, made by the first call.
 
     Args:
         ranges: symbol -> range.
         devices: where its tensors go.
     """
 
-    def __init__(self, ranges: Mapping[str, schema.RangeConstraint], devices: Devices) -> None:
-        self._ranges = ranges
-        self._devices = devices
-
-    def tensor(self, meta: schema.TensorMeta, where: str) -> torch.Tensor:
-        """Return a new fake tensor, as `Values` makes it."""
-        return self._values.tensor(meta, where)
-
-    def of(self, arguments: Sequence[schema.Argument], graph: schema.Graph, where: str) -> list[Any]:
-        """Return the fake tensors and symbolic numbers of a subgraph's inputs or outputs; None for other arguments."""
-        names = [value_name(argument) or "" for argument in arguments]
-        metas = [graph.tensor_values.get(name) or graph.sym_int_values.get(name) for name in names]
-        return [
-            None if meta is None else self._values.value(meta, f"{where}[{number}]")
-            for number, meta in enumerate(metas)
-        ]
-
-    @cached_property
-    def _values(self) -> Values:
+    @cache
+    def values() -> Values:
         from pt2kit.bridge.read.shapes import Shapes
         from pt2kit.bridge.read.values import Values
 
-        return Values(Shapes(self._ranges), self._devices)
+        return Values(Shapes(ranges), devices)
+
+    return values
+
+
+def fakes_of(arguments: Sequence[schema.Argument], graph: schema.Graph, values: Values, where: str) -> list[Any]:
+    """Return the fake tensors and symbolic numbers of a subgraph's inputs or outputs; None for other arguments."""
+    names = [value_name(argument) or "" for argument in arguments]
+    metas = [graph.tensor_values.get(name) or graph.sym_int_values.get(name) for name in names]
+    return [None if meta is None else values.value(meta, f"{where}[{number}]") for number, meta in enumerate(metas)]

@@ -18,11 +18,11 @@ from pt2kit import schema
 from pt2kit.bridge.given_weights import Given
 from pt2kit.bridge.read.checked import Checked
 from pt2kit.bridge.read.names import check_apart
-from pt2kit.bridge.read.pickled_values import Payloads
+from pt2kit.bridge.read.pickled_values import MakeValues, Payloads
 from pt2kit.bridge.read.reading import MappedFile
 from pt2kit.bridge.read.tensors import Moves, Tensors, check_described
 from pt2kit.bridge.run.build import Tables, build_steps, convention_of, with_mutations
-from pt2kit.bridge.run.emitters import Fakes, compile_steps, subgraph_module
+from pt2kit.bridge.run.emitters import compile_steps, fakes_of, subgraph_module, values_on_demand
 from pt2kit.bridge.run.module import LoadedModule, make_module, place_tensors
 from pt2kit.bridge.run.steps import Steps
 from pt2kit.bridge.stored import Stored, opened_program, read_payloads
@@ -85,18 +85,18 @@ def load_module(
     ) as stored:
         check_described(stored.checked.scopes, stored.devices)
         tensors = Tensors(stored.devices, stored.package.archive, mmap=mmap, verify=verify)
-        fakes = Fakes(stored.program.range_constraints, stored.devices)
-        payloads = read_payloads(stored, tensors, fakes, include)
-        return _build(stored, payloads, fakes, tensors.finish())
+        values = values_on_demand(stored.program.range_constraints, stored.devices)
+        payloads = read_payloads(stored, tensors, values, include)
+        return _build(stored, payloads, values, tensors.finish())
 
 
-def _build(stored: Stored, payloads: Payloads, fakes: Fakes, files: Sequence[MappedFile]) -> LoadedModule:
+def _build(stored: Stored, payloads: Payloads, values: MakeValues, files: Sequence[MappedFile]) -> LoadedModule:
     """Return the module of a program."""
     checked, signature, graph = stored.checked, stored.checked.signature, stored.checked.module.graph
     targets = [spec.target for spec in signature.input_specs if spec.target]
     check_apart([*targets, *payloads.state_dict, *payloads.constants], (), f"{WHERE}.signature")
     tokens = [index for index, spec in enumerate(signature.input_specs) if spec.kind is InputKind.TOKEN]
-    wrap = partial(_subgraph, fakes)
+    wrap = partial(_subgraph, values)
     is_mixed = _is_mixed(checked, payloads)
     shared = Tables(checked.operators, stored.devices, payloads.constants, wrap, stored.trust, is_mixed)
     steps = with_mutations(build_steps(graph, shared, f"{WHERE}.graph", tokens=tokens), graph, signature)
@@ -110,12 +110,12 @@ def _build(stored: Stored, payloads: Payloads, fakes: Fakes, files: Sequence[Map
     return module
 
 
-def _subgraph(fakes: Fakes, graph: schema.Graph, steps: Steps, where: str) -> torch.nn.Module:
+def _subgraph(values: MakeValues, graph: schema.Graph, steps: Steps, where: str) -> torch.nn.Module:
     """Return a subgraph, with the metadata that the installed torch asks of its inputs."""
     if not SUBGRAPHS_NEED_METADATA:
         return subgraph_module(steps)
-    inputs = fakes.of(graph.inputs, graph, f"{where}.inputs")
-    return subgraph_module(steps, inputs, fakes.of(graph.outputs, graph, f"{where}.outputs"))
+    inputs = fakes_of(graph.inputs, graph, values(), f"{where}.inputs")
+    return subgraph_module(steps, inputs, fakes_of(graph.outputs, graph, values(), f"{where}.outputs"))
 
 
 def _is_mixed(checked: Checked, payloads: Payloads) -> bool:
