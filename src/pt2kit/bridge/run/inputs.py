@@ -90,14 +90,13 @@ def _children(
 ) -> tuple[list[Any], Sequence[Any]]:
     """Return the children of a value in the order of a container, and their keys."""
     kind, got = (SAME_CONTAINERS.get(tree_spec.type, tree_spec.type) for tree_spec in (spec, actual))
-    if kind is not got or len(child_specs(spec)) != len(inner):
-        raise InputError(f"input {where}: expected {_describe(spec)}, got {_got(actual, inner)}")
-    if kind is dict:
+    fits = kind is got and len(child_specs(spec)) == len(inner)
+    if fits and kind is dict:
         if set(spec.context) != set(actual.context):
             raise InputError(f"input {where}: expected the keys {spec.context}, got {actual.context}"[:_SHOWN])
         by_key = dict(zip(actual.context, inner, strict=True))
         return [by_key[key] for key in spec.context], spec.context
-    if spec.context != actual.context and not _is_stood_for(spec.context, actual.context):
+    if not fits or (spec.context != actual.context and not _is_stood_for(spec.context, actual.context)):
         raise InputError(f"input {where}: expected {_describe(spec)}, got {_got(actual, inner)}")
     return inner, range(len(inner))
 

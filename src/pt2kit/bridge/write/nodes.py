@@ -126,11 +126,7 @@ def _function_call(node: Node, scope: Scope) -> Call:
         if node.kwargs:
             raise UnsupportedError(f"expected no keyword arguments, got {', '.join(node.kwargs)}")
         given = node.args[:-1] if node.args[-1:] == (None,) else node.args  # `round(n, None)` is what fx traces
-        names = zip_longest(parameter_names(function)[: len(given)], given, fillvalue="")
-        inputs = [
-            _named(name, value, ArgumentKind.POSITIONAL, scope, label=str(index))
-            for index, (name, value) in enumerate(names)
-        ]
+        inputs = write_untyped(given, {}, scope, parameter_names(function))
         outputs = [_define((node,), node.name, value, scope)]
     else:
         value = _value(node)
@@ -169,29 +165,31 @@ def _higher_order_call(node: Node, scope: Scope) -> Call:
 
     Source: `handle_call_function` in torch/_export/serde/serialize.py, 2.13.
     """
-    delegates = node.target is find_higher_order("aoti_call_delegate")
-    if delegates:
+    if node.target is find_higher_order("aoti_call_delegate"):
         inputs = write_untyped(_delegate_arguments(node, scope), node.kwargs, scope)
-    elif node.target is find_higher_order("triton_kernel_wrapper_functional"):
+        return target_text(node.target), inputs, define_results(node, list(_value(node)), 1, scope), False
+    if node.target is find_higher_order("triton_kernel_wrapper_functional"):
         positional, keywords = kernel_call(node)
         inputs = [_named(name, value, ArgumentKind.POSITIONAL, scope) for name, value in positional.items()]
         inputs += [_named(name, value, ArgumentKind.KEYWORD, scope) for name, value in keywords.items()]
     else:
         inputs = write_untyped(node.args, node.kwargs, scope)
     value = _value(node)
-    if delegates:
-        outputs = define_results(node, list(value), 1, scope)
-    else:
-        outputs = define_untyped(node, value, scope)
-    return target_text(node.target), inputs, outputs, isinstance(value, torch.Tensor) and not delegates
+    return target_text(node.target), inputs, define_untyped(node, value, scope), isinstance(value, torch.Tensor)
 
 
-def write_untyped(args: Sequence[Any], kwargs: Mapping[str, Any], scope: Scope) -> list[NamedArgument]:
-    """Write arguments for which there is no schema: positional ones get the empty name.
+def write_untyped(
+    args: Sequence[Any], kwargs: Mapping[str, Any], scope: Scope, names: Sequence[str] = ()
+) -> list[NamedArgument]:
+    """Write arguments for which there is no schema: positional ones get their names as far as these go, then "".
 
     Source: `serialize_hoo_inputs` in torch/_export/serde/serialize.py, 2.13.
     """
-    inputs = [_named("", value, ArgumentKind.POSITIONAL, scope, label=str(index)) for index, value in enumerate(args)]
+    named = zip_longest(names[: len(args)], args, fillvalue="")
+    inputs = [
+        _named(name, value, ArgumentKind.POSITIONAL, scope, label=str(index))
+        for index, (name, value) in enumerate(named)
+    ]
     inputs += [_named(name, value, ArgumentKind.KEYWORD, scope) for name, value in kwargs.items()]
     return inputs
 
