@@ -12,6 +12,7 @@ import keyword
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal
 
 from pt2kit.errors import GraphError, Problem, SchemaError
@@ -166,13 +167,10 @@ def _returns(spec: TreeSpec, leaves: Sequence[str], where: str, fields: FieldTab
     return f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"
 
 
-def _deal(specs: Sequence[TreeSpec], leaves: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield the leaves of each spec in turn."""
-    start = 0
-    for spec in specs:
-        stop = start + leaf_count(spec)
-        yield tuple(leaves[start:stop])
-        start = stop
+def _deal(specs: Sequence[TreeSpec], leaves: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the leaves of each spec."""
+    rest = iter(leaves)
+    return [tuple(islice(rest, leaf_count(spec))) for spec in specs]
 
 
 def annotation(spec: TreeSpec, leaves: Sequence[str], where: str = "spec", fields: FieldTable | None = None) -> str:
