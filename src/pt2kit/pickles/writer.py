@@ -81,7 +81,7 @@ class _Global(Struct, frozen=True):
 
 
 class _Made(Struct, frozen=True):
-    """What an opcode makes of values, to be written: the result of a call, the storage of a persistent id."""
+    """Result of an opcode, to be written after its operands: of a call, or the storage of a persistent id."""
 
     opcode: bytes
     operands: tuple[Any, ...]

@@ -24,11 +24,10 @@ from pt2kit.package import record_names as names
 from pt2kit.package.layouts.bare_json import BareJson
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.plan import Planned, PlannedRecord, header, of_bytes, write_records
-from pt2kit.release import containers
-from pt2kit.release.containers import free_numbers, plan_other_records
+from pt2kit.release.containers import convert_models, free_numbers, plan_other_records
 from pt2kit.release.destinations import Destination, find_destination, own_destination
 from pt2kit.release.models import convert_model, find_model
-from pt2kit.release.programs import Model, Outcome, Requested, operators
+from pt2kit.release.programs import Model, Outcome, operators
 from pt2kit.versions.conversion_log import BY_PERMISSION, Note, raise_if_blocked
 from pt2kit.versions.conversion_log import HARMLESS as OF_PROGRAMS
 from pt2kit.versions.identify import DRAFT
@@ -165,7 +164,11 @@ def convert(
         models = [find_model(package, name, to) for name in package.layout.models]
         if _is_program_alone(package, models):
             to = replace(to, layout=BareJson, plain_records=())
-        outcomes = _convert_models(models, to, wanted)
+        numbering = free_numbers(package, models, to)
+        if to.holds_containers:
+            outcomes = convert_models(models, to, wanted, numbering)
+        else:
+            outcomes = [convert_model(model, to, wanted, numbering) for model in models]
         rest, left_over = plan_other_records(package, models, to)
         notes = _joined([*(note for outcome in outcomes for note in outcome.notes), *left_over])
         named = f"{to.version} (torch {to.release})" if to.release else to.version
@@ -206,13 +209,6 @@ def _is_program_alone(package: Package, models: list[Model]) -> bool:
     if any(model.payloads("weights") or model.payloads("constants") for model in models):
         return False
     return all(stored.version != DRAFT and stored.model is None for stored in package.stored.values())
-
-
-def _convert_models(models: list[Model], to: Destination, wanted: Requested) -> list[Outcome]:
-    numbering = free_numbers(models[0].package, models, to)
-    if to.holds_containers:
-        return containers.convert_models(models, to, wanted, numbering)
-    return [convert_model(model, to, wanted, numbering) for model in models]
 
 
 def _report(package: Package, to: Destination, notes: tuple[Note, ...], outcomes: list[Outcome]) -> Report:
