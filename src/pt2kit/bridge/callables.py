@@ -43,7 +43,9 @@ def target_text(target: Any) -> str:
     module, name = getattr(target, "__module__", None), getattr(target, "__name__", None)
     if not isinstance(module, str) or not isinstance(name, str):
         raise UnsupportedError(f"expected a callable with a module and a name, got {type(target).__name__}")
-    return f"{_public(module)}.{name}"
+    if module.startswith("torch._ops"):  # a generated module that holds the operators of a namespace
+        module = f"torch.ops{module.removeprefix('torch._ops')}"
+    return f"{module}.{name}"
 
 
 def describe(target: Any) -> str:
@@ -62,11 +64,6 @@ def parameter_names(function: Callable[..., Any]) -> tuple[str, ...]:
         return tuple(inspect.signature(function).parameters)
     except ValueError:  # builtins without a text signature
         return ()
-
-
-def _public(module: str) -> str:
-    """Return the public attribute for a generated module `torch._ops.<namespace>` that holds operators."""
-    return f"torch.ops{module[len('torch._ops') :]}" if module.startswith("torch._ops") else module
 
 
 class StoredName(str):

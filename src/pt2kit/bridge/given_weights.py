@@ -22,7 +22,7 @@ from pt2kit.tensors.bounds import extent
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.dtypes import DTYPES as ROWS
 from pt2kit.tensors.safetensors_file import SUFFIXES, SafetensorsArchive
-from pt2kit.tensors.view import TensorView
+from pt2kit.tensors.view import CPU, TensorView
 from pt2kit.zip.reader import Archive
 from pt2kit.zip.source import DEFAULT_LIMITS, open_bytes
 
@@ -31,7 +31,6 @@ Given: TypeAlias = "Mapping[str, Any] | str | os.PathLike[str]"
 _Stated: TypeAlias = "TensorView | MetaView"
 
 _SHOWN: Final = 5
-_CPU: Final = Device("cpu")
 
 
 def given_weights(
@@ -150,7 +149,7 @@ def _live(name: str, value: Any, stated: _Stated, tensors: Tensors, where: str) 
 
 def _place(stated: Any) -> Device:
     """Return the device of a replacement weight: that of the file, if it has data there."""
-    return _CPU if stated.device.type == "meta" else stated.device
+    return CPU if stated.device.type == "meta" else stated.device
 
 
 def _laid_over(group: Mapping[str, _Stated], live: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from torch.export import ExportedProgram
 
@@ -23,14 +23,12 @@ from pt2kit.bridge.torch_export_names import without_stacks
 from pt2kit.bridge.torch_names import SpecViolationError, disable_current_modes, not_traced, set_guards_code
 from pt2kit.collector import no_collection
 from pt2kit.errors import GraphError
+from pt2kit.signature.consistency import DEFAULT_WHERE as WHERE
 from pt2kit.versions.opset_changes import OperatorChange
 from pt2kit.zip.listing import FileLike
 
 if TYPE_CHECKING:
     from pt2kit.bridge.save import Artifact
-
-
-WHERE: Final = "$.graph_module"
 
 
 @not_traced

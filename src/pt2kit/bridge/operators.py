@@ -74,9 +74,6 @@ SCHEMA: Mapping[Any, Any] = MappingProxyType(
     {live: stored for table in (DTYPES, LAYOUTS, MEMORY_FORMATS) for stored, live in table.items()}
 )
 """dtype, layout or memory format of torch -> member of the schema."""
-_KINDS: Mapping[type, str] = MappingProxyType(
-    {torch.dtype: "dtype", torch.layout: "layout", torch.memory_format: "memory format"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +285,8 @@ def to_schema(live: torch.dtype | torch.layout | torch.memory_format) -> Any:
         UnsupportedError: the schema has no number for it (for example sub-byte and quantized dtypes).
     """
     if live not in SCHEMA:
-        raise UnsupportedError(f"expected a {_KINDS[type(live)]} of the schema, got {live}")
+        kind = type(live).__name__.replace("_", " ")
+        raise UnsupportedError(f"expected a {kind} of the schema, got {live}")
     return SCHEMA[live]
 
 

@@ -19,21 +19,20 @@ from pt2kit.bridge.torch_names import pytree
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.def_use import index
+from pt2kit.signature.consistency import DEFAULT_WHERE as WHERE
 from pt2kit.signature.convert import schema_argument
 from pt2kit.signature.specs import ConstantArgument
 from pt2kit.symbols.guards import parse_guard
 from pt2kit.treespec.containers import NAMEDTUPLE, FieldTable
 from pt2kit.treespec.spec import TreeSpec
 
-WHERE = "$.graph_module"
-
 
 @dataclass(frozen=True, slots=True)
 class _Gained:
-    """A leaf that the file does not have: a field of a class, and its default if there is one."""
+    """A leaf that the file does not have: a field of a class, and the defaults of its fields."""
 
     field: str
-    defaults: tuple[Any, ...]
+    defaults: Mapping[str, Any]
 
 
 _Leaf = int | _Gained
@@ -95,17 +94,13 @@ def _rewrite(spec: TreeSpec, stored: FieldTable, changed: Mapping[str, Any]) -> 
             known = dict(zip(stored[name], children, strict=True))
             kind = changed[name]
             children = [
-                known[field] if field in known else (treespec.LEAF, [_Gained(field, _default(kind, field))])
+                known[field] if field in known else (treespec.LEAF, [_Gained(field, kind._field_defaults)])
                 for field in kind._fields
             ]
         leaves = [leaf for _, inner in children for leaf in inner]
         return TreeSpec(old.type, old.context, tuple(child for child, _ in children)), leaves
 
     return treespec.fold(spec, leaf, node)
-
-
-def _default(kind: Any, field: str) -> tuple[Any, ...]:
-    return (kind._field_defaults[field],) if field in kind._field_defaults else ()
 
 
 def _entry(
@@ -187,12 +182,12 @@ def _unseen(graph: schema.Graph, signature: schema.GraphSignature) -> Any:
 
 
 def _constant_output(gained: _Gained) -> tuple[schema.Argument, schema.OutputSpec]:
-    if not gained.defaults:
+    if gained.field not in gained.defaults:
         raise GraphError(
             f"{WHERE}: expected the fields that a named tuple of an output gained to have defaults, "
             f"got {gained.field!r} without one; the file does not have it"
         )
-    value = gained.defaults[0]
+    value = gained.defaults[gained.field]
     if type(value) not in (bool, int, float, str, type(None)):
         raise GraphError(
             f"{WHERE}: expected the default of the field {gained.field!r} to be a number, a text or None, "

@@ -41,10 +41,10 @@ from pt2kit.errors import GraphError, JsonError, OperatorError, SchemaError, Uns
 from pt2kit.graph.traversal import Scope, graphs, is_custom, node_label
 from pt2kit.messages import listed
 from pt2kit.schema.names import ATEN_OPS, OPS
+from pt2kit.signature.consistency import DEFAULT_WHERE as WHERE
 from pt2kit.signature.export_signature import ExportGraphSignature, from_schema
 from pt2kit.signature.specs import InputKind
 
-WHERE: Final = "$.graph_module"
 _LOG: Final = logging.getLogger(__name__)
 
 SHOWN: Final = 20

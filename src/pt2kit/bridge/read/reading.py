@@ -118,13 +118,10 @@ def _ask_for_large_pages(buffer: memoryview) -> None:
     start = ctypes.addressof(ctypes.c_char.from_buffer(buffer))
     skipped = -start % mmap.PAGESIZE
     # A kernel without such pages refuses, which changes nothing.
-    _madvise()(ctypes.c_void_p(start + skipped), ctypes.c_size_t(buffer.nbytes - skipped), advice)
+    _library(None).madvise(ctypes.c_void_p(start + skipped), ctypes.c_size_t(buffer.nbytes - skipped), advice)
 
 
-@functools.cache
-def _madvise() -> Callable[..., int]:
-    found: Callable[..., int] = ctypes.CDLL(None).madvise
-    return found
+_library: Final = functools.cache(ctypes.CDLL)
 
 
 def in_threads(jobs: Sequence[Callable[[], _Result]]) -> list[_Result]:

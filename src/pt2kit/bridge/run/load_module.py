@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import torch
 from msgspec import UNSET
@@ -28,10 +28,9 @@ from pt2kit.bridge.run.steps import Steps
 from pt2kit.bridge.stored import Stored, opened_program, read_payloads
 from pt2kit.bridge.torch_names import SUBGRAPHS_NEED_METADATA, disable_current_modes, not_traced
 from pt2kit.collector import no_collection
+from pt2kit.signature.consistency import DEFAULT_WHERE as WHERE
 from pt2kit.signature.specs import InputKind
 from pt2kit.zip.listing import FileLike
-
-WHERE: Final = "$.graph_module"
 
 
 @not_traced
