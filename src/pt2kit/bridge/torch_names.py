@@ -330,28 +330,20 @@ def disable_current_modes() -> Iterator[None]:
     Source: `temporarily_clear_interpreter_stack` in torch/_functorch/pyfunctorch.py, 2.13.
     """
     functorch = torch._C._functorch
-    levels: list[Any] = []
-    functions: list[Any] = []
     compiler = eval_frame.set_eval_frame(None)
-    trace = torch._C._get_tracing_state()
-    if trace is not None:
-        torch._C._set_tracing_state(None)
-    try:
+    with contextlib.ExitStack() as suspended:  # restored in the opposite order
+        suspended.callback(eval_frame.set_eval_frame, compiler)
+        if (trace := torch._C._get_tracing_state()) is not None:
+            torch._C._set_tracing_state(None)
+            suspended.callback(torch._C._set_tracing_state, trace)
         while functorch.peek_interpreter_stack() is not None:
-            levels.append(functorch.pop_dynamic_layer_stack())
+            suspended.callback(functorch.push_dynamic_layer_stack, functorch.pop_dynamic_layer_stack())
         while torch._C._len_torch_function_stack():
-            functions.append(torch._C._pop_torch_function_stack())
-        outside = torch.inference_mode(False) if torch.is_inference_mode_enabled() else contextlib.nullcontext()
-        with _disable_current_modes(), outside:
-            yield
-    finally:
-        while functions:
-            torch._C._push_on_torch_function_stack(functions.pop())
-        while levels:
-            functorch.push_dynamic_layer_stack(levels.pop())
-        if trace is not None:
-            torch._C._set_tracing_state(trace)
-        eval_frame.set_eval_frame(compiler)
+            suspended.callback(torch._C._push_on_torch_function_stack, torch._C._pop_torch_function_stack())
+        suspended.enter_context(_disable_current_modes())
+        if torch.is_inference_mode_enabled():
+            suspended.enter_context(torch.inference_mode(False))
+        yield
 
 
 # Trees of inputs and outputs

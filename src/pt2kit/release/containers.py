@@ -131,12 +131,7 @@ def _is_as_stated(view: Plain, meta: TensorMeta | None) -> bool:
     """Return whether the graph describes a tensor as it is stored."""
     if meta is None or not isinstance(view, TensorView) or view.conj or view.neg or not view.storage.nbytes:
         return False
-    return (
-        [size.as_int for size in meta.sizes] == list(view.sizes)
-        and [stride.as_int for stride in meta.strides] == list(view.strides)
-        and meta.storage_offset.as_int == view.storage_offset
-        and (meta.dtype, meta.requires_grad, meta.device) == (view.dtype, view.requires_grad, view.device)
-    )
+    return meta == view.meta()
 
 
 _SINCE = "8.8"

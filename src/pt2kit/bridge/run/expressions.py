@@ -172,8 +172,7 @@ _FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = by_name(
         "floor, FloorToInt": math.floor,
         "ceiling, CeilToInt": math.ceil,
         "RoundToInt, Round, RoundDecimal": round,
-        "BitwiseFn_bitwise_xor": operator.xor,
-        "Xor": operator.xor,
+        "BitwiseFn_bitwise_xor, Xor": operator.xor,
         **{f"OpaqueUnaryFn_{name}": _one(name) for name in OPAQUE},
         **{name: _one(name) for name in (*PLAIN, "log")},
     }
