@@ -129,7 +129,7 @@ def _record(record: str, view: Plain, raw: bool) -> Planned:
 
 def _is_as_stated(view: Plain, meta: TensorMeta | None) -> bool:
     """Return whether the graph describes a tensor as it is stored."""
-    if meta is None or not isinstance(view, TensorView) or view.conj or view.neg or not view.storage.nbytes:
+    if not isinstance(view, TensorView) or view.conj or view.neg or not view.storage.nbytes:
         return False
     return meta == view.meta()
 

@@ -60,7 +60,7 @@ def stand_in(name: str, names: Sequence[str], where: str = "treespec") -> type[t
             they are checked here first.
     """
     for field in names:
-        if not _is_field(field):
+        if not field.isidentifier() or keyword.iskeyword(field) or field.startswith("_"):
             raise SchemaError(
                 f"{where}: expected field names of {printable(name)} that are identifiers without a leading "
                 f"underscore, got {field!a}"
@@ -102,10 +102,6 @@ def adapt_values(
             f"got one with {_listed(source)}: missing {_listed(missing)}; pass a value that has them"
         )
     return tuple(by_name[name] for name in target)
-
-
-def _is_field(name: str) -> bool:
-    return name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("_")
 
 
 def _listed(names: Sequence[object]) -> str:

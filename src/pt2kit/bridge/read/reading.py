@@ -61,20 +61,18 @@ def read_storages(archive: Archive, buffers: Mapping[Storage, memoryview]) -> No
         IntegrityError: a record is damaged.
         Pt2Error: one cannot be read.
     """
-    jobs: list[Callable[[], int]] = []
+    jobs: list[Callable[[], Any]] = []
     sums: list[tuple[Sum, int, dict[int, memoryview]]] = []
     for stored, buffer in buffers.items():
         _ask_for_large_pages(buffer)
         if not is_in_pieces(archive, stored):
             jobs.append(partial(_copy, stored, buffer))
-            continue
-        total = archive.sum_of(stored.record)
-        if not total.is_parallel:
+        elif not (total := archive.sum_of(stored.record)).is_parallel:
             jobs.append(partial(_read_in_order, archive, stored.record, buffer, total))
-            continue
-        pieces = _pieces(buffer)
-        sums.append((total, len(jobs), pieces))
-        jobs += [partial(_read_piece, archive, stored.record, at, piece, total) for at, piece in pieces.items()]
+        else:
+            pieces = _pieces(buffer)
+            sums.append((total, len(jobs), pieces))
+            jobs += [partial(_read_piece, archive, stored.record, at, piece, total) for at, piece in pieces.items()]
     found = _run(jobs, sum(buffer.nbytes for buffer in buffers.values()))
     for total, first, pieces in sums:
         for number, piece in enumerate(pieces.values(), first):
@@ -133,15 +131,14 @@ def in_threads(jobs: Sequence[Callable[[], _Result]]) -> list[_Result]:
         pool.shutdown(cancel_futures=True)
 
 
-def _run(jobs: Sequence[Callable[[], int]], nbytes: int) -> list[int]:
+def _run(jobs: Sequence[Callable[[], Any]], nbytes: int) -> list[Any]:
     if len(jobs) < 2 or nbytes < _ALONE:
         return [job() for job in jobs]
     return in_threads(jobs)
 
 
-def _copy(stored: Storage, buffer: memoryview) -> int:
+def _copy(stored: Storage, buffer: memoryview) -> None:
     buffer[:] = stored.read(keep=False)
-    return 0
 
 
 def _read_piece(archive: Archive, record: str, start: int, buffer: memoryview, total: Sum) -> int:
@@ -149,10 +146,10 @@ def _read_piece(archive: Archive, record: str, start: int, buffer: memoryview, t
     return total.of_piece(buffer)
 
 
-def _read_in_order(archive: Archive, record: str, buffer: memoryview, total: Sum) -> int:
-    read_range(archive, record, 0, buffer, total)
+def _read_in_order(archive: Archive, record: str, buffer: memoryview, total: Sum) -> None:
+    for start, piece in _pieces(buffer).items():
+        read_range(archive, record, start, piece, total)
     total.check()
-    return 0
 
 
 class Staging:
