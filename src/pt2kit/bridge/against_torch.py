@@ -79,13 +79,11 @@ def compare_with_torch(
     program = load(file, model=chosen)
     recorder = _Recorder(program.graph_module)
     users = iter(leaves)
-    given = []
-    for spec in program.graph_signature.input_specs:
-        if spec.kind is InputKind.USER_INPUT:
-            given.append(_tensor(next(users)))
-        else:
-            found = program.state_dict.get(spec.target)
-            given.append(program.constants[spec.target] if found is None else found)
+    tensors = {**program.constants, **program.state_dict}
+    given = [
+        _tensor(next(users)) if spec.kind is InputKind.USER_INPUT else tensors[spec.target]
+        for spec in program.graph_signature.input_specs
+    ]
     try:
         with torch.no_grad():
             returned = recorder.run(*given)

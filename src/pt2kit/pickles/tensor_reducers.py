@@ -114,27 +114,14 @@ def check_no_hooks(at: Place, hooks: Any) -> None:
         UnsupportedError: it does.
         PayloadError: something that is no table of hooks.
     """
-    if hooks is None:
-        return
-    at.check(hooks, dict, "an empty table of backward hooks")
+    at.check(hooks, dict | None, "an empty table of backward hooks")
     if hooks:
         raise at.unsupported("no backward hooks", f"{len(hooks)}; they are code")
 
 
-def plain_values(at: Place, tensor: PickledTensor) -> PickledTensor:
-    """Check that the element type means something on its own.
-
-    Raises:
-        PayloadError: a quantized type.
-    """
-    if tensor.dtype_name in QUANTIZED:
-        raise at.error("an element type that needs no scale", tensor.dtype_name)
-    return tensor
-
-
 def rebuild_tensor(at: Place, storage: Any, offset: Any, size: Any, stride: Any) -> PickledTensor:
     """Handle `_rebuild_tensor(storage, storage_offset, size, stride)`."""
-    return plain_values(at, dense(at, storage, offset, size, stride))
+    return _marked(at, dense(at, storage, offset, size, stride), False, None, None)
 
 
 def rebuild_tensor_v2(
@@ -161,7 +148,8 @@ def rebuild_tensor_v3(
 
 
 def _marked(at: Place, tensor: PickledTensor, requires_grad: Any, hooks: Any, metadata: Any) -> PickledTensor:
-    plain_values(at, tensor)
+    if tensor.dtype_name in QUANTIZED:
+        raise at.error("an element type that needs no scale", tensor.dtype_name)
     check_no_hooks(at, hooks)
     needs = at.flag(requires_grad, "requires_grad")
     conj, neg = _flags(at, metadata)
