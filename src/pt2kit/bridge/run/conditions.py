@@ -99,7 +99,7 @@ class Conditions:
             expr: given for text, given in ranges.items() if (expr := attempt(parse_size, text)) is not None
         }
         self._sources: dict[Expr, tuple[str, Callable[[Leaves], Any]]] = {}
-        self._solved: dict[Symbol, tuple[Fraction, Fraction, str, Callable[[Leaves], Any]]] = {}
+        self._solved: dict[Symbol, tuple[int, int, str, Callable[[Leaves], Any]]] = {}
         self._derived: list[tuple[Expr, str, Callable[[Leaves], Any]]] = []
         self._is_guarded = is_guarded
         for index, given in enumerate(inputs):
@@ -189,7 +189,7 @@ class Conditions:
             self._solved[symbol] = factor, rest, place, read
             return
         other_factor, other_rest, first, other = self._solved[symbol]
-        scale = factor / other_factor
+        scale = Fraction(factor, other_factor)
         shift = rest - other_rest * scale
         up, down = scale.numerator * shift.denominator, scale.denominator * shift.denominator
         add = shift.numerator * scale.denominator
@@ -204,7 +204,7 @@ class Conditions:
 
     def _compute(self, expr: Expr, symbol: Symbol, place: str, read: Callable[[Leaves], Any]) -> None:
         """Compare a size with a function of a symbol, if an earlier size is the symbol."""
-        factor, rest, first, other = self._solved.get(symbol, (Fraction(0), Fraction(0), "", read))
+        factor, rest, first, other = self._solved.get(symbol, (0, 0, "", read))
         if factor != 1 or rest:
             return
         compute = computed(expr, {symbol.name: other})

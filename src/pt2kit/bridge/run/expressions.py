@@ -18,7 +18,8 @@ import torch
 
 from pt2kit.bridge.torch_names import SYMBOLIC
 from pt2kit.errors import LimitError, UnsupportedError
-from pt2kit.symbols.expr import Call, Expr, Integer, Leaf, Rational, Symbol, constant_value, fold
+from pt2kit.symbols import polynomials
+from pt2kit.symbols.expr import Call, Expr, Leaf, Symbol, constant_value, fold
 from pt2kit.symbols.functions import OPAQUE, PLAIN, TARGETS, by_name
 
 Read = Callable[[Sequence[Any]], Any]
@@ -56,28 +57,15 @@ def computed(expr: Expr, values: Mapping[str, Read]) -> Read:
     return fold(expr, leaf, call)
 
 
-def linear(expr: Expr, symbol: Symbol) -> tuple[Fraction, Fraction] | None:
-    """Return (a, b) of an expression that is a*symbol + b with a other than 0; None for any other."""
-
-    def leaf(held: Leaf) -> tuple[Fraction, Fraction] | None:
-        if held == symbol:
-            return Fraction(1), Fraction(0)
-        return (Fraction(0), Fraction(constant_value(held))) if isinstance(held, Integer | Rational) else None
-
-    def call(node: Call, args: list[tuple[Fraction, Fraction] | None]) -> tuple[Fraction, Fraction] | None:
-        known = [arg for arg in args if arg is not None]
-        if len(known) < len(args) or node.function not in ("Add", "Mul"):
-            return None
-        if node.function == "Add":
-            return sum((a for a, _ in known), Fraction(0)), sum((b for _, b in known), Fraction(0))
-        if sum(bool(a) for a, _ in known) > 1:
-            return None
-        scale = math.prod((b for a, b in known if not a), start=Fraction(1))
-        a, b = next(((a, b) for a, b in known if a), (Fraction(0), Fraction(1)))
-        return a * scale, b * scale
-
-    coefficients = fold(expr, leaf, call)
-    return coefficients if coefficients is not None and coefficients[0] else None
+def linear(expr: Expr, symbol: Symbol) -> tuple[int, int] | None:
+    """Return (a, b) of a size that is a*symbol + b with a other than 0; None for any other."""
+    size = polynomials.from_expression(expr, lambda one: polynomials.symbol(one, -math.inf))
+    terms = {} if isinstance(size, int) else dict(size.terms)
+    rest = terms.pop((), 0)
+    if [(symbol,)] != [tuple(atom.expr for atom in factors) for factors in terms]:
+        return None
+    [factor] = terms.values()
+    return factor, rest
 
 
 def _all(args: list[Read]) -> Read:
