@@ -71,17 +71,15 @@ def infer_with_torch(target: str, arguments: Mapping[str, Any], edit: str) -> An
         raise
     except Exception as error:
         raise GraphError(f"{edit}: expected arguments that {target} takes, got what torch refuses: {error}") from error
-    return _described(result, Descriptions(), edit)
+    descriptions = Descriptions()
 
+    def described(one: Any) -> Any:
+        if one is None:
+            return ()
+        found = descriptions.described(one)
+        if found is None:
+            got = type(one).__name__
+            raise GraphError(f"{edit}: expected a tensor or number as the result, got {got}; give meta=")
+        return found
 
-def _described(result: Any, into: Descriptions, edit: str) -> Any:
-    if isinstance(result, list):
-        return [_described(one, into, edit) for one in result]
-    if isinstance(result, tuple):
-        return tuple(_described(one, into, edit) for one in result)
-    if result is None:
-        return ()
-    described = into.described(result)
-    if described is not None:
-        return described
-    raise GraphError(f"{edit}: expected a tensor or number as the result, got {type(result).__name__}; give meta=")
+    return pytree.tree_map(described, result)

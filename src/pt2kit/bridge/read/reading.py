@@ -32,6 +32,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import torch
 
 from pt2kit.errors import IntegrityError, Pt2Error
+from pt2kit.operators.requirements import name_of
 from pt2kit.schema.names import OPS, plain_target
 from pt2kit.tensors.view import Storage
 from pt2kit.zip.checksums import PIECE
@@ -314,6 +315,4 @@ def trusts_operator(trust: Set[str], target: str, rule: str) -> bool:
 def operator_entry(target: str) -> str:
     """Return the entry of `trust=` for an operator: "aten.set_"; other targets are their own entries."""
     target = plain_target(target)
-    if not target.startswith(OPS):
-        return target
-    return ".".join(target.split(".")[2:4])
+    return name_of(target) if target.startswith(OPS) else target
