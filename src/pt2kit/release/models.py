@@ -323,9 +323,8 @@ def metas(program: schema.ExportedProgram) -> dict[str, schema.TensorMeta]:
 def sample_inputs(model: Model, to: Destination, found: Outcome) -> None:
     """Plan the sample inputs unchanged; an empty record if there are none."""
     package, stored = model.package, model.parts.sample_inputs
-    has_any = stored is not None and package.records[stored].size > 0
     if name := to.sample_inputs(model.name):
         found.records.append(copied(package, stored, name) if stored is not None else of_bytes(name, b""))
-    elif has_any and stored is not None:
+    elif stored is not None and package.records[stored].size > 0:
         message = "the inputs that the program was exported with"
         found.notes.append(Note("lost", "sample_inputs", message, "5.3", (package.relative(stored),), 1))
