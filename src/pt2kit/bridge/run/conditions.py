@@ -191,12 +191,11 @@ class Conditions:
         other_factor, other_rest, first, other = self._solved[symbol]
         scale = Fraction(factor, other_factor)
         shift = rest - other_rest * scale
-        up, down = scale.numerator * shift.denominator, scale.denominator * shift.denominator
-        add = shift.numerator * scale.denominator
 
         def holds(leaves: Leaves) -> Any:
             size, known = read(leaves), other(leaves)
-            return size is not None and known is not None and size * down == known * up + add
+            are_known = size is not None and known is not None
+            return are_known and (size - rest) * other_factor == (known - other_rest) * factor
 
         line_text = f"{scale} times it{f' plus {shift}' if shift else ''}"
         text = f"the same as {first}" if scale == 1 and not shift else f"what fits {first} ({line_text})"
