@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from pt2kit.errors import VersionError
+from pt2kit.errors import VersionError, attempt
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.bare_json import BareJson
 from pt2kit.package.layouts.base import Layout
@@ -157,10 +157,7 @@ def own_destination(package: Package) -> Destination:
     """
     version = package.stored[package.layout.models[0]].version
     if release := _PRODUCER.match(package.producer):
-        try:
-            destination = find_destination(f"torch=={release[1]}")
-        except VersionError:  # newer than all that are known
-            destination = find_destination(version)
-        if destination.version == version and isinstance(package.layout, destination.layout):
-            return destination
+        own = attempt(find_destination, f"torch=={release[1]}")  # None for one newer than all that are known
+        if own is not None and own.version == version and isinstance(package.layout, own.layout):
+            return own
     return find_destination(version)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeGuard
 
-from pt2kit.errors import Problem, Pt2Error, SchemaError
+from pt2kit.errors import Problem, Pt2Error, SchemaError, attempt
 from pt2kit.messages import count_text, kind_of, printable, quote
 from pt2kit.treespec.spec import TreeSpec, context_value, inner_context, walk
 
@@ -295,10 +295,7 @@ def listed_keys(spec: TreeSpec) -> tuple[Key, ...]:
 
     The usual contexts are a list of names, and a list that begins with one: names and further data.
     """
-    try:
-        value = inner_context(spec)
-    except Pt2Error:  # any context is allowed for a user's type
-        return _indices(spec)
+    value = attempt(inner_context, spec)  # any context is allowed for a user's type
     if not isinstance(value, list):
         return _indices(spec)
     is_nested = bool(value) and isinstance(value[0], list)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
 
-from pt2kit.errors import LimitError, Pt2Error, SchemaError, VersionError
+from pt2kit.errors import LimitError, SchemaError, VersionError, attempt
 from pt2kit.jsontext import load_json
 from pt2kit.messages import count_text, kind_of, quote
 
@@ -75,10 +75,7 @@ def parse(text: str, where: str = "treespec") -> TreeSpec:
 
     Source: `treespec_loads` in torch/utils/_pytree.py (2.13), which accepts the same texts for registered types.
     """
-    try:
-        return _kept(text)
-    except Pt2Error:
-        return _read(text, where)  # Fails again, with the place.
+    return attempt(_kept, text) or _read(text, where)  # Fails again, with the place.
 
 
 @lru_cache(maxsize=16)

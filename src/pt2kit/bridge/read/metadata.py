@@ -28,7 +28,7 @@ from pt2kit.bridge.torch_names import (
     has_packet,
     node_source,
 )
-from pt2kit.errors import OperatorError
+from pt2kit.errors import attempt
 from pt2kit.node_metadata.frames import lenient
 from pt2kit.operators.higher_order import FUNCTIONS
 from pt2kit.schema.names import OPS
@@ -112,10 +112,7 @@ def _find_operator(text: str) -> Any:
     packet = _PACKET.fullmatch(text)
     if packet and has_packet(f"{packet[1]}::{packet[2]}"):
         return getattr(getattr(torch.ops, packet[1]), packet[2])
-    try:
-        resolved = resolve(text)
-    except OperatorError:
-        return text
+    resolved = attempt(resolve, text)
     return text if resolved is None else resolved.target
 
 
