@@ -28,7 +28,7 @@ from pt2kit.bridge.torch_names import FakeTensor, disable_current_modes, not_tra
 from pt2kit.bridge.write.payloads import Payloads
 from pt2kit.bridge.write.program import write_program
 from pt2kit.bridge.write.values import Values
-from pt2kit.errors import ArchiveError, Pt2Error, UnsupportedError, at, placed
+from pt2kit.errors import ArchiveError, UnsupportedError, placed
 from pt2kit.package import record_names as names
 from pt2kit.package.plan import PlannedRecord, header, of_bytes, write_records
 from pt2kit.release.conversion import convert
@@ -255,10 +255,8 @@ _LOG = logging.getLogger(__name__)
 # The pickler written in Python produces the same bytes as the one in C, which writes only names that it can import.
 _PURE_PICKLER: Any = vars(pickle)["_Pickler"]
 _CLASS = re.compile(r"\w+(\.\w+)+")
-_RECONSTRUCT = type("_reconstruct_fake_tensor", (), {})
+_RECONSTRUCT = type("_reconstruct_fake_tensor", (), {STAND_IN_NAME: FAKE_TENSOR, PICKLED_NAME: FAKE_TENSOR})
 """Placeholder for torch's function of that name, whose module imports torch's compiler."""
-setattr(_RECONSTRUCT, STAND_IN_NAME, FAKE_TENSOR)
-setattr(_RECONSTRUCT, PICKLED_NAME, FAKE_TENSOR)
 
 
 def write_sample_inputs(inputs: Any, values: Values, protocol: int) -> memoryview:
@@ -281,13 +279,12 @@ def write_sample_inputs(inputs: Any, values: Values, protocol: int) -> memoryvie
         _LOG.warning("sample inputs are left out: no class is registered as %s", ", ".join(sorted(missing)))
         return memoryview(b"")
     buffer = io.BytesIO()
-    try:
-        module = _pickle_module(values)
-        torch.save(_unshared(inputs), buffer, pickle_module=module, pickle_protocol=protocol)
-    except Pt2Error as error:
-        raise at("sample inputs", error) from error
-    except (pickle.PicklingError, AttributeError, TypeError, RuntimeError, RecursionError) as error:
-        raise UnsupportedError(f"sample inputs: expected values that can be pickled: {error}") from error
+    with placed("sample inputs"):
+        try:
+            module = _pickle_module(values)
+            torch.save(_unshared(inputs), buffer, pickle_module=module, pickle_protocol=protocol)
+        except (pickle.PicklingError, AttributeError, TypeError, RuntimeError, RecursionError) as error:
+            raise UnsupportedError(f"expected values that can be pickled: {error}") from error
     return buffer.getbuffer()
 
 
