@@ -139,8 +139,7 @@ class ConversionLog:
         self.namedtuple_fields: dict[str, list[str]] = {}
         self.graph_metadata: dict[str, str] = {}
         self.written: set[PickledStorage] = set()
-        self._places: dict[tuple[Kind, str, str, str], list[str]] = {}
-        self._counts: dict[tuple[Kind, str, str, str], int] = {}
+        self._noted: dict[tuple[Kind, str, str, str], list[Path]] = {}
 
     def changed(self, message: str, path: Path = ()) -> None:
         """Note a change that keeps the meaning."""
@@ -157,18 +156,16 @@ class ConversionLog:
     @property
     def notes(self) -> tuple[Note, ...]:
         """Return everything noted so far, in order, equal notes joined."""
-        return tuple(Note(*key, tuple(self._places[key]), count) for key, count in self._counts.items())
+        return tuple(
+            Note(*key, tuple(map(path_text, paths[:_SHOWN])), len(paths)) for key, paths in self._noted.items()
+        )
 
     def place(self, path: Path) -> str:
         """Return a path with its record, for errors: "models/model.json: $.graph_module"."""
         return f"{self.where}: {path_text(path)}"
 
     def _add(self, kind: Kind, name: str, message: str, since: str, path: Path) -> None:
-        key = (kind, name, message, since)
-        self._counts[key] = self._counts.get(key, 0) + 1
-        places = self._places.setdefault(key, [])
-        if len(places) < _SHOWN:
-            places.append(path_text(path))
+        self._noted.setdefault((kind, name, message, since), []).append(path)
 
 
 Tree = dict[str, Any]
