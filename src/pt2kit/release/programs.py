@@ -20,7 +20,7 @@ from pt2kit.package.open import Package
 from pt2kit.package.plan import Planned
 from pt2kit.package.stored import Kind, Payload, StoredModel, StoredProgram
 from pt2kit.release.destinations import Destination
-from pt2kit.versions.check import too_deep
+from pt2kit.versions.check import within_stack
 from pt2kit.versions.containers import map_devices
 from pt2kit.versions.conversion_log import ConversionLog, Note, SideInputs
 from pt2kit.versions.operator_calls import fit_calls
@@ -160,10 +160,8 @@ def _suits(stored: StoredProgram, release: str, where: str) -> bool:
         return True
     log = ConversionLog("")
     tree = codec.to_tree(stored.program)
-    try:
+    with within_stack(where):
         return fit_calls(tree, stored.version, release, log) is tree and not log.notes
-    except RecursionError:
-        raise too_deep(where) from None
 
 
 def _numbered(numbers: AddressNumbers, node: Any, _: Path) -> Any:

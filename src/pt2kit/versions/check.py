@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -184,12 +185,10 @@ def check_tree(tree: Any, version: str, where: str, *, root: str = "") -> None:
 
     Cost: 0.05 s for 3,000 nodes.
     """
-    try:
+    with within_stack(where):
         if predicates(version, exact=False)[root or frozen_table(version).root](tree):
             return
         first = next(misfits(tree, version, root=root), None)
-    except RecursionError:
-        raise too_deep(where) from None
     if first is not None:
         raise SchemaError(f"{where}: schema {version}: {first}", rule="M1")
 
@@ -207,9 +206,21 @@ def misfits(tree: Any, version: str, *, root: str = "") -> Iterator[str]:
     return _walk(tree, Ref(root or frozen_table(version).root), version, ())
 
 
-def too_deep(where: str) -> LimitError:
-    """Return the error for a tree that this interpreter cannot traverse."""
-    return LimitError(f"{where}: expected a tree that fits this interpreter's stack, got one nested deeper", rule="M2")
+@contextmanager
+def within_stack(where: str) -> Iterator[None]:
+    """Refuse a tree that this interpreter cannot traverse.
+
+    Args:
+        where: the record's name, for messages.
+
+    Raises:
+        LimitError: the block ran out of stack.
+    """
+    try:
+        yield
+    except RecursionError:
+        message = f"{where}: expected a tree that fits this interpreter's stack, got one nested deeper"
+        raise LimitError(message, rule="M2") from None
 
 
 def _walk(value: Any, kind: Type, version: str, path: Path) -> Iterator[str]:

@@ -31,7 +31,7 @@ from pt2kit.schema.fieldtable import (
     frozen_table,
 )
 from pt2kit.schema.wire import SPELLED_FLOATS, Spelling, spelling
-from pt2kit.versions.check import canonical_type, too_deep
+from pt2kit.versions.check import canonical_type, within_stack
 
 
 def from_wire(raw: Any, version: str, where: str, *, root: str = "") -> Any:
@@ -47,10 +47,8 @@ def from_wire(raw: Any, version: str, where: str, *, root: str = "") -> Any:
     Raises:
         LimitError: nested too deep for this interpreter.
     """
-    try:
+    with within_stack(where):
         return _readers(version)[root or frozen_table(version).root](raw)
-    except RecursionError:
-        raise too_deep(where) from None
 
 
 def to_wire(tree: Any, version: str, where: str, *, root: str = "") -> Any:
@@ -61,10 +59,8 @@ def to_wire(tree: Any, version: str, where: str, *, root: str = "") -> Any:
     Raises:
         LimitError: nested too deep for this interpreter.
     """
-    try:
+    with within_stack(where):
         return _spellers(version)[root or frozen_table(version).root](tree)
-    except RecursionError:
-        raise too_deep(where) from None
 
 
 def encode(tree: Any, version: str, where: str, *, root: str = "") -> bytes:

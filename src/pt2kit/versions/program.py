@@ -13,7 +13,7 @@ from typing import Any, Final
 from pt2kit.pickles.values import PickledTensor
 from pt2kit.schema import CURRENT, LOG, MINIMUM
 from pt2kit.versions import encoding
-from pt2kit.versions.check import too_deep
+from pt2kit.versions.check import within_stack
 from pt2kit.versions.conversion_log import (
     HARMLESS,
     ConversionLog,
@@ -29,7 +29,7 @@ from pt2kit.versions.line import metadata
 from pt2kit.versions.operator_calls import fit_calls
 from pt2kit.versions.reader_limits import make_readable
 from pt2kit.versions.rewrite import rewrite
-from pt2kit.versions.steps import TRACES, VERSIONS, apply_step, check_start, convert, route
+from pt2kit.versions.steps import TRACES, VERSIONS, apply_step, check_fit, convert, route
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +90,11 @@ def upgrade_program(
     """
     stored_version = find_version(raw, where)
     log = ConversionLog(where, namedtuples=namedtuples, side_inputs=SideInputs(read_external=read_external))
-    try:
+    with within_stack(where):
         tree = encoding.from_wire(raw, stored_version.table, where)
         tree = convert(tree, stored_version.table, CURRENT.number, log)
         if stored_version.table != CURRENT.number:
             tree = rewrite(tree, CURRENT.number, {"Node": lambda node, _: metadata.repaired(node)})
-    except RecursionError:
-        raise too_deep(where) from None
     major, minor = CURRENT.pair
     tree = {**tree, "schema_version": {"major": major, "minor": minor}}
     return Upgraded(tree, stored_version, log.notes, log.constants, log.weights)
@@ -147,7 +145,7 @@ def try_to_lower(
         Pt2Error: as `downgrade_program`, but for ConversionError.
     """
     log = ConversionLog(where, side_inputs=side_inputs)
-    try:
+    with within_stack(where):
         whole = encoding.from_wire(tree, CURRENT.number, where)  # with every field that may be left out
         lowered = convert(whole, CURRENT.number, target, log)
         if target != DRAFT:  # of no release, so that no operator is missing
@@ -156,8 +154,6 @@ def try_to_lower(
         if target in _NO_FIELD_NAMES:
             for name in log.namedtuple_fields:
                 log.lost("namedtuple_fields", f"the field names of {name!r}", ("graph_module",), "8.6")
-    except RecursionError:
-        raise too_deep(where) from None
     return Downgraded(lowered, target, log.notes)
 
 
@@ -190,8 +186,8 @@ def oldest_version(tree: Tree, where: str) -> str:
     log = ConversionLog(where, side_inputs=SideInputs(constants=constants))
     oldest = CURRENT.number
     released = {row.number for row in LOG if row.releases}
-    try:
-        checked = check_start(encoding.from_wire(tree, CURRENT.number, where), CURRENT.number, log)
+    with within_stack(where):
+        checked = check_fit(encoding.from_wire(tree, CURRENT.number, where), CURRENT.number, log)
         for step, upwards in route(CURRENT.number, MINIMUM.number):
             checked = apply_step(checked, step, upwards, log)
             fit_calls(checked.tree, step.older, release_of(step.older), log)
@@ -199,6 +195,4 @@ def oldest_version(tree: Tree, where: str) -> str:
             if obstacles(log.notes, HARMLESS):
                 break
             oldest = step.older if step.older in released else oldest
-    except RecursionError:
-        raise too_deep(where) from None
     return oldest

@@ -114,7 +114,7 @@ def convert(tree: Tree, source: str, target: str, log: ConversionLog) -> Tree:
         VersionError: no such version (M4).
         ExpressionError, PayloadError, UnsupportedError, JsonError, LimitError: what a step cannot read.
     """
-    checked = check_start(tree, source, log)
+    checked = check_fit(tree, source, log)
     steps = route(source, target)
     for step, upwards in steps:
         checked = apply_step(checked, step, upwards, log)
@@ -128,12 +128,11 @@ class Checked:
     """A tree that fits the table of its version; `exact` if it has no keys that the table does not know."""
 
     tree: Tree
-    version: str
     exact: bool
 
 
-def check_start(tree: Tree, version: str, log: ConversionLog) -> Checked:
-    """Check a tree before its first step.
+def check_fit(tree: Tree, version: str, log: ConversionLog) -> Checked:
+    """Check a tree before its first step, or after one.
 
     Raises:
         SchemaError: it does not fit its table (M1).
@@ -141,7 +140,7 @@ def check_start(tree: Tree, version: str, log: ConversionLog) -> Checked:
     exact = fits(tree, version)
     if not exact:
         check_tree(tree, version, log.where)
-    return Checked(tree, version, exact)
+    return Checked(tree, exact)
 
 
 def apply_step(checked: Checked, step: Step, upwards: bool, log: ConversionLog) -> Checked:
@@ -160,10 +159,7 @@ def apply_step(checked: Checked, step: Step, upwards: bool, log: ConversionLog) 
     version = step.newer if upwards else step.older
     tree = step.apply(checked.tree, log, upwards=upwards)
     if not upwards and version != DRAFT:
-        return Checked(block_misfits(tree, version, step.newer, log, exact=checked.exact), version, True)
+        return Checked(block_misfits(tree, version, step.newer, log, exact=checked.exact), True)
     # A minor only adds, so what fitted the one before fits; the last is looked at for them all.
     is_between = upwards and version in MINORS[1:-1] and checked.exact
-    exact = is_between or fits(tree, version)
-    if not exact:
-        check_tree(tree, version, log.where)
-    return Checked(tree, version, exact)
+    return Checked(tree, True) if is_between else check_fit(tree, version, log)
