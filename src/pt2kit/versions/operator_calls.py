@@ -303,8 +303,7 @@ def from_cpu_operator(graph: Graph, path: Path, log: ConversionLog) -> Graph:
                     log.blocked(
                         f"the argument attn_mask of {FLASH_CPU}", (*path, "nodes", index, "inputs", place), "5.1"
                     )
-            names = _other_names(node, values)
-            values = _with_others(values, node, names)
+            names, values = _with_others(node, values)
             outputs = [*node["outputs"], *({"as_tensor": {"name": name}} for name in names)]
             inputs = [named for named in node["inputs"] if named["name"] != "attn_mask"]
             node = {**node, "target": FLASH, "inputs": inputs, "outputs": outputs}
@@ -312,22 +311,20 @@ def from_cpu_operator(graph: Graph, path: Path, log: ConversionLog) -> Graph:
     return {**graph, "nodes": nodes, "tensor_values": values}
 
 
-def _other_names(node: dict[str, Any], values: dict[str, Any]) -> list[str]:
-    """Return torch's names of unused results, derived from the node's; that of logsumexp shows the pattern."""
+def _with_others(node: dict[str, Any], values: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
+    """Return the names of the other results, and the value table with entries for them after that of logsumexp.
+
+    The names are torch's for unused results, derived from the node's; that of logsumexp shows the pattern.
+    """
     known = [output["as_tensor"]["name"] for output in node["outputs"] if "as_tensor" in output]
     match = re.fullmatch(r"(.+)_unused_1", known[1]) if len(known) > 1 else None
     base = match[1].replace("_for_cpu", "") if match else f"{known[0] if known else 'flash'}_flash"
     while any(f"{base}_unused_{place}" in values for place, _ in _OTHERS):
         base += "_"
-    return [f"{base}_unused_{place}" for place, _ in _OTHERS]
-
-
-def _with_others(values: dict[str, Any], node: dict[str, Any], names: list[str]) -> dict[str, Any]:
-    """Return the value table with entries for the other results, after that of logsumexp."""
-    known = [output["as_tensor"]["name"] for output in node["outputs"] if "as_tensor" in output]
-    first = values[known[0]] if known and known[0] in values else None
-    if first is None:
-        return values
+    names = [f"{base}_unused_{place}" for place, _ in _OTHERS]
+    if not known or known[0] not in values:
+        return names, values
+    first = values[known[0]]
     scalar = {**first, "sizes": [], "strides": [], "requires_grad": False}
     metas = {
         name: {**scalar, "dtype": first["dtype"] if dtype is None else int(dtype)}
@@ -338,7 +335,7 @@ def _with_others(values: dict[str, Any], node: dict[str, Any], names: list[str])
         table[name] = meta
         if name == known[-1]:
             table |= metas
-    return table
+    return names, table
 
 
 def _device(node: dict[str, Any], graph: Graph) -> str:
