@@ -56,6 +56,11 @@ def arm(name: str, change: Callable[[Any], Any]) -> Visitor:
     return lambda value, _: {name: change(value[name])} if name in value else value
 
 
+def without(value: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """Return an object without some of its keys."""
+    return {key: entry for key, entry in value.items() if key not in keys}
+
+
 Plan = Mapping[str, Mapping[str, Type]]
 
 

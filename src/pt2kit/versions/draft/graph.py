@@ -29,7 +29,7 @@ from pt2kit.schema.operators import find_operator
 from pt2kit.versions.conversion_log import ConversionLog
 from pt2kit.versions.fx_names import renamed, renamed_node
 from pt2kit.versions.line.hops import is_higher_order
-from pt2kit.versions.rewrite import Visitor
+from pt2kit.versions.rewrite import Visitor, without
 
 Graph = dict[str, Any]
 Argument = dict[str, Any]
@@ -279,7 +279,7 @@ def _downgrade_node(
             log.blocked("an argument without a name of its own after named ones", place, SINCE)
         else:
             kwargs[name] = value
-    extra = {key: text for key, text in node["metadata"].items() if key not in _METADATA}
+    extra = without(node["metadata"], *_METADATA)
     outputs, grouped = _downgrade_outputs(node, (*path, "outputs"), log)
     extra |= {OUTPUTS: grouped} if grouped else {}
     return {

@@ -43,7 +43,7 @@ from pt2kit.versions.draft.graph import (
 from pt2kit.versions.draft.storage import decode_tensor, encode_tensor, unfit
 from pt2kit.versions.fx_names import renamed, renamed_node
 from pt2kit.versions.line.constants import decode_bytes
-from pt2kit.versions.rewrite import rewrite, values_of
+from pt2kit.versions.rewrite import rewrite, values_of, without
 
 PROGRAM: Final = "pt2kit.program"
 """Key of the metadata: what a program says beyond its graph."""
@@ -106,7 +106,7 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
     gradients = {name for table in _GRADIENTS for name in (backward or {}).get(table, {})}
     outputs = [argument["as_tensor"]["name"] for argument in graph["outputs"]]
     results = [name for name in outputs[len(mutations) :] if name not in gradients]
-    log.graph_metadata = {key: text for key, text in tree["metadata"].items() if key != PROGRAM}
+    log.graph_metadata = without(tree["metadata"], PROGRAM)
     log.graph_metadata |= {NAME: tree["name"]} if tree["name"] else {}
     return {
         "graph_module": {
@@ -164,7 +164,7 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
     draft = rewrite({**graph, **own}, "1", visitors, root="Graph", path=root)
     metas = {value["name"]: value["meta"] for value in draft["graph"]["tensor_values"]}
     weights = {kind: _weights(signature[table], metas, log) for kind, (table, _) in _KINDS.items()}
-    metadata = {key: text for key, text in log.graph_metadata.items() if key != NAME}
+    metadata = without(log.graph_metadata, NAME)
     draft = {
         **draft,
         "name": log.graph_metadata.get(NAME, ""),

@@ -29,7 +29,7 @@ from pt2kit.pickles.values import PickledTensor
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.line import hops, metadata, texts
 from pt2kit.versions.line.constants import decode_bytes, lift, with_lifted
-from pt2kit.versions.rewrite import arm, rewrite
+from pt2kit.versions.rewrite import arm, rewrite, without
 
 _SINCE: Final = "2"
 _SIGNATURE: Final = ("graph_module", "signature")
@@ -76,7 +76,7 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
         log.lost("example_inputs", "example inputs inside the program", ("example_inputs",), "1")
     return {
         "graph_module": _upgrade_module(new["graph_module"], lifted, log),
-        **{key: value for key, value in new.items() if key not in _GONE},
+        **without(new, "graph_module", "equality_constraints", "example_inputs"),
         "dialect": "ATEN",
     }
 
@@ -121,19 +121,16 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
     if new["dialect"] != "ATEN":
         log.lost("dialect", f"the dialect {new['dialect']!r}", ("dialect",), _SINCE)
     return {
-        **{key: value for key, value in new.items() if key != "dialect"},
+        **without(new, "dialect"),
         "graph_module": _downgrade_module(new["graph_module"], log),
         "equality_constraints": equalities,
         "example_inputs": None,
     }
 
 
-_GONE: Final = frozenset({"graph_module", "equality_constraints", "example_inputs"})
-
-
 def _upgrade_graph(value: Any, _: Path) -> Any:
     values = {name: entry["meta"] for name, entry in value["tensor_values"].items()}
-    return {**{key: field for key, field in value.items() if key != "constants"}, "tensor_values": values}
+    return {**without(value, "constants"), "tensor_values": values}
 
 
 def _upgrade_node(value: Any, _: Path) -> Any:
@@ -155,7 +152,7 @@ def _upgrade_module(module: Tree, lifted: Mapping[str, dict[str, Any]], log: Con
     }
     entries = [entry for entry in module["module_call_graph"] if entry["fqn"]]
     upgraded = {
-        **{key: value for key, value in module.items() if key != "call_spec"},
+        **without(module, "call_spec"),
         "graph": {**graph, "tensor_values": {**lifted, **graph["tensor_values"]}},
         "signature": {"input_specs": specs, "output_specs": _output_specs(graph["outputs"], tables)},
         "module_call_graph": [{"fqn": "", "signature": root}, *entries],

@@ -29,6 +29,7 @@ from pt2kit.versions.line.constants import with_lifted
 from pt2kit.versions.line.texts import call_specs, list_dataclass, rename_symbols, text_dataclass
 from pt2kit.versions.operator_calls import from_cpu_operator, to_cpu_operator
 from pt2kit.versions.reader_limits import narrow_ranges
+from pt2kit.versions.rewrite import without
 
 _SINCE: Final = "5.1"
 
@@ -93,20 +94,16 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
         if not value["persistent"]:
             message = f"that the buffer {value['buffer_name']!r} is not persistent"
             log.lost("persistent", message, (*path, "persistent"), _SINCE)
-        return {key: field for key, field in value.items() if key != "persistent"}
+        return without(value, "persistent")
 
     def custom_object(value: Any, path: Path) -> Any:
         if value["class_fqn"]:
             log.lost("class_fqn", "the class name of a custom object", (*path, "class_fqn"), _SINCE)
-        return {key: field for key, field in value.items() if key != "class_fqn"}
-
-    def graph(value: Any, path: Path) -> Any:
-        kept = {key: field for key, field in value.items() if key != "custom_obj_values"}
-        return from_cpu_operator(kept, path, log)
+        return without(value, "class_fqn")
 
     visitors = {
         "CustomObjArgument": custom_object,
-        "Graph": graph,
+        "Graph": lambda value, path: from_cpu_operator(without(value, "custom_obj_values"), path, log),
         "InputToBufferSpec": buffer,
         "ModuleCallSignature": call_specs(list_dataclass, log),
         "Node": node,

@@ -38,7 +38,7 @@ from pt2kit.versions.line import hops
 from pt2kit.versions.line.metadata import without_commas
 from pt2kit.versions.line.texts import NAMEDTUPLE, call_specs, describe_tuple, name_tuple, rename_symbols
 from pt2kit.versions.reader_limits import narrow_ranges
-from pt2kit.versions.rewrite import arm, rewrite, values_of
+from pt2kit.versions.rewrite import arm, rewrite, values_of, without
 
 _UNBACKED: Final = re.compile(r"(?<![\w.'])u\d+(?!\w)")
 _SINCE: Final = "5.3"
@@ -165,7 +165,7 @@ def expand_traces(tree: Tree, log: ConversionLog) -> Tree:
         texts = expand_all(_traces(value), value[_FILES], where)
         if value[_FILES]:
             log.changed("stack traces were expanded", (*path, _FILES))
-        return {key: field for key, field in _with_traces(value, texts).items() if key != _FILES}
+        return without(_with_traces(value, texts), _FILES)
 
     return name_constants(rewrite(tree, "5.3-traces", {"Graph": graph}), log)
 

@@ -20,7 +20,7 @@ from pt2kit.jsontext import Path
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.fx_names import name_as_fx
 from pt2kit.versions.line import hops
-from pt2kit.versions.rewrite import arm, rewrite, values_of
+from pt2kit.versions.rewrite import arm, rewrite, values_of, without
 
 _SINCE: Final = "7.3"
 _FIRST_TORCH: Final = "<=2.4"
@@ -31,7 +31,7 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
     """Upgrade a 5.3 program to 7.3."""
     new = rewrite(tree, "5.3", _renaming(hops.from_2_4, log))
     return {
-        **{key: value for key, value in new.items() if key != "dialect"},
+        **without(new, "dialect"),
         "graph_module": {**new["graph_module"], "metadata": dict(log.graph_metadata)},
         "verifiers": [new["dialect"]],
         "torch_version": _FIRST_TORCH,
@@ -48,8 +48,8 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
         log.graph_metadata = module["metadata"]
         log.lost("graph_metadata", "metadata of the graph module", ("graph_module", "metadata"), _SINCE)
     older = {
-        **{key: value for key, value in new.items() if key not in ("verifiers", "torch_version")},
-        "graph_module": {key: value for key, value in module.items() if key != "metadata"},
+        **without(new, "verifiers", "torch_version"),
+        "graph_module": without(module, "metadata"),
         "dialect": _dialect(new, log),
     }
     return name_as_fx(older, log, keeps_inputs=True)

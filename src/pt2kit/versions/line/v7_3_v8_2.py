@@ -23,7 +23,7 @@ from pt2kit.jsontext import Path
 from pt2kit.treespec.spec import leaf_count, parse
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.line.texts import to_plain, to_structural
-from pt2kit.versions.rewrite import arm, rewrite
+from pt2kit.versions.rewrite import arm, rewrite, without
 
 _SINCE: Final = "8.2"
 _SPECS: Final = {"inputs": "in_spec", "outputs": "out_spec"}
@@ -72,14 +72,14 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
     def graph(value: Any, path: Path) -> Any:
         for name in value["sym_float_values"]:
             log.blocked(f"the symbolic float {name!r}", (*path, "sym_float_values", name), _SINCE)
-        return {key: field for key, field in value.items() if key != "sym_float_values"}
+        return without(value, "sym_float_values")
 
     def signature(value: Any, path: Path) -> Any:
         if value["forward_arg_names"]:
             message = f"the argument names {', '.join(value['forward_arg_names'])}"
             log.lost("forward_arg_names", message, (*path, "forward_arg_names"), _SINCE)
         specs = {key: value[key].replace('"torch.Size"', '"builtins.tuple"') for key in _SPECS.values()}
-        return {key: field for key, field in {**value, **specs}.items() if key != "forward_arg_names"}
+        return without({**value, **specs}, "forward_arg_names")
 
     visitors = {
         **dict.fromkeys(_WITH_NONE, arm("as_none", lambda _: [])),

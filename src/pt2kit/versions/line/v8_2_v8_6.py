@@ -31,7 +31,7 @@ from pt2kit.versions.line.hops import (
 )
 from pt2kit.versions.line.metadata import without_commas
 from pt2kit.versions.line.texts import registered_names
-from pt2kit.versions.rewrite import rewrite
+from pt2kit.versions.rewrite import rewrite, without
 
 _SINCE: Final = "8.6"
 POSITIONAL: Final = 1
@@ -67,15 +67,14 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
             if schemaless and named["kind"] == POSITIONAL and named["name"]:
                 message = f"the positional argument {named['name']!r} of an operator without a schema"
                 log.blocked(message, (*path, "inputs", index), _SINCE)
-            inputs.append({key: field for key, field in named.items() if key != "kind"})
+            inputs.append(without(named, "kind"))
         return wrap_outputs({**value, "inputs": inputs}, path, log, _SINCE)
 
     new = rewrite(tree, "8.6", {"Node": node})
     module = new["graph_module"]
     for name, described in module["treespec_namedtuple_fields"].items():
         log.namedtuple_fields[name] = described["field_names"]
-    kept = {key: value for key, value in module.items() if key != "treespec_namedtuple_fields"}
-    return {**new, "graph_module": kept}
+    return {**new, "graph_module": without(module, "treespec_namedtuple_fields")}
 
 
 def _upgrade_node(value: Any) -> Any:
