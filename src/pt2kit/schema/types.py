@@ -87,18 +87,12 @@ class Device(Object, frozen=True):
     index: Annotated[int | None, wire(20, since="1")] = None
 
 
-class SymExprHint(Union, frozen=True):
+class SymExprHint(FloatUnion, frozen=True):
     """The value a symbolic expression had in the example that was exported."""
 
     as_int: Annotated[int | UnsetType, wire(10, since="2")] = UNSET
     as_bool: Annotated[bool | UnsetType, wire(20, since="2")] = UNSET
     as_float: Annotated[Float | UnsetType, wire(30, since="2")] = UNSET
-
-    def __post_init__(self) -> None:
-        if (self.as_int is UNSET) + (self.as_bool is UNSET) + (self.as_float is UNSET) != 2:
-            self._refuse()
-        if self.as_float is not UNSET:
-            force_setattr(self, "as_float", as_float(self.as_float))
 
 
 class SymExpr(Object, frozen=True):
