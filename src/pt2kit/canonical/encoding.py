@@ -43,14 +43,13 @@ Replace = Mapping[type, Callable[[Any], Any]]
 Put = Callable[[bytes], None]
 
 
-def encode_value(value: Any, replace: Replace = MappingProxyType({}), memo: dict[bytes, bytes] | None = None) -> bytes:
+def encode_value(value: Any, replace: Replace = MappingProxyType({})) -> bytes:
     """Encode a value.
 
     Args:
         value: structs of the schema, None, bool, int, float, str, bytes, and lists, tuples and dicts (text keys) of
             these.
         replace: type of struct -> what gives the value to encode in its place.
-        memo: kept by the caller over several calls, for what programs repeat.
 
     Raises:
         LimitError: values nest deeper than `MAX_DEPTH`.
@@ -58,7 +57,7 @@ def encode_value(value: Any, replace: Replace = MappingProxyType({}), memo: dict
 
     Cost: linear.
     """
-    encoder = _Encoder(replace, {} if memo is None else memo)
+    encoder = _Encoder(replace)
     try:
         encoder.put(value, MAX_DEPTH)
     except UnicodeEncodeError as error:
@@ -67,10 +66,10 @@ def encode_value(value: Any, replace: Replace = MappingProxyType({}), memo: dict
 
 
 class _Encoder:
-    def __init__(self, replace: Replace, memo: dict[bytes, bytes]) -> None:
+    def __init__(self, replace: Replace) -> None:
         self.out: list[bytes] = []
         self._replace = replace
-        self._memo = memo
+        self._memo: dict[bytes, bytes] = {}
 
     def put(self, value: Any, depth: int) -> None:
         """Append the bytes of any value, nested at most `depth` levels."""

@@ -228,7 +228,8 @@ def writes(node: schema.Node) -> bool:
     if name == "_operator.setitem" or name.removeprefix("higher_order.") in WRITING:
         return True
     always, sometimes = _written(name)
-    return always or (sometimes and _trains(node))
+    trained = (input_by_name(node, argument) for argument in TRAINING)
+    return always or (sometimes and any(argument is not None and argument.as_bool is True for argument in trained))
 
 
 # A pure function of the tables of the package.
@@ -258,10 +259,6 @@ def writes_inside(node: schema.Node) -> bool:
         for _, subgraph in graph_arguments(named.arg)
         for step in walk(subgraph.graph)
     )
-
-
-def _trains(node: schema.Node) -> bool:
-    return any((argument := input_by_name(node, name)) is not None and argument.as_bool is True for name in TRAINING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,8 +332,10 @@ def normal_form(
     ]
     parts = _parts(writing) if keep.write_order else [0] * len(writing)
     contents = _contents(facts, inner, keep.digests)
-    order = node_order(facts, Tiebreakers(contents, parts, _metadata(graph, keep), keep.search))
-    names = _names(facts, order)
+    metadata = (lambda n: encode_value(graph.nodes[n].metadata)) if keep.metadata else (lambda n: b"")
+    order = node_order(facts, Tiebreakers(contents, parts, metadata, keep.search))
+    values = [*_inputs(facts), *(value for node in order for value in facts.results[node])]
+    names = {facts.names[value]: f"_{number}" for number, value in enumerate(values)}
     check_free(facts.externals, names, f"{where}: custom object")
     numbers = iter(range(len(inner) + sum(map(len, inner))))
     nodes = []
@@ -401,7 +400,6 @@ def _parts(writing: list[bool]) -> list[int]:
 def _contents(facts: Facts, inner: list[list[Form]], digests: dict[int, bytes]) -> Callable[[int], bytes]:
     """Return a function from a node to its content: all of it and of its results except names and node metadata."""
     nameless = dict.fromkeys(facts.names, "")
-    memo: dict[bytes, bytes] = {}
     replaced = _replaced(digests)
 
     @functools.cache
@@ -409,15 +407,9 @@ def _contents(facts: Facts, inner: list[list[Form]], digests: dict[int, bytes]) 
         subgraphs = iter([GraphArgument("", form.graph) for form in inner[n]])
         node = _node(facts.graph.nodes[n], nameless, subgraphs, keep_metadata=False)
         results = [_without_name(facts.metas[value], nameless) for value in facts.results[n]]
-        return encode_value([node, results], replaced, memo)
+        return encode_value([node, results], replaced)
 
     return content
-
-
-def _metadata(graph: Graph, keep: Keep) -> Callable[[int], bytes]:
-    """Return a function from a node to the bytes of its metadata, if kept; else to a constant, so that it does not
-    count."""
-    return (lambda n: encode_value(graph.nodes[n].metadata)) if keep.metadata else (lambda n: b"")
 
 
 def encode_graph_value(value: Any, digests: dict[int, bytes] | None = None) -> bytes:
@@ -466,11 +458,6 @@ def _replaced(known: dict[int, bytes]) -> Mapping[type, Callable[[Any], Any]]:
         GraphArgument: lambda subgraph: {"graph": _digest(subgraph.graph, known), "name": subgraph.name},
         Node: lambda node: msgspec.structs.replace(node, metadata={}) if node.metadata else node,
     }
-
-
-def _names(facts: Facts, order: Sequence[int]) -> dict[str, str]:
-    values = [*_inputs(facts), *(value for node in order for value in facts.results[node])]
-    return {facts.names[value]: f"_{number}" for number, value in enumerate(values)}
 
 
 def _node(node: Node, names: Names, subgraphs: Iterator[GraphArgument], *, keep_metadata: bool) -> Node:
