@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from pt2kit import codec, schema
 from pt2kit.graph.argument_values import arguments, plain
-from pt2kit.graph.traversal import tables
+from pt2kit.graph.traversal import kinds, tables
 from pt2kit.schema.reflection import field_classes
 from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.tensors.dtypes import DTYPES
@@ -136,26 +136,27 @@ class _Printer:
 
     def _graph(self, graph: schema.Graph, depth: int, signature: schema.GraphSignature | None = None) -> Iterator[str]:
         indent = _INDENT * depth
-        kinds = {name: kind for kind, table in tables(graph).items() for name in table}
+        metas = {name: meta for table in tables(graph).values() for name, meta in table.items()}
         defined = [name for argument in graph.inputs for name in arguments(argument)]
         defined += [name for node in graph.nodes for output in node.outputs for name in arguments(output)]
         ins, outs, in_words = _roles(graph, signature)
         if graph.is_single_tensor_return:
             yield f"{indent}single"
         for argument, role in zip(graph.inputs, ins, strict=True):
-            yield f"{indent}input {self._argument(argument)}{self._typed(graph, kinds, [argument])}{role}"
+            yield f"{indent}input {self._argument(argument)}{self._typed(metas, [argument])}{role}"
         for node in graph.nodes:
-            yield f"{indent}{self._node(graph, kinds, node, depth)}"
+            yield f"{indent}{self._node(metas, node, depth)}"
         for argument, role in zip(graph.outputs, outs, strict=True):
             yield f"{indent}output {self._argument(argument)}{role}"
-        yield from (f"{indent}{line}" for line in self._rest(graph, kinds, defined))
+        yield from (f"{indent}{line}" for line in self._rest(graph, defined))
         if signature is not None and not in_words:
             yield f"{indent}signature {_text(codec.encode(signature).decode())}"
 
-    def _rest(self, graph: schema.Graph, kinds: Mapping[str, str], defined: list[str]) -> Iterator[str]:
+    def _rest(self, graph: schema.Graph, defined: list[str]) -> Iterator[str]:
         """Yield entries of the value tables that no definition implies, and tables in another order."""
+        kind_of = kinds(graph)
         for kind, table in tables(graph).items():
-            own = dict.fromkeys(name for name in defined if kinds.get(name) == kind and name in table)
+            own = dict.fromkeys(name for name in defined if kind_of.get(name) == kind and name in table)
             for name, meta in table.items():
                 if name not in own:
                     yield f"entry {kind} {_text(name)} {self._type(meta)}"
@@ -163,11 +164,11 @@ class _Printer:
             if list(own) != list(table):
                 yield f"order {kind} {_texts(table)}"
 
-    def _node(self, graph: schema.Graph, kinds: Mapping[str, str], node: schema.Node, depth: int) -> str:
+    def _node(self, metas: Mapping[str, Any], node: schema.Node, depth: int) -> str:
         results = ", ".join(map(self._argument, node.outputs))
         target = node.target if PLAIN_TARGET.fullmatch(node.target) else _text(node.target)
         inputs = ", ".join(self._named(named, depth) for named in node.inputs)
-        types = self._typed(graph, kinds, node.outputs)
+        types = self._typed(metas, node.outputs)
         own = node.outputs[0].value.name if len(node.outputs) == 1 and node.outputs[0].type == "as_tensor" else None
         name = " unnamed" if node.name is None else f" named {_text(node.name)}"
         if node.name == own and own is not None:
@@ -182,15 +183,12 @@ class _Printer:
         name = named.name if PLAIN_WORD.fullmatch(named.name) else _text(named.name) if named.name else ""
         return f"{mark}{name}{'=' if name else ''}{self._argument(named.arg, depth)}"
 
-    def _typed(self, graph: schema.Graph, kinds: Mapping[str, str], defining: list[schema.Argument]) -> str:
+    def _typed(self, metas: Mapping[str, Any], defining: list[schema.Argument]) -> str:
         """Return the types of the values that some arguments define; "?" for one that no table has."""
         names = [name for argument in defining for name in arguments(argument)]
         if not names:
             return ""
-        value_tables: Mapping[Any, Mapping[str, Any]] = tables(graph)
-        return " : " + ", ".join(
-            "?" if name not in kinds else self._type(value_tables[kinds[name]][name]) for name in names
-        )
+        return " : " + ", ".join("?" if name not in metas else self._type(metas[name]) for name in names)
 
     def _type(self, meta: Any) -> str:
         """Return the type of a value; shared parts are written once."""

@@ -317,7 +317,9 @@ class Reader(Tokens):
     def _node(self, held: dict[str, dict[str, Any]]) -> schema.Node:
         tokens = self.tokens
         outputs: list[Argument] = []
-        if not (self.kinds[self.at] in ("word", "string") and tokens[self.at + 1] == "(" and self._is_call()):
+        # Some words with brackets are results, such as `sym_int(%x)`, and no operators.
+        is_word = self.kinds[self.at] == "word" and tokens[self.at] not in _WORDS
+        if not (is_word or self.kinds[self.at] == "string") or tokens[self.at + 1] != "(":
             outputs.append(self.argument())
             while tokens[self.at] == ",":
                 self.at += 1
@@ -344,10 +346,6 @@ class Reader(Tokens):
                 metadata = dict(self.listed("{", "}", lambda: self.pair(self.string)))
             else:
                 return schema.Node(target, inputs, outputs, metadata, single, name)
-
-    def _is_call(self) -> bool:
-        """Return whether a word with brackets is an operator, and not a result such as `sym_int(%x)`."""
-        return self.kinds[self.at] == "string" or self.tokens[self.at] not in _WORDS
 
     def pair(self, value: Callable[[], T]) -> tuple[str, T]:
         """Parse a text and a value, with a colon between them."""
