@@ -199,16 +199,16 @@ def defined(argument: schema.Argument) -> Iterator[str]:
     return arguments(argument)
 
 
-def leaves(argument: schema.Argument) -> Iterator[tuple[tuple[str, ...], schema.Argument]]:
-    """Return the arguments that contain no others, each with the keys that lead to it; () for the argument itself.
+def leaves(argument: schema.Argument, keys: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], schema.Argument]]:
+    """Yield the arguments that contain no others, each with the keys that lead to it; () for the argument itself.
+
+    Args:
+        argument: any argument.
+        keys: those that lead to it, if it is in a dict.
 
     Raises (on iteration):
         LimitError: dicts nest deeper than `MAX_ARGUMENT_DEPTH` (G11).
     """
-    return _leaves(argument, ())
-
-
-def _leaves(argument: schema.Argument, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], schema.Argument]]:
     entries = argument.as_string_to_argument
     if entries is UNSET:
         yield keys, argument
@@ -216,7 +216,7 @@ def _leaves(argument: schema.Argument, keys: tuple[str, ...]) -> Iterator[tuple[
     if len(keys) == MAX_ARGUMENT_DEPTH:
         raise LimitError(f"argument: {ARGUMENTS_TOO_DEEP}", rule=LIMIT_RULE)
     for key, inner in entries.items():
-        yield from _leaves(inner, (*keys, key))
+        yield from leaves(inner, (*keys, key))
 
 
 def graph_arguments(argument: schema.Argument) -> list[tuple[tuple[str, ...], schema.GraphArgument]]:
@@ -288,8 +288,5 @@ def plain(argument: schema.Argument, lookup: Lookup) -> Any:
 
 def results_of(node: schema.Node, lookup: Lookup) -> list[Any]:
     """Return what a node declares for each result: one entry per output; a list for an output that is a list."""
-    return [_listed(plain(output, lookup)) for output in node.outputs]
-
-
-def _listed(held: Any) -> Any:
-    return list(held) if isinstance(held, tuple) else held
+    held = [plain(output, lookup) for output in node.outputs]
+    return [list(one) if isinstance(one, tuple) else one for one in held]

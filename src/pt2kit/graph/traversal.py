@@ -343,7 +343,8 @@ def carried(step: Step) -> Iterator[Scope]:
     scope, _, node = step
     for position, named in enumerate(node.inputs):
         for keys, subgraph in graph_arguments(named.arg):
-            place = f"{step.where}.inputs[{position}].arg{_keys_text(keys)}.as_graph.graph"
+            inside = "".join(f".as_string_to_argument{path_text((key,))[1:]}" for key in keys)
+            place = f"{step.where}.inputs[{position}].arg{inside}.as_graph.graph"
             yield Scope(subgraph.graph, join(step.path, subgraph.name), place, scope.depth + 1)
 
 
@@ -382,7 +383,3 @@ def _steps_below(step: Step) -> Iterator[Step]:
 
 def _steps(scope: Scope) -> Iterator[Step]:
     return (Step(scope, number, node) for number, node in enumerate(scope.graph.nodes))
-
-
-def _keys_text(keys: tuple[str, ...]) -> str:
-    return "".join(f".as_string_to_argument{path_text((key,))[1:]}" for key in keys)

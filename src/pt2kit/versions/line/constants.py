@@ -104,7 +104,8 @@ def lift(program: Tree, log: ConversionLog) -> tuple[Tree, dict[str, dict[str, A
             operands are not known.
     """
     root = program["graph_module"]["graph"]
-    taken = {*_value_names(program), *root["constants"]}
+    taken = {name for graph, _ in values_of(program, "1", "Graph") for name in graph["tensor_values"]}
+    taken.update(root["constants"])
     graph, lifted = _lift_graph(root, ("graph_module", "graph"), log, taken, is_root=True)
     return {**program, "graph_module": {**program["graph_module"], "graph": graph}}, lifted
 
@@ -119,11 +120,6 @@ def with_lifted(module: Tree, inputs: list[Tree], specs: list[Tree]) -> Tree:
         "graph": {**graph, "inputs": [*graph["inputs"][:first], *inputs, *graph["inputs"][first:]]},
         "signature": {**signature, "input_specs": [*own[:first], *specs, *own[first:]]},
     }
-
-
-def _value_names(program: Tree) -> set[str]:
-    """Return the names of the tensors of all graphs."""
-    return {name for graph, _ in values_of(program, "1", "Graph") for name in graph["tensor_values"]}
 
 
 def _lift_graph(
