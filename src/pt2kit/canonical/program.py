@@ -26,7 +26,7 @@ from pt2kit import schema
 from pt2kit.canonical.expressions import input_symbols, renamed_words
 from pt2kit.canonical.facts import Names, refuse_subgraph, rename, slots
 from pt2kit.canonical.form import Form, Keep, Reloading, check_free, normal_form
-from pt2kit.graph.argument_values import arguments
+from pt2kit.graph.argument_values import argument_names, arguments
 from pt2kit.graph.traversal import Meta, tables
 from pt2kit.package.open import Package, open_package
 from pt2kit.schema import Argument, ExportedProgram, GraphModule, GraphSignature, InputSpec, OutputSpec
@@ -185,14 +185,6 @@ def _spec(spec: Spec, form: Form, where: str) -> Spec:
     # A name that stays must not come to mean a value.
     check_free(frozenset(kept - form.names.keys()), form.names, f"{where}: {spec.type}")
     return spec.__class__(**{spec.type: replace(value, **changes)})
-
-
-def argument_names(spec: InputSpec | OutputSpec) -> list[str]:
-    """Return the names of the values that the argument of a spec uses."""
-    argument: Any = getattr(spec.value, "arg", None)
-    if isinstance(argument, Argument):
-        return list(arguments(argument))
-    return [] if argument is None else [argument.name]
 
 
 def _module_calls(module: GraphModule, names: Names, where: str) -> list[schema.ModuleCallEntry]:

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from pt2kit import codec, schema
 from pt2kit.canonical.facts import rename
-from pt2kit.canonical.program import argument_names
 from pt2kit.diffs.changes import Area, Change, Detail, Diff, Kind, ModelPair
 from pt2kit.diffs.fingerprints import ProgramSide, Symbols, is_of_another_kind
 from pt2kit.diffs.graphs import DiffOptions, GraphDiff, Names, value_details
@@ -22,6 +21,7 @@ from pt2kit.diffs.input_roles import Pairs, input_role, match_inputs, match_outp
 from pt2kit.diffs.tensors import compare_payloads
 from pt2kit.digests.compute import digest_parts, payloads_of, unknown_in_configs
 from pt2kit.errors import Pt2Error
+from pt2kit.graph.argument_values import argument_names
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
 from pt2kit.schema.names import target_of

@@ -185,6 +185,14 @@ def arguments(argument: schema.Argument) -> Iterator[str]:
     return (reference.name for reference in references(argument))
 
 
+def argument_names(spec: schema.InputSpec | schema.OutputSpec) -> list[str]:
+    """Return the names of the values that the argument of a spec uses; a constant has no value in the graph."""
+    argument: Any = getattr(spec.value, "arg", None)
+    if isinstance(argument, schema.Argument):
+        return list(arguments(argument))
+    return [] if argument is None else [argument.name]
+
+
 def defined(argument: schema.Argument) -> Iterator[str]:
     """Yield the names of the values that an output of a node, or an input of a graph, defines.
 

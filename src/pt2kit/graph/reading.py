@@ -10,7 +10,7 @@ change a program, use `pt2kit.edit`.
 from __future__ import annotations
 
 from ast import literal_eval
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import chain
 from types import MappingProxyType
@@ -20,7 +20,7 @@ from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.errors import GraphError
-from pt2kit.graph.argument_values import ValueKind, arguments, arguments_of
+from pt2kit.graph.argument_values import ValueKind, argument_names, arguments, arguments_of
 from pt2kit.graph.def_use import GraphIndex, index
 from pt2kit.graph.traversal import Scope, Step, carried, check_depth, depth_first, node_label, operator_name, root
 from pt2kit.messages import count_text, quote, suggestion
@@ -178,7 +178,7 @@ class Node:
     @property
     def inputs(self) -> tuple[Value, ...]:
         """Return the values that it uses, each once, in the order of its arguments."""
-        return tuple(dict.fromkeys(_values(list(self.args.values()))))
+        return tuple(dict.fromkeys(_values(self.args.values())))
 
     @property
     def output(self) -> Value:
@@ -377,21 +377,17 @@ def _default(parameter: Parameter) -> Any:
 
 def _roles(program: schema.ExportedProgram) -> dict[str, tuple[str, str]]:
     """Return the role and the target of each input of a program by its name in the graph."""
-    roles: dict[str, tuple[str, str]] = {}
-    for spec in program.graph_module.signature.input_specs:
-        held: Any = getattr(spec.value, "arg", None)  # A constant has no value in the graph.
-        names = arguments(held) if isinstance(held, schema.Argument) else [] if held is None else [held.name]
-        roles |= dict.fromkeys(names, (spec.type, target_of(spec) or ""))
-    return roles
+    specs = program.graph_module.signature.input_specs
+    return {name: (spec.type, target_of(spec) or "") for spec in specs for name in argument_names(spec)}
 
 
-def _values(arguments: list[Any]) -> Iterator[Value]:
+def _values(arguments: Iterable[Any]) -> Iterator[Value]:
     """Yield the values in arguments, those in lists and dicts included, in order."""
     for argument in arguments:
         if isinstance(argument, Value):
             yield argument
         elif isinstance(argument, tuple | dict):
-            yield from _values(list(argument.values() if isinstance(argument, dict) else argument))
+            yield from _values(argument.values() if isinstance(argument, dict) else argument)
 
 
 def readable_size(size: schema.SymInt) -> int | str:
