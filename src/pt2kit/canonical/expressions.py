@@ -22,7 +22,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from pt2kit import schema
-from pt2kit.errors import Pt2Error
+from pt2kit.errors import Pt2Error, attempt
 from pt2kit.graph.traversal import Meta, tables, with_numbers
 from pt2kit.node_metadata.frames import lenient
 from pt2kit.symbols.dialects import parse
@@ -96,10 +96,8 @@ class Normalizer:
         Cost: linear, but for products and comparisons within the limits of this file.
         """
         if text not in self._known:
-            try:
-                self._known[text] = self._computed(_UNDEFINED.sub(r"\1", text))
-            except Pt2Error:  # no expression
-                self._known[text] = text
+            computed = attempt(self._computed, _UNDEFINED.sub(r"\1", text))
+            self._known[text] = text if computed is None else computed  # None: it is no expression
         return self._known[text]
 
     def _computed(self, text: str) -> str | int:

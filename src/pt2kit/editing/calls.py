@@ -27,7 +27,7 @@ from pt2kit.editing.interface import (
     spec_of,
     tuple_of,
 )
-from pt2kit.errors import GraphError, Pt2Error, attempt
+from pt2kit.errors import GraphError, attempt
 from pt2kit.symbols.guards import Path, Source
 from pt2kit.treespec.callsig import input_paths
 
@@ -69,10 +69,10 @@ class Calls:
         self.root = root = self._entries[0][0].signature if self._starts_with_root() else None
         self.added: list[schema.ModuleCallEntry] = []
         self.prefix = ""
-        self.ins = _tree(root.in_spec if root else "", [one for one in inputs if one.is_user])
+        self.opened = [one for one in inputs if one.is_user]
+        self.ins = _tree(root.in_spec if root else "", self.opened)
         self.outs = _tree(root.out_spec if root else "", [one for one in outputs if one.is_user])
         self.arg_names = list(root.forward_arg_names or ()) if root else []
-        self.opened = [one for one in inputs if one.is_user]
 
     def _starts_with_root(self) -> bool:
         return bool(self._entries) and not self._entries[0][0].fqn
@@ -218,11 +218,8 @@ class Calls:
 
 def _tree(text: str, leaves: Sequence[Any]) -> Tree | None:
     """Return the tree of a spec over inputs or outputs; None if they do not match."""
-    try:
-        spec = treespec.parse(text)
-    except Pt2Error:
-        return None
-    return grow(spec, leaves) if treespec.leaf_count(spec) == len(leaves) else None
+    spec = attempt(treespec.parse, text)
+    return grow(spec, leaves) if spec is not None and treespec.leaf_count(spec) == len(leaves) else None
 
 
 def _text(old: str, tree: Tree | None) -> str:

@@ -7,7 +7,6 @@ of them go, which torch takes for a program that was saved without.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from pt2kit import schema, treespec
@@ -18,7 +17,7 @@ from pt2kit.editing.interface import MAPPINGS, SEQUENCES, Input, spec_of
 from pt2kit.editing.interface_edits import bound_symbols, check_sizes
 from pt2kit.editing.state import EditState
 from pt2kit.editing.weights import to_view
-from pt2kit.errors import GraphError, Pt2Error, UnsupportedError
+from pt2kit.errors import GraphError, Pt2Error, UnsupportedError, attempt
 from pt2kit.messages import count_text, quote
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
@@ -72,8 +71,7 @@ def _sample(one: Input, value: Any, edit: str) -> Any:
 def convert(editor: EditState, change: Callable[[TensorView], TensorView]) -> None:
     """Change the tensors among the sample inputs; samples that cannot be read as the program's call are left alone."""
     if editor.samples is None:
-        with suppress(Pt2Error):
-            editor.samples = _stored(editor)
+        editor.samples = attempt(_stored, editor)
     if editor.samples is not None:
         editor.samples |= {one: change(value) for one, value in editor.samples.items() if isinstance(value, TensorView)}
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from pt2kit import codec
 from pt2kit.checks.safety import safety_findings
-from pt2kit.errors import Problem, Pt2Error
+from pt2kit.errors import Problem, Pt2Error, attempt
 from pt2kit.graph.traversal import is_custom, operator_counts, operator_namespace, walk
 from pt2kit.messages import printable
 from pt2kit.node_metadata.modules import ModuleNode, module_tree, stated_modules
@@ -66,11 +66,9 @@ def summarize_modules(program: ExportedProgram, tensors: Mapping[str, Payload]) 
     """
     stacks = (stated_modules(step.node.metadata.get("nn_module_stack", "")) for step in walk(program))
     fqns = [entry.fqn for entry in program.graph_module.module_call_graph]
-    try:
-        root = module_tree(stacks, fqns, tensors)
-    except Pt2Error:
-        return None
-    return _with_sizes(root, {name: amount_of(payload) for name, payload in tensors.items()})
+    root = attempt(module_tree, stacks, fqns, tensors)
+    amounts = {name: amount_of(payload) for name, payload in tensors.items()}
+    return None if root is None else _with_sizes(root, amounts)
 
 
 def _with_sizes(node: ModuleNode, amounts: Mapping[str, Amount]) -> ModuleSummary:

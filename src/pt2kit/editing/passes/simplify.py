@@ -16,7 +16,7 @@ from pt2kit.editing.editor import Editor
 from pt2kit.editing.graphs import Graph, Node, Slot, Value
 from pt2kit.editing.interface_edits import put_number
 from pt2kit.editing.metas import infer_meta
-from pt2kit.errors import GraphError
+from pt2kit.errors import attempt
 from pt2kit.graph.argument_values import renamed
 from pt2kit.graph.traversal import operator_name, operator_namespace
 from pt2kit.operators.aliasing import aliases
@@ -149,14 +149,10 @@ def fold_shapes(editor: Editor) -> int:
 
 
 def _known(node: Node) -> int | None:
-    meta = node.output.meta
-    if isinstance(meta, schema.SymInt) and isinstance(meta.as_int, int):
-        return meta.as_int
-    try:
-        meta = infer_meta(node.target, node.plain_arguments, None, "fold_shapes")
-    except GraphError:
-        return None
-    return meta.as_int if isinstance(meta, schema.SymInt) and isinstance(meta.as_int, int) else None
+    if (number := arithmetic.known(node.output.meta)) is not None:
+        return number
+    meta = attempt(infer_meta, node.target, node.plain_arguments, None, "fold_shapes")
+    return arithmetic.known(meta) if isinstance(meta, schema.SymInt) else None
 
 
 def identities(editor: Editor) -> int:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pt2kit.errors import Pt2Error
+from pt2kit.errors import attempt
 from pt2kit.jsontext import Path
 from pt2kit.treespec.spec import leaf_count, parse
 from pt2kit.versions.conversion_log import ConversionLog, Tree
@@ -108,9 +108,8 @@ def _calls(entry: Tree) -> list[Tree]:
     signature = entry["signature"]
     if not entry["fqn"] or not signature or not signature["outputs"]:
         return [entry]
-    try:
-        sizes = {side: leaf_count(parse(signature[spec], "")) for side, spec in _SPECS.items()}
-    except Pt2Error:  # `check` reports it
+    sizes = attempt(lambda: {side: leaf_count(parse(signature[spec], "")) for side, spec in _SPECS.items()})
+    if sizes is None:  # `check` reports it
         return [entry]
     count = len(signature["outputs"]) // max(sizes["outputs"], 1)
     if count < 2 or any(len(signature[side]) != size * count for side, size in sizes.items()):
