@@ -24,7 +24,6 @@ from msgspec.structs import replace
 from pt2kit import schema
 from pt2kit.errors import Pt2Error, attempt
 from pt2kit.graph.traversal import Meta, tables, with_numbers
-from pt2kit.node_metadata.frames import lenient
 from pt2kit.symbols.dialects import parse
 from pt2kit.symbols.expr import Call, Integer, Leaf, Symbol, fold, free_symbols
 from pt2kit.symbols.functions import FUNCTIONS
@@ -303,7 +302,7 @@ def input_symbols(described: Iterable[Meta]) -> dict[str, str]:
         old name -> new name.
     """
     texts = [text for meta in described for text in _texts(meta)]
-    trees = [tree for text in texts if (tree := lenient(parse, text)) is not None]
+    trees = [tree for text in texts if (tree := attempt(parse, text)) is not None]
     alone = [tree.name for tree in trees if isinstance(tree, Symbol)]
     others = [symbol.name for tree in trees for symbol in free_symbols(tree)]
     names: dict[str, str] = {}

@@ -19,12 +19,12 @@ from typing import Any, Final, TypeAlias
 from msgspec import UNSET
 
 from pt2kit import schema
-from pt2kit.errors import GraphError
+from pt2kit.errors import GraphError, attempt
 from pt2kit.graph.argument_values import ValueKind, argument_names, arguments, arguments_of
 from pt2kit.graph.def_use import GraphIndex, index
 from pt2kit.graph.traversal import Scope, Step, carried, check_depth, depth_first, node_label, operator_name, root
 from pt2kit.messages import count_text, quote, suggestion
-from pt2kit.node_metadata.frames import Frame, lenient, parse_stack_trace
+from pt2kit.node_metadata.frames import Frame, parse_stack_trace
 from pt2kit.node_metadata.modules import ModuleEntry, module_fqn, stated_modules
 from pt2kit.package.open import Package
 from pt2kit.package.stored import Named, Payload
@@ -225,8 +225,7 @@ class Node:
     def source(self) -> Frame | None:
         """Return the line of the model that the node comes from (`.file`, `.line`, `.function`, `.source`), if
         known."""
-        text = self.metadata.get("stack_trace", "")
-        trace = lenient(parse_stack_trace, text) if text else None
+        trace = attempt(parse_stack_trace, self.metadata.get("stack_trace", ""))
         return trace.frames[-1] if trace else None
 
     def _plain(self, value: Any) -> Any:
@@ -399,7 +398,7 @@ def readable_size(size: schema.SymInt) -> int | str:
 @lru_cache(maxsize=4096)
 def _expression(text: str) -> str:
     """Return an expression as people write it; as stored if it cannot be parsed."""
-    tree = lenient(parse, text)
+    tree = attempt(parse, text)
     return text if tree is None else to_str(tree)
 
 

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pt2kit import symbols, treespec
-from pt2kit.errors import GraphError
+from pt2kit.errors import GraphError, attempt
 from pt2kit.graph.argument_values import ARMS, OperatorName
 from pt2kit.messages import printable
-from pt2kit.node_metadata.frames import lenient
 from pt2kit.schema import (
     Argument,
     ConstantValue,
@@ -60,7 +59,7 @@ class ValueTexts:
         """Return a symbolic expression, in any stored dialect, as people write it; unchanged if it does not parse."""
         known = self._expressions.get(text)
         if known is None:
-            tree = lenient(symbols.parse, text)
+            tree = attempt(symbols.parse, text)
             known = f"<{printable(text)}>" if tree is None else symbols.to_str(tree)
             self._expressions[text] = known
         return known
