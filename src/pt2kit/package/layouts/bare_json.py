@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from pt2kit.errors import LimitError, PayloadError, UnsupportedError
 from pt2kit.package.layouts.base import PLAIN_MODEL, Layout
 from pt2kit.package.legacy_programs import list_programs
-from pt2kit.package.payloads import view_all
 from pt2kit.package.programs import read_json
 from pt2kit.versions.conversion_log import path_below
 from pt2kit.zip import end_record
@@ -79,14 +78,9 @@ class BareJson(Layout):
 
         Raises: as `Layout.read_payloads`.
         """
-        from pt2kit.package.layouts.container import payloads_inside, payloads_named
+        from pt2kit.package.layouts.container import read_from_program
 
-        program, record = stored(), self.program_record(model)
-        if program.model is None:
-            payloads = payloads_inside(record, kind, program)
-        else:
-            payloads = payloads_named(self, kind, program)
-        return view_all(self, model, payloads, record, program)
+        return read_from_program(self, model, kind, stored())
 
     def payload_at(self, path: str, name: str) -> memoryview:
         """Return the bytes of a file next to the JSON file.

@@ -92,7 +92,8 @@ class Layout:
 
     def program_record(self, model: str) -> str:
         """Return the full name of the record that holds a program, whatever else is missing."""
-        return self.record(names.model_json(model))
+        holder, _ = self.methods.get(model, (model, None))
+        return self.record(names.model_json(holder))
 
     def sample_inputs_record(self, model: str) -> str | None:
         """Return the full name of the record that holds a program's sample inputs, if any; it may be empty."""

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from msgspec import structs
 
 from pt2kit import codec, schema
-from pt2kit.package import record_names as names
 from pt2kit.package.layouts.base import Layout
 from pt2kit.package.payloads import payload_inputs, view_all
 from pt2kit.pickles.reader import read_payload
@@ -76,19 +75,25 @@ class Container(Layout):
     __slots__ = ()
     kind: ClassVar[str] = "model"
 
-    def program_record(self, model: str) -> str:
-        """Return the full name of the record of a program's container."""
-        home, _ = self.methods[model]
-        return self.record(names.model_json(home))
-
     def read_payloads(self, model: str, kind: Kind, stored: Callable[[], StoredProgram]) -> StoredPayloads:
         """Describe the weights or constants of a program.
 
         Raises: as `Layout.read_payloads`.
         """
-        program = stored()
-        payloads = payloads_named(self, kind, program)
-        return view_all(self, model, payloads, self.program_record(model), program)
+        return read_from_program(self, model, kind, stored())
+
+
+def read_from_program(layout: Layout, model: str, kind: Kind, program: StoredProgram) -> StoredPayloads:
+    """Describe the weights or constants that a program holds itself, or that its container names.
+
+    Raises: as `Layout.read_payloads`.
+    """
+    record = layout.program_record(model)
+    if program.model is None:
+        payloads = payloads_inside(record, kind, program)
+    else:
+        payloads = payloads_named(layout, kind, program)
+    return view_all(layout, model, payloads, record, program)
 
 
 def payloads_named(layout: Layout, kind: Kind, stored: StoredProgram) -> dict[str, Payload]:

@@ -130,12 +130,13 @@ def _sort_models(layout: Layout) -> Layout:
                     rule="A24",
                 )
             layouts[name] = found
+    if not layouts:
+        return layout
     kinds = {type(found): found for found in layouts.values()}
-    if len(kinds) != 1:
-        releases = _RECORDS if layouts else layout.releases
-        return MixedArchive(layout.archive, layout.root, tuple(layouts), releases, layouts=layouts) if kinds else layout
-    [(cls, found)] = kinds.items()
     methods = {name: method for one in layouts.values() for name, method in one.methods.items()}
+    if len(kinds) > 1:
+        return MixedArchive(layout.archive, layout.root, tuple(layouts), _RECORDS, methods, layouts=layouts)
+    [(cls, found)] = kinds.items()
     return cls(layout.archive, layout.root, tuple(layouts), found.releases, methods)
 
 

@@ -54,23 +54,12 @@ class MixedArchive(RecordArchive):
         layouts = {model: layout.changed(**fields) for model, layout in self.layouts.items()}
         return replace(self, **fields, layouts=layouts)
 
-    def program_record(self, model: str) -> str:
-        """Return the full name of the record that holds a program."""
-        return self.layouts[model].program_record(model)
-
     def parts(self, model: str) -> Parts:
         """Return which records belong to a program.
 
         Raises: as `Layout.parts`.
         """
         return self.layouts[model].parts(model)
-
-    def read_program(self, model: str) -> StoredProgram:
-        """Read a program.
-
-        Raises: as `Layout.read_program`.
-        """
-        return self.layouts[model].read_program(model)
 
     def read_payloads(self, model: str, kind: Kind, stored: Callable[[], StoredProgram]) -> StoredPayloads:
         """Describe the weights or constants of a program.
