@@ -49,9 +49,6 @@ WINDOW: Final = 64
 Alike = Callable[[Side, int], Hashable]
 """Properties that two nodes must share to be matched as neighbors of matched ones."""
 
-NewValue = Callable[[int], int | None]
-"""A value of one graph -> the value of the new graph that corresponds to it; None if there is none."""
-
 
 class Matching:
     """Which nodes of an old and a new graph correspond.
@@ -88,12 +85,15 @@ class Matching:
         """Return the new value that an old one corresponds to; None if there is none."""
         return NO_VALUE if value == NO_VALUE else self.values.get(value)
 
+    def used(self, side: Side, node: int) -> list[int | None]:
+        """Return the values that a node of either graph uses, as new ones; None for one that corresponds to none."""
+        values = [value for _, slots in side.facts.inputs[node] for value in slots]
+        return list(map(self.new_value, values)) if side is self.old else [*values]
+
     def mirrored(self, inputs: Mapping[int, int]) -> Matching:
         """Return the same matching, with the new graph as the old one; `inputs` are those of that direction."""
-        matching = Matching(self.new, self.old, inputs)
+        matching = _paired(self.new, self.old, inputs, ((new, old) for old, new in self.pairs()))
         matching.is_mirrored = True
-        for old, new in self.pairs():
-            matching.match(new, old)
         return matching
 
     def unmatched(self) -> tuple[list[int], list[int]]:
@@ -110,14 +110,14 @@ class Matching:
 
     def is_exact(self) -> bool:
         """Return whether all nodes correspond to one that uses values that correspond."""
-        before, after = self.old.facts, self.new.facts
         return UNMATCHED not in self.to_new and all(
-            old != UNMATCHED
-            and self.old.keys[old] == self.new.keys[new]
-            and [slots for _, slots in after.inputs[new]]
-            == [tuple(map(self.new_value, slots)) for _, slots in before.inputs[old]]
+            old != UNMATCHED and self.old.keys[old] == self.new.keys[new] and self.uses_same(old, new)
             for new, old in enumerate(self.to_old)
         )
+
+    def uses_same(self, old: int, new: int) -> bool:
+        """Return whether two nodes use values that correspond."""
+        return self.used(self.old, old) == self.used(self.new, new)
 
 
 def common(old: Sequence[Hashable], new: Sequence[Hashable]) -> Pairs:
@@ -202,36 +202,28 @@ def _aligned(found: Matching, old: list[int], new: list[int]) -> Iterable[tuple[
 def replaced(found: Matching) -> None:
     """Match nodes with different operators of which one took the place of the other."""
     old, new = _returned(found.old), _returned(found.new)
-    _one_by_one(
-        found,
-        lambda node: _place(found.old, node, found.new_value, found.to_new.__getitem__, old),
-        lambda node: _place(found.new, node, lambda value: value, lambda user: user, new),
-    )
-    _one_by_one(
-        found,
-        lambda node: _calculation(found.old, node, found.new_value),
-        lambda node: _calculation(found.new, node, lambda value: value),
-    )
+    _one_by_one(found, lambda side, node: _place(found, side, node, old if side is found.old else new))
+    _one_by_one(found, lambda side, node: _calculation(found, side, node))
 
 
-def _one_by_one(found: Matching, old: Callable[[int], Hashable | None], new: Callable[[int], Hashable | None]) -> None:
-    """Match the unmatched nodes, first ones first, of which only one new one has the key of an old one."""
+def _one_by_one(found: Matching, alike: Alike) -> None:
+    """Match the unmatched nodes, first ones first, of which only one new one has the key of an old one, if not None."""
     left, right = found.unmatched()
     if not left or not right:
         return
-    places = grouped(right, new)
+    places = grouped(right, lambda node: alike(found.new, node))
     for node in left:
-        key = old(node)
+        key = alike(found.old, node)
         others = places.get(key, []) if key is not None else []
         if len(others) == 1 and found.to_old[others[0]] == UNMATCHED:
             found.match(node, others[0])
 
 
-def _calculation(side: Side, node: int, value: NewValue) -> Hashable | None:
+def _calculation(found: Matching, side: Side, node: int) -> Hashable | None:
     """Return the calculation of a node: operation, operands and type, in terms of the new graph. None if that is not
     known."""
     facts = side.facts
-    used = tuple(value(one) for _, slots in facts.inputs[node] for one in slots if one != NO_VALUE)
+    used = tuple(value for value in found.used(side, node) if value != NO_VALUE)
     if not used or None in used or not facts.results[node]:
         return None
     return side.modules[node], used, codec.encode([facts.metas[result] for result in facts.results[node]])
@@ -243,14 +235,13 @@ def _returned(side: Side) -> Mapping[int, tuple[int, ...]]:
     return {value: tuple(outputs) for value, outputs in positions.items() if isinstance(value, int)}
 
 
-def _place(
-    side: Side, node: int, value: NewValue, user: Callable[[int], int], returned: Mapping[int, tuple[int, ...]]
-) -> Hashable | None:
+def _place(found: Matching, side: Side, node: int, returned: Mapping[int, tuple[int, ...]]) -> Hashable | None:
     """Return the position of a node, in terms of the new graph: its operands and users. None if that is not known."""
-    used = tuple(value(one) for _, slots in side.facts.inputs[node] for one in slots if one != NO_VALUE)
+    used = tuple(value for value in found.used(side, node) if value != NO_VALUE)
+    to_new = found.to_new if side is found.old else range(len(side.nodes))
     users = tuple(
         (
-            tuple(sorted((user(other), position, slot) for other, position, slot in side.users[result])),
+            tuple(sorted((to_new[other], position, slot) for other, position, slot in side.users[result])),
             returned.get(result, ()),
         )
         for result in side.facts.results[node]
@@ -478,13 +469,9 @@ def _equal(found: Matching, key: Alike, *, alone: bool) -> None:
 def _by_arguments(found: Matching) -> None:
     """Match, in order, the unmatched nodes that do the same with values that correspond; users come after them."""
     left, right = found.unmatched()
-    key = _at_home(found, lambda side, node: side.keys[node])
-    places = grouped(reversed(right), lambda node: (key(found.new, node), _used(found.new, node, lambda value: value)))
+    key = _at_home(found, lambda side, node: (side.keys[node], *found.used(side, node)))
+    places = grouped(reversed(right), lambda node: key(found.new, node))
     for node in left:
-        others = places.get((key(found.old, node), _used(found.old, node, found.new_value)))
+        others = places.get(key(found.old, node))
         if others:
             found.match(node, others.pop())
-
-
-def _used(side: Side, node: int, value: NewValue) -> tuple[int | None, ...]:
-    return tuple(value(one) for _, slots in side.facts.inputs[node] for one in slots)

@@ -77,7 +77,9 @@ def node_details(matching: Matching, old: int, new: int, names: Names, *, metada
 
 def _arguments(matching: Matching, old: int, new: int, names: Names) -> Iterator[Detail]:
     before, after = matching.old.nodes[old].inputs, matching.new.nodes[new].inputs
-    if matching.old.keys[old] == matching.new.keys[new] and _same_values(matching, old, new):
+    # Values from outside of the graphs are no part of that.
+    outside = any(named.arg.as_custom_obj is not UNSET for named in before)
+    if matching.old.keys[old] == matching.new.keys[new] and matching.uses_same(old, new) and not outside:
         return
     labels_old, labels_new = argument_labels(before), argument_labels(after)
     for label in dict.fromkeys((*labels_new, *labels_old)):
@@ -87,15 +89,6 @@ def _arguments(matching: Matching, old: int, new: int, names: Names) -> Iterator
     order_old, order_new = list(labels_old), list(labels_new)
     if order_old != order_new and sorted(order_old) == sorted(order_new):
         yield Detail("order of arguments", order_old, order_new)
-
-
-def _same_values(matching: Matching, old: int, new: int) -> bool:
-    """Return whether all arguments use values that correspond; values from outside of the graphs are ignored."""
-    before, after = matching.old.facts.inputs[old], matching.new.facts.inputs[new]
-    outside = any(named.arg.as_custom_obj is not UNSET for named in matching.old.nodes[old].inputs)
-    return not outside and all(
-        tuple(map(matching.new_value, slots)) == others for (_, slots), (_, others) in zip(before, after, strict=True)
-    )
 
 
 def argument_labels(inputs: list[schema.NamedArgument]) -> dict[str, schema.NamedArgument]:
