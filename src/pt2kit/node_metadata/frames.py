@@ -390,13 +390,10 @@ def expand_all(references: Sequence[str], table: FileTable, where: str = "stack_
 
 def _standard_trace(text: str) -> StackTrace | None:
     """Return the frames of a text that the table can hold, None for any other text."""
-    try:
-        trace = parse_stack_trace(text)
-    except SchemaError:
+    trace = lenient(parse_stack_trace, text)
+    # The table could not tell an empty source line from none.
+    if trace is None or any(frame.source == "" or (frame.source is None and frame.rest) for frame in trace.frames):
         return None
-    for frame in trace.frames:
-        if frame.source == "" or (frame.source is None and frame.rest):
-            return None  # the table could not tell an empty source line from none
     return trace
 
 

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from pt2kit.errors import LimitError, Pt2Error, SchemaError
+from pt2kit.errors import LimitError, SchemaError, attempt
 
 _CODES = {",": "2C", ";": "3B", "(": "28", ")": "29", "[": "5B", "]": "5D"}
 _CHARACTERS = {code: character for character, code in _CODES.items()}
@@ -148,10 +148,7 @@ def parse_module_stack(text: str, where: str = "nn_module_stack") -> tuple[Modul
 @lru_cache(maxsize=256)  # also of texts that cannot be read, of which a search is made
 def stated_modules(text: str) -> tuple[ModuleEntry, ...]:
     """Return the modules that the stack of a node names, outermost first; () if it names none or cannot be read."""
-    try:
-        return tuple(entry for entry in parse_module_stack(text) if entry.path != NO_MODULE) if text else ()
-    except Pt2Error:
-        return ()
+    return tuple(entry for entry in attempt(parse_module_stack, text) or () if entry.path != NO_MODULE)
 
 
 def module_of(metadata: Mapping[str, str]) -> str:
