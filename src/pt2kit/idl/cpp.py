@@ -22,6 +22,7 @@ from pt2kit.idl.text import (
     check_names,
     comment,
     enum_numbers,
+    enum_rows,
     noted,
     safe_name,
     spelled,
@@ -78,7 +79,7 @@ def emit(types: Table) -> str:
         UnsupportedError: a type contains itself other than in a list or a dict.
     """
     table = as_written(types)
-    check_names(iter(_PRELUDE_NAMES), table, "C++")
+    check_names(_PRELUDE_NAMES, table, "C++")
     ordered = _by_containment(table)
     suffix = version_suffix(types.version)
     prelude = (files("pt2kit.idl") / "cpp_prelude.h").read_text(encoding="utf-8")
@@ -89,11 +90,11 @@ def emit(types: Table) -> str:
     lines += ["/// Whether unions hold every key, null except for one; otherwise they hold exactly one key."]
     null_unions = str(spelling(types.version).padded_unions).lower()
     lines += [f"inline constexpr bool null_unions = {null_unions};", "", prelude]
-    lines += [f"struct {each.name};" for each in ordered if each.kind != "enum"]
+    structs = [each for each in ordered if each.kind != "enum"]
+    lines += [f"struct {each.name};" for each in structs]
     for definition in ordered:
         lines += ["", *comment("///", definition.doc), *_declaration(definition, table)]
     # Declared before any is defined: they call each other.
-    structs = [each for each in ordered if each.kind != "enum"]
     lines += ["", *(f"{head};" for each in structs for head in _signatures(each))]
     functions = {"enum": _enum_functions, "union": _union_functions, "struct": _struct_functions}
     for definition in ordered:
@@ -141,12 +142,7 @@ def cpp_type(kind: Type) -> str:
 def _declaration(definition: Definition, table: Table) -> list[str]:
     name = definition.name
     if definition.kind == "enum":
-        numbers = enum_numbers(definition)
-        rows = [
-            noted(f"  {safe_name(each.name, _KEYWORDS)} = {numbers[each.name]},", each.since)
-            for each in definition.members.values()
-        ]
-        return [f"enum class {name} : std::int64_t {{", *rows, "};"]
+        return [f"enum class {name} : std::int64_t {{", *enum_rows(definition, _KEYWORDS), "};"]
     if definition.kind == "union":
         return [f"struct {name} {{", *_union_rows(definition), "};"]
     rows = [noted(f"  {_member(field, table)};", field.since) for field in definition.fields.values()]

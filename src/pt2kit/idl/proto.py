@@ -61,7 +61,7 @@ def emit(types: Table) -> str:
     for definition in table.definitions.values():
         lines += ["", *comment("//", definition.doc), *_definition(definition)]
     helpers = _helpers(table)
-    check_names(iter(helpers), table, "Protocol Buffers")
+    check_names(helpers, table, "Protocol Buffers")
     for name, rows in helpers.items():
         lines += ["", f"message {name} {{", *rows, "}"]
     return "\n".join(lines) + "\n"

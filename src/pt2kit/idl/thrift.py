@@ -14,7 +14,7 @@ from pt2kit.idl.text import (
     banner,
     check_names,
     comment,
-    enum_numbers,
+    enum_rows,
     members,
     noted,
     safe_name,
@@ -57,7 +57,7 @@ def emit(types: Table) -> str:
     suffix = version_suffix(types.version)
     lines += ["", f"namespace py pt2.{suffix}", f"namespace cpp pt2.{suffix}", f"namespace java pt2.{suffix}"]
     wrapped = {wrapper_name(kind): kind for kind in all_types(table) if isinstance(kind, TupleOf | AnyOf)}
-    check_names(iter(wrapped), table, "Thrift")
+    check_names(wrapped, table, "Thrift")
     for kind in wrapped.values():
         lines += _wrapper(kind)
     for definition in table.definitions.values():
@@ -66,11 +66,7 @@ def emit(types: Table) -> str:
 
 
 def _definition(definition: Definition) -> list[str]:
-    numbers = enum_numbers(definition)
-    rows = [
-        noted(f"  {safe_name(value.name, _RESERVED)} = {numbers[value.name]},", value.since)
-        for value in definition.members.values()
-    ]
+    rows = enum_rows(definition, _RESERVED)
     rows += [noted(f"  {field.id}: {_field(field, definition)};", field.since) for field in definition.fields.values()]
     return [f"{definition.kind} {definition.name} {{", *rows, "}"]
 

@@ -53,7 +53,7 @@ type OneOf<T> = { [K in keyof T]: { [P in K]: T[P] } & { [Q in Exclude<keyof T, 
 def emit(types: Table) -> str:
     """Write a table as one TypeScript module."""
     table = as_written(types)
-    check_names(iter(("Int", "Float", "Base64", "OneOf")), table, "TypeScript")
+    check_names(("Int", "Float", "Base64", "OneOf"), table, "TypeScript")
     lines = [f"// {line}" for line in banner(types, "typescript")[:2]]
     lines += [_PRELUDE + (_ONE_VALUE if spelling(table.version).padded_unions else _ONE_KEY)]
     lines += [f"export const SCHEMA_VERSION = {json.dumps(types.version)};"]
