@@ -170,8 +170,8 @@ def _records(old: Package, new: Package, renamed: Mapping[str, str]) -> Iterator
         if name not in before:
             yield Change("added", "record", "", name)
         elif before[name] != row:
-            sizes, crcs = (Detail(what, a, b) for what, a, b in zip(("bytes", "crc32"), before[name], row, strict=True))
-            details = tuple(detail for detail in (sizes, crcs) if detail.old != detail.new)
+            facts = zip(("bytes", "crc32"), before[name], row, strict=True)
+            details = tuple(Detail(what, one, other) for what, one, other in facts if one != other)
             yield Change("modified", "record", "", name, details=details)
 
 
@@ -270,11 +270,10 @@ def _input_details(
         yield Detail("kind", before.type, after.type)
     if before.type != "user_input" and input_role(old, one) != input_role(new, other):
         yield Detail("name", input_role(old, one)[1], input_role(new, other)[1])
-    held_old: Any = before.value
-    held_new: Any = after.value
     for field in ("persistent", "value"):
-        if codec.to_tree(getattr(held_old, field, None)) != codec.to_tree(getattr(held_new, field, None)):
-            yield Detail(field, getattr(held_old, field, None), getattr(held_new, field, None))
+        held_old, held_new = (getattr(spec.value, field, None) for spec in (before, after))
+        if codec.to_tree(held_old) != codec.to_tree(held_new):
+            yield Detail(field, held_old, held_new)
     details = list(value_details(old.graph, new.graph, old.graph.inputs[one], new.graph.inputs[other], names))
     yield from details
     if not any(detail.what == "argument" for detail in details):

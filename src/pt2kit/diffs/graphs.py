@@ -18,14 +18,11 @@ from pt2kit.canonical.form import writes_inside
 from pt2kit.diffs.changes import Area, Change, Detail, GraphPair, Kind
 from pt2kit.diffs.correspond import Matching, correspond
 from pt2kit.diffs.fingerprints import Interner, ProgramSide, Side, Symbols, encoded, input_values, make_side
-from pt2kit.diffs.input_roles import Pairs
+from pt2kit.diffs.input_roles import GONE, Pairs
 from pt2kit.errors import LimitError
 from pt2kit.graph.argument_values import arguments, graph_arguments
 from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, join, node_label, node_outputs, tables
 from pt2kit.node_metadata.redaction import without_addresses
-
-_GONE: Final = "\0gone"
-"""Marker of an old value that corresponds to no new one; no file has such a name."""
 
 WHERE: Final = "$.graph_module.graph"
 
@@ -41,7 +38,7 @@ class Names:
     def __init__(self, matching: Matching, symbols: Symbols) -> None:
         self.symbols = symbols
         old, new = matching.old.facts, matching.new.facts
-        self.values = dict.fromkeys(old.names, _GONE)
+        self.values = dict.fromkeys(old.names, GONE)
         self.values |= {old.names[one]: new.names[other] for one, other in matching.values.items()}
 
     def same_argument(self, old: schema.Argument, new: schema.Argument) -> bool:
@@ -128,17 +125,14 @@ def meta_details(label: str, old: Any, new: Any, names: Names) -> Iterator[Detai
     """
     if old == new and not names.symbols.renamed:
         return
-    details: list[Detail] = []
     if isinstance(old, schema.TensorMeta) and isinstance(new, schema.TensorMeta):
         fields = zip(asdict(old).items(), asdict(new).values(), strict=True)
-        details = [
-            Detail(f"{label} {field}", one, other) for (field, one), other in fields if _differ(one, other, names)
-        ]
+        facts = [Detail(f"{label} {field}", one, other) for (field, one), other in fields]
     elif isinstance(old, schema.CustomObjArgument) and isinstance(new, schema.CustomObjArgument):
-        if old.class_fqn != new.class_fqn:
-            details = [Detail(f"{label} class", old.class_fqn, new.class_fqn)]
-    elif _differ(old, new, names):
-        details = [Detail(label, old, new)]
+        facts = [Detail(f"{label} class", old.class_fqn, new.class_fqn)]
+    else:
+        facts = [Detail(label, old, new)]
+    details = [fact for fact in facts if _differ(fact.old, fact.new, names)]
     is_object = isinstance(old, schema.CustomObjArgument)
     if not details and not is_object and _differ(old, new, names, hints=True):
         details = [Detail(f"{label} hints", old, new)]
@@ -147,8 +141,6 @@ def meta_details(label: str, old: Any, new: Any, names: Names) -> Iterator[Detai
 
 def _differ(old: Any, new: Any, names: Names, *, hints: bool = False) -> bool:
     """Return whether two descriptions differ under the new names of symbols."""
-    if old == new and not names.symbols.renamed:
-        return False
     one = _with_expressions(codec.to_tree(old), names.symbols.old_form, hints)
     return bool(one != _with_expressions(codec.to_tree(new), str, hints))
 

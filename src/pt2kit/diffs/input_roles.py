@@ -15,8 +15,8 @@ from pt2kit import codec, schema
 from pt2kit.canonical.canonical_labeling import grouped
 from pt2kit.schema.names import target_of
 
-_GONE: Final = "\0gone"
-"""Marker of an old input that corresponds to no new one; no file has such a name."""
+GONE: Final = "\0gone"
+"""Marker of an old value that corresponds to no new one; no file has such a name."""
 
 Pairs: TypeAlias = list[tuple[int, int]]
 """(old position, new position)."""
@@ -60,7 +60,7 @@ def renamed_payloads(old: schema.GraphModule, new: schema.GraphModule) -> dict[s
 def match_outputs(old: schema.GraphModule, new: schema.GraphModule, pairs: Pairs) -> Pairs:
     """Return the graph outputs of two programs that correspond, for matched inputs."""
     renamed = {_name(old.graph.inputs[one]): _name(new.graph.inputs[other]) for one, other in pairs}
-    before = _output_roles(old, lambda name: renamed.get(name, _GONE))
+    before = _output_roles(old, lambda name: renamed.get(name, GONE))
     after = _output_roles(new, lambda name: name)
     return _by_role(before, after)
 
