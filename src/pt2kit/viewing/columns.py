@@ -139,7 +139,7 @@ class Pairs(Columns):
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """One program as columns.
+    """One program as columns, which grow while it is drawn.
 
     Args:
         texts: the table that the numbers of texts point into.
@@ -151,11 +151,11 @@ class Picture:
     """
 
     texts: list[str]
-    boxes: Boxes
-    nodes: Nodes
-    values: Values
-    weights: Weights
-    edges: Pairs
-    carries: Pairs
-    chips: Pairs
-    guessed: bool
+    boxes: Boxes = field(default_factory=Boxes)
+    nodes: Nodes = field(default_factory=Nodes)
+    values: Values = field(default_factory=Values)
+    weights: Weights = field(default_factory=Weights)
+    edges: Pairs = field(default_factory=Pairs)
+    carries: Pairs = field(default_factory=Pairs)
+    chips: Pairs = field(default_factory=Pairs)
+    guessed: bool = False

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -38,13 +38,8 @@ from pt2kit.viewing.columns import (
     OUTPUT,
     REMOVED,
     SUBGRAPH,
-    Boxes,
-    Nodes,
-    Pairs,
     Picture,
     Texts,
-    Values,
-    Weights,
 )
 from pt2kit.viewing.modules import (
     ModuleCall,
@@ -121,8 +116,7 @@ class _Artist:
         self.program = program
         self.entries = entries
         self.texts, self.types = Texts(), ValueTexts(program)
-        self.boxes, self.nodes, self.values, self.weights = Boxes(), Nodes(), Values(), Weights()
-        self.edges, self.carries, self.chips = Pairs(), Pairs(), Pairs()
+        self.picture = Picture(self.texts.list)
         self.steps: list[Step | None] = []
         self.scopes: list[Scope] = []
         self.names: dict[int, list[str]] = {}
@@ -138,13 +132,14 @@ class _Artist:
 
     def draw(self, problem: str) -> Drawing:
         """Draw the program in one traversal."""
-        self.module_boxes[""] = self.boxes.add(-1, 0, 0, 0, MODULE, 0, -1)
+        boxes = self.picture.boxes
+        self.module_boxes[""] = boxes.add(-1, 0, 0, 0, MODULE, 0, -1)
         for step in walk(self.program):
             text = step.node.metadata.get("nn_module_stack", "")
             if text not in self.stacks:
                 self.stacks[text] = module_calls(text)
-                if self.stacks[text] is not None and not self.boxes.type[0]:
-                    self.boxes.type[0] = self.texts(root_type(text))
+                if self.stacks[text] is not None and not boxes.type[0]:
+                    boxes.type[0] = self.texts(root_type(text))
         first: dict[str, int] = {}
         for number, entry in enumerate(self.entries):
             payload = entry.payload
@@ -154,26 +149,16 @@ class _Artist:
         guessed = all(calls is None for calls in self.stacks.values())
         for scope in graphs(self.program):
             _Graph(self, scope).draw(guessed)
-        self.weights.box[:] = [self._box_of_name(name) for name in self.owners]
-        picture = Picture(
-            self.texts.list,
-            self.boxes,
-            self.nodes,
-            self.values,
-            self.weights,
-            self.edges,
-            self.carries,
-            self.chips,
-            guessed and len(self.module_boxes) > 1,
-        )
+        self.picture.weights.box[:] = [self._box_of_name(name) for name in self.owners]
+        picture = replace(self.picture, guessed=guessed and len(self.module_boxes) > 1)
         group_repeats(picture, self.shapes, self.texts, self._writes)
         return Drawing(picture, self.program, self.types, self.steps, self.scopes, self.names, self.entries, problem)
 
     def add_weight(self, name: str, kind: str, type: str, nbytes: int, elements: int, first: int) -> None:
         """Add a tensor of the archive."""
         self.owners.append(name.rpartition(".")[0])
-        texts = self.texts
-        self.held[name] = self.weights.add(texts(name), texts(kind), texts(type), nbytes, elements, 0, first, 0)
+        labels = map(self.texts, (name, kind, type))
+        self.held[name] = self.picture.weights.add(*labels, nbytes, elements, 0, first, 0)
 
     def _box_of_name(self, fqn: str) -> int:
         """Return the box of a module that holds tensors; a module that is never called gets one without nodes."""
@@ -247,12 +232,12 @@ class _Graph:
         inner = list(carried(step))
         if inner:
             name, path = text(label), text(f"{step.path}()")
-            box = artist.boxes.add(box, name, text(node.target), path, CALL, 0, len(artist.steps))
+            box = artist.picture.boxes.add(box, name, text(node.target), path, CALL, 0, len(artist.steps))
         note = node_note(node, self._scope.graph.tensor_values, artist.types)
         drawn = self._add(OPERATION, label, node.target, box, step, note)
         for below in inner:
             name = text(below.path.rpartition("/")[2])
-            home = artist.boxes.add(box, name, 0, text(f"{below.path}()"), SUBGRAPH, 0, drawn)
+            home = artist.picture.boxes.add(box, name, 0, text(f"{below.path}()"), SUBGRAPH, 0, drawn)
             artist.homes[below.path] = home, calls
         used = [name for named in node.inputs for name in arguments(named.arg)]
         self._use(drawn, dict.fromkeys(used))
@@ -279,32 +264,34 @@ class _Graph:
         return node
 
     def _use(self, node: int, used: Iterable[str]) -> None:
+        picture = self._artist.picture
         for name in used:
             if name in self._held:
-                self._artist.chips.add(self._held[name], node)
+                picture.chips.add(self._held[name], node)
             elif name in self._known:
-                self._artist.edges.add(self._known[name], node)
+                picture.edges.add(self._known[name], node)
 
     def _define(self, node: int, names: Iterable[str]) -> None:
         artist, graph = self._artist, self._scope.graph
         for name in names:
             kind = artist.types.named(graph, name)
-            self._known[name] = artist.values.add(node, artist.texts(name), artist.texts(kind))
+            self._known[name] = artist.picture.values.add(node, artist.texts(name), artist.texts(kind))
 
     def _add(self, kind: int, label: str, target: str, box: int, step: Step | None, note: str) -> int:
         artist, text, path = self._artist, self._artist.texts, self._scope.path
+        picture = artist.picture
         artist.steps.append(step)
         artist.scopes.append(self._scope)
         source = artist.source(step.node.metadata.get("stack_trace", "")) if step else 0
-        node = artist.nodes.add(kind, text(join(path, label)), text(target), source, box, 0, text(note))
+        node = picture.nodes.add(kind, text(join(path, label)), text(target), source, box, 0, text(note))
         if kind == INPUT and path in artist.homes:
-            artist.carries.add(artist.boxes.node[self._home], node)
+            picture.carries.add(picture.boxes.node[self._home], node)
         return node
 
     def box(self, calls: tuple[ModuleCall, ...]) -> int:
         """Return the innermost box of nested module calls, created when a node needs it."""
         if calls not in self._boxes:
-            artist, boxes, text, box = self._artist, self._artist.boxes, self._artist.texts, self._home
+            artist, boxes, text, box = self._artist, self._artist.picture.boxes, self._artist.texts, self._home
             inside = len([1 for one, other in zip(calls, self._around, strict=False) if one == other])
             for call in calls[inside:]:
                 key = box, call.name
