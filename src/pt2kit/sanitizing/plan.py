@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from pt2kit import codec
-from pt2kit.errors import ArchiveError, Problem, Pt2Error, UnsupportedError
+from pt2kit.errors import Problem, Pt2Error, UnsupportedError
 from pt2kit.package import record_names as names
-from pt2kit.package.layouts.base import Parts
 from pt2kit.package.open import Package
 from pt2kit.package.pickle_free_inputs import PickleFreeInputs, input_tensors, write_index
 from pt2kit.package.plan import Numbering, PlannedRecord, copied, header, of_bytes, of_storage
@@ -102,7 +101,7 @@ class Plan:
 
     def _model(self, model: str) -> Iterator[PlannedRecord]:
         package = self.package
-        stored, place = package.stored[model], _parts_of(package, model)
+        stored, place = package.stored[model], package.layout.parts(model)
         configs = self._payloads(model)
         self._used |= set(place.all)
         self.raised += [f"{model}: {text}" for text in _raised(stored)]
@@ -258,15 +257,6 @@ class Plan:
             self._names[key] = record.rpartition("/")[2]
             self.records.append(of_storage(record, storage, DTYPES[view.dtype].itemsize))
         return self._names[key]
-
-
-def _parts_of(package: Package, model: str) -> Parts:
-    """Return the records of a program; of one whose payloads are elsewhere, its own and its sample inputs."""
-    try:
-        return package.layout.parts(model)
-    except ArchiveError:
-        program = package.layout.program_record(model)
-        return Parts(program, sample_inputs=package.layout.sample_inputs_record(model))
 
 
 def make_plan(package: Package, options: Options) -> Plan:

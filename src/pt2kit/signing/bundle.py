@@ -139,15 +139,6 @@ def _library() -> SimpleNamespace:
 
 
 @contextmanager
-def _copied(signature: bytes) -> Iterator[Path]:
-    """Yield a file with a signature, so that the bytes that were read are those that are verified."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "signature")
-        path.write_bytes(signature)
-        yield path
-
-
-@contextmanager
 def _as_errors_of_ours(where: str) -> Iterator[None]:
     """Turn the exceptions of model-signing, and the libraries below it, into one error that explains them."""
     from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -296,7 +287,9 @@ def verify(
         raise SignatureError(f"{place}: expected a signature over the bytes of the file, got one over what it means")
     library = _library()
     config = library.verifying.Config().set_hashing_config(_stating(library, claimed, "claimed"))
-    with _copied(signed) as copy, _as_errors_of_ours(str(place)):
+    with tempfile.TemporaryDirectory() as folder, _as_errors_of_ours(str(place)):
+        copy = Path(folder, "signature")  # so that the bytes that were read are those that are verified
+        copy.write_bytes(signed)
         _trusting(config, _path(key), tuple(map(Path, chain)), identity, issuer).verify("claimed", copy)
     if hashing not in DEFINITIONS:
         digests = file_digests(source, hashing, str(place))

@@ -23,7 +23,7 @@ from urllib.parse import quote as percent_encoded
 from urllib.parse import unquote
 
 from pt2kit.checks.safety import safety_findings
-from pt2kit.digests.compute import digest_parts
+from pt2kit.digests.compute import TABLE_OF, digest_parts
 from pt2kit.digests.result import DEFINITION, PARTS, PREFIX
 from pt2kit.errors import SignatureError, UnsupportedError
 from pt2kit.messages import quote
@@ -32,7 +32,6 @@ from pt2kit.package.open import Package
 from pt2kit.release.models import records_of
 from pt2kit.zip.source import Progress, no_progress
 
-TABLES: Final = (("weights", "tensors"), ("constants", "constant_tensors"))
 HARMLESS: Final = "metadata"
 """Part that may differ: it states where a program comes from, and changes nothing that is computed."""
 CODE: Final = ("X5", "X6")
@@ -86,7 +85,7 @@ def statement(package: Package, *, progress: Progress = no_progress, definition:
     for model in package.layout.models:
         digests = digest_parts(package, PARTS, model, progress=progress, definition=definition)
         stated |= {resource("models", model, part): digests[part] for part in PARTS}
-        for kind, table in TABLES:
+        for kind, table in TABLE_OF.items():
             stated |= {resource("models", model, kind, name): one for name, one in digests[table].items()}
     stated = {name: one.removeprefix(PREFIX) for name, one in stated.items()}
     return stated | {resource("records", name): one for name, one in _other_records(package, calling)}
@@ -116,9 +115,8 @@ def left_out(signed: Mapping[str, str], found: Mapping[str, str]) -> tuple[str, 
 
 def not_covered(package: Package) -> tuple[str, ...]:
     """Return the parts of a package that no statement covers: sample inputs that are no pickle, which nothing runs."""
-    return tuple(name for name in map(package.relative, package.records) if names.is_samples_storage(name))[:1] and (
-        "sample inputs without a pickle",
-    )
+    has_any = any(map(names.is_samples_storage, map(package.relative, package.records)))
+    return ("sample inputs without a pickle",) if has_any else ()
 
 
 def resource(*parts: str) -> str:
