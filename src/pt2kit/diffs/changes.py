@@ -44,6 +44,11 @@ class Detail:
     new: Any
 
 
+def differing(what: str, old: Any, new: Any) -> tuple[Detail, ...]:
+    """Return a property if it differs, and nothing if it does not."""
+    return (Detail(what, old, new),) if old != new else ()
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One difference between two files.

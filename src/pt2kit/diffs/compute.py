@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from pt2kit import codec, schema
 from pt2kit.canonical.facts import rename
-from pt2kit.diffs.changes import Area, Change, Detail, Diff, Kind, ModelPair
+from pt2kit.diffs.changes import Area, Change, Detail, Diff, Kind, ModelPair, differing
 from pt2kit.diffs.fingerprints import ProgramSide, Symbols, is_of_another_kind
 from pt2kit.diffs.graphs import DiffOptions, GraphDiff, Names, value_details
 from pt2kit.diffs.input_roles import Pairs, input_role, match_inputs, match_outputs, renamed_payloads
@@ -266,8 +266,7 @@ def _input_details(
     old: schema.GraphModule, new: schema.GraphModule, one: int, other: int, names: Names
 ) -> Iterator[Detail]:
     before, after = old.signature.input_specs[one], new.signature.input_specs[other]
-    if before.type != after.type:
-        yield Detail("kind", before.type, after.type)
+    yield from differing("kind", before.type, after.type)
     if before.type != "user_input" and input_role(old, one) != input_role(new, other):
         yield Detail("name", input_role(old, one)[1], input_role(new, other)[1])
     for field in ("persistent", "value"):
@@ -332,8 +331,7 @@ def _call_details(
             yield Detail("signature", old, new)
         return
     for field in ("in_spec", "out_spec", "forward_arg_names"):
-        if getattr(old, field) != getattr(new, field):
-            yield Detail(field, getattr(old, field), getattr(new, field))
+        yield from differing(field, getattr(old, field), getattr(new, field))
     for field in ("inputs", "outputs"):
         first, second = getattr(old, field), getattr(new, field)
         renamed = [rename(argument, names.values, iter(())) for argument in first]

@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 
 from pt2kit import codec, schema
 from pt2kit.canonical.form import writes_inside
-from pt2kit.diffs.changes import Area, Change, Detail, GraphPair, Kind
+from pt2kit.diffs.changes import Area, Change, Detail, GraphPair, Kind, differing
 from pt2kit.diffs.correspond import Matching, correspond
 from pt2kit.diffs.fingerprints import Interner, ProgramSide, Side, Symbols, encoded, input_values, make_side
 from pt2kit.diffs.input_roles import GONE, Pairs
@@ -55,11 +55,10 @@ def known_pairs(matching: Matching) -> Iterator[tuple[Any, Any]]:
 def node_details(matching: Matching, old: int, new: int, names: Names, *, metadata: bool) -> Iterator[Detail]:
     """Yield the properties in which two corresponding nodes differ; subgraphs are not compared."""
     before, after = matching.old.nodes[old], matching.new.nodes[new]
-    if before.target != after.target:
-        yield Detail("target", before.target, after.target)
+    yield from differing("target", before.target, after.target)
     yield from _arguments(matching, old, new, names)
-    if before.is_hop_single_tensor_return != after.is_hop_single_tensor_return:
-        yield Detail("single tensor return", before.is_hop_single_tensor_return, after.is_hop_single_tensor_return)
+    flags = before.is_hop_single_tensor_return, after.is_hop_single_tensor_return
+    yield from differing("single tensor return", *flags)
     if [output.type for output in before.outputs] != [output.type for output in after.outputs] or len(
         matching.old.facts.results[old]
     ) != len(matching.new.facts.results[new]):
@@ -251,13 +250,10 @@ class GraphDiff:
 
     def _labels(self, matching: Matching, old: int, new: int, moved: bool) -> list[Detail]:
         """Return the differences in the name and the position of a node, as far as they are compared."""
-        details = []
+        details: list[Detail] = []
         if self.options.names:
-            before, after = (
-                (node.name, *node_outputs(node)) for node in (matching.old.nodes[old], matching.new.nodes[new])
-            )
-            if before != after:
-                details.append(Detail("name", list(before), list(after)))
+            nodes = matching.old.nodes[old], matching.new.nodes[new]
+            details += differing("name", *([node.name, *node_outputs(node)] for node in nodes))
         if moved:
             details.append(Detail("place", old, new))
         return details
@@ -299,16 +295,14 @@ class GraphDiff:
             ("output", old.outputs, new.outputs, pairs[1]),
         )
         for area, before, after, places in sides:
-            if len(before) != len(after):
-                self._edge(area, path, Detail(f"{area}s", len(before), len(after)))
+            self._edge(area, path, *differing(f"{area}s", len(before), len(after)))
             for one, other in places:
                 details = list(value_details(old, new, before[one], after[other], names))
                 if area == "output":  # Its node has reported the meta of its value.
                     details = [detail for detail in details if detail.what == "argument"]
                 self._edge(area, join(path, str(other)), *details, old=one, new=other)
-        if old.is_single_tensor_return != new.is_single_tensor_return:
-            flags = old.is_single_tensor_return, new.is_single_tensor_return
-            self._edge("output", path, Detail("single tensor return", *flags))
+        flags = old.is_single_tensor_return, new.is_single_tensor_return
+        self._edge("output", path, *differing("single tensor return", *flags))
 
     def _edge(self, area: Area, name: str, *details: Detail, old: int | None = None, new: int | None = None) -> None:
         if details:
