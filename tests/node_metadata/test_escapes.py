@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.node_metadata.texts import names
 
-from pt2kit.node_metadata.modules import decode_name, encode_name, has_escape
+from pt2kit.node_metadata.modules import decode_name, encode_name
 
 SEPARATORS = [";", ",;", ",;()[]"]
 
@@ -31,7 +31,6 @@ def test_vectors(name, text):
     """The written form of a name; names without separators do not change."""
     assert encode_name(name, ",;()[]") == text
     assert decode_name(text, ",;()[]") == name
-    assert has_escape(text, ",;()[]") == (name != text)
 
 
 @pytest.mark.parametrize("separators", SEPARATORS)

@@ -167,8 +167,7 @@ def dump_source_fn_stack(entries: Sequence[SourceFn]) -> str:
 
 def parse_torch_fn(text: str) -> tuple[str, ...]:
     """Return the parts of a torch_fn, by convention the name of the call and "kind.function"; () for an empty text."""
-    parts = text.split(";") if text else ()
-    return tuple(parts) if "%" not in text else tuple(decode_name(part, ";") for part in parts)
+    return tuple(decode_name(part, ";") for part in text.split(";")) if text else ()
 
 
 def dump_torch_fn(parts: Sequence[str]) -> str:

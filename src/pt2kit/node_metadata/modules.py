@@ -107,11 +107,6 @@ def decode_name(text: str, separators: str) -> str:
     return _PATTERNS[separators].sub(read, text)
 
 
-def has_escape(text: str, separators: str) -> bool:
-    """Return whether reading the text as escaped would change it."""
-    return "%" in text and decode_name(text, separators) != text
-
-
 @dataclass(frozen=True, slots=True)
 class ModuleEntry:
     """One module of a stack.
@@ -169,7 +164,7 @@ def module_stack_style(text: str) -> Style:
     """Return the style a stack is written in, so that `dump_module_stack` can return the same text."""
     if _looks_paren(text):
         return "paren"
-    if has_escape(text, _SEPARATORS) and (entries := _entries(text, _unescaped)) is not None:
+    if _unescaped(text) != text and (entries := _entries(text, _unescaped)) is not None:
         styles: tuple[Style, ...] = ("escaped", "no_commas")
         return next((style for style in styles if dump_module_stack(entries, style) == text), "comma")
     return "comma"
