@@ -14,6 +14,8 @@ Field numbers are the format's wire ids. The fields `…_digits` have the field'
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from pt2kit.errors import UnsupportedError
 from pt2kit.idl.text import (
     all_types,
@@ -48,6 +50,8 @@ DIGITS_ID = 10_000
 
 _SCALARS = {"int": "int64", "float": "double", "str": "string", "bool": "bool", "bytes": "bytes"}
 _INT = Scalar("int")
+Held: TypeAlias = ListOf | DictOf | TupleOf | AnyOf
+"""The types that need a message where they cannot be repeated fields."""
 
 
 def emit(types: Table) -> str:
@@ -75,9 +79,7 @@ def _definition(definition: Definition) -> list[str]:
     for field in definition.fields.values():
         first, *digits = arm_rows(field) if is_union else field_rows(field)
         rows += [noted(first, field.since), *digits]
-    if is_union:
-        rows = ["  oneof arm {", *(f"  {row}" for row in rows), "  }"]
-    return [f"message {definition.name} {{", *rows, "}"]
+    return [f"message {definition.name} {{", *(_oneof(rows) if is_union else rows), "}"]
 
 
 def _enum_rows(definition: Definition) -> list[str]:
@@ -141,9 +143,9 @@ def _helpers(table: Table) -> dict[str, list[str]]:
     return messages
 
 
-def _held_whole(table: Table) -> list[Type]:
+def _held_whole(table: Table) -> list[Held]:
     """Return the lists, dicts, tuples and alternatives that need a message: all but a struct's repeated fields."""
-    kinds: list[Type] = []
+    kinds: list[Held] = []
     for definition in table.definitions.values():
         for field in definition.fields.values():
             repeated = definition.kind == "struct" and isinstance(field.type, ListOf | DictOf)
@@ -151,22 +153,16 @@ def _held_whole(table: Table) -> list[Type]:
             while stack:
                 kind = stack.pop()
                 stack += inner_types(kind)
-                kinds += [kind] if isinstance(kind, ListOf | DictOf | TupleOf | AnyOf) else []
+                kinds += [kind] if isinstance(kind, Held) else []
     return kinds
 
 
-def _wrapper_rows(kind: Type) -> list[str]:
-    match kind:
-        case ListOf(item):
-            return _with_digits("repeated ", item, "items", 1)
-        case DictOf(value):
-            return [f"  repeated {entry_name(value)} items = 1;"]
-        case TupleOf():
-            return _numbered(members(kind))
-        case AnyOf():
-            return ["  oneof arm {", *(f"  {row}" for row in _numbered(members(kind))), "  }"]
-    raise UnsupportedError(f"Protocol Buffers: expected a type that needs a message, got {kind}")
+def _wrapper_rows(kind: Held) -> list[str]:
+    if isinstance(kind, ListOf | DictOf):
+        return field_rows(Field("items", kind, 1, None, ""))
+    rows = [row for id, (name, inner) in enumerate(members(kind), 1) for row in _with_digits("", inner, name, id)]
+    return rows if isinstance(kind, TupleOf) else _oneof(rows)
 
 
-def _numbered(named: list[tuple[str, Type]]) -> list[str]:
-    return [row for id, (name, kind) in enumerate(named, 1) for row in _with_digits("", kind, name, id)]
+def _oneof(rows: list[str]) -> list[str]:
+    return ["  oneof arm {", *(f"  {row}" for row in rows), "  }"]
