@@ -32,7 +32,7 @@ from pt2kit.schema.fieldtable import (
     frozen_table,
     type_text,
 )
-from pt2kit.schema.wire import spelling
+from pt2kit.schema.wire import SPELLED_FLOATS, spelling
 
 _LITERALS: Mapping[str, str] = {
     "int": r"-?\d+",
@@ -42,7 +42,6 @@ _LITERALS: Mapping[str, str] = {
     "bytes": r"(?s:.*)",
 }
 """Scalar type -> what the text of one of its values looks like."""
-_WORDS = ("Infinity", "-Infinity", "NaN")
 
 EXCEPTIONS: Mapping[tuple[str, str], str] = MappingProxyType(
     {
@@ -194,7 +193,7 @@ def _fits(default: str, kind: Type, table: Table) -> bool:
             return default == "{}"
         case Scalar(name):
             fits = re.fullmatch(_LITERALS[name], default, re.ASCII) is not None
-            return fits and (name != "float" or default in _WORDS or math.isfinite(float(default)))
+            return fits and (name != "float" or default in SPELLED_FLOATS or math.isfinite(float(default)))
         case Ref(name):
             members = table.definitions[name].members.values()
             return default in {str(text) for member in members for text in astuple(member)[:2]}

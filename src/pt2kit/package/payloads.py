@@ -46,9 +46,8 @@ def view_all(
     Raises:
         PayloadError, UnsupportedError: they contradict the graph.
     """
-    named = StoredPayloads(Named(payloads, "tensor"), layout.relative(record), ())
     _check_stated(payloads, stored.program, layout.relative(layout.program_record(model)))
-    return named
+    return StoredPayloads(Named(payloads, "tensor"), layout.relative(record), ())
 
 
 def payload_inputs(program: schema.ExportedProgram) -> Iterator[tuple[str, str, TensorKind | None]]:

@@ -218,9 +218,8 @@ def read_samples(package: Package, model: str, record: str | None) -> PickleFree
         UnsupportedError: they hold more than data; what, is named.
         Pt2Error: they cannot be read.
     """
-    data = package.archive.read(record) if record is not None else memoryview(b"")
-    if data:
-        where = package.relative(record or "")
+    if record is not None and (data := package.archive.read(record)):
+        where = package.relative(record)
         return PickleFreeInputs(where, tuple(_views(_leaves(data, where, package.programs[model]), where)))
     moved = read_pickle_free_inputs(package.layout, model)
     if moved is None:

@@ -63,8 +63,7 @@ def read_saved(archive: Archive, record: str | None, kind: Kind) -> dict[str, Pa
         PayloadError: anything but a dict from names to tensors.
         Pt2Error: as `pickles.reader.read_payload`.
     """
-    data = archive.read(record) if record is not None else memoryview(b"")
-    if record is None or not data:
+    if record is None or not (data := archive.read(record)):
         return {}
     trusted = frozenset(globals_in(data, record)) if kind == "constants" else frozenset((FAKE_TENSOR,))
     value = read_payload(data, record, trust=trusted)
