@@ -25,14 +25,14 @@ ADDED, REMOVED, MODIFIED = 1, 2, 3
 
 
 class Texts:
-    """Texts -> their numbers, in the order in which they came; number 0 is the empty one.
+    """Texts -> their numbers, in the order in which they came.
 
     Args:
-        known: a table to go on with; it grows.
+        known: the table of a picture; it grows.
     """
 
-    def __init__(self, known: list[str] | None = None) -> None:
-        self.list = [""] if known is None else known
+    def __init__(self, known: list[str]) -> None:
+        self.list = known
         self._numbers = {text: number for number, text in enumerate(self.list)}
 
     def __call__(self, text: str) -> int:
@@ -142,7 +142,7 @@ class Picture:
     """One program as columns, which grow while it is drawn.
 
     Args:
-        texts: the table that the numbers of texts point into.
+        texts: the table that the numbers of texts point into; number 0 is the empty one.
         boxes, nodes, values, weights: what there is.
         edges: value -> node that uses it.
         carries: node -> input of a subgraph that it carries.
@@ -150,7 +150,7 @@ class Picture:
         guessed: whether modules are guessed from names of parameters, because the file does not tell them.
     """
 
-    texts: list[str]
+    texts: list[str] = field(default_factory=lambda: [""])
     boxes: Boxes = field(default_factory=Boxes)
     nodes: Nodes = field(default_factory=Nodes)
     values: Values = field(default_factory=Values)

@@ -87,7 +87,7 @@ class Drawing:
     texts: ValueTexts
     steps: list[Step | None]
     scopes: list[Scope]
-    names: Mapping[int, list[str]]
+    names: dict[int, list[str]]
     entries: list[Entry]
     problem: str
 
@@ -106,53 +106,48 @@ def draw(package: Package, model: str) -> Drawing:
         entries = entries_of(package, model, constants=True)
     except Pt2Error as error:
         problem = str(error)
-    return _Artist(program, entries).draw(problem)
+    return _Artist(Drawing(Picture(), program, ValueTexts(program), [], [], {}, entries, problem)).draw()
 
 
 class _Artist:
-    """The columns while they are made."""
+    """A drawing while it is made."""
 
-    def __init__(self, program: ExportedProgram, entries: list[Entry]) -> None:
-        self.program = program
-        self.entries = entries
-        self.texts, self.types = Texts(), ValueTexts(program)
-        self.picture = Picture(self.texts.list)
-        self.steps: list[Step | None] = []
-        self.scopes: list[Scope] = []
-        self.names: dict[int, list[str]] = {}
+    def __init__(self, drawing: Drawing) -> None:
+        self.drawing, self.picture = drawing, drawing.picture
+        self.texts = Texts(self.picture.texts)
         self.shapes: dict[int, int] = {}  # drawn call -> number of what it is
         self.number, self.keep = Interner(), Keep()
         self.stacks: dict[str, tuple[ModuleCall, ...] | None] = {}  # text of a module stack -> its calls
         self.module_boxes: dict[str, int] = {}  # dotted name -> box of its first call, in the root graph
         self.homes: dict[str, tuple[int, tuple[ModuleCall, ...]]] = {}  # path of a subgraph -> its box, its caller
-        self.keys = leaf_names(program)
+        self.keys = leaf_names(drawing.program)
         self.calls_by_box: dict[tuple[int, str], int] = {}  # (box, name of a call in it) -> its box
         self.owners: list[str] = []  # weight -> dotted name of the module that holds it
         self.held: dict[str, int] = {}  # name of a tensor in the archive -> its weight
 
-    def draw(self, problem: str) -> Drawing:
+    def draw(self) -> Drawing:
         """Draw the program in one traversal."""
-        boxes = self.picture.boxes
+        program, boxes = self.drawing.program, self.picture.boxes
         self.module_boxes[""] = boxes.add(-1, 0, 0, 0, MODULE, 0, -1)
-        for step in walk(self.program):
+        for step in walk(program):
             text = step.node.metadata.get("nn_module_stack", "")
             if text not in self.stacks:
                 self.stacks[text] = module_calls(text)
                 if self.stacks[text] is not None and not boxes.type[0]:
                     boxes.type[0] = self.texts(root_type(text))
         first: dict[str, int] = {}
-        for number, entry in enumerate(self.entries):
+        for number, entry in enumerate(self.drawing.entries):
             payload = entry.payload
             record = getattr(payload, "record", "") or f"#{number}"
             sizes = payload.nbytes, elements_of(payload)
             self.add_weight(entry.name, entry.kind, payload.describe(), *sizes, first.setdefault(record, number))
         guessed = all(calls is None for calls in self.stacks.values())
-        for scope in graphs(self.program):
+        for scope in graphs(program):
             _Graph(self, scope).draw(guessed)
         self.picture.weights.box[:] = [self._box_of_name(name) for name in self.owners]
         picture = replace(self.picture, guessed=guessed and len(self.module_boxes) > 1)
         group_repeats(picture, self.shapes, self.texts, self._writes)
-        return Drawing(picture, self.program, self.types, self.steps, self.scopes, self.names, self.entries, problem)
+        return replace(self.drawing, picture=picture)
 
     def add_weight(self, name: str, kind: str, type: str, nbytes: int, elements: int, first: int) -> None:
         """Add a tensor of the archive."""
@@ -163,11 +158,11 @@ class _Artist:
     def _box_of_name(self, fqn: str) -> int:
         """Return the box of a module that holds tensors; a module that is never called gets one without nodes."""
         if fqn not in self.module_boxes:
-            _Graph(self, Scope(self.program.graph_module.graph, "", "")).box(tuple(named_calls(fqn.split("."))))
+            _Graph(self, Scope(self.drawing.program.graph_module.graph, "", "")).box(tuple(named_calls(fqn.split("."))))
         return self.module_boxes.get(fqn, 0)
 
     def _writes(self, drawn: int) -> bool:
-        step = self.steps[drawn]
+        step = self.drawing.steps[drawn]
         return step is not None and writes_inside(step.node)
 
     @cache  # noqa: B019 - for as long as one program is drawn; few traces differ
@@ -195,7 +190,7 @@ class _Graph:
     def draw(self, guessed: bool) -> None:
         """Draw the graph; if modules are guessed, those of the root graph's nodes."""
         artist, graph = self._artist, self._scope.graph
-        signature = artist.program.graph_module.signature
+        signature = artist.drawing.program.graph_module.signature
         self._draw_inputs(self._specs(signature.input_specs))
         modules: list[str] | None = None
         if guessed and self._scope.depth == 0:
@@ -219,7 +214,7 @@ class _Graph:
             if spec is not None and (name := target_of(spec)) is not None:
                 if name not in artist.held:
                     # The archive should hold it and does not: known from the graph alone.
-                    kind = artist.types.named(graph, names[0]) if names else ""
+                    kind = artist.drawing.texts.named(graph, names[0]) if names else ""
                     artist.add_weight(name, spec.type, kind, 0, 0, len(artist.owners))
                 self._held |= dict.fromkeys(names, artist.held[name])
             else:
@@ -232,8 +227,8 @@ class _Graph:
         inner = list(carried(step))
         if inner:
             name, path = text(label), text(f"{step.path}()")
-            box = artist.picture.boxes.add(box, name, text(node.target), path, CALL, 0, len(artist.steps))
-        note = node_note(node, self._scope.graph.tensor_values, artist.types)
+            box = artist.picture.boxes.add(box, name, text(node.target), path, CALL, 0, len(artist.drawing.steps))
+        note = node_note(node, self._scope.graph.tensor_values, artist.drawing.texts)
         drawn = self._add(OPERATION, label, node.target, box, step, note)
         for below in inner:
             name = text(below.path.rpartition("/")[2])
@@ -260,7 +255,7 @@ class _Graph:
         if isinstance(argument, Argument | ConstantValue) and argument.type in CONSTANTS:
             key = f"{key or join(self._scope.path, label)} = {argument_text(argument)}"
         node = self._add(kind, label, spec.type if spec is not None else "", self._home, None, key)
-        self._artist.names[node] = names
+        self._artist.drawing.names[node] = names
         return node
 
     def _use(self, node: int, used: Iterable[str]) -> None:
@@ -274,14 +269,14 @@ class _Graph:
     def _define(self, node: int, names: Iterable[str]) -> None:
         artist, graph = self._artist, self._scope.graph
         for name in names:
-            kind = artist.types.named(graph, name)
+            kind = artist.drawing.texts.named(graph, name)
             self._known[name] = artist.picture.values.add(node, artist.texts(name), artist.texts(kind))
 
     def _add(self, kind: int, label: str, target: str, box: int, step: Step | None, note: str) -> int:
         artist, text, path = self._artist, self._artist.texts, self._scope.path
         picture = artist.picture
-        artist.steps.append(step)
-        artist.scopes.append(self._scope)
+        artist.drawing.steps.append(step)
+        artist.drawing.scopes.append(self._scope)
         source = artist.source(step.node.metadata.get("stack_trace", "")) if step else 0
         node = picture.nodes.add(kind, text(join(path, label)), text(target), source, box, 0, text(note))
         if kind == INPUT and path in artist.homes:
