@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -23,7 +23,7 @@ from pt2kit.digests.compute import digest_parts, payloads_of, unknown_in_configs
 from pt2kit.errors import Pt2Error
 from pt2kit.graph.argument_values import argument_names
 from pt2kit.package import record_names as names
-from pt2kit.package.open import Package, open_package
+from pt2kit.package.open import Package, opened
 from pt2kit.schema.names import target_of
 from pt2kit.signature.consistency import DEFAULT_WHERE, check_counts
 from pt2kit.zip.listing import FileLike
@@ -66,10 +66,7 @@ def diff(
 
     Cost: linear in the programs; 10,000 nodes take a second or two. With `tensors`, reads all tensors of both files.
     """
-    with ExitStack() as stack:
-        before, after = (
-            one if isinstance(one, Package) else stack.enter_context(open_package(one)) for one in (old, new)
-        )
+    with opened(old) as before, opened(new) as after:
         options = DiffOptions(metadata=metadata, names=names, order=order)
         changes: list[Change] = []
         compared: dict[str, ModelPair] = {}

@@ -7,7 +7,6 @@ The digests of graph, signature, constraints and metadata read no tensors. They 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -31,7 +30,7 @@ from pt2kit.digests.result import (
 from pt2kit.errors import UnsupportedError
 from pt2kit.graph.traversal import graphs
 from pt2kit.package import record_names as names
-from pt2kit.package.open import Package, open_package
+from pt2kit.package.open import Package, opened
 from pt2kit.tensors.export import AnyView
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.zip.listing import FileLike
@@ -119,8 +118,8 @@ def digest(package: Package | FileLike, model: str | None = None, *, progress: P
 
     Cost: reads every tensor once, in pieces; a deflated record is held whole while it is hashed.
     """
-    with nullcontext(package) if isinstance(package, Package) else open_package(package) as opened:
-        return Digest(**digest_parts(opened, PARTS, model, progress=progress))
+    with opened(package) as source:
+        return Digest(**digest_parts(source, PARTS, model, progress=progress))
 
 
 def digest_program(program: schema.ExportedProgram) -> dict[str, str]:
@@ -173,12 +172,12 @@ def verify(
     asked = {part: tree[part] for part in wanted}
     asked |= {table: tree[table] for part, table in TABLE_OF.items() if part in wanted and table in tree}
     found: list[list[Mismatch]] = []
-    with nullcontext(package) if isinstance(package, Package) else open_package(package) as opened:
+    with opened(package) as source:
         for definition in (DEFINITION, *OLDER) if number is None else (number,):
-            got = digest_parts(opened, wanted, model, progress=progress, definition=definition) if wanted else {}
+            got = digest_parts(source, wanted, model, progress=progress, definition=definition) if wanted else {}
             mismatches = compare(asked, got)
             if tensors is not None:
-                mismatches += _verify_tensors(opened, opened.choose(model), tree, list(tensors), progress, definition)
+                mismatches += _verify_tensors(source, source.choose(model), tree, list(tensors), progress, definition)
             if not mismatches:
                 return []
             found.append(mismatches)

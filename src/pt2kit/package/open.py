@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -297,6 +298,14 @@ def open_package(
     except BaseException:
         source.close()
         raise
+
+
+def opened(file: Package | FileLike) -> AbstractContextManager[Package]:
+    """Return a context of an open package, which stays open, or of a file, which is opened and closed.
+
+    Raises: as `open_package`.
+    """
+    return nullcontext(file) if isinstance(file, Package) else open_package(file)
 
 
 def _read_sample_inputs(layout: Layout, model: str, read_model: Callable[[], schema.ExportedProgram]) -> Call | None:

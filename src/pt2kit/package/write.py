@@ -25,7 +25,7 @@ from pt2kit.package import record_names as names
 from pt2kit.package.external_list import RECORD as EXTERNAL_RECORD
 from pt2kit.package.external_list import Reference
 from pt2kit.package.external_list import encode as encode_references
-from pt2kit.package.open import Package, open_package
+from pt2kit.package.open import Package, opened
 from pt2kit.package.programs import DIRECT_SINCE
 from pt2kit.tensors.safetensors_header import CODES, METADATA, header
 from pt2kit.tensors.view import TensorView
@@ -237,8 +237,7 @@ def write_package(
     Cost: every record is read and written once.
     """
     with ExitStack() as stack:
-        if not isinstance(package, Package):
-            package = stack.enter_context(open_package(package))
+        package = stack.enter_context(opened(package))
         changed, outside = _planned(package, target, programs or {}, external, skeleton)
         file = stack.enter_context(not_while_reading(package.archive.source, target))
         root = package.layout.root.rstrip("/")

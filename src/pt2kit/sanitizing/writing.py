@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Collection, Mapping
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from typing import IO, Any, Final
 
@@ -18,7 +17,7 @@ from pt2kit.errors import Problem, UnsupportedError
 from pt2kit.front_door import registered
 from pt2kit.messages import count_text
 from pt2kit.package import record_names as names
-from pt2kit.package.open import Package, open_package
+from pt2kit.package.open import Package, open_package, opened
 from pt2kit.package.pickle_free_inputs import PickleFreeInputs, leaf_tree
 from pt2kit.package.plan import write_records
 from pt2kit.sanitizing.options import make_options
@@ -187,7 +186,7 @@ def sanitize(
     Cost: every tensor is read three times: digested, written, digested again.
     """
     options = make_options(drop, strip, scrub_paths)
-    with nullcontext(src) if isinstance(src, Package) else open_package(src) as package:
+    with opened(src) as package:
         plan = make_plan(package, options)
         if plan.problems:
             raise refusal(package, plan)
