@@ -62,13 +62,18 @@ def to_tree(value: Any) -> Any:
     return msgspec.to_builtins(value, enc_hook=_plain)
 
 
+def plain_float(value: float) -> float | str:
+    """Return a float as the format's JSON has it: the three values that are no numbers there as texts."""
+    if math.isfinite(value):
+        return float(value)
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
 def _plain(value: Any) -> Any:
     """Return the plain form of values unsupported by the encoder: float subclasses, values of unknown keys."""
     if not isinstance(value, float):
         raise TypeError(f"expected an object of the schema, got {type(value).__name__}")
-    if math.isfinite(value):
-        return float(value)
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return plain_float(value)
 
 
 def _spell(value: Any) -> Any:

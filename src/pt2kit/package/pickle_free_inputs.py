@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from pt2kit import codec, schema
+from pt2kit.codec.encoder import plain_float
 from pt2kit.errors import PayloadError, UnsupportedError
 from pt2kit.package import record_names as names
 from pt2kit.package.programs import read_json
@@ -148,9 +149,9 @@ def leaf_tree(leaf: Any, where: str) -> Any:
         return leaf
     match leaf:
         case float():
-            return {"float": _float_text(leaf)}
+            return {"float": plain_float(leaf)}
         case complex():
-            return {"complex": [_float_text(leaf.real), _float_text(leaf.imag)]}
+            return {"complex": [plain_float(leaf.real), plain_float(leaf.imag)]}
         case data.DType(name) | data.Layout(name) | data.MemoryFormat(name):
             return {_NAMES[type(leaf)]: name}
         case data.Device():
@@ -179,13 +180,6 @@ def _known(body: Any, known: Any, at: Place, expected: str) -> Any:
     if not isinstance(body, str) or body not in known:
         raise at.wrong(expected, body)
     return known[body] if isinstance(known, Mapping) else body
-
-
-def _float_text(value: float) -> float | str:
-    """Return a float as JSON has it: the three values that are no numbers there as the format's texts."""
-    if math.isfinite(value):
-        return float(value)
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def _float(body: Any, at: Place) -> float:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from pt2kit.codec.encoder import plain_float
 from pt2kit.errors import JsonError
 from pt2kit.schema.fieldtable import (
     Definition,
@@ -201,9 +202,7 @@ def _dict_turn(entry: Turn | None) -> Turn:
 
 
 def _read_float(value: Any) -> Any:
-    if type(value) is not float or math.isfinite(value):
-        return value
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return plain_float(value) if type(value) is float else value
 
 
 def _bare_float(value: Any) -> Any:
