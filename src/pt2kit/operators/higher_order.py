@@ -128,7 +128,7 @@ RUNNING_CODE: Final = frozenset(
         *("triton_kernel_wrapper_functional", "triton_kernel_wrapper_mutation"),
     )
 )
-"""Operators that run code which is no operator and no subgraph."""
+"""Operators that run code which is no operator and no subgraph: no file may call them. It may call all others below."""
 
 HIGHER_ORDER: Final[Mapping[str, Calls]] = MappingProxyType(
     {
