@@ -85,10 +85,10 @@ class Matching:
         """Return the new value that an old one corresponds to; None if there is none."""
         return NO_VALUE if value == NO_VALUE else self.values.get(value)
 
-    def used(self, side: Side, node: int) -> list[int | None]:
+    def used(self, side: Side, node: int) -> Sequence[int | None]:
         """Return the values that a node of either graph uses, as new ones; None for one that corresponds to none."""
         values = [value for _, slots in side.facts.inputs[node] for value in slots]
-        return list(map(self.new_value, values)) if side is self.old else [*values]
+        return values if side is self.new else list(map(self.new_value, values))
 
     def mirrored(self, inputs: Mapping[int, int]) -> Matching:
         """Return the same matching, with the new graph as the old one; `inputs` are those of that direction."""

@@ -55,10 +55,11 @@ def known_pairs(matching: Matching) -> Iterator[tuple[Any, Any]]:
 def node_details(matching: Matching, old: int, new: int, names: Names, *, metadata: bool) -> Iterator[Detail]:
     """Yield the properties in which two corresponding nodes differ; subgraphs are not compared."""
     before, after = matching.old.nodes[old], matching.new.nodes[new]
-    yield from differing("target", before.target, after.target)
+    if before.target != after.target:
+        yield Detail("target", before.target, after.target)
     yield from _arguments(matching, old, new, names)
-    flags = before.is_hop_single_tensor_return, after.is_hop_single_tensor_return
-    yield from differing("single tensor return", *flags)
+    if before.is_hop_single_tensor_return != after.is_hop_single_tensor_return:
+        yield Detail("single tensor return", before.is_hop_single_tensor_return, after.is_hop_single_tensor_return)
     if [output.type for output in before.outputs] != [output.type for output in after.outputs] or len(
         matching.old.facts.results[old]
     ) != len(matching.new.facts.results[new]):
@@ -73,9 +74,9 @@ def node_details(matching: Matching, old: int, new: int, names: Names, *, metada
 
 def _arguments(matching: Matching, old: int, new: int, names: Names) -> Iterator[Detail]:
     before, after = matching.old.nodes[old].inputs, matching.new.nodes[new].inputs
+    has_same = matching.old.keys[old] == matching.new.keys[new] and matching.uses_same(old, new)
     # Values from outside of the graphs are no part of that.
-    outside = any(named.arg.as_custom_obj is not UNSET for named in before)
-    if matching.old.keys[old] == matching.new.keys[new] and matching.uses_same(old, new) and not outside:
+    if has_same and all(named.arg.as_custom_obj is UNSET for named in before):
         return
     labels_old, labels_new = argument_labels(before), argument_labels(after)
     for label in dict.fromkeys((*labels_new, *labels_old)):
