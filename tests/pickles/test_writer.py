@@ -16,7 +16,7 @@ from tools.golden_maker import tensor
 from pt2kit.errors import LimitError, UnsupportedError
 from pt2kit.pickles import writer as torch_save
 from pt2kit.pickles.reader import read_payload
-from pt2kit.pickles.values import PickledStorage, PickledTensor, SparseTensor
+from pt2kit.pickles.values import MetaTensor, PickledStorage, PickledTensor, SparseTensor
 
 
 def described(value):
@@ -59,6 +59,15 @@ TENSORS = [
 def test_tensors_come_back(value):
     """Every field of the description, and the bytes."""
     assert described(read_payload(torch_save.dumps(value, "x"), "x")) == described(value)
+
+
+@pytest.mark.parametrize("kind", ["tensor", "parameter"])
+def test_tensors_without_data_come_back(kind):
+    """They have type, shape and strides; no storage is written."""
+    value = MetaTensor("bfloat16", (2, 3), (1, 2), requires_grad=True, kind=kind)
+    data = torch_save.dumps(value, "x")
+    assert read_payload(data, "x") == value
+    assert not [name for name in zipfile.ZipFile(io.BytesIO(data)).namelist() if name.startswith("archive/data/")]
 
 
 def test_tied_tensors_stay_tied():

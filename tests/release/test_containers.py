@@ -114,6 +114,8 @@ def test_what_8_6_cannot_express() -> None:
     """It is named with its place, as for any other target."""
     with pytest.raises(ConversionError, match=r"as_complex of Argument \(since 8\.14\)"):
         converted(samples.sample("2.13.0", "complex_scalar"), "8.6")
+    with pytest.raises(ConversionError, match=r"expected a dense tensor with data, got f32\[.*SparseCoo.*: 'sp'"):
+        converted(samples.sample("2.7.1", "sparse_buffer"), "8.6")
 
 
 def test_a_program_alone() -> None:

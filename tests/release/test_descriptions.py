@@ -13,10 +13,10 @@ import pt2kit
 from pt2kit.errors import UnsupportedError
 from pt2kit.pickles import writer as torch_save
 from pt2kit.pickles.reader import read_payload
-from pt2kit.pickles.values import PickledTensor, SparseTensor
+from pt2kit.pickles.values import MetaTensor, PickledTensor, SparseTensor
 from pt2kit.release.models import Descriptions, plain_tensor
 from pt2kit.schema import Device, ScalarType
-from pt2kit.tensors import MetaView, SparseView, TensorView, from_pickled
+from pt2kit.tensors import MetaView, QuantizedView, SparseView, TensorView, from_pickled
 from pt2kit.tensors.bounds import device_text
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.view import Storage
@@ -90,9 +90,20 @@ def test_sparse_parameters() -> None:
         assert again.numpy().tolist() == view.numpy().tolist()
 
 
+def test_tensors_without_data() -> None:
+    """They go over by type, shape and strides."""
+    view = MetaView("m", ScalarType.FLOAT, (2,), (1,), is_param=True, requires_grad=True)
+    described = Descriptions().describe(plain_tensor(view))
+    assert described == MetaTensor("float32", (2,), (1,), requires_grad=True, kind="parameter")
+    value = read_payload(torch_save.dumps({"m": described}, "x"), "x")["m"]
+    assert from_pickled(value, name="m", where="x", storages={}) == view
+
+
 def test_what_cannot_be_written_is_named() -> None:
-    """Meta tensors have no bytes, script objects need code."""
-    with pytest.raises(UnsupportedError, match="'m': expected a dense or a sparse tensor, got a meta one"):
-        plain_tensor(MetaView("m", ScalarType.FLOAT, (2,), (1,)))
+    """Quantized tensors have a scale, script objects need code."""
+    storage = Storage("r", 4, lambda: memoryview(b"code"))
+    numbers = TensorView("q", ScalarType.BYTE, (4,), (1,), 0, storage)
+    with pytest.raises(UnsupportedError, match="'q': expected a dense or a sparse tensor, got a quantized one"):
+        plain_tensor(QuantizedView("q", "quint8", numbers, (4,), "per_tensor_affine", 1.0, 0))
     with pytest.raises(UnsupportedError, match="a script object"):
         plain_tensor(OpaquePayload("o", Storage("r", 4, lambda: memoryview(b"code")), "torchbind"))

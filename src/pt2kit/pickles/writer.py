@@ -16,12 +16,19 @@ import struct
 from collections import OrderedDict
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypeAlias
 
 from msgspec import Struct
 
 from pt2kit.errors import LimitError, UnsupportedError
-from pt2kit.pickles.values import ITEM_SIZES, TYPED_STORAGES, PickledStorage, PickledTensor, SparseTensor
+from pt2kit.pickles.values import (
+    ITEM_SIZES,
+    TYPED_STORAGES,
+    MetaTensor,
+    PickledStorage,
+    PickledTensor,
+    SparseTensor,
+)
 from pt2kit.zip.writer import ArchiveWriter
 
 _MAX_DEPTH: Final = 100
@@ -29,6 +36,7 @@ _TYPED: Final[Mapping[str, str]] = MappingProxyType(
     {dtype: f"torch.{name}Storage" for name, dtype in TYPED_STORAGES.items()}
 )
 """dtype -> name of its storage class, for the dtypes that have one."""
+_Tensor: TypeAlias = PickledTensor | SparseTensor | MetaTensor
 _SEQUENCES: Final[Mapping[type, tuple[bytes, bytes]]] = MappingProxyType({tuple: (b"(", b"t"), list: (b"](", b"e")})
 """Type -> the opcodes before and after its items."""
 
@@ -37,8 +45,8 @@ def dump(value: Any, file: IO[bytes], where: str) -> None:
     """Write a value as a torch.save file.
 
     Args:
-        value: None, bool, int, float, complex, str, list, tuple, dict, OrderedDict, `PickledTensor` and `SparseTensor`,
-            nested. A tensor's kind "parameter" makes it a parameter.
+        value: None, bool, int, float, complex, str, list, tuple, dict, OrderedDict, `PickledTensor`, `SparseTensor`
+            and `MetaTensor`, nested. A tensor's kind "parameter" makes it a parameter.
         file: open for writing; need not be able to seek.
         where: what messages call the file.
 
@@ -120,7 +128,7 @@ class _Stream:
                 self.parts.append(b"X" + struct.pack("<I", len(raw)) + raw)
             case complex():
                 self.value(_call("__builtin__.complex", value.real, value.imag), depth)  # as protocol 2 spells it
-            case PickledTensor() | SparseTensor():
+            case PickledTensor() | SparseTensor() | MetaTensor():
                 self.value(self._rebuilt(value), depth)
             case _Global(path):
                 module, _, name = path.rpartition(".")
@@ -170,14 +178,14 @@ class _Stream:
             self.value(entry, depth + 1)
         self.parts.append(b"u")
 
-    def _rebuilt(self, tensor: PickledTensor | SparseTensor) -> _Made:
+    def _rebuilt(self, tensor: _Tensor) -> _Made:
         """Return the call that rebuilds a tensor."""
         if tensor.kind == "parameter":
             data = self._data(tensor, False)
             return _call("torch._utils._rebuild_parameter", data, tensor.requires_grad, _ORDERED_DICT)
         return self._data(tensor, tensor.requires_grad)
 
-    def _data(self, tensor: PickledTensor | SparseTensor, requires_grad: bool) -> _Made:
+    def _data(self, tensor: _Tensor, requires_grad: bool) -> _Made:
         """Return the call for a tensor; a dense one of the newer dtypes names its dtype, as its storage does not."""
         if isinstance(tensor, SparseTensor):
             layout = _call("torch.serialization._get_layout", f"torch.{tensor.layout}")
@@ -185,9 +193,12 @@ class _Stream:
             if tensor.layout == "sparse_coo" and tensor.is_coalesced is not None:
                 parts += (tensor.is_coalesced,)
             return _call("torch._utils._rebuild_sparse_tensor", layout, parts)
-        dtype, storage = tensor.dtype_name, tensor.storage
-        if dtype not in ITEM_SIZES:
+        if (dtype := tensor.dtype_name) not in ITEM_SIZES:
             raise UnsupportedError(f"{self.where}: expected a dtype that torch.save knows, got {dtype!r}")
+        if isinstance(tensor, MetaTensor):
+            of_shape = (_Global(f"torch.{dtype}"), tensor.sizes, tensor.strides, requires_grad)
+            return _call("torch._utils._rebuild_meta_tensor_no_storage", *of_shape)
+        storage = tensor.storage
         typed = _TYPED.get(dtype)
         size = storage.nbytes // ITEM_SIZES[dtype] if typed else storage.nbytes
         kind = _Global(typed or "torch.storage.UntypedStorage")

@@ -21,7 +21,7 @@ from pt2kit.package.open import Package
 from pt2kit.package.plan import Numbering, Planned, PlannedPickle, PlannedRecord, copied, of_bytes, of_storage
 from pt2kit.package.stored import Kind, StoredModel
 from pt2kit.release.destinations import Destination
-from pt2kit.release.models import Descriptions, Plain, fitting, metas, records_of, sample_inputs
+from pt2kit.release.models import Descriptions, fitting, metas, records_of, sample_inputs
 from pt2kit.release.programs import Model, Outcome, Requested, convert_program, lower_tree
 from pt2kit.schema import TensorMeta
 from pt2kit.tensors.view import TensorView
@@ -112,24 +112,28 @@ def _place(model: Model, paths: Paths, numbering: Numbering, found: Outcome) -> 
         for name, view in fitting(model, kind, found.notes):
             if name in table:
                 continue  # another method has it already
+            if not isinstance(view, TensorView):
+                message = f"a payload of this kind: expected a dense tensor with data, got {view.describe()}"
+                found.notes.append(Note("blocked", "", message, "", (f"{model.where}: {name!r}",), 1))
+                continue
             raw = _is_as_stated(view, stated.get(name))
-            key = (view.storage, view.dtype) if raw and isinstance(view, TensorView) else (name, id(table))
+            key = (view.storage, view.dtype) if raw else (name, id(table))
             if key not in paths.shared:
                 paths.shared[key] = record = numbering.take(names.PAYLOADS[kind])
                 paths.records.append(_record(record, view, raw))
             table[name] = paths.shared[key]
 
 
-def _record(record: str, view: Plain, raw: bool) -> Planned:
-    if raw and isinstance(view, TensorView):
+def _record(record: str, view: TensorView, raw: bool) -> Planned:
+    if raw:
         return of_storage(record, view.storage, view.itemsize)
     known = Descriptions()
     return PlannedPickle(record, known.describe(view), known.storages)
 
 
-def _is_as_stated(view: Plain, meta: TensorMeta | None) -> bool:
+def _is_as_stated(view: TensorView, meta: TensorMeta | None) -> bool:
     """Return whether the graph describes a tensor as it is stored."""
-    if not isinstance(view, TensorView) or view.conj or view.neg or not view.storage.nbytes:
+    if view.conj or view.neg or not view.storage.nbytes:
         return False
     return meta == view.meta()
 

@@ -23,7 +23,7 @@ from pt2kit.package.open import Package
 from pt2kit.package.payloads import stated_metas
 from pt2kit.package.plan import Numbering, Planned, PlannedPickle, PlannedRecord, copied, of_bytes, of_storage
 from pt2kit.package.stored import Kind, Payload
-from pt2kit.pickles.values import PickledStorage, PickledTensor, SparseTensor, TensorKind
+from pt2kit.pickles.values import MetaTensor, PickledStorage, PickledTensor, SparseTensor, TensorKind
 from pt2kit.release.destinations import Destination
 from pt2kit.release.programs import Model, Outcome, Requested, convert_program
 from pt2kit.schema import ScalarType
@@ -35,9 +35,9 @@ from pt2kit.tensors.pickled import LAYOUTS
 from pt2kit.tensors.view import Storage, TensorView, own_copy
 from pt2kit.versions.conversion_log import Note, SideInputs
 
-Described: TypeAlias = PickledTensor | SparseTensor
-Plain: TypeAlias = TensorView | SparseView
-"""The tensors that can be written in every layout."""
+Described: TypeAlias = PickledTensor | SparseTensor | MetaTensor
+Plain: TypeAlias = TensorView | SparseView | MetaView
+"""The tensors that can be written in every layout; those without data on the meta device alone."""
 Raw: TypeAlias = TensorView | MetaView
 """The tensors that can be written as raw records."""
 
@@ -67,6 +67,9 @@ class Descriptions:
         """Describe one tensor."""
         if isinstance(view, TensorView):
             return self._dense(view)
+        if isinstance(view, MetaView):
+            dtype, kind = DTYPES[view.dtype].name, _kind(view.is_param)
+            return MetaTensor(dtype, view.sizes, view.strides, requires_grad=view.requires_grad, kind=kind)
         return SparseTensor(
             _LAYOUTS[view.layout],
             tuple(self._dense(part) for part in view.indices),
@@ -113,7 +116,7 @@ def plain_tensor(payload: Payload) -> Plain:
         UnsupportedError: one that only code can rebuild, or of a kind that is not written.
     """
     view = payload.view() if isinstance(payload, OpaquePayload) else payload
-    if isinstance(view, TensorView | SparseView):
+    if isinstance(view, Plain):
         return view
     kind = type(view).__name__.removesuffix("View").lower()
     raise UnsupportedError(f"{view.name!r}: expected a dense or a sparse tensor, got a {kind} one")
@@ -124,7 +127,7 @@ def _kind(is_param: bool) -> TensorKind:
 
 
 def pack(
-    payloads: Mapping[str, Plain | MetaView], metas: Metas, numbering: Numbering, name_of: Callable[[int], str]
+    payloads: Mapping[str, Plain], metas: Metas, numbering: Numbering, name_of: Callable[[int], str]
 ) -> tuple[list[Planned], schema.PayloadConfig]:
     """Return payloads as raw records, and the config that lists them.
 
@@ -236,7 +239,7 @@ def fitting(
     for name, payload in payloads.items():
         if is_left_out(payload):
             continue
-        if isinstance(payload, MetaView):
+        if isinstance(payload, MetaView) and payload.device.type != "meta":
             notes.append(Note("blocked", "", _WITHOUT_DATA, "", (f"{model.where}: {name!r}",), 1))
             continue
         try:
