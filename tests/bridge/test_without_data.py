@@ -166,10 +166,18 @@ def _to_meta(tree: Any) -> None:
 
 
 @pytest.mark.parametrize("target", ["2.8", "2.5", "2.1"])
-@pytest.mark.parametrize("name", MADE)
-def test_older_layouts_have_no_form_for_them(name: str, target: str) -> None:
+def test_older_layouts_keep_those_of_the_meta_device(target: str) -> None:
+    """torch.save has a form for them."""
+    data, written = saved(meta_weights()), io.BytesIO()
+    pt2kit.convert(data, written, target=f"torch=={target}")
+    assert pt2kit.digest(written.getvalue()).weights == pt2kit.digest(data).weights
+    assert {value.device.type for value in pt2kit.load(written.getvalue()).state_dict.values()} == {"meta"}
+
+
+@pytest.mark.parametrize("target", ["2.8", "2.5", "2.1"])
+def test_older_layouts_have_no_form_for_fake_ones(target: str) -> None:
     """Converting to one is refused once, for all of them, with what to do; filled, they go over."""
-    program = MADE[name][0]()
+    program = fake_weights()
     data, written = saved(program), io.BytesIO()
     with pytest.raises(ConversionError, match=r"a tensor without data, for which files of torch 2\.8") as caught:
         pt2kit.convert(data, written, target=f"torch=={target}")
