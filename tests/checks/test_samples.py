@@ -37,3 +37,18 @@ def test_inputs_in_mappings(name: str) -> None:
     found = m.program(path, lambda tree: m.sizes_of(tree, name, 77, 77))
     (message,) = [problem.message for problem in check(found.data) if problem.rule == "K9"]
     assert message.startswith(f"expected the sizes of the sample input '{name}', [")
+
+
+@pytest.mark.parametrize("place", ["graph", "signature"])
+def test_nested_inputs(place: str) -> None:
+    """A program whose input nests too deep is reported, although its sample has no place to be compared with."""
+
+    def change(tree: Any) -> None:
+        module = tree["graph_module"]
+        if place == "graph":
+            module["graph"]["inputs"][-1] = m.nested(40)
+        else:
+            module["signature"]["input_specs"][-1]["user_input"]["arg"] = m.nested(40)
+
+    rules = {problem.rule for problem in check(m.program(samples.sample("2.13.0", "mlp"), change).data)}
+    assert rules & {"G11", "S12"}

@@ -177,7 +177,7 @@ def _in_order(
             pasted = {finding.loc for finding in findings if finding.rule == "X6"}
             found = _program_problems(context, stored, unknown)
             yield from (problem for problem in found if problem.rule not in _PASTED or problem.loc not in pasted)
-            yield from sample_problems(package, model, context)
+            yield from guarded(sample_problems(package, model, context), context.record)
         if payloads:
             yield from number_problems(stored, package.name, advance)
     if len(seen) == len(package.layout.models):

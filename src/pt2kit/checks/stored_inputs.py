@@ -98,7 +98,10 @@ def numbers_of(payload: Payload | None) -> Any:
 def sample_problems(package: Package, model: str, context: ProgramContext) -> Iterator[Problem]:
     """Yield sample inputs whose sizes are not those that the program declares for its inputs.
 
-    Samples that cannot be read as data, or that the tree spec does not describe, are skipped. Raises nothing.
+    Samples that cannot be read as data, or that the tree spec does not describe, are skipped.
+
+    Raises:
+        LimitError: dicts of arguments nest too deep (G11).
     """
     try:
         if (samples := package.sample_inputs(model)) is None:
