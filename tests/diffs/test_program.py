@@ -319,6 +319,15 @@ def test_contradictions_are_refused() -> None:
         changes(program(build.nested(33)), program(build.nested(33)))
 
 
+@pytest.mark.parametrize("names", [[], ["y", "y"]])
+def test_lists_are_no_outputs(names: list[str]) -> None:
+    """Of a graph, each output is one value."""
+    graph = tensor_graph(["x"], [node(A, ["y"], arg(as_tensor="x"))], ["y"])
+    listed = replace(graph, outputs=[arg(as_tensors=names)])
+    with pytest.raises(GraphError, match=r"^new \$\.graph_module\.graph\.outputs\[0\]: .* got as_tensors \[G9\]"):
+        changes(program(graph), program(listed))
+
+
 def test_graphs_that_have_nothing_in_common_take_no_longer() -> None:
     """Thousands of nodes in one module, all of another operator order: no quadratic search."""
     x = arg(as_tensor="x")

@@ -20,7 +20,9 @@ from pt2kit import codec, schema
 from pt2kit.canonical.expressions import renamed_expression, renamed_words
 from pt2kit.canonical.facts import NO_NODE, NO_VALUE, Facts, collect, slots, usual_graph
 from pt2kit.canonical.form import Keep, Reloading, subgraph_digest
+from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import graph_arguments, renamed
+from pt2kit.graph.traversal import argument_place
 from pt2kit.node_metadata.modules import module_of
 from pt2kit.schema.names import target_of
 
@@ -102,6 +104,10 @@ def make_side(
     """
     graph, where = program.reloading.graph(usual_graph(graph)), f"{program.which} {where}"
     facts = collect(graph, graph.inputs, graph.outputs, where)
+    for position, argument in enumerate(graph.outputs):
+        if len(slots(argument)) != 1:
+            place = argument_place(where, "outputs", None, position)
+            raise GraphError(f"{place}: expected one value or constant, got {argument.type}", rule="G9")
     keys = [intern(operation(node, f"{where}.nodes[{n}]", program.keep)) for n, node in enumerate(graph.nodes)]
     roles = {value: intern(("input", inputs[position])) for position, value in input_values(graph).items()}
     up = _up(facts, keys, roles, intern)
