@@ -243,6 +243,7 @@ CALLS: dict[str, Any] = {
     "equal channels without eps": ("instance_norm.default", torch.ones(2, 3, 4), *[None] * 4, True, 0.1, 0.0, False),
     "quantiles near 0": ("special_ndtri.default", torch.tensor([0, 1e-300, 1e-20, 0.5, 1, 2], dtype=torch.double)),
     "inverse near 0": ("erfinv.default", torch.tensor([-1, -1e-3, -1e-5, 0, 1e-12, 2], dtype=torch.double)),
+    "all that half a spectrum has": ("fft_irfftn.default", NUMBERS + 1j, [2, -1], [0, 1]),
     "differences of joined": ("diff.default", NUMBERS, 2, 1, torch.full((2, 1, 4), 1j)),
     # Sizes of 0 next to others that are computed from the number of elements.
     "products of rows of no elements": ("matmul.default", torch.zeros(2, 3, 0), torch.zeros(0, 4)),

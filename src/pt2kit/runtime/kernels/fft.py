@@ -25,6 +25,8 @@ def _of_many(function: Callable[..., Any], self: Array, s: Any, dim: Any, norm: 
         dim = range(-len(s), 0) if dim is None else dim
     axes = axes_of(dim, self.ndim) if dim is None or isinstance(dim, int) or len(dim) else ()
     sizes = s and [self.shape[axis] if one == -1 else one for one, axis in zip(s, axes, strict=True)]
+    if sizes and s[-1] == -1 and function is np.fft.irfftn:  # stored as half of them
+        sizes[-1] = 2 * (sizes[-1] - 1)
     return function(floating(self), sizes, axes, norm)
 
 
