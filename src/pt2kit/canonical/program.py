@@ -16,7 +16,6 @@ as it reads this one:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
@@ -28,7 +27,7 @@ from pt2kit.canonical.facts import Names, refuse_subgraph, rename, slots
 from pt2kit.canonical.form import Form, Keep, Reloading, check_free, normal_form
 from pt2kit.graph.argument_values import argument_names, arguments
 from pt2kit.graph.traversal import Meta, tables
-from pt2kit.package.open import Package, open_package
+from pt2kit.package.open import Package, opened
 from pt2kit.schema import Argument, ExportedProgram, GraphModule, GraphSignature, InputSpec, OutputSpec
 from pt2kit.schema.names import target_of
 from pt2kit.signature.consistency import check_counts
@@ -96,7 +95,7 @@ def canonicalize(
     Source: torch/_export/serde/serialize.py, torch 2.13.
     """
     if not isinstance(program, ExportedProgram):
-        with nullcontext(program) if isinstance(program, Package) else open_package(program) as package:
+        with opened(program) as package:
             program = package.programs[package.choose(model)]
     module, where = program.graph_module, "$.graph_module"
     reloading = Reloading() if as_reloaded else None

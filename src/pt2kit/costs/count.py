@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -37,7 +36,7 @@ from pt2kit.operators.higher_order import HIGHER_ORDER as CONVENTIONS
 from pt2kit.operators.metas import Symbols
 from pt2kit.operators.symbolic import call_rule
 from pt2kit.operators.table import find
-from pt2kit.package.open import Package, open_package
+from pt2kit.package.open import Package, opened
 from pt2kit.schema.operators import nearest
 from pt2kit.schema.versions import release_of
 from pt2kit.signature.export_signature import from_schema
@@ -134,7 +133,7 @@ def cost(file: FileLike | Source | Package, *, model: str | None = None) -> Cost
         cost = pt2kit.cost("model.pt2")
         print(cost.total.flops, cost.at(s0=64).peak)
     """
-    with nullcontext(file) if isinstance(file, Package) else open_package(file) as package:
+    with opened(file) as package:
         chosen = package.choose(model)
         payloads = {**package.weights(chosen), **package.constants(chosen)}
         program, _ = in_parts(package.programs[chosen], payloads)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from pt2kit.editing.weights import KINDS
 from pt2kit.errors import ArchiveError
 from pt2kit.messages import quote
 from pt2kit.package import record_names as names
-from pt2kit.package.open import Package, open_package
+from pt2kit.package.open import Package, open_package, opened
 from pt2kit.package.plan import PlannedRecord
 from pt2kit.package.write import write_package
 from pt2kit.zip.chosen_names import name_problem, paths_below
@@ -76,7 +75,7 @@ def unpack(
         ArchiveError: a name that is odd, or a file that exists already; nothing was written.
         OSError, Pt2Error: the source cannot be read, or a file not written.
     """
-    with nullcontext(source) if isinstance(source, Package) else open_package(source) as package:
+    with opened(source) as package:
         models = {f"{model}.pt2": model for model in package.layout.models}
         paths = {models[name]: path for name, path in paths_below(folder, models, force=force, rename=rename).items()}
         for model, path in paths.items():

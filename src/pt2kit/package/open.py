@@ -300,7 +300,7 @@ def open_package(
         raise
 
 
-def opened(file: Package | FileLike) -> AbstractContextManager[Package]:
+def opened(file: Package | FileLike | Source) -> AbstractContextManager[Package]:
     """Return a context of an open package, which stays open, or of a file, which is opened and closed.
 
     Raises: as `open_package`.

@@ -37,7 +37,7 @@ from pt2kit.versions.conversion_log import Note, SideInputs
 
 Described: TypeAlias = PickledTensor | SparseTensor | MetaTensor
 Plain: TypeAlias = TensorView | SparseView | MetaView
-"""The tensors that can be written in every layout; those without data on the meta device alone."""
+"""The tensors that torch.save files hold; those without data on the meta device alone."""
 Raw: TypeAlias = TensorView | MetaView
 """The tensors that can be written as raw records."""
 
@@ -220,7 +220,7 @@ def _buffers_outside_state_dict(program: schema.ExportedProgram) -> list[str]:
 def fitting(
     model: Model, kind: Kind, notes: list[Note], *, is_left_out: Callable[[Payload], bool] = lambda _: False
 ) -> Iterator[tuple[str, Plain]]:
-    """Yield the payloads that can be written in any layout; the others are noted as blocked.
+    """Yield the payloads that torch.save files hold; the others are noted as blocked.
 
     Args:
         model: their program.

@@ -10,7 +10,7 @@ import os
 import threading
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -26,7 +26,7 @@ from pt2kit.dataflow.inner_tensors import in_parts
 from pt2kit.errors import InputError, OperatorError, PayloadError, UnsupportedError
 from pt2kit.graph.traversal import is_custom, walk
 from pt2kit.messages import printable, quote
-from pt2kit.package.open import Package, open_package
+from pt2kit.package.open import Package, opened
 from pt2kit.runtime.arrays import RUNNING, Array, DType, Running
 from pt2kit.runtime.execution import Observer, Plan
 from pt2kit.runtime.inputs import Convention, InputSpec, convention_of, random_inputs
@@ -111,7 +111,7 @@ class Session:
         self._lock = threading.RLock()
         _SESSIONS.add(self)
         self._random = np.random.default_rng(seed)
-        with nullcontext(file) if isinstance(file, Package) else open_package(file) as package:
+        with opened(file) as package:
             self._load(package, model)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
