@@ -17,7 +17,7 @@ from tests.packages import edited, rewritten
 
 import pt2kit
 from pt2kit.checks import RULES, check
-from pt2kit.errors import Problem
+from pt2kit.errors import ArchiveError, Problem
 from pt2kit.package import record_names as names
 from pt2kit.package.layouts.detection import detect
 from pt2kit.zip.reader import open_archive
@@ -46,6 +46,14 @@ def test_what_can_be_checked(kind: str) -> None:
     with pt2kit.open(MLP) as package:
         assert check(package) == expected
         assert package.weights()
+
+
+def test_closed_package() -> None:
+    """It is a mistake of the caller, not of the file."""
+    with pt2kit.open(MLP) as package:
+        assert check(package).ok
+    with pytest.raises(ArchiveError, match=r"\[A27\]"):
+        check(package)
 
 
 def test_a_sound_file() -> None:

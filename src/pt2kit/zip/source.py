@@ -101,8 +101,7 @@ class Source:
             ArchiveError: the range is outside the source, or could not be fetched (A1).
         """
         check_range(self, offset, length)
-        if self._closed:
-            raise self._is_closed()
+        self.require_open()
         return self._range(offset, length)
 
     def peek(self, offset: int, length: int) -> bytes:
@@ -119,6 +118,11 @@ class Source:
 
     def _range(self, offset: int, length: int) -> memoryview:
         raise NotImplementedError
+
+    def require_open(self) -> None:
+        """Raise ArchiveError if the source is closed (A27)."""
+        if self._closed:
+            raise self._is_closed()
 
     def _is_closed(self) -> ArchiveError:
         return ArchiveError(f"{self.name}: expected an open archive, got one that is closed", rule="A27")
