@@ -22,7 +22,9 @@ from pt2kit.errors import Pt2Error, UnsupportedError
 from pt2kit.runtime.arrays import cast
 from pt2kit.runtime.table import binding, find_kernel, parameter_name
 from pt2kit.schema.operators import find_operator, nearest
+from pt2kit.schema.versions import release_of
 
+RELEASE = release_of(torch.__version__)
 DTYPES = (torch.float32, torch.int64, torch.bool, torch.bfloat16, torch.complex64, torch.float64, torch.uint8)
 TO_NUMPY = {
     torch.bfloat16: np.dtype(ml_dtypes.bfloat16),
@@ -236,7 +238,7 @@ def verdict(call: Call) -> tuple[str, str]:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             operator = find_operator(call.name, nearest(""))
-            got = (binding(kernel, operator) if operator else kernel)(**call.arguments)
+            got = (binding(kernel, operator, RELEASE) if operator else kernel)(**call.arguments)
     except UnsupportedError as error:
         return "refused", str(error)[:200]
     except Pt2Error as error:

@@ -115,7 +115,7 @@ CALLS: dict[str, Any] = {
     "dims swapped in place": ("swapdims_.default", NUMBERS.clone(), 0, 1),
     # An infinity is of one matrix alone.
     "exponentials": ("matrix_exp.default", MATRICES),
-    # Numbers are cut before they are counted, but only to the widest integers.
+    # Before torch 2.14, numbers are cut before they are counted, but only to the widest integers.
     "whole numbers up to a fraction": ("arange.default", 2.5, {"dtype": torch.int64}),
     "whole numbers between fractions": ("arange.start_step", -0.5, 5.9, 1.5, {"dtype": torch.int64}),
     "narrow numbers between fractions": ("arange.start", 0.5, 3.9, {"dtype": torch.int32}),
@@ -355,7 +355,7 @@ HALVES: dict[str, Callable[[Halves], tuple[Any, ...]]] = {
     "index_add.default": lambda x: (x(40, 5), 0, torch.arange(90) % 7, x(90, 5), {"alpha": 0.7}),
     "index_reduce.default": lambda x: (x(), 0, torch.arange(90) % 7, x(90, 50), "mean"),
     "scatter_reduce.two": lambda x: (x(), 0, torch.arange(40)[:, None].expand(40, 50) % 7, x(), "mean"),
-    "scaled_dot_product_attention.default": lambda x: (x(2, 3, 8, 16), x(2, 3, 8, 16), x(2, 3, 8, 16)),
+    "scaled_dot_product_attention.default": lambda x: (x(20, 3, 8, 16), x(20, 3, 8, 16), x(20, 3, 8, 16)),
     "_scaled_dot_product_attention_math.default": lambda x: (x(2, 3, 8, 16), x(2, 3, 8, 16), x(2, 3, 8, 16)),
     "upsample_linear1d.vec": lambda x: (x(2, 3, 8), [13], False, None),
     "upsample_bilinear2d.vec": lambda x: (x(2, 3, 8, 8), [13, 5], False, None),
@@ -365,11 +365,15 @@ HALVES: dict[str, Callable[[Halves], tuple[Any, ...]]] = {
 }
 """Operator -> its arguments, from a function that draws numbers of a shape, [40, 50] by default."""
 
+FAR = {"scaled_dot_product_attention.default": 6e-3}
+"""Operator -> the share of elements that may be beyond the tolerance, 1e-3 by default. The fused attention of torch
+sums in vectors of the processor: 3e-3 differ with those of AVX2; 1.2e-2 if nothing is rounded on the way."""
+
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("name", HALVES)
 def test_half_precision_is_rounded_where_torch_does(name, dtype):
-    """Of each result, at most one element in a thousand is beyond torch's tolerance."""
+    """Of each result, at most one element in a thousand is beyond torch's tolerance, if not `FAR` says why."""
     generator = torch.Generator().manual_seed(0)
     args = list(HALVES[name](lambda *sizes: (torch.randn(sizes or (40, 50), generator=generator) * 3).to(dtype)))
     kwargs = args.pop() if isinstance(args[-1], dict) else {}
@@ -383,7 +387,7 @@ def test_half_precision_is_rounded_where_torch_does(name, dtype):
     rtol = 1e-3 if dtype == torch.float16 else 1.6e-2
     got = torch.from_numpy(np.array(array, np.float32)).to(wanted.dtype)
     is_far = ~torch.isclose(got, wanted, rtol=rtol, atol=1e-5, equal_nan=True)
-    assert is_far.float().mean() <= 1e-3
+    assert is_far.float().mean() <= FAR.get(name, 1e-3)
 
 
 @pytest.mark.parametrize("name", CALLS)

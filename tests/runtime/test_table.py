@@ -27,14 +27,14 @@ from pt2kit.runtime.table import (
 from pt2kit.schema.operators import find_operator, known_releases
 
 COMPLETE = ("aten", "prims", "quantized_decomposed")
-OF_RULES = ("result", "results")
-"""Parameters of kernels that get what the rule of their operator computes."""
+NOT_PASSED = ("result", "results", "release")
+"""Parameters of kernels that get what the rule of their operator computes, and the release of torch."""
 
 
 def received(kernel, schema, *args, **named):
     """The arguments that a kernel gets in a call, by place and by name; they need not be those of tensors."""
     signature = inspect.signature(kernel)
-    plain = [one for name, one in signature.parameters.items() if name not in OF_RULES]
+    plain = [one for name, one in signature.parameters.items() if name not in NOT_PASSED]
     record = functools.wraps(kernel)(lambda *args, **named: ([*args], named))
     vars(record)["__signature__"] = signature.replace(parameters=plain)
     return binding(record, dataclasses.replace(schema, name="no.rule.default"))(*args, **named)
@@ -58,7 +58,7 @@ def test_kernels_have_the_parameters_of_their_schemas(name):
     required = [key for key, one in schema.parameters.items() if one.is_required]
     for names in (required, schema.parameters):
         given, named = received(kernel, schema, **{parameter_name(key): key for key in names})
-        computed = {key: key for key in OF_RULES if key in inspect.signature(kernel).parameters}
+        computed = {key: key for key in NOT_PASSED if key in inspect.signature(kernel).parameters}
         inspect.signature(kernel).bind(*given, **named, **computed)
     assert [*given, *named.values()] == [*dict.fromkeys([*given, *named.values()])]
     assert {*schema.parameters} - {*given, *named.values()} <= WITHOUT_EFFECT
@@ -267,3 +267,11 @@ def test_kernels_that_need_scipy_name_it(name, monkeypatch):
     assert kernel is not None
     with pytest.raises(UnsupportedError, match="expected the package scipy, which is not installed: pip install"):
         kernel(np.ones(2, np.float32))
+
+
+@pytest.mark.parametrize(("release", "expected"), [("2.13", [1]), ("2.14", [1, 2]), ("", [1, 2])])
+def test_kernels_that_depend_on_the_release(release, expected):
+    """Releases before 2.14 cut the ends of a range of integers before they count."""
+    kernel, schema = find_kernel("aten.arange.start"), newest_schema("aten.arange.start")
+    assert kernel is not None
+    assert binding(kernel, schema, release)(1, 2.75, dtype=np.dtype("int64")).tolist() == expected

@@ -215,7 +215,7 @@ class _Builder:
         kernel, operator = find_kernel(name), find_operator(name, self.release)
         if kernel is None:
             raise UnsupportedError(f"{self.place}: expected an operator that the runtime has, got {quote(target)}")
-        return kernel if operator is None else binding(kernel, operator)
+        return kernel if operator is None else binding(kernel, operator, self.release)
 
     # Values.
 

@@ -3,11 +3,11 @@
 A kernel has the parameter names of the operator's schema, or others, which are then passed by place. It gets the
 default of each parameter that it requires from the schema, and declares no parameter that has no effect on its result.
 One that declares a parameter `result` gets the sizes and the element type of its result, as the rule of the operator
-computes them, or as `results` those of all results. Its result may be of a wider element type than torch's, and have
-its elements in other sizes: the caller casts it to the type that the program declares, and reshapes it to the sizes
-that the rule computes. If the operator has a dimension for a parameter, a first operand without dimensions is passed as
-one of one element. A rule that is not certain of the sizes in all calls reshapes nothing in these, so that kernels of
-such operators return the right sizes themselves.
+computes them, or as `results` those of all results; one of what releases of torch compute otherwise gets the `release`.
+Its result may be of a wider element type than torch's, and have its elements in other sizes: the caller casts it to the
+type that the program declares, and reshapes it to the sizes that the rule computes. If the operator has a dimension for
+a parameter, a first operand without dimensions is passed as one of one element. A rule that is not certain of the sizes
+in all calls reshapes nothing in these, so that kernels of such operators return the right sizes themselves.
 Operators in place, over lists, with `out=`, and copies of views have the kernel of the operator that they vary.
 """
 
@@ -178,12 +178,13 @@ def _find(name: str) -> Kernel | None:
     return None
 
 
-def binding(function: Kernel, operator: Operator) -> Kernel:
+def binding(function: Kernel, operator: Operator, release: str = "") -> Kernel:
     """Return a kernel that is called with the arguments of its operator, by place or by name, which are checked before.
 
     Args:
         function: the kernel.
         operator: the schema of the operator.
+        release: of torch, for a kernel of what releases compute otherwise; the newest by default.
     """
     from pt2kit.runtime.arrays import DTYPE, check_call, mapped, running, shaped
 
@@ -191,6 +192,8 @@ def binding(function: Kernel, operator: Operator) -> Kernel:
         return function
     names, parameters = [*map(parameter_name, operator.parameters)], operator.parameters.values()
     accepted, required, is_open = _parameters(function)
+    if "release" in accepted:
+        function = functools.partial(function, release=nearest(release))
     # Up to the last parameter that the kernel calls otherwise, arguments go by place.
     places = [
         place + 1

@@ -32,6 +32,7 @@ from pt2kit.runtime.arrays import (
 )
 from pt2kit.runtime.table import kernel, write
 from pt2kit.schema import MemoryFormat
+from pt2kit.schema.operators import RELEASES
 
 
 @kernel("aten.full.default aten.full_like.default aten.new_full.default")
@@ -42,11 +43,11 @@ def full(fill_value: Any, result: ArraySpec, **options: Any) -> Any:
 
 
 @kernel("aten.arange.default .start .start_step")
-def arange(end: Any, start: Any = 0, step: Any = 1, dtype: Any = None) -> Any:
+def arange(end: Any, start: Any = 0, step: Any = 1, dtype: Any = None, release: str = RELEASES[-1]) -> Any:
     integer = all(isinstance(number, int) for number in (start, end, step))
     made = dtype or (INT64 if integer else FLOAT32)
-    if made == INT64:
-        integer, start, end, step = True, int(start), int(end), int(step)  # torch counts in the type of the result
+    if made == INT64 and RELEASES.index(release) < RELEASES.index("2.14"):
+        integer, start, end, step = True, int(start), int(end), int(step)  # torch counted in the type of the result
     if step == 0 or (end - start) / step < 0:
         raise OperatorError(f"expected a step that leads from {start} to {end}, got {step}")
     count = -((end - start) // -step) if integer else math.ceil((end - start) / step)
