@@ -133,6 +133,8 @@ def test_results() -> None:
     assert problem.message == "expected 1 output, as many as aten.relu.default has, got 2"
     [problem] = found(nodes(MLP, lambda n: n[1].update(outputs=[{"as_tensors": [{"name": "relu"}]}])).data)
     assert problem.message == "expected Tensor as result 0 of aten.relu.default, got as_tensors"
+    problems = found(nodes(MLP, lambda n: n[1].update(target="torch.ops.aten.item.default")).data)
+    assert problems[0].message == "expected Scalar as result 0 of aten.item.default, got as_tensor"
 
 
 def test_older_releases_leave_numbers_out_of_results() -> None:

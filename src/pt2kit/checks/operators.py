@@ -373,6 +373,7 @@ _RESULTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
         "Tensor[]": frozenset(("as_tensors", "as_optional_tensors", "as_none")),
         **{kind: frozenset((f"as_sym_{kind}", f"as_{kind}", "as_none")) for kind in ("int", "float", "bool")},
         "SymInt": frozenset(("as_sym_int", "as_int", "as_none")),
+        "Scalar": _NUMBERS | {"as_none"},
     }
 )
 
