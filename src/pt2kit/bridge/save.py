@@ -285,7 +285,8 @@ def write_sample_inputs(inputs: Any, values: Values, protocol: int) -> memoryvie
             torch.save(_unshared(inputs), buffer, pickle_module=module, pickle_protocol=protocol)
         except (pickle.PicklingError, AttributeError, TypeError, RuntimeError, RecursionError) as error:
             raise UnsupportedError(f"expected values that can be pickled: {error}") from error
-    return buffer.getbuffer()
+    # Not a view of the buffer itself: Python 3.12.1 crashes if it collects one whose buffer is gone.
+    return memoryview(buffer.getvalue())
 
 
 def _unshared(inputs: Any) -> Any:
