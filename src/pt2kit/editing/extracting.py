@@ -11,7 +11,7 @@ from pt2kit import schema
 from pt2kit.dataflow.domain import effects_of
 from pt2kit.editing.editor import Editor, Source, edit, package_alone
 from pt2kit.editing.graphs import Graph, Node, Slot, Value
-from pt2kit.editing.interface import USER, Input, Output, tuple_of
+from pt2kit.editing.interface import USER, Input, Output, tuple_of, values_of
 from pt2kit.errors import GraphError, UnsupportedError
 from pt2kit.front_door import registered
 from pt2kit.graph.reading import readable_size
@@ -94,25 +94,14 @@ def extract(
 
 def _values_cut(editor: Editor, inputs: Sequence[str] | None, outputs: Sequence[str] | None) -> _Cut:
     graph = editor.graph
-    users = [one.value for one in editor.user_inputs if one.value is not None]
-    outs = (
-        [graph.value(name) for name in outputs]
-        if outputs is not None
-        else [one.value for one in editor.user_outputs if one.value is not None]
-    )
+    users = values_of(editor.user_inputs)
+    outs = values_of(editor.user_outputs) if outputs is None else [graph.value(name) for name in outputs]
     constants = {one.name: one for one in editor.inputs if one.kind == "constant_input" and one.value is None}
     ins = [graph.value(name) for name in inputs if name not in constants] if inputs is not None else list(users)
-    tensors = [value for value in ins if value.kind == "tensor"]
-    asked = {
-        node.output: _size_of(node.output, tensors)
-        for one in users
-        for node in one.users
-        if node.op == "aten.sym_size.int" and one not in ins and node.output not in ins
-    }
-    sizes = {value: place for value, place in asked.items() if place is not None}
-    goals = list(outs)
-    if outputs is None:
-        goals += [one.value for one in editor.outputs if one.value is not None]
+    others = [one for one in users if one not in ins]
+    asked = [node.output for one in others for node in one.users if node.op == "aten.sym_size.int"]
+    sizes = _sizes_of([value for value in asked if value not in ins], ins)
+    goals = [*outs, *(graph.outputs if outputs is None else ())]
     ends = [one.producer.order for one in outs if one.producer]
     memory = _Memory(graph, set(ins), max(ends, default=0) if outputs is not None else math.inf)
     memory.stops = {*ins, *sizes}  # where sizes are asked for is not where the part begins
@@ -133,7 +122,7 @@ def _values_cut(editor: Editor, inputs: Sequence[str] | None, outputs: Sequence[
         ins = [value for value in ins if value in used or outputs is None]
     elif missing:
         raise GraphError(f"extract: expected all that is needed among the inputs, got none of {_listed(missing)}")
-    _check_overwritten(memory, kept, {one.value for one in editor.inputs if one.value is not None} | memory.stops)
+    _check_overwritten(memory, kept, {*graph.inputs} | memory.stops)
     passed = ins if inputs is None else [constants[name] if name in constants else graph.value(name) for name in inputs]
     call = [one if isinstance(one, Input) else Input.of(one) for one in passed]
     sizes = {value: place for value, place in sizes.items() if value in used}
@@ -162,8 +151,8 @@ class _Memory:
         for node in graph.nodes:
             parameters = {parameter for _, parameter in effects_of(node.target, "").aliases}
             shared = [value for slot in node.slots if slot.name in parameters for value in slot.values]
-            owners = {owner for value in shared for owner in self.owners(value)}
-            if owners:
+            if shared:
+                owners = self.owners(shared)
                 self._owners.update((value, owners) for value in node.outputs if value not in stops)
         self.writers = {node: self._written(node) for node in graph.nodes if node.writes}
 
@@ -171,14 +160,14 @@ class _Memory:
         """Return whether a node is between the first of `stops` and the end of the part."""
         return self.first <= node.order <= self.end
 
-    def owners(self, value: Value) -> Set[Value]:
-        """Return the values in whose memory a value may be: itself, if it is no view."""
-        return self._owners.get(value, {value})
+    def owners(self, values: Iterable[Value]) -> set[Value]:
+        """Return the values in whose memory some values may be: these themselves, if they are no views."""
+        return {owner for value in values for owner in self._owners.get(value, (value,))}
 
     def _written(self, node: Node) -> set[Value]:
         parameters = effects_of(node.target, "").written
         values = [value for slot in node.slots if slot.name in parameters for value in slot.values] or node.inputs
-        return {owner for value in values for owner in self.owners(value)}
+        return self.owners(values)
 
     def written_before(self, node: Node) -> list[Value]:
         """Return the values that the caller passes after the node has written to them."""
@@ -199,7 +188,7 @@ def _check_overwritten(memory: _Memory, kept: Sequence[Node], given: Set[Value])
     ]
     chosen = set(kept)
     for node in kept:
-        read = {owner for value in node.inputs for owner in memory.owners(value)}
+        read = memory.owners(node.inputs)
         for writer, written in done:
             if node.order < writer.order and writer not in chosen and (lost := read & written):
                 raise GraphError(
@@ -216,14 +205,14 @@ def _check_shared(graph: Graph, memory: _Memory, ins: Iterable[Value], kept: Seq
     """
     whole = _Memory(graph, set())
     for value in ins:
-        if value.producer is None or (owners := whole.owners(value)) == {value}:
+        if value.producer is None or (owners := whole.owners([value])) == {value}:
             continue
         for writer, written in whole.writers.items():
             if writer.order <= value.producer.order or not written & owners:
                 continue
             is_through = value in memory.writers[writer]
             for one in (one for node in kept if node.order > writer.order for one in node.inputs):
-                if whole.owners(one) & owners and (value in memory.owners(one)) != is_through:
+                if whole.owners([one]) & owners and (value in memory.owners([one])) != is_through:
                     raise GraphError(
                         f"extract: expected inputs with memory of their own, got {quote(value.name)}, which shares "
                         f"what {writer.label} writes with {quote(one.name)}; name that"
@@ -236,7 +225,7 @@ def _written(editor: Editor, memory: _Memory, users: Iterable[Value]) -> list[Va
     They are part of what is cut out where they stand between its first input and its last output, unless they take
     more than it is given.
     """
-    input_values = {one.value for one in editor.inputs if one.value is not None}
+    input_values = {*editor.graph.inputs}
     outside = set(users) - memory.stops
     goals: list[Value] = []
     for node, written in memory.writers.items():
@@ -264,7 +253,7 @@ def _acting(memory: _Memory, users: Iterable[Value]) -> list[Node]:
     outside = set(users) - memory.stops
     acting_nodes = []
     for node in memory.graph.nodes:
-        read = {owner for value in node.inputs for owner in memory.owners(value)}
+        read = memory.owners(node.inputs)
         if not outside.isdisjoint((*node.inputs, *read)):
             outside.update(value for value in node.outputs if value not in memory.stops)
             outside |= memory.writers.get(node, set())
@@ -273,33 +262,21 @@ def _acting(memory: _Memory, users: Iterable[Value]) -> list[Node]:
     return acting_nodes
 
 
-def _needed(memory: _Memory, goals: Iterable[Value], nodes: Iterable[Node] = ()) -> list[Node]:
+def _needed(memory: _Memory, goals: Sequence[Value], nodes: Iterable[Node] = ()) -> list[Node]:
     """Return the nodes that some values depend on, back to the given ones.
 
     Nodes that write are needed where something reads the memory later; a result is read where the part ends.
     """
-    wanted = set(nodes)
-    read = {owner: memory.end for goal in goals for owner in memory.owners(goal)}
-    stack = [*goals]
-    new = list(wanted)
-    while stack or new:
-        for node in new:
-            stack += node.inputs
-            for owner in (owner for value in node.inputs for owner in memory.owners(value)):
-                read[owner] = max(read.get(owner, 0), node.order)
-        makers = {value.producer for value in stack if value not in memory.stops}
-        stack, new = [], [node for node in makers if node is not None and node not in wanted]
-        if not new:
-            new = [
-                node
-                for node, written in memory.writers.items()
-                if node not in wanted
-                and node.order <= memory.end
-                and any(read.get(owner, 0) > node.order for owner in written)
-                and not memory.written_before(node)
-            ]
-        wanted.update(new)
-    return [node for node in memory.graph.nodes if node in wanted]
+    chosen, wanted, read = set(nodes), set(goals) - memory.stops, memory.owners(goals)
+    needed = []
+    for node in reversed(memory.graph.nodes):  # those that read what this one writes have been found
+        written = memory.writers.get(node, set())
+        is_read = node.order < memory.end and not read.isdisjoint(written) and not memory.written_before(node)
+        if node in chosen or is_read or not wanted.isdisjoint(node.outputs):
+            wanted.update(set(node.inputs) - memory.stops)
+            read |= memory.owners(node.inputs)
+            needed.append(node)
+    return needed[::-1]
 
 
 def _module_cut(editor: Editor, path: str) -> _Cut:
@@ -321,25 +298,20 @@ def _module_cut(editor: Editor, path: str) -> _Cut:
         for value in node.outputs
         if value.is_output or any(user not in chosen for user in value.users)
     ]
-    sizes = {}
-    for value in list(ins):
-        place = _size_of(value, [one for one in ins if one.kind == "tensor"])
-        if place is not None:
-            sizes[value] = place
-            ins.remove(value)
+    sizes = _sizes_of(ins, ins)
+    ins = [value for value in ins if value not in sizes]
     weights = _weights(editor, set(used), set(ins))
     return _Cut(kept, ins, outs, weights, list(map(Input.of, ins)), sizes, is_module=True)
 
 
-def _size_of(value: Value, tensors: Iterable[Value]) -> tuple[Value, int] | None:
-    """Return the tensor and dimension whose size a sym_int is."""
-    if value.kind != "sym_int":
-        return None
+def _sizes_of(values: Iterable[Value], tensors: Iterable[Value]) -> dict[Value, tuple[Value, int]]:
+    """Return the tensor and dimension whose size each sym_int among some values is, whatever their hints."""
+    places: dict[int | str, tuple[Value, int]] = {}
     for tensor in tensors:
-        for dim, size in enumerate(tensor.meta.sizes):
-            if readable_size(size) == readable_size(value.meta):  # whatever their hints
-                return tensor, dim
-    return None
+        for dim, size in enumerate(tensor.shape or ()):
+            places.setdefault(size, (tensor, dim))
+    numbers = {value: readable_size(value.meta) for value in values if value.kind == "sym_int"}
+    return {value: places[size] for value, size in numbers.items() if size in places}
 
 
 def _weights(editor: Editor, used: set[Value], ins: set[Value]) -> list[Input]:
@@ -349,17 +321,14 @@ def _weights(editor: Editor, used: set[Value], ins: set[Value]) -> list[Input]:
 
 def _apply(editor: Editor, cut: _Cut) -> None:
     """Reduce the program to the part."""
-    is_whole = (
-        _is_whole_call(editor, cut)
-        and [one.value for one in editor.user_outputs if one.value is not None] == cut.outs
-        and not cut.sizes
-    )
+    is_same = values_of(editor.user_outputs) == cut.outs
+    results = editor.user_outputs if is_same else [Output.of(value) for value in cut.outs]
+    is_whole = is_same and not cut.sizes and _is_whole_call(editor, cut)
     call = editor.user_inputs if is_whole else cut.call
-    outputs = _outputs(editor, cut, [*cut.weights, *call])
+    outputs = _outputs(editor, cut, [*cut.weights, *call], results)
     if cut.is_module:
         editor.calls.keep_modules({path for node in cut.nodes for path in _modules(node)})
     if not is_whole:
-        results = [one for one in outputs if one.is_user]
         is_named = editor.calls.arg_names or not editor.user_inputs  # files up to torch 2.5 do not name them
         outs = results[0] if len(cut.outs) == 1 else tuple_of(results)
         editor.calls.restart(call, {}, outs, [one.name for one in call] if is_named else None)
@@ -399,8 +368,8 @@ def _is_whole_call(editor: Editor, cut: _Cut) -> bool:
     return asked in ([one.name for one in own], [one.name for one in own if one.value is not None])
 
 
-def _outputs(editor: Editor, cut: _Cut, ins: Collection[Input]) -> list[Output]:
-    """Return the outputs: tokens, writes to inputs, then user outputs, then gradients."""
+def _outputs(editor: Editor, cut: _Cut, ins: Collection[Input], results: Iterable[Output]) -> list[Output]:
+    """Return the outputs: tokens, writes to inputs, then what the caller gets, then gradients."""
     made = {value for node in cut.nodes for value in node.outputs} | {one.value for one in ins}
     targets = {one.target for one in ins if one.target}
     outputs: list[Output] = []
@@ -418,9 +387,7 @@ def _outputs(editor: Editor, cut: _Cut, ins: Collection[Input]) -> list[Output]:
             spec = schema.OutputSpec(token=schema.OutputTokenSpec(schema.TokenArgument(last.name)))
             outputs.insert(0, Output(spec, Slot.of(last), {}))
     place = sum(one.group < USER for one in outputs)
-    if [one.value for one in editor.user_outputs if one.value is not None] == cut.outs:
-        return [*outputs[:place], *editor.user_outputs, *outputs[place:]]
-    return [*outputs[:place], *map(Output.of, cut.outs), *outputs[place:]]
+    return [*outputs[:place], *results, *outputs[place:]]
 
 
 def _modules(node: Node) -> list[str]:

@@ -6,7 +6,7 @@ or inserted. Other containers have a shape of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from pt2kit import schema, treespec
@@ -165,6 +165,11 @@ class Output(Port):
         if self.kind not in OF_INPUTS:
             return super()._fields()
         return [*super()._fields(), self._origin.value.user_input_name if self.input is None else self.input.name]
+
+
+def values_of(ports: Iterable[Port]) -> list[Value]:
+    """Return the values of inputs or outputs; constants of the calling convention have none."""
+    return [value for one in ports for value in one.slot.values]
 
 
 def insert_in_group(items: list[Any], new: Port) -> None:
