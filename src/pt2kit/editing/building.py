@@ -15,6 +15,7 @@ from pt2kit import schema
 from pt2kit.checks.operators import argument_problem, argument_problems, function_problems, result_problems
 from pt2kit.editing.metas import Operand, device_of, entry, scalar_type
 from pt2kit.errors import GraphError, Pt2Error
+from pt2kit.graph.argument_values import ARMS
 from pt2kit.graph.reading import MEMORY_FORMATS
 from pt2kit.graph.traversal import is_custom, operator_namespace
 from pt2kit.messages import count_text, kind_of, quote
@@ -149,14 +150,8 @@ _SYMBOLIC: Final[Mapping[str, tuple[type[Any], type[Any], tuple[str, ...]]]] = {
 }
 """Arm of an argument that names a number -> its class; type and arms of the constants that lists mix with it, the first
 of which they are written as."""
-_LISTS: Final = {
-    **{f"as_{one}": f"as_{one}s" for one in ("tensor", "int", "float", "bool", "string")},
-    "as_ints": "as_int_lists",
-    "as_floats": "as_float_lists",
-    "as_tensors": "as_nested_tensors",
-    **{arm: f"{arm}s" for arm in _SYMBOLIC},
-}
-"""Arm that all items of a list have -> the arm of the list."""
+_ROWS: Final = {"as_ints": "as_int_lists", "as_floats": "as_float_lists", "as_tensors": "as_nested_tensors"}
+"""Arm of a list -> the arm of a list of such lists. A list of other items has their arm with an "s"."""
 _EMPTY: Final = {"Tensor": "as_tensors", "float": "as_floats", "bool": "as_bools", "str": "as_strings"}
 
 
@@ -272,7 +267,8 @@ def _list(items: Sequence[Any], kind: ValueType | None, edit: str) -> Argument:
     arms = {one.type for one in written}
     if arms == {"as_tensors", "as_ints"} and not any(one.as_ints for one in written):
         arms = {"as_tensors"}  # An empty row is one of ints by itself.
-    if len(arms) == 1 and (arm := _LISTS.get(next(iter(arms)))) is not None:
+    one = next(iter(arms))
+    if len(arms) == 1 and (arm := _ROWS.get(one, f"{one}s")) in ARMS:
         return _of_arm(arm, held)
     if arms <= {"as_bool", "as_int", "as_float"}:
         return Argument(as_floats=list(map(float, held)))

@@ -197,20 +197,14 @@ def operator_namespace(target: str) -> str:
         2.4 wrote, the module of a plain function ("_operator", "math", "torch"), and the name of an extension with
         its "#" ("#ext" of "#ext:op").
     """
-    target = plain_target(target)
-    if target.startswith("#"):
-        return target.partition(":")[0]
-    if target.startswith(OPS):
-        namespace, dot, _ = target.removeprefix(OPS).partition(".")
-        # Torch 2.1 wrote torch.ops.cond: a higher-order operator without its namespace.
-        return namespace if dot else HIGHER_ORDER
-    return target.partition(".")[0]
+    return operator_name(target).partition(":" if target.startswith("#") else ".")[0]
 
 
 def operator_name(target: str) -> str:
     """Shorten what a node calls for printing: "aten.add.Tensor", "higher_order.cond", "_operator.mul"."""
     target = plain_target(target)
     short = target.removeprefix(OPS)
+    # Torch 2.1 wrote torch.ops.cond: a higher-order operator without its namespace.
     return f"{HIGHER_ORDER}.{short}" if short != target and "." not in short else short
 
 

@@ -24,8 +24,8 @@ from pt2kit.editing.editor import Editor
 from pt2kit.editing.graphs import Graph, Node, Value
 from pt2kit.editing.metas import row_major
 from pt2kit.errors import GraphError
-from pt2kit.graph.argument_values import arguments, defined, results_of
-from pt2kit.graph.traversal import graphs, operator_name
+from pt2kit.graph.argument_values import arguments, results_of
+from pt2kit.graph.traversal import graphs, node_outputs, operator_name
 from pt2kit.messages import quote
 from pt2kit.operators.facts import Mismatch, Tensor, Unknown
 from pt2kit.operators.facts import row_major as dense_strides
@@ -142,8 +142,8 @@ def _prove(editor: Editor, source: Value, dim: int, symbol: str, old: int, edit:
                     rule="T8",
                 ) from failed
             continue
-        for scope, graph in zip(graphs(domain.program), editor.graph.walk(), strict=True):
-            for name, fact in facts.get(scope.path, {}).items():
+        for path, graph in domain.graphs:
+            for name, fact in facts.get(path, {}).items():
                 if (value := graph.values.get(name)) is not None:
                     _restate(value, fact, edit)
         return
@@ -177,6 +177,8 @@ class _Followed(Sizes):
             range_constraints=ranges,
         )
         super().__init__(self.program)
+        scopes = zip(graphs(self.program), editor.graph.walk(), strict=True)
+        self.graphs = [(scope.path, graph) for scope, graph in scopes]
         self.calls: dict[tuple[str, str], Call] = {}  # by the graph and the name of a result
         self.editor, self.symbol, self.old, self.is_repaired = editor, symbol, old, False
         low, high = editor.ranges[symbol]
@@ -187,7 +189,7 @@ class _Followed(Sizes):
 
     def call(self, call: Call) -> Sequence[Any]:
         """Return what the rule computes; what the program declares if the call does not depend on the symbol."""
-        self.calls |= {(call.scope.path, name): call for output in call.node.outputs for name in defined(output)}
+        self.calls |= {(call.scope.path, name): call for name in node_outputs(call.node)}
         while True:
             try:
                 return self._results(call)
@@ -208,10 +210,8 @@ class _Followed(Sizes):
 
     def node(self, call: Call) -> Node | None:
         """Return the node of the editor that a call is of."""
-        scopes = zip(graphs(self.program), self.editor.graph.walk(), strict=True)
-        values = next(graph.values for scope, graph in scopes if scope.path == call.scope.path)
-        results = [values[name] for output in call.node.outputs for name in defined(output) if name in values]
-        return results[0].producer if results else None
+        values = next(graph.values for path, graph in self.graphs if path == call.scope.path)
+        return next((values[name].producer for name in node_outputs(call.node) if name in values), None)
 
     def _results(self, call: Call) -> Sequence[Any]:
         depends = any(_mentions(fact, self.symbol) for fact in call.arguments.values())
@@ -293,19 +293,13 @@ class _Followed(Sizes):
         carrying = [place for place, size in enumerate(tensor.sizes) if _mentions(size, self.symbol)]
         at = carrying[0] if carrying else 0
         is_one = len(carrying) == 1 and _at(tensor.sizes[at], self.symbol, 1) * self.old == hint(tensor.sizes[at])
-        if is_one and len(fitting) > 1:
-            inner = self._inner(call, tensor, at) or 0
+        if is_one and len(fitting) > 1 and (inner := self._inner(call, tensor, at)):
             after = inner * product(tensor.sizes[at + 1 :])
-            before = product(tensor.sizes[:at]) * _at(tensor.sizes[at], self.symbol, 1) // (inner or 1)
+            before = product(tensor.sizes[:at]) * _at(tensor.sizes[at], self.symbol, 1) // inner
             around = {place: (product(known[:place]), product(known[place + 1 :])) for place in fitting}
-            right = {
-                place: (before == first, after == last)
-                for place, (first, last) in around.items()
-                if after and before % first == 0 == after % last
-                if (before // first) * self.old * (after // last) == known[place]
-            }
+            right = [place for place, (first, last) in around.items() if after and before % first == 0 == after % last]
             # Dimensions of 1 keep their order, if there are as many as before.
-            alone, run = [place for place, ends in right.items() if all(ends)], [at]
+            alone, run = [place for place in right if around[place] == (before, after)], [at]
             while run[0] and tensor.sizes[run[0] - 1] == 1:
                 run.insert(0, run[0] - 1)
             while run[-1] < tensor.rank - 1 and tensor.sizes[run[-1] + 1] == 1:
@@ -492,12 +486,8 @@ def _repaired(domain: _Followed, failed: _Unproven, source: Value, dim: int) -> 
         return False
     for factor in (1, *_factors(failed.call.arguments.values(), symbol, old)):
         for maker in _made(node, {old, factor * old}):
-            if name := _deduced(maker.target):
-                # -1 took the symbol, where the number should have: `view(x, [2, -1])`.
-                call = domain.calls.get(("", maker.output.name))
-                if maker.graph is node.graph and call is not None and _reshaped(domain, maker, name, call) is not None:
-                    return True
-            elif any(_sized(domain, maker, source, dim, one) for one in (factor, 1)):
+            # Sizes of views have been replaced when they were analyzed.
+            if not _deduced(maker.target) and any(_sized(domain, maker, source, dim, one) for one in (factor, 1)):
                 return True
     return False
 
