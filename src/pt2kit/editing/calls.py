@@ -96,6 +96,16 @@ class Calls:
                 return args, kwargs
         raise GraphError(f"{edit}: expected an in_spec of positional arguments and keywords, got none in this program")
 
+    def results(self, edit: str) -> Tree:
+        """Return the tree of what the caller gets.
+
+        Raises:
+            GraphError: the file says nothing of it that can be understood.
+        """
+        if self.outs is None:
+            raise GraphError(f"{edit}: expected an out_spec over the outputs, got none in this program")
+        return self.outs
+
     def names(self, edit: str) -> list[str]:
         """Return the name of each positional argument and keyword: the file's, else that of its value, else
         `arg_<i>`."""

@@ -308,9 +308,7 @@ def add_output(editor: EditState, value: str | Value, *, key: str | None = None,
     """
     value = editor.graph.value(value)
     edit = f"add_output({quote(value.name)})"
-    outs = editor.calls.outs
-    if outs is None:
-        raise GraphError(f"{edit}: expected an out_spec over the outputs, got none in this program")
+    outs = editor.calls.results(edit)
     if value.kind == "sym_bool":
         # Source: `deserialize_argument_spec` in torch/_export/serde/serialize.py, 2.13, which does not know them.
         raise GraphError(f"{edit}: expected a tensor or a number, got a truth value, which torch does not load there")
@@ -356,9 +354,7 @@ def drop_output(editor: EditState, which: int | str) -> None:
     if one.kind == "token":
         raise GraphError(f"{edit}: expected an output other than a token, which goes out as it came in", rule="S13")
     if one.is_user:
-        outs = editor.calls.outs
-        if outs is None:
-            raise GraphError(f"{edit}: expected an out_spec over the outputs, got none in this program")
+        outs = editor.calls.results(edit)
         if outs is one:
             editor.calls.outs = tuple_of([])
         else:

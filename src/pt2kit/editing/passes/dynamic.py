@@ -22,14 +22,15 @@ from pt2kit.editing import sizes as arithmetic
 from pt2kit.editing.building import signature_of
 from pt2kit.editing.editor import Editor
 from pt2kit.editing.graphs import Graph, Node, Value
+from pt2kit.editing.interface import values_of
 from pt2kit.editing.metas import row_major
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import arguments, results_of
 from pt2kit.graph.traversal import graphs, node_outputs, operator_name
 from pt2kit.messages import quote
 from pt2kit.operators.facts import Mismatch, Tensor, Unknown
-from pt2kit.operators.facts import row_major as dense_strides
 from pt2kit.operators.metas import to_size
+from pt2kit.operators.pointwise import strides_in_order
 from pt2kit.operators.rows import texts
 from pt2kit.operators.table import infer
 from pt2kit.schema.names import free_name
@@ -108,7 +109,7 @@ def _tensor(editor: Editor, name: str, dim: int, edit: str) -> Value:
     """Return the value of an input tensor that has a dimension."""
     value = next((one.value for one in editor.user_inputs if one.name == name), None)
     if value is None or value.kind != "tensor":
-        there = ", ".join(one.name for one in editor.user_inputs if one.value is not None) or "none"
+        there = ", ".join(one.name for one in values_of(editor.user_inputs)) or "none"
         raise GraphError(f"{edit}: expected the name of an input tensor ({there}), got {quote(name)}")
     if dim not in range(len(value.meta.sizes)):
         raise GraphError(f"{edit}: expected a dimension from 0 to {len(value.meta.sizes) - 1}, got {dim!r}")
@@ -403,8 +404,7 @@ def _is_whole(tensor: Any, view: Any) -> bool:
 def _dense_like(strides: Sequence[Size], sizes: Sequence[Size]) -> tuple[Size, ...]:
     """Return strides without gaps, in the order of others."""
     order = sorted(range(len(sizes)), key=lambda dim: -(hint(strides[dim]) or 0))
-    dense = dense_strides([sizes[dim] for dim in order])
-    return tuple(dense[order.index(dim)] for dim in range(len(sizes)))
+    return strides_in_order(sizes, order[::-1])
 
 
 def _inferred(target: str, arguments: Mapping[str, Any]) -> Any:
@@ -577,16 +577,14 @@ def _reshaped(domain: _Followed, node: Node, name: str, call: Call) -> list[Size
 
 
 def _written(editor: Editor, node: Node, size: Size) -> int | Value | None:
-    """Return a size as an argument; None if no value of the program is that size."""
-    return size if isinstance(size, int) else _value_of(editor, node, to_size(size))
-
-
-def _value_of(editor: Editor, node: Node, size: schema.SymInt) -> Value | None:
-    """Return a value that is a size: that of a dimension of an input; None if no input has it, or in a subgraph."""
-    for one in editor.user_inputs if node.graph is editor.graph else ():
-        for dim, other in enumerate(one.value.meta.sizes if one.value is not None and one.value.dtype else ()):
-            if one.value is not None and arithmetic.same(size, other):
-                return _size_node(editor.graph, one.value, dim)
+    """Return a size as an argument: a number, or the value of a dimension of an input; None if no input has it, or in a
+    subgraph."""
+    if isinstance(size, int):
+        return size
+    for value in values_of(editor.user_inputs) if node.graph is editor.graph else ():
+        for dim, other in enumerate(value.meta.sizes if value.dtype else ()):
+            if arithmetic.same(to_size(size), other):
+                return _size_node(editor.graph, value, dim)
     return None
 
 
