@@ -74,6 +74,20 @@ def test_sizes_of_what_is_cut_off_are_those_of_an_input() -> None:
         pt2kit.extract(whole, inputs=["p_b_weight"])
 
 
+def test_a_write_whose_result_is_given_is_not_repeated() -> None:
+    """It needs more than the part is given, and was made before: later writes to its result are not needed either."""
+    with pt2kit.edit(sample("2.13.0", "mlp")) as editor:
+        graph, x = editor.graph, editor.user_inputs[0].value
+        buffer = editor.add_buffer("total", np.zeros((3, 8), "f4"))
+        total = graph.append("aten.add_.Tensor", buffer, graph.append("aten.mul.Tensor", x, 2))
+        flat = graph.append("aten.add_.Tensor", graph.append("aten.view", total, [24]), 1)
+        graph.append("aten.relu", x, name="given")
+        graph.append("aten.add_.Tensor", total, graph.append("aten.view", flat, [3, 8]))
+        editor.add_output(graph.append("aten.neg", graph.value("given"), name="wanted").output)
+    part = pt2kit.extract(editor.result, inputs=["given", total.output.name], outputs=["wanted"], prove=True)
+    assert [node.op for node in part.graph().nodes] == ["aten.neg.default"]
+
+
 def test_modules_are_cut_out_with_their_weights_alone() -> None:
     """The layer takes what came into it, gives what left it, and has its own weights."""
     layer = pt2kit.extract(sample("2.13.0", "preserve_module_sig"), "mid.inner")

@@ -105,8 +105,9 @@ def _values_cut(editor: Editor, inputs: Sequence[str] | None, outputs: Sequence[
     ends = [one.producer.order for one in outs if one.producer]
     memory = _Memory(graph, set(ins), max(ends, default=0) if outputs is not None else math.inf)
     memory.stops = {*ins, *sizes}  # where sizes are asked for is not where the part begins
-    goals += _written(editor, memory, users)
-    kept = _needed(memory, goals, _acting(memory, users))
+    acting = _acting(memory, users)
+    goals += [value for node in acting for value in node.outputs]
+    kept = _needed(memory, goals, [node for node in acting if not node.outputs])
     for node in kept:
         if once := memory.written_before(node):
             raise GraphError(
@@ -219,23 +220,6 @@ def _check_shared(graph: Graph, memory: _Memory, ins: Iterable[Value], kept: Seq
                     )
 
 
-def _written(editor: Editor, memory: _Memory, users: Iterable[Value]) -> list[Value]:
-    """Return results of nodes that write to inputs of the program; the signature may not list them (training IR).
-
-    They are part of what is cut out where they stand between its first input and its last output, unless they take
-    more than it is given.
-    """
-    input_values = {*editor.graph.inputs}
-    outside = set(users) - memory.stops
-    goals: list[Value] = []
-    for node, written in memory.writers.items():
-        if memory.is_between(node) and input_values & written and node.outputs:
-            kept = _needed(memory, node.outputs)
-            if not outside & {value for one in kept for value in one.inputs}:
-                goals += node.outputs
-    return goals
-
-
 def written_weights(editor: Editor) -> set[str]:
     """Return the names of weights that a program writes to: in its graph, or by its outputs."""
     memory = _Memory(editor.graph, set())
@@ -245,21 +229,24 @@ def written_weights(editor: Editor) -> set[str]:
 
 
 def _acting(memory: _Memory, users: Iterable[Value]) -> list[Node]:
-    """Return nodes without results (assertions, prints) whose operands are available in the extracted part.
+    """Return nodes of the extracted part that act, and whose operands are available there.
 
-    What is computed from other inputs of the program is not, nor is memory that something computed from them is written
-    to.
+    These are nodes without results (assertions, prints), and those that write to inputs of the program; the signature
+    may not list them (training IR). What is computed from other inputs of the program is not available, nor is memory
+    that something computed from them is written to.
     """
-    outside = set(users) - memory.stops
+    given, outside = {*memory.graph.inputs}, set(users) - memory.stops
     acting_nodes = []
     for node in memory.graph.nodes:
-        read = memory.owners(node.inputs)
-        if not outside.isdisjoint((*node.inputs, *read)):
+        if node.order > memory.end:
+            break
+        written = memory.writers.get(node, set())
+        if not outside.isdisjoint((*node.inputs, *memory.owners(node.inputs))):
             outside.update(value for value in node.outputs if value not in memory.stops)
-            outside |= memory.writers.get(node, set())
-        elif not node.outputs and memory.is_between(node):
+            outside |= written
+        elif memory.is_between(node) and (not node.outputs or given & written):
             acting_nodes.append(node)
-    return acting_nodes
+    return [node for node in acting_nodes if outside.isdisjoint(memory.owners(node.outputs))]
 
 
 def _needed(memory: _Memory, goals: Sequence[Value], nodes: Iterable[Node] = ()) -> list[Node]:
