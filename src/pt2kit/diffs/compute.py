@@ -6,7 +6,7 @@ Of two programs, inputs, outputs, nodes, module calls, constraints, versions and
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -315,7 +315,7 @@ def _module_calls(old: schema.GraphModule, new: schema.GraphModule, names: Names
     yield from _entries("module call", model, rows_old, rows_new, "fields of {}")
 
 
-def _added_and_removed(before: Mapping[str, Any], after: Mapping[str, Any], area: Any, model: str) -> Iterator[Change]:
+def _added_and_removed(before: Collection[str], after: Collection[str], area: Area, model: str) -> Iterator[Change]:
     yield from (Change("removed", area, model, name) for name in before if name not in after)
     yield from (Change("added", area, model, name) for name in after if name not in before)
 
@@ -349,9 +349,8 @@ def _constraints(
         if detail.old != detail.new:
             kind: Kind = "removed" if detail.new is None else "added" if detail.old is None else "modified"
             yield Change(kind, "constraint", model, symbol, details=(detail,))
-    guards_old, guards_new = set(map(symbols.guard, old.program.guards_code)), set(new.program.guards_code)
-    yield from (Change("removed", "guard", model, guard) for guard in sorted(guards_old - guards_new))
-    yield from (Change("added", "guard", model, guard) for guard in sorted(guards_new - guards_old))
+    guards = dict.fromkeys(sorted(map(symbols.guard, old.program.guards_code)))
+    yield from _added_and_removed(guards, dict.fromkeys(sorted(new.program.guards_code)), "guard", model)
 
 
 def _around(
