@@ -26,7 +26,6 @@ OWN_ERRORS = {
 """Files that raise KeyError, IndexError or ValueError, and why; everything else raises the errors of the family."""
 
 TUPLES = {
-    "canonical/expressions.py": {"_Atom"},
     "dataflow/domain.py": {"Effects", "Value"},
     "graph/argument_values.py": {"Reference"},
     "graph/def_use.py": {"Definition", "Use"},

@@ -16,7 +16,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, TypeGuard
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -27,6 +27,7 @@ from pt2kit.graph.traversal import Meta, tables, with_numbers
 from pt2kit.symbols.dialects import parse
 from pt2kit.symbols.expr import Call, Integer, Leaf, Symbol, fold, free_symbols
 from pt2kit.symbols.functions import FUNCTIONS
+from pt2kit.symbols.polynomials import End, Monomial, Size, product, size_of, symbol, terms_of, total
 from pt2kit.symbols.srepr import to_srepr
 from pt2kit.symbols.value_kinds import symbol_kind
 
@@ -53,29 +54,13 @@ _SYMBOL: Final = re.compile(r"Symbol\('([^']*)'")
 _UNDEFINED: Final = re.compile(r"\bFunction\('(OpaqueUnaryFn_\w+)'\)")
 """How sympy prints torch's opaque functions after torch loaded them."""
 
-Terms = dict[tuple[str, ...], int]
-"""An integer: sorted texts of atoms, as often as each is a factor -> coefficient, which is not 0."""
-
 _LETTERS: Final = re.compile(r"[A-Za-z_]*")
 """Prefix of a name, without the normal form's own `_`."""
 _WORD: Final = re.compile(r"'[^']*'|\"[^\"]*\"|[A-Za-z_]\w*")
 
 
-class _Atom(NamedTuple):
-    """A symbol or a call that is an integer.
-
-    Args:
-        least: 1 or 0 if it is evidently not less, else None.
-        function, args: of a call.
-    """
-
-    least: int | None
-    function: str = ""
-    args: Sequence[Terms] = ()
-
-
 class Normalizer:
-    """Brings expressions into normal form, each text once.
+    """Brings expressions into normal form, each text once. An integer is a `Size` whose atoms are named by their texts.
 
     Args:
         names: the symbols in all of the results.
@@ -83,7 +68,7 @@ class Normalizer:
 
     def __init__(self) -> None:
         self.names: set[str] = set()
-        self._atoms: dict[str, _Atom] = {}
+        self._extremes: dict[str, tuple[str, Sequence[Size]]] = {}
         self._known: dict[str, str | int] = {}
 
     def normal(self, text: str) -> str | int:
@@ -100,141 +85,132 @@ class Normalizer:
         return self._known[text]
 
     def _computed(self, text: str) -> str | int:
-        self._atoms.clear()
-        value = fold(parse(text), self._leaf, self._call)
-        if isinstance(value, dict) and value.keys() <= {()}:
-            return value.get((), 0)
+        self._extremes.clear()
+        value = fold(parse(text), _leaf, self._call)
+        if isinstance(value, int):
+            return value
         written = _text(value)
         self.names.update(_SYMBOL.findall(written))
         return written
 
-    def _leaf(self, leaf: Leaf) -> Terms | str:
-        if isinstance(leaf, Integer):
-            return _terms({(): leaf.value})
-        if isinstance(leaf, Symbol) and symbol_kind(leaf) == "int":
-            assumed = dict(leaf.assumptions)
-            return self._atom(
-                to_srepr(leaf), 1 if assumed.get("positive") else 0 if assumed.get("nonnegative") else None
-            )
-        return to_srepr(leaf)
-
-    def _call(self, call: Call, args: list[Terms | str]) -> Terms | str:
+    def _call(self, call: Call, args: list[Size | str]) -> Size | str:
         function = call.function
-        integers = [arg for arg in args if isinstance(arg, dict)]
+        integers = [arg for arg in args if not isinstance(arg, str)]
         if len(integers) < len(args):
             written = _call_text(function, args)
-            return self._atom(written, None) if function in _INTEGERS else written
+            return symbol(written, -math.inf) if function in _INTEGERS else written
         if (value := self._evaluated(function, integers)) is not None:
             return value
-        is_natural_power = function == "Pow" and len(args) == 2 and _natural(integers[1]) is not None
+        is_natural_power = function == "Pow" and len(args) == 2 and _is_natural(integers[1])
         if function in _INTEGERS or function in _OF_INTEGERS or is_natural_power:
             return self._made(function, integers)
         return _call_text(function, args)
 
-    def _evaluated(self, function: str, args: list[Terms]) -> Terms | None:
+    def _evaluated(self, function: str, args: list[Size]) -> Size | None:
         """Return the value of a function of integers; None if it stays a call."""
         if function == "Add":
-            return _sum(args)
+            return total(args)
         if function == "Mul":
-            return _product(args) if _fits(args) else None
+            return product(args) if _fits(args) else None
         if function in ("Max", "Min"):
             return self._extreme(function, args)
-        if len(args) != 2:
+        if len(args) != 2 or not _is_natural(by := args[1]):
             return None
-        by = _natural(args[1])
-        if function in ("Pow", "PowByNatural") and by is not None and by <= MAX_FACTORS:
-            return _product([args[0]] * by) if _fits([args[0]] * by) else None
+        if function in ("Pow", "PowByNatural") and by <= MAX_FACTORS:
+            return product([args[0]] * by) if _fits([args[0]] * by) else None
         if function in ("FloorDiv", "CleanDiv") and by:
             return self._quotient(function, args[0], by)
-        if function in ("Mod", "PythonMod") and by and args[0].keys() <= {()}:
-            return _terms({(): args[0].get((), 0) % by})
+        if function in ("Mod", "PythonMod") and by and isinstance(args[0], int):
+            return args[0] % by
         return None
 
-    def _quotient(self, function: str, above: Terms, by: int) -> Terms:
+    def _quotient(self, function: str, above: Size, by: int) -> Size:
         """Divide by a positive number: terms that it divides leave the call, and a shared factor goes."""
-        whole = {factors: count // by for factors, count in above.items() if count % by == 0}
-        rest = {factors: count for factors, count in above.items() if count % by}
+        whole = size_of({factors: count // by for factors, count in terms_of(above).items() if count % by == 0})
+        rest = {factors: count for factors, count in terms_of(above).items() if count % by}
         if rest.keys() <= {()}:
-            return _sum([whole, {(): rest.get((), 0) // by}])
+            return total([whole, rest.get((), 0) // by])
         shared = math.gcd(by, *rest.values())
-        args: list[Terms] = [{factors: count // shared for factors, count in rest.items()}, {(): by // shared}]
-        return _sum([whole, self._made(function, args)])
+        inner = size_of({factors: count // shared for factors, count in rest.items()})
+        return total([whole, self._made(function, [inner, by // shared])])
 
-    def _extreme(self, function: str, args: list[Terms]) -> Terms:
+    def _extreme(self, function: str, args: list[Size]) -> Size:
         """Return the Max or Min of the arguments that others do not decide."""
-        flat: dict[frozenset[tuple[tuple[str, ...], int]], Terms] = {}
-        for arg in args:
-            for one in self._nested(function, arg) or (arg,):
-                flat[frozenset(one.items())] = one
-        left = list(flat.values())
+        left = list(dict.fromkeys(one for arg in args for one in self._nested(function, arg)))
         if len(left) <= MAX_COMPARED:
-            left = [one for one in left if not any(self._wins(function, other, one) for other in left)]
+            left = [one for one in left if not any(_wins(function, other, one) for other in left)]
         return left[0] if len(left) == 1 else self._made(function, left)
 
-    def _nested(self, function: str, arg: Terms) -> Sequence[Terms]:
-        """Return the arguments of an argument that is a call of the same function, alone."""
-        [factors, *others] = arg or {(): 0}
-        if others or len(factors) != 1 or arg[factors] != 1:
-            return ()
-        atom = self._atoms[factors[0]]
-        return atom.args if atom.function == function else ()
+    def _nested(self, function: str, arg: Size) -> Sequence[Size]:
+        """Return the arguments of an argument that is a call of the same function, alone; else the argument."""
+        inner, args = self._extremes.get(_text(arg), ("", ()))
+        return args if inner == function else (arg,)
 
-    def _wins(self, function: str, one: Terms, other: Terms) -> bool:
-        """Return whether one of two different integers is provably never less (Max) or greater (Min) than the other."""
-        sign = 1 if function == "Max" else -1
-        return one is not other and self._is_least(_sum([_times(one, sign), _times(other, -sign)]), 0)
-
-    def _least(self, function: str, args: Sequence[Terms]) -> int | None:
-        """Return 1 or 0 if a call is evidently not less."""
+    def _made(self, function: str, args: Sequence[Size]) -> Size:
+        """Return a call as an atom."""
+        written = _call_text(function, args)
         if function in ("Max", "Min"):
-            decide = any if function == "Max" else all
-            return next((least for least in (1, 0) if decide(self._is_least(arg, least) for arg in args)), None)
-        if function == "Mod":
-            return 0
-        if function in ("FloorDiv", "CleanDiv", "CeilDiv"):
-            return 0 if all(self._is_least(arg, 0) for arg in args) else None
-        return 0 if function == "PythonMod" and self._is_least(args[1], 0) else None
-
-    def _is_least(self, value: Terms, least: int) -> bool:
-        """Return whether an integer is provably not less than a number.
-
-        It is if no coefficient is negative, and no atom without a least value is left, when each atom that is at least
-        1 is written as 1 and a rest.
-        """
-        total: Counter[tuple[str, ...]] = Counter({(): -least})
-        for factors, count in value.items():
-            parts: list[tuple[str, ...]] = [()]
-            for text in factors:
-                longer = [(*part, text) for part in parts]
-                parts = parts + longer if self._atoms[text].least == 1 else longer
-                if len(parts) > MAX_REST:
-                    return False
-            for part in parts:
-                total[part] += count
-        return all(
-            count == 0 or (count > 0 and all(self._atoms[text].least is not None for text in factors))
-            for factors, count in total.items()
-        )
-
-    def _made(self, function: str, args: Sequence[Terms]) -> Terms:
-        return self._atom(_call_text(function, args), self._least(function, args), function, args)
-
-    def _atom(self, text: str, least: int | None, function: str = "", args: Sequence[Terms] = ()) -> Terms:
-        self._atoms[text] = _Atom(least, function, args)
-        return {(text,): 1}
+            self._extremes[written] = function, args
+        return symbol(written, _least(function, args))
 
 
-def _text(value: Terms | str) -> str:
+def _leaf(leaf: Leaf) -> Size | str:
+    if isinstance(leaf, Integer):
+        return leaf.value
+    written = to_srepr(leaf)
+    if isinstance(leaf, Symbol) and symbol_kind(leaf) == "int":
+        assumed = dict(leaf.assumptions)
+        return symbol(written, 1 if assumed.get("positive") else 0 if assumed.get("nonnegative") else -math.inf)
+    return written
+
+
+def _wins(function: str, one: Size, other: Size) -> bool:
+    """Return whether one of two different integers is provably never less (Max) or greater (Min) than the other."""
+    more, less = (one, other) if function == "Max" else (other, one)
+    return one is not other and _is_least(total([more, -less]), 0)
+
+
+def _least(function: str, args: Sequence[Size]) -> End:
+    """Return 1 or 0 if a call is evidently not less; else minus infinity."""
+    if function in ("Max", "Min"):
+        decide = any if function == "Max" else all
+        return next((least for least in (1, 0) if decide(_is_least(arg, least) for arg in args)), -math.inf)
+    natural = {"Mod": (), "PythonMod": args[1:], "FloorDiv": args, "CleanDiv": args, "CeilDiv": args}.get(function)
+    return -math.inf if natural is None or not all(_is_least(arg, 0) for arg in natural) else 0
+
+
+def _is_least(value: Size, least: int) -> bool:
+    """Return whether an integer is provably not less than a number.
+
+    It is if no coefficient is negative, and no atom without a least value is left, when each atom that is at least
+    1 is written as 1 and a rest.
+    """
+    counts: Counter[Monomial] = Counter({(): -least})
+    for factors, count in terms_of(value).items():
+        parts: list[Monomial] = [()]
+        for atom in factors:
+            longer = [(*part, atom) for part in parts]
+            parts = parts + longer if atom.low == 1 else longer
+            if len(parts) > MAX_REST:
+                return False
+        for part in parts:
+            counts[part] += count
+    return all(
+        count == 0 or (count > 0 and all(atom.low >= 0 for atom in factors)) for factors, count in counts.items()
+    )
+
+
+def _text(value: Size | str) -> str:
     """Return the text of a value: a sum of products."""
     if isinstance(value, str):
         return value
-    return _joined("Add", [_term(factors, count) for factors, count in value.items()], 0)
+    return _joined("Add", [_term(factors, count) for factors, count in terms_of(value).items()], 0)
 
 
-def _term(factors: tuple[str, ...], count: int) -> str:
+def _term(factors: Monomial, count: int) -> str:
     texts = [f"Integer({count})"] if count != 1 else []
     powers = Counter(factors).items()
-    texts += [text if times == 1 else f"Pow({text}, Integer({times}))" for text, times in powers]
+    texts += [atom.key if times == 1 else f"Pow({atom.key}, Integer({times}))" for atom, times in powers]
     return _joined("Mul", texts, 1)
 
 
@@ -244,52 +220,24 @@ def _joined(function: str, texts: list[str], empty: int) -> str:
     return f"{function}({', '.join(sorted(texts))})"
 
 
-def _call_text(function: str, args: Sequence[Terms | str]) -> str:
+def _call_text(function: str, args: Sequence[Size | str]) -> str:
     texts = [_text(arg) for arg in args]
     return f"{function}({', '.join(sorted(texts) if function in UNORDERED else texts)})"
 
 
-def _natural(value: Terms) -> int | None:
-    """Return an integer that is a number of at least 0."""
-    number = value.get((), 0)
-    return number if value.keys() <= {()} and number >= 0 else None
+def _is_natural(value: Size) -> TypeGuard[int]:
+    return isinstance(value, int) and value >= 0
 
 
-def _fits(args: Sequence[Terms]) -> bool:
+def _fits(args: Sequence[Size]) -> bool:
     """Return whether a product is small enough to be expanded."""
-    terms = math.prod(map(len, args))
-    factors = sum(max(map(len, arg), default=0) for arg in args)
-    bits = sum(max((count.bit_length() for count in arg.values()), default=0) for arg in args)
+    each = [terms_of(arg) for arg in args]
+    terms = math.prod(map(len, each))
+    factors = sum(max(map(len, arg), default=0) for arg in each)
+    bits = sum(max((count.bit_length() for count in arg.values()), default=0) for arg in each)
     if terms > MAX_TERMS or factors > MAX_FACTORS or bits > MAX_BITS:
         return False
-    return terms <= 1 or all(len(text) <= MAX_TEXT for arg in args for each in arg for text in each)
-
-
-def _terms(terms: Terms) -> Terms:
-    return {factors: count for factors, count in terms.items() if count}
-
-
-def _times(value: Terms, factor: int) -> Terms:
-    return {factors: count * factor for factors, count in value.items()}
-
-
-def _sum(values: Sequence[Terms]) -> Terms:
-    total: Counter[tuple[str, ...]] = Counter()
-    for value in values:
-        total.update(value)
-    return _terms(total)
-
-
-def _product(values: Sequence[Terms]) -> Terms:
-    total: Terms = {(): 1}
-    for value in values:
-        new: Terms = {}
-        for one, times in total.items():
-            for other, count in value.items():
-                factors = tuple(sorted(one + other))
-                new[factors] = new.get(factors, 0) + times * count
-        total = _terms(new)
-    return total
+    return terms <= 1 or all(len(atom.key) <= MAX_TEXT for arg in each for term in arg for atom in term)
 
 
 def input_symbols(described: Iterable[Meta]) -> dict[str, str]:

@@ -158,7 +158,7 @@ class Polynomial:
 
     def __mul__(self, other: Size) -> Size:
         if isinstance(other, int):
-            return _size({factors: count * other for factors, count in self.terms.items()}) if other else 0
+            return size_of({factors: count * other for factors, count in self.terms.items()}) if other else 0
         if not isinstance(other, Polynomial):
             return NotImplemented
         if len(self.terms) * len(other.terms) > MAX_TERMS or self._degree + other._degree > MAX_DEGREE:
@@ -168,7 +168,7 @@ class Polynomial:
             for right, n in other.terms.items():
                 factors = tuple(sorted((*left, *right), key=_key)) if left and right else left or right
                 terms[factors] = terms.get(factors, 0) + m * n
-        return _size(terms)
+        return size_of(terms)
 
     __rmul__ = __mul__
 
@@ -270,10 +270,10 @@ def floor_divide(size: Size, by: Size) -> Size:
         if by < 0:
             return _function("FloorDiv", (size, by), ranges.floor_divide)
         # (by*q + r) // by is q + r // by, and r // by is 0 if r is a number.
-        whole = _size({factors: count // by for factors, count in _terms(size).items()})
-        rest = _size({factors: count % by for factors, count in _terms(size).items()})
+        whole = size_of({factors: count // by for factors, count in terms_of(size).items()})
+        rest = size_of({factors: count % by for factors, count in terms_of(size).items()})
         return whole if isinstance(rest, int) else whole + _function("FloorDiv", (rest, by), ranges.floor_divide)
-    above, below = _cancelled(_terms(size), by.terms)
+    above, below = _cancelled(terms_of(size), by.terms)
     if (exact := _exact_quotient(above, below)) is not None:
         return exact
     if isinstance(below, int):
@@ -303,10 +303,10 @@ def modulo(size: Size, by: Size) -> Size:
     if isinstance(by, int):
         if by == 0:
             raise ZeroDivisionError("a size is divided by 0")
-        size = _size({factors: count % by for factors, count in _terms(size).items()})
+        size = size_of({factors: count % by for factors, count in terms_of(size).items()})
         if isinstance(size, int):
             return size % by
-    elif _exact_quotient(*_cancelled(_terms(size), by.terms)) is not None:
+    elif _exact_quotient(*_cancelled(terms_of(size), by.terms)) is not None:
         return 0
     return _function("Mod", (size, by), ranges.modulo)
 
@@ -319,6 +319,14 @@ def largest(*sizes: Size) -> Size:
 def smallest(*sizes: Size) -> Size:
     """Return the least of some sizes; those that exceed another one are left out."""
     return _extreme("Min", sizes, -1)
+
+
+def total(sizes: Iterable[Size]) -> Size:
+    """Return the sum of sizes, however many terms it has."""
+    terms: Counter[Monomial] = Counter()
+    for size in sizes:
+        terms.update(terms_of(size))
+    return size_of(terms)
 
 
 def product(sizes: Iterable[Size]) -> Size:
@@ -389,11 +397,8 @@ def to_expression(size: Size) -> Expr:
 
 
 def _term(factors: Monomial, count: int) -> Expr:
-    powers: dict[Atom, int] = {}
-    for factor in factors:
-        powers[factor] = powers.get(factor, 0) + 1
     parts: list[Expr] = []
-    for factor, power in powers.items():
+    for factor, power in Counter(factors).items():
         if factor.expr is None:
             raise Undecided("an unknown number has no expression")
         parts.append(factor.expr if power == 1 else Call("Pow", (factor.expr, Integer(power))))
@@ -406,11 +411,12 @@ def _key(atom: Atom) -> str:
     return atom.key
 
 
-def _terms(size: Size) -> Mapping[Monomial, int]:
+def terms_of(size: Size) -> Mapping[Monomial, int]:
+    """Return the terms of a size; those of a number are the number alone, and none for 0."""
     return ({(): size} if size else {}) if isinstance(size, int) else size.terms
 
 
-def _size(terms: Mapping[Monomial, int]) -> Size:
+def size_of(terms: Mapping[Monomial, int]) -> Size:
     """Return the size with these terms: a number if no symbol is left."""
     kept = {factors: count for factors, count in terms.items() if count}
     if not kept:
@@ -424,11 +430,11 @@ def _sum(one: Polynomial, other: Size, sign: int) -> Size:
     if not isinstance(other, (int, Polynomial)):
         return NotImplemented
     terms = dict(one.terms)
-    for factors, count in _terms(other).items():
+    for factors, count in terms_of(other).items():
         terms[factors] = terms.get(factors, 0) + sign * count
     if len(terms) > MAX_TERMS:
         return unknown(-math.inf)
-    return _size(terms)
+    return size_of(terms)
 
 
 def _is_less(one: Size, other: Size) -> bool:
@@ -508,7 +514,7 @@ def _cancelled(above: Mapping[Monomial, int], below: Mapping[Monomial, int]) -> 
         shared &= Counter(factors)
 
     def rest(terms: Mapping[Monomial, int]) -> Size:
-        return _size(
+        return size_of(
             {tuple(sorted((Counter(key) - shared).elements(), key=_key)): n // number for key, n in terms.items()}
         )
 
@@ -519,7 +525,7 @@ def _exact_quotient(above: Size, below: Size) -> Size | None:
     """Return the quotient of two sizes without common factors, if the second one is 1 or -1 or divides by a number."""
     if isinstance(below, int):
         return above * below if below in (1, -1) else None
-    terms = _terms(above)
+    terms = terms_of(above)
     if terms.keys() != below.terms.keys():
         return None
     factors = {divmod(count, below.terms[key]) for key, count in terms.items()}
