@@ -41,6 +41,18 @@ def test_many_arguments_are_not_compared() -> None:
     assert largest(*([s0] * 30)) == s0
 
 
+def test_powers_of_powers_do_not_grow_exponentially() -> None:
+    """Neither numbers nor values of the example have more bits than can be computed."""
+    for inner in ("2", "s0", "(s0 + 1)", "3*s0"):
+        text = inner
+        for _ in range(100):
+            text = f"({text})**8"
+        size = from_expression(parse(text), lambda leaf: symbol(leaf.name, 2, 64, hint=7))
+        assert isinstance(size, Polynomial)
+        assert size.is_unknown
+        assert size.hint is None
+
+
 def test_ends_beyond_floats() -> None:
     """A range may be written with ends that no float has; sums and products of them with infinity are infinite."""
     huge, size = symbol("u0", low=-(1 << 1100), high=1 << 1100), symbol("s0", low=2)

@@ -40,13 +40,17 @@ MAX_POWER: Final = 8
 """Powers above this one are atoms."""
 MAX_COMPARED: Final = 8
 """Arguments of `Max` or `Min` that are compared with one another; more are kept without a look."""
+MAX_BITS: Final = 1 << 13
+"""Bits of a coefficient of a product; powers of powers could take minutes, and expressions hold numbers of half as
+many."""
 MAX_NODES: Final = 512
 """Nodes of an atom: multiplying out repeats atoms, so that an atom inside atoms could grow exponentially."""
 
 Terms: TypeAlias = "dict[Monomial, int]"
 
 _LARGEST: Final = 1 << 512
-"""Ends of ranges beyond this count as infinite: a sum of them and infinity is a float."""
+"""Ends of ranges beyond this count as infinite: a sum of them and infinity is a float. Larger values in the example
+count as unknown."""
 
 
 class Undecided(Exception):
@@ -59,7 +63,7 @@ class Atom:
     Args:
         expr: the expression that it stands for; None for an unknown number, which equals itself alone.
         low, high: its least and greatest value.
-        hint: its value in the example; None if there is none.
+        hint: its value in the example; None if there is none, or a huge one.
         nodes: nodes of the expression.
     """
 
@@ -71,7 +75,7 @@ class Atom:
         self.expr = expr
         self.low = low
         self.high = high
-        self.hint = hint
+        self.hint = None if hint is None or abs(hint) > _LARGEST else hint
         self.nodes = nodes
         self.key = f"? {id(self)}" if expr is None else expr.name if isinstance(expr, Symbol) else to_srepr(expr)
 
@@ -330,10 +334,12 @@ def total(sizes: Iterable[Size]) -> Size:
 
 
 def product(sizes: Iterable[Size]) -> Size:
-    """Return the product of sizes; 1 of none."""
+    """Return the product of sizes; 1 of none, an unknown number if it has a coefficient of many bits."""
     result: Size = 1
     for size in sizes:
         result = result * size
+        if any(count.bit_length() > MAX_BITS for count in terms_of(result).values()):
+            return unknown(-math.inf)
     return result
 
 
