@@ -15,15 +15,15 @@ from tests.treespec.trees import FIELDS, REGISTERED, Point, leaves_of, spec_of, 
 
 from pt2kit.treespec import (
     Node,
-    check_arg_names,
     dump,
+    find_name_problems,
+    find_problems,
     flatten,
     key_paths,
     leaf_count,
     parse,
     split_call,
     unflatten,
-    validate,
 )
 
 
@@ -77,7 +77,7 @@ def test_texts_and_paths_of_torch(value):
     paths, spec = pytree.tree_flatten_with_path(value)
     text = pytree.treespec_dumps(spec)
     own = parse(text)
-    validate(own, fields=FIELDS)
+    assert list(find_problems(own, fields=FIELDS)) == []
     assert dump(own) == text
     assert pytree.treespec_loads(dump(own)) == spec
     assert leaf_count(own) == spec.num_leaves
@@ -128,7 +128,7 @@ def test_a_real_call_signature():
     in_spec = parse(pytree.treespec_dumps(signature.in_spec))
     args, kwargs = split_call(in_spec)
     assert (len(args), list(kwargs)) == (3, ["scale", "extra"])
-    check_arg_names(signature.forward_arg_names, in_spec)
+    assert list(find_name_problems(signature.forward_arg_names, in_spec)) == []
     assert signature.forward_arg_names == ["x", "pair", "rest_0", "scale", "extra"]
     assert leaf_count(in_spec) == len(program.graph_signature.user_inputs)
     assert leaf_count(parse(pytree.treespec_dumps(signature.out_spec))) == len(program.graph_signature.user_outputs)

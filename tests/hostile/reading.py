@@ -11,7 +11,7 @@ from tests.narrow import instance
 
 import pt2kit
 from pt2kit import graph, schema, signature, symbols, treespec
-from pt2kit.errors import Pt2Error
+from pt2kit.errors import GraphError, Pt2Error
 from pt2kit.tensors import OpaquePayload, TensorView
 
 
@@ -56,8 +56,10 @@ def read_program(program: schema.ExportedProgram, unknown: Any = ()) -> None:
     for entry in module.module_call_graph:
         if entry.signature is not None:
             for text in (entry.signature.in_spec, entry.signature.out_spec):
-                treespec.validate(treespec.parse(text), fields=fields)
-            treespec.check_arg_names(entry.signature.forward_arg_names or (), treespec.parse(entry.signature.in_spec))
+                treespec.key_paths(treespec.parse(text), fields=fields)
+            in_spec = treespec.parse(entry.signature.in_spec)
+            for problem in treespec.find_name_problems(entry.signature.forward_arg_names or (), in_spec):
+                raise GraphError(f"{problem.loc}: {problem.message}")
 
 
 def _read_expressions(graph: schema.Graph) -> None:

@@ -13,10 +13,11 @@ from pt2kit.messages import count_text
 from pt2kit.treespec import (
     dump,
     find_name_problems,
+    find_problems,
+    key_paths,
     leaf_count,
     parse,
     split_call,
-    validate,
     walk,
 )
 
@@ -66,7 +67,7 @@ def test_specs_of_real_files(path):
                 spec = parse(text)
                 assert dump(spec) == text
                 assert leaf_count(spec) == count or count is None
-                validate(spec, fields=fields)
+                assert list(find_problems(spec, fields=fields)) == []
             assert list(find_name_problems(names or [], parse(in_text))) == []
 
 
@@ -90,7 +91,7 @@ def inspect(path):
         for in_text, out_text, names, inputs, outputs in calls(program["graph_module"]):
             for place, text, count in (("in_spec", in_text, inputs), ("out_spec", out_text, outputs)):
                 spec = parse(text, place)
-                validate(spec, place)
+                key_paths(spec, place)
                 types.update(node.type for node in walk(spec) if node.type)
                 if place == "in_spec" and count:
                     split_call(spec, place)

@@ -179,15 +179,6 @@ _TEXTS: Final[Mapping[type[Any], Callable[[Any], str]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class CallParameter:
-    """One parameter of the call: its name, "positional" or "keyword", and its type as text."""
-
-    name: str
-    kind: str
-    type: str
-
-
-@dataclass(frozen=True, slots=True)
 class CallSummary:
     """How a program is called.
 
@@ -198,7 +189,7 @@ class CallSummary:
     """
 
     text: str
-    parameters: tuple[CallParameter, ...]
+    parameters: tuple[treespec.Parameter, ...]
     returns: str
 
 
@@ -226,8 +217,7 @@ def summarize_call(program: ExportedProgram, texts: ValueTexts) -> CallSummary:
         where="call",
         fields={key: row.field_names for key, row in module.treespec_namedtuple_fields.items()},
     )
-    parameters = tuple(CallParameter(row.name, row.kind, row.annotation) for row in signature.parameters)
-    return CallSummary(treespec.render(signature, width=WIDTH), parameters, signature.returns)
+    return CallSummary(treespec.render(signature, width=WIDTH), signature.parameters, signature.returns)
 
 
 def _leaf(spec: InputSpec | OutputSpec, program: ExportedProgram, texts: ValueTexts) -> str | None:

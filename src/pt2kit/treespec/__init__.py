@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pt2kit.treespec.callsig import Parameter as Parameter
     from pt2kit.treespec.callsig import annotation as annotation
     from pt2kit.treespec.callsig import call_signature as call_signature
-    from pt2kit.treespec.callsig import check_arg_names as check_arg_names
     from pt2kit.treespec.callsig import find_name_problems as find_name_problems
     from pt2kit.treespec.callsig import render as render
     from pt2kit.treespec.callsig import show_name as show_name
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from pt2kit.treespec.containers import namedtuple_fields as namedtuple_fields
     from pt2kit.treespec.containers import namedtuple_name as namedtuple_name
     from pt2kit.treespec.containers import names_of_fields as names_of_fields
-    from pt2kit.treespec.containers import validate as validate
     from pt2kit.treespec.spec import LEAF as LEAF
     from pt2kit.treespec.spec import MAX_DEPTH as MAX_DEPTH
     from pt2kit.treespec.spec import PROTOCOL as PROTOCOL

@@ -38,16 +38,12 @@ class Parameter:
     Args:
         name: as stored, unescaped; `arg_<i>` where the file has no name.
         kind: "positional" or "keyword".
-        annotation: its structure with the leaf descriptions in it, ready to print.
-        spec: the spec of this argument.
-        leaves: the descriptions of its leaves, as given.
+        type: its structure with the leaf descriptions in it, ready to print.
     """
 
     name: str
     kind: ArgumentKind
-    annotation: str
-    spec: TreeSpec
-    leaves: tuple[str, ...]
+    type: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +79,7 @@ def split_call(
 
 
 def named_arguments(
-    in_spec: TreeSpec, names: Sequence[str] | None, where: str = "in_spec", *, schema_1: bool = False
+    in_spec: TreeSpec, names: Sequence[str] | None, where: str = "in_spec"
 ) -> list[tuple[str, ArgumentKind, TreeSpec]]:
     """Return the name, the kind and the spec of each argument, positional ones first.
 
@@ -91,12 +87,11 @@ def named_arguments(
         in_spec: as in `split_call`.
         names: `forward_arg_names`; names are taken as far as they go, keywords always from the spec.
         where: place, for messages.
-        schema_1: as in `split_call`.
 
     Raises:
         SchemaError: the root is no tuple.
     """
-    args, kwargs = split_call(in_spec, where, schema_1=schema_1)
+    args, kwargs = split_call(in_spec, where)
     known = dict(enumerate(names or ()))
     return [
         *((known.get(i, f"arg_{i}"), "positional", spec) for i, spec in enumerate(args)),
@@ -132,7 +127,6 @@ def call_signature(
     *,
     where: str = "signature",
     fields: FieldTable | None = None,
-    schema_1: bool = False,
 ) -> CallSignature:
     """Arrange leaf descriptions into a call signature.
 
@@ -142,17 +136,16 @@ def call_signature(
         arg_names: `forward_arg_names`; names are taken as far as they go, keywords always from the spec.
         where: place, for messages.
         fields: field names of named tuples, where the file has the table.
-        schema_1: as in `split_call`.
 
     Raises:
         GraphError: not as many descriptions as leaves.
         SchemaError, JsonError: a spec that contradicts itself.
     """
-    arguments = named_arguments(in_spec, arg_names, f"{where}: in_spec", schema_1=schema_1)
+    arguments = named_arguments(in_spec, arg_names, f"{where}: in_spec")
     _check_leaves(in_spec, inputs, f"{where}: in_spec")
     dealt = _deal([spec for *_, spec in arguments], inputs)
     parameters = tuple(
-        Parameter(name, kind, annotation(spec, leaves, where, fields), spec, leaves)
+        Parameter(name, kind, annotation(spec, leaves, where, fields))
         for (name, kind, spec), leaves in zip(arguments, dealt, strict=True)
     )
     _check_leaves(out_spec, outputs, f"{where}: out_spec")
@@ -199,7 +192,7 @@ def render(signature: CallSignature, name: str = "forward", width: int | None = 
     for i, parameter in enumerate(signature.parameters):
         if parameter.kind == "keyword" and (i == 0 or signature.parameters[i - 1].kind == "positional"):
             parts.append("*")
-        parts.append(f"{show_name(parameter.name)}: {parameter.annotation}")
+        parts.append(f"{show_name(parameter.name)}: {parameter.type}")
     line = f"{show_name(name)}({', '.join(parts)}) -> {signature.returns}"
     if width is None or len(line) <= width or not parts:
         return line
@@ -243,16 +236,6 @@ def find_name_problems(names: Sequence[str], in_spec: TreeSpec, where: str = "fo
     elif names and list(names[len(args) :]) != list(kwargs):
         got, want = (", ".join(map(show_name, part)) for part in (names[len(args) :], kwargs))
         yield Problem(where, "", f"expected the keyword arguments of in_spec at the end ({want}), got {got}")
-
-
-def check_arg_names(names: Sequence[str], in_spec: TreeSpec, where: str = "forward_arg_names") -> None:
-    """Raise for the first problem that `find_name_problems` reports.
-
-    Raises:
-        GraphError: a name that is no plain identifier, a double one, or as many as the call has no arguments.
-    """
-    for problem in find_name_problems(names, in_spec, where):
-        raise GraphError(f"{problem.loc}: {problem.message}")
 
 
 def _container_text(spec: TreeSpec, children: Sequence[str], keys: Sequence[Key]) -> str:

@@ -147,35 +147,21 @@ def child_keys(spec: TreeSpec, where: str = "treespec", fields: FieldTable | Non
     return listed_keys(spec)
 
 
-def validate(spec: TreeSpec, where: str = "treespec", fields: FieldTable | None = None) -> None:
-    """Check that every container of a spec agrees with its context.
-
-    Types that are not built in are not checked.
-
-    Raises:
-        SchemaError, JsonError: the first node that does not.
-    """
-    for place, node in walk_places(spec, where):
-        child_keys(node, place, fields)
-
-
 def find_problems(spec: TreeSpec, where: str = "treespec", fields: FieldTable | None = None) -> Iterator[Problem]:
-    """Yield the findings of `validate`, all of them and as data; the caller names the rule."""
-    for place, node in walk_places(spec, where):
-        try:
-            child_keys(node, place, fields)
-        except Pt2Error as error:
-            yield Problem(place, "", error.message.removeprefix(f"{place}: "))
+    """Yield each container of a spec that contradicts its context, with its path in the JSON of the spec, parents
+    first.
 
-
-def walk_places(spec: TreeSpec, where: str) -> Iterator[tuple[str, TreeSpec]]:
-    """Yield every node with its path in the JSON of the spec, parents first."""
+    Types that are not built in are not checked. The caller names the rule.
+    """
     stack = [(spec, f"{where}: $[1]", -1)]
     while stack:
         node, place, index = stack.pop()
         if index >= 0:  # the place is made here and not when pushed: a wide node would hold a long text per child
             place = f"{place}.children_spec[{index}]"
-        yield place, node
+        try:
+            child_keys(node, place, fields)
+        except Pt2Error as error:
+            yield Problem(place, "", error.message.removeprefix(f"{place}: "))
         stack.extend((node.children[i], place, i) for i in reversed(range(len(node.children))))
 
 
