@@ -72,16 +72,15 @@ class _Encoder:
         self._memo: dict[bytes, bytes] = {}
 
     def put(self, value: Any, depth: int) -> None:
-        """Append the bytes of any value, nested at most `depth` levels."""
-        kind = value.__class__
-        if kind is str:
+        """Append the bytes of any value, nested at most `depth` levels; enums and spelled floats as plain values."""
+        if isinstance(value, str):
             self._text(value)
-        elif kind is int:
-            self.out.append(b"i%d;" % value)
-        elif kind is bool:
-            self.out.append(b"t" if value else b"f")
         elif value is None:
             self.out.append(b"n")
+        elif isinstance(value, bool):
+            self.out.append(b"t" if value else b"f")
+        elif isinstance(value, int):
+            self.out.append(b"i%d;" % value)
         elif isinstance(value, Struct):
             self._struct(value, _deeper(depth))
         elif isinstance(value, list | tuple):
@@ -89,27 +88,18 @@ class _Encoder:
             depth = _deeper(depth)
             for item in value:
                 self.put(item, depth)
-        else:
-            self._other(value, depth)
-
-    def _text(self, value: str) -> None:
-        text = value.encode()
-        self.out.append(b"s%d:%b" % (len(text), text))
-
-    def _other(self, value: Any, depth: int) -> None:
-        """Append the rarer kinds, and subclasses of the plain ones: enums, spelled floats."""
-        if isinstance(value, dict):
+        elif isinstance(value, dict):
             self._dict(value, _deeper(depth))
         elif isinstance(value, float):
             self.out.append(_NAN if math.isnan(value) else b"d" + _pack_float(value))
-        elif isinstance(value, int):
-            self.out.append(b"i%d;" % int(value))
-        elif isinstance(value, str):
-            self._text(value)
         elif isinstance(value, bytes | bytearray | memoryview):
             self.out.append(b"b%d:%b" % (len(value), bytes(value)))
         else:
             raise UnsupportedError(f"expected a value of the schema, got {type(value).__name__}")
+
+    def _text(self, value: str) -> None:
+        text = value.encode()
+        self.out.append(b"s%d:%b" % (len(text), text))
 
     def _dict(self, value: dict[Any, Any], depth: int) -> None:
         if not all(isinstance(key, str) for key in value):
