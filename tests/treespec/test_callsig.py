@@ -14,7 +14,6 @@ from pt2kit.errors import GraphError, SchemaError
 from pt2kit.treespec import (
     LEAF,
     TreeSpec,
-    annotation,
     call_signature,
     find_name_problems,
     leaf_count,
@@ -116,7 +115,6 @@ def test_any_signature_prints(value, name):
     leaves = ["f32[]"] * leaf_count(spec)
     got = call_signature(call([spec], {name: spec}), spec, leaves * 2, leaves, [name], fields=FIELDS)
     assert render(got).isprintable()
-    assert annotation(spec, leaves, fields=FIELDS).isprintable()
 
 
 def test_description_count_must_match():

@@ -18,7 +18,6 @@ from pt2kit.front_door import front_door
 if TYPE_CHECKING:
     from pt2kit.treespec.callsig import CallSignature as CallSignature
     from pt2kit.treespec.callsig import Parameter as Parameter
-    from pt2kit.treespec.callsig import annotation as annotation
     from pt2kit.treespec.callsig import call_signature as call_signature
     from pt2kit.treespec.callsig import find_name_problems as find_name_problems
     from pt2kit.treespec.callsig import render as render

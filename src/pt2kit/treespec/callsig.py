@@ -12,7 +12,6 @@ import keyword
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Literal
 
 from pt2kit.errors import GraphError, Problem, SchemaError
@@ -143,41 +142,26 @@ def call_signature(
     """
     arguments = named_arguments(in_spec, arg_names, f"{where}: in_spec")
     _check_leaves(in_spec, inputs, f"{where}: in_spec")
-    dealt = _deal([spec for *_, spec in arguments], inputs)
-    parameters = tuple(
-        Parameter(name, kind, annotation(spec, leaves, where, fields))
-        for (name, kind, spec), leaves in zip(arguments, dealt, strict=True)
-    )
+    leaves = iter(inputs)
+    parameters = tuple(Parameter(name, kind, _type(spec, leaves, where, fields)) for name, kind, spec in arguments)
     _check_leaves(out_spec, outputs, f"{where}: out_spec")
-    return CallSignature(parameters, _returns(out_spec, outputs, where, fields))
+    return CallSignature(parameters, _returns(out_spec, iter(outputs), where, fields))
 
 
-def _returns(spec: TreeSpec, leaves: Sequence[str], where: str, fields: FieldTable | None) -> str:
+def _returns(spec: TreeSpec, leaves: Iterator[str], where: str, fields: FieldTable | None) -> str:
     if spec.type != "builtins.tuple":
-        return annotation(spec, leaves, where, fields)
-    dealt = zip(spec.children, _deal(spec.children, leaves), strict=True)
-    texts = [annotation(child, own, where, fields) for child, own in dealt]
+        return _type(spec, leaves, where, fields)
+    texts = [_type(child, leaves, where, fields) for child in spec.children]
     return f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"
 
 
-def _deal(specs: Sequence[TreeSpec], leaves: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the leaves of each spec."""
-    rest = iter(leaves)
-    return [tuple(islice(rest, leaf_count(spec))) for spec in specs]
-
-
-def annotation(spec: TreeSpec, leaves: Sequence[str], where: str = "spec", fields: FieldTable | None = None) -> str:
-    """Return one structure with a description per leaf, in one line: `tuple[f32[2], dict{"k": i64[]}]`.
-
-    Raises:
-        GraphError: not as many descriptions as leaves.
-    """
-    _check_leaves(spec, leaves, where)
+def _type(spec: TreeSpec, leaves: Iterator[str], where: str, fields: FieldTable | None) -> str:
+    """Return one structure with the next descriptions as its leaves, in one line: `tuple[f32[2], dict{"k": i64[]}]`."""
 
     def write(node: TreeSpec, children: list[str]) -> str:
         return _container_text(node, children, child_keys(node, where, fields))
 
-    return fold(spec, lambda i: printable(leaves[i], 400), write)
+    return fold(spec, lambda _: printable(next(leaves), 400), write)
 
 
 def render(signature: CallSignature, name: str = "forward", width: int | None = None) -> str:
