@@ -109,12 +109,10 @@ def invert(expr: Expr, where: str) -> Expr:
     if expr == Integer(0):
         fail(where, "expected a divisor other than 0, got 0")
     match expr:
-        case Integer(1) | Integer(-1):
-            return expr
         case Integer(value):
-            return Rational(1, value) if value > 0 else Rational(-1, -value)
+            return exact(1, value)
         case Rational(p, q):
-            return exact(q, p) if p > 0 else exact(-q, -p)
+            return exact(q, p)
         case Call("Pow", (base, exponent)):
             turned = negate(exponent)
             return base if turned == ONE else Call("Pow", (base, turned))
@@ -123,6 +121,6 @@ def invert(expr: Expr, where: str) -> Expr:
 
 
 def exact(p: int, q: int) -> Integer | Rational:
-    """Return the exact number p/q, q > 0, in lowest terms."""
-    common = gcd(p, q)
+    """Return the exact number p/q, q other than 0, in lowest terms."""
+    common = gcd(p, q) if q > 0 else -gcd(p, q)
     return Integer(p // common) if q == common else Rational(p // common, q // common)

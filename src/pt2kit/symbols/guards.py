@@ -216,21 +216,16 @@ def _call(name: str, args: Sequence[Expr], where: str) -> Expr:
 _NAMES: Mapping[str, Leaf] = MappingProxyType(
     {"True": TRUE, "False": Boolean(False), "math.inf": Infinity(), "inf": Infinity()}
 )
-_WRITTEN = (
-    "math.floor",
-    "math.ceil",
-    "math.trunc",
-    "torch.sym_float",
-    "torch._sym_sqrt",
-    "torch.sym_max",
-    "torch.sym_min",
-)
 _CALLS: Mapping[str, str] = MappingProxyType(
     {
         "abs": "Abs",
         "max": "Max",
         "min": "Min",
-        **{name: TARGETS[name].function for name in _WRITTEN},
+        **{f"math.{name}": TARGETS[f"math.{name}"].function for name in ("floor", "ceil", "trunc")},
+        **{
+            f"torch.{name}": TARGETS[f"torch.{name}"].function
+            for name in ("sym_float", "_sym_sqrt", "sym_max", "sym_min")
+        },
         "IsNonOverlappingAndDenseIndicator": "IsNonOverlappingAndDenseIndicator",
         **{f"math.{name}": f"OpaqueUnaryFn_{name}" for name in OPAQUE},
     }

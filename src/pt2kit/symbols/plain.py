@@ -42,6 +42,7 @@ from pt2kit.symbols.expr import (
 from pt2kit.symbols.functions import ALIASES, FUNCTIONS, make_call
 from pt2kit.symbols.infix import Build, Grammar, parse_infix
 from pt2kit.symbols.order import STR_DIGITS, by_key, by_size, decimal_text
+from pt2kit.symbols.srepr import to_srepr
 
 Assumptions = Callable[[str], tuple[tuple[str, bool], ...]]
 
@@ -194,19 +195,17 @@ def to_str(expr: Expr) -> str:
 def _leaf(leaf: Leaf) -> _Text:
     match leaf:
         case Symbol(name, _):
-            return _Text(name, _ATOM, leaf)
-        case Integer(value):
-            return _Text(str(value), _ADD if value < 0 else _ATOM, leaf)
+            text = name
+        case Integer(value) | Boolean(value):
+            text = str(value)
         case Rational(p, q):
-            return _Text(f"{p}/{q}", _ADD if p < 0 else _MUL, leaf)
-        case Float(text, precision):
-            short = decimal_text(float(text), STR_DIGITS) if precision == 53 else text
-            return _Text(short, _ADD if short.startswith("-") else _ATOM, leaf)
-        case Boolean(value):
-            return _Text(str(value), _ATOM, leaf)
-        case Infinity(negative, integer):
-            name = "int_oo" if integer else "oo"
-            return _Text(f"-{name}", _ADD, leaf) if negative else _Text(name, _ATOM, leaf)
+            text = f"{p}/{q}"
+        case Float(written, precision):
+            text = decimal_text(float(written), STR_DIGITS) if precision == 53 else written
+        case Infinity():
+            text = to_srepr(leaf)
+    precedence = _ADD if text.startswith("-") else _MUL if isinstance(leaf, Rational) else _ATOM
+    return _Text(text, precedence, leaf)
 
 
 def _call_text(node: Call, args: list[_Text]) -> _Text:

@@ -6,9 +6,8 @@ is refused too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, cast
 
 from pt2kit.symbols.expr import (
     Boolean,
@@ -42,9 +41,6 @@ class Facts(NamedTuple):
     is_natural: bool = False
 
 
-_KINDS: Mapping[str, Kind] = MappingProxyType(
-    {"int": "int", "rational": "float", "float": "float", "bool": "bool", "any": "any"}
-)
 _WIDTH = {"any": 0, "int": 1, "rational": 2, "float": 3}
 _KEEPS_SIGN = frozenset(
     ("Add", "Mul", "Min", "Pow", "PowByNatural", "FloorDiv", "CleanDiv", "CeilDiv", "Mod", "PythonMod", "Identity")
@@ -82,7 +78,7 @@ def kind(expr: Expr, *, where: str = "") -> Kind:
     expr_kind = fold(expr, facts_of_leaf, call).kind
     if expr_kind.startswith("pair"):
         fail(where, "expected a value, got a pair that belongs in a Piecewise")
-    return _KINDS[expr_kind]
+    return "float" if expr_kind == "rational" else cast("Kind", expr_kind)
 
 
 def symbol_kind(symbol: Symbol) -> Kind:
